@@ -1,0 +1,40 @@
+// GPipe (Huang et al. 2019, arXiv 1811.06965, section 2.3): all forwards, then all backwards.
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+Program plan(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  PassLists lists(static_cast<size_t>(shape.devices));
+  for (auto& list : lists) {
+    for (int i = 0; i < shape.microbatches; ++i) list.push_back(make_pass(PassKind::kF, i));
+    for (int i = 0; i < shape.microbatches; ++i) list.push_back(make_pass(PassKind::kBW, i));
+  }
+  return {shape, problem.placement, std::move(lists)};
+}
+
+const RegisteredSchedule kGpipe{{
+    .name = "gpipe",
+    .summary = "all forwards, then all backwards",
+    .source = "GPipe, arXiv 1811.06965, section 2.3",
+    .plan = plan,
+    .claims = {.bubble = {.formula = "(p-1) (F+B+W + 2 Tcomm)",
+                          .domain = "every m; equal stages and boundaries",
+                          .holds = uniform,
+                          .bubble =
+                              [](const Problem& problem) {
+                                const StageCost& cost = problem.stage(0);
+                                return (problem.shape.devices - 1) *
+                                       (cost.forward + cost.backward_input + cost.backward_weight +
+                                        2 * cost.transfer);
+                              }},
+               .peak = {.formula = "m",
+                        .domain = "everywhere",
+                        .holds = [](const Problem&) { return true; },
+                        .in_flight = [](const Problem& problem,
+                                        int) { return problem.shape.microbatches; }}},
+}};
+
+}  // namespace
+}  // namespace pipesim

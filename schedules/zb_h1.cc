@@ -1,0 +1,63 @@
+// ZB-H1, made by hand (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.2): 1F1B's
+// warm-up and memory; weight gradients fill what 1F1B idles.
+#include <algorithm>
+
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+Program plan(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  PassLists lists(static_cast<size_t>(shape.devices));
+  for (int device = 0; device < shape.devices; ++device) {
+    auto& list = lists[static_cast<size_t>(device)];
+    int f = 0;
+    int w = 0;
+    while (f < std::min(shape.devices - 1 - device, shape.microbatches)) {
+      list.push_back(make_pass(PassKind::kF, f++));
+    }
+    for (int b = 0; b < shape.microbatches; ++b) {
+      if (f < shape.microbatches) list.push_back(make_pass(PassKind::kF, f++));
+      list.push_back(make_pass(PassKind::kB, b));
+      if (b - w >= device) list.push_back(make_pass(PassKind::kW, w++));
+    }
+    while (w < shape.microbatches) list.push_back(make_pass(PassKind::kW, w++));
+  }
+  return {shape, problem.placement, std::move(lists)};
+}
+
+const RegisteredSchedule kZbH1{{
+    .name = "zb-h1",
+    .summary = "1F1B's memory, W passes delayed: about a third of 1F1B's bubble",
+    .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
+    .plan = plan,
+    .claims =
+        {.bubble = {.formula = "(p-1) (F+B-W)",
+                    .domain = "m >= p, W <= min(F, B); equal stages, free transfers. A longer W no "
+                              "longer fits the gaps it is meant to fill",
+                    .holds =
+                        [](const Problem& problem) {
+                          const StageCost& cost = problem.stage(0);
+                          return uniform(problem) && free_transfers(problem) &&
+                                 problem.shape.microbatches >= problem.shape.devices &&
+                                 cost.backward_weight <=
+                                     std::min(cost.forward, cost.backward_input);
+                        },
+                    .bubble =
+                        [](const Problem& problem) {
+                          const StageCost& cost = problem.stage(0);
+                          return (problem.shape.devices - 1) *
+                                 (cost.forward + cost.backward_input - cost.backward_weight);
+                        }},
+         .peak = {.formula = "min(p, m)",
+                  .domain = "everywhere",
+                  .holds = [](const Problem&) { return true; },
+                  .in_flight =
+                      [](const Problem& problem, int) {
+                        return std::min(problem.shape.devices, problem.shape.microbatches);
+                      }}},
+}};
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,41 @@
+// ZB-H1 as the Zero Bubble repository's light patch of Megatron-LM runs it: 1F1B's loop, the newest owed
+// W first, and a W that follows its own B fused with it while forwards are left.
+#include <algorithm>
+#include <vector>
+
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+Program plan(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  PassLists lists(static_cast<size_t>(shape.devices));
+  for (int device = 0; device < shape.devices; ++device) {
+    auto& list = lists[static_cast<size_t>(device)];
+    std::vector<int> owed;  // microbatches whose W is still to run, newest last
+    int f = 0;
+    while (f < std::min(shape.devices - 1 - device, shape.microbatches)) {
+      list.push_back(make_pass(PassKind::kF, f++));
+    }
+    for (int b = 0; b < shape.microbatches; ++b) {
+      if (f < shape.microbatches) list.push_back(make_pass(PassKind::kF, f++));
+      const bool split = b < device || f == shape.microbatches;
+      if (device == 0 || !split) {
+        list.push_back(make_pass(PassKind::kBW, b));
+        continue;
+      }
+      list.push_back(make_pass(PassKind::kB, b));
+      if (b >= device) {
+        list.push_back(make_pass(PassKind::kW, b));
+      } else {
+        owed.push_back(b);
+      }
+    }
+    for (; !owed.empty(); owed.pop_back()) list.push_back(make_pass(PassKind::kW, owed.back()));
+  }
+  return {shape, problem.placement, std::move(lists)};
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,66 @@
+// ZB-H2, made by hand (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.2): twice
+// the warm-up of ZB-H1 fills the warm-up bubble as well, for twice the activations.
+#include <algorithm>
+
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+Program plan(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  PassLists lists(static_cast<size_t>(shape.devices));
+  for (int device = 0; device < shape.devices; ++device) {
+    auto& list = lists[static_cast<size_t>(device)];
+    int f = 0;
+    int w = 0;
+    while (f < std::min(2 * (shape.devices - 1 - device), shape.microbatches)) {
+      list.push_back(make_pass(PassKind::kF, f++));
+    }
+    for (int b = 0; b < shape.microbatches; ++b) {
+      if (f < shape.microbatches) list.push_back(make_pass(PassKind::kF, f++));
+      list.push_back(make_pass(PassKind::kB, b));
+      if (b - w >= 2 * device) list.push_back(make_pass(PassKind::kW, w++));
+    }
+    while (w < shape.microbatches) list.push_back(make_pass(PassKind::kW, w++));
+  }
+  return {shape, problem.placement, std::move(lists)};
+}
+
+bool long_enough(const Problem& problem) {
+  return problem.shape.microbatches >= 2 * problem.shape.devices - 1;
+}
+
+const RegisteredSchedule kZbH2{{
+    .name = "zb-h2",
+    .summary = "twice 1F1B's memory for no bubble where F = B = W",
+    .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
+    .plan = plan,
+    .claims =
+        {.bubble = {.formula = "(p-1) max(0, F+B+2Tcomm-2W)",
+                    .domain = "m >= 2p, W <= min(F, B), equal stages; with m = p there are not the "
+                              "2p-1 forwards that its warm-up consists of",
+                    .holds =
+                        [](const Problem& problem) {
+                          const StageCost& cost = problem.stage(0);
+                          return uniform(problem) && free_transfers(problem) &&
+                                 problem.shape.microbatches >= 2 * problem.shape.devices &&
+                                 cost.backward_weight <=
+                                     std::min(cost.forward, cost.backward_input);
+                        },
+                    .bubble =
+                        [](const Problem& problem) {
+                          const StageCost& cost = problem.stage(0);
+                          return (problem.shape.devices - 1) *
+                                 std::max(Seconds(0), cost.forward + cost.backward_input -
+                                                          2 * cost.backward_weight);
+                        }},
+         .peak = {.formula = "min(2p-1, m)",
+                  .domain = "m >= 2p-1; fewer microbatches do not fill the warm-up",
+                  .holds = long_enough,
+                  .in_flight = [](const Problem& problem,
+                                  int) { return 2 * problem.shape.devices - 1; }}},
+}};
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,95 @@
+#include "sim/core/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <vector>
+
+namespace pipesim {
+namespace {
+
+std::string folded(std::string_view name) {
+  std::string out;
+  for (char c : name) {
+    out += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+// Restricted Damerau-Levenshtein distance (adjacent transpositions count once).
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, previous);
+    std::swap(previous, row);
+  }
+  return previous[b.size()];
+}
+
+struct Scale {
+  double factor;
+  const char* unit;
+};
+
+std::string scaled(double value, std::span<const Scale> scales, int digits) {
+  for (const Scale& scale : scales) {
+    if (std::abs(value) >= scale.factor) {
+      return fmt::format("{:.{}f} {}", value / scale.factor, digits, scale.unit);
+    }
+  }
+  return fmt::format("{:.{}f} {}", value / scales.back().factor, digits, scales.back().unit);
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  const std::string wanted = folded(name);
+  const size_t allowed = std::max<size_t>(2, wanted.size() / 3);
+  std::string best;
+  size_t best_distance = allowed + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(wanted, folded(candidate));
+    if (distance < best_distance && distance < std::max(wanted.size(), candidate.size())) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
+  if (candidates.empty()) return "";
+  const std::string near = nearest_name(name, candidates);
+  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
+  return fmt::format("; valid: {}", fmt::join(candidates, ", "));
+}
+
+std::string human(Seconds seconds) {
+  static constexpr std::array<Scale, 4> kScales{{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
+  if (seconds.value() == 0) return "0 s";
+  return scaled(seconds.value(), kScales, 3);
+}
+
+std::string human(Bytes bytes) {
+  static constexpr std::array<Scale, 5> kScales{{{1099511627776.0, "TiB"},
+                                                 {1073741824.0, "GiB"},
+                                                 {1048576.0, "MiB"},
+                                                 {1024.0, "KiB"},
+                                                 {1.0, "B"}}};
+  return scaled(bytes.value(), kScales, 2);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,23 @@
+// Text for people: the nearest valid name to a misspelt one, and quantities with a fitting unit.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+// The candidate with the least Damerau-Levenshtein distance to `name` (ties: the first), or an empty
+// string when none is near enough to be a plausible slip (more than a third of the letters differ, at
+// least 2 are allowed). Letter case, '-' and '_' do not count. O(|name| x |candidate|) each.
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+// "; did you mean 'x'?" when there is a near name, else "; valid: a, b, c".
+std::string suggestion(std::string_view name, std::span<const std::string> candidates);
+
+std::string human(Seconds seconds);  // "18.522 ms"
+std::string human(Bytes bytes);      // "3.70 GiB"
+
+}  // namespace pipesim

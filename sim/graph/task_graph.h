@@ -1,0 +1,112 @@
+// The tasks of one or more pipelines over one or more iterations, and what each of them waits for.
+//
+// Tasks are numbered in a topological order: a task comes after all that it waits for, and the compute
+// tasks of one device come in program order. An edge leads from a task to one that it waits for; the
+// edges of a task stand together (program order first), as compressed rows of Boost.Graph, so that its
+// algorithms run on `rows()`. What tasks have in common - device, pass kind, duration, bytes - stands
+// once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per edge.
+// Immutable after `build_task_graph` (build.h).
+#pragma once
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+enum class TaskKind : std::uint8_t {
+  kCompute,     // a pass on a device's compute stream
+  kTransfer,    // a message between two devices
+  kCollective,  // of all devices at the end of an iteration; starts when all are ready
+  kOptimizer,   // the optimizer step on a device's compute stream
+};
+
+using TaskId = std::uint32_t;
+
+struct TaskClass {
+  TaskKind kind = TaskKind::kCompute;
+  PassKind pass = PassKind::kF;  // of a transfer: kF carries activations, kB gradients
+  std::uint32_t pipeline = 0;
+  std::uint32_t device = 0;     // pipeline * devices + position; of a transfer: the sender
+  std::uint32_t receiver = 0;   // of a transfer, numbered alike
+  std::uint16_t chunk = 0;      // of an overlapped block: of its forward
+  std::uint16_t chunk_back = 0; // of an overlapped block: of its backward
+  Seconds seconds;              // alone and undisturbed; of a transfer: latency included
+  Seconds latency;              // of a transfer
+  Bytes acquired;               // activations, at the start
+  Bytes released;               // activations, at the end
+};
+
+// One pipeline as it was put into the graph.
+struct PipelineInstance {
+  std::shared_ptr<const Program> program;
+  std::vector<int> rank_of_device;  // position in the cluster of each device
+};
+
+class TaskGraph {
+ public:
+  using Rows = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property,
+                                                  boost::no_property, boost::no_property, TaskId,
+                                                  std::uint32_t>;
+
+  struct Parts {
+    std::vector<TaskClass> classes;
+    std::vector<std::uint32_t> class_of;
+    std::vector<std::uint32_t> number;  // iteration * units (or pairs, of FB) + microbatch (or pair)
+    std::vector<std::uint32_t> row;     // begin of each task's edges, and the end of the last
+    std::vector<TaskId> waits_for;
+    std::vector<PipelineInstance> pipelines;
+    int iterations = 1;
+  };
+  explicit TaskGraph(Parts parts);
+
+  [[nodiscard]] size_t size() const { return class_of_.size(); }
+  [[nodiscard]] const std::vector<TaskClass>& classes() const { return classes_; }
+  [[nodiscard]] std::span<const std::uint32_t> class_of() const { return class_of_; }
+  [[nodiscard]] const TaskClass& task_class(TaskId task) const { return classes_[class_of_[task]]; }
+  [[nodiscard]] std::span<const TaskId> waits_for(TaskId task) const {
+    const auto& begin = rows_.m_forward.m_rowstart;
+    return std::span(rows_.m_forward.m_column).subspan(begin[task], begin[task + 1] - begin[task]);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> row_starts() const { return rows_.m_forward.m_rowstart; }
+  [[nodiscard]] std::span<const TaskId> edges() const { return rows_.m_forward.m_column; }
+  [[nodiscard]] const Rows& rows() const { return rows_; }
+
+  [[nodiscard]] const std::vector<PipelineInstance>& pipelines() const { return pipelines_; }
+  [[nodiscard]] int iterations() const { return iterations_; }
+  [[nodiscard]] int devices() const;  // of all pipelines
+  [[nodiscard]] int rank(std::uint32_t device) const;
+
+  [[nodiscard]] int iteration(TaskId task) const;
+  // The unit (see Shape::units) that the task works on; of an overlapped block: of its forward.
+  [[nodiscard]] int microbatch(TaskId task) const;
+  // The pass of a compute task, as it stands in its program.
+  [[nodiscard]] Pass pass(TaskId task) const;
+  // "3F2", "3F2 -> device 4", "optimizer of device 1": for messages and traces.
+  [[nodiscard]] std::string name(TaskId task) const;
+
+  // Bytes that the graph's arrays occupy.
+  [[nodiscard]] size_t resident_bytes() const;
+
+ private:
+  [[nodiscard]] const Program& program(const TaskClass& task) const {
+    return *pipelines_[task.pipeline].program;
+  }
+  [[nodiscard]] std::uint32_t numbers_per_iteration(const TaskClass& task) const;
+
+  std::vector<TaskClass> classes_;
+  std::vector<std::uint32_t> class_of_;
+  std::vector<std::uint32_t> number_;
+  Rows rows_;
+  std::vector<PipelineInstance> pipelines_;
+  int iterations_;
+};
+
+}  // namespace pipesim

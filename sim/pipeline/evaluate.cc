@@ -1,0 +1,135 @@
+#include "sim/pipeline/evaluate.h"
+
+#include <algorithm>
+
+#include "sim/core/error.h"
+#include "sim/pipeline/walk.h"
+
+namespace pipesim {
+namespace {
+
+class TimeVisitor {
+ public:
+  using Value = double;
+  static constexpr Value kNotYet = -1;
+  static constexpr Value kNothing = 0;
+
+  TimeVisitor(const Program& program, const Problem& problem)
+      : program_(program), problem_(problem), devices_(static_cast<size_t>(problem.shape.devices)) {}
+
+  Value run(int device, const Pass& pass, Value input, Value gradient) {
+    State& state = devices_[static_cast<size_t>(device)];
+    const double start = std::max({state.clock, input, gradient});
+    const double seconds = pass_seconds(problem_, program_, device, pass).value();
+    if (!state.started) state.first_start = start;
+    state.started = true;
+    state.clock = start + seconds;
+    state.busy += seconds;
+    account(state, device, pass);
+    return state.clock;
+  }
+
+  Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t /*unit*/) {
+    if (to < 0) return result;
+    const int boundary = kind == PassKind::kF ? from : to;
+    return result + problem_.stage(boundary).transfer.value();
+  }
+
+  [[nodiscard]] Evaluation finish() const {
+    Evaluation result;
+    double first = devices_.front().first_start;
+    double last = 0;
+    for (const State& state : devices_) {
+      result.devices.push_back({Seconds(state.first_start), Seconds(state.clock),
+                                Seconds(state.busy), Bytes(state.peak), state.peak_in_flight});
+      first = std::min(first, state.first_start);
+      last = std::max(last, state.clock);
+      const Seconds span = result.devices.back().span();
+      if (span > result.cost) {
+        result.cost = span;
+        result.work = Seconds(state.busy);
+      }
+    }
+    result.makespan = Seconds(last - first);
+    return result;
+  }
+
+ private:
+  struct State {
+    double clock = 0;
+    double first_start = 0;
+    double busy = 0;
+    double held = 0;
+    double peak = 0;
+    int in_flight = 0;
+    int peak_in_flight = 0;
+    bool started = false;
+  };
+
+  void account(State& state, int device, const Pass& pass) {
+    const PassBytes bytes = pass_bytes(problem_, program_, device, pass);
+    const bool acquires = pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
+    state.held += bytes.acquired.value();
+    state.in_flight += acquires ? 1 : 0;
+    state.peak = std::max(state.peak, state.held);
+    state.peak_in_flight = std::max(state.peak_in_flight, state.in_flight);
+    state.held -= bytes.released.value();
+    state.in_flight -= pass.kind == PassKind::kF || pass.kind == PassKind::kB ? 0 : 1;
+  }
+
+  const Program& program_;
+  const Problem& problem_;
+  std::vector<State> devices_;
+};
+
+}  // namespace
+
+Seconds pass_seconds(const Problem& problem, const Program& program, int device,
+                     const Pass& pass) {
+  if (pass.kind == PassKind::kFB) {
+    const OverlappedPair& pair = program.pair(pass);
+    const int vs = program.placement().virtual_stage(device, pair.forward.chunk);
+    const auto& overlapped = problem.stage(vs).overlapped;
+    if (!overlapped) throw LogicError("an overlapped block has no cost");
+    return *overlapped;
+  }
+  const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));
+  switch (pass.kind) {
+    case PassKind::kF:
+      return cost.forward;
+    case PassKind::kB:
+      return cost.backward_input;
+    case PassKind::kW:
+      return cost.backward_weight;
+    default:
+      return cost.backward_input + cost.backward_weight;
+  }
+}
+
+PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
+                     const Pass& pass) {
+  if (pass.kind == PassKind::kFB) {
+    const OverlappedPair& pair = program.pair(pass);
+    return {pass_bytes(problem, program, device, pair.forward).acquired,
+            pass_bytes(problem, program, device, pair.backward).released};
+  }
+  const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));
+  switch (pass.kind) {
+    case PassKind::kF:
+      return {cost.activation, Bytes(0)};
+    case PassKind::kB:
+      return {Bytes(0), cost.activation - cost.weight_stash};
+    case PassKind::kW:
+      return {Bytes(0), cost.weight_stash};
+    default:
+      return {Bytes(0), cost.activation};
+  }
+}
+
+Evaluation evaluate(const Program& program, const Problem& problem) {
+  TimeVisitor visitor(program, problem);
+  walk(program, visitor);
+  return visitor.finish();
+}
+
+}  // namespace pipesim

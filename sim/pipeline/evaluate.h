@@ -1,0 +1,47 @@
+// Longest path, device spans and activation peaks of a program under a problem, without building a graph.
+//
+// For schedules and search, which compare many candidates. The arithmetic is that of the replay engine
+// (a pass starts at the later of the end of the one before it and the arrival of its messages), and a
+// test holds the two equal to the last bit. O(passes). Throws InfeasibleError on a deadlock.
+#pragma once
+
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+struct DeviceEvaluation {
+  Seconds first_start;
+  Seconds last_end;
+  Seconds busy;
+  Bytes peak_activation;  // F acquires at start, B and W release at end (design, section 5)
+  int peak_in_flight = 0;  // units between the start of their F and the end of their W or BW
+
+  [[nodiscard]] Seconds span() const { return last_end - first_start; }
+};
+
+struct Evaluation {
+  std::vector<DeviceEvaluation> devices;
+  Seconds makespan;  // first start to last end
+  Seconds cost;      // largest span of a device (Zero Bubble, section 5: the iteration's cost)
+  Seconds work;      // busy time of that device (ties: the lowest)
+
+  [[nodiscard]] double bubble_rate() const { return (cost - work) / cost; }
+};
+
+Evaluation evaluate(const Program& program, const Problem& problem);
+
+// Duration of a pass; throws LogicError for an overlapped block without a cost.
+Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass);
+
+// Activation bytes that the pass acquires at its start and releases at its end.
+struct PassBytes {
+  Bytes acquired;
+  Bytes released;
+};
+PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass);
+
+}  // namespace pipesim

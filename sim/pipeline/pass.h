@@ -1,0 +1,45 @@
+// One piece of compute on one device, in 8 bytes, and its text form `<virtual stage><kind><microbatch>`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace pipesim {
+
+enum class PassKind : std::uint8_t {
+  kF,   // forward
+  kB,   // gradient of the input
+  kW,   // gradient of the weights
+  kBW,  // B and W fused; the upstream stage gets its gradient at the end of both
+  kFB,  // forward of one microbatch overlapped with BW of another (DualPipe)
+};
+inline constexpr int kPassKinds = 5;
+
+constexpr std::string_view to_text(PassKind kind) {
+  constexpr std::array<std::string_view, kPassKinds> kNames{"F", "B", "W", "BW", "FB"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+struct Pass {
+  PassKind kind = PassKind::kF;
+  std::uint16_t chunk = 0;
+  // Global number of the unit (see Shape::units). For kFB: index into Program::pairs().
+  std::uint32_t microbatch = 0;
+
+  friend bool operator==(const Pass&, const Pass&) = default;
+};
+static_assert(sizeof(Pass) == 8);
+
+constexpr Pass make_pass(PassKind kind, int microbatch, int chunk = 0) {
+  return {kind, static_cast<std::uint16_t>(chunk), static_cast<std::uint32_t>(microbatch)};
+}
+
+// The two passes that an overlapped block runs: an F and a BW of another microbatch.
+struct OverlappedPair {
+  Pass forward;
+  Pass backward;
+  friend bool operator==(const OverlappedPair&, const OverlappedPair&) = default;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,55 @@
+#include "sim/pipeline/placement.h"
+
+#include <algorithm>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+Placement::Placement(std::span<const int> device_of, int devices, int directions)
+    : devices_(devices),
+      chunks_(static_cast<int>(device_of.size()) / devices),
+      directions_(directions),
+      device_of_(device_of.begin(), device_of.end()),
+      chunk_of_(device_of.size()),
+      stage_of_(device_of.size()) {
+  std::vector<int> held(static_cast<size_t>(devices), 0);
+  for (size_t vs = 0; vs < device_of.size(); ++vs) {
+    const int device = device_of[vs];
+    if (device < 0 || device >= devices) throw LogicError("placement: no such device");
+    const int chunk = held[static_cast<size_t>(device)]++;
+    if (chunk >= chunks_) throw LogicError("placement: devices hold unequal numbers of stages");
+    chunk_of_[vs] = chunk;
+    stage_of_[static_cast<size_t>(device * chunks_ + chunk)] = static_cast<int>(vs);
+  }
+  if (std::ranges::any_of(held, [this](int n) { return n != chunks_; })) {
+    throw LogicError("placement: devices hold unequal numbers of stages");
+  }
+}
+
+Placement Placement::looped(int devices, int chunks) {
+  std::vector<int> device_of;
+  for (int vs = 0; vs < devices * chunks; ++vs) device_of.push_back(vs % devices);
+  return {device_of, devices, 1};
+}
+
+Placement Placement::vee(int devices) {
+  std::vector<int> device_of;
+  for (int vs = 0; vs < 2 * devices; ++vs) {
+    device_of.push_back(vs < devices ? vs : 2 * devices - 1 - vs);
+  }
+  return {device_of, devices, 1};
+}
+
+Placement Placement::bidirectional(int devices) {
+  Placement both = vee(devices);
+  both.directions_ = 2;
+  return both;
+}
+
+Placement Placement::custom(std::span<const int> device_of) {
+  if (device_of.empty()) throw LogicError("placement: no stages");
+  return {device_of, *std::ranges::max_element(device_of) + 1, 1};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,49 @@
+// What a schedule may know: shape, placement, seconds and bytes of every stage, the memory limit and its
+// own options. Never a cost model, a clock or the name of a GPU.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/placement.h"
+#include "sim/pipeline/shape.h"
+
+namespace pipesim {
+
+// Cost of one microbatch (or sequence split) on one virtual stage. Nominal values: stragglers and
+// jitter change only the run.
+struct StageCost {
+  Seconds forward;
+  Seconds backward_input;
+  Seconds backward_weight;             // BW takes backward_input + backward_weight
+  std::optional<Seconds> overlapped;   // FB; without it a schedule with overlapped blocks is refused
+  Seconds transfer;                    // to or from the downstream stage; 0 on the same device
+  Bytes activation;                    // acquired by F
+  Bytes weight_stash;                  // of that, what W still needs after B
+};
+
+using OptionValue = std::variant<bool, long, double, std::string>;
+
+struct Problem {
+  Shape shape;
+  Placement placement = Placement::looped(1, 1);
+  std::vector<StageCost> stages;  // by virtual stage
+  std::optional<Bytes> activation_limit;  // per device
+  std::map<std::string, OptionValue, std::less<>> options;  // checked against the schedule's own list
+
+  [[nodiscard]] const StageCost& stage(int vs) const { return stages[static_cast<size_t>(vs)]; }
+
+  // The option's value, or nothing when it was not given.
+  template <class T>
+  [[nodiscard]] std::optional<T> option(std::string_view name) const {
+    const auto found = options.find(name);
+    return found == options.end() ? std::nullopt : std::optional<T>(std::get<T>(found->second));
+  }
+};
+
+}  // namespace pipesim

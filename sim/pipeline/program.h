@@ -1,0 +1,63 @@
+// What a schedule produces: for every device, the ordered list of its passes.
+//
+// A Program is complete by construction: every virtual stage runs F once and either BW or both B and W
+// once for every unit that travels through it. Whether the order can be executed is for `walk` to say.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/pipeline/pass.h"
+#include "sim/pipeline/placement.h"
+#include "sim/pipeline/shape.h"
+
+namespace pipesim {
+
+// Whether the edge from the last device back to the first (the next chunk of a looped placement) is
+// waited for. kFirstOfGroup waits only for microbatches that are multiples of p: that is how the
+// evaluator behind Zero Bubble Table 5 treats its 1F1B-I column, and no real runtime can.
+enum class WrapAround { kEvery, kFirstOfGroup };
+
+using PassLists = std::vector<std::vector<Pass>>;
+
+// The first thing that makes lists of passes no program, and where it stands.
+struct ProgramFault {
+  int device = 0;
+  int position = -1;  // in the device's list; -1 for a missing pass
+  std::string message;
+};
+
+class Program {
+ public:
+  // Throws LogicError with the message of `find_fault` when the lists are no program. O(passes).
+  Program(const Shape& shape, Placement placement, PassLists lists,
+          std::vector<OverlappedPair> pairs = {}, WrapAround wrap_around = WrapAround::kEvery);
+
+  static std::optional<ProgramFault> find_fault(const Shape& shape, const Placement& placement,
+                                                const PassLists& lists,
+                                                std::span<const OverlappedPair> pairs);
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] const Placement& placement() const { return placement_; }
+  [[nodiscard]] std::span<const Pass> passes(int device) const {
+    return lists_[static_cast<size_t>(device)];
+  }
+  [[nodiscard]] std::span<const OverlappedPair> pairs() const { return pairs_; }
+  [[nodiscard]] const OverlappedPair& pair(const Pass& pass) const { return pairs_[pass.microbatch]; }
+  [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
+  [[nodiscard]] size_t size() const;  // passes on all devices
+
+  // `2F0`, or `3F0&1BW2` for an overlapped block.
+  [[nodiscard]] std::string text(int device, const Pass& pass) const;
+
+ private:
+  Shape shape_;
+  Placement placement_;
+  PassLists lists_;
+  std::vector<OverlappedPair> pairs_;
+  WrapAround wrap_around_;
+};
+
+}  // namespace pipesim

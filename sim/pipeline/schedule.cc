@@ -1,0 +1,78 @@
+#include "sim/pipeline/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+std::vector<std::unique_ptr<const Schedule>>& registered() {
+  static std::vector<std::unique_ptr<const Schedule>> all;
+  return all;
+}
+
+std::vector<const Schedule*> sorted() {
+  std::vector<const Schedule*> all;
+  for (const auto& schedule : registered()) all.push_back(schedule.get());
+  std::ranges::sort(all, {}, &Schedule::name);
+  const auto twin = std::ranges::adjacent_find(all, {}, &Schedule::name);
+  if (twin != all.end()) throw LogicError(fmt::format("two schedules named '{}'", (*twin)->name));
+  return all;
+}
+
+}  // namespace
+
+std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
+  const int chunks = problem.shape.chunks;
+  if (chunks < min_chunks || chunks > max_chunks) {
+    Refusal refusal;
+    refusal.reason =
+        min_chunks == max_chunks
+            ? fmt::format("{} holds {} chunk{} per device, not {}", name, min_chunks,
+                          min_chunks == 1 ? "" : "s", chunks)
+            : fmt::format("{} needs at least {} chunks per device, not {}", name, min_chunks, chunks);
+    refusal.nearest = problem.shape;
+    refusal.nearest.chunks = std::clamp(chunks, min_chunks, max_chunks);
+    return refusal;
+  }
+  return refuse == nullptr ? std::nullopt : refuse(problem);
+}
+
+const std::vector<const Schedule*>& schedules() {
+  static const std::vector<const Schedule*> all = sorted();
+  return all;
+}
+
+const Schedule* find_schedule(std::string_view name) {
+  const auto found = std::ranges::find(schedules(), name, &Schedule::name);
+  return found == schedules().end() ? nullptr : *found;
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) names.push_back(schedule->name);
+  return names;
+}
+
+RegisteredSchedule::RegisteredSchedule(Schedule schedule) {
+  registered().push_back(std::make_unique<const Schedule>(std::move(schedule)));
+}
+
+bool uniform(const Problem& problem) {
+  const StageCost& first = problem.stages.front();
+  return std::ranges::all_of(problem.stages, [&first](const StageCost& stage) {
+    return stage.forward == first.forward && stage.backward_input == first.backward_input &&
+           stage.backward_weight == first.backward_weight;
+  });
+}
+
+bool free_transfers(const Problem& problem) {
+  return std::ranges::all_of(problem.stages,
+                             [](const StageCost& stage) { return stage.transfer == Seconds(0); });
+}
+
+}  // namespace pipesim

@@ -1,0 +1,88 @@
+// A schedule: a record with a name, a source, what it accepts, what it claims and a pure function from
+// Problem to Program. One file in `schedules/` registers one record; nothing else has to be edited.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// One option that may stand beside the schedule's name in a scenario.
+struct OptionSpec {
+  enum class Type { kFlag, kInteger, kNumber, kText };
+  std::string name;
+  Type type = Type::kInteger;
+  std::string help;
+  double minimum = 0;
+  double maximum = 0;
+  std::string default_text;  // what holds when the option is absent, in words
+};
+
+// Why a schedule does not accept a shape, and the nearest shape that it does accept.
+struct Refusal {
+  std::string reason;
+  Shape nearest;
+};
+
+// A closed form and where it holds. `domain` says in words what `holds` decides; when that leaves out
+// part of p 2..16, m in {p, 2p, 4p}, equal and unequal times, it must say why.
+struct BubbleClaim {
+  std::string_view formula;
+  std::string_view domain;
+  bool (*holds)(const Problem&);
+  Seconds (*bubble)(const Problem&);  // Evaluation::cost - Evaluation::work
+};
+
+struct PeakClaim {
+  std::string_view formula;
+  std::string_view domain;
+  bool (*holds)(const Problem&);
+  int (*in_flight)(const Problem&, int device);  // DeviceEvaluation::peak_in_flight
+};
+
+struct Claims {
+  BubbleClaim bubble;
+  PeakClaim peak;
+};
+
+struct Schedule {
+  std::string name;
+  std::string summary;  // one line
+  std::string source;   // paper, section or repository
+  int default_chunks = 1;
+  int min_chunks = 1;
+  int max_chunks = 1;
+  Placement (*place)(int devices, int chunks) = Placement::looped;
+  std::vector<OptionSpec> options = {};
+  // Empty when the problem is accepted. `plan` may rely on it. nullptr: every shape is.
+  std::optional<Refusal> (*refuse)(const Problem&) = nullptr;
+  // Pure and deterministic; at worst O(passes) unless the file says otherwise.
+  Program (*plan)(const Problem&) = nullptr;
+  Claims claims = {};
+
+  [[nodiscard]] std::optional<Refusal> refusal(const Problem& problem) const;
+};
+
+// All schedules by name, in alphabetical order; read-only after start-up.
+const std::vector<const Schedule*>& schedules();
+const Schedule* find_schedule(std::string_view name);
+std::vector<std::string> schedule_names();
+
+// A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main. Two schedules of
+// one name are a LogicError when the registry is first read.
+class RegisteredSchedule {
+ public:
+  explicit RegisteredSchedule(Schedule schedule);
+};
+
+// Conditions that claims share: all stages cost the same, and transfers are free.
+bool uniform(const Problem& problem);
+bool free_transfers(const Problem& problem);
+
+}  // namespace pipesim

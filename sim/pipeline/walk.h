@@ -1,0 +1,177 @@
+// Visits the passes of a program in an order in which every pass comes after all that it waits for.
+//
+// This is the one place that knows which pass waits for which (schedules.md, section 0):
+//   F(s,i) <- F(upstream,i); B|BW(s,i) <- B|BW(downstream,i), on the last stage <- F(s,i);
+//   W(s,i) <- B(s,i); with sequence splits F split k <- k-1 and B split k <- k+1 (Seq1F1B);
+//   an overlapped block waits for both its passes; and every pass for the one before it on its device.
+// Evaluation and task graph are visitors, so that they cannot differ.
+//
+// A device runs on until it must wait, then the next one that can go on does, first come first served:
+// neighbouring passes of a device are visited together, which keeps later passes over the result in
+// cache. O(passes) time, O(virtual stages x units) space. Throws InfeasibleError when the program
+// deadlocks, naming what each device waits for and a cycle of passes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// Throws InfeasibleError: `position[d]` is where device d is stuck.
+[[noreturn]] void report_deadlock(const Program& program, const std::vector<std::uint32_t>& position);
+
+// Visitor (Value: a time, a task id; kNotYet and kNothing are values that no result has):
+//   Value run(int device, const Pass&, Value input, Value gradient): executes a pass whose awaited
+//     messages are `input` (forward) and `gradient` (backward), kNothing where none is awaited.
+//   Value deliver(Value result, PassKind kind, int from, int to, unit): hands the result of F or B on
+//     virtual stage `from` to stage `to` (-1: nobody waits), returns what the receiver sees.
+template <class Visitor>
+void walk(const Program& program, Visitor& visitor);
+
+// ---- implementation ----
+
+namespace walk_detail {
+
+template <class Visitor>
+class Walker {
+ public:
+  using Value = typename Visitor::Value;
+
+  Walker(const Program& program, Visitor& visitor)
+      : program_(program),
+        place_(program.placement()),
+        visitor_(visitor),
+        units_(static_cast<size_t>(program.shape().units())),
+        splits_(static_cast<std::uint32_t>(program.shape().splits)),
+        forward_(static_cast<size_t>(place_.virtual_stages()) * units_, Visitor::kNotYet),
+        backward_(forward_.size(), Visitor::kNotYet),
+        position_(static_cast<size_t>(place_.devices()), 0),
+        queued_(position_.size(), 1) {
+    for (int d = 0; d < place_.devices(); ++d) queue_.push_back(d);
+  }
+
+  void run() {
+    // A ring: at most one entry per device is queued at any time.
+    const size_t capacity = queue_.size();
+    size_t head = 0;
+    size_t length = capacity;
+    tail_ = 0;
+    while (length > 0) {
+      const int device = queue_[head];
+      head = (head + 1) % capacity;
+      --length;
+      queued_[static_cast<size_t>(device)] = 0;
+      length += advance(device);
+    }
+    for (int d = 0; d < place_.devices(); ++d) {
+      if (position_[static_cast<size_t>(d)] < program_.passes(d).size()) {
+        report_deadlock(program_, position_);
+      }
+    }
+  }
+
+ private:
+  // Runs the device until it waits or is done; returns how many devices were woken.
+  size_t advance(int device) {
+    size_t woken = 0;
+    const auto passes = program_.passes(device);
+    std::uint32_t& at = position_[static_cast<size_t>(device)];
+    while (at < passes.size() && step(device, passes[at], woken)) ++at;
+    return woken;
+  }
+
+  bool step(int device, const Pass& pass, size_t& woken) {
+    Value input = Visitor::kNothing;
+    Value gradient = Visitor::kNothing;
+    if (pass.kind == PassKind::kFB) {
+      const OverlappedPair& pair = program_.pair(pass);
+      if (!ready(device, pair.forward, input, gradient)) return false;
+      if (!ready(device, pair.backward, input, gradient)) return false;
+      const Value result = visitor_.run(device, pass, input, gradient);
+      finish(device, pair.forward, result, woken);
+      finish(device, pair.backward, result, woken);
+    } else {
+      if (!ready(device, pass, input, gradient)) return false;
+      finish(device, pass, visitor_.run(device, pass, input, gradient), woken);
+    }
+    return true;
+  }
+
+  bool ready(int device, const Pass& pass, Value& input, Value& gradient) const {
+    const int vs = place_.virtual_stage(device, pass.chunk);
+    const std::uint32_t unit = pass.microbatch;
+    if (pass.kind == PassKind::kF) {
+      if (splits_ > 1 && unit % splits_ > 0 && forward_[slot(vs, unit - 1)] == Visitor::kNotYet) {
+        return false;
+      }
+      const int from = place_.upstream(vs);
+      if (from < 0) return true;
+      const Value arrived = forward_[slot(from, unit)];
+      if (arrived == Visitor::kNotYet) return !waits(from, vs, unit);
+      if (waits(from, vs, unit)) input = arrived;
+      return true;
+    }
+    if (pass.kind == PassKind::kW) return backward_[slot(vs, unit)] != Visitor::kNotYet;
+    if (splits_ > 1 && unit % splits_ + 1 < splits_ &&
+        backward_[slot(vs, unit + 1)] == Visitor::kNotYet) {
+      return false;
+    }
+    const int from = place_.downstream(vs);
+    // On the last stage the loss follows its own forward, which the program order puts before.
+    if (from < 0) return forward_[slot(vs, unit)] != Visitor::kNotYet;
+    const Value arrived = backward_[slot(from, unit)];
+    if (arrived == Visitor::kNotYet) return !waits(vs, from, unit);
+    if (waits(vs, from, unit)) gradient = arrived;
+    return true;
+  }
+
+  // Whether the boundary between a stage and its downstream one is waited for (see WrapAround).
+  [[nodiscard]] bool waits(int up, int down, std::uint32_t unit) const {
+    if (program_.wrap_around() == WrapAround::kEvery) return true;
+    const bool wraps = place_.device(up) == place_.devices() - 1 && place_.device(down) == 0;
+    return !wraps || unit % static_cast<std::uint32_t>(place_.devices()) == 0;
+  }
+
+  void finish(int device, const Pass& pass, Value result, size_t& woken) {
+    if (pass.kind == PassKind::kW) return;
+    const int vs = place_.virtual_stage(device, pass.chunk);
+    const bool forward = pass.kind == PassKind::kF;
+    const int to = forward ? place_.downstream(vs) : place_.upstream(vs);
+    const Value seen = visitor_.deliver(result, pass.kind, vs, to, pass.microbatch);
+    (forward ? forward_ : backward_)[slot(vs, pass.microbatch)] = seen;
+    if (to < 0) return;
+    const int receiver = place_.device(to);
+    if (receiver == device || queued_[static_cast<size_t>(receiver)] != 0) return;
+    queued_[static_cast<size_t>(receiver)] = 1;
+    queue_[tail_] = receiver;
+    tail_ = (tail_ + 1) % queue_.size();
+    ++woken;
+  }
+
+  [[nodiscard]] size_t slot(int vs, std::uint32_t unit) const {
+    return static_cast<size_t>(vs) * units_ + unit;
+  }
+
+  const Program& program_;
+  const Placement& place_;
+  Visitor& visitor_;
+  size_t units_;
+  std::uint32_t splits_;
+  std::vector<Value> forward_;   // what the receiver of F(vs, unit) sees
+  std::vector<Value> backward_;  // what the receiver of B(vs, unit) sees
+  std::vector<std::uint32_t> position_;
+  std::vector<std::uint8_t> queued_;
+  std::vector<int> queue_;
+  size_t tail_ = 0;
+};
+
+}  // namespace walk_detail
+
+template <class Visitor>
+void walk(const Program& program, Visitor& visitor) {
+  walk_detail::Walker<Visitor>(program, visitor).run();
+}
+
+}  // namespace pipesim
