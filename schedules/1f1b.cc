@@ -1,5 +1,5 @@
-// 1F1B (PipeDream-Flush, Narayanan et al. 2021, arXiv 2104.04473, section 2.2.1): after a warm-up of one
-// forward less per device, each device alternates one forward and one backward.
+// 1F1B (PipeDream-Flush, Narayanan et al. 2021, arXiv 2104.04473, section 2.2.1): after a warm-up
+// of one forward less per device, each device alternates one forward and one backward.
 #include <algorithm>
 
 #include "sim/pipeline/schedule.h"
@@ -28,27 +28,28 @@ const RegisteredSchedule k1F1B{{
     .summary = "one forward, one backward; p-d microbatches in flight on device d",
     .source = "Narayanan et al. 2021, arXiv 2104.04473, section 2.2.1",
     .plan = plan,
-    .claims =
-        {.bubble = {.formula = "(p-1) (F+B+W)",
-                    .domain = "every m; equal stages, free transfers (else each round trip exposes "
+    .claims = {.bubble = {.formula = "(p-1) (F+B+W)",
+                          .domain =
+                              "every m; equal stages, free transfers (else each round trip exposes "
                               "latency: evaluate)",
-                    .holds =
-                        [](const Problem& problem) {
-                          return uniform(problem) && free_transfers(problem);
-                        },
-                    .bubble =
-                        [](const Problem& problem) {
-                          const StageCost& cost = problem.stage(0);
-                          return (problem.shape.devices - 1) *
-                                 (cost.forward + cost.backward_input + cost.backward_weight);
-                        }},
-         .peak = {.formula = "min(p-d, m)",
-                  .domain = "everywhere",
-                  .holds = [](const Problem&) { return true; },
-                  .in_flight =
-                      [](const Problem& problem, int device) {
-                        return std::min(problem.shape.devices - device, problem.shape.microbatches);
-                      }}},
+                          .holds =
+                              [](const Problem& problem) {
+                                return uniform(problem) && free_transfers(problem);
+                              },
+                          .bubble =
+                              [](const Problem& problem) {
+                                const StageCost& cost = problem.stage(0);
+                                return (problem.shape.devices - 1) *
+                                       (cost.forward + cost.backward_input + cost.backward_weight);
+                              }},
+               .peak = {.formula = "min(p-d, m)",
+                        .domain = "everywhere",
+                        .holds = [](const Problem&) { return true; },
+                        .in_flight =
+                            [](const Problem& problem, int device) {
+                              return std::min(problem.shape.devices - device,
+                                              problem.shape.microbatches);
+                            }}},
 }};
 
 }  // namespace

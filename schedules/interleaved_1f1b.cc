@@ -1,17 +1,21 @@
-// Interleaved 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2.2), with Megatron's group size N
-// (microbatch_group_size_per_vp_stage), p <= N <= m: microbatches go through the chunks in groups of N.
-#include <fmt/format.h>
-
+// Interleaved 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2.2), with Megatron's group
+// size N (microbatch_group_size_per_vp_stage), p <= N <= m: microbatches go through the chunks in
+// groups of N.
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
 namespace {
 
+std::optional<long> wanted_group(const Problem& problem) {
+  return problem.option<long>("microbatch_group_size_per_vp_stage");
+}
+
 int group_size(const Problem& problem) {
-  return static_cast<int>(problem.option<long>("microbatch_group_size_per_vp_stage")
-                              .value_or(std::min(problem.shape.devices, problem.shape.microbatches)));
+  return static_cast<int>(
+      wanted_group(problem).value_or(std::min(problem.shape.devices, problem.shape.microbatches)));
 }
 
 // A last, shorter group must still fill the pipeline, or a chunk would wait for itself.
@@ -30,10 +34,12 @@ std::optional<Refusal> refuse(const Problem& problem) {
       "devices and at most all microbatches, and a shorter last group at least the devices",
       shape.microbatches, group, shape.devices);
   refusal.nearest = shape;
-  const int usable = std::max(group, shape.devices);
+  // A group size that was asked for stays as it is; it bounds the devices.
+  const int usable = wanted_group(problem) ? group : shape.devices;
+  refusal.nearest.devices = std::min(shape.devices, usable);
   for (int step = 0;; ++step) {
     for (const int m : {shape.microbatches - step, shape.microbatches + step}) {
-      if (m > 0 && groups_fit(usable, shape.devices, m)) {
+      if (m > 0 && groups_fit(usable, refusal.nearest.devices, m)) {
         refusal.nearest.microbatches = m;
         return refusal;
       }
@@ -73,7 +79,10 @@ Program plan(const Problem& problem) {
     }
   }
   const bool paper = problem.option<bool>("zero_bubble_table5_dependencies").value_or(false);
-  return {shape, problem.placement, std::move(lists), {},
+  return {shape,
+          problem.placement,
+          std::move(lists),
+          {},
           paper ? WrapAround::kFirstOfGroup : WrapAround::kEvery};
 }
 
@@ -101,35 +110,35 @@ const RegisteredSchedule kInterleaved{{
                  .default_text = "false"},
                 {.name = "zero_bubble_table5_dependencies",
                  .type = OptionSpec::Type::kFlag,
-                 .help = "wait at the wrap-around boundary only for microbatches that are multiples "
-                         "of p, as the evaluator behind Zero Bubble Table 5 does (not executable)",
+                 .help =
+                     "wait at the wrap-around boundary only for microbatches that are multiples "
+                     "of p, as the evaluator behind Zero Bubble Table 5 does (not executable)",
                  .default_text = "false"}},
     .refuse = refuse,
     .plan = plan,
-    .claims =
-        {.bubble = {.formula = "(p-1) (F+B+W) / v, F, B, W of a device",
-                    .domain = "N = p, m a multiple of p; equal stages, free transfers",
-                    .holds =
-                        [](const Problem& problem) {
-                          return plain_groups(problem) && uniform(problem) &&
-                                 free_transfers(problem);
-                        },
-                    .bubble =
-                        [](const Problem& problem) {
-                          const StageCost& cost = problem.stage(0);
-                          return (problem.shape.devices - 1) *
-                                 (cost.forward + cost.backward_input + cost.backward_weight);
-                        }},
-         .peak = {.formula = "min(2(p-1-d) + (v-1)p + 1, m v) chunks",
-                  .domain = "N = p, m a multiple of p",
-                  .holds = plain_groups,
-                  .in_flight =
-                      [](const Problem& problem, int device) {
-                        const Shape& shape = problem.shape;
-                        return std::min(2 * (shape.devices - 1 - device) +
-                                            (shape.chunks - 1) * shape.devices + 1,
-                                        shape.microbatches * shape.chunks);
-                      }}},
+    .claims = {.bubble = {.formula = "(p-1) (F+B+W) / v, F, B, W of a device",
+                          .domain = "N = p, m a multiple of p; equal stages, free transfers",
+                          .holds =
+                              [](const Problem& problem) {
+                                return plain_groups(problem) && uniform(problem) &&
+                                       free_transfers(problem);
+                              },
+                          .bubble =
+                              [](const Problem& problem) {
+                                const StageCost& cost = problem.stage(0);
+                                return (problem.shape.devices - 1) *
+                                       (cost.forward + cost.backward_input + cost.backward_weight);
+                              }},
+               .peak = {.formula = "min(2(p-1-d) + (v-1)p + 1, m v) chunks",
+                        .domain = "N = p, m a multiple of p",
+                        .holds = plain_groups,
+                        .in_flight =
+                            [](const Problem& problem, int device) {
+                              const Shape& shape = problem.shape;
+                              return std::min(2 * (shape.devices - 1 - device) +
+                                                  (shape.chunks - 1) * shape.devices + 1,
+                                              shape.microbatches * shape.chunks);
+                            }}},
 }};
 
 }  // namespace

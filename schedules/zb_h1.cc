@@ -1,5 +1,5 @@
-// ZB-H1, made by hand (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.2): 1F1B's
-// warm-up and memory; weight gradients fill what 1F1B idles.
+// ZB-H1, made by hand (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.2):
+// 1F1B's warm-up and memory; weight gradients fill what 1F1B idles.
 #include <algorithm>
 
 #include "sim/pipeline/schedule.h"
@@ -32,31 +32,29 @@ const RegisteredSchedule kZbH1{{
     .summary = "1F1B's memory, W passes delayed: about a third of 1F1B's bubble",
     .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
     .plan = plan,
-    .claims =
-        {.bubble = {.formula = "(p-1) (F+B-W)",
-                    .domain = "m >= p, W <= min(F, B); equal stages, free transfers. A longer W no "
-                              "longer fits the gaps it is meant to fill",
-                    .holds =
-                        [](const Problem& problem) {
-                          const StageCost& cost = problem.stage(0);
-                          return uniform(problem) && free_transfers(problem) &&
-                                 problem.shape.microbatches >= problem.shape.devices &&
-                                 cost.backward_weight <=
-                                     std::min(cost.forward, cost.backward_input);
-                        },
-                    .bubble =
-                        [](const Problem& problem) {
-                          const StageCost& cost = problem.stage(0);
-                          return (problem.shape.devices - 1) *
-                                 (cost.forward + cost.backward_input - cost.backward_weight);
-                        }},
-         .peak = {.formula = "min(p, m)",
-                  .domain = "everywhere",
-                  .holds = [](const Problem&) { return true; },
-                  .in_flight =
-                      [](const Problem& problem, int) {
-                        return std::min(problem.shape.devices, problem.shape.microbatches);
-                      }}},
+    .claims = {.bubble = {.formula = "(p-1) (B + max(0, F-W))",
+                          .domain =
+                              "m >= p; equal stages, free transfers. The paper's (p-1) (F+B-W) is "
+                              "the case W <= F: a longer W no longer fits the gap left by F",
+                          .holds =
+                              [](const Problem& problem) {
+                                return uniform(problem) && free_transfers(problem) &&
+                                       problem.shape.microbatches >= problem.shape.devices;
+                              },
+                          .bubble =
+                              [](const Problem& problem) {
+                                const StageCost& cost = problem.stage(0);
+                                const Seconds exposed = cost.forward - cost.backward_weight;
+                                return (problem.shape.devices - 1) *
+                                       (cost.backward_input + std::max(Seconds(0), exposed));
+                              }},
+               .peak = {.formula = "min(p, m)",
+                        .domain = "everywhere",
+                        .holds = [](const Problem&) { return true; },
+                        .in_flight =
+                            [](const Problem& problem, int) {
+                              return std::min(problem.shape.devices, problem.shape.microbatches);
+                            }}},
 }};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// ZB-H1 as the Zero Bubble repository's light patch of Megatron-LM runs it: 1F1B's loop, the newest owed
-// W first, and a W that follows its own B fused with it while forwards are left.
+// ZB-H1 as the Zero Bubble repository's light patch of Megatron-LM runs it: 1F1B's loop, the newest
+// owed W first, and a W that follows its own B fused with it while forwards are left.
 #include <algorithm>
 #include <vector>
 
@@ -36,6 +36,34 @@ Program plan(const Problem& problem) {
   }
   return {shape, problem.placement, std::move(lists)};
 }
+
+const RegisteredSchedule kZbH1Light{{
+    .name = "zb-h1-light",
+    .summary = "ZB-H1 as a small patch of 1F1B: the same bubble and memory, fewer split backwards",
+    .source = "sail-sg/zero-bubble-pipeline-parallelism, zbpp_light",
+    .plan = plan,
+    .claims = {.bubble = {.formula = "(p-1) (B + max(0, F-W))",
+                          .domain = "m >= p; equal stages, free transfers",
+                          .holds =
+                              [](const Problem& problem) {
+                                return uniform(problem) && free_transfers(problem) &&
+                                       problem.shape.microbatches >= problem.shape.devices;
+                              },
+                          .bubble =
+                              [](const Problem& problem) {
+                                const StageCost& cost = problem.stage(0);
+                                const Seconds exposed = cost.forward - cost.backward_weight;
+                                return (problem.shape.devices - 1) *
+                                       (cost.backward_input + std::max(Seconds(0), exposed));
+                              }},
+               .peak = {.formula = "min(p, m)",
+                        .domain = "everywhere",
+                        .holds = [](const Problem&) { return true; },
+                        .in_flight =
+                            [](const Problem& problem, int) {
+                              return std::min(problem.shape.devices, problem.shape.microbatches);
+                            }}},
+}};
 
 }  // namespace
 }  // namespace pipesim

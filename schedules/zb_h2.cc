@@ -1,5 +1,5 @@
-// ZB-H2, made by hand (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.2): twice
-// the warm-up of ZB-H1 fills the warm-up bubble as well, for twice the activations.
+// ZB-H2, made by hand (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.2):
+// twice the warm-up of ZB-H1 fills the warm-up bubble as well, for twice the activations.
 #include <algorithm>
 
 #include "sim/pipeline/schedule.h"
@@ -36,30 +36,31 @@ const RegisteredSchedule kZbH2{{
     .summary = "twice 1F1B's memory for no bubble where F = B = W",
     .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
     .plan = plan,
-    .claims =
-        {.bubble = {.formula = "(p-1) max(0, F+B+2Tcomm-2W)",
-                    .domain = "m >= 2p, W <= min(F, B), equal stages; with m = p there are not the "
-                              "2p-1 forwards that its warm-up consists of",
-                    .holds =
-                        [](const Problem& problem) {
-                          const StageCost& cost = problem.stage(0);
-                          return uniform(problem) && free_transfers(problem) &&
-                                 problem.shape.microbatches >= 2 * problem.shape.devices &&
-                                 cost.backward_weight <=
-                                     std::min(cost.forward, cost.backward_input);
-                        },
-                    .bubble =
-                        [](const Problem& problem) {
-                          const StageCost& cost = problem.stage(0);
-                          return (problem.shape.devices - 1) *
-                                 std::max(Seconds(0), cost.forward + cost.backward_input -
-                                                          2 * cost.backward_weight);
-                        }},
-         .peak = {.formula = "min(2p-1, m)",
-                  .domain = "m >= 2p-1; fewer microbatches do not fill the warm-up",
-                  .holds = long_enough,
-                  .in_flight = [](const Problem& problem,
-                                  int) { return 2 * problem.shape.devices - 1; }}},
+    .claims = {.bubble = {
+                   .formula = "(p-1) max(0, F+B-2W)",
+                   .domain = "m >= 2p-1, W <= F; equal stages, free transfers",
+                   .gap = "with m = p there are not the 2p-1 forwards that its warm-up consists of",
+                   .holds =
+                       [](const Problem& problem) {
+                         const StageCost& cost = problem.stage(0);
+                         return uniform(problem) && free_transfers(problem) &&
+                                long_enough(problem) && cost.backward_weight <= cost.forward;
+                       },
+                   .bubble =
+                       [](const Problem& problem) {
+                         const StageCost& cost = problem.stage(0);
+                         return (problem.shape.devices - 1) *
+                                std::max(Seconds(0), cost.forward + cost.backward_input -
+                                                         2 * cost.backward_weight);
+                       }},
+               .peak = {.formula = "min(2p-1, m)",
+                        .domain = "everywhere",
+                        .holds = [](const Problem&) { return true; },
+                        .in_flight =
+                            [](const Problem& problem, int) {
+                              return std::min(2 * problem.shape.devices - 1,
+                                              problem.shape.microbatches);
+                            }}},
 }};
 
 }  // namespace

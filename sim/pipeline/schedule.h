@@ -1,5 +1,6 @@
-// A schedule: a record with a name, a source, what it accepts, what it claims and a pure function from
-// Problem to Program. One file in `schedules/` registers one record; nothing else has to be edited.
+// A schedule: a record with a name, a source, what it accepts, what it claims and a pure function
+// from Problem to Program. One file in `schedules/` registers one record; nothing else has to be
+// edited.
 #pragma once
 
 #include <functional>
@@ -30,11 +31,13 @@ struct Refusal {
   Shape nearest;
 };
 
-// A closed form and where it holds. `domain` says in words what `holds` decides; when that leaves out
-// part of p 2..16, m in {p, 2p, 4p}, equal and unequal times, it must say why.
+// A closed form and where it holds. `domain` says in words what `holds` decides; it must cover
+// p 2..16, m in {p, 2p, 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it
+// does not.
 struct BubbleClaim {
   std::string_view formula;
   std::string_view domain;
+  std::string_view gap = {};  // why part of that grid is left out; empty when none is
   bool (*holds)(const Problem&);
   Seconds (*bubble)(const Problem&);  // Evaluation::cost - Evaluation::work
 };
@@ -42,6 +45,7 @@ struct BubbleClaim {
 struct PeakClaim {
   std::string_view formula;
   std::string_view domain;
+  std::string_view gap = {};
   bool (*holds)(const Problem&);
   int (*in_flight)(const Problem&, int device);  // DeviceEvaluation::peak_in_flight
 };
@@ -74,8 +78,8 @@ const std::vector<const Schedule*>& schedules();
 const Schedule* find_schedule(std::string_view name);
 std::vector<std::string> schedule_names();
 
-// A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main. Two schedules of
-// one name are a LogicError when the registry is first read.
+// A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main. Two
+// schedules of one name are a LogicError when the registry is first read.
 class RegisteredSchedule {
  public:
   explicit RegisteredSchedule(Schedule schedule);

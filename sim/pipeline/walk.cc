@@ -115,7 +115,21 @@ class Deadlock {
   const std::vector<std::uint32_t>& position_;
 };
 
+struct OrderVisitor {
+  using Value = char;
+  static constexpr Value kNotYet = 0;
+  static constexpr Value kNothing = 1;
+
+  static Value run(int, const Pass&, Value, Value) { return kNothing; }
+  static Value deliver(Value result, PassKind, int, int, std::uint32_t) { return result; }
+};
+
 }  // namespace
+
+void check_executable(const Program& program) {
+  OrderVisitor visitor;
+  walk(program, visitor);
+}
 
 void report_deadlock(const Program& program, const std::vector<std::uint32_t>& position) {
   throw InfeasibleError(Deadlock(program, position).explain());

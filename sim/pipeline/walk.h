@@ -22,6 +22,9 @@ namespace pipesim {
 // Throws InfeasibleError: `position[d]` is where device d is stuck.
 [[noreturn]] void report_deadlock(const Program& program, const std::vector<std::uint32_t>& position);
 
+// Throws as `walk` does when the program cannot be executed.
+void check_executable(const Program& program);
+
 // Visitor (Value: a time, a task id; kNotYet and kNothing are values that no result has):
 //   Value run(int device, const Pass&, Value input, Value gradient): executes a pass whose awaited
 //     messages are `input` (forward) and `gradient` (backward), kNothing where none is awaited.

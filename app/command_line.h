@@ -1,0 +1,36 @@
+// The command line as a text in which mistakes are located, and the files that commands write.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "sim/core/error.h"
+#include "sim/scenario/yaml.h"
+
+namespace pipesim {
+
+class CommandLine {
+ public:
+  CommandLine(int argc, const char* const* argv);
+
+  [[nodiscard]] const std::vector<std::string>& arguments() const { return arguments_; }
+  // Where argument `index` (0: the first after the program's name) stands.
+  [[nodiscard]] Location where(size_t index) const;
+  // Where `argument` stands, or the end of the line when it does not.
+  [[nodiscard]] Location where(const std::string& argument) const;
+  [[nodiscard]] std::vector<Override> overrides(const std::vector<std::string>& texts) const;
+
+ private:
+  std::vector<std::string> arguments_;
+  std::vector<int> columns_;  // of the first letter, from 1
+  std::string text_;
+};
+
+// Writes a file whole or not at all: to a neighbour first, which then takes its place. "-" is standard
+// output. Throws InputError, located at `where`, when that fails.
+void write_output(const std::string& path, const Location& where,
+                  const std::function<void(std::ostream&)>& write);
+
+}  // namespace pipesim

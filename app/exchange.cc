@@ -1,0 +1,105 @@
+// pipesim export and import: schedules as PyTorch's CSV, in both directions.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "app/commands.h"
+#include "sim/pipeline/walk.h"
+#include "sim/report/picture.h"
+#include "sim/report/torch_csv_writer.h"
+#include "sim/scenario/problem.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/scenario/torch_csv.h"
+
+namespace pipesim {
+namespace {
+
+struct ExportOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string format = "torch";
+  std::string output;
+};
+
+int export_schedule(const ExportOptions& options, const CommandLine& line) {
+  const Scenario scenario = read_scenario_file(options.file, line.overrides(options.overrides));
+  if (scenario.schedules.size() != 1) {
+    throw InputError(line.where(options.file),
+                     fmt::format("export writes one schedule, and this scenario has {}: choose with "
+                                 "schedule=NAME",
+                                 scenario.schedules.size()));
+  }
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const auto program = make_program(choice, make_problem(scenario, choice));
+  std::ostringstream text;
+  write_torch_csv(text, *program);
+  write_output(options.output, line.where(options.output),
+               [&text](std::ostream& out) { out << text.str(); });
+  return kDone;
+}
+
+struct ImportOptions {
+  std::string file;
+  std::string output;
+};
+
+// A scenario that runs the schedule, with unit costs for its reader to replace.
+std::string scenario_text(const Program& program, const std::string& file) {
+  const Shape& shape = program.shape();
+  const char* overlapped = program.pairs().empty() ? "" : "  overlapped: 3 ms\n";
+  return fmt::format(
+      "schedule: {{csv: {}}}\n"
+      "parallel: {{pipeline_model_parallel_size: {}}}\n"
+      "batch: {{num_microbatches: {}}}\n"
+      "cost:\n"
+      "  kind: given\n"
+      "  per: stage\n"
+      "  forward: 1 ms\n"
+      "  backward_input: 1 ms\n"
+      "  backward_weight: 1 ms\n{}"
+      "  transfer: 0 s\n",
+      file, shape.devices, shape.microbatches, overlapped);
+}
+
+int import_schedule(const ImportOptions& options, const CommandLine& line) {
+  const Program program = read_torch_csv_file(options.file, line.where(options.file));
+  check_executable(program);
+  const Shape& shape = program.shape();
+  if (!options.output.empty()) {
+    write_output(options.output, line.where(options.output), [&](std::ostream& out) {
+      out << scenario_text(program, options.file);
+    });
+    return kDone;
+  }
+  std::cout << fmt::format("# {} devices, {} chunks each, {} microbatches, {} passes\n", shape.devices,
+                           shape.chunks, shape.microbatches, program.size())
+            << pass_lists(program) << std::flush;
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_export(CLI::App& app) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* parser = app.add_subcommand("export", "Write a schedule for another program");
+  parser->add_option("file", options->file, "Scenario (YAML)")->required();
+  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  parser->add_option("--format", options->format, "torch: PyTorch's pipeline schedule CSV")
+      ->check(CLI::IsMember({"torch"}));
+  parser->add_option("-o,--output", options->output, "File to write ('-': standard output)")
+      ->required();
+  return {parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
+}
+
+Subcommand add_import(CLI::App& app) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* parser = app.add_subcommand("import", "Read and check a PyTorch schedule CSV");
+  parser->add_option("file", options->file, "Schedule (CSV)")->required();
+  parser->add_option("-o,--output", options->output,
+                     "Write a scenario that runs it ('-': standard output)");
+  return {parser, [options](const CommandLine& line) { return import_schedule(*options, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,72 @@
+// pipesim validate: the simulator against published figures, cell by cell.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "app/commands.h"
+#include "sim/core/text.h"
+#include "validate/papers/validation.h"
+
+namespace pipesim {
+namespace {
+
+struct ValidateOptions {
+  std::string name;
+  std::string data;
+  std::string json;
+  bool list = false;
+};
+
+// Data stands at ../share/pipesim from the executable, in the build tree as after installation.
+std::string data_folder() {
+  std::error_code ignored;
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return (executable.parent_path().parent_path() / "share" / "pipesim" / "papers").string();
+}
+
+int validate(const ValidateOptions& options, const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const Validation& validation : validations()) names.push_back(validation.name);
+  if (options.list) {
+    for (const Validation& validation : validations()) {
+      std::cout << fmt::format("{}: {}\n", validation.name, validation.title);
+    }
+    return kDone;
+  }
+  if (!options.name.empty() && std::ranges::find(names, options.name) == names.end()) {
+    throw InputError(line.where(options.name), fmt::format("unknown validation '{}'{}", options.name,
+                                                           suggestion(options.name, names)));
+  }
+  std::vector<Cell> all;
+  std::string text;
+  for (const Validation& validation : validations()) {
+    if (!options.name.empty() && validation.name != options.name) continue;
+    const auto cells = validation.compare(options.data.empty() ? data_folder() : options.data);
+    text += validation_table(validation, cells);
+    all.insert(all.end(), cells.begin(), cells.end());
+  }
+  if (!options.json.empty()) {
+    write_output(options.json, line.where(options.json),
+                 [&all](std::ostream& out) { out << validation_json(all); });
+  }
+  if (options.json != "-") std::cout << text << std::flush;
+  const bool missed = std::ranges::any_of(
+      all, [](const Cell& cell) { return cell.must_agree && !cell.agrees(); });
+  return missed ? kFailed : kDone;
+}
+
+}  // namespace
+
+Subcommand add_validate(CLI::App& app) {
+  auto options = std::make_shared<ValidateOptions>();
+  CLI::App* parser = app.add_subcommand("validate", "Compare with published figures, cell by cell");
+  parser->add_option("name", options->name, "Which paper (all when not given)");
+  parser->add_option("--data", options->data, "Folder with tables of the same format");
+  parser->add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
+  parser->add_flag("--list", options->list, "List the papers");
+  return {parser, [options](const CommandLine& line) { return validate(*options, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,550 @@
+// The module that loads SimGrid: platform, and one execution of a graph on it.
+//
+// SimGrid keeps the resources and its clock; what waits for what, and when a task that nothing can
+// disturb ends, is kept here in flat arrays. Compute ends on kernel timers, of which only the next is
+// ever set: a heap of our own holds the rest and breaks ties by task number, so that no result depends
+// on the inside of SimGrid's heap.
+#include "sim/engine/simgrid_module.h"
+
+#include <simgrid/kernel/ProfileBuilder.hpp>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/plugins/energy.h>
+#include <simgrid/s4u.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace pipesim {
+namespace {
+
+namespace s4u = ::simgrid::s4u;
+using ::simgrid::kernel::timer::Timer;
+
+using TaskId = std::uint32_t;
+using SlotId = std::uint32_t;
+
+constexpr double kNotFinished = std::numeric_limits<double>::quiet_NaN();
+// A host's flop/s. SimGrid cuts off the last `precision` flops of an execution: at this speed they are
+// far below the resolution of its clock.
+constexpr double kHostSpeed = 0x1p40;
+// Amount of the execution that stands for messages: longer than any run, cancelled when they end.
+constexpr double kEndless = kHostSpeed * 1e15;
+// Messages take their share before compute takes the rest, up to shares that leave compute a millionth.
+constexpr double kMessagePriority = 1e6;
+// Clock readings nearer than this, relative to the clock, are one instant: sums of the same durations in
+// another order differ by less, durations that differ on purpose by more.
+constexpr double kInstant = 1e-12;
+constexpr double kAgreement = 1e-11;
+
+// Everything that the runs of a job share: built once, inherited by fork.
+struct Platform {
+  explicit Platform(const Job& of);
+
+  Job job;
+  std::vector<double> rate;  // by class: units of payload per second of flow
+  std::vector<std::uint32_t> successor_row;
+  std::vector<TaskId> successors;
+  double precision = 0;
+  std::unique_ptr<s4u::Engine> engine;
+  std::vector<s4u::Host*> hosts;
+  std::vector<bool> host_changes_speed;
+
+ private:
+  void derive_successors();
+  double longest_path() const;
+  double largest_payload() const;
+  void start_engine();
+  void build_zone(double unit);
+};
+
+double seconds_of(const Job& job, std::uint64_t run, TaskId task) {
+  return job.seconds.empty() ? job.classes[job.class_of[task]].seconds
+                             : job.seconds[run * job.class_of.size() + task];
+}
+
+Platform::Platform(const Job& of) : job(of) {
+  derive_successors();
+  // SimGrid treats clock readings nearer than the precision as one. It must exceed the rounding of the
+  // clock, or a completion is stepped over and lost; any more than that is an error at short times.
+  // Contention and slow hosts may stretch a run: 2^-46 leaves a factor of 64 for that.
+  double slowest = 1;
+  for (const JobSpeedChange& change : job.speed_changes) {
+    if (change.factor > 0) slowest = std::min(slowest, change.factor);
+  }
+  precision = std::max(longest_path() / slowest, std::numeric_limits<double>::min()) * 0x1p-46;
+  start_engine();
+  // Payloads are whole numbers: choose the unit so that the largest has 62 bits.
+  const double largest = largest_payload();
+  const double unit = largest > 0 ? std::exp2(61 - std::ilogb(largest)) : 1;
+  rate.reserve(job.classes.size());
+  for (const JobClass& each : job.classes) {
+    const bool transfer = each.kind == JobKind::kTransfer;
+    rate.push_back(transfer ? job.routes[static_cast<size_t>(each.route)].bandwidth * unit : 0);
+  }
+  build_zone(unit);
+}
+
+void Platform::derive_successors() {
+  const size_t tasks = job.class_of.size();
+  successor_row.assign(tasks + 1, 0);
+  for (const TaskId waited : job.waits_for) ++successor_row[waited + 1];
+  for (size_t i = 0; i < tasks; ++i) successor_row[i + 1] += successor_row[i];
+  std::vector<std::uint32_t> next(successor_row.begin(), successor_row.end() - 1);
+  successors.resize(job.waits_for.size());
+  for (TaskId task = 0; task < tasks; ++task) {
+    for (std::uint32_t e = job.row[task]; e < job.row[task + 1]; ++e) {
+      successors[next[job.waits_for[e]]++] = task;
+    }
+  }
+}
+
+double Platform::longest_path() const {
+  double longest = 0;
+  std::vector<double> end(job.class_of.size());
+  for (std::uint64_t run = 0; run < job.runs.size(); ++run) {
+    for (TaskId task = 0; task < end.size(); ++task) {
+      double ready = 0;
+      for (std::uint32_t e = job.row[task]; e < job.row[task + 1]; ++e) {
+        ready = std::max(ready, end[job.waits_for[e]]);
+      }
+      end[task] = ready + seconds_of(job, run, task);
+      longest = std::max(longest, end[task]);
+    }
+    if (job.seconds.empty()) break;
+  }
+  return longest;
+}
+
+double Platform::largest_payload() const {
+  double largest = 0;
+  for (std::uint64_t run = 0; run < job.runs.size(); ++run) {
+    for (TaskId task = 0; task < job.class_of.size(); ++task) {
+      const JobClass& of = job.classes[job.class_of[task]];
+      if (of.kind != JobKind::kTransfer) continue;
+      const double bandwidth = job.routes[static_cast<size_t>(of.route)].bandwidth;
+      largest = std::max(largest, (seconds_of(job, run, task) - of.latency) * bandwidth);
+    }
+    if (job.seconds.empty()) break;
+  }
+  return largest;
+}
+
+void Platform::start_engine() {
+  // CM02 without its TCP terms is plain max-min sharing.
+  std::vector<std::string> words = {"pipesim",
+                                    "--log=root.thresh:critical",
+                                    "--cfg=network/model:CM02",
+                                    "--cfg=network/crosstraffic:0",
+                                    "--cfg=network/TCP-gamma:0",
+                                    "--cfg=network/optim:Lazy",
+                                    "--cfg=cpu/optim:Lazy",
+                                    "--cfg=contexts/factory:raw",
+                                    "--cfg=contexts/nthreads:1",
+                                    "--cfg=debug/clean-atexit:no"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(words.size());
+  engine = std::make_unique<s4u::Engine>(&argc, argv.data());
+  s4u::Engine::set_config("surf/precision", precision);
+  if (job.header->settings.energy) sg_host_energy_plugin_init();
+}
+
+void Platform::build_zone(double unit) {
+  s4u::NetZone* zone = s4u::create_full_zone("cluster");
+  hosts.reserve(job.header->sizes.hosts);
+  host_changes_speed.resize(job.header->sizes.hosts);
+  for (const JobSpeedChange& change : job.speed_changes) {
+    host_changes_speed[static_cast<size_t>(change.host)] = true;
+  }
+  const JobSettings& settings = job.header->settings;
+  size_t change = 0;
+  for (size_t i = 0; i < job.header->sizes.hosts; ++i) {
+    s4u::Host* host = zone->create_host("gpu" + std::to_string(i), kHostSpeed);
+    if (settings.energy) {
+      std::array<char, 80> watts{};
+      std::snprintf(watts.data(), watts.size(), "%.17g:%.17g", settings.idle_power,
+                    settings.busy_power);
+      host->set_property("wattage_per_state", watts.data());
+    }
+    std::string profile;
+    for (; change < job.speed_changes.size() &&
+           job.speed_changes[change].host == static_cast<std::int32_t>(i);
+         ++change) {
+      std::array<char, 80> line{};
+      std::snprintf(line.data(), line.size(), "%.17g %.17g\n",
+                    job.speed_changes[change].at_seconds, job.speed_changes[change].factor);
+      profile += line.data();
+    }
+    if (!profile.empty()) {
+      host->set_speed_profile(::simgrid::kernel::profile::ProfileBuilder::from_string(
+          "speed" + std::to_string(i), profile, -1));
+    }
+    host->seal();
+    hosts.push_back(host);
+  }
+  std::vector<s4u::Link*> links;
+  links.reserve(job.link_bandwidth.size());
+  for (size_t i = 0; i < job.link_bandwidth.size(); ++i) {
+    // Latency passes in a timer: CM02 would share links by round-trip time.
+    s4u::Link* link = zone->create_link("link" + std::to_string(i), job.link_bandwidth[i] * unit);
+    link->set_latency(0)->seal();
+    links.push_back(link);
+  }
+  for (const JobRoute& route : job.routes) {
+    std::vector<s4u::LinkInRoute> way;
+    for (const std::uint32_t link : job.route_links.subspan(route.first_link, route.links)) {
+      way.emplace_back(links[link]);
+    }
+    zone->add_route(hosts[static_cast<size_t>(route.from)]->get_netpoint(),
+                    hosts[static_cast<size_t>(route.to)]->get_netpoint(), nullptr, nullptr, way,
+                    false);
+  }
+  zone->seal();
+}
+
+// A flat binary heap of what happens next, by time and then by task.
+class Agenda {
+ public:
+  enum class What : std::uint32_t { kEnd, kFlow };
+  struct Entry {
+    double time;
+    TaskId task;
+    What what;
+  };
+
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] const Entry& next() const { return entries_.front(); }
+  void add(double time, TaskId task, What what) {
+    entries_.push_back({time, task, what});
+    std::push_heap(entries_.begin(), entries_.end(), later);
+  }
+  Entry take() {
+    std::pop_heap(entries_.begin(), entries_.end(), later);
+    const Entry taken = entries_.back();
+    entries_.pop_back();
+    return taken;
+  }
+
+ private:
+  static bool later(const Entry& a, const Entry& b) {
+    return a.time != b.time ? a.time > b.time : a.task > b.task;
+  }
+  std::vector<Entry> entries_;
+};
+
+// One run of the graph. SimGrid calls back: when the next timer is due, and when an activity completed.
+class Execution {
+ public:
+  Execution(Platform& platform, std::uint64_t run);
+  void operator()();
+
+ private:
+  // A flow or a compute execution that SimGrid works on.
+  struct Activity {
+    s4u::ActivityPtr handle;
+    TaskId task = 0;
+    double began = 0;
+    double expected = 0;  // when it ends unless disturbed
+    bool disturbed = false;
+  };
+  struct Gpu {
+    std::vector<SlotId> computing;
+    std::array<std::uint32_t, 2> messages{};  // flowing out, flowing in
+    std::array<s4u::ExecPtr, 2> load;         // what they take from compute
+  };
+
+  [[nodiscard]] double seconds(TaskId task) const {
+    return job_.seconds.empty() ? job_.classes[job_.class_of[task]].seconds : seconds_[task];
+  }
+  [[nodiscard]] const JobRoute& route(TaskId task) const {
+    return job_.routes[static_cast<size_t>(job_.classes[job_.class_of[task]].route)];
+  }
+  void ready(TaskId task);
+  void finish(TaskId task, double at);
+  void advance();
+  void set_timer();
+  SlotId open(TaskId task, double expected);
+  void start_flow(TaskId task);
+  void start_compute(TaskId task);
+  void completed(SlotId slot);
+  void leave_links(SlotId slot);
+  double settle(const Activity& activity) const;
+  void disturb(SlotId a, SlotId b);
+  [[nodiscard]] bool ends_now(const Activity& activity) const;
+  void message_starts(size_t host, size_t direction);
+  void message_ends(size_t host, size_t direction);
+  void load(size_t host, size_t direction);
+
+  Platform& platform_;
+  const Job& job_;
+  JobRun& result_;
+  std::span<const double> seconds_;
+  std::span<double> start_;
+  std::span<double> end_;
+  std::span<double> energy_;
+  double share_;
+  std::vector<std::uint32_t> missing_;  // what each task still waits for
+  Agenda agenda_;
+  std::vector<double> timers_;  // dates of SimGrid timers that are set; the last is due first
+  std::vector<Activity> activities_;
+  std::vector<SlotId> free_;
+  s4u::ActivityPtr last_completed_;  // SimGrid still uses it while it calls back
+  std::vector<std::vector<SlotId>> flows_on_link_;
+  std::vector<Gpu> gpus_;
+};
+
+Execution::Execution(Platform& platform, std::uint64_t run)
+    : platform_(platform),
+      job_(platform.job),
+      result_(platform.job.runs[run]),
+      share_(platform.job.header->settings.message_share) {
+  const size_t tasks = job_.class_of.size();
+  if (!job_.seconds.empty()) seconds_ = job_.seconds.subspan(run * tasks, tasks);
+  start_ = job_.start.subspan(run * tasks, tasks);
+  end_ = job_.end.subspan(run * tasks, tasks);
+  energy_ = job_.energy.subspan(run * job_.header->sizes.hosts, job_.header->sizes.hosts);
+  missing_.resize(tasks);
+  for (size_t i = 0; i < tasks; ++i) missing_[i] = job_.row[i + 1] - job_.row[i];
+  flows_on_link_.resize(job_.link_bandwidth.size());
+  gpus_.resize(job_.header->sizes.hosts);
+}
+
+void Execution::operator()() {
+  std::ranges::fill(start_, 0.0);
+  std::ranges::fill(end_, kNotFinished);
+  s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
+    const auto number = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
+    if (number != 0) completed(static_cast<SlotId>(number - 1));
+  });
+  for (const JobSpeedChange& change : job_.speed_changes) {
+    // A change of speed makes SimGrid forget the bounds of what runs: start the loads anew.
+    if (share_ == 0 || change.at_seconds <= 0) continue;
+    const auto host = static_cast<size_t>(change.host);
+    Timer::set(change.at_seconds, [this, host] {
+      for (const size_t direction : {size_t{0}, size_t{1}}) {
+        if (gpus_[host].messages[direction] > 0) load(host, direction);
+      }
+    });
+  }
+  for (TaskId task = 0; task < missing_.size(); ++task) {
+    if (missing_[task] == 0) ready(task);
+  }
+  advance();
+  platform_.engine->run();
+  if (job_.header->settings.energy) {
+    for (size_t i = 0; i < energy_.size(); ++i) {
+      energy_[i] = sg_host_get_consumed_energy(platform_.hosts[i]);
+    }
+  }
+}
+
+// All that the task waits for has ended, the last at start_[task].
+void Execution::ready(TaskId task) {
+  const JobClass& of = job_.classes[job_.class_of[task]];
+  const double at = start_[task];
+  const double duration = seconds(task);
+  if (of.kind == JobKind::kExecution && duration > 0) return start_compute(task);
+  if (of.kind == JobKind::kTransfer) {
+    // A communication of nothing would never complete.
+    const double payload = std::round((duration - of.latency) * platform_.rate[job_.class_of[task]]);
+    if (payload >= 1) return agenda_.add(at + of.latency, task, Agenda::What::kFlow);
+  }
+  agenda_.add(at + duration, task, Agenda::What::kEnd);
+}
+
+void Execution::finish(TaskId task, double at) {
+  end_[task] = at;
+  const std::uint32_t last = platform_.successor_row[task + 1];
+  for (std::uint32_t e = platform_.successor_row[task]; e < last; ++e) {
+    const TaskId next = platform_.successors[e];
+    start_[next] = std::max(start_[next], at);
+    if (--missing_[next] == 0) ready(next);
+  }
+}
+
+// Does all that is due by SimGrid's clock, in order of time and task.
+void Execution::advance() {
+  const double now = s4u::Engine::get_clock();
+  while (!agenda_.empty() && agenda_.next().time <= now) {
+    const Agenda::Entry due = agenda_.take();
+    if (due.what == Agenda::What::kFlow) {
+      start_flow(due.task);
+    } else {
+      finish(due.task, due.time);
+    }
+  }
+  set_timer();
+}
+
+void Execution::set_timer() {
+  if (agenda_.empty()) return;
+  const double next = agenda_.next().time;
+  if (!timers_.empty() && timers_.back() <= next) return;
+  timers_.push_back(next);
+  Timer::set(next, [this] {
+    timers_.pop_back();
+    advance();
+  });
+}
+
+SlotId Execution::open(TaskId task, double expected) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<SlotId>(activities_.size()));
+    activities_.emplace_back();
+  }
+  const SlotId slot = free_.back();
+  free_.pop_back();
+  activities_[slot] = {nullptr, task, s4u::Engine::get_clock(), expected, false};
+  return slot;
+}
+
+void* slot_data(SlotId slot) { return reinterpret_cast<void*>(std::uintptr_t{slot} + 1); }
+
+void Execution::start_flow(TaskId task) {
+  const JobRoute& way = route(task);
+  const SlotId slot = open(task, start_[task] + seconds(task));
+  for (const std::uint32_t link : job_.route_links.subspan(way.first_link, way.links)) {
+    for (const SlotId other : flows_on_link_[link]) disturb(slot, other);
+    flows_on_link_[link].push_back(slot);
+  }
+  if (share_ > 0) {
+    message_starts(static_cast<size_t>(way.from), 0);
+    message_starts(static_cast<size_t>(way.to), 1);
+  }
+  const std::uint32_t of = job_.class_of[task];
+  const double flow = seconds(task) - job_.classes[of].latency;
+  s4u::CommPtr comm = s4u::Comm::sendto_init(platform_.hosts[static_cast<size_t>(way.from)],
+                                             platform_.hosts[static_cast<size_t>(way.to)]);
+  comm->set_payload_size(static_cast<std::uint64_t>(std::round(flow * platform_.rate[of])));
+  comm->set_data(slot_data(slot));
+  activities_[slot].handle = comm;
+  comm->start();
+}
+
+void Execution::start_compute(TaskId task) {
+  const auto host = static_cast<size_t>(job_.classes[job_.class_of[task]].host);
+  Gpu& gpu = gpus_[host];
+  const SlotId slot = open(task, start_[task] + seconds(task));
+  bool alone = !platform_.host_changes_speed[host];
+  for (const std::uint32_t messages : gpu.messages) alone = alone && messages == 0;
+  activities_[slot].disturbed = !alone;
+  for (const SlotId other : gpu.computing) disturb(slot, other);
+  gpu.computing.push_back(slot);
+  s4u::ExecPtr exec = s4u::Exec::init();
+  exec->set_flops_amount(seconds(task) * kHostSpeed)->set_host(platform_.hosts[host]);
+  exec->set_data(slot_data(slot));
+  activities_[slot].handle = exec;
+  exec->start();
+}
+
+bool Execution::ends_now(const Activity& activity) const {
+  const double now = s4u::Engine::get_clock();
+  return !activity.disturbed && activity.expected <= now + kInstant * now;
+}
+
+// `a` begins where `b` is. SimGrid reports completions of one instant one after the other: what is about
+// to be reported shares nothing any more.
+void Execution::disturb(SlotId a, SlotId b) {
+  if (ends_now(activities_[b])) return;
+  activities_[a].disturbed = true;
+  activities_[b].disturbed = true;
+}
+
+void Execution::completed(SlotId slot) {
+  Activity& activity = activities_[slot];
+  const TaskId task = activity.task;
+  const double at = settle(activity);
+  const JobClass& of = job_.classes[job_.class_of[task]];
+  if (of.kind == JobKind::kTransfer) {
+    leave_links(slot);
+    if (share_ > 0) {
+      message_ends(static_cast<size_t>(route(task).from), 0);
+      message_ends(static_cast<size_t>(route(task).to), 1);
+    }
+  } else {
+    std::erase(gpus_[static_cast<size_t>(of.host)].computing, slot);
+  }
+  last_completed_ = std::move(activity.handle);
+  free_.push_back(slot);
+  finish(task, at);
+  advance();
+}
+
+// The end of an activity that just completed. Disturbed, it is what SimGrid's clock says. Undisturbed, its
+// duration is known, and adding it to its start spares the result the rounding that the clock gathers
+// over many events; the clock must then say the same, or SimGrid has modelled something else than a
+// resource held alone.
+double Execution::settle(const Activity& activity) const {
+  const double now = s4u::Engine::get_clock();
+  if (activity.disturbed) return now;
+  const double tolerance = kAgreement * activity.expected + 4 * platform_.precision;
+  if (std::abs(now - activity.expected) > tolerance) {
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "task %u ran alone and should have ended at %.17g s, but SimGrid says %.17g s",
+                  activity.task, activity.expected, now);
+    throw std::logic_error(text.data());
+  }
+  return activity.expected;
+}
+
+void Execution::leave_links(SlotId slot) {
+  const double now = s4u::Engine::get_clock();
+  const JobRoute& way = route(activities_[slot].task);
+  for (const std::uint32_t link : job_.route_links.subspan(way.first_link, way.links)) {
+    std::vector<SlotId>& flows = flows_on_link_[link];
+    std::erase(flows, slot);
+    if (result_.shared_links) continue;
+    for (const SlotId other : flows) {
+      const double both = std::max(activities_[slot].began, activities_[other].began);
+      if (now - both > kInstant * now) result_.shared_links = true;
+    }
+  }
+}
+
+void Execution::message_starts(size_t host, size_t direction) {
+  for (const SlotId slot : gpus_[host].computing) {
+    if (!ends_now(activities_[slot])) activities_[slot].disturbed = true;
+  }
+  if (gpus_[host].messages[direction]++ == 0) load(host, direction);
+}
+
+void Execution::message_ends(size_t host, size_t direction) {
+  Gpu& gpu = gpus_[host];
+  if (--gpu.messages[direction] > 0) return;
+  gpu.load[direction]->cancel();
+  gpu.load[direction] = nullptr;
+}
+
+// What messages of one direction take from compute: an execution of the cluster's share.
+void Execution::load(size_t host, size_t direction) {
+  s4u::ExecPtr& load = gpus_[host].load[direction];
+  if (load) load->cancel();
+  s4u::Host* const at = platform_.hosts[host];
+  load = s4u::Exec::init();
+  load->set_flops_amount(kEndless)->set_host(at);
+  load->set_bound(share_ * kHostSpeed * at->get_available_speed());
+  load->set_priority(kMessagePriority);
+  load->start();
+}
+
+std::unique_ptr<Platform>& prepared() {
+  static std::unique_ptr<Platform> platform;
+  return platform;
+}
+
+void prepare(const Job& job) { prepared() = std::make_unique<Platform>(job); }
+
+void run(std::uint64_t number) { Execution(*prepared(), number)(); }
+
+}  // namespace
+}  // namespace pipesim
+
+extern "C" const pipesim::JobModule pipesim_simgrid_module = {pipesim::prepare, pipesim::run};

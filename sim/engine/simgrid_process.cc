@@ -1,0 +1,308 @@
+#include "sim/engine/simgrid_process.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+// Repeats a system call that a signal interrupted.
+template <class Call>
+auto retry(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+[[noreturn]] void fail(std::string_view what) {
+  throw LogicError(fmt::format("simgrid: {}: {}", what, std::strerror(errno)));
+}
+
+// A child that dies with this process.
+pid_t fork_child() {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+  }
+  return child;
+}
+
+void record_failure(JobRun& run, std::string_view message) {
+  const size_t length = std::min(message.size(), sizeof(run.message) - 1);
+  std::memcpy(run.message, message.data(), length);
+  run.message[length] = '\0';
+  run.state = JobState::kFailed;
+}
+
+// One message: the sizes of a job and the file that it stands in.
+class JobMessage {
+ public:
+  explicit JobMessage(JobSizes& sizes) : data_{&sizes, sizeof(sizes)} {
+    header_.msg_iov = &data_;
+    header_.msg_iovlen = 1;
+    header_.msg_control = control_.data();
+    header_.msg_controllen = control_.size();
+  }
+  JobMessage(const JobMessage&) = delete;
+  JobMessage& operator=(const JobMessage&) = delete;
+
+  [[nodiscard]] bool send(int socket, int file) {
+    cmsghdr* const attached = CMSG_FIRSTHDR(&header_);
+    attached->cmsg_level = SOL_SOCKET;
+    attached->cmsg_type = SCM_RIGHTS;
+    attached->cmsg_len = CMSG_LEN(sizeof(file));
+    std::memcpy(CMSG_DATA(attached), &file, sizeof(file));
+    return retry([&] { return sendmsg(socket, &header_, MSG_NOSIGNAL); }) >= 0;
+  }
+
+  // The file, or none when the other side has gone.
+  [[nodiscard]] FileDescriptor receive(int socket) {
+    const ssize_t got = retry([&] { return recvmsg(socket, &header_, MSG_CMSG_CLOEXEC); });
+    const cmsghdr* const attached = CMSG_FIRSTHDR(&header_);
+    if (got != static_cast<ssize_t>(data_.iov_len) || attached == nullptr) return FileDescriptor();
+    int file = -1;
+    std::memcpy(&file, CMSG_DATA(attached), sizeof(file));
+    return FileDescriptor(file);
+  }
+
+ private:
+  iovec data_;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control_{};
+  msghdr header_{};
+};
+
+// What the server does for its life; it never returns to the caller's code.
+class Server {
+ public:
+  explicit Server(int socket) : socket_(socket) {}
+
+  [[noreturn]] void serve() {
+    detach();
+    while (true) {
+      JobSizes sizes;
+      FileDescriptor file = JobMessage(sizes).receive(socket_);
+      if (file.get() < 0) _exit(0);  // the caller has gone
+      try {
+        SharedJob shared(std::move(file), sizes);
+        serve(shared.job());
+      } catch (const std::exception&) {
+        _exit(1);  // no memory to answer in
+      }
+      const char done = 0;
+      if (retry([&] { return ::send(socket_, &done, 1, MSG_NOSIGNAL); }) < 0) _exit(0);
+    }
+  }
+
+ private:
+  // Leaves the caller's files and signal handlers behind; what SimGrid prints when it aborts is kept
+  // for the message.
+  void detach() {
+    for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    setpgid(0, 0);  // an interrupt from the terminal is the caller's to handle
+    dup2(socket_, 3);
+    socket_ = 3;
+    close_range(4, ~0U, 0);
+    const int nothing = open("/dev/null", O_RDWR);
+    output_ = memfd_create("pipesim-output", MFD_CLOEXEC);
+    fcntl(output_, F_SETFL, O_APPEND);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output_, STDOUT_FILENO);
+    dup2(output_, STDERR_FILENO);
+  }
+
+  void load_module() {
+    if (module_ != nullptr) return;
+    std::array<char, 4096> path{};
+    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+    std::string folder(path.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
+    folder.resize(folder.find_last_of('/') + 1);
+    void* library = dlopen((folder + "../lib/pipesim/simgrid-engine.so").c_str(), RTLD_NOW);
+    if (library == nullptr) throw LogicError(dlerror());
+    module_ = static_cast<const JobModule*>(dlsym(library, kJobModuleEntry));
+    if (module_ == nullptr) throw LogicError(dlerror());
+  }
+
+  void serve(Job& job) {
+    JobRun& setup = job.header->setup;
+    try {
+      load_module();
+    } catch (const std::exception& error) {
+      return record_failure(setup, error.what());
+    }
+    retry([&] { return ftruncate(output_, 0); });
+    const pid_t worker = fork_child();
+    if (worker < 0) return record_failure(setup, "cannot start a process");
+    if (worker == 0) {
+      work(job);
+      _exit(0);
+    }
+    const std::string death = wait_for(worker).second;
+    if (setup.state == JobState::kPending) record_failure(setup, death);
+    for (JobRun& run : job.runs) {
+      if (setup.state == JobState::kDone && run.state == JobState::kPending) {
+        record_failure(run, death);
+      }
+    }
+  }
+
+  void work(Job& job) {
+    JobRun& setup = job.header->setup;
+    try {
+      module_->prepare(job);
+      setup.state = JobState::kDone;
+    } catch (const std::exception& error) {
+      return record_failure(setup, error.what());
+    }
+    if (job.runs.size() == 1) return execute(job, 0);
+    std::map<pid_t, std::uint64_t> running;
+    for (std::uint64_t next = 0; next < job.runs.size() || !running.empty();) {
+      if (next < job.runs.size() && running.size() < job.header->settings.processes) {
+        const pid_t child = fork_child();
+        if (child == 0) {
+          execute(job, next);
+          _exit(0);
+        }
+        if (child > 0) {
+          running.emplace(child, next++);
+          continue;
+        }
+        // No more processes to be had: go on with those that run.
+        if (running.empty()) return record_failure(setup, "cannot start a process");
+      }
+      const auto [child, death] = wait_for(-1);
+      const auto of = running.find(child);
+      if (of == running.end()) continue;
+      if (job.runs[of->second].state == JobState::kPending) {
+        record_failure(job.runs[of->second], death);
+      }
+      running.erase(of);
+    }
+  }
+
+  void execute(Job& job, std::uint64_t number) const {
+    JobRun& run = job.runs[number];
+    try {
+      module_->run(number);
+      run.state = JobState::kDone;
+    } catch (const std::exception& error) {
+      record_failure(run, error.what());
+    }
+  }
+
+  // The child that ended, and how, in words.
+  [[nodiscard]] std::pair<pid_t, std::string> wait_for(pid_t which) const {
+    int status = 0;
+    const pid_t child = retry([&] { return waitpid(which, &status, 0); });
+    std::string how;
+    if (child < 0) {
+      how = "a process was lost";
+    } else if (WIFSIGNALED(status)) {
+      how = fmt::format("a process died by signal {} ({})", WTERMSIG(status),
+                        strsignal(WTERMSIG(status)));
+    } else {
+      how = fmt::format("a process left without a result, status {}", WEXITSTATUS(status));
+    }
+    std::array<char, 300> printed{};
+    const ssize_t length = pread(output_, printed.data(), printed.size(), 0);
+    if (length > 0) how += ": " + std::string(printed.data(), static_cast<size_t>(length));
+    return {child, how};
+  }
+
+  int socket_;
+  int output_ = -1;
+  const JobModule* module_ = nullptr;
+};
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+SharedJob::SharedJob(const JobSizes& sizes)
+    : file_(memfd_create("pipesim-job", MFD_CLOEXEC)), bytes_(job_bytes(sizes)) {
+  if (file_.get() < 0) fail("shared memory");
+  if (retry([&] { return ftruncate(file_.get(), static_cast<off_t>(bytes_)); }) < 0) {
+    fail("shared memory");
+  }
+  map(sizes);
+  job_.header->sizes = sizes;
+}
+
+SharedJob::SharedJob(FileDescriptor file, const JobSizes& sizes)
+    : file_(std::move(file)), bytes_(job_bytes(sizes)) {
+  map(sizes);
+}
+
+SharedJob::~SharedJob() { munmap(mapping_, bytes_); }
+
+void SharedJob::map(const JobSizes& sizes) {
+  mapping_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (mapping_ == MAP_FAILED) fail("shared memory");
+  job_ = job_view(mapping_, sizes);
+}
+
+void ServerProcess::serve(SharedJob& shared) {
+  const std::scoped_lock lock(mutex_);
+  if (!alive()) start();
+  JobSizes sizes = shared.job().header->sizes;
+  char done = 0;
+  if (JobMessage(sizes).send(socket_.get(), shared.file()) &&
+      retry([&] { return recv(socket_.get(), &done, 1, 0); }) == 1) {
+    return;
+  }
+  stop();
+  throw LogicError("simgrid: the process that serves the engine died");
+}
+
+bool ServerProcess::alive() {
+  if (owner_ != getpid()) return false;
+  if (retry([&] { return waitpid(server_, nullptr, WNOHANG); }) == 0) return true;
+  owner_ = 0;
+  return false;
+}
+
+void ServerProcess::start() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) < 0) fail("socket");
+  FileDescriptor ours(ends[0]);
+  const FileDescriptor theirs(ends[1]);
+  const pid_t child = fork_child();
+  if (child < 0) fail("cannot start a process");
+  if (child == 0) Server(theirs.get()).serve();
+  socket_ = std::move(ours);
+  server_ = child;
+  owner_ = getpid();
+}
+
+void ServerProcess::stop() {
+  socket_ = FileDescriptor();
+  if (owner_ == getpid()) retry([&] { return waitpid(server_, nullptr, 0); });
+  owner_ = 0;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,84 @@
+// The processes that the SimGrid engine runs in, seen from the caller.
+//
+// Caller --fork--> server --fork per call--> worker --fork per run of an ensemble--> run. The server loads
+// the module once (libsimgrid costs 25 ms) and stays as small as it starts, so that its forks are cheap;
+// the worker builds the platform; its runs inherit it. Jobs and results stand in memory that all map.
+// None outlives its parent, none prints. What fails in them comes back in the job; what fails around them
+// is thrown as LogicError.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "sim/engine/simgrid_module.h"
+
+namespace pipesim {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int number = -1) : number_(number) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor();
+  [[nodiscard]] int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// A job in memory that several processes map.
+class SharedJob {
+ public:
+  // Makes one, zero-filled but for its sizes.
+  explicit SharedJob(const JobSizes& sizes);
+  // Maps one that another process made.
+  SharedJob(FileDescriptor file, const JobSizes& sizes);
+  SharedJob(const SharedJob&) = delete;
+  SharedJob& operator=(const SharedJob&) = delete;
+  ~SharedJob();
+
+  [[nodiscard]] Job& job() { return job_; }
+  [[nodiscard]] int file() const { return file_.get(); }
+
+ private:
+  void map(const JobSizes& sizes);
+
+  FileDescriptor file_;
+  std::uint64_t bytes_;
+  void* mapping_ = nullptr;
+  Job job_;
+};
+
+// The caller's hold on a server: started when first needed, ended with this object. A process that was
+// forked from the one that started a server starts its own. Calls from several threads are served one
+// after the other; the thread that makes the first must outlive the others.
+class ServerProcess {
+ public:
+  ServerProcess() = default;
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~ServerProcess() { stop(); }
+
+  // Returns when every run of the job has ended, well or not (JobRun::state).
+  void serve(SharedJob& shared);
+
+ private:
+  [[nodiscard]] bool alive();
+  void start();
+  void stop();
+
+  std::mutex mutex_;
+  FileDescriptor socket_;
+  pid_t server_ = 0;
+  pid_t owner_ = 0;  // the process that started it; 0: none runs
+};
+
+}  // namespace pipesim

@@ -1,0 +1,274 @@
+#include "sim/metrics/analyze.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/core/error.h"
+#include "sim/metrics/memory.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
+
+struct DeviceState {
+  double first_start = kNever;
+  double last_end = 0;     // of passes
+  double pass_busy = 0;
+  double busy = 0;         // passes and optimizer
+  double covered_to = 0;   // busy or charged up to here
+  double next_first = kNever;  // first start of the next iteration
+  int forwards_left = 0;
+  bool backward_seen = false;
+  std::array<double, kIdleCauseNames.size()> idle{};
+
+  void charge(IdleCause cause, double seconds) {
+    if (seconds > 0) idle[static_cast<size_t>(cause)] += seconds;
+  }
+};
+
+// Streams the tasks of one iteration and charges every gap on every device.
+class Analysis {
+ public:
+  Analysis(const TaskGraph& graph, const Timeline& timeline)
+      : graph_(graph),
+        timeline_(timeline),
+        middle_(graph.iterations() / 2),
+        devices_(static_cast<size_t>(graph.devices())) {
+    size_t first = 0;
+    for (const PipelineInstance& pipeline : graph.pipelines()) {
+      const Program& program = *pipeline.program;
+      for (int d = 0; d < program.shape().devices; ++d) {
+        devices_[first + static_cast<size_t>(d)].forwards_left = static_cast<int>(
+            std::ranges::count_if(program.passes(d), [](const Pass& pass) {
+              return pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
+            }));
+      }
+      first += static_cast<size_t>(program.shape().devices);
+    }
+    sum_stage_seconds();
+  }
+
+  Report run() {
+    const bool single = graph_.iterations() == 1;
+    for (TaskId task = 0; task < graph_.size(); ++task) {
+      const TaskClass& of = graph_.task_class(task);
+      if (of.kind == TaskKind::kTransfer) continue;
+      const int iteration = single ? 0 : graph_.iteration(task);
+      if (iteration == middle_) {
+        visit(task, of, single);
+      } else if (iteration == middle_ + 1 && of.kind == TaskKind::kCompute) {
+        double& next = devices_[of.device].next_first;
+        next = std::min(next, timeline_.start[task]);
+      }
+    }
+    if (single) {
+      for (DeviceState& device : devices_) device.next_first = closing_end_;
+    }
+    return finish(single);
+  }
+
+ private:
+  // Seconds of one microbatch on each stage, stragglers included, by device and chunk.
+  void sum_stage_seconds() {
+    const auto chunks = static_cast<size_t>(graph_.pipelines().front().program->shape().chunks);
+    chunks_ = chunks;
+    std::vector<std::array<double, kPassKinds>> seconds(devices_.size() * chunks);
+    for (const TaskClass& of : graph_.classes()) {
+      if (of.kind != TaskKind::kCompute) continue;
+      seconds[of.device * chunks + of.chunk][static_cast<size_t>(of.pass)] = of.seconds.value();
+    }
+    for (const auto& by_kind : seconds) {
+      const auto of = [&by_kind](PassKind kind) { return by_kind[static_cast<size_t>(kind)]; };
+      const double backward = std::max(of(PassKind::kBW), of(PassKind::kB) + of(PassKind::kW));
+      stage_seconds_.push_back(std::max(of(PassKind::kF) + backward, of(PassKind::kFB)));
+    }
+  }
+
+  void visit(TaskId task, const TaskClass& of, bool single) {
+    const double start = timeline_.start[task];
+    const double end = timeline_.end[task];
+    if (of.kind == TaskKind::kCollective) {
+      for (DeviceState& device : devices_) {
+        device.charge(IdleCause::kCoolDown, start - device.covered_to);
+        device.charge(IdleCause::kCollective, end - start);
+        device.covered_to = end;
+      }
+      closing_end_ = end;
+      return;
+    }
+    DeviceState& device = devices_[of.device];
+    if (of.kind == TaskKind::kOptimizer) {
+      device.charge(IdleCause::kCoolDown, start - device.covered_to);
+    } else {
+      if (device.first_start == kNever) {
+        device.first_start = start;
+        if (!single) device.covered_to = start;
+      }
+      if (start > device.covered_to) explain_gap(device, task, of, start - device.covered_to);
+      const bool has_forward = of.pass == PassKind::kF || of.pass == PassKind::kFB;
+      if (has_forward) --device.forwards_left;
+      if (of.pass != PassKind::kF) device.backward_seen = true;
+      device.last_end = end;
+      device.pass_busy += end - start;
+    }
+    device.busy += end - start;
+    device.covered_to = end;
+  }
+
+  void explain_gap(DeviceState& device, TaskId task, const TaskClass& of, double gap) {
+    if (!device.backward_seen) return device.charge(IdleCause::kWarmUp, gap);
+    if (device.forwards_left == 0) return device.charge(IdleCause::kCoolDown, gap);
+    TaskId last = kNoTask;
+    for (const TaskId waited : graph_.waits_for(task)) {
+      const bool later = last == kNoTask || timeline_.end[waited] > timeline_.end[last];
+      if (graph_.task_class(waited).kind == TaskKind::kTransfer && later) last = waited;
+    }
+    if (last == kNoTask) return device.charge(IdleCause::kOrder, gap);
+    const double flight = std::min(gap, timeline_.end[last] - timeline_.start[last]);
+    device.charge(IdleCause::kTransfer, flight);
+    const TaskClass& message = graph_.task_class(last);
+    const double upstream = stage_seconds_[message.device * chunks_ + message.chunk];
+    const double here = stage_seconds_[of.device * chunks_ + of.chunk];
+    device.charge(upstream > here ? IdleCause::kImbalance : IdleCause::kOrder, gap - flight);
+  }
+
+  Report finish(bool single) {
+    Report report;
+    report.tasks = graph_.size();
+    double begin = kNever;
+    double end = 0;
+    double idle_sum = 0;
+    double busy_sum = 0;
+    for (const DeviceState& device : devices_) {
+      begin = std::min(begin, device.first_start);
+      end = std::max(end, device.last_end);
+    }
+    report.makespan = Seconds(end - begin);
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      DeviceState& device = devices_[d];
+      device.charge(IdleCause::kCoolDown, device.next_first - device.covered_to);
+      DeviceReport of;
+      of.device = static_cast<int>(d);
+      of.busy = Seconds(device.busy);
+      of.span = Seconds(device.last_end - device.first_start);
+      const double period = device.next_first - (single ? 0 : device.first_start);
+      of.idle = Seconds(period - device.busy);
+      for (size_t c = 0; c < device.idle.size(); ++c) of.idle_by_cause[c] = Seconds(device.idle[c]);
+      if (!timeline_.energy_joules.empty()) {
+        of.energy_joules = timeline_.energy_joules[d] / graph_.iterations();
+      }
+      if (d == 0) report.iteration = Seconds(period);
+      if (of.span > report.cost) {
+        report.cost = of.span;
+        report.bubble_rate = (of.span - Seconds(device.pass_busy)) / of.span;
+      }
+      report.bubble_rate_makespan += 1 - device.pass_busy / report.makespan.value();
+      idle_sum += of.idle.value();
+      busy_sum += device.busy;
+      report.devices.push_back(std::move(of));
+    }
+    report.bubble_rate_makespan /= static_cast<double>(devices_.size());
+    report.bubble_over_ideal = idle_sum / busy_sum;
+    add_peaks(report, single ? 0 : begin);
+    return report;
+  }
+
+  void add_peaks(Report& report, double begin) {
+    std::vector<double> held(devices_.size(), 0);
+    std::vector<TaskId> peak_task(devices_.size(), kNoTask);
+    visit_memory_events(graph_, timeline_, middle_, [&](const MemoryEvent& event) {
+      double& level = held[event.device];
+      level += event.delta_bytes;
+      DeviceReport& of = report.devices[event.device];
+      if (level > of.peak_activation.value()) {
+        of.peak_activation = Bytes(level);
+        peak_task[event.device] = event.task;
+      }
+    });
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      if (peak_task[d] == kNoTask) continue;
+      DeviceReport& of = report.devices[d];
+      of.peak_time = Seconds(timeline_.start[peak_task[d]] - begin);
+      of.peak_pass = graph_.name(peak_task[d]);
+      report.peak_activation = std::max(report.peak_activation, of.peak_activation);
+    }
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  int middle_;
+  size_t chunks_ = 1;
+  std::vector<DeviceState> devices_;
+  std::vector<double> stage_seconds_;
+  double closing_end_ = 0;
+};
+
+double percentile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+Report analyze(const TaskGraph& graph, const Timeline& timeline) {
+  return Analysis(graph, timeline).run();
+}
+
+bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative) {
+  if (graph.iterations() == 1) return true;
+  const Report report = analyze(graph, timeline);
+  const double period = report.iteration.value();
+  return std::ranges::all_of(report.devices, [&](const DeviceReport& device) {
+    return std::abs((device.busy + device.idle).value() - period) <= relative * period;
+  });
+}
+
+Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitter) {
+  if (runs.empty()) throw LogicError("an ensemble of no runs");
+  const auto count = static_cast<double>(runs.size());
+  Report mean = runs.front();
+  const auto average = [&](auto read) {
+    auto sum = read(runs.front());
+    for (const Report& run : runs.subspan(1)) sum += read(run);
+    return sum / count;
+  };
+  mean.iteration = average([](const Report& r) { return r.iteration; });
+  mean.makespan = average([](const Report& r) { return r.makespan; });
+  mean.cost = average([](const Report& r) { return r.cost; });
+  mean.bubble_rate = average([](const Report& r) { return r.bubble_rate; });
+  mean.bubble_rate_makespan = average([](const Report& r) { return r.bubble_rate_makespan; });
+  mean.bubble_over_ideal = average([](const Report& r) { return r.bubble_over_ideal; });
+  for (size_t d = 0; d < mean.devices.size(); ++d) {
+    DeviceReport& device = mean.devices[d];
+    device.busy = average([d](const Report& r) { return r.devices[d].busy; });
+    device.span = average([d](const Report& r) { return r.devices[d].span; });
+    device.idle = average([d](const Report& r) { return r.devices[d].idle; });
+    device.peak_time = average([d](const Report& r) { return r.devices[d].peak_time; });
+    for (size_t c = 0; c < device.idle_by_cause.size(); ++c) {
+      device.idle_by_cause[c] = average([d, c](const Report& r) { return r.devices[d].idle_by_cause[c]; });
+    }
+    if (device.energy_joules) {
+      device.energy_joules = average([d](const Report& r) { return r.devices[d].energy_joules.value(); });
+    }
+  }
+  std::vector<double> periods;
+  double squares = 0;
+  for (const Report& run : runs) {
+    periods.push_back(run.iteration.value());
+    squares += std::pow(run.iteration.value() - mean.iteration.value(), 2);
+  }
+  std::ranges::sort(periods);
+  const double spread = runs.size() > 1 ? std::sqrt(squares / (count - 1)) : 0;
+  mean.ensemble = Ensemble{static_cast<int>(runs.size()), seed,
+                           jitter,                        mean.iteration,
+                           Seconds(spread),               Seconds(percentile(periods, 0.05)),
+                           Seconds(percentile(periods, 0.95))};
+  return mean;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,56 @@
+// Memory over time as one list of events; peaks and curves are folds of it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/graph/task_graph.h"
+#include "sim/graph/timeline.h"
+
+namespace pipesim {
+
+enum class MemoryCategory : std::uint8_t {
+  kActivations,  // W stash included
+};
+inline constexpr std::string_view kActivationsName = "activations";
+
+struct MemoryEvent {
+  double seconds = 0;
+  std::uint32_t device = 0;
+  MemoryCategory category = MemoryCategory::kActivations;
+  double delta_bytes = 0;
+  TaskId task = 0;
+};
+
+// Calls `visit` for every event of one iteration. The events of a device come in order of time, at equal
+// times releases first: passes of a device follow each other, a pass acquires at its start and releases
+// at its end. O(tasks).
+template <class Visit>
+void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int iteration,
+                         Visit&& visit) {
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const TaskClass& of = graph.task_class(task);
+    if (of.kind != TaskKind::kCompute) continue;
+    if (graph.iterations() > 1 && graph.iteration(task) != iteration) continue;
+    if (of.acquired != Bytes(0)) {
+      visit(MemoryEvent{timeline.start[task], of.device, MemoryCategory::kActivations,
+                        of.acquired.value(), task});
+    }
+    if (of.released != Bytes(0)) {
+      visit(MemoryEvent{timeline.end[task], of.device, MemoryCategory::kActivations,
+                        -of.released.value(), task});
+    }
+  }
+}
+
+// A device's level after each of its events: the curve over time.
+struct MemoryLevel {
+  double seconds = 0;
+  double bytes = 0;
+};
+std::vector<std::vector<MemoryLevel>> memory_curves(const TaskGraph& graph,
+                                                    const Timeline& timeline, int iteration);
+
+}  // namespace pipesim

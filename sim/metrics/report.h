@@ -1,0 +1,60 @@
+// The numbers that pipesim reports (design, section 5), as values with units; docs/model.md has formulas.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+enum class IdleCause : std::uint8_t {
+  kWarmUp,      // before the device's first backward
+  kCoolDown,    // after its last forward
+  kTransfer,    // a message on its way
+  kCollective,  // a collective of all devices
+  kImbalance,   // upstream compute, on a stage that is slower than this one
+  kOrder,       // upstream compute otherwise
+};
+inline constexpr std::array<std::string_view, 6> kIdleCauseNames{
+    "warm_up", "cool_down", "transfer", "collective", "imbalance", "order"};
+using IdleSeconds = std::array<Seconds, kIdleCauseNames.size()>;
+
+struct DeviceReport {
+  int device = 0;  // pipeline * devices + position
+  Seconds busy;    // passes and optimizer step
+  Seconds span;    // first pass start to last pass end
+  Seconds idle;    // period - busy
+  IdleSeconds idle_by_cause{};
+  Bytes peak_activation;
+  Seconds peak_time;      // after the start of the iteration
+  std::string peak_pass;  // the pass whose start reaches the peak
+  std::optional<double> energy_joules;
+};
+
+// The period over several seeded runs.
+struct Ensemble {
+  int runs = 0;
+  std::uint64_t seed = 0;
+  double jitter = 0;
+  Seconds mean, stddev, p05, p95;
+};
+
+struct Report {
+  Seconds iteration;  // the period
+  Seconds makespan;   // first pass start to last pass end of one iteration
+  Seconds cost;       // largest device span
+  double bubble_rate = 0;
+  double bubble_rate_makespan = 0;
+  double bubble_over_ideal = 0;
+  Bytes peak_activation;  // of the device that holds most
+  std::vector<DeviceReport> devices;
+  std::optional<Ensemble> ensemble;
+  size_t tasks = 0;
+};
+
+}  // namespace pipesim

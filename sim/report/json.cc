@@ -1,0 +1,195 @@
+#include "sim/report/json.h"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json values_of(const std::vector<T>& values) {
+  if (values.size() == 1) return values.front().value();
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(value.value());
+  return list;
+}
+
+const char* basis_name(CostBasis per) { return per == CostBasis::kDevice ? "device" : "stage"; }
+
+Json schedule_json(const ScheduleChoice& choice) {
+  if (choice.program) return {{"csv", choice.name}};
+  Json json{{"name", choice.name}, {"virtual_pipeline_model_parallel_size", chunks_of(choice)}};
+  for (const auto& [name, value] : choice.options) {
+    std::visit([&json, &name = name](const auto& plain) { json[name] = plain; }, value);
+  }
+  return json;
+}
+
+Json cost_json(const GivenCost& cost) {
+  Json json{{"kind", "given"},
+            {"per", basis_name(cost.per)},
+            {"forward_seconds", values_of(cost.forward)},
+            {"backward_input_seconds", values_of(cost.backward_input)},
+            {"backward_weight_seconds", values_of(cost.backward_weight)}};
+  if (!cost.overlapped.empty()) json["overlapped_seconds"] = values_of(cost.overlapped);
+  if (cost.message) {
+    json["message_bytes"] = cost.message->value();
+  } else {
+    json["transfer_seconds"] = cost.transfer.value();
+  }
+  json["collective_seconds"] = cost.collective.value();
+  json["optimizer_seconds"] = cost.optimizer.value();
+  return json;
+}
+
+Json cluster_json(const Cluster& cluster) {
+  Json json{{"gpus_per_node", cluster.gpus_per_node},
+            {"nics_per_node", cluster.nics_per_node},
+            {"link_bandwidth_bytes_per_second", cluster.link_bandwidth.value()},
+            {"link_latency_seconds", cluster.link_latency.value()},
+            {"network_bandwidth_bytes_per_second", cluster.nic_bandwidth.value()},
+            {"network_latency_seconds", cluster.nic_latency.value()},
+            {"message_share", cluster.message_share}};
+  if (cluster.idle_power) json["idle_power_watts"] = cluster.idle_power->value();
+  if (cluster.busy_power) json["busy_power_watts"] = cluster.busy_power->value();
+  return json;
+}
+
+Json perturb_json(const Perturbation& perturb) {
+  Json json{{"seed", perturb.seed},
+            {"jitter", perturb.jitter ? Json(*perturb.jitter) : Json(nullptr)},
+            {"runs", perturb.runs},
+            {"stragglers", Json::array()},
+            {"links", Json::array()}};
+  for (const SpeedChange& change : perturb.stragglers) {
+    json["stragglers"].push_back({{"rank", change.rank},
+                                  {"factor", 1 / change.factor},
+                                  {"from_seconds", change.at_seconds}});
+  }
+  for (const DegradedLink& link : perturb.links) {
+    json["links"].push_back({{"from", link.from}, {"to", link.to}, {"factor", link.factor}});
+  }
+  return json;
+}
+
+Json scenario_json(const Scenario& scenario) {
+  static constexpr std::array kSyncs{"none", "all_reduce", "post_validation"};
+  Json json;
+  json["schedule"] = Json::array();
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    json["schedule"].push_back(schedule_json(choice));
+  }
+  json["parallel"] = {{"pipeline_model_parallel_size", scenario.parallel.pipeline},
+                      {"tensor_model_parallel_size", scenario.parallel.tensor},
+                      {"data_parallel_size", scenario.parallel.data}};
+  json["pipelines"] = scenario.parallel.pipelines;
+  json["batch"] = {{"num_microbatches", scenario.batch.microbatches}};
+  json["batch"]["micro_batch_size"] =
+      scenario.batch.micro_batch_size ? Json(*scenario.batch.micro_batch_size) : Json(nullptr);
+  json["cost"] = cost_json(scenario.cost);
+  if (scenario.memory) {
+    json["memory"] = {{"kind", "given"},
+                      {"per", basis_name(scenario.memory->per)},
+                      {"activation_bytes", values_of(scenario.memory->activation)},
+                      {"weight_stash_bytes", values_of(scenario.memory->weight_stash)}};
+  }
+  if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
+  json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
+  if (scenario.engine == EngineKind::kSimGrid) {
+    json["engine"]["gpu"] = scenario.gpu == GpuModel::kHost ? "host" : "timer";
+  }
+  json["optimizer"] = {{"sync", kSyncs[static_cast<size_t>(scenario.sync)]}};
+  json["perturb"] = perturb_json(scenario.perturb);
+  return json;
+}
+
+Json device_json(const DeviceReport& device, bool has_memory) {
+  Json json{{"device", device.device},
+            {"busy_seconds", device.busy.value()},
+            {"span_seconds", device.span.value()},
+            {"idle_seconds", device.idle.value()},
+            {"peak_activation_bytes", nullptr},
+            {"peak_activation_at_seconds", nullptr},
+            {"peak_activation_pass", nullptr},
+            {"peak_memory_bytes", nullptr},  // needs a memory model: given costs know activations only
+            {"peak_memory_by_category", Json::object()},
+            {"idle_seconds_by_cause", Json::object()},
+            {"energy_joules", nullptr}};
+  if (has_memory) {
+    json["peak_activation_bytes"] = device.peak_activation.value();
+    json["peak_activation_at_seconds"] = device.peak_time.value();
+    json["peak_activation_pass"] = device.peak_pass;
+    json["peak_memory_by_category"]["activations"] = device.peak_activation.value();
+  }
+  for (size_t cause = 0; cause < kIdleCauseNames.size(); ++cause) {
+    json["idle_seconds_by_cause"][std::string(kIdleCauseNames[cause])] =
+        device.idle_by_cause[cause].value();
+  }
+  if (device.energy_joules) json["energy_joules"] = *device.energy_joules;
+  return json;
+}
+
+Json ensemble_json(const Ensemble& ensemble) {
+  return {{"runs", ensemble.runs},           {"seed", ensemble.seed},
+          {"jitter", ensemble.jitter},       {"mean", ensemble.mean.value()},
+          {"stddev", ensemble.stddev.value()}, {"p05", ensemble.p05.value()},
+          {"p95", ensemble.p95.value()}};
+}
+
+Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
+                 const Simulation& simulation, bool timings) {
+  const Report& report = simulation.report;
+  Json json{{"schedule", choice.name},
+            {"iteration_seconds", report.iteration.value()},
+            {"makespan_seconds", report.makespan.value()},
+            {"cost_seconds", report.cost.value()},
+            {"bubble_rate", report.bubble_rate},
+            {"bubble_rate_makespan", report.bubble_rate_makespan},
+            {"bubble_over_ideal", report.bubble_over_ideal}};
+  const auto& rate = simulation.throughput;
+  json["samples_per_second"] = rate ? Json(rate->samples_per_second) : Json(nullptr);
+  json["samples_per_second_per_gpu"] = rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
+  // These need a model: given costs know neither tokens nor FLOPs.
+  for (const char* key : {"tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu", "hfu"}) {
+    json[key] = nullptr;
+  }
+  const bool has_memory = scenario.memory.has_value();
+  json["peak_activation_bytes"] =
+      has_memory ? Json(report.peak_activation.value()) : Json(nullptr);
+  json["peak_memory_bytes"] = nullptr;
+  json["devices"] = Json::array();
+  for (const DeviceReport& device : report.devices) {
+    json["devices"].push_back(device_json(device, has_memory));
+  }
+  json["ensemble"] = report.ensemble ? ensemble_json(*report.ensemble) : Json(nullptr);
+  json["tasks"] = report.tasks;
+  if (timings) {
+    const StepSeconds& seconds = simulation.seconds;
+    json["seconds"] = {{"plan", seconds.plan},
+                       {"build", seconds.build},
+                       {"run", seconds.run},
+                       {"metrics", seconds.metrics}};
+  }
+  return json;
+}
+
+}  // namespace
+
+void write_json(std::ostream& out, const Scenario& scenario, std::span<const Simulation> simulations,
+                const JsonOptions& options) {
+  Json document;
+  document["pipesim"] = {{"version", options.version},
+                         {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
+                         {"cost", "given"}};
+  document["scenario"] = scenario_json(scenario);
+  document["results"] = Json::array();
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    document["results"].push_back(
+        result_json(scenario, scenario.schedules[i], simulations[i], options.timings));
+  }
+  out << document.dump(1) << '\n';
+}
+
+}  // namespace pipesim

@@ -1,0 +1,22 @@
+// A schedule as a picture of text: one line per device, time from left to right.
+#pragma once
+
+#include <string>
+
+#include "sim/scenario/simulate.h"
+
+namespace pipesim {
+
+struct PictureOptions {
+  int columns = 120;   // of the drawing, labels not counted
+  bool colour = false; // ANSI colours: F blue, B cyan, W green, fused BW and overlapped by their F and B
+};
+
+// The first pipeline's middle iteration. A column shows the pass that covers most of it, by its letter
+// and the last digit of its microbatch where two columns or more allow; '.' is idle.
+std::string draw(const Simulation& simulation, const PictureOptions& options);
+
+// The passes of each device in order, one line per device.
+std::string pass_lists(const Program& program);
+
+}  // namespace pipesim

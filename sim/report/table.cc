@@ -1,0 +1,99 @@
+#include "sim/report/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/core/text.h"
+
+namespace pipesim {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// First column to the left, all others to the right.
+std::string aligned(const std::vector<Row>& rows) {
+  std::vector<size_t> width(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    text += fmt::format("{:<{}}", row[0], width[0]);
+    for (size_t c = 1; c < row.size(); ++c) text += fmt::format("  {:>{}}", row[c], width[c]);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string percent(double rate) { return fmt::format("{:.2f}%", 100 * rate); }
+
+}  // namespace
+
+std::string comparison_table(const Scenario& scenario, std::span<const Simulation> simulations) {
+  std::vector<Row> rows{{"schedule", "iteration", "bubble rate", "of makespan", "over ideal",
+                         "peak activation", "samples/s/GPU"}};
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    const Report& report = simulations[i].report;
+    const auto& rate = simulations[i].throughput;
+    rows.push_back(
+        {scenario.schedules[i].name, human(report.iteration), percent(report.bubble_rate),
+         percent(report.bubble_rate_makespan), percent(report.bubble_over_ideal),
+         scenario.memory ? human(report.peak_activation) : "-",
+         rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-"});
+  }
+  std::string text = aligned(rows);
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    const auto& ensemble = simulations[i].report.ensemble;
+    if (!ensemble) continue;
+    text += fmt::format("{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
+                        scenario.schedules[i].name, ensemble->runs, ensemble->seed, ensemble->jitter,
+                        human(ensemble->mean), human(ensemble->stddev), human(ensemble->p05),
+                        human(ensemble->p95));
+  }
+  return text;
+}
+
+std::string device_table(const Scenario& scenario, const Simulation& simulation) {
+  Row header{"device", "busy", "idle"};
+  for (const auto name : kIdleCauseNames) {
+    header.emplace_back(name);
+    std::ranges::replace(header.back(), '_', '-');
+  }
+  if (scenario.memory) header.insert(header.end(), {"peak activation", "at", "with"});
+  const bool energy = simulation.report.devices.front().energy_joules.has_value();
+  if (energy) header.emplace_back("energy");
+  std::vector<Row> rows{header};
+  for (const DeviceReport& device : simulation.report.devices) {
+    Row row{fmt::format("{}", device.device), human(device.busy), human(device.idle)};
+    for (const Seconds idle : device.idle_by_cause) row.push_back(human(idle));
+    if (scenario.memory) {
+      row.insert(row.end(),
+                 {human(device.peak_activation), human(device.peak_time), device.peak_pass});
+    }
+    if (energy) row.push_back(fmt::format("{:.1f} J", *device.energy_joules));
+    rows.push_back(std::move(row));
+  }
+  return aligned(rows);
+}
+
+std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations) {
+  std::string text =
+      "schedule,iteration_seconds,makespan_seconds,cost_seconds,bubble_rate,bubble_rate_makespan,"
+      "bubble_over_ideal,samples_per_second,samples_per_second_per_gpu,peak_activation_bytes\n";
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    const Report& report = simulations[i].report;
+    const auto& rate = simulations[i].throughput;
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{}\n", scenario.schedules[i].name, report.iteration.value(),
+        report.makespan.value(), report.cost.value(), report.bubble_rate,
+        report.bubble_rate_makespan, report.bubble_over_ideal,
+        rate ? fmt::format("{}", rate->samples_per_second) : "",
+        rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
+        scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
+  }
+  return text;
+}
+
+}  // namespace pipesim

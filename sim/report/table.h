@@ -1,0 +1,21 @@
+// Results for people: a table that compares schedules, idle time by cause, and peaks per device.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/simulate.h"
+
+namespace pipesim {
+
+// One row per schedule: iteration time, the three bubble rates, peak activation, throughput.
+std::string comparison_table(const Scenario& scenario, std::span<const Simulation> simulations);
+
+// One row per device of one schedule: busy, idle by cause, peak activation and where it occurs.
+std::string device_table(const Scenario& scenario, const Simulation& simulation);
+
+// The comparison as CSV with units in the column names; empty cells where nothing applies.
+std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations);
+
+}  // namespace pipesim

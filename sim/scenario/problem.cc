@@ -1,0 +1,103 @@
+#include "sim/scenario/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+// The value of one virtual stage. Per device, the chunks of a device share its value; with two
+// directions a microbatch passes only one of its two chunks, which then is the whole device.
+template <class T>
+T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, int vs) {
+  if (per == CostBasis::kStage) {
+    return values[values.size() == 1 ? 0 : static_cast<size_t>(place.model_stage(vs))];
+  }
+  const T value = values[values.size() == 1 ? 0 : static_cast<size_t>(place.device(vs))];
+  return value / (static_cast<double>(place.chunks()) / place.directions());
+}
+
+Placement placement_of(const ScheduleChoice& choice, int devices) {
+  if (choice.program) return choice.program->placement();
+  return find_schedule(choice.name)->place(devices, chunks_of(choice));
+}
+
+std::string describe_difference(const Shape& from, const Shape& to) {
+  std::string text;
+  const auto add = [&text](const char* key, int value) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+  };
+  if (to.devices != from.devices) add("pipeline_model_parallel_size", to.devices);
+  if (to.chunks != from.chunks) add("virtual_pipeline_model_parallel_size", to.chunks);
+  if (to.microbatches != from.microbatches) add("num_microbatches", to.microbatches);
+  return text;
+}
+
+void check_overlapped(const ScheduleChoice& choice, const Program& program, const Problem& problem) {
+  if (program.pairs().empty() || problem.stages.front().overlapped) return;
+  throw InputError(choice.where,
+                   fmt::format("{} has overlapped F&BW blocks: cost.overlapped must say how long they "
+                               "take",
+                               choice.name));
+}
+
+}  // namespace
+
+Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
+  Problem problem;
+  problem.placement = placement_of(choice, scenario.parallel.pipeline);
+  const Placement& place = problem.placement;
+  problem.shape = {place.devices(), place.chunks(), scenario.batch.microbatches, 1};
+  problem.options = choice.options;
+  const GivenCost& cost = scenario.cost;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const auto seconds = [&](const std::vector<Seconds>& values) {
+      return of_stage(values, cost.per, place, vs);
+    };
+    StageCost stage;
+    stage.forward = seconds(cost.forward);
+    stage.backward_input = seconds(cost.backward_input);
+    stage.backward_weight = seconds(cost.backward_weight);
+    if (!cost.overlapped.empty()) stage.overlapped = seconds(cost.overlapped);
+    const int next = place.downstream(vs);
+    if (next >= 0 && place.device(next) != place.device(vs)) {
+      stage.transfer = cost.transfer;
+      if (cost.message) {
+        // What a schedule plans with is the nominal way of the first pipeline.
+        stage.transfer = message_seconds(*scenario.cluster, rank_of(scenario, 0, place.device(vs)),
+                                         rank_of(scenario, 0, place.device(next)), *cost.message);
+      }
+    }
+    if (scenario.memory) {
+      const GivenMemory& memory = *scenario.memory;
+      stage.activation = of_stage(memory.activation, memory.per, place, vs);
+      stage.weight_stash = of_stage(memory.weight_stash, memory.per, place, vs);
+    }
+    problem.stages.push_back(stage);
+  }
+  return problem;
+}
+
+std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem) {
+  std::shared_ptr<const Program> program = choice.program;
+  if (!program) {
+    const Schedule& schedule = *find_schedule(choice.name);
+    if (const auto refusal = schedule.refusal(problem)) {
+      throw InputError(choice.where,
+                       fmt::format("{}; nearest shape that it accepts: {}", refusal->reason,
+                                   describe_difference(problem.shape, refusal->nearest)));
+    }
+    program = std::make_shared<const Program>(schedule.plan(problem));
+  }
+  check_overlapped(choice, *program, problem);
+  return program;
+}
+
+int rank_of(const Scenario& scenario, int pipeline, int device) {
+  return device * scenario.parallel.pipelines + pipeline;
+}
+
+}  // namespace pipesim

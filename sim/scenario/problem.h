@@ -1,0 +1,24 @@
+// From a scenario and one of its schedules to the Problem that the schedule plans for.
+#pragma once
+
+#include <memory>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Stage costs from the given ones (docs/model.md, "Given costs"). Activation bytes are 0 when the
+// scenario has no memory section. O(stages).
+Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
+
+// The choice's program. InputError at the choice when the schedule does not accept the problem: why, and
+// the nearest shape that it does accept.
+std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);
+
+// Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the replicas of
+// one pipeline position stand together: rank = device * pipelines + pipeline.
+int rank_of(const Scenario& scenario, int pipeline, int device);
+
+}  // namespace pipesim

@@ -1,0 +1,428 @@
+#include "sim/scenario/read_scenario.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+#include "sim/core/text.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/torch_csv.h"
+
+namespace pipesim {
+namespace {
+
+constexpr long kMaxDevices = 1 << 16;
+constexpr long kMaxMicrobatches = 1 << 20;
+constexpr long kMaxPasses = 1L << 28;
+constexpr const char* kChunksKey = "virtual_pipeline_model_parallel_size";
+
+OptionValue read_option(const YamlValue& value, const OptionSpec& spec) {
+  switch (spec.type) {
+    case OptionSpec::Type::kFlag:
+      return value.flag();
+    case OptionSpec::Type::kInteger:
+      return value.integer(static_cast<long>(spec.minimum), static_cast<long>(spec.maximum));
+    case OptionSpec::Type::kNumber:
+      return value.number(spec.minimum, spec.maximum);
+    case OptionSpec::Type::kText:
+      break;
+  }
+  return value.text();
+}
+
+std::string existing_csv(const YamlValue& value, const std::string& scenario_file) {
+  const std::string named = value.text();
+  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
+  std::error_code ignored;
+  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
+}
+
+ScheduleChoice read_named_schedule(const YamlValue& value) {
+  const auto names = schedule_names();
+  return {value.choice(names), value.where(), {}, {}, nullptr};
+}
+
+ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
+  if (!value.is_map()) return read_named_schedule(value);
+  YamlMap map(value);
+  if (const auto csv = map.find("csv")) {
+    map.finish();
+    const std::string file = existing_csv(*csv, scenario_file);
+    auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
+    return {file, csv->where(), program->shape().chunks, {}, program};
+  }
+  ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
+  if (const auto chunks = map.find(kChunksKey)) {
+    choice.chunks = static_cast<int>(chunks->integer(1, 1024));
+  }
+  for (const OptionSpec& spec : find_schedule(choice.name)->options) {
+    if (const auto given = map.find(spec.name)) {
+      choice.options.emplace(spec.name, read_option(*given, spec));
+    }
+  }
+  map.finish();
+  return choice;
+}
+
+std::vector<ScheduleChoice> read_schedules(const YamlValue& value, const std::string& file) {
+  std::vector<ScheduleChoice> choices;
+  if (!value.is_list()) {
+    choices.push_back(read_schedule(value, file));
+    return choices;
+  }
+  for (const YamlValue& each : value.list()) choices.push_back(read_schedule(each, file));
+  if (choices.empty()) value.fail("expected at least one schedule");
+  return choices;
+}
+
+ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules) {
+  YamlMap map(value);
+  ParallelSizes sizes;
+  const auto size = [&map](const char* key) {
+    const auto given = map.find(key);
+    return given ? static_cast<int>(given->integer(1, kMaxDevices)) : 1;
+  };
+  sizes.pipeline = static_cast<int>(
+      map.require("pipeline_model_parallel_size", "the number of pipeline devices")
+          .integer(1, kMaxDevices));
+  sizes.tensor = size("tensor_model_parallel_size");
+  sizes.data = size("data_parallel_size");
+  if (const auto chunks = map.find(kChunksKey)) {
+    const int common = static_cast<int>(chunks->integer(1, 1024));
+    for (ScheduleChoice& choice : schedules) choice.chunks = choice.chunks.value_or(common);
+  }
+  map.finish();
+  return sizes;
+}
+
+// Simulated replicas are some of the data-parallel ones; alone they are all of them.
+void read_pipelines(YamlMap& root, ParallelSizes& sizes) {
+  const auto given = root.find("pipelines");
+  if (!given) return;
+  sizes.pipelines = static_cast<int>(given->integer(1, 4096));
+  if (sizes.data == 1) sizes.data = sizes.pipelines;
+  if (sizes.data < sizes.pipelines) {
+    given->fail(fmt::format("{} pipelines are simulated, but data_parallel_size is {}",
+                            sizes.pipelines, sizes.data));
+  }
+}
+
+Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
+  YamlMap map(value);
+  Batch batch;
+  if (const auto size = map.find("micro_batch_size")) {
+    batch.micro_batch_size = static_cast<int>(size->integer(1, 1 << 20));
+  }
+  const auto count = map.find("num_microbatches");
+  const auto global = map.find("global_batch_size");
+  if (count) {
+    batch.microbatches = static_cast<int>(count->integer(1, kMaxMicrobatches));
+  }
+  if (global) {
+    const long samples = global->integer(1, 1L << 40);
+    const long group = batch.micro_batch_size.value_or(1) * static_cast<long>(sizes.data);
+    if (!batch.micro_batch_size) global->fail("needs micro_batch_size beside it");
+    if (samples % group != 0 || samples / group > kMaxMicrobatches) {
+      global->fail(fmt::format("expected a multiple of micro_batch_size x data_parallel_size = {}, "
+                               "at most {} of them, not {}",
+                               group, kMaxMicrobatches, samples));
+    }
+    const int per_pipeline = static_cast<int>(samples / group);
+    if (count && per_pipeline != batch.microbatches) {
+      global->fail(fmt::format("makes {} microbatches, but num_microbatches is {}", per_pipeline,
+                               batch.microbatches));
+    }
+    batch.microbatches = per_pipeline;
+  } else if (!count) {
+    (void)map.require("num_microbatches", "the microbatches of one iteration (or global_batch_size)");
+  }
+  map.finish();
+  return batch;
+}
+
+// One value, or a list whose length is checked once the number of stages is known.
+template <class Read>
+auto one_or_list(const YamlValue& value, Read read) {
+  std::vector<decltype(read(value))> values;
+  if (value.is_list()) {
+    for (const YamlValue& each : value.list()) values.push_back(read(each));
+    if (values.empty()) value.fail("expected at least one value");
+  } else {
+    values.push_back(read(value));
+  }
+  return values;
+}
+
+CostBasis read_basis(YamlMap& map) {
+  static const std::vector<std::string> kNames{"device", "stage"};
+  const auto per = map.find("per");
+  return per && per->choice(kNames) == "stage" ? CostBasis::kStage : CostBasis::kDevice;
+}
+
+void check_kind(YamlMap& map) {
+  static const std::vector<std::string> kKinds{"given"};
+  (void)map.require("kind", "'given'").choice(kKinds);
+}
+
+// The list lengths that every schedule of the scenario gives sense to.
+void check_length(const YamlValue& value, size_t length, CostBasis per, const Scenario& scenario) {
+  if (length == 1) return;
+  const auto devices = static_cast<size_t>(scenario.parallel.pipeline);
+  if (per == CostBasis::kDevice) {
+    if (length == devices) return;
+    value.fail(fmt::format("expected one value or one per device ({}), not {}", devices, length));
+  }
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const size_t stages = devices * static_cast<size_t>(chunks_of(choice));
+    if (length == stages) continue;
+    value.fail(fmt::format("expected one value or one per stage ({} for {}), not {}", stages,
+                           choice.name, length));
+  }
+}
+
+Seconds positive_seconds(const YamlValue& value) {
+  const Seconds seconds = value.seconds();
+  if (seconds <= Seconds(0)) value.fail("must be greater than 0");
+  return seconds;
+}
+
+std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Scenario& scenario) {
+  auto times = one_or_list(value, positive_seconds);
+  check_length(value, times.size(), per, scenario);
+  return times;
+}
+
+GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
+  YamlMap map(value);
+  check_kind(map);
+  GivenCost cost;
+  cost.per = read_basis(map);
+  const auto times = [&](const char* key, const char* what) {
+    return read_times(map.require(key, what), cost.per, scenario);
+  };
+  cost.forward = times("forward", "seconds of F, such as '18.5 ms'");
+  cost.backward_input = times("backward_input", "seconds of B, such as '18.1 ms'");
+  cost.backward_weight = times("backward_weight", "seconds of W, such as '9.3 ms'");
+  if (const auto given = map.find("overlapped")) {
+    cost.overlapped = read_times(*given, cost.per, scenario);
+  }
+  const auto optional_seconds = [&map](const char* key) {
+    const auto given = map.find(key);
+    return given ? given->seconds() : Seconds(0);
+  };
+  cost.transfer = optional_seconds("transfer");
+  cost.collective = optional_seconds("collective");
+  cost.optimizer = optional_seconds("optimizer");
+  if (const auto message = map.find("message")) {
+    cost.message = message->bytes();
+    if (map.find("transfer")) message->fail("stands beside 'transfer': give one of the two");
+    if (!scenario.cluster) message->fail("needs a cluster, which says how long a message takes");
+  }
+  map.finish();
+  return cost;
+}
+
+GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
+  YamlMap map(value);
+  check_kind(map);
+  GivenMemory memory;
+  memory.per = read_basis(map);
+  const auto sizes = [&](const char* key, const char* what) {
+    const YamlValue given = map.require(key, what);
+    auto read = one_or_list(given, [](const YamlValue& each) { return each.bytes(); });
+    check_length(given, read.size(), memory.per, scenario);
+    return read;
+  };
+  memory.activation = sizes("activation", "bytes that F acquires, such as '3.7 GiB'");
+  memory.weight_stash = sizes("weight_stash", "bytes that W needs after B, such as '1.6 GiB'");
+  const size_t longest = std::max(memory.activation.size(), memory.weight_stash.size());
+  for (size_t i = 0; i < longest; ++i) {
+    const Bytes stash = memory.weight_stash[memory.weight_stash.size() == 1 ? 0 : i];
+    if (stash > memory.activation[memory.activation.size() == 1 ? 0 : i]) {
+      map.find("weight_stash")->fail("must not be larger than activation, of which it is a part");
+    }
+  }
+  map.finish();
+  return memory;
+}
+
+Cluster read_cluster(const YamlValue& value) {
+  YamlMap map(value);
+  Cluster cluster;
+  const auto positive = [](const YamlValue& given) {
+    const BytesPerSecond bandwidth = given.bandwidth();
+    if (bandwidth <= BytesPerSecond(0)) given.fail("must be greater than 0");
+    return bandwidth;
+  };
+  if (const auto node = map.find("node")) {
+    YamlMap of(*node);
+    if (const auto gpus = of.find("gpus")) {
+      cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
+    }
+    if (const auto nics = of.find("nics")) {
+      cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
+    }
+    if (const auto bandwidth = of.find("link_bandwidth")) {
+      cluster.link_bandwidth = positive(*bandwidth);
+    } else if (cluster.gpus_per_node > 1) {
+      (void)of.require("link_bandwidth", "the bandwidth between GPUs of a node, such as '300 GB/s'");
+    }
+    if (const auto latency = of.find("link_latency")) cluster.link_latency = latency->seconds();
+    of.finish();
+  }
+  {
+    YamlMap of(map.require("network", "a map with bandwidth and latency of a network card"));
+    cluster.nic_bandwidth = positive(of.require("bandwidth", "such as '400 Gbps'"));
+    if (const auto latency = of.find("latency")) cluster.nic_latency = latency->seconds();
+    of.finish();
+  }
+  if (const auto gpu = map.find("gpu")) {
+    YamlMap of(*gpu);
+    if (const auto share = of.find("message_share")) cluster.message_share = share->number(0, 0.5);
+    if (const auto idle = of.find("idle_power")) {
+      cluster.idle_power = idle->power();
+      cluster.busy_power = of.require("busy_power", "the power of a GPU that computes").power();
+    }
+    of.finish();
+  }
+  map.finish();
+  return cluster;
+}
+
+void read_engine(const YamlValue& value, Scenario& scenario) {
+  static const std::vector<std::string> kEngines{"replay", "simgrid"};
+  static const std::vector<std::string> kGpus{"timer", "host"};
+  std::string name;
+  if (value.is_map()) {
+    YamlMap map(value);
+    name = map.require("name", "replay or simgrid").choice(kEngines);
+    if (const auto gpu = map.find("gpu")) {
+      scenario.gpu = gpu->choice(kGpus) == "host" ? GpuModel::kHost : GpuModel::kTimer;
+      if (name != "simgrid") gpu->fail("is an option of the simgrid engine");
+    }
+    map.finish();
+  } else {
+    name = value.choice(kEngines);
+  }
+  scenario.engine = name == "simgrid" ? EngineKind::kSimGrid : EngineKind::kReplay;
+}
+
+void read_optimizer(YamlMap& root, Scenario& scenario) {
+  static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation"};
+  const bool costs = scenario.cost.optimizer > Seconds(0) || scenario.cost.collective > Seconds(0);
+  scenario.sync = costs ? OptimizerSync::kAllReduce : OptimizerSync::kNone;
+  const auto given = root.find("optimizer");
+  if (!given) return;
+  YamlMap map(*given);
+  const YamlValue value = map.require("sync", "none, all_reduce or post_validation");
+  const std::string sync = value.choice(kSyncs);
+  map.finish();
+  if (sync == "none" && costs) {
+    value.fail("'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
+  }
+  scenario.sync = sync == "none"         ? OptimizerSync::kNone
+                  : sync == "all_reduce" ? OptimizerSync::kAllReduce
+                                         : OptimizerSync::kPostValidation;
+}
+
+Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
+  YamlMap map(value);
+  Perturbation perturb;
+  const long ranks = static_cast<long>(scenario.parallel.pipeline) * scenario.parallel.pipelines;
+  if (const auto seed = map.find("seed")) {
+    perturb.seed = static_cast<std::uint64_t>(seed->integer(0, 1L << 53));
+  }
+  if (const auto jitter = map.find("jitter")) perturb.jitter = jitter->number(0, 1);
+  if (const auto runs = map.find("runs")) perturb.runs = static_cast<int>(runs->integer(1, 10000));
+  if (const auto list = map.find("stragglers")) {
+    for (const YamlValue& each : list->list()) {
+      YamlMap of(each);
+      SpeedChange change;
+      change.rank = static_cast<int>(of.require("rank", "the slow rank").integer(0, ranks - 1));
+      // A factor on seconds, as for links; the engine wants speed.
+      change.factor = 1 / of.require("factor", "how many times slower").number(0.001, 1000);
+      if (const auto from = of.find("from")) {
+        change.at_seconds = from->seconds().value();
+        if (scenario.gpu != GpuModel::kHost) {
+          from->fail("a rank that slows down later needs engine: {name: simgrid, gpu: host}");
+        }
+      }
+      of.finish();
+      perturb.stragglers.push_back(change);
+    }
+  }
+  if (const auto list = map.find("links")) {
+    for (const YamlValue& each : list->list()) {
+      YamlMap of(each);
+      DegradedLink link;
+      link.from = static_cast<int>(of.require("from", "the sending rank").integer(0, ranks - 1));
+      link.to = static_cast<int>(of.require("to", "the receiving rank").integer(0, ranks - 1));
+      link.factor = of.require("factor", "how many times slower").number(0.001, 1000);
+      of.finish();
+      perturb.links.push_back(link);
+    }
+  }
+  map.finish();
+  return perturb;
+}
+
+// A schedule read from CSV brings its own shape, which must be the scenario's.
+void check_programs(const YamlValue& parallel, const YamlValue& batch, const Scenario& scenario) {
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (!choice.program) continue;
+    const Shape& shape = choice.program->shape();
+    if (shape.devices != scenario.parallel.pipeline) {
+      parallel.fail(fmt::format("pipeline_model_parallel_size is {}, but {} has {} rows",
+                                scenario.parallel.pipeline, choice.name, shape.devices));
+    }
+    if (shape.microbatches != scenario.batch.microbatches) {
+      batch.fail(fmt::format("{} microbatches, but {} has {}", scenario.batch.microbatches,
+                             choice.name, shape.microbatches));
+    }
+  }
+}
+
+}  // namespace
+
+int chunks_of(const ScheduleChoice& choice) {
+  if (choice.program) return choice.program->shape().chunks;
+  return choice.chunks.value_or(find_schedule(choice.name)->default_chunks);
+}
+
+Scenario read_scenario(const YamlSource& source) {
+  const YamlValue value = source.root();
+  if (value.is_null()) value.fail("expected a scenario: this file is empty");
+  YamlMap root(value);
+  Scenario scenario;
+  scenario.file = source.name();
+  scenario.schedules =
+      read_schedules(root.require("schedule", "the name of a schedule, or a list"), source.name());
+  const YamlValue parallel = root.require("parallel", "a map with pipeline_model_parallel_size");
+  scenario.parallel = read_parallel(parallel, scenario.schedules);
+  read_pipelines(root, scenario.parallel);
+  const YamlValue batch = root.require("batch", "a map with num_microbatches");
+  scenario.batch = read_batch(batch, scenario.parallel);
+  check_programs(parallel, batch, scenario);
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
+                        scenario.batch.microbatches * chunks_of(choice);
+    if (passes <= kMaxPasses) continue;
+    batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
+                           choice.name, kMaxPasses));
+  }
+  if (const auto cluster = root.find("cluster")) scenario.cluster = read_cluster(*cluster);
+  scenario.cost = read_cost(root.require("cost", "a map of pass costs"), scenario);
+  if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
+  if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
+  read_optimizer(root, scenario);
+  if (const auto perturb = root.find("perturb")) scenario.perturb = read_perturb(*perturb, scenario);
+  root.finish();
+  return scenario;
+}
+
+Scenario read_scenario_file(const std::string& path, std::vector<Override> overrides) {
+  return read_scenario(YamlSource::from_file(path, std::move(overrides)));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,16 @@
+// From a scenario file to a Scenario. Throws InputError; reads no clock and no environment.
+#pragma once
+
+#include <string>
+
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/yaml.h"
+
+namespace pipesim {
+
+Scenario read_scenario(const YamlSource& source);
+
+// A CSV schedule stands relative to the scenario's folder or, when it is not there, to the current one.
+Scenario read_scenario_file(const std::string& path, std::vector<Override> overrides = {});
+
+}  // namespace pipesim

@@ -1,0 +1,102 @@
+// What a person asks for, checked and in base units: the value that a scenario file becomes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/cluster.h"
+#include "sim/core/error.h"
+#include "sim/core/units.h"
+#include "sim/engine/simgrid.h"
+#include "sim/graph/build.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// A schedule by name, or a program that was read from a CSV file.
+struct ScheduleChoice {
+  std::string name;  // of the registry, or the CSV file's path
+  Location where;
+  std::optional<int> chunks;  // virtual_pipeline_model_parallel_size, when set
+  std::map<std::string, OptionValue, std::less<>> options;
+  std::shared_ptr<const Program> program;  // of a CSV file
+};
+
+// The chunks per device that the choice asks for, or that its schedule takes when it does not say.
+int chunks_of(const ScheduleChoice& choice);
+
+// Megatron-LM's words; `pipelines` replicas of the data-parallel group are simulated together.
+struct ParallelSizes {
+  int pipeline = 1;
+  int tensor = 1;
+  int data = 1;
+  int pipelines = 1;
+};
+
+struct Batch {
+  int microbatches = 1;  // per pipeline
+  std::optional<int> micro_batch_size;
+};
+
+enum class CostBasis {
+  kDevice,  // one microbatch through all layers of a device, shared evenly by its chunks
+  kStage,   // one microbatch through one virtual stage
+};
+
+// Costs as the scenario states them: one value for all, or one per device or stage in forward order.
+struct GivenCost {
+  CostBasis per = CostBasis::kDevice;
+  std::vector<Seconds> forward;
+  std::vector<Seconds> backward_input;
+  std::vector<Seconds> backward_weight;
+  std::vector<Seconds> overlapped;   // empty: no overlapped blocks
+  Seconds transfer;                  // between different devices, unless `message` is set
+  std::optional<Bytes> message;      // of a boundary: the cluster says how long that takes
+  Seconds collective;
+  Seconds optimizer;
+};
+
+struct GivenMemory {
+  CostBasis per = CostBasis::kDevice;
+  std::vector<Bytes> activation;
+  std::vector<Bytes> weight_stash;
+};
+
+enum class EngineKind { kReplay, kSimGrid };
+
+// A message factor between two ranks, in this direction.
+struct DegradedLink {
+  int from = 0;
+  int to = 0;
+  double factor = 1;
+};
+
+// Changes the run, never the plan.
+struct Perturbation {
+  std::uint64_t seed = 1;
+  std::optional<double> jitter;  // sigma of the log-normal factor on pass seconds
+  int runs = 16;                 // of the ensemble, whenever there is one
+  std::vector<SpeedChange> stragglers;
+  std::vector<DegradedLink> links;
+};
+
+struct Scenario {
+  std::string file;
+  std::vector<ScheduleChoice> schedules;
+  ParallelSizes parallel;
+  Batch batch;
+  GivenCost cost;
+  std::optional<GivenMemory> memory;
+  std::optional<Cluster> cluster;
+  EngineKind engine = EngineKind::kReplay;
+  GpuModel gpu = GpuModel::kTimer;
+  OptimizerSync sync = OptimizerSync::kNone;
+  Perturbation perturb;
+};
+
+}  // namespace pipesim

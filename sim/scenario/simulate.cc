@@ -1,0 +1,154 @@
+#include "sim/scenario/simulate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "sim/engine/engine.h"
+#include "sim/engine/jitter.h"
+#include "sim/engine/simgrid.h"
+#include "sim/metrics/analyze.h"
+#include "sim/scenario/problem.h"
+
+namespace pipesim {
+namespace {
+
+// The jitter that turns a run with shared links into an ensemble when the scenario names none.
+constexpr double kContentionJitter = 1e-3;
+constexpr double kSteadyTolerance = 1e-9;
+constexpr int kMaxIterations = 64;
+
+class Stopwatch {
+ public:
+  // Seconds since the last call, or since the start.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+double link_factor(const Scenario& scenario, int from, int to) {
+  double factor = 1;
+  for (const DegradedLink& link : scenario.perturb.links) {
+    if (link.from == from && link.to == to) factor *= link.factor;
+  }
+  return factor;
+}
+
+BuildOptions build_options(const Scenario& scenario, const Problem& problem, int iterations) {
+  BuildOptions options;
+  options.iterations = iterations;
+  options.sync = scenario.sync;
+  options.collective = scenario.cost.collective;
+  options.optimizer = scenario.cost.optimizer;
+  options.message = [&scenario, &problem](int from, int to, int rank_from, int rank_to) {
+    const double factor = link_factor(scenario, rank_from, rank_to);
+    if (!scenario.cost.message) {
+      return MessageCost{factor * problem.stage(std::min(from, to)).transfer, Seconds(0)};
+    }
+    const Route way = route(*scenario.cluster, rank_from, rank_to);
+    return MessageCost{way.latency + factor * (*scenario.cost.message / way.bandwidth), way.latency};
+  };
+  const bool timed = scenario.gpu == GpuModel::kHost;
+  for (const SpeedChange& change : scenario.perturb.stragglers) {
+    if (timed) break;  // the SimGrid host slows down by itself
+    const auto ranks =
+        static_cast<size_t>(scenario.parallel.pipeline) * static_cast<size_t>(scenario.parallel.pipelines);
+    options.slowdown_of_rank.resize(ranks, 1.0);
+    options.slowdown_of_rank[static_cast<size_t>(change.rank)] /= change.factor;
+  }
+  return options;
+}
+
+std::unique_ptr<Engine> make_engine(const Scenario& scenario) {
+  if (scenario.engine == EngineKind::kReplay) return make_replay_engine();
+  SimGridOptions options;
+  options.gpu = scenario.gpu;
+  if (scenario.gpu == GpuModel::kHost) options.speed_profile = scenario.perturb.stragglers;
+  options.processes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return make_simgrid_engine(options);
+}
+
+std::vector<std::vector<int>> ranks_of(const Scenario& scenario) {
+  std::vector<std::vector<int>> ranks(static_cast<size_t>(scenario.parallel.pipelines));
+  for (int pipeline = 0; pipeline < scenario.parallel.pipelines; ++pipeline) {
+    for (int device = 0; device < scenario.parallel.pipeline; ++device) {
+      ranks[static_cast<size_t>(pipeline)].push_back(rank_of(scenario, pipeline, device));
+    }
+  }
+  return ranks;
+}
+
+Report run_ensemble(const Scenario& scenario, const Engine& engine, const Cluster& cluster,
+                    double jitter, Simulation& simulation, Stopwatch& watch) {
+  const Perturbation& perturb = scenario.perturb;
+  std::vector<Report> reports;
+  // A few at a time: durations and timelines of one run are three numbers per task.
+  constexpr int kAtOnce = 4;
+  for (int first = 0; first < perturb.runs; first += kAtOnce) {
+    std::vector<std::vector<double>> seconds;
+    for (int run = first; run < std::min(first + kAtOnce, perturb.runs); ++run) {
+      seconds.push_back(
+          jittered(*simulation.graph, jitter, perturb.seed + static_cast<std::uint64_t>(run)));
+    }
+    auto timelines = engine.run_all(*simulation.graph, cluster, seconds);
+    simulation.seconds.run += watch.lap();
+    for (const Timeline& timeline : timelines) {
+      reports.push_back(analyze(*simulation.graph, timeline));
+    }
+    if (first == 0) simulation.timeline = std::move(timelines.front());
+    simulation.seconds.metrics += watch.lap();
+  }
+  return ensemble_of(reports, perturb.seed, jitter);
+}
+
+std::optional<Throughput> throughput_of(const Scenario& scenario, const Report& report) {
+  if (!scenario.batch.micro_batch_size) return std::nullopt;
+  const double samples = static_cast<double>(scenario.batch.microbatches) *
+                         *scenario.batch.micro_batch_size * scenario.parallel.data;
+  const double gpus = static_cast<double>(scenario.parallel.pipeline) * scenario.parallel.tensor *
+                      scenario.parallel.data;
+  const double rate = samples / report.iteration.value();
+  return Throughput{rate, rate / gpus};
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
+  Stopwatch watch;
+  Simulation simulation;
+  simulation.problem = make_problem(scenario, choice);
+  simulation.program = make_program(choice, simulation.problem);
+  simulation.seconds.plan = watch.lap();
+  const auto engine = make_engine(scenario);
+  const Cluster cluster = scenario.cluster.value_or(Cluster{});
+  const auto ranks = ranks_of(scenario);
+  const bool overlap = scenario.sync == OptimizerSync::kPostValidation;
+  for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
+    simulation.graph = std::make_unique<TaskGraph>(
+        build_task_graph(simulation.program, simulation.problem, ranks,
+                         build_options(scenario, simulation.problem, iterations)));
+    simulation.seconds.build += watch.lap();
+    simulation.timeline = engine->run(*simulation.graph, cluster, {});
+    simulation.seconds.run += watch.lap();
+    if (iterations == kMaxIterations ||
+        is_steady(*simulation.graph, simulation.timeline, kSteadyTolerance)) {
+      break;
+    }
+  }
+  const double jitter = scenario.perturb.jitter.value_or(
+      simulation.timeline.shared_links ? kContentionJitter : 0);
+  simulation.report = jitter > 0
+                          ? run_ensemble(scenario, *engine, cluster, jitter, simulation, watch)
+                          : analyze(*simulation.graph, simulation.timeline);
+  simulation.throughput = throughput_of(scenario, simulation.report);
+  simulation.seconds.metrics += watch.lap();
+  return simulation;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,45 @@
+// The walk of a value: Scenario -> Problem -> Program -> TaskGraph -> Timeline -> Report.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "sim/graph/task_graph.h"
+#include "sim/graph/timeline.h"
+#include "sim/metrics/report.h"
+#include "sim/pipeline/problem.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Wall-clock seconds of the steps, for `--timings`.
+struct StepSeconds {
+  double plan = 0;
+  double build = 0;
+  double run = 0;
+  double metrics = 0;
+};
+
+// What can be said per second, where the batch is known.
+struct Throughput {
+  double samples_per_second = 0;
+  double samples_per_second_per_gpu = 0;
+};
+
+struct Simulation {
+  Problem problem;
+  std::shared_ptr<const Program> program;
+  std::unique_ptr<TaskGraph> graph;
+  Timeline timeline;  // of an ensemble: of its first run
+  Report report;
+  std::optional<Throughput> throughput;
+  StepSeconds seconds;
+};
+
+// Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many are
+// simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one is the
+// steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws InputError
+// (a schedule that does not accept the shape) and InfeasibleError (a deadlock).
+Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice);
+
+}  // namespace pipesim

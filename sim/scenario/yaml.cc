@@ -1,0 +1,304 @@
+#include "sim/scenario/yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "sim/core/text.h"
+
+namespace pipesim {
+namespace {
+
+std::string normalized(std::string key) {
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string kind_of(const YAML::Node& node) {
+  if (node.IsMap()) return "a map";
+  if (node.IsSequence()) return "a list";
+  if (node.IsScalar()) return fmt::format("'{}'", node.Scalar());
+  return "nothing";
+}
+
+std::optional<double> to_double(std::string_view text) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+using Unit = std::pair<std::string, double>;
+
+const std::array<Unit, 5> kTimeUnits{
+    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}}};
+const std::array<Unit, 9> kByteUnits{{{"B", 1},
+                                      {"KB", 1e3},
+                                      {"MB", 1e6},
+                                      {"GB", 1e9},
+                                      {"TB", 1e12},
+                                      {"KiB", 1024.0},
+                                      {"MiB", 1048576.0},
+                                      {"GiB", 1073741824.0},
+                                      {"TiB", 1099511627776.0}}};
+const std::array<Unit, 9> kBandwidthUnits{{{"B/s", 1},
+                                           {"MB/s", 1e6},
+                                           {"GB/s", 1e9},
+                                           {"TB/s", 1e12},
+                                           {"MiB/s", 1048576.0},
+                                           {"GiB/s", 1073741824.0},
+                                           {"Mbps", 1e6 / 8},
+                                           {"Gbps", 1e9 / 8},
+                                           {"Tbps", 1e12 / 8}}};
+const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
+
+}  // namespace
+
+Override parse_override(const std::string& text, const Location& where) {
+  const size_t equals = text.find('=');
+  const std::string path = text.substr(0, equals);
+  const auto parts = split(path, '.');
+  if (equals == std::string::npos || std::ranges::any_of(parts, &std::string::empty)) {
+    throw InputError(where, fmt::format("'{}': expected path.to.key=value", text));
+  }
+  return {normalized(path), text.substr(equals + 1), where};
+}
+
+YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
+    : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
+  try {
+    root_ = YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    throw InputError(locate(error.mark, ""), "not valid YAML: " + error.msg);
+  }
+  for (const Override& replacement : overrides_) apply(replacement);
+}
+
+YamlSource YamlSource::from_file(const std::string& path, std::vector<Override> overrides) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  // A directory opens, but does not read.
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || (file.bad() || (file.fail() && !file.eof()))) {
+    throw InputError({path, 0, 0, ""}, "cannot read this file");
+  }
+  return {path, text.str(), std::move(overrides)};
+}
+
+void YamlSource::apply(const Override& replacement) {
+  YAML::Node value;
+  try {
+    value = YAML::Load(replacement.value);
+  } catch (const YAML::Exception& error) {
+    throw InputError(replacement.where, "the value is not valid YAML: " + error.msg);
+  }
+  if (!root_.IsMap()) root_ = YAML::Node(YAML::NodeType::Map);
+  YAML::Node at = root_;
+  const auto parts = split(replacement.path, '.');
+  for (size_t i = 0; i < parts.size(); ++i) {
+    YAML::Node next;
+    if (at.IsSequence()) {
+      const auto index = to_double(parts[i]);
+      if (!index || *index < 0 || *index >= static_cast<double>(at.size())) {
+        throw InputError(replacement.where, fmt::format("'{}' is no index of a list of {}",
+                                                        parts[i], at.size()));
+      }
+      next.reset(at[static_cast<size_t>(*index)]);
+    } else if (at.IsMap()) {
+      std::string key = parts[i];
+      for (const auto& entry : at) {
+        if (entry.first.IsScalar() && normalized(entry.first.Scalar()) == key) {
+          key = entry.first.Scalar();
+          break;
+        }
+      }
+      if (!at[key].IsDefined()) at[key] = YAML::Node(YAML::NodeType::Map);
+      next.reset(at[key]);
+    } else {
+      throw InputError(replacement.where,
+                       fmt::format("'{}' stands inside a value that is no map", parts[i]));
+    }
+    if (i + 1 == parts.size()) {
+      // Assignment through the reference would keep an aliased node; replace its content.
+      next = value;
+    } else if (!next.IsMap() && !next.IsSequence()) {
+      next = YAML::Node(YAML::NodeType::Map);
+    }
+    at.reset(next);
+  }
+}
+
+YamlValue YamlSource::root() const { return {*this, root_, ""}; }
+
+Location YamlSource::locate(const YAML::Mark& mark, const std::string& path) const {
+  for (auto it = overrides_.rbegin(); it != overrides_.rend(); ++it) {
+    const bool below = path == it->path || path.starts_with(it->path + ".");
+    const bool above = !path.empty() && it->path.starts_with(path + ".") && mark.is_null();
+    if (!below && !above) continue;
+    Location where = it->where;
+    if (below && where.column > 0) where.column += static_cast<int>(it->path.size()) + 1;
+    return where;
+  }
+  if (mark.is_null()) return {name_, 1, 1, lines_.front()};
+  const auto line = static_cast<size_t>(mark.line);
+  return {name_, mark.line + 1, mark.column + 1, line < lines_.size() ? lines_[line] : ""};
+}
+
+YamlValue::YamlValue(const YamlSource& source, YAML::Node node, std::string path)
+    : source_(&source), node_(std::move(node)), path_(std::move(path)) {}
+
+Location YamlValue::where() const { return source_->locate(node_.Mark(), path_); }
+
+void YamlValue::fail(const std::string& message) const {
+  throw InputError(where(), path_.empty() ? message : fmt::format("{}: {}", path_, message));
+}
+
+std::string YamlValue::text() const {
+  if (!node_.IsScalar() || node_.Scalar().empty()) {
+    fail(fmt::format("expected text, not {}", kind_of(node_)));
+  }
+  return node_.Scalar();
+}
+
+std::string YamlValue::choice(std::span<const std::string> choices) const {
+  const std::string given = text();
+  if (std::ranges::find(choices, given) == choices.end()) {
+    fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
+  }
+  return given;
+}
+
+bool YamlValue::flag() const {
+  if (node_.IsScalar() && node_.Scalar() == "true") return true;
+  if (node_.IsScalar() && node_.Scalar() == "false") return false;
+  fail(fmt::format("expected true or false, not {}", kind_of(node_)));
+}
+
+long YamlValue::integer(long minimum, long maximum) const {
+  if (node_.IsScalar()) {
+    const std::string& given = node_.Scalar();
+    long value = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
+    const bool whole = error == std::errc() && end == given.data() + given.size();
+    if (whole && value >= minimum && value <= maximum) return value;
+  }
+  fail(fmt::format("expected a whole number from {} to {}, not {}", minimum, maximum,
+                   kind_of(node_)));
+}
+
+double YamlValue::number(double minimum, double maximum) const {
+  const auto value = node_.IsScalar() ? to_double(node_.Scalar()) : std::nullopt;
+  if (value && *value >= minimum && *value <= maximum) return *value;
+  fail(fmt::format("expected a number from {} to {}, not {}", minimum, maximum, kind_of(node_)));
+}
+
+double YamlValue::quantity(const char* what, const char* example,
+                           std::span<const Unit> units) const {
+  const auto expected = fmt::format("expected {} such as '{}'", what, example);
+  if (!node_.IsScalar()) fail(fmt::format("{}, not {}", expected, kind_of(node_)));
+  const std::string& given = node_.Scalar();
+  const size_t digits = given.find_first_not_of("+-0123456789.eE");
+  // "3e" of "3eB" is no number: take back letters that cannot end one.
+  std::string number = given.substr(0, digits);
+  while (!number.empty() && (number.back() == 'e' || number.back() == 'E')) number.pop_back();
+  std::string unit = given.substr(number.size());
+  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
+  while (!unit.empty() && unit.back() == ' ') unit.pop_back();
+  const auto value = to_double(number);
+  if (!value) fail(fmt::format("{}, not '{}'", expected, given));
+  if (*value < 0) fail(fmt::format("must not be negative: '{}'", given));
+  if (unit.empty()) {
+    if (*value == 0) return 0;
+    fail(fmt::format("'{}' has no unit; {}", given, expected));
+  }
+  const auto found = std::ranges::find(units, unit, &Unit::first);
+  if (found == units.end()) {
+    std::vector<std::string> names;
+    for (const Unit& each : units) names.push_back(each.first);
+    fail(fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names)));
+  }
+  const double result = *value * found->second;
+  if (!std::isfinite(result)) fail(fmt::format("'{}' is too large", given));
+  return result;
+}
+
+Seconds YamlValue::seconds() const { return Seconds(quantity("a time", "18.5 ms", kTimeUnits)); }
+Bytes YamlValue::bytes() const { return Bytes(quantity("a size", "3.7 GiB", kByteUnits)); }
+BytesPerSecond YamlValue::bandwidth() const {
+  return BytesPerSecond(quantity("a bandwidth", "400 Gbps", kBandwidthUnits));
+}
+Watts YamlValue::power() const { return Watts(quantity("a power", "700 W", kPowerUnits)); }
+
+std::vector<YamlValue> YamlValue::list() const {
+  if (!node_.IsSequence()) fail(fmt::format("expected a list, not {}", kind_of(node_)));
+  std::vector<YamlValue> values;
+  for (size_t i = 0; i < node_.size(); ++i) {
+    values.emplace_back(*source_, node_[i], fmt::format("{}.{}", path_, i));
+  }
+  return values;
+}
+
+YamlMap::YamlMap(const YamlValue& value) : value_(value) {
+  if (!value.is_map()) value.fail(fmt::format("expected a map, not {}", kind_of(value.node())));
+  for (const auto& item : value.node()) {
+    const YamlSource& source = *value.source_;
+    if (!item.first.IsScalar()) value.fail("expected plain text as a key");
+    const std::string key = normalized(item.first.Scalar());
+    const std::string path = value.path().empty() ? key : value.path() + "." + key;
+    Entry entry{key, YamlValue(source, item.first, path), YamlValue(source, item.second, path)};
+    if (std::ranges::find(entries_, key, &Entry::key) != entries_.end()) {
+      entry.key_value.fail("this key is there twice");
+    }
+    entries_.push_back(std::move(entry));
+  }
+}
+
+std::optional<YamlValue> YamlMap::find(const std::string& key) {
+  asked_.push_back(key);
+  const auto found = std::ranges::find(entries_, key, &Entry::key);
+  if (found == entries_.end()) return std::nullopt;
+  found->read = true;
+  return found->value;
+}
+
+YamlValue YamlMap::require(const std::string& key, const std::string& what) {
+  auto found = find(key);
+  if (!found) {
+    // A misspelt key is the likelier mistake than a missing one.
+    for (const Entry& entry : entries_) {
+      if (!entry.read && nearest_name(entry.key, asked_) == key) {
+        entry.key_value.fail(fmt::format("unknown key; did you mean '{}'?", key));
+      }
+    }
+    value_.fail(fmt::format("'{}' is missing: expected {}", key, what));
+  }
+  return *found;
+}
+
+void YamlMap::finish() const {
+  for (const Entry& entry : entries_) {
+    if (!entry.read) entry.key_value.fail("unknown key" + suggestion(entry.key, asked_));
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,120 @@
+// Strict reading of YAML: every value knows where it stands, and every mistake is an InputError there.
+//
+// A key that is unknown, double or left unread, a value of the wrong kind, out of range or without its
+// unit is refused with line, column, what was expected and the nearest valid name. Dashes in keys count
+// as underscores. Values given on the command line (`path.to.key=value`) replace those of the file and
+// are located on the command line.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/error.h"
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+// One `path.to.key=value` and where it stands on the command line.
+struct Override {
+  std::string path;
+  std::string value;
+  Location where;  // of the first letter of the path
+};
+
+// Splits "path.to.key=value"; InputError when there is no '=' or an empty key.
+Override parse_override(const std::string& text, const Location& where);
+
+class YamlValue;
+
+// The text that values are read from. Keep it alive while YamlValues are in use.
+class YamlSource {
+ public:
+  // `name` is what messages call the text: a file's path.
+  YamlSource(std::string name, const std::string& text, std::vector<Override> overrides = {});
+  // InputError when the file cannot be read.
+  static YamlSource from_file(const std::string& path, std::vector<Override> overrides = {});
+
+  [[nodiscard]] YamlValue root() const;
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  friend class YamlValue;
+  [[nodiscard]] Location locate(const YAML::Mark& mark, const std::string& path) const;
+  void apply(const Override& replacement);
+
+  std::string name_;
+  std::vector<std::string> lines_;
+  std::vector<Override> overrides_;
+  YAML::Node root_;
+};
+
+// A node together with its path.
+class YamlValue {
+ public:
+  YamlValue(const YamlSource& source, YAML::Node node, std::string path);
+
+  [[nodiscard]] Location where() const;
+  [[noreturn]] void fail(const std::string& message) const;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const YAML::Node& node() const { return node_; }
+
+  [[nodiscard]] bool is_map() const { return node_.IsMap(); }
+  [[nodiscard]] bool is_list() const { return node_.IsSequence(); }
+  [[nodiscard]] bool is_scalar() const { return node_.IsScalar(); }
+  [[nodiscard]] bool is_null() const { return node_.IsNull(); }
+
+  [[nodiscard]] std::string text() const;
+  // One of `choices`.
+  [[nodiscard]] std::string choice(std::span<const std::string> choices) const;
+  [[nodiscard]] bool flag() const;
+  [[nodiscard]] long integer(long minimum, long maximum) const;
+  // A finite number in [minimum, maximum], without a unit.
+  [[nodiscard]] double number(double minimum, double maximum) const;
+  // Quantities are finite, not negative, and carry a unit; a plain 0 needs none.
+  [[nodiscard]] Seconds seconds() const;
+  [[nodiscard]] Bytes bytes() const;
+  [[nodiscard]] BytesPerSecond bandwidth() const;
+  [[nodiscard]] Watts power() const;
+  [[nodiscard]] std::vector<YamlValue> list() const;
+
+ private:
+  [[nodiscard]] double quantity(const char* what, const char* example,
+                                std::span<const std::pair<std::string, double>> units) const;
+  friend class YamlMap;
+
+  const YamlSource* source_;
+  YAML::Node node_;
+  std::string path_;
+};
+
+// Reads the keys of a map; `finish` refuses those that nobody asked for.
+class YamlMap {
+ public:
+  // InputError when `value` is no map or has a key twice.
+  explicit YamlMap(const YamlValue& value);
+
+  [[nodiscard]] std::optional<YamlValue> find(const std::string& key);
+  [[nodiscard]] YamlValue require(const std::string& key, const std::string& what);
+  // InputError at the first unread key, naming the nearest of the keys that were asked for.
+  void finish() const;
+  [[nodiscard]] const YamlValue& value() const { return value_; }
+
+ private:
+  struct Entry {
+    std::string key;
+    YamlValue key_value;
+    YamlValue value;
+    bool read = false;
+  };
+  YamlValue value_;
+  std::vector<Entry> entries_;
+  std::vector<std::string> asked_;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,242 @@
+// Every registered schedule, over a grid of shapes and times, against what it claims of itself.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Times;
+
+// How the stages of a problem differ.
+enum class Stages { kEqual, kUnequalTimes, kUnequalBoundaries };
+
+struct Costs {
+  const char* name;
+  Times times;
+  Stages stages = Stages::kEqual;
+};
+
+constexpr Costs kEqualTimes{"F = B = W", {1, 1, 1, 0}};
+constexpr Costs kUnequalTimes{"F, B, W = 10, 12, 8", {10, 12, 8, 0}};
+constexpr Costs kCosts[] = {
+    kEqualTimes,
+    kUnequalTimes,
+    {"measured, W < B < F", {11.347e-3, 11.248e-3, 8.132e-3, 0}},
+    {"F < W < B", {4, 10, 8, 0}},
+    {"B < W < F", {10, 4, 6, 0}},
+    {"W above both", {2, 3, 7, 0}},
+    {"with transfers", {10, 12, 8, 1}},
+    {"long transfers", {3, 2, 1, 9}},
+    {"unequal stages", {10, 12, 8, 0}, Stages::kUnequalTimes},
+    {"unequal stages with transfers", {10, 12, 8, 1}, Stages::kUnequalTimes},
+    {"unequal boundaries", {10, 12, 8, 1}, Stages::kUnequalBoundaries},
+};
+
+Problem make(const Schedule& schedule, const Shape& shape, const Costs& costs) {
+  Problem problem =
+      testing::make_problem(shape, schedule.place(shape.devices, shape.chunks), costs.times);
+  for (size_t vs = 0; vs < problem.stages.size(); ++vs) {
+    StageCost& cost = problem.stages[vs];
+    const double more = 1 + static_cast<double>(vs * 7 % 5) / 4;
+    cost.overlapped = cost.forward + cost.backward_input + cost.backward_weight;
+    if (costs.stages == Stages::kUnequalTimes) {
+      cost.forward = more * cost.forward;
+      cost.backward_input = Seconds(costs.times.backward_input + static_cast<double>(vs % 3));
+      cost.backward_weight = Seconds(costs.times.backward_weight * (3 - more));
+    }
+    if (costs.stages == Stages::kUnequalBoundaries) cost.transfer = more * cost.transfer;
+  }
+  return problem;
+}
+
+std::string describe(const Problem& problem) {
+  std::string text = fmt::format("p {} v {} m {}", problem.shape.devices, problem.shape.chunks,
+                                 problem.shape.microbatches);
+  for (const auto& [name, value] : problem.options) {
+    if (const long* number = std::get_if<long>(&value)) text += fmt::format(" {} {}", name, *number);
+    if (std::holds_alternative<bool>(value)) text += " " + name;
+  }
+  return text;
+}
+
+bool same(const Program& a, const Program& b) {
+  for (int device = 0; device < a.shape().devices; ++device) {
+    if (!std::ranges::equal(a.passes(device), b.passes(device))) return false;
+  }
+  return std::ranges::equal(a.pairs(), b.pairs());
+}
+
+class Claims : public ::testing::TestWithParam<const Schedule*> {
+ protected:
+  [[nodiscard]] const Schedule& schedule() const { return *GetParam(); }
+
+  // Calls `visit` with the problem of every shape of the grid.
+  template <class Visit>
+  void each_shape(const Costs& costs, Visit visit) const {
+    for (int p = 1; p <= 16; ++p) {
+      for (const int m : std::set<int>{1, p - 1, p, p + 1, 2 * p, 4 * p}) {
+        const int last = std::min(schedule().min_chunks + 2, schedule().max_chunks);
+        for (int v = schedule().min_chunks; m > 0 && v <= last; ++v) {
+          visit(make(schedule(), {p, v, m, 1}, costs));
+        }
+      }
+    }
+  }
+
+  // The problem with each value of each option that may matter at its shape.
+  [[nodiscard]] std::vector<Problem> with_options(const Problem& problem) const {
+    std::vector<Problem> problems;
+    for (const OptionSpec& option : schedule().options) {
+      const auto add = [&](const OptionValue& value) {
+        problems.push_back(problem);
+        problems.back().options[option.name] = value;
+      };
+      if (option.type == OptionSpec::Type::kFlag) add(true);
+      if (option.type != OptionSpec::Type::kInteger) continue;
+      const auto least = static_cast<long>(option.minimum);
+      const long p = problem.shape.devices;
+      const long m = problem.shape.microbatches;
+      for (const long value : std::set<long>{least, p - 1, p, p + 1, m, m + 1}) {
+        if (value >= least && static_cast<double>(value) <= option.maximum) add(value);
+      }
+    }
+    return problems;
+  }
+
+  // False when the schedule refuses, which it must do with a reason and a way out.
+  bool accepts(const Problem& problem) const {
+    const auto refusal = schedule().refusal(problem);
+    if (!refusal) return true;
+    EXPECT_FALSE(refusal->reason.empty());
+    EXPECT_FALSE(refusal->nearest == problem.shape) << refusal->reason;
+    Problem other = make(schedule(), refusal->nearest, kEqualTimes);
+    other.options = problem.options;
+    const auto again = schedule().refusal(other);
+    EXPECT_FALSE(again.has_value()) << "nearest: " << describe(other) << "; " << again->reason;
+    return false;
+  }
+
+  void expect_claims(const Problem& problem, const Evaluation& result) const {
+    const BubbleClaim& bubble = schedule().claims.bubble;
+    if (bubble.holds(problem)) {
+      EXPECT_NEAR((result.cost - result.work).value(), bubble.bubble(problem).value(),
+                  1e-9 * result.cost.value())
+          << "bubble " << bubble.formula << " for " << bubble.domain;
+    }
+    const PeakClaim& peak = schedule().claims.peak;
+    if (!peak.holds(problem)) return;
+    for (int device = 0; device < problem.shape.devices; ++device) {
+      const DeviceEvaluation& of = result.devices[static_cast<size_t>(device)];
+      EXPECT_EQ(of.peak_in_flight, peak.in_flight(problem, device))
+          << "peak " << peak.formula << " for " << peak.domain << ", device " << device;
+      // Every microbatch holds one byte per stage until its W has run.
+      EXPECT_EQ(of.peak_activation.value(), of.peak_in_flight);
+    }
+  }
+
+  void expect_all(const Problem& problem) const {
+    SCOPED_TRACE(describe(problem));
+    if (!accepts(problem)) return;
+    expect_claims(problem, evaluate(schedule().plan(problem), problem));
+  }
+
+  // Whether the claim covers the grid that every schedule has to cover.
+  template <class Claim>
+  void expect_coverage(const Claim& claim) const {
+    int covered = 0;
+    int left_out = 0;
+    for (const Costs& costs : {kEqualTimes, kUnequalTimes}) {
+      for (int p = 2; p <= 16; ++p) {
+        for (const int m : {p, 2 * p, 4 * p}) {
+          const Problem problem = make(schedule(), {p, schedule().default_chunks, m, 1}, costs);
+          const bool holds = !schedule().refusal(problem) && claim.holds(problem);
+          ++(holds ? covered : left_out);
+        }
+      }
+    }
+    EXPECT_GT(covered, 0) << "a claim that never holds: " << claim.formula;
+    EXPECT_EQ(left_out > 0, !claim.gap.empty())
+        << claim.formula << " leaves out " << left_out << " points of the grid; its gap says '"
+        << claim.gap << "'";
+  }
+};
+
+class ClaimsOfSchedulesWithOptions : public Claims {};
+
+TEST_P(Claims, HoldOnEveryShapeAndSetOfTimesInTheirDomain) {
+  for (const Costs& costs : kCosts) {
+    SCOPED_TRACE(costs.name);
+    each_shape(costs, [this](const Problem& problem) { expect_all(problem); });
+  }
+}
+
+TEST_P(ClaimsOfSchedulesWithOptions, HoldUnderEveryOption) {
+  for (const Costs& costs : {kUnequalTimes, kCosts[9]}) {
+    SCOPED_TRACE(costs.name);
+    each_shape(costs, [this](const Problem& problem) {
+      for (const Problem& each : with_options(problem)) expect_all(each);
+    });
+  }
+}
+
+TEST_P(Claims, CoverTheGridOrSayWhyNot) {
+  expect_coverage(schedule().claims.bubble);
+  expect_coverage(schedule().claims.peak);
+}
+
+TEST_P(Claims, AreWordsAndFormulas) {
+  EXPECT_FALSE(schedule().summary.empty());
+  EXPECT_FALSE(schedule().source.empty());
+  EXPECT_EQ(schedule().summary.find('\n'), std::string::npos);
+  EXPECT_FALSE(schedule().claims.bubble.formula.empty());
+  EXPECT_FALSE(schedule().claims.bubble.domain.empty());
+  EXPECT_FALSE(schedule().claims.peak.formula.empty());
+  EXPECT_FALSE(schedule().claims.peak.domain.empty());
+  for (const OptionSpec& option : schedule().options) EXPECT_FALSE(option.help.empty());
+}
+
+TEST_P(Claims, ComeFromAPlanThatIsTheSameEveryTime) {
+  each_shape(kUnequalTimes, [this](const Problem& problem) {
+    if (schedule().refusal(problem)) return;
+    EXPECT_TRUE(same(schedule().plan(problem), schedule().plan(problem))) << describe(problem);
+  });
+}
+
+TEST_P(Claims, AreNotMadeForNumbersOfChunksThatAreRefused) {
+  for (const int v : {schedule().min_chunks - 1, schedule().max_chunks + 1}) {
+    if (v < 1) continue;
+    EXPECT_FALSE(accepts(make(schedule(), {4, v, 8, 1}, kEqualTimes))) << v << " chunks";
+  }
+}
+
+std::vector<const Schedule*> schedules_with_options() {
+  std::vector<const Schedule*> found;
+  std::ranges::copy_if(schedules(), std::back_inserter(found),
+                       [](const Schedule* schedule) { return !schedule->options.empty(); });
+  return found;
+}
+
+std::string name_of(const ::testing::TestParamInfo<const Schedule*>& info) {
+  std::string name = info.param->name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, Claims, ::testing::ValuesIn(schedules()), name_of);
+INSTANTIATE_TEST_SUITE_P(Schedules, ClaimsOfSchedulesWithOptions,
+                         ::testing::ValuesIn(schedules_with_options()), name_of);
+
+}  // namespace
+
+// How gtest names a parameter in its messages.
+void PrintTo(const Schedule* schedule, std::ostream* out) { *out << schedule->name; }
+
+}  // namespace pipesim

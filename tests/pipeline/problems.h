@@ -1,0 +1,211 @@
+// Problems and random programs for the tests of several folders.
+#pragma once
+
+#include <boost/random/mersenne_twister.hpp>
+#include <boost/random/uniform_int_distribution.hpp>
+#include <boost/random/uniform_real_distribution.hpp>
+#include <utility>
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim::testing {
+
+struct Times {
+  double forward = 1;
+  double backward_input = 1;
+  double backward_weight = 1;
+  double transfer = 0;
+};
+
+// A boundary between two chunks of one device is free, as a Problem requires.
+inline void set_transfers(Problem& problem, double seconds) {
+  const Placement& place = problem.placement;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const int down = place.downstream(vs);
+    const bool crosses = down >= 0 && place.device(vs) != place.device(down);
+    problem.stages[static_cast<size_t>(vs)].transfer = Seconds(crosses ? seconds : 0);
+  }
+}
+
+// Equal stages; one unit of activation memory per microbatch and stage, held until its W has run.
+inline Problem make_problem(const Shape& shape, Placement placement, const Times& times = {}) {
+  Problem problem;
+  problem.shape = shape;
+  problem.placement = std::move(placement);
+  StageCost cost;
+  cost.forward = Seconds(times.forward);
+  cost.backward_input = Seconds(times.backward_input);
+  cost.backward_weight = Seconds(times.backward_weight);
+  cost.activation = Bytes(1);
+  cost.weight_stash = Bytes(1);
+  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  set_transfers(problem, times.transfer);
+  return problem;
+}
+
+inline Problem make_problem(const Shape& shape, const Times& times = {}) {
+  return make_problem(shape, Placement::looped(shape.devices, shape.chunks), times);
+}
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : generator_(seed) {}
+  int integer(int from, int to) {
+    return boost::random::uniform_int_distribution<int>(from, to)(generator_);
+  }
+  double real(double from, double to) {
+    return boost::random::uniform_real_distribution<double>(from, to)(generator_);
+  }
+  bool coin() { return integer(0, 1) == 1; }
+
+ private:
+  boost::random::mt19937_64 generator_;
+};
+
+// Stages, boundaries and bytes all different; whole numbers of seconds on request, so that sums are
+// exact in any order.
+inline Problem random_problem(Random& random, const Shape& shape, Placement placement, bool whole) {
+  Problem problem = make_problem(shape, std::move(placement));
+  const auto seconds = [&random, whole](int from, int to) {
+    return Seconds(whole ? random.integer(from, to) : random.real(from, to));
+  };
+  for (StageCost& cost : problem.stages) {
+    cost.forward = seconds(1, 20);
+    cost.backward_input = seconds(1, 20);
+    cost.backward_weight = seconds(1, 20);
+    cost.overlapped = seconds(20, 50);
+    cost.activation = Bytes(random.integer(10, 20));
+    cost.weight_stash = Bytes(random.integer(0, 10));
+  }
+  for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
+    const int down = problem.placement.downstream(vs);
+    if (down < 0 || problem.placement.device(vs) == problem.placement.device(down)) continue;
+    problem.stages[static_cast<size_t>(vs)].transfer = seconds(0, 5);
+  }
+  return problem;
+}
+
+// Builds a program by executing passes in a random order that respects what they wait for, so that it
+// cannot deadlock. Backward passes are whole or split and, on request, overlapped with a forward.
+class RandomProgram {
+ public:
+  RandomProgram(Random& random, const Shape& shape, const Placement& place, bool overlap)
+      : random_(random),
+        shape_(shape),
+        place_(place),
+        overlap_(overlap),
+        lists_(static_cast<size_t>(place.devices())),
+        done_(static_cast<size_t>(place.virtual_stages() * shape.units())) {}
+
+  Program make() && {
+    for (auto ready = ready_passes(); !ready.empty(); ready = ready_passes()) {
+      append(ready[static_cast<size_t>(random_.integer(0, static_cast<int>(ready.size()) - 1))], ready);
+    }
+    return {shape_, place_, std::move(lists_), std::move(pairs_)};
+  }
+
+ private:
+  struct Done {
+    bool forward = false, backward = false, weight = false;
+  };
+  struct Ready {
+    int device;
+    Pass pass;
+  };
+
+  Done& done(int vs, int unit) {
+    return done_[static_cast<size_t>(vs * shape_.units() + unit)];
+  }
+  bool forward_ready(int vs, int unit) {
+    if (done(vs, unit).forward) return false;
+    if (unit % shape_.splits > 0 && !done(vs, unit - 1).forward) return false;
+    return place_.upstream(vs) < 0 || done(place_.upstream(vs), unit).forward;
+  }
+  bool backward_ready(int vs, int unit) {
+    if (done(vs, unit).backward || !done(vs, unit).forward) return false;
+    if (unit % shape_.splits + 1 < shape_.splits && !done(vs, unit + 1).backward) return false;
+    return place_.downstream(vs) < 0 || done(place_.downstream(vs), unit).backward;
+  }
+
+  std::vector<Ready> ready_passes() {
+    std::vector<Ready> ready;
+    for (int vs = 0; vs < place_.virtual_stages(); ++vs) {
+      const auto add = [&](PassKind kind, int unit) {
+        ready.push_back({place_.device(vs), make_pass(kind, unit, place_.chunk(vs))});
+      };
+      for (int unit = place_.first_unit(vs, shape_.units());
+           unit < place_.end_unit(vs, shape_.units()); ++unit) {
+        if (forward_ready(vs, unit)) add(PassKind::kF, unit);
+        if (backward_ready(vs, unit)) add(random_.coin() ? PassKind::kB : PassKind::kBW, unit);
+        if (done(vs, unit).backward && !done(vs, unit).weight) add(PassKind::kW, unit);
+      }
+    }
+    return ready;
+  }
+
+  void append(const Ready& chosen, const std::vector<Ready>& ready) {
+    auto& list = lists_[static_cast<size_t>(chosen.device)];
+    mark(chosen);
+    if (overlap_ && chosen.pass.kind == PassKind::kF) {
+      for (const Ready& other : ready) {
+        if (other.device != chosen.device || other.pass.kind != PassKind::kBW) continue;
+        mark(other);
+        list.push_back(make_pass(PassKind::kFB, static_cast<int>(pairs_.size())));
+        pairs_.push_back({chosen.pass, other.pass});
+        return;
+      }
+    }
+    list.push_back(chosen.pass);
+  }
+
+  void mark(const Ready& ran) {
+    Done& state = done(place_.virtual_stage(ran.device, ran.pass.chunk),
+                       static_cast<int>(ran.pass.microbatch));
+    switch (ran.pass.kind) {
+      case PassKind::kF:
+        state.forward = true;
+        break;
+      case PassKind::kB:
+        state.backward = true;
+        break;
+      case PassKind::kW:
+        state.weight = true;
+        break;
+      default:
+        state.backward = state.weight = true;
+    }
+  }
+
+  Random& random_;
+  const Shape& shape_;
+  const Placement& place_;
+  bool overlap_;
+  PassLists lists_;
+  std::vector<OverlappedPair> pairs_;
+  std::vector<Done> done_;
+};
+
+struct RandomCase {
+  Problem problem;
+  Program program;
+};
+
+// A small random program on a random placement, with its problem.
+inline RandomCase random_case(Random& random, bool whole_seconds = false) {
+  const int devices = random.integer(1, 5);
+  const int kind = random.integer(0, 2);
+  Placement place = kind == 0   ? Placement::looped(devices, random.integer(1, 3))
+                    : kind == 1 ? Placement::vee(devices)
+                                : Placement::bidirectional(devices);
+  const Shape shape{.devices = devices,
+                    .chunks = place.chunks(),
+                    .microbatches = 2 * random.integer(1, 3),
+                    .splits = random.integer(1, 2)};
+  Problem problem = random_problem(random, shape, place, whole_seconds);
+  Program program = RandomProgram(random, shape, place, random.coin()).make();
+  return {std::move(problem), std::move(program)};
+}
+
+}  // namespace pipesim::testing

@@ -1,0 +1,150 @@
+#include "sim/pipeline/program.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW,
+               kFB = PassKind::kFB;
+
+// One device, one chunk, two microbatches unless said otherwise.
+std::optional<ProgramFault> fault_of(const std::vector<Pass>& list, const Shape& shape = {1, 1, 2, 1},
+                                     const std::vector<OverlappedPair>& pairs = {}) {
+  return Program::find_fault(shape, Placement::looped(shape.devices, shape.chunks), {list}, pairs);
+}
+
+TEST(Program, AcceptsBackwardsWholeAndSplit) {
+  EXPECT_FALSE(fault_of({make_pass(kF, 0), make_pass(kBW, 0), make_pass(kF, 1), make_pass(kB, 1),
+                         make_pass(kW, 1)}));
+}
+
+TEST(Program, RefusesAPassThatIsThereTwiceAndSaysWhere) {
+  const auto fault = fault_of({make_pass(kF, 0), make_pass(kF, 1), make_pass(kF, 0)});
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->message, "0F0 is there twice");
+  EXPECT_EQ(fault->device, 0);
+  EXPECT_EQ(fault->position, 2);
+}
+
+TEST(Program, RefusesAWeightGradientThatIsPartOfABackwardToo) {
+  const auto fault = fault_of(
+      {make_pass(kF, 0), make_pass(kBW, 0), make_pass(kF, 1), make_pass(kBW, 1), make_pass(kW, 1)});
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->message, "0W1 is there twice");
+  EXPECT_EQ(fault->position, 4);
+}
+
+TEST(Program, NamesTheFirstMissingPass) {
+  const auto message = [](const std::vector<Pass>& list) {
+    const auto fault = fault_of(list, {1, 1, 1, 1});
+    EXPECT_TRUE(fault && fault->position == -1);
+    return fault ? fault->message : "";
+  };
+  EXPECT_EQ(message({make_pass(kBW, 0)}), "stage 0 has no F of microbatch 0");
+  EXPECT_EQ(message({make_pass(kF, 0)}), "stage 0 has no B (or BW) of microbatch 0");
+  EXPECT_EQ(message({make_pass(kF, 0), make_pass(kW, 0)}),
+            "stage 0 has no B (or BW) of microbatch 0");
+  EXPECT_EQ(message({make_pass(kF, 0), make_pass(kB, 0)}),
+            "stage 0 has no W (its B is there) of microbatch 0");
+}
+
+TEST(Program, NamesTheDeviceOfAMissingPass) {
+  const std::vector<Pass> complete{make_pass(kF, 0), make_pass(kBW, 0)};
+  const auto fault = Program::find_fault({2, 1, 1, 1}, Placement::looped(2, 1), {complete, {}}, {});
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->device, 1);
+  EXPECT_EQ(fault->message, "stage 1 has no F of microbatch 0");
+}
+
+TEST(Program, RefusesChunksAndMicrobatchesThatAreNotThere) {
+  EXPECT_EQ(fault_of({make_pass(kF, 0, 1)})->message, "device 0 has no chunk 1");
+  EXPECT_EQ(fault_of({make_pass(kF, 2)})->message,
+            "microbatch 2 does not travel through stage 0 (it has 0 to 1)");
+  const auto both = Program::find_fault({2, 2, 4, 1}, Placement::bidirectional(2),
+                                        {{make_pass(kF, 0, 1)}, {}}, {});
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->message, "microbatch 0 does not travel through stage 3 (it has 2 to 3)");
+}
+
+TEST(Program, RefusesAWrongNumberOfLists) {
+  const auto fault = Program::find_fault({2, 1, 1, 1}, Placement::looped(2, 1), {{}}, {});
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->message, "1 lists for 2 devices");
+}
+
+TEST(Program, ThrowsWhatItFound) {
+  try {
+    const Program program({1, 1, 1, 1}, Placement::looped(1, 1), {{make_pass(kF, 0)}});
+    FAIL() << "a forward alone is no program";
+  } catch (const LogicError& error) {
+    EXPECT_STREQ(error.what(), "not a program: stage 0 has no B (or BW) of microbatch 0");
+  }
+}
+
+TEST(Program, CountsBothPassesOfAnOverlappedBlock) {
+  const std::vector<Pass> list{make_pass(kF, 0), make_pass(kFB, 0), make_pass(kBW, 1)};
+  EXPECT_FALSE(fault_of(list, {1, 1, 2, 1}, {{make_pass(kF, 1), make_pass(kBW, 0)}}));
+  EXPECT_EQ(fault_of(list, {1, 1, 2, 1}, {{make_pass(kF, 0), make_pass(kBW, 0)}})->message,
+            "0F0 is there twice");
+}
+
+TEST(Program, RefusesAnOverlappedBlockThatIsNoForwardWithABackward) {
+  const std::vector<Pass> block{make_pass(kFB, 0)};
+  EXPECT_EQ(fault_of(block)->message, "an overlapped block has no pair");
+  EXPECT_EQ(fault_of(block, {1, 1, 2, 1}, {{make_pass(kF, 1), make_pass(kB, 0)}})->message,
+            "an overlapped block is an F and a BW");
+}
+
+TEST(Program, CountsEverySequenceSplitAsAUnit) {
+  std::vector<Pass> list;
+  for (int unit = 0; unit < 6; ++unit) list.push_back(make_pass(kF, unit));
+  for (int unit = 0; unit < 5; ++unit) list.push_back(make_pass(kBW, unit));
+  EXPECT_EQ(fault_of(list, {1, 1, 2, 3})->message, "stage 0 has no B (or BW) of microbatch 5");
+  list.push_back(make_pass(kBW, 5));
+  EXPECT_FALSE(fault_of(list, {1, 1, 2, 3}));
+}
+
+TEST(Program, WritesAPassWithItsVirtualStage) {
+  const Program program({1, 2, 2, 1}, Placement::looped(1, 2),
+                        {{make_pass(kF, 0), make_pass(kF, 0, 1), make_pass(kF, 1), make_pass(kB, 0, 1),
+                          make_pass(kW, 0, 1), make_pass(kFB, 0), make_pass(kBW, 1, 1),
+                          make_pass(kBW, 1)}},
+                        {{make_pass(kF, 1, 1), make_pass(kBW, 0, 0)}});
+  EXPECT_EQ(program.size(), 8U);
+  EXPECT_EQ(program.text(0, program.passes(0)[1]), "1F0");
+  EXPECT_EQ(program.text(0, program.passes(0)[4]), "1W0");
+  EXPECT_EQ(program.text(0, program.passes(0)[5]), "1F1&0BW0");
+  EXPECT_EQ(program.text(0, program.passes(0)[6]), "1BW1");
+}
+
+TEST(Program, RefusesARandomProgramFromWhichAnyPassWasTaken) {
+  testing::Random random(7);
+  for (int i = 0; i < 200; ++i) {
+    const auto made = testing::random_case(random);
+    PassLists lists;
+    for (int device = 0; device < made.program.shape().devices; ++device) {
+      const auto passes = made.program.passes(device);
+      lists.emplace_back(passes.begin(), passes.end());
+    }
+    const auto fault = [&] {
+      return Program::find_fault(made.program.shape(), made.program.placement(), lists,
+                                 made.program.pairs());
+    };
+    ASSERT_FALSE(fault());
+    auto& list = lists[static_cast<size_t>(random.integer(0, made.program.shape().devices - 1))];
+    const auto at = list.begin() + random.integer(0, static_cast<int>(list.size()) - 1);
+    const Pass taken = *at;
+    list.erase(at);
+    EXPECT_TRUE(fault());
+    list.push_back(taken);
+    list.push_back(taken);
+    EXPECT_TRUE(fault());
+  }
+}
+
+}  // namespace
+}  // namespace pipesim

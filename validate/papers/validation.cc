@@ -1,0 +1,79 @@
+#include "validate/papers/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "validate/papers/zero_bubble/zero_bubble.h"
+
+namespace pipesim {
+
+std::optional<double> Cell::error() const {
+  if (!simulated) return std::nullopt;
+  return *simulated - published;
+}
+
+bool Cell::agrees() const {
+  const double scale = std::pow(10.0, digits);
+  return simulated && std::lround(*simulated * scale) == std::lround(published * scale);
+}
+
+const std::vector<Validation>& validations() {
+  static const std::vector<Validation> all{
+      {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", compare_zero_bubble}};
+  return all;
+}
+
+std::string validation_table(const Validation& validation, const std::vector<Cell>& cells) {
+  std::string text = validation.title + "\n";
+  struct Count {
+    int cells = 0, simulated = 0, equal = 0;
+    double worst = 0;
+  };
+  std::map<std::string, Count> counts;
+  size_t width = 0;
+  for (const Cell& cell : cells) width = std::max(width, cell.cell.size());
+  for (const Cell& cell : cells) {
+    Count& count = counts[cell.table];
+    ++count.cells;
+    const auto error = cell.error();
+    const std::string values =
+        error ? fmt::format("{:>10.{}f} {:>+10.{}f}", *cell.simulated, cell.digits, *error, cell.digits)
+              : fmt::format("{:>10} {:>10}", "-", "-");
+    text += fmt::format("{:<8} {:<{}} {:>10.{}f} {} {}{}\n", cell.table, cell.cell, width,
+                        cell.published, cell.digits, values,
+                        cell.must_agree && !cell.agrees() ? "MISSED " : "", cell.note);
+    if (!error) continue;
+    ++count.simulated;
+    count.equal += cell.agrees() ? 1 : 0;
+    count.worst = std::max(count.worst, std::abs(*error));
+  }
+  for (const auto& [table, count] : counts) {
+    text += fmt::format("{}: {} of {} cells simulated, {} equal to the printed digits, worst difference {:.4f}\n",
+                        table, count.simulated, count.cells, count.equal, count.worst);
+  }
+  return text;
+}
+
+std::string validation_json(const std::vector<Cell>& cells) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Cell& cell : cells) {
+    nlohmann::ordered_json of{{"table", cell.table},
+                              {"cell", cell.cell},
+                              {"published", cell.published},
+                              {"simulated", nullptr},
+                              {"error", nullptr},
+                              {"note", cell.note}};
+    if (cell.simulated) {
+      of["simulated"] = *cell.simulated;
+      of["error"] = *cell.error();
+    }
+    json.push_back(std::move(of));
+  }
+  return json.dump(1) + "\n";
+}
+
+}  // namespace pipesim

@@ -1,0 +1,15 @@
+// Zero Bubble Pipeline Parallelism, Tables 5 and 8: bubble rates calculated from profiled times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/papers/validation.h"
+
+namespace pipesim {
+
+// Reads `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here. Tables of
+// the file that are not compared yet are left alone.
+std::vector<Cell> compare_zero_bubble(const std::string& folder);
+
+}  // namespace pipesim
