@@ -45,9 +45,11 @@ struct Scale {
 };
 
 std::string scaled(double value, std::span<const Scale> scales, int digits) {
-  for (const Scale& scale : scales) {
-    if (std::abs(value) >= scale.factor) {
-      return fmt::format("{:.{}f} {}", value / scale.factor, digits, scale.unit);
+  for (size_t i = 0; i + 1 < scales.size(); ++i) {
+    // What the next smaller unit would round up to a full one of this: "1.000 s", not "1000.000 ms".
+    const double rounding = 0.5 * std::pow(10, -digits) * scales[i + 1].factor;
+    if (std::abs(value) >= scales[i].factor - rounding) {
+      return fmt::format("{:.{}f} {}", value / scales[i].factor, digits, scales[i].unit);
     }
   }
   return fmt::format("{:.{}f} {}", value / scales.back().factor, digits, scales.back().unit);
@@ -79,7 +81,8 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 
 std::string human(Seconds seconds) {
   static constexpr std::array<Scale, 4> kScales{{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
-  if (seconds.value() == 0) return "0 s";
+  // What rounding leaves of a sum that should be 0 is below any time that a pipeline has.
+  if (std::abs(seconds.value()) < 1e-13) return "0 s";
   return scaled(seconds.value(), kScales, 3);
 }
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <map>
 #include <string>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "sim/core/error.h"
 #include "sim/engine/simgrid_module.h"
@@ -19,7 +18,8 @@ namespace {
 class Numbering {
  public:
   std::int32_t of(int original) {
-    const auto [found, added] = number_.emplace(original, static_cast<std::int32_t>(number_.size()));
+    const auto [found, added] =
+        number_.emplace(original, static_cast<std::int32_t>(number_.size()));
     return found->second;
   }
   [[nodiscard]] const std::map<int, std::int32_t>& all() const { return number_; }
@@ -29,8 +29,8 @@ class Numbering {
   std::map<int, std::int32_t> number_;
 };
 
-// What of the cluster the graph uses, numbered as the module wants it: the hosts of its ranks, the routes
-// of its messages and the links on them.
+// What of the cluster the graph uses, numbered as the module wants it: the hosts of its ranks, the
+// routes of its messages and the links on them.
 class UsedCluster {
  public:
   UsedCluster(const TaskGraph& graph, const Cluster& cluster, const SimGridOptions& options)
@@ -151,6 +151,7 @@ class SimGridEngine final : public Engine {
   [[nodiscard]] std::vector<Timeline> simulate(
       const TaskGraph& graph, const Cluster& cluster,
       std::span<const std::span<const double>> seconds) const {
+    check_durations(graph, seconds);
     const UsedCluster used(graph, cluster, options_);
     JobSizes sizes;
     used.add_sizes(sizes);
@@ -186,19 +187,31 @@ class SimGridEngine final : public Engine {
     settings.busy_power = cluster.busy_power->value();
   }
 
+  static void check_durations(const TaskGraph& graph,
+                              std::span<const std::span<const double>> seconds) {
+    const auto is_time = [](double value) { return std::isfinite(value) && value >= 0; };
+    for (const auto& run : seconds) {
+      if (!run.empty() && run.size() != graph.size()) {
+        throw LogicError(fmt::format("simgrid: durations of {} tasks for a graph of {}", run.size(),
+                                     graph.size()));
+      }
+      const auto wrong = std::ranges::find_if_not(run, is_time);
+      if (wrong == run.end()) continue;
+      throw LogicError(fmt::format("simgrid: {} takes {} s",
+                                   graph.name(static_cast<TaskId>(wrong - run.begin())), *wrong));
+    }
+  }
+
   static void fill_seconds(Job& job, const TaskGraph& graph,
                            std::span<const std::span<const double>> seconds) {
     const size_t tasks = graph.size();
     for (size_t run = 0; run < seconds.size(); ++run) {
       const std::span<double> to = job.seconds.subspan(run * tasks, tasks);
-      if (seconds[run].empty()) {
-        for (TaskId i = 0; i < tasks; ++i) to[i] = graph.task_class(i).seconds.value();
-      } else if (seconds[run].size() == tasks) {
+      if (!seconds[run].empty()) {
         std::ranges::copy(seconds[run], to.begin());
-      } else {
-        throw LogicError(fmt::format("simgrid: durations of {} tasks for a graph of {}",
-                                     seconds[run].size(), tasks));
+        continue;
       }
+      for (TaskId i = 0; i < tasks; ++i) to[i] = graph.task_class(i).seconds.value();
     }
   }
 
@@ -211,12 +224,15 @@ class SimGridEngine final : public Engine {
                                   const std::vector<std::int32_t>& host_of_device) const {
     check(job.runs[run]);
     const size_t tasks = graph.size();
-    const auto start = job.start.subspan(run * tasks, tasks);
-    const auto end = job.end.subspan(run * tasks, tasks);
-    check_finished(graph, end);
+    const auto times = job.times.subspan(run * tasks, tasks);
     Timeline made;
-    made.start.assign(start.begin(), start.end());
-    made.end.assign(end.begin(), end.end());
+    made.start.reserve(tasks);
+    made.end.reserve(tasks);
+    for (const JobTimes& each : times) {
+      made.start.push_back(each.start);
+      made.end.push_back(each.end);
+    }
+    check_finished(graph, made.end);
     made.shared_links = job.runs[run].shared_links;
     if (job.header->settings.energy) {
       const auto energy = job.energy.subspan(run * job.header->sizes.hosts);

@@ -1,8 +1,8 @@
 // The engine in which links are shared: SimGrid's max-min model, run in a process of its own.
 //
-// Messages share the one-way resources of their route (models/cluster.h) while they flow; their latency
-// passes before. The graph runs in a forked child that loads SimGrid, so that its process-wide engine
-// never meets the caller's memory, threads or files.
+// Messages share the one-way resources of their route (models/cluster.h) while they flow; their
+// latency passes before. The graph runs in a forked child that loads SimGrid, so that its
+// process-wide engine never meets the caller's memory, threads or files.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ struct SpeedChange {
 
 struct SimGridOptions {
   GpuModel gpu = GpuModel::kTimer;
-  std::vector<SpeedChange> speed_profile;  // kHost only; in order of time per rank
-  int processes = 1;                       // runs of an ensemble at the same time
+  std::vector<SpeedChange> speed_profile = {};  // kHost only; in order of time per rank
+  int processes = 1;                            // runs of an ensemble at the same time
 };
 
 std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options = {});

@@ -1,24 +1,28 @@
 // The module that loads SimGrid: platform, and one execution of a graph on it.
 //
-// SimGrid keeps the resources and its clock; what waits for what, and when a task that nothing can
-// disturb ends, is kept here in flat arrays. Compute ends on kernel timers, of which only the next is
-// ever set: a heap of our own holds the rest and breaks ties by task number, so that no result depends
-// on the inside of SimGrid's heap.
+// SimGrid keeps what is shared: links, and GPUs that are hosts. What waits for what is kept here in
+// flat arrays. A task that nothing can disturb never meets SimGrid: its end is known as soon as its
+// start is, even when that lies ahead of the clock, because readiness is a maximum and does not
+// depend on the order in which it is found. So the clock stops only where an activity begins or
+// completes. What begins later waits in a heap of our own, with ties in order of task, and only the
+// next kernel timer is ever set.
 #include "sim/engine/simgrid_module.h"
-
-#include <simgrid/kernel/ProfileBuilder.hpp>
-#include <simgrid/kernel/Timer.hpp>
-#include <simgrid/plugins/energy.h>
-#include <simgrid/s4u.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <simgrid/kernel/ProfileBuilder.hpp>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/plugins/energy.h>
+#include <simgrid/s4u.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "sim/engine/simgrid_dataflow.h"
 
 namespace pipesim {
 namespace {
@@ -26,19 +30,20 @@ namespace {
 namespace s4u = ::simgrid::s4u;
 using ::simgrid::kernel::timer::Timer;
 
-using TaskId = std::uint32_t;
+using TaskId = JobTask;
 using SlotId = std::uint32_t;
 
 constexpr double kNotFinished = std::numeric_limits<double>::quiet_NaN();
-// A host's flop/s. SimGrid cuts off the last `precision` flops of an execution: at this speed they are
-// far below the resolution of its clock.
+// A host's flop/s. SimGrid cuts off the last `precision` flops of an execution: at this speed they
+// are far below the resolution of its clock.
 constexpr double kHostSpeed = 0x1p40;
 // Amount of the execution that stands for messages: longer than any run, cancelled when they end.
 constexpr double kEndless = kHostSpeed * 1e15;
-// Messages take their share before compute takes the rest, up to shares that leave compute a millionth.
+// Messages take their share before compute takes the rest, up to shares that leave compute a
+// millionth.
 constexpr double kMessagePriority = 1e6;
-// Clock readings nearer than this, relative to the clock, are one instant: sums of the same durations in
-// another order differ by less, durations that differ on purpose by more.
+// Clock readings nearer than this, relative to the clock, are one instant: sums of the same
+// durations in another order differ by less, durations that differ on purpose by more.
 constexpr double kInstant = 1e-12;
 constexpr double kAgreement = 1e-11;
 
@@ -48,39 +53,30 @@ struct Platform {
 
   Job job;
   std::vector<double> rate;  // by class: units of payload per second of flow
-  std::vector<std::uint32_t> successor_row;
-  std::vector<TaskId> successors;
+  JobDataflow dataflow;
   double precision = 0;
   std::unique_ptr<s4u::Engine> engine;
   std::vector<s4u::Host*> hosts;
   std::vector<bool> host_changes_speed;
 
  private:
-  void derive_successors();
-  double longest_path() const;
-  double largest_payload() const;
   void start_engine();
   void build_zone(double unit);
 };
 
-double seconds_of(const Job& job, std::uint64_t run, TaskId task) {
-  return job.seconds.empty() ? job.classes[job.class_of[task]].seconds
-                             : job.seconds[run * job.class_of.size() + task];
-}
-
-Platform::Platform(const Job& of) : job(of) {
-  derive_successors();
-  // SimGrid treats clock readings nearer than the precision as one. It must exceed the rounding of the
-  // clock, or a completion is stepped over and lost; any more than that is an error at short times.
-  // Contention and slow hosts may stretch a run: 2^-46 leaves a factor of 64 for that.
+Platform::Platform(const Job& of) : job(of), dataflow(of) {
+  // SimGrid treats clock readings nearer than the precision as one. It must exceed the rounding of
+  // the clock, or a completion is stepped over and lost; any more than that is an error at short
+  // times. Contention and slow hosts may stretch a run: 2^-46 leaves a factor of 64 for that.
   double slowest = 1;
   for (const JobSpeedChange& change : job.speed_changes) {
     if (change.factor > 0) slowest = std::min(slowest, change.factor);
   }
-  precision = std::max(longest_path() / slowest, std::numeric_limits<double>::min()) * 0x1p-46;
+  precision =
+      std::max(job_longest_path(job) / slowest, std::numeric_limits<double>::min()) * 0x1p-46;
   start_engine();
   // Payloads are whole numbers: choose the unit so that the largest has 62 bits.
-  const double largest = largest_payload();
+  const double largest = job_largest_message(job);
   const double unit = largest > 0 ? std::exp2(61 - std::ilogb(largest)) : 1;
   rate.reserve(job.classes.size());
   for (const JobClass& each : job.classes) {
@@ -88,51 +84,6 @@ Platform::Platform(const Job& of) : job(of) {
     rate.push_back(transfer ? job.routes[static_cast<size_t>(each.route)].bandwidth * unit : 0);
   }
   build_zone(unit);
-}
-
-void Platform::derive_successors() {
-  const size_t tasks = job.class_of.size();
-  successor_row.assign(tasks + 1, 0);
-  for (const TaskId waited : job.waits_for) ++successor_row[waited + 1];
-  for (size_t i = 0; i < tasks; ++i) successor_row[i + 1] += successor_row[i];
-  std::vector<std::uint32_t> next(successor_row.begin(), successor_row.end() - 1);
-  successors.resize(job.waits_for.size());
-  for (TaskId task = 0; task < tasks; ++task) {
-    for (std::uint32_t e = job.row[task]; e < job.row[task + 1]; ++e) {
-      successors[next[job.waits_for[e]]++] = task;
-    }
-  }
-}
-
-double Platform::longest_path() const {
-  double longest = 0;
-  std::vector<double> end(job.class_of.size());
-  for (std::uint64_t run = 0; run < job.runs.size(); ++run) {
-    for (TaskId task = 0; task < end.size(); ++task) {
-      double ready = 0;
-      for (std::uint32_t e = job.row[task]; e < job.row[task + 1]; ++e) {
-        ready = std::max(ready, end[job.waits_for[e]]);
-      }
-      end[task] = ready + seconds_of(job, run, task);
-      longest = std::max(longest, end[task]);
-    }
-    if (job.seconds.empty()) break;
-  }
-  return longest;
-}
-
-double Platform::largest_payload() const {
-  double largest = 0;
-  for (std::uint64_t run = 0; run < job.runs.size(); ++run) {
-    for (TaskId task = 0; task < job.class_of.size(); ++task) {
-      const JobClass& of = job.classes[job.class_of[task]];
-      if (of.kind != JobKind::kTransfer) continue;
-      const double bandwidth = job.routes[static_cast<size_t>(of.route)].bandwidth;
-      largest = std::max(largest, (seconds_of(job, run, task) - of.latency) * bandwidth);
-    }
-    if (job.seconds.empty()) break;
-  }
-  return largest;
 }
 
 void Platform::start_engine() {
@@ -177,9 +128,11 @@ void Platform::build_zone(double unit) {
     for (; change < job.speed_changes.size() &&
            job.speed_changes[change].host == static_cast<std::int32_t>(i);
          ++change) {
+      // SimGrid ignores a speed of 0: the run interrupts what computes instead.
+      if (job.speed_changes[change].factor == 0) continue;
       std::array<char, 80> line{};
-      std::snprintf(line.data(), line.size(), "%.17g %.17g\n",
-                    job.speed_changes[change].at_seconds, job.speed_changes[change].factor);
+      std::snprintf(line.data(), line.size(), "%.17g %.17g\n", job.speed_changes[change].at_seconds,
+                    job.speed_changes[change].factor);
       profile += line.data();
     }
     if (!profile.empty()) {
@@ -209,37 +162,8 @@ void Platform::build_zone(double unit) {
   zone->seal();
 }
 
-// A flat binary heap of what happens next, by time and then by task.
-class Agenda {
- public:
-  enum class What : std::uint32_t { kEnd, kFlow };
-  struct Entry {
-    double time;
-    TaskId task;
-    What what;
-  };
-
-  [[nodiscard]] bool empty() const { return entries_.empty(); }
-  [[nodiscard]] const Entry& next() const { return entries_.front(); }
-  void add(double time, TaskId task, What what) {
-    entries_.push_back({time, task, what});
-    std::push_heap(entries_.begin(), entries_.end(), later);
-  }
-  Entry take() {
-    std::pop_heap(entries_.begin(), entries_.end(), later);
-    const Entry taken = entries_.back();
-    entries_.pop_back();
-    return taken;
-  }
-
- private:
-  static bool later(const Entry& a, const Entry& b) {
-    return a.time != b.time ? a.time > b.time : a.task > b.task;
-  }
-  std::vector<Entry> entries_;
-};
-
-// One run of the graph. SimGrid calls back: when the next timer is due, and when an activity completed.
+// One run of the graph. SimGrid calls back: when the next timer is due, and when an activity
+// completed.
 class Execution {
  public:
   Execution(Platform& platform, std::uint64_t run);
@@ -253,21 +177,32 @@ class Execution {
     double began = 0;
     double expected = 0;  // when it ends unless disturbed
     bool disturbed = false;
+    double flops = 0;  // of an execution: the amount when it was last started or interrupted
   };
   struct Gpu {
     std::vector<SlotId> computing;
     std::array<std::uint32_t, 2> messages{};  // flowing out, flowing in
     std::array<s4u::ExecPtr, 2> load;         // what they take from compute
+    bool stopped = false;
   };
 
+  [[nodiscard]] const JobClass& class_of(TaskId task) const {
+    return job_.classes[states_[task].task_class];
+  }
   [[nodiscard]] double seconds(TaskId task) const {
-    return job_.seconds.empty() ? job_.classes[job_.class_of[task]].seconds : seconds_[task];
+    return job_.seconds.empty() ? class_of(task).seconds : seconds_[task];
+  }
+  // Of a transfer, in the unit of Platform::rate.
+  [[nodiscard]] double payload(TaskId task) const {
+    const std::uint32_t of = states_[task].task_class;
+    return std::round((seconds(task) - job_.classes[of].latency) * platform_.rate[of]);
   }
   [[nodiscard]] const JobRoute& route(TaskId task) const {
-    return job_.routes[static_cast<size_t>(job_.classes[job_.class_of[task]].route)];
+    return job_.routes[static_cast<size_t>(class_of(task).route)];
   }
   void ready(TaskId task);
   void finish(TaskId task, double at);
+  void begin(TaskId task);
   void advance();
   void set_timer();
   SlotId open(TaskId task, double expected);
@@ -281,21 +216,27 @@ class Execution {
   void message_starts(size_t host, size_t direction);
   void message_ends(size_t host, size_t direction);
   void load(size_t host, size_t direction);
+  void cancel(s4u::ExecPtr exec);
+  void change_speed(size_t host, bool stops);
+  void interrupt(SlotId slot);
+  void execute(SlotId slot, size_t host);
 
   Platform& platform_;
   const Job& job_;
   JobRun& result_;
   std::span<const double> seconds_;
-  std::span<double> start_;
-  std::span<double> end_;
+  std::span<JobTimes> times_;
   std::span<double> energy_;
   double share_;
-  std::vector<std::uint32_t> missing_;  // what each task still waits for
-  Agenda agenda_;
+  std::vector<JobTaskState> states_;
+  std::vector<TaskId> ready_;   // tasks that wait for nothing more
+  JobAgenda agenda_;            // activities to begin
   std::vector<double> timers_;  // dates of SimGrid timers that are set; the last is due first
   std::vector<Activity> activities_;
   std::vector<SlotId> free_;
-  s4u::ActivityPtr last_completed_;  // SimGrid still uses it while it calls back
+  // SimGrid still uses an activity while it reports its completion,
+  s4u::ActivityPtr last_completed_;
+  std::vector<s4u::ExecPtr> cancelled_;  // and between the two reports of a cancellation
   std::vector<std::vector<SlotId>> flows_on_link_;
   std::vector<Gpu> gpus_;
 };
@@ -304,37 +245,37 @@ Execution::Execution(Platform& platform, std::uint64_t run)
     : platform_(platform),
       job_(platform.job),
       result_(platform.job.runs[run]),
-      share_(platform.job.header->settings.message_share) {
+      share_(platform.job.header->settings.message_share),
+      states_(platform.dataflow.states) {
   const size_t tasks = job_.class_of.size();
   if (!job_.seconds.empty()) seconds_ = job_.seconds.subspan(run * tasks, tasks);
-  start_ = job_.start.subspan(run * tasks, tasks);
-  end_ = job_.end.subspan(run * tasks, tasks);
+  times_ = job_.times.subspan(run * tasks, tasks);
   energy_ = job_.energy.subspan(run * job_.header->sizes.hosts, job_.header->sizes.hosts);
-  missing_.resize(tasks);
-  for (size_t i = 0; i < tasks; ++i) missing_[i] = job_.row[i + 1] - job_.row[i];
   flows_on_link_.resize(job_.link_bandwidth.size());
   gpus_.resize(job_.header->sizes.hosts);
 }
 
 void Execution::operator()() {
-  std::ranges::fill(start_, 0.0);
-  std::ranges::fill(end_, kNotFinished);
+  std::ranges::fill(times_, JobTimes{0.0, kNotFinished});
   s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
     const auto number = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
-    if (number != 0) completed(static_cast<SlotId>(number - 1));
+    if (number != 0) return completed(static_cast<SlotId>(number - 1));
+    const auto cancelled = std::ranges::find(cancelled_, &activity, &s4u::ExecPtr::get);
+    if (cancelled == cancelled_.end()) return;
+    last_completed_ = *cancelled;
+    cancelled_.erase(cancelled);
   });
   for (const JobSpeedChange& change : job_.speed_changes) {
-    // A change of speed makes SimGrid forget the bounds of what runs: start the loads anew.
-    if (share_ == 0 || change.at_seconds <= 0) continue;
     const auto host = static_cast<size_t>(change.host);
-    Timer::set(change.at_seconds, [this, host] {
-      for (const size_t direction : {size_t{0}, size_t{1}}) {
-        if (gpus_[host].messages[direction] > 0) load(host, direction);
-      }
-    });
+    const bool stops = change.factor == 0;
+    if (change.at_seconds <= 0) {
+      gpus_[host].stopped = stops;
+    } else {
+      Timer::set(change.at_seconds, [this, host, stops] { change_speed(host, stops); });
+    }
   }
-  for (TaskId task = 0; task < missing_.size(); ++task) {
-    if (missing_[task] == 0) ready(task);
+  for (TaskId task = 0; task < states_.size(); ++task) {
+    if (states_[task].missing == 0) ready_.push_back(task);
   }
   advance();
   platform_.engine->run();
@@ -345,39 +286,61 @@ void Execution::operator()() {
   }
 }
 
-// All that the task waits for has ended, the last at start_[task].
+// All that the task waits for has ended, the last at times_[task].start.
 void Execution::ready(TaskId task) {
-  const JobClass& of = job_.classes[job_.class_of[task]];
-  const double at = start_[task];
+  const JobClass& of = class_of(task);
+  const double at = times_[task].start;
   const double duration = seconds(task);
-  if (of.kind == JobKind::kExecution && duration > 0) return start_compute(task);
-  if (of.kind == JobKind::kTransfer) {
-    // A communication of nothing would never complete.
-    const double payload = std::round((duration - of.latency) * platform_.rate[job_.class_of[task]]);
-    if (payload >= 1) return agenda_.add(at + of.latency, task, Agenda::What::kFlow);
+  switch (of.kind) {
+    case JobKind::kTransfer:
+      // A communication of nothing would never complete.
+      if (payload(task) >= 1) return agenda_.add(at + of.latency, task);
+      break;
+    case JobKind::kExecution:
+      if (duration > 0) return agenda_.add(at, task);
+      break;
+    case JobKind::kTimer:
+      // Energy is counted until the last task ends, which need not be an activity.
+      if (job_.header->settings.energy) return agenda_.add(at + duration, task);
+      break;
   }
-  agenda_.add(at + duration, task, Agenda::What::kEnd);
+  finish(task, at + duration);
 }
 
 void Execution::finish(TaskId task, double at) {
-  end_[task] = at;
-  const std::uint32_t last = platform_.successor_row[task + 1];
-  for (std::uint32_t e = platform_.successor_row[task]; e < last; ++e) {
-    const TaskId next = platform_.successors[e];
-    start_[next] = std::max(start_[next], at);
-    if (--missing_[next] == 0) ready(next);
+  times_[task].end = at;
+  const JobTaskState& state = states_[task];
+  const auto successors =
+      std::span(platform_.dataflow.successors).subspan(state.first_successor, state.successors);
+  for (const TaskId next : successors) {
+    times_[next].start = std::max(times_[next].start, at);
+    if (--states_[next].missing == 0) ready_.push_back(next);
   }
 }
 
-// Does all that is due by SimGrid's clock, in order of time and task.
+void Execution::begin(TaskId task) {
+  switch (class_of(task).kind) {
+    case JobKind::kTransfer:
+      return start_flow(task);
+    case JobKind::kExecution:
+      return start_compute(task);
+    case JobKind::kTimer:
+      return finish(task, times_[task].start + seconds(task));
+  }
+}
+
+// Follows all that is known to end, and begins what is due by SimGrid's clock.
 void Execution::advance() {
   const double now = s4u::Engine::get_clock();
-  while (!agenda_.empty() && agenda_.next().time <= now) {
-    const Agenda::Entry due = agenda_.take();
-    if (due.what == Agenda::What::kFlow) {
-      start_flow(due.task);
+  while (true) {
+    if (!ready_.empty()) {
+      const TaskId task = ready_.back();
+      ready_.pop_back();
+      ready(task);
+    } else if (!agenda_.empty() && agenda_.next().time <= now) {
+      begin(agenda_.take().task);
     } else {
-      finish(due.task, due.time);
+      break;
     }
   }
   set_timer();
@@ -401,7 +364,7 @@ SlotId Execution::open(TaskId task, double expected) {
   }
   const SlotId slot = free_.back();
   free_.pop_back();
-  activities_[slot] = {nullptr, task, s4u::Engine::get_clock(), expected, false};
+  activities_[slot] = {nullptr, task, s4u::Engine::get_clock(), expected};
   return slot;
 }
 
@@ -409,7 +372,7 @@ void* slot_data(SlotId slot) { return reinterpret_cast<void*>(std::uintptr_t{slo
 
 void Execution::start_flow(TaskId task) {
   const JobRoute& way = route(task);
-  const SlotId slot = open(task, start_[task] + seconds(task));
+  const SlotId slot = open(task, times_[task].start + seconds(task));
   for (const std::uint32_t link : job_.route_links.subspan(way.first_link, way.links)) {
     for (const SlotId other : flows_on_link_[link]) disturb(slot, other);
     flows_on_link_[link].push_back(slot);
@@ -418,30 +381,25 @@ void Execution::start_flow(TaskId task) {
     message_starts(static_cast<size_t>(way.from), 0);
     message_starts(static_cast<size_t>(way.to), 1);
   }
-  const std::uint32_t of = job_.class_of[task];
-  const double flow = seconds(task) - job_.classes[of].latency;
   s4u::CommPtr comm = s4u::Comm::sendto_init(platform_.hosts[static_cast<size_t>(way.from)],
                                              platform_.hosts[static_cast<size_t>(way.to)]);
-  comm->set_payload_size(static_cast<std::uint64_t>(std::round(flow * platform_.rate[of])));
+  comm->set_payload_size(static_cast<std::uint64_t>(payload(task)));
   comm->set_data(slot_data(slot));
   activities_[slot].handle = comm;
   comm->start();
 }
 
 void Execution::start_compute(TaskId task) {
-  const auto host = static_cast<size_t>(job_.classes[job_.class_of[task]].host);
+  const auto host = static_cast<size_t>(class_of(task).host);
   Gpu& gpu = gpus_[host];
-  const SlotId slot = open(task, start_[task] + seconds(task));
+  const SlotId slot = open(task, times_[task].start + seconds(task));
   bool alone = !platform_.host_changes_speed[host];
   for (const std::uint32_t messages : gpu.messages) alone = alone && messages == 0;
   activities_[slot].disturbed = !alone;
   for (const SlotId other : gpu.computing) disturb(slot, other);
   gpu.computing.push_back(slot);
-  s4u::ExecPtr exec = s4u::Exec::init();
-  exec->set_flops_amount(seconds(task) * kHostSpeed)->set_host(platform_.hosts[host]);
-  exec->set_data(slot_data(slot));
-  activities_[slot].handle = exec;
-  exec->start();
+  activities_[slot].flops = seconds(task) * kHostSpeed;
+  if (!gpu.stopped) execute(slot, host);
 }
 
 bool Execution::ends_now(const Activity& activity) const {
@@ -449,8 +407,8 @@ bool Execution::ends_now(const Activity& activity) const {
   return !activity.disturbed && activity.expected <= now + kInstant * now;
 }
 
-// `a` begins where `b` is. SimGrid reports completions of one instant one after the other: what is about
-// to be reported shares nothing any more.
+// `a` begins where `b` is. SimGrid reports completions of one instant one after the other: what is
+// about to be reported shares nothing any more.
 void Execution::disturb(SlotId a, SlotId b) {
   if (ends_now(activities_[b])) return;
   activities_[a].disturbed = true;
@@ -461,7 +419,7 @@ void Execution::completed(SlotId slot) {
   Activity& activity = activities_[slot];
   const TaskId task = activity.task;
   const double at = settle(activity);
-  const JobClass& of = job_.classes[job_.class_of[task]];
+  const JobClass& of = class_of(task);
   if (of.kind == JobKind::kTransfer) {
     leave_links(slot);
     if (share_ > 0) {
@@ -477,10 +435,10 @@ void Execution::completed(SlotId slot) {
   advance();
 }
 
-// The end of an activity that just completed. Disturbed, it is what SimGrid's clock says. Undisturbed, its
-// duration is known, and adding it to its start spares the result the rounding that the clock gathers
-// over many events; the clock must then say the same, or SimGrid has modelled something else than a
-// resource held alone.
+// The end of an activity that just completed. Disturbed, it is what SimGrid's clock says.
+// Undisturbed, its duration is known, and adding it to its start spares the result the rounding
+// that the clock gathers over many events; the clock must then say the same, or SimGrid has
+// modelled something else than a resource held alone.
 double Execution::settle(const Activity& activity) const {
   const double now = s4u::Engine::get_clock();
   if (activity.disturbed) return now;
@@ -518,21 +476,69 @@ void Execution::message_starts(size_t host, size_t direction) {
 
 void Execution::message_ends(size_t host, size_t direction) {
   Gpu& gpu = gpus_[host];
-  if (--gpu.messages[direction] > 0) return;
-  gpu.load[direction]->cancel();
-  gpu.load[direction] = nullptr;
+  if (--gpu.messages[direction] == 0) cancel(std::move(gpu.load[direction]));
 }
 
 // What messages of one direction take from compute: an execution of the cluster's share.
 void Execution::load(size_t host, size_t direction) {
-  s4u::ExecPtr& load = gpus_[host].load[direction];
-  if (load) load->cancel();
   s4u::Host* const at = platform_.hosts[host];
-  load = s4u::Exec::init();
+  s4u::ExecPtr load = s4u::Exec::init();
   load->set_flops_amount(kEndless)->set_host(at);
   load->set_bound(share_ * kHostSpeed * at->get_available_speed());
   load->set_priority(kMessagePriority);
   load->start();
+  gpus_[host].load[direction] = std::move(load);
+}
+
+// A cancelled execution uses its host until SimGrid has swept it out, which it may not do before it
+// computes what ends next: a timer that is due at once makes it sweep.
+void Execution::cancel(s4u::ExecPtr exec) {
+  exec->set_data(nullptr);
+  exec->cancel();
+  cancelled_.push_back(std::move(exec));
+  Timer::set(s4u::Engine::get_clock(), [] {});
+}
+
+void Execution::change_speed(size_t host, bool stops) {
+  Gpu& gpu = gpus_[host];
+  for (const SlotId slot : gpu.computing) {
+    if (stops && !gpu.stopped) interrupt(slot);
+    if (!stops && !activities_[slot].handle) execute(slot, host);
+  }
+  gpu.stopped = stops;
+  // A change of speed makes SimGrid forget the bounds of what runs.
+  for (const size_t direction : {size_t{0}, size_t{1}}) {
+    if (share_ == 0 || gpu.messages[direction] == 0) continue;
+    cancel(std::move(gpu.load[direction]));
+    load(host, direction);
+  }
+}
+
+// Timers run before SimGrid reports what has completed at the same time.
+bool completes_now(const s4u::Activity& activity) {
+  for (::simgrid::kernel::resource::Model* model : s4u::Engine::get_instance()->get_all_models()) {
+    for (const auto& action : *model->get_finished_action_set()) {
+      if (action.get_activity() == activity.get_impl()) return true;
+    }
+  }
+  return false;
+}
+
+// SimGrid 3.32 can suspend an execution only once: end it, and start another with what is left of
+// it.
+void Execution::interrupt(SlotId slot) {
+  if (completes_now(*activities_[slot].handle)) return;
+  const auto exec = boost::static_pointer_cast<s4u::Exec>(std::move(activities_[slot].handle));
+  activities_[slot].flops = exec->get_remaining();
+  cancel(exec);
+}
+
+void Execution::execute(SlotId slot, size_t host) {
+  s4u::ExecPtr exec = s4u::Exec::init();
+  exec->set_flops_amount(activities_[slot].flops)->set_host(platform_.hosts[host]);
+  exec->set_data(slot_data(slot));
+  activities_[slot].handle = exec;
+  exec->start();
 }
 
 std::unique_ptr<Platform>& prepared() {

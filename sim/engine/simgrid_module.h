@@ -1,9 +1,10 @@
 // What the engine and the module that loads SimGrid say to each other: one block of shared memory.
 //
-// The caller writes a job (sizes, settings, the graph as flat arrays) into a mapping; the processes that
-// serve it read it in place and write start and end of every task behind it. Only plain values cross, so
-// neither side sees a type of the other: the module needs no part of pipesim, the caller none of SimGrid.
-// Seconds, bytes and watts throughout; hosts, links and routes are numbered from 0.
+// The caller writes a job (sizes, settings, the graph as flat arrays) into a mapping; the processes
+// that serve it read it in place and write start and end of every task behind it. Only plain values
+// cross, so neither side sees a type of the other: the module needs no part of pipesim, the caller
+// none of SimGrid. Seconds, bytes and watts throughout; hosts, links and routes are numbered from
+// 0.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +35,12 @@ struct JobSpeedChange {
   std::int32_t host = 0;
   double at_seconds = 0;
   double factor = 1;
+};
+
+// Of a task: what a run answers. An end that is not a number: the task did not finish.
+struct JobTimes {
+  double start;
+  double end;
 };
 
 struct JobSizes {
@@ -79,8 +86,7 @@ struct Job {
   std::span<JobSpeedChange> speed_changes;  // by host, in order of time
   std::span<double> link_bandwidth;
   std::span<double> seconds;  // run after run
-  std::span<double> start;
-  std::span<double> end;      // not a number: the task did not finish
+  std::span<JobTimes> times;  // run after run
   std::span<double> energy;   // joules, by host
   std::span<JobRun> runs;
   std::span<std::uint32_t> route_links;
@@ -116,8 +122,7 @@ inline Job lay_out(JobLayout& layout, const JobSizes& sizes) {
   job.speed_changes = layout.take<JobSpeedChange>(sizes.speed_changes);
   job.link_bandwidth = layout.take<double>(sizes.links);
   job.seconds = layout.take<double>(sizes.seconds);
-  job.start = layout.take<double>(sizes.runs * sizes.tasks);
-  job.end = layout.take<double>(sizes.runs * sizes.tasks);
+  job.times = layout.take<JobTimes>(sizes.runs * sizes.tasks);
   job.energy = layout.take<double>(sizes.runs * sizes.hosts);
   job.runs = layout.take<JobRun>(sizes.runs);
   job.route_links = layout.take<std::uint32_t>(sizes.route_links);
@@ -139,9 +144,10 @@ inline Job job_view(void* mapping, const JobSizes& sizes) {
   return lay_out(layout, sizes);
 }
 
-// What the module exports under the name kJobModuleEntry, once per process: `prepare` builds the platform of
-// a job, `run` executes one of its runs. A process can prepare one job and execute one run, because
-// SimGrid's engine lives once; a fork after `prepare` may execute another. Both throw std::exception.
+// What the module exports under the name kJobModuleEntry, once per process: `prepare` builds the
+// platform of a job, `run` executes one of its runs. A process can prepare one job and execute one
+// run, because SimGrid's engine lives once; a fork after `prepare` may execute another. Both throw
+// std::exception.
 struct JobModule {
   void (*prepare)(const Job& job);
   void (*run)(std::uint64_t run);

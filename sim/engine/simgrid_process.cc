@@ -1,24 +1,22 @@
 #include "sim/engine/simgrid_process.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <map>
 #include <string>
 #include <string_view>
-
-#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "sim/core/error.h"
 
@@ -115,8 +113,8 @@ class Server {
   }
 
  private:
-  // Leaves the caller's files and signal handlers behind; what SimGrid prints when it aborts is kept
-  // for the message.
+  // Leaves the caller's files and signal handlers behind; what SimGrid prints when it aborts is
+  // kept for the message.
   void detach() {
     for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
     sigset_t none;

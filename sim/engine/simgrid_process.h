@@ -1,16 +1,15 @@
 // The processes that the SimGrid engine runs in, seen from the caller.
 //
-// Caller --fork--> server --fork per call--> worker --fork per run of an ensemble--> run. The server loads
-// the module once (libsimgrid costs 25 ms) and stays as small as it starts, so that its forks are cheap;
-// the worker builds the platform; its runs inherit it. Jobs and results stand in memory that all map.
-// None outlives its parent, none prints. What fails in them comes back in the job; what fails around them
-// is thrown as LogicError.
+// Caller --fork--> server --fork per call--> worker --fork per run of an ensemble--> run. The
+// server loads the module once (libsimgrid costs 25 ms) and stays as small as it starts, so that
+// its forks are cheap; the worker builds the platform; its runs inherit it. Jobs and results stand
+// in memory that all map. None outlives its parent, none prints. What fails in them comes back in
+// the job; what fails around them is thrown as LogicError.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <mutex>
+#include <sys/types.h>
 #include <utility>
 
 #include "sim/engine/simgrid_module.h"
@@ -57,9 +56,9 @@ class SharedJob {
   Job job_;
 };
 
-// The caller's hold on a server: started when first needed, ended with this object. A process that was
-// forked from the one that started a server starts its own. Calls from several threads are served one
-// after the other; the thread that makes the first must outlive the others.
+// The caller's hold on a server: started when first needed, ended with this object. A process that
+// was forked from the one that started a server starts its own. Calls from several threads are
+// served one after the other; the thread that makes the first must outlive the others.
 class ServerProcess {
  public:
   ServerProcess() = default;

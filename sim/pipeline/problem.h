@@ -2,6 +2,7 @@
 // own options. Never a cost model, a clock or the name of a GPU.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,6 +38,19 @@ struct Problem {
   std::map<std::string, OptionValue, std::less<>> options;  // checked against the schedule's own list
 
   [[nodiscard]] const StageCost& stage(int vs) const { return stages[static_cast<size_t>(vs)]; }
+
+  // The largest activation that one microbatch keeps on a device: the unit of a relative memory limit.
+  [[nodiscard]] Bytes device_activation() const {
+    Bytes largest;
+    for (int device = 0; device < shape.devices; ++device) {
+      Bytes held;
+      for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+        held += stage(placement.virtual_stage(device, chunk)).activation;
+      }
+      largest = std::max(largest, held / placement.directions());
+    }
+    return largest;
+  }
 
   // The option's value, or nothing when it was not given.
   template <class T>

@@ -1,5 +1,6 @@
 #include "sim/report/json.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -21,6 +22,10 @@ const char* basis_name(CostBasis per) { return per == CostBasis::kDevice ? "devi
 Json schedule_json(const ScheduleChoice& choice) {
   if (choice.program) return {{"csv", choice.name}};
   Json json{{"name", choice.name}, {"virtual_pipeline_model_parallel_size", chunks_of(choice)}};
+  if (const auto* factor = std::get_if<double>(&choice.memory_limit)) json["memory_limit"] = *factor;
+  if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
+    json["memory_limit_bytes"] = bytes->value();
+  }
   for (const auto& [name, value] : choice.options) {
     std::visit([&json, &name = name](const auto& plain) { json[name] = plain; }, value);
   }

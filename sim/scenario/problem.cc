@@ -20,6 +20,12 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
   return value / (static_cast<double>(place.chunks()) / place.directions());
 }
 
+// Without a memory section every microbatch counts 1 per device, and so does a relative limit.
+Bytes unit_activation(const Problem& problem) {
+  const Bytes activation = problem.device_activation();
+  return activation > Bytes(0) ? activation : Bytes(1);
+}
+
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
   return find_schedule(choice.name)->place(devices, chunks_of(choice));
@@ -77,6 +83,11 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
       stage.weight_stash = of_stage(memory.weight_stash, memory.per, place, vs);
     }
     problem.stages.push_back(stage);
+  }
+  if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
+    problem.activation_limit = *bytes;
+  } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {
+    problem.activation_limit = *factor * place.devices() * unit_activation(problem);
   }
   return problem;
 }

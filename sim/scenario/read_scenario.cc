@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
 
 #include "sim/core/text.h"
@@ -40,7 +40,15 @@ std::string existing_csv(const YamlValue& value, const std::string& scenario_fil
 
 ScheduleChoice read_named_schedule(const YamlValue& value) {
   const auto names = schedule_names();
-  return {value.choice(names), value.where(), {}, {}, nullptr};
+  return {.name = value.choice(names), .where = value.where()};
+}
+
+// A plain number is a multiple of p x the activation of one microbatch, a size is bytes.
+std::variant<std::monostate, double, Bytes> read_memory_limit(const YamlValue& value) {
+  if (value.is_scalar() && value.text().find_first_not_of("+-0123456789.eE") == std::string::npos) {
+    return value.number(0, 1e6);
+  }
+  return value.bytes();
 }
 
 ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
@@ -50,13 +58,17 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     map.finish();
     const std::string file = existing_csv(*csv, scenario_file);
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
-    return {file, csv->where(), program->shape().chunks, {}, program};
+    return {.name = file, .where = csv->where(), .program = program};
   }
   ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
   if (const auto chunks = map.find(kChunksKey)) {
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
-  for (const OptionSpec& spec : find_schedule(choice.name)->options) {
+  const Schedule& schedule = *find_schedule(choice.name);
+  if (schedule.memory_limit) {
+    if (const auto limit = map.find("memory_limit")) choice.memory_limit = read_memory_limit(*limit);
+  }
+  for (const OptionSpec& spec : schedule.options) {
     if (const auto given = map.find(spec.name)) {
       choice.options.emplace(spec.name, read_option(*given, spec));
     }
@@ -344,7 +356,7 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
       change.factor = 1 / of.require("factor", "how many times slower").number(0.001, 1000);
       if (const auto from = of.find("from")) {
         change.at_seconds = from->seconds().value();
-        if (scenario.gpu != GpuModel::kHost) {
+        if (change.at_seconds > 0 && scenario.gpu != GpuModel::kHost) {
           from->fail("a rank that slows down later needs engine: {name: simgrid, gpu: host}");
         }
       }
@@ -365,6 +377,14 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
   }
   map.finish();
   return perturb;
+}
+
+void check_limits(const Scenario& scenario) {
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (std::holds_alternative<Bytes>(choice.memory_limit) && !scenario.memory) {
+      throw InputError(choice.where, "memory_limit in bytes needs a memory section that says what F acquires");
+    }
+  }
 }
 
 // A schedule read from CSV brings its own shape, which must be the scenario's.
@@ -418,6 +438,7 @@ Scenario read_scenario(const YamlSource& source) {
   read_optimizer(root, scenario);
   if (const auto perturb = root.find("perturb")) scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();
+  check_limits(scenario);
   return scenario;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "models/cluster.h"
@@ -22,9 +23,11 @@ namespace pipesim {
 struct ScheduleChoice {
   std::string name;  // of the registry, or the CSV file's path
   Location where;
-  std::optional<int> chunks;  // virtual_pipeline_model_parallel_size, when set
-  std::map<std::string, OptionValue, std::less<>> options;
-  std::shared_ptr<const Program> program;  // of a CSV file
+  std::optional<int> chunks = {};  // virtual_pipeline_model_parallel_size, when set
+  std::map<std::string, OptionValue, std::less<>> options = {};
+  std::shared_ptr<const Program> program = nullptr;  // of a CSV file
+  // memory_limit: times p x Problem::device_activation(), or bytes of activations per device.
+  std::variant<std::monostate, double, Bytes> memory_limit = {};
 };
 
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.

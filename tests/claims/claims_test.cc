@@ -1,8 +1,7 @@
 // Every registered schedule, over a grid of shapes and times, against what it claims of itself.
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -61,7 +60,8 @@ std::string describe(const Problem& problem) {
   std::string text = fmt::format("p {} v {} m {}", problem.shape.devices, problem.shape.chunks,
                                  problem.shape.microbatches);
   for (const auto& [name, value] : problem.options) {
-    if (const long* number = std::get_if<long>(&value)) text += fmt::format(" {} {}", name, *number);
+    if (const long* number = std::get_if<long>(&value))
+      text += fmt::format(" {} {}", name, *number);
     if (std::holds_alternative<bool>(value)) text += " " + name;
   }
   return text;
@@ -126,6 +126,8 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
 
   void expect_claims(const Problem& problem, const Evaluation& result) const {
     const BubbleClaim& bubble = schedule().claims.bubble;
+    ASSERT_NE(bubble.holds, nullptr) << "claims no bubble";
+    ASSERT_NE(schedule().claims.peak.holds, nullptr) << "claims no peak";
     if (bubble.holds(problem)) {
       EXPECT_NEAR((result.cost - result.work).value(), bubble.bubble(problem).value(),
                   1e-9 * result.cost.value())
@@ -151,6 +153,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
   // Whether the claim covers the grid that every schedule has to cover.
   template <class Claim>
   void expect_coverage(const Claim& claim) const {
+    ASSERT_NE(claim.holds, nullptr) << "claims nothing";
     int covered = 0;
     int left_out = 0;
     for (const Costs& costs : {kEqualTimes, kUnequalTimes}) {
@@ -187,6 +190,48 @@ TEST_P(ClaimsOfSchedulesWithOptions, HoldUnderEveryOption) {
   }
 }
 
+class ClaimsOfSchedulesWithALimit : public Claims {};
+
+TEST_P(ClaimsOfSchedulesWithALimit, HoldWithinIt) {
+  int planned = 0;
+  for (const Costs& costs : {kEqualTimes, kUnequalTimes, kCosts[9]}) {
+    SCOPED_TRACE(costs.name);
+    each_shape(costs, [&](Problem problem) {
+      for (StageCost& cost : problem.stages) cost.weight_stash = 0.4 * cost.activation;
+      const Bytes one = problem.device_activation();
+      for (const double share : {0.1, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0}) {
+        SCOPED_TRACE(fmt::format("{}, limit {} p", describe(problem), share));
+        problem.activation_limit = share * problem.shape.devices * one;
+        if (const auto refusal = schedule().refusal(problem)) {
+          EXPECT_FALSE(refusal->reason.empty());
+          EXPECT_LT(share, 2) << "1F1B's memory twice over must do: " << refusal->reason;
+          continue;
+        }
+        ++planned;
+        for (const DeviceEvaluation& device : evaluate(schedule().plan(problem), problem).devices) {
+          EXPECT_LE(device.peak_activation.value(),
+                    problem.activation_limit->value() * (1 + 1e-12));
+        }
+      }
+    });
+  }
+  EXPECT_GT(planned, 0);
+}
+
+TEST_P(ClaimsOfSchedulesWithALimit, HoldUnderEveryLimit) {
+  for (const Costs& costs : kCosts) {
+    SCOPED_TRACE(costs.name);
+    each_shape(costs, [this](Problem problem) {
+      for (const double share : {0.5, 1.0, 1.5, 2.0, 3.0}) {
+        problem.activation_limit = share * problem.shape.devices * problem.device_activation();
+        SCOPED_TRACE(fmt::format("{}, limit {} p", describe(problem), share));
+        if (schedule().refusal(problem)) continue;
+        expect_claims(problem, evaluate(schedule().plan(problem), problem));
+      }
+    });
+  }
+}
+
 TEST_P(Claims, CoverTheGridOrSayWhyNot) {
   expect_coverage(schedule().claims.bubble);
   expect_coverage(schedule().claims.peak);
@@ -217,11 +262,16 @@ TEST_P(Claims, AreNotMadeForNumbersOfChunksThatAreRefused) {
   }
 }
 
-std::vector<const Schedule*> schedules_with_options() {
+std::vector<const Schedule*> schedules_that(bool (*fits)(const Schedule*)) {
   std::vector<const Schedule*> found;
-  std::ranges::copy_if(schedules(), std::back_inserter(found),
-                       [](const Schedule* schedule) { return !schedule->options.empty(); });
+  std::ranges::copy_if(schedules(), std::back_inserter(found), fits);
   return found;
+}
+std::vector<const Schedule*> with_options() {
+  return schedules_that([](const Schedule* schedule) { return !schedule->options.empty(); });
+}
+std::vector<const Schedule*> with_a_limit() {
+  return schedules_that([](const Schedule* schedule) { return schedule->memory_limit; });
 }
 
 std::string name_of(const ::testing::TestParamInfo<const Schedule*>& info) {
@@ -232,7 +282,11 @@ std::string name_of(const ::testing::TestParamInfo<const Schedule*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Claims, ::testing::ValuesIn(schedules()), name_of);
 INSTANTIATE_TEST_SUITE_P(Schedules, ClaimsOfSchedulesWithOptions,
-                         ::testing::ValuesIn(schedules_with_options()), name_of);
+                         ::testing::ValuesIn(with_options()), name_of);
+INSTANTIATE_TEST_SUITE_P(Schedules, ClaimsOfSchedulesWithALimit,
+                         ::testing::ValuesIn(with_a_limit()), name_of);
+// A house may hold no schedule of a kind; that is no fault of the suite.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ClaimsOfSchedulesWithALimit);
 
 }  // namespace
 

@@ -1,11 +1,10 @@
-// Pass orders, times and memory of the authors' public code, instance by instance (data/*.json; times
-// are per chunk, tokens are <kind><microbatch>.<chunk>).
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
+// Pass orders, times and memory of the authors' public code, instance by instance (data/*.json;
+// times are per chunk, tokens are <kind><microbatch>.<chunk>).
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -125,7 +124,8 @@ void expect_peak(const Program& program, Problem problem, double stash, const js
   }
 }
 
-// Start times of the compute tasks of every device, in program order, as the replay engine sees them.
+// Start times of the compute tasks of every device, in program order, as the replay engine sees
+// them.
 std::vector<std::vector<double>> replayed_starts(const Program& program, const Problem& problem,
                                                  double& makespan) {
   const TaskGraph graph = build_task_graph(std::make_shared<Program>(program), problem);
@@ -172,7 +172,9 @@ void expect_equal(const Instance& instance) {
 
 class Golden : public ::testing::TestWithParam<std::filesystem::path> {};
 
-TEST_P(Golden, HasTheOrderTheTimesAndTheMemoryOfTheReference) { expect_equal(Instance(GetParam())); }
+TEST_P(Golden, HasTheOrderTheTimesAndTheMemoryOfTheReference) {
+  expect_equal(Instance(GetParam()));
+}
 
 INSTANTIATE_TEST_SUITE_P(Data, Golden, ::testing::ValuesIn(data_files()),
                          [](const auto& file) { return file.param.stem().string(); });
@@ -188,7 +190,8 @@ TEST(GoldenData, CoversEveryScheduleThatHasAReferenceInFull) {
     const auto order = instance.data.at("order").get<std::vector<std::string>>();
     if (written(instance.schedule->plan(instance.problem)) == order) ++equal;
   }
-  std::puts(fmt::format("{} of {} instances have the reference's order", equal, files.size()).c_str());
+  std::puts(
+      fmt::format("{} of {} instances have the reference's order", equal, files.size()).c_str());
   EXPECT_EQ(equal, files.size());
   for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2"}) {
     EXPECT_GE(std::ranges::count(names, name), 2) << name;

@@ -1,7 +1,6 @@
 #include "sim/pipeline/placement.h"
 
 #include <gtest/gtest.h>
-
 #include <set>
 #include <vector>
 

@@ -4,11 +4,22 @@
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
 #include <boost/random/uniform_real_distribution.hpp>
+#include <ostream>
 #include <utility>
 #include <vector>
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// How gtest writes a quantity in its messages.
+template <int T, int D, int W, int E>
+void PrintTo(Quantity<T, D, W, E> quantity, std::ostream* out) {
+  *out << quantity.value();
+}
+
+}  // namespace pipesim
 
 namespace pipesim::testing {
 
@@ -87,8 +98,9 @@ inline Problem random_problem(Random& random, const Shape& shape, Placement plac
   return problem;
 }
 
-// Builds a program by executing passes in a random order that respects what they wait for, so that it
-// cannot deadlock. Backward passes are whole or split and, on request, overlapped with a forward.
+// Builds a program by executing passes in a random order that respects what they wait for, so that
+// it cannot deadlock. Backward passes are whole or split and, on request, overlapped with a
+// forward.
 class RandomProgram {
  public:
   RandomProgram(Random& random, const Shape& shape, const Placement& place, bool overlap)
@@ -101,7 +113,8 @@ class RandomProgram {
 
   Program make() && {
     for (auto ready = ready_passes(); !ready.empty(); ready = ready_passes()) {
-      append(ready[static_cast<size_t>(random_.integer(0, static_cast<int>(ready.size()) - 1))], ready);
+      append(ready[static_cast<size_t>(random_.integer(0, static_cast<int>(ready.size()) - 1))],
+             ready);
     }
     return {shape_, place_, std::move(lists_), std::move(pairs_)};
   }
@@ -115,9 +128,7 @@ class RandomProgram {
     Pass pass;
   };
 
-  Done& done(int vs, int unit) {
-    return done_[static_cast<size_t>(vs * shape_.units() + unit)];
-  }
+  Done& done(int vs, int unit) { return done_[static_cast<size_t>(vs * shape_.units() + unit)]; }
   bool forward_ready(int vs, int unit) {
     if (done(vs, unit).forward) return false;
     if (unit % shape_.splits > 0 && !done(vs, unit - 1).forward) return false;

@@ -12,14 +12,15 @@ constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = Pa
                kFB = PassKind::kFB;
 
 // One device, one chunk, two microbatches unless said otherwise.
-std::optional<ProgramFault> fault_of(const std::vector<Pass>& list, const Shape& shape = {1, 1, 2, 1},
+std::optional<ProgramFault> fault_of(const std::vector<Pass>& list,
+                                     const Shape& shape = {1, 1, 2, 1},
                                      const std::vector<OverlappedPair>& pairs = {}) {
   return Program::find_fault(shape, Placement::looped(shape.devices, shape.chunks), {list}, pairs);
 }
 
 TEST(Program, AcceptsBackwardsWholeAndSplit) {
-  EXPECT_FALSE(fault_of({make_pass(kF, 0), make_pass(kBW, 0), make_pass(kF, 1), make_pass(kB, 1),
-                         make_pass(kW, 1)}));
+  EXPECT_FALSE(fault_of(
+      {make_pass(kF, 0), make_pass(kBW, 0), make_pass(kF, 1), make_pass(kB, 1), make_pass(kW, 1)}));
 }
 
 TEST(Program, RefusesAPassThatIsThereTwiceAndSaysWhere) {
@@ -109,11 +110,11 @@ TEST(Program, CountsEverySequenceSplitAsAUnit) {
 }
 
 TEST(Program, WritesAPassWithItsVirtualStage) {
-  const Program program({1, 2, 2, 1}, Placement::looped(1, 2),
-                        {{make_pass(kF, 0), make_pass(kF, 0, 1), make_pass(kF, 1), make_pass(kB, 0, 1),
-                          make_pass(kW, 0, 1), make_pass(kFB, 0), make_pass(kBW, 1, 1),
-                          make_pass(kBW, 1)}},
-                        {{make_pass(kF, 1, 1), make_pass(kBW, 0, 0)}});
+  const Program program(
+      {1, 2, 2, 1}, Placement::looped(1, 2),
+      {{make_pass(kF, 0), make_pass(kF, 0, 1), make_pass(kF, 1), make_pass(kB, 0, 1),
+        make_pass(kW, 0, 1), make_pass(kFB, 0), make_pass(kBW, 1, 1), make_pass(kBW, 1)}},
+      {{make_pass(kF, 1, 1), make_pass(kBW, 0, 0)}});
   EXPECT_EQ(program.size(), 8U);
   EXPECT_EQ(program.text(0, program.passes(0)[1]), "1F0");
   EXPECT_EQ(program.text(0, program.passes(0)[4]), "1W0");

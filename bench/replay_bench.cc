@@ -1,0 +1,156 @@
+// The replay engine and the way to it. A task is a compute pass or a transfer; items are tasks.
+//
+// Replay/* evaluates a graph that stands ready. MemoryPass/* reads and writes the same arrays once,
+// without the dependencies: what the machine's memory allows, and so the base of the ratio.
+#include <algorithm>
+#include <benchmark/benchmark.h>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+
+#include "sim/engine/engine.h"
+#include "sim/graph/build.h"
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+Problem problem_of(const Schedule& schedule, int devices, int microbatches) {
+  Problem problem;
+  problem.shape = {devices, schedule.default_chunks, microbatches, 1};
+  problem.placement = schedule.place(devices, schedule.default_chunks);
+  StageCost cost;
+  cost.forward = Seconds(18.522e-3);
+  cost.backward_input = Seconds(18.086e-3);
+  cost.backward_weight = Seconds(9.337e-3);
+  cost.transfer = Seconds(0.601e-3);
+  cost.activation = Bytes(3.7e9);
+  cost.weight_stash = Bytes(1.6e9);
+  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  return problem;
+}
+
+const Schedule& one_f_one_b() {
+  const Schedule* schedule = find_schedule("1f1b");
+  if (schedule == nullptr) throw std::runtime_error("1f1b is not registered");
+  return *schedule;
+}
+
+struct Case {
+  Problem problem;
+  std::shared_ptr<const Program> program;
+  TaskGraph graph;
+};
+
+Case make_case(const benchmark::State& state) {
+  const Problem problem =
+      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
+  TaskGraph graph = build_task_graph(program, problem);
+  return {problem, program, std::move(graph)};
+}
+
+void count_tasks(benchmark::State& state, size_t tasks) {
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(tasks));
+  state.counters["tasks"] = static_cast<double>(tasks);
+}
+
+void Replay(benchmark::State& state) {
+  const Case at = make_case(state);
+  const auto engine = make_replay_engine();
+  size_t timeline_bytes = 0;
+  for (auto _ : state) {
+    const Timeline timeline = engine->run(at.graph, {}, {});
+    timeline_bytes = (timeline.start.capacity() + timeline.end.capacity()) * sizeof(double);
+    benchmark::DoNotOptimize(timeline.end.data());
+  }
+  count_tasks(state, at.graph.size());
+  const size_t resident =
+      at.graph.resident_bytes() + timeline_bytes + at.program->size() * sizeof(Pass);
+  state.counters["bytes_per_task"] =
+      static_cast<double>(resident) / static_cast<double>(at.graph.size());
+}
+
+// One pass over what Replay reads (classes, rows, edges) and writes (a fresh start and end), in the
+// same order and with the same allocation, but with no task waiting for another.
+void MemoryPass(benchmark::State& state) {
+  const Case at = make_case(state);
+  const auto class_of = at.graph.class_of();
+  const auto rows = at.graph.row_starts();
+  const auto edges = at.graph.edges();
+  for (auto _ : state) {
+    Timeline timeline;
+    timeline.start.resize(at.graph.size());
+    timeline.end.resize(at.graph.size());
+    std::uint32_t sum = 0;
+    for (size_t task = 0; task < class_of.size(); ++task) {
+      for (std::uint32_t e = rows[task]; e < rows[task + 1]; ++e) sum += edges[e];
+      timeline.start[task] = sum;
+      timeline.end[task] = class_of[task];
+    }
+    benchmark::DoNotOptimize(timeline.start.data());
+    benchmark::DoNotOptimize(timeline.end.data());
+  }
+  count_tasks(state, at.graph.size());
+}
+
+void Plan(benchmark::State& state) {
+  const Problem problem =
+      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  size_t passes = 0;
+  for (auto _ : state) {
+    const Program program = one_f_one_b().plan(problem);
+    passes = program.size();
+    benchmark::DoNotOptimize(passes);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(passes));
+}
+
+void Evaluate(benchmark::State& state) {
+  const Case at = make_case(state);
+  for (auto _ : state) benchmark::DoNotOptimize(evaluate(*at.program, at.problem).makespan);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(at.program->size()));
+}
+
+void Build(benchmark::State& state) {
+  const Case at = make_case(state);
+  for (auto _ : state) {
+    const TaskGraph graph = build_task_graph(at.program, at.problem);
+    benchmark::DoNotOptimize(graph.edges().data());
+  }
+  count_tasks(state, at.graph.size());
+}
+
+void PlanBuildReplay(benchmark::State& state) {
+  const Problem problem =
+      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const auto engine = make_replay_engine();
+  size_t tasks = 0;
+  for (auto _ : state) {
+    const auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
+    const TaskGraph graph = build_task_graph(program, problem);
+    const Timeline timeline = engine->run(graph, {}, {});
+    tasks = graph.size();
+    benchmark::DoNotOptimize(timeline.end.data());
+  }
+  count_tasks(state, tasks);
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"p", "m"})->Args({64, 1024})->Args({1024, 8192})->Unit(benchmark::kMillisecond);
+}
+
+void one_size(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"p", "m"})->Args({64, 512})->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(Replay)->Apply(sizes);
+BENCHMARK(MemoryPass)->Apply(sizes);
+BENCHMARK(Plan)->Apply(one_size);
+BENCHMARK(Build)->Apply(one_size);
+BENCHMARK(Evaluate)->Apply(one_size);
+BENCHMARK(PlanBuildReplay)->Apply(one_size);
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,179 @@
+// The command as its user meets it: exit codes, messages, and files that stay as they were.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string output;  // both streams
+};
+
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) /
+              ("pipesim-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    const std::string command =
+        "cd '" + folder_.string() + "' && " + PIPESIM_EXECUTABLE + " " + arguments + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    Outcome outcome;
+    std::array<char, 4096> buffer{};
+    while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+      outcome.output.append(buffer.data(), got);
+    }
+    const int status = pclose(pipe);
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return outcome;
+  }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+  [[nodiscard]] size_t files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  const std::string quickstart_ = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/quickstart.yaml";
+  fs::path folder_;
+};
+
+TEST_F(Command, RunAnswersTheQuickstart) {
+  const Outcome outcome = run("run " + quickstart_ + " --json out.json --csv out.csv --trace t.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("zb-h1"), std::string::npos);
+  const auto document = nlohmann::json::parse(read("out.json"));
+  EXPECT_EQ(document["results"].size(), 5U);
+  EXPECT_NEAR(document["results"][1]["bubble_rate"], 0.2431, 5e-5);
+  EXPECT_TRUE(fs::exists(folder_ / "t.1f1b.json"));
+  EXPECT_TRUE(nlohmann::json::accept(read("t.zb-h2.json")));
+}
+
+TEST_F(Command, RunWritesTheSameBytesTwice) {
+  EXPECT_EQ(run("run " + quickstart_ + " --json a.json").code, 0);
+  EXPECT_EQ(run("run " + quickstart_ + " --json b.json").code, 0);
+  EXPECT_EQ(read("a.json"), read("b.json"));
+}
+
+TEST_F(Command, RunPrintsOnlyTheDocumentWhenItGoesToStandardOutput) {
+  const Outcome outcome = run("run " + quickstart_ + " schedule=1f1b --json -");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(nlohmann::json::accept(outcome.output)) << outcome.output;
+}
+
+TEST_F(Command, BadInputLeavesExistingResultsUntouched) {
+  write("out.json", "precious");
+  const Outcome outcome = run("run " + quickstart_ + " cost.forward=18.5 --json out.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(read("out.json"), "precious");
+  EXPECT_EQ(files(), 1U);
+  EXPECT_NE(outcome.output.find("command line:1:"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("has no unit"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Command, AFileThatCannotBeWrittenIsNamed) {
+  const Outcome outcome = run("run " + quickstart_ + " --json missing/out.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.output.find("cannot write 'missing/out.json'"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Command, MisspeltWordsGetTheNearestName) {
+  struct Slip {
+    const char* arguments;
+    const char* expected;
+  };
+  for (const Slip& slip :
+       {Slip{"rnu x.yaml", "did you mean 'run'?"}, Slip{"run x.yaml --jsno o", "did you mean '--json'?"},
+        Slip{"validate zero_buble", "did you mean 'zero_bubble'?"},
+        Slip{"show x.yaml --format txt", "--format"}, Slip{"", "expected a subcommand"},
+        Slip{"run", "file is required"}, Slip{"run x.yaml --columns 3", "--columns"},
+        Slip{"export x.yaml", "--output is required"}}) {
+    const Outcome outcome = run(slip.arguments);
+    EXPECT_EQ(outcome.code, 2) << slip.arguments;
+    EXPECT_NE(outcome.output.find(slip.expected), std::string::npos) << slip.arguments << ": " << outcome.output;
+    EXPECT_NE(outcome.output.find("command line:1:"), std::string::npos) << slip.arguments << ": " << outcome.output;
+  }
+}
+
+TEST_F(Command, AMissingScenarioIsNamed) {
+  const Outcome outcome = run("run nowhere.yaml");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.output.find("nowhere.yaml: cannot read this file"), std::string::npos) << outcome.output;
+  EXPECT_EQ(run("run .").code, 2);
+}
+
+TEST_F(Command, ExportAndImportGoRound) {
+  EXPECT_EQ(run("export " + quickstart_ + " schedule=zb-h1 --format torch -o s.csv").code, 0);
+  EXPECT_EQ(run("import s.csv").code, 0);
+  const Outcome original = run("show " + quickstart_ + " schedule=zb-h1 --format text");
+  const Outcome imported = run("show " + quickstart_ + " 'schedule={csv: s.csv}' --format text");
+  EXPECT_EQ(original.output, imported.output);
+  EXPECT_EQ(original.output.substr(0, 12), "0F0 0F1 0F2 ");
+  EXPECT_EQ(run("import s.csv -o imported.yaml").code, 0);
+  EXPECT_EQ(run("run imported.yaml").code, 0);
+}
+
+TEST_F(Command, ADeadlockInAnImportedScheduleIsACannotMet) {
+  write("dead.csv", "0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n");
+  const Outcome imported = run("import dead.csv");
+  EXPECT_EQ(imported.code, 1);
+  EXPECT_NE(imported.output.find("device 0 waits before 0BW0 for 1B0 of device 1"), std::string::npos)
+      << imported.output;
+  write("dead.yaml",
+        "schedule: {csv: dead.csv}\nparallel: {pipeline_model_parallel_size: 2}\n"
+        "batch: {num_microbatches: 2}\n"
+        "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n");
+  EXPECT_EQ(run("run dead.yaml").code, 1);
+}
+
+TEST_F(Command, ListAndHelpAnswer) {
+  const Outcome listed = run("list schedules");
+  EXPECT_EQ(listed.code, 0);
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2"}) {
+    EXPECT_NE(listed.output.find(std::string(name) + "\n"), std::string::npos) << name;
+  }
+  EXPECT_EQ(run("--help").code, 0);
+  EXPECT_EQ(run("run --help").code, 0);
+  EXPECT_EQ(run("--version").code, 0);
+}
+
+TEST_F(Command, ValidateComparesEveryCell) {
+  const Outcome outcome = run("validate zero_bubble --json cells.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const auto cells = nlohmann::json::parse(read("cells.json"));
+  int compared = 0;
+  for (const auto& cell : cells) {
+    for (const char* name : {"table", "cell", "published", "simulated", "error"}) {
+      EXPECT_TRUE(cell.contains(name));
+    }
+    const std::string which = cell["cell"];
+    if (which.ends_with(" 1F1B") || which.ends_with("ZB-H1") || which.ends_with("ZB-H2") ||
+        which.ends_with("1F1B-I")) {
+      EXPECT_LT(std::abs(cell["error"].get<double>()), 0.5001e-4) << which;
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 9 * 4);
+  EXPECT_EQ(run("validate zero_bubble --data .").code, 2);
+}
+
+}  // namespace
+}  // namespace pipesim

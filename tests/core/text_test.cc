@@ -1,0 +1,77 @@
+#include "sim/core/text.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace pipesim {
+namespace {
+
+const std::vector<std::string> kKeys{"pipeline_model_parallel_size", "num_microbatches",
+                                     "micro_batch_size", "global_batch_size"};
+const std::vector<std::string> kNames{"gpipe", "1f1b", "zb-h1", "zb-h2", "zb-h1-light"};
+
+TEST(NearestName, ForgivesSlips) {
+  EXPECT_EQ(nearest_name("num_microbatch", kKeys), "num_microbatches");
+  EXPECT_EQ(nearest_name("gpip", kNames), "gpipe");
+  EXPECT_EQ(nearest_name("zb-h1-ligth", kNames), "zb-h1-light");
+  EXPECT_EQ(nearest_name("f1b", kNames), "1f1b");
+}
+
+TEST(NearestName, CountsNeitherCaseNorDashes) {
+  EXPECT_EQ(nearest_name("GPipe", kNames), "gpipe");
+  EXPECT_EQ(nearest_name("ZB_H2", kNames), "zb-h2");
+  EXPECT_EQ(nearest_name("Pipeline-Model-Parallel-Size", kKeys), "pipeline_model_parallel_size");
+}
+
+TEST(NearestName, CountsASwapOfNeighboursOnce) {
+  // Two swaps are within the two slips that a short name may have; as four edits they would not be.
+  EXPECT_EQ(nearest_name("badc", std::vector<std::string>{"abcd"}), "abcd");
+}
+
+TEST(NearestName, TakesTheFirstOfEquallyNearOnes) {
+  EXPECT_EQ(nearest_name("zb-h3", kNames), "zb-h1");
+}
+
+TEST(NearestName, StaysSilentWhenNothingIsNear) {
+  EXPECT_EQ(nearest_name("checkpoint", kNames), "");
+  EXPECT_EQ(nearest_name("x", kNames), "");
+  EXPECT_EQ(nearest_name("", kNames), "");
+  EXPECT_EQ(nearest_name("gpipe", std::vector<std::string>{}), "");
+}
+
+TEST(NearestName, DoesNotReplaceAShortNameWhole) {
+  EXPECT_EQ(nearest_name("ab", std::vector<std::string>{"cd"}), "");
+}
+
+TEST(Suggestion, NamesTheNearestOrAll) {
+  EXPECT_EQ(suggestion("gpip", kNames), "; did you mean 'gpipe'?");
+  EXPECT_EQ(suggestion("checkpoint", kNames), "; valid: gpipe, 1f1b, zb-h1, zb-h2, zb-h1-light");
+  EXPECT_EQ(suggestion("gpip", std::vector<std::string>{}), "");
+}
+
+TEST(Human, WritesSecondsInAFittingUnit) {
+  EXPECT_EQ(human(Seconds(0)), "0 s");
+  EXPECT_EQ(human(Seconds(2.5)), "2.500 s");
+  EXPECT_EQ(human(Seconds(0.018522)), "18.522 ms");
+  EXPECT_EQ(human(Seconds(5e-6)), "5.000 us");
+  EXPECT_EQ(human(Seconds(7.25e-9)), "7.250 ns");
+  EXPECT_EQ(human(Seconds(-0.001)), "-1.000 ms");
+  EXPECT_EQ(human(Seconds(3e-12)), "0.003 ns");
+}
+
+TEST(Human, WritesBytesInPowersOfTwo) {
+  EXPECT_EQ(human(Bytes(0)), "0.00 B");
+  EXPECT_EQ(human(Bytes(512)), "512.00 B");
+  EXPECT_EQ(human(Bytes(1536)), "1.50 KiB");
+  EXPECT_EQ(human(3.7 * kGiB), "3.70 GiB");
+  EXPECT_EQ(human(2048 * kGiB), "2.00 TiB");
+}
+
+TEST(Human, GoesToTheNextUnitWhenRoundingReachesIt) {
+  EXPECT_EQ(human(Seconds(0.9999999)), "1.000 s");
+  EXPECT_EQ(human(Bytes(1023.999)), "1.00 KiB");
+}
+
+}  // namespace
+}  // namespace pipesim

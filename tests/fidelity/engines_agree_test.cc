@@ -1,0 +1,229 @@
+// Where no two messages share a resource, SimGrid and replay are the same function of a graph.
+//
+// Cases are drawn at random; the replay timeline decides which of them share: a flow occupies the
+// resources of its route from the end of its latency to its end.
+#include <algorithm>
+#include <boost/random/mersenne_twister.hpp>
+#include <boost/random/uniform_01.hpp>
+#include <boost/random/uniform_int_distribution.hpp>
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/cluster.h"
+#include "sim/engine/simgrid.h"
+#include "sim/graph/build.h"
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kAgreement = 1e-11;
+constexpr int kCases = 2000;
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : generator_(seed) {}
+
+  int whole(int low, int high) {
+    return boost::random::uniform_int_distribution<int>(low, high)(generator_);
+  }
+  double between(double low, double high) { return low + (high - low) * uniform_(generator_); }
+  // Evenly over orders of magnitude.
+  double scale(double low, double high) { return low * std::pow(high / low, between(0, 1)); }
+  bool chance(double of) { return between(0, 1) < of; }
+  template <class T>
+  const T& one_of(const std::vector<T>& choices) {
+    return choices[static_cast<size_t>(whole(0, static_cast<int>(choices.size()) - 1))];
+  }
+
+ private:
+  boost::random::mt19937_64 generator_;
+  boost::random::uniform_01<double> uniform_;
+};
+
+struct Case {
+  std::string description;
+  Cluster cluster;
+  std::unique_ptr<TaskGraph> graph;
+  std::vector<double> seconds;  // by task, or empty
+};
+
+Problem draw_problem(Draw& draw, const Schedule& schedule) {
+  Problem problem;
+  const int devices = draw.whole(2, 8);
+  problem.shape = {devices, schedule.default_chunks, devices * draw.whole(1, 3), 1};
+  problem.placement = schedule.place(devices, problem.shape.chunks);
+  const double unit = draw.scale(1e-4, 10);
+  StageCost equal;
+  for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
+    StageCost cost;
+    cost.forward = Seconds(unit * draw.between(0.5, 1.5));
+    cost.backward_input = Seconds(unit * draw.between(0.5, 1.5));
+    cost.backward_weight = Seconds(unit * draw.between(0.3, 1.0));
+    cost.activation = Bytes(1);
+    if (vs == 0) equal = cost;
+    problem.stages.push_back(cost);
+  }
+  // Equal stages make many things happen at the very same time.
+  if (draw.chance(0.3)) std::ranges::fill(problem.stages, equal);
+  return problem;
+}
+
+Cluster draw_cluster(Draw& draw) {
+  Cluster cluster;
+  cluster.gpus_per_node = draw.one_of<int>({1, 1, 2, 4, 8});
+  cluster.nics_per_node = draw.chance(0.5) ? cluster.gpus_per_node : 1;
+  cluster.link_bandwidth = BytesPerSecond(draw.scale(1e10, 1e12));
+  cluster.nic_bandwidth = BytesPerSecond(draw.scale(1e9, 1e11));
+  if (draw.chance(0.7)) cluster.link_latency = Seconds(draw.scale(1e-7, 1e-4));
+  if (draw.chance(0.7)) cluster.nic_latency = Seconds(draw.scale(1e-7, 1e-4));
+  return cluster;
+}
+
+BuildOptions draw_build_options(Draw& draw, const Cluster& cluster, double unit) {
+  BuildOptions options;
+  options.iterations = draw.whole(1, 2);
+  options.sync = draw.one_of<OptimizerSync>(
+      {OptimizerSync::kNone, OptimizerSync::kAllReduce, OptimizerSync::kPostValidation});
+  options.collective = Seconds(unit * draw.between(0, 0.2));
+  options.optimizer = Seconds(unit * draw.between(0, 0.2));
+  // A message takes this share of a pass over a card; some are empty.
+  const double share = draw.chance(0.1) ? 0 : draw.scale(1e-4, 0.1);
+  const Bytes size = Seconds(share * unit) * cluster.nic_bandwidth;
+  options.message = [&cluster, size](int, int, int from, int to) {
+    return MessageCost{message_seconds(cluster, from, to, size), route(cluster, from, to).latency};
+  };
+  return options;
+}
+
+Case draw_case(std::uint64_t seed) {
+  Draw draw(seed);
+  Case made;
+  const Schedule& schedule = *draw.one_of(schedules());
+  const Problem problem = draw_problem(draw, schedule);
+  if (schedule.refusal(problem)) return made;
+  made.cluster = draw_cluster(draw);
+  const auto program = std::make_shared<Program>(schedule.plan(problem));
+  const int pipelines = draw.chance(0.2) ? 2 : 1;
+  const bool side_by_side = draw.chance(0.5);
+  std::vector<std::vector<int>> ranks(static_cast<size_t>(pipelines));
+  for (int i = 0; i < pipelines; ++i) {
+    for (int device = 0; device < problem.shape.devices; ++device) {
+      ranks[static_cast<size_t>(i)].push_back(side_by_side ? device * pipelines + i
+                                                           : i * problem.shape.devices + device);
+    }
+  }
+  const BuildOptions options =
+      draw_build_options(draw, made.cluster, problem.stage(0).forward.value());
+  made.graph = std::make_unique<TaskGraph>(build_task_graph(program, problem, ranks, options));
+  if (draw.chance(0.3)) {
+    for (TaskId task = 0; task < made.graph->size(); ++task) {
+      const TaskClass& of = made.graph->task_class(task);
+      const double factor = of.kind == TaskKind::kCompute ? draw.between(0.8, 1.2) : 1.0;
+      made.seconds.push_back(of.seconds.value() * factor);
+    }
+  }
+  made.description = fmt::format(
+      "seed {}: {} p={} v={} m={}, {} pipelines, {} GPUs and {} cards per node", seed,
+      schedule.name, problem.shape.devices, problem.shape.chunks, problem.shape.microbatches,
+      pipelines, made.cluster.gpus_per_node, made.cluster.nics_per_node);
+  return made;
+}
+
+enum class Sharing { kNone, kSome, kCannotTell };
+
+// From the longest overlap of two flows on one resource, relative to when it ends. Between "the
+// same instant but for rounding" and "certainly longer" the engine may see it either way.
+Sharing sharing(const Case& of, const Timeline& timeline) {
+  struct Flow {
+    double begin;
+    double end;
+  };
+  std::map<int, std::vector<Flow>> flows;
+  for (TaskId task = 0; task < of.graph->size(); ++task) {
+    const TaskClass& message = of.graph->task_class(task);
+    if (message.kind != TaskKind::kTransfer || !(message.seconds > message.latency)) continue;
+    const Route way =
+        route(of.cluster, of.graph->rank(message.device), of.graph->rank(message.receiver));
+    for (const int resource : way.resources) {
+      flows[resource].push_back(
+          {timeline.start[task] + message.latency.value(), timeline.end[task]});
+    }
+  }
+  double longest = 0;
+  for (auto& [resource, on] : flows) {
+    std::ranges::sort(on, {}, &Flow::begin);
+    double last_end = 0;
+    for (const Flow& flow : on) {
+      const double until = std::min(last_end, flow.end);
+      if (until > flow.begin) longest = std::max(longest, (until - flow.begin) / until);
+      last_end = std::max(last_end, flow.end);
+    }
+  }
+  if (longest < 1e-13) return Sharing::kNone;
+  return longest > 1e-10 ? Sharing::kSome : Sharing::kCannotTell;
+}
+
+double difference(double a, double b) {
+  return a == b ? 0 : std::abs(a - b) / std::max(std::abs(a), std::abs(b));
+}
+
+// The worst relative difference of any task's start or end.
+double difference(const Timeline& a, const Timeline& b) {
+  double worst = 0;
+  for (size_t i = 0; i < a.start.size(); ++i) {
+    worst = std::max({worst, difference(a.start[i], b.start[i]), difference(a.end[i], b.end[i])});
+  }
+  return worst;
+}
+
+bool nowhere_earlier(const Timeline& timeline, const Timeline& than) {
+  for (size_t i = 0; i < timeline.end.size(); ++i) {
+    if (timeline.end[i] < than.end[i] * (1 - kAgreement)) return false;
+  }
+  return true;
+}
+
+TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesShareAResource) {
+  const auto replay = make_replay_engine();
+  const std::vector<std::unique_ptr<Engine>> simgrid = [] {
+    std::vector<std::unique_ptr<Engine>> both;
+    both.push_back(make_simgrid_engine({.gpu = GpuModel::kTimer}));
+    both.push_back(make_simgrid_engine({.gpu = GpuModel::kHost}));
+    return both;
+  }();
+  int alone = 0;
+  int shared = 0;
+  for (std::uint64_t seed = 1; alone < kCases && seed < 20 * kCases; ++seed) {
+    const Case drawn = draw_case(seed);
+    if (!drawn.graph) continue;
+    SCOPED_TRACE(drawn.description);
+    const Timeline expected = replay->run(*drawn.graph, drawn.cluster, drawn.seconds);
+    const Sharing expected_sharing = sharing(drawn, expected);
+    if (expected_sharing == Sharing::kCannotTell) continue;
+    // Every case that shares tests the same few lines: one in eight is plenty.
+    if (expected_sharing == Sharing::kSome && ++shared % 8 != 0) continue;
+    if (expected_sharing == Sharing::kNone) ++alone;
+    for (const auto& engine : simgrid) {
+      const Timeline timeline = engine->run(*drawn.graph, drawn.cluster, drawn.seconds);
+      ASSERT_EQ(timeline.shared_links, expected_sharing == Sharing::kSome);
+      if (expected_sharing == Sharing::kNone) {
+        ASSERT_LE(difference(timeline, expected), kAgreement);
+      } else {
+        ASSERT_TRUE(nowhere_earlier(timeline, expected));
+      }
+    }
+  }
+  EXPECT_GE(alone, kCases);
+  EXPECT_GE(shared, 100);
+  RecordProperty("cases", alone);
+  RecordProperty("cases_that_share", shared / 8);
+}
+
+}  // namespace
+}  // namespace pipesim

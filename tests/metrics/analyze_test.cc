@@ -1,0 +1,213 @@
+#include "sim/metrics/analyze.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "sim/engine/engine.h"
+#include "sim/graph/build.h"
+#include "sim/graph/critical_path.h"
+#include "sim/metrics/memory.h"
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+struct Case {
+  Problem problem;
+  std::shared_ptr<const Program> program;
+
+  Case(const std::string& name, int devices, int microbatches, const StageCost& cost) {
+    const Schedule* schedule = find_schedule(name);
+    problem.shape = {devices, schedule->default_chunks, microbatches, 1};
+    problem.placement = schedule->place(devices, schedule->default_chunks);
+    problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+    program = std::make_shared<const Program>(schedule->plan(problem));
+  }
+
+  [[nodiscard]] Report report(const BuildOptions& options = {}) const {
+    const TaskGraph graph = build_task_graph(program, problem, options);
+    return analyze(graph, make_replay_engine()->run(graph, {}, {}));
+  }
+};
+
+StageCost cost(double f, double b, double w, double transfer = 0) {
+  return {.forward = Seconds(f),
+          .backward_input = Seconds(b),
+          .backward_weight = Seconds(w),
+          .overlapped = {},
+          .transfer = Seconds(transfer),
+          .activation = Bytes(3),
+          .weight_stash = Bytes(1)};
+}
+
+double idle_sum(const DeviceReport& device) {
+  return std::accumulate(device.idle_by_cause.begin(), device.idle_by_cause.end(), Seconds()).value();
+}
+
+double idle(const DeviceReport& device, IdleCause cause) {
+  return device.idle_by_cause[static_cast<size_t>(cause)].value();
+}
+
+// 1F1B on two devices, two microbatches, F 1, BW 2, messages free:
+//   device 0: F0 F1 . BW0 BW1 .   (BW0 waits for device 1 until 3; ends 7)
+//   device 1: . F0 BW0 F1 BW1 .
+TEST(Analyze, ComputesEveryRateOfAPipelineDoneByHand) {
+  const Report report = Case("1f1b", 2, 2, cost(1, 1, 1)).report();
+  EXPECT_DOUBLE_EQ(report.iteration.value(), 9);
+  EXPECT_DOUBLE_EQ(report.makespan.value(), 9);
+  EXPECT_DOUBLE_EQ(report.cost.value(), 9);
+  EXPECT_DOUBLE_EQ(report.bubble_rate, 3.0 / 9);
+  EXPECT_DOUBLE_EQ(report.bubble_rate_makespan, 3.0 / 9);
+  EXPECT_DOUBLE_EQ(report.bubble_over_ideal, 6.0 / 12);
+  const DeviceReport& first = report.devices[0];
+  EXPECT_DOUBLE_EQ(idle(first, IdleCause::kWarmUp), 2);    // before BW0
+  EXPECT_DOUBLE_EQ(idle(first, IdleCause::kCoolDown), 1);  // before BW1
+  const DeviceReport& second = report.devices[1];
+  EXPECT_DOUBLE_EQ(second.span.value(), 6);
+  EXPECT_DOUBLE_EQ(idle(second, IdleCause::kWarmUp), 1);
+  EXPECT_DOUBLE_EQ(idle(second, IdleCause::kCoolDown), 2);
+}
+
+TEST(Analyze, ChargesEveryGapOnceOnEverySchedule) {
+  for (const Schedule* schedule : schedules()) {
+    for (const auto sync : {OptimizerSync::kNone, OptimizerSync::kAllReduce}) {
+      const Case of(schedule->name, 4, 8, cost(10, 11, 7, 1.5));
+      const Report report =
+          of.report({.iterations = 1, .sync = sync, .collective = Seconds(2), .optimizer = Seconds(3),
+                     .message = {}, .slowdown_of_rank = {1, 1.5, 1, 1}});
+      for (const DeviceReport& device : report.devices) {
+        EXPECT_NEAR(idle_sum(device), device.idle.value(), 1e-12 * report.iteration.value())
+            << schedule->name;
+        EXPECT_NEAR((device.busy + device.idle).value(), report.iteration.value(), 1e-9);
+      }
+    }
+  }
+}
+
+TEST(Analyze, SplitsAWaitIntoTheMessageAndTheComputeBehindIt) {
+  // In the steady phase device 0 waits for each gradient: the round trip costs two messages.
+  const Report report = Case("1f1b", 2, 8, cost(10, 10, 10, 1)).report();
+  EXPECT_GT(idle(report.devices[0], IdleCause::kTransfer), 0);
+  EXPECT_DOUBLE_EQ(idle(report.devices[0], IdleCause::kImbalance), 0);
+}
+
+TEST(Analyze, CallsWaitingForASlowerStageImbalance) {
+  Case of("1f1b", 2, 8, cost(10, 10, 10));
+  of.problem.stages[1] = cost(20, 20, 20);
+  const Report report = of.report();
+  EXPECT_GT(idle(report.devices[0], IdleCause::kImbalance), 0);
+  EXPECT_DOUBLE_EQ(idle(report.devices[0], IdleCause::kOrder), 0);
+  EXPECT_DOUBLE_EQ(idle(report.devices[1], IdleCause::kImbalance), 0);
+}
+
+TEST(Analyze, ChargesTheReductionAsCollectiveAndTheOptimizerAsBusy) {
+  const Case of("1f1b", 2, 2, cost(1, 1, 1));
+  const Report report = of.report({.iterations = 1, .sync = OptimizerSync::kAllReduce,
+                                   .collective = Seconds(0.5), .optimizer = Seconds(2),
+                                   .message = {}, .slowdown_of_rank = {}});
+  EXPECT_DOUBLE_EQ(report.iteration.value(), 9 + 0.5 + 2);
+  EXPECT_DOUBLE_EQ(report.makespan.value(), 9);
+  for (const DeviceReport& device : report.devices) {
+    EXPECT_DOUBLE_EQ(idle(device, IdleCause::kCollective), 0.5);
+    EXPECT_DOUBLE_EQ(device.busy.value(), 8);
+  }
+}
+
+// One iteration stands for all when each starts afresh: unrolling changes nothing.
+TEST(Analyze, FindsThePeriodOfOneIterationInManyUnderAllReduce) {
+  const Case of("zb-h1", 4, 8, cost(10, 11, 7, 1));
+  BuildOptions options;
+  options.sync = OptimizerSync::kAllReduce;
+  options.collective = Seconds(2);
+  options.optimizer = Seconds(3);
+  const Report one = of.report(options);
+  options.iterations = 5;
+  const Report many = of.report(options);
+  EXPECT_NEAR(many.iteration.value(), one.iteration.value(), 1e-9);
+  EXPECT_NEAR(many.bubble_rate, one.bubble_rate, 1e-12);
+}
+
+// What makes zero bubble zero: without a barrier the ramps of neighbouring iterations overlap.
+TEST(Analyze, OverlapsRampsUnderPostValidation) {
+  const Case of("zb-h2", 4, 8, cost(1, 1, 1));
+  BuildOptions options;
+  options.sync = OptimizerSync::kPostValidation;
+  options.iterations = 8;
+  const Report report = of.report(options);
+  EXPECT_DOUBLE_EQ(report.iteration.value(), 24);  // m (F+B+W): no idle second
+  EXPECT_DOUBLE_EQ(report.makespan.value(), 27);   // the ramp is still there
+  for (const DeviceReport& device : report.devices) EXPECT_DOUBLE_EQ(device.idle.value(), 0);
+}
+
+TEST(Analyze, FindsThePeakItsTimeAndItsPass) {
+  const Report report = Case("1f1b", 4, 8, cost(10, 10, 10)).report();
+  for (int d = 0; d < 4; ++d) {
+    EXPECT_DOUBLE_EQ(report.devices[static_cast<size_t>(d)].peak_activation.value(), 3 * (4 - d));
+  }
+  EXPECT_EQ(report.devices[0].peak_pass, "0F3");
+  EXPECT_DOUBLE_EQ(report.devices[0].peak_time.value(), 30);
+  EXPECT_DOUBLE_EQ(report.peak_activation.value(), 12);
+}
+
+TEST(Analyze, AgreesWithEvaluationOnEverySchedule) {
+  for (const Schedule* schedule : schedules()) {
+    const Case of(schedule->name, 4, 8, cost(10, 12, 8, 1));
+    const Evaluation expected = evaluate(*of.program, of.problem);
+    const Report report = of.report();
+    EXPECT_EQ(report.makespan, expected.makespan) << schedule->name;
+    EXPECT_EQ(report.cost, expected.cost) << schedule->name;
+    for (size_t d = 0; d < 4; ++d) {
+      EXPECT_EQ(report.devices[d].peak_activation, expected.devices[d].peak_activation) << schedule->name;
+    }
+  }
+}
+
+TEST(Analyze, KnowsWhenAnOverlappingPipelineHasSettled) {
+  const Case of("1f1b", 4, 8, cost(10, 12, 8, 1));
+  BuildOptions options;
+  options.sync = OptimizerSync::kPostValidation;
+  options.iterations = 8;
+  const TaskGraph graph = build_task_graph(of.program, of.problem, options);
+  EXPECT_TRUE(is_steady(graph, make_replay_engine()->run(graph, {}, {}), 1e-9));
+}
+
+TEST(Memory, EndsWhereItBeganOnEveryDevice) {
+  const Case of("zb-h2", 4, 8, cost(10, 12, 8, 1));
+  const TaskGraph graph = build_task_graph(of.program, of.problem);
+  const auto curves = memory_curves(graph, make_replay_engine()->run(graph, {}, {}), 0);
+  ASSERT_EQ(curves.size(), 4U);
+  for (const auto& curve : curves) {
+    EXPECT_DOUBLE_EQ(curve.back().bytes, 0);
+    for (size_t i = 1; i < curve.size(); ++i) EXPECT_LE(curve[i - 1].seconds, curve[i].seconds);
+    for (const MemoryLevel& level : curve) EXPECT_GE(level.bytes, 0);
+  }
+}
+
+TEST(CriticalPath, LeadsWithoutAGapToTheLastEnd) {
+  const Case of("zb-h1", 4, 8, cost(10, 12, 8, 1));
+  const TaskGraph graph = build_task_graph(of.program, of.problem);
+  const Timeline timeline = make_replay_engine()->run(graph, {}, {});
+  const auto path = critical_path(graph, timeline);
+  EXPECT_DOUBLE_EQ(timeline.start[path.front()], 0);
+  for (size_t i = 1; i < path.size(); ++i) {
+    EXPECT_DOUBLE_EQ(timeline.end[path[i - 1]], timeline.start[path[i]]);
+  }
+  EXPECT_DOUBLE_EQ(timeline.end[path.back()], *std::ranges::max_element(timeline.end));
+}
+
+TEST(Ensemble, AveragesTimesAndKeepsTheirSpread) {
+  Report first = Case("1f1b", 2, 2, cost(1, 1, 1)).report();
+  Report second = first;
+  second.iteration = Seconds(11);
+  const Report mean = ensemble_of(std::vector{first, second}, 5, 0.1);
+  EXPECT_DOUBLE_EQ(mean.iteration.value(), 10);
+  EXPECT_DOUBLE_EQ(mean.ensemble->mean.value(), 10);
+  EXPECT_DOUBLE_EQ(mean.ensemble->stddev.value(), std::sqrt(2.0));
+  EXPECT_DOUBLE_EQ(mean.ensemble->p05.value(), 9.1);
+  EXPECT_DOUBLE_EQ(mean.ensemble->p95.value(), 10.9);
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "sim/report/json.h"
+#include "sim/report/picture.h"
+#include "sim/report/table.h"
+#include "sim/report/trace.h"
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+using nlohmann::json;
+
+const std::string kScenario =
+    "schedule: [1f1b, zb-h1]\n"
+    "parallel: {pipeline_model_parallel_size: 4}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 2}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 ms}\n"
+    "memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}\n";
+
+struct Simulated {
+  Scenario scenario;
+  std::vector<Simulation> simulations;
+
+  explicit Simulated(const std::string& text) : scenario(read_scenario(YamlSource("s.yaml", text))) {
+    for (const auto& choice : scenario.schedules) simulations.push_back(simulate(scenario, choice));
+  }
+  [[nodiscard]] std::string json_text(bool timings = false) const {
+    std::ostringstream out;
+    write_json(out, scenario, simulations, {"1.2.3", timings});
+    return out.str();
+  }
+};
+
+TEST(Json, HasEveryNameThatScriptsDependOn) {
+  const json document = json::parse(Simulated(kScenario).json_text());
+  EXPECT_EQ(document["pipesim"], (json{{"version", "1.2.3"}, {"engine", "replay"}, {"cost", "given"}}));
+  EXPECT_TRUE(document["scenario"].is_object());
+  ASSERT_EQ(document["results"].size(), 2U);
+  const json& result = document["results"][1];
+  for (const char* name :
+       {"schedule", "iteration_seconds", "makespan_seconds", "cost_seconds", "bubble_rate",
+        "bubble_rate_makespan", "bubble_over_ideal", "samples_per_second", "samples_per_second_per_gpu",
+        "tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu", "hfu", "peak_activation_bytes",
+        "peak_memory_bytes", "devices", "ensemble", "tasks"}) {
+    EXPECT_TRUE(result.contains(name)) << name;
+  }
+  for (const char* name : {"device", "busy_seconds", "span_seconds", "peak_activation_bytes",
+                           "peak_memory_bytes", "peak_memory_by_category", "idle_seconds_by_cause"}) {
+    EXPECT_TRUE(result["devices"][0].contains(name)) << name;
+  }
+  EXPECT_FALSE(result.contains("seconds"));
+  EXPECT_EQ(result["schedule"], "zb-h1");
+  EXPECT_EQ(result["tasks"], 4 * 8 * 3 + 2 * 3 * 8 + 1);
+}
+
+TEST(Json, HoldsNullForWhatDoesNotApply) {
+  const json with = json::parse(Simulated(kScenario).json_text())["results"][0];
+  EXPECT_TRUE(with["mfu"].is_null());
+  EXPECT_TRUE(with["peak_memory_bytes"].is_null());
+  EXPECT_TRUE(with["ensemble"].is_null());
+  EXPECT_DOUBLE_EQ(with["peak_activation_bytes"], 4 * 1073741824.0);
+  const std::string bare = kScenario.substr(0, kScenario.find("memory:"));
+  const json without = json::parse(Simulated(bare).json_text())["results"][0];
+  EXPECT_TRUE(without["peak_activation_bytes"].is_null());
+  EXPECT_TRUE(without["devices"][0]["peak_memory_by_category"].empty());
+}
+
+TEST(Json, IsTheSameBytesForTheSameInputButForTimings) {
+  EXPECT_EQ(Simulated(kScenario).json_text(), Simulated(kScenario).json_text());
+  const json timed = json::parse(Simulated(kScenario).json_text(true))["results"][0];
+  for (const char* step : {"plan", "build", "run", "metrics"}) EXPECT_GE(timed["seconds"][step], 0);
+}
+
+TEST(Csv, HasARowPerScheduleAndEmptyCellsWhereNothingApplies) {
+  const Simulated run(kScenario.substr(0, kScenario.find("memory:")));
+  std::istringstream lines(comparison_csv(run.scenario, run.simulations));
+  std::string header, first, second, rest;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_TRUE(header.starts_with("schedule,iteration_seconds,"));
+  EXPECT_TRUE(first.starts_with("1f1b,"));
+  EXPECT_TRUE(second.starts_with("zb-h1,"));
+  EXPECT_TRUE(second.ends_with(","));
+  EXPECT_FALSE(std::getline(lines, rest));
+}
+
+TEST(Trace, HasEveryTaskOnceAndEveryArrowBothEnds) {
+  const Simulated run(kScenario);
+  std::ostringstream out;
+  write_trace(out, run.simulations[0], "1f1b");
+  const json trace = json::parse(out.str());
+  std::map<std::string, int> phases;
+  std::set<long> sent, received;
+  for (const json& event : trace["traceEvents"]) {
+    const std::string phase = event["ph"];
+    ++phases[phase];
+    if (phase == "s") sent.insert(event["id"].get<long>());
+    if (phase == "f") received.insert(event["id"].get<long>());
+    if (phase == "X") {
+      EXPECT_GE(event["dur"], 0);
+    }
+    EXPECT_TRUE(event.contains("pid"));
+  }
+  EXPECT_EQ(phases["X"], 4 * 8 * 2);
+  EXPECT_EQ(phases["b"], 2 * 3 * 8);
+  EXPECT_EQ(phases["e"], 2 * 3 * 8);
+  EXPECT_EQ(sent, received);
+  EXPECT_EQ(sent.size(), 48U);
+  EXPECT_EQ(phases["C"], 4 * 8 * 2);  // F acquires, BW releases
+}
+
+TEST(Picture, DrawsOneLinePerDeviceAndIdleTimeAsDots) {
+  const Simulated run(kScenario);
+  const std::string picture = draw(run.simulations[0], {.columns = 60, .colour = false});
+  std::istringstream lines(picture);
+  std::string line;
+  for (int device = 0; device < 4; ++device) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(line.size(), 60U + 4U);
+    EXPECT_NE(line.find('.'), std::string::npos);
+    EXPECT_NE(line.find('F'), std::string::npos);
+  }
+  EXPECT_EQ(picture.find("\033["), std::string::npos);
+  EXPECT_NE(draw(run.simulations[0], {.columns = 60, .colour = true}).find("\033["), std::string::npos);
+}
+
+TEST(Picture, ListsThePassesOfADeviceInOrder) {
+  const Simulated run(
+      "schedule: zb-h1\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 2}\n"
+      "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n");
+  EXPECT_EQ(pass_lists(*run.simulations[0].program),
+            "0F0 0F1 0B0 0W0 0B1 0W1\n1F0 1B0 1F1 1B1 1W0 1W1\n");
+}
+
+}  // namespace
+}  // namespace pipesim

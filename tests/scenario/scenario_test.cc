@@ -1,0 +1,182 @@
+#include <gtest/gtest.h>
+
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/problem.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/scenario/simulate.h"
+
+namespace pipesim {
+namespace {
+
+const std::string kBase =
+    "schedule: 1f1b\n"
+    "parallel: {pipeline_model_parallel_size: 4}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 2}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 ms}\n";
+
+Scenario read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  std::vector<Override> parsed;
+  for (const auto& each : overrides) parsed.push_back(parse_override(each, {"command line", 1, 1, ""}));
+  return read_scenario(YamlSource("s.yaml", text, parsed));
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    const Scenario scenario = read(text, overrides);
+    for (const auto& choice : scenario.schedules) {
+      (void)make_program(choice, make_problem(scenario, choice));
+    }
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Problem problem_of(const Scenario& scenario) {
+  return make_problem(scenario, scenario.schedules.front());
+}
+
+TEST(Scenario, SharesACostPerDeviceAmongItsChunks) {
+  const Problem problem = problem_of(read(kBase, {"schedule=interleaved-1f1b"}));
+  ASSERT_EQ(problem.stages.size(), 8U);
+  EXPECT_DOUBLE_EQ(problem.stage(3).forward.value(), 0.005);
+  EXPECT_DOUBLE_EQ(problem.stage(3).transfer.value(), 0.001);
+}
+
+TEST(Scenario, TakesACostPerStageAsItIs) {
+  const Problem problem = problem_of(read(kBase, {"schedule=interleaved-1f1b", "cost.per=stage"}));
+  EXPECT_DOUBLE_EQ(problem.stage(3).forward.value(), 0.010);
+}
+
+TEST(Scenario, TakesListsPerDeviceAndPerStage) {
+  const Problem devices = problem_of(read(kBase, {"cost.forward=[1 ms, 2 ms, 3 ms, 4 ms]"}));
+  EXPECT_DOUBLE_EQ(devices.stage(2).forward.value(), 0.003);
+  const Problem stages = problem_of(
+      read(kBase, {"schedule={name: interleaved-1f1b}", "cost.per=stage",
+                   "cost.forward=[1 ms, 2 ms, 3 ms, 4 ms, 5 ms, 6 ms, 7 ms, 8 ms]"}));
+  EXPECT_DOUBLE_EQ(stages.stage(6).forward.value(), 0.007);
+}
+
+TEST(Scenario, DerivesMicrobatchesFromTheGlobalBatch) {
+  const Scenario scenario = read(kBase, {"batch={global_batch_size: 48, micro_batch_size: 2}",
+                                         "parallel.data_parallel_size=3"});
+  EXPECT_EQ(scenario.batch.microbatches, 8);
+}
+
+TEST(Scenario, AsksTheClusterWhatAMessageCosts) {
+  const Scenario scenario =
+      read(kBase + "cluster: {node: {gpus: 2, link_bandwidth: 200 GB/s, link_latency: 1 us}, "
+                   "network: {bandwidth: 80 Gbps, latency: 5 us}}\n",
+           {"cost={kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, message: 20 MB}"});
+  const Problem problem = problem_of(scenario);
+  EXPECT_DOUBLE_EQ(problem.stage(0).transfer.value(), 1e-6 + 20e6 / 200e9);  // within node 0
+  EXPECT_DOUBLE_EQ(problem.stage(1).transfer.value(), 5e-6 + 20e6 / 10e9);   // node 0 to node 1
+}
+
+TEST(Scenario, RanksReplicasOfOnePositionTogether) {
+  const Scenario scenario = read(kBase, {"pipelines=3"});
+  EXPECT_EQ(rank_of(scenario, 0, 0), 0);
+  EXPECT_EQ(rank_of(scenario, 2, 0), 2);
+  EXPECT_EQ(rank_of(scenario, 0, 1), 3);
+  EXPECT_EQ(scenario.parallel.data, 3);
+}
+
+TEST(Scenario, LimitsMemoryInMultiplesAndInBytes) {
+  Scenario scenario = read(kBase + "memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}\n");
+  scenario.schedules.front().memory_limit = 1.5;
+  EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 1.5 * 4 * 2 * 1073741824.0);
+  scenario.schedules.front().memory_limit = Bytes(5e9);
+  EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 5e9);
+}
+
+struct Bad {
+  std::vector<std::string> overrides;
+  const char* expected;
+};
+
+class RefusedScenario : public testing::TestWithParam<Bad> {};
+
+TEST_P(RefusedScenario, SaysWhy) {
+  const std::string message = refusal(kBase, GetParam().overrides);
+  EXPECT_NE(message.find(GetParam().expected), std::string::npos)
+      << "got: " << message << "\nexpected: " << GetParam().expected;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Scenarios, RefusedScenario,
+    testing::Values(
+        Bad{{"schedule=1f1"}, "did you mean '1f1b'?"},
+        Bad{{"schedule=[]"}, "expected at least one schedule"},
+        Bad{{"schedule={name: 1f1b, group: 3}"}, "schedule.group: unknown key"},
+        Bad{{"schedule={name: interleaved-1f1b, microbatch_group_size_per_vp_stage: 0}"}, "from 1 to"},
+        Bad{{"schedule={csv: missing.csv}"}, "cannot read the schedule 'missing.csv'"},
+        Bad{{"schedule=interleaved-1f1b", "batch.num_microbatches=3"}, "num_microbatches 4"},
+        Bad{{"schedule={name: 1f1b, virtual_pipeline_model_parallel_size: 2}"},
+            "virtual_pipeline_model_parallel_size 1"},
+        Bad{{"parallel.pipeline_model_parallel_size=0"}, "whole number from 1"},
+        Bad{{"parallel.pipline=2"}, "unknown key"},
+        Bad{{"batch={micro_batch_size: 2}"}, "'num_microbatches' is missing"},
+        Bad{{"batch.global_batch_size=7"}, "expected a multiple of"},
+        Bad{{"batch.global_batch_size=32"}, "makes 16 microbatches, but num_microbatches is 8"},
+        Bad{{"cost.kind=roofline"}, "'roofline' is not known"},
+        Bad{{"cost.forward=18.5"}, "has no unit"},
+        Bad{{"cost.forward=0 ms"}, "must be greater than 0"},
+        Bad{{"cost.forward=[1 ms, 2 ms]"}, "one per device (4), not 2"},
+        Bad{{"cost.per=stage", "cost.forward=[1 ms, 2 ms]"}, "one per stage (4 for 1f1b), not 2"},
+        Bad{{"cost.message=1 MB"}, "stands beside 'transfer'"},
+        Bad{{"memory={kind: given, activation: 1 GiB, weight_stash: 2 GiB}"}, "must not be larger"},
+        Bad{{"memory={kind: given, activation: 1 GiB}"}, "'weight_stash' is missing"},
+        Bad{{"engine=simgird"}, "did you mean 'simgrid'?"},
+        Bad{{"engine={name: replay, gpu: host}"}, "option of the simgrid engine"},
+        Bad{{"optimizer={sync: all-reduce}"}, "did you mean 'all_reduce'?"},
+        Bad{{"cost.optimizer=1 ms", "optimizer={sync: none}"}, "costs without an optimizer"},
+        Bad{{"perturb={stragglers: [{rank: 4, factor: 2}]}"}, "from 0 to 3"},
+        Bad{{"perturb={jitter: 2}"}, "a number from 0 to 1"},
+        Bad{{"pipelines=4", "parallel.data_parallel_size=2"}, "data_parallel_size is 2"},
+        Bad{{"batch.num_microbatches=1000000", "parallel.pipeline_model_parallel_size=65536"},
+            "at most"},
+        Bad{{"cluster={network: {latency: 1 us}}"}, "'bandwidth' is missing"},
+        Bad{{"cluster={node: {gpus: 8}, network: {bandwidth: 1 GB/s}}"}, "'link_bandwidth' is missing"},
+        Bad{{"foo=1"}, "unknown key"}));
+
+TEST(Scenario, RefusesAnEmptyFile) {
+  EXPECT_NE(refusal("").find("this file is empty"), std::string::npos);
+}
+
+TEST(Simulate, GivesThroughputOfAllReplicas) {
+  const Scenario scenario = read(kBase, {"parallel.data_parallel_size=2", "parallel.tensor_model_parallel_size=2"});
+  const Simulation simulation = simulate(scenario, scenario.schedules.front());
+  const double rate = 8 * 2 * 2 / simulation.report.iteration.value();
+  EXPECT_DOUBLE_EQ(simulation.throughput->samples_per_second, rate);
+  EXPECT_DOUBLE_EQ(simulation.throughput->samples_per_second_per_gpu, rate / 16);
+}
+
+TEST(Simulate, MakesAnEnsembleOfJitterThatItsSeedDecides) {
+  const std::vector<std::string> jitter{"perturb={jitter: 0.05, runs: 8, seed: 7}"};
+  const Scenario scenario = read(kBase, jitter);
+  const Report first = simulate(scenario, scenario.schedules.front()).report;
+  const Report second = simulate(scenario, scenario.schedules.front()).report;
+  ASSERT_TRUE(first.ensemble.has_value());
+  EXPECT_EQ(first.ensemble->runs, 8);
+  EXPECT_EQ(first.iteration, second.iteration);
+  EXPECT_GT(first.ensemble->stddev, Seconds(0));
+  EXPECT_LT(first.ensemble->p05, first.ensemble->mean);
+  const Scenario other = read(kBase, {"perturb={jitter: 0.05, runs: 8, seed: 8}"});
+  EXPECT_NE(simulate(other, other.schedules.front()).report.iteration, first.iteration);
+}
+
+TEST(Simulate, SlowsDownAStragglerAndADegradedLink) {
+  const auto iteration = [](const std::vector<std::string>& overrides) {
+    const Scenario scenario = read(kBase, overrides);
+    return simulate(scenario, scenario.schedules.front()).report;
+  };
+  const Report nominal = iteration({});
+  const Report slow = iteration({"perturb={stragglers: [{rank: 2, factor: 1.5}]}"});
+  EXPECT_DOUBLE_EQ(slow.devices[2].busy.value(), 1.5 * nominal.devices[2].busy.value());
+  EXPECT_DOUBLE_EQ(slow.devices[1].busy.value(), nominal.devices[1].busy.value());
+  EXPECT_GT(slow.iteration, nominal.iteration);
+  EXPECT_GT(iteration({"perturb={links: [{from: 1, to: 2, factor: 10}]}"}).iteration, nominal.iteration);
+}
+
+}  // namespace
+}  // namespace pipesim
