@@ -1,12 +1,11 @@
 #include "app/command_line.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <iostream>
+#include <unistd.h>
 
 namespace pipesim {
 

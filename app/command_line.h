@@ -28,8 +28,8 @@ class CommandLine {
   std::string text_;
 };
 
-// Writes a file whole or not at all: to a neighbour first, which then takes its place. "-" is standard
-// output. Throws InputError, located at `where`, when that fails.
+// Writes a file whole or not at all: to a neighbour first, which then takes its place. "-" is
+// standard output. Throws InputError, located at `where`, when that fails.
 void write_output(const std::string& path, const Location& where,
                   const std::function<void(std::ostream&)>& write);
 

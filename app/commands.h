@@ -10,7 +10,7 @@ namespace pipesim {
 
 // Exit codes (design, section 8).
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;    // a check failed, or the request cannot be met
+inline constexpr int kFailed = 1;  // a check failed, or the request cannot be met
 inline constexpr int kBadInput = 2;
 
 using Command = std::function<int(const CommandLine&)>;

@@ -1,6 +1,5 @@
 // pipesim export and import: schedules as PyTorch's CSV, in both directions.
 #include <fmt/format.h>
-
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -26,10 +25,11 @@ struct ExportOptions {
 int export_schedule(const ExportOptions& options, const CommandLine& line) {
   const Scenario scenario = read_scenario_file(options.file, line.overrides(options.overrides));
   if (scenario.schedules.size() != 1) {
-    throw InputError(line.where(options.file),
-                     fmt::format("export writes one schedule, and this scenario has {}: choose with "
-                                 "schedule=NAME",
-                                 scenario.schedules.size()));
+    throw InputError(
+        line.where(options.file),
+        fmt::format("export writes one schedule, and this scenario has {}: choose with "
+                    "schedule=NAME",
+                    scenario.schedules.size()));
   }
   const ScheduleChoice& choice = scenario.schedules.front();
   const auto program = make_program(choice, make_problem(scenario, choice));
@@ -68,13 +68,12 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
   check_executable(program);
   const Shape& shape = program.shape();
   if (!options.output.empty()) {
-    write_output(options.output, line.where(options.output), [&](std::ostream& out) {
-      out << scenario_text(program, options.file);
-    });
+    write_output(options.output, line.where(options.output),
+                 [&](std::ostream& out) { out << scenario_text(program, options.file); });
     return kDone;
   }
-  std::cout << fmt::format("# {} devices, {} chunks each, {} microbatches, {} passes\n", shape.devices,
-                           shape.chunks, shape.microbatches, program.size())
+  std::cout << fmt::format("# {} devices, {} chunks each, {} microbatches, {} passes\n",
+                           shape.devices, shape.chunks, shape.microbatches, program.size())
             << pass_lists(program) << std::flush;
   return kDone;
 }

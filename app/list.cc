@@ -1,6 +1,5 @@
 // pipesim list: what a scenario may name.
 #include <fmt/format.h>
-
 #include <iostream>
 #include <memory>
 
@@ -15,8 +14,8 @@ std::string option_text(const OptionSpec& option) {
   if (option.type == OptionSpec::Type::kInteger || option.type == OptionSpec::Type::kNumber) {
     range = fmt::format(", {} to {}", option.minimum, option.maximum);
   }
-  return fmt::format("      {}: {} (default: {}{})\n", option.name, option.help, option.default_text,
-                     range);
+  return fmt::format("      {}: {} (default: {}{})\n", option.name, option.help,
+                     option.default_text, range);
 }
 
 void list_schedules() {

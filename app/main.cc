@@ -1,8 +1,7 @@
 // pipesim: the command line. Everything below throws; here it is printed and becomes an exit code.
-#include <fmt/format.h>
-
 #include <array>
 #include <csignal>
+#include <fmt/format.h>
 #include <iostream>
 
 #include "app/commands.h"
@@ -20,16 +19,19 @@ std::vector<std::string> option_names(const CLI::App& parser) {
 }
 
 // CLI11 says what is wrong; we add where, and what was probably meant.
-[[noreturn]] void refuse(const CommandLine& line, const CLI::App& app, const CLI::ParseError& error) {
+[[noreturn]] void refuse(const CommandLine& line, const CLI::App& app,
+                         const CLI::ParseError& error) {
   const CLI::App* parser = &app;
   if (!app.get_subcommands().empty()) parser = app.get_subcommands().front();
   for (size_t i = 0; i < line.arguments().size(); ++i) {
     const std::string name = line.arguments()[i].substr(0, line.arguments()[i].find('='));
     if (!name.starts_with("-") || name == "-") continue;
     const auto names = option_names(*parser);
-    const bool known = std::ranges::find(names, name) != names.end() || name == "-h" || name == "-o";
+    const bool known =
+        std::ranges::find(names, name) != names.end() || name == "-h" || name == "-o";
     if (!known) {
-      throw InputError(line.where(i), fmt::format("unknown option '{}'{}", name, suggestion(name, names)));
+      throw InputError(line.where(i),
+                       fmt::format("unknown option '{}'{}", name, suggestion(name, names)));
     }
     if (std::string_view(error.what()).find(name) != std::string_view::npos) {
       throw InputError(line.where(i), error.what());
@@ -46,7 +48,8 @@ void check_subcommand(const CommandLine& line, const CLI::App& app) {
   }
   const std::string& given = line.arguments().front();
   if (!given.starts_with("-") && std::ranges::find(names, given) == names.end()) {
-    throw InputError(line.where(0), fmt::format("unknown subcommand '{}'{}", given, suggestion(given, names)));
+    throw InputError(line.where(0),
+                     fmt::format("unknown subcommand '{}'{}", given, suggestion(given, names)));
   }
 }
 

@@ -1,10 +1,9 @@
 // pipesim run: simulate every schedule of a scenario and report.
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <filesystem>
+#include <fmt/format.h>
 #include <iostream>
 #include <memory>
+#include <unistd.h>
 
 #include "app/commands.h"
 #include "sim/report/json.h"
@@ -38,8 +37,8 @@ std::string trace_path(const RunOptions& options, const Scenario& scenario, size
       break;
     }
   }
-  return (base.parent_path() / fmt::format("{}.{}{}", base.stem().string(), name,
-                                           base.extension().string()))
+  return (base.parent_path() /
+          fmt::format("{}.{}{}", base.stem().string(), name, base.extension().string()))
       .string();
 }
 
@@ -80,14 +79,13 @@ int run(const RunOptions& options, const CommandLine& line) {
     });
   }
   if (!options.csv.empty()) {
-    write_output(options.csv, line.where(options.csv), [&](std::ostream& out) {
-      out << comparison_csv(scenario, simulations);
-    });
+    write_output(options.csv, line.where(options.csv),
+                 [&](std::ostream& out) { out << comparison_csv(scenario, simulations); });
   }
   for (size_t i = 0; i < simulations.size() && !options.trace.empty(); ++i) {
-    write_output(trace_path(options, scenario, i), line.where(options.trace), [&](std::ostream& out) {
-      write_trace(out, simulations[i], scenario.schedules[i].name);
-    });
+    write_output(
+        trace_path(options, scenario, i), line.where(options.trace),
+        [&](std::ostream& out) { write_trace(out, simulations[i], scenario.schedules[i].name); });
   }
   const bool to_stdout = options.json == "-" || options.csv == "-" || options.trace == "-";
   if (!to_stdout) print_for_people(options, scenario, simulations);
@@ -103,8 +101,9 @@ Subcommand add_run(CLI::App& app) {
   parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser->add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
   parser->add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
-  parser->add_option("--trace", options->trace,
-                     "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
+  parser->add_option(
+      "--trace", options->trace,
+      "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
   parser->add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
   parser->add_flag("--devices", options->devices, "Print idle time by cause and peaks per device");
   parser->add_flag("--no-picture", options->no_picture, "Leave the pictures out");

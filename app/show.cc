@@ -1,9 +1,8 @@
 // pipesim show: what a schedule looks like, as a picture or as the passes of every device in order.
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <iostream>
 #include <memory>
+#include <unistd.h>
 
 #include "app/commands.h"
 #include "sim/report/picture.h"
@@ -45,9 +44,10 @@ Subcommand add_show(CLI::App& app) {
   CLI::App* parser = app.add_subcommand("show", "Show the schedules of a scenario");
   parser->add_option("file", options->file, "Scenario (YAML)")->required();
   parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--format", options->format,
-                     "picture (with idle time and peaks), or text: <stage><kind><microbatch>, "
-                     "a line per device")
+  parser
+      ->add_option("--format", options->format,
+                   "picture (with idle time and peaks), or text: <stage><kind><microbatch>, "
+                   "a line per device")
       ->check(CLI::IsMember({"picture", "text"}));
   parser->add_option("--columns", options->columns, "Width of the picture")
       ->check(CLI::Range(10, 10000));

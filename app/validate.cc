@@ -1,7 +1,6 @@
 // pipesim validate: the simulator against published figures, cell by cell.
-#include <fmt/format.h>
-
 #include <filesystem>
+#include <fmt/format.h>
 #include <iostream>
 #include <memory>
 
@@ -36,8 +35,9 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
     return kDone;
   }
   if (!options.name.empty() && std::ranges::find(names, options.name) == names.end()) {
-    throw InputError(line.where(options.name), fmt::format("unknown validation '{}'{}", options.name,
-                                                           suggestion(options.name, names)));
+    throw InputError(
+        line.where(options.name),
+        fmt::format("unknown validation '{}'{}", options.name, suggestion(options.name, names)));
   }
   std::vector<Cell> all;
   std::string text;
@@ -52,8 +52,8 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
                  [&all](std::ostream& out) { out << validation_json(all); });
   }
   if (options.json != "-") std::cout << text << std::flush;
-  const bool missed = std::ranges::any_of(
-      all, [](const Cell& cell) { return cell.must_agree && !cell.agrees(); });
+  const bool missed =
+      std::ranges::any_of(all, [](const Cell& cell) { return cell.must_agree && !cell.agrees(); });
   return missed ? kFailed : kDone;
 }
 

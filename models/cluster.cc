@@ -25,7 +25,8 @@ struct Numbering {
 Route route(const Cluster& cluster, int from, int to) {
   const Numbering at(cluster);
   if (at.node(from) == at.node(to)) {
-    return {{at.port(from, true), at.port(to, false)}, cluster.link_bandwidth, cluster.link_latency};
+    return {
+        {at.port(from, true), at.port(to, false)}, cluster.link_bandwidth, cluster.link_latency};
   }
   return {{at.card(from, true), at.card(to, false)}, cluster.nic_bandwidth, cluster.nic_latency};
 }

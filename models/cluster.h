@@ -1,9 +1,9 @@
 // Where ranks stand and which shared resources a message between two of them uses.
 //
 // A node holds `gpus_per_node` GPUs behind a switch (a port up and a port down per GPU, of
-// `link_bandwidth`) and `nics_per_node` network cards (an up and a down side each, of `nic_bandwidth`);
-// GPU g of a node uses card g * nics / gpus. The network between the cards has full bisection. Ranks fill
-// nodes in order. Pure values: no engine and no clock.
+// `link_bandwidth`) and `nics_per_node` network cards (an up and a down side each, of
+// `nic_bandwidth`); GPU g of a node uses card g * nics / gpus. The network between the cards has
+// full bisection. Ranks fill nodes in order. Pure values: no engine and no clock.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,9 @@
-// The three ways in which pipesim fails, as exceptions; only `app/` prints them and chooses the exit code.
+// The three ways in which pipesim fails, as exceptions; only `app/` prints them and chooses the
+// exit code.
 //
-// InputError: what a person wrote is wrong; says where, what was expected and the nearest valid name.
-// InfeasibleError: the request is understood but cannot be met; says why and the nearest feasible one.
-// LogicError: pipesim itself is at fault.
+// InputError: what a person wrote is wrong; says where, what was expected and the nearest valid
+// name. InfeasibleError: the request is understood but cannot be met; says why and the nearest
+// feasible one. LogicError: pipesim itself is at fault.
 #pragma once
 
 #include <stdexcept>

@@ -1,12 +1,11 @@
 #include "sim/core/text.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <vector>
 
 namespace pipesim {
@@ -46,7 +45,8 @@ struct Scale {
 
 std::string scaled(double value, std::span<const Scale> scales, int digits) {
   for (size_t i = 0; i + 1 < scales.size(); ++i) {
-    // What the next smaller unit would round up to a full one of this: "1.000 s", not "1000.000 ms".
+    // What the next smaller unit would round up to a full one of this: "1.000 s", not "1000.000
+    // ms".
     const double rounding = 0.5 * std::pow(10, -digits) * scales[i + 1].factor;
     if (std::abs(value) >= scales[i].factor - rounding) {
       return fmt::format("{:.{}f} {}", value / scales[i].factor, digits, scales[i].unit);
@@ -80,7 +80,8 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 }
 
 std::string human(Seconds seconds) {
-  static constexpr std::array<Scale, 4> kScales{{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
+  static constexpr std::array<Scale, 4> kScales{
+      {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
   // What rounding leaves of a sum that should be 0 is below any time that a pipeline has.
   if (std::abs(seconds.value()) < 1e-13) return "0 s";
   return scaled(seconds.value(), kScales, 3);

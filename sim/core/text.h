@@ -9,9 +9,10 @@
 
 namespace pipesim {
 
-// The candidate with the least Damerau-Levenshtein distance to `name` (ties: the first), or an empty
-// string when none is near enough to be a plausible slip (more than a third of the letters differ, at
-// least 2 are allowed). Letter case, '-' and '_' do not count. O(|name| x |candidate|) each.
+// The candidate with the least Damerau-Levenshtein distance to `name` (ties: the first), or an
+// empty string when none is near enough to be a plausible slip (more than a third of the letters
+// differ, at least 2 are allowed). Letter case, '-' and '_' do not count. O(|name| x |candidate|)
+// each.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 // "; did you mean 'x'?" when there is a near name, else "; valid: a, b, c".

@@ -1,8 +1,8 @@
 // Units are types: seconds cannot be added to bytes, and bytes over seconds is a bandwidth.
 //
-// A Quantity wraps a double in SI base units (seconds, bytes, floating-point operations, joules) and
-// carries the exponents of its dimension. Construction from a number is explicit, `value()` goes back.
-// No operation throws; division by zero follows IEEE 754.
+// A Quantity wraps a double in SI base units (seconds, bytes, floating-point operations, joules)
+// and carries the exponents of its dimension. Construction from a number is explicit, `value()`
+// goes back. No operation throws; division by zero follows IEEE 754.
 #pragma once
 
 #include <compare>

@@ -14,7 +14,8 @@ std::vector<double> jittered(const TaskGraph& graph, double sigma, std::uint64_t
   for (TaskId task = 0; task < graph.size(); ++task) {
     const TaskClass& of = graph.task_class(task);
     double factor = 1;
-    if (of.kind == TaskKind::kCompute) factor = std::exp(sigma * normal(generator) - sigma * sigma / 2);
+    if (of.kind == TaskKind::kCompute)
+      factor = std::exp(sigma * normal(generator) - sigma * sigma / 2);
     seconds[task] = of.seconds.value() * factor;
   }
   return seconds;

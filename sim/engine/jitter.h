@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// Seconds of every task, those of compute passes multiplied by exp(sigma x - sigma^2 / 2), x standard
-// normal and drawn in task order: log-normal with mean 1. Messages keep their size.
+// Seconds of every task, those of compute passes multiplied by exp(sigma x - sigma^2 / 2), x
+// standard normal and drawn in task order: log-normal with mean 1. Messages keep their size.
 std::vector<double> jittered(const TaskGraph& graph, double sigma, std::uint64_t seed);
 
 }  // namespace pipesim

@@ -36,7 +36,8 @@ class ReplayEngine final : public Engine {
     const size_t tasks = graph.size();
     for (size_t task = 0; task < tasks; ++task) {
       double ready = 0;
-      for (std::uint32_t e = row[task]; e < row[task + 1]; ++e) ready = std::max(ready, end[edge[e]]);
+      for (std::uint32_t e = row[task]; e < row[task + 1]; ++e)
+        ready = std::max(ready, end[edge[e]]);
       start[task] = ready;
       end[task] = ready + seconds_of(task);
     }

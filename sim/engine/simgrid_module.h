@@ -144,14 +144,16 @@ inline Job job_view(void* mapping, const JobSizes& sizes) {
   return lay_out(layout, sizes);
 }
 
-// What the module exports under the name kJobModuleEntry, once per process: `prepare` builds the
-// platform of a job, `run` executes one of its runs. A process can prepare one job and execute one
-// run, because SimGrid's engine lives once; a fork after `prepare` may execute another. Both throw
-// std::exception.
+// What the module offers, once per process: `prepare` builds the platform of a job, `run` executes
+// one of its runs. A process can prepare one job and execute one run, because SimGrid's engine
+// lives once; a fork after `prepare` may execute another. Both throw std::exception.
 struct JobModule {
   void (*prepare)(const Job& job);
   void (*run)(std::uint64_t run);
 };
+
+// The module exports this function, with C linkage, under this name.
+using JobModuleEntry = const JobModule*();
 inline constexpr const char* kJobModuleEntry = "pipesim_simgrid_module";
 
 }  // namespace pipesim

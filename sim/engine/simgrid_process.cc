@@ -103,7 +103,7 @@ class Server {
       if (file.get() < 0) _exit(0);  // the caller has gone
       try {
         SharedJob shared(std::move(file), sizes);
-        serve(shared.job());
+        serve(shared);
       } catch (const std::exception&) {
         _exit(1);  // no memory to answer in
       }
@@ -140,11 +140,13 @@ class Server {
     folder.resize(folder.find_last_of('/') + 1);
     void* library = dlopen((folder + "../lib/pipesim/simgrid-engine.so").c_str(), RTLD_NOW);
     if (library == nullptr) throw LogicError(dlerror());
-    module_ = static_cast<const JobModule*>(dlsym(library, kJobModuleEntry));
-    if (module_ == nullptr) throw LogicError(dlerror());
+    auto* const entry = reinterpret_cast<JobModuleEntry*>(dlsym(library, kJobModuleEntry));
+    if (entry == nullptr) throw LogicError(dlerror());
+    module_ = entry();
   }
 
-  void serve(Job& job) {
+  void serve(SharedJob& shared) {
+    Job& job = shared.job();
     JobRun& setup = job.header->setup;
     try {
       load_module();
@@ -155,6 +157,7 @@ class Server {
     const pid_t worker = fork_child();
     if (worker < 0) return record_failure(setup, "cannot start a process");
     if (worker == 0) {
+      if (job.runs.size() == 1) shared.populate();
       work(job);
       _exit(0);
     }
@@ -192,6 +195,7 @@ class Server {
         if (running.empty()) return record_failure(setup, "cannot start a process");
       }
       const auto [child, death] = wait_for(-1);
+      if (child < 0) return record_failure(setup, death);
       const auto of = running.find(child);
       if (of == running.end()) continue;
       if (job.runs[of->second].state == JobState::kPending) {
@@ -248,6 +252,7 @@ SharedJob::SharedJob(const JobSizes& sizes)
     fail("shared memory");
   }
   map(sizes);
+  populate();
   job_.header->sizes = sizes;
 }
 
@@ -263,6 +268,8 @@ void SharedJob::map(const JobSizes& sizes) {
   if (mapping_ == MAP_FAILED) fail("shared memory");
   job_ = job_view(mapping_, sizes);
 }
+
+void SharedJob::populate() { madvise(mapping_, bytes_, MADV_POPULATE_WRITE); }
 
 void ServerProcess::serve(SharedJob& shared) {
   const std::scoped_lock lock(mutex_);

@@ -60,7 +60,8 @@ class ClassTable {
     made.chunk = static_cast<std::uint16_t>(place.chunk(from));
     made.receiver = base() + static_cast<std::uint32_t>(place.device(to));
     if (options_.message) {
-      const MessageCost cost = options_.message(from, to, rank(place.device(from)), rank(place.device(to)));
+      const MessageCost cost =
+          options_.message(from, to, rank(place.device(from)), rank(place.device(to)));
       made.seconds = cost.seconds;
       made.latency = cost.latency;
     } else {
@@ -248,8 +249,7 @@ class GraphBuilder {
   void synchronise(std::uint32_t task_class, int iteration) {
     std::vector<TaskId> waited = last_;
     std::ranges::sort(waited);
-    const auto repeated = std::ranges::unique(waited);
-    waited.erase(repeated.begin(), repeated.end());
+    waited.erase(std::unique(waited.begin(), waited.end()), waited.end());
     parts_.waits_for.insert(parts_.waits_for.end(), waited.begin(), waited.end());
     std::ranges::fill(last_, close(task_class, iteration));
   }

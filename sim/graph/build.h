@@ -30,8 +30,8 @@ struct BuildOptions {
   OptimizerSync sync = OptimizerSync::kNone;
   Seconds collective;  // the gradient-norm reduction that closes an iteration under kAllReduce
   Seconds optimizer;   // one device's optimizer step
-  // Cost of a message from virtual stage `from` to `to` between two ranks of the cluster. Empty: the
-  // problem's transfer seconds, no latency.
+  // Cost of a message from virtual stage `from` to `to` between two ranks of the cluster. Empty:
+  // the problem's transfer seconds, no latency.
   std::function<MessageCost(int from, int to, int rank_from, int rank_to)> message;
   // Factor on all compute seconds of a device (a straggler), by rank. Empty: 1.
   std::vector<double> slowdown_of_rank;

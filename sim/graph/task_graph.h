@@ -1,10 +1,10 @@
 // The tasks of one or more pipelines over one or more iterations, and what each of them waits for.
 //
-// Tasks are numbered in a topological order: a task comes after all that it waits for, and the compute
-// tasks of one device come in program order. An edge leads from a task to one that it waits for; the
-// edges of a task stand together (program order first), as compressed rows of Boost.Graph, so that its
-// algorithms run on `rows()`. What tasks have in common - device, pass kind, duration, bytes - stands
-// once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per edge.
+// Tasks are numbered in a topological order: a task comes after all that it waits for, and the
+// compute tasks of one device come in program order. An edge leads from a task to one that it waits
+// for; the edges of a task stand together (program order first), as compressed rows of Boost.Graph,
+// so that its algorithms run on `rows()`. What tasks have in common - device, pass kind, duration,
+// bytes - stands once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per edge.
 // Immutable after `build_task_graph` (build.h).
 #pragma once
 
@@ -34,14 +34,14 @@ struct TaskClass {
   TaskKind kind = TaskKind::kCompute;
   PassKind pass = PassKind::kF;  // of a transfer: kF carries activations, kB gradients
   std::uint32_t pipeline = 0;
-  std::uint32_t device = 0;     // pipeline * devices + position; of a transfer: the sender
-  std::uint32_t receiver = 0;   // of a transfer, numbered alike
-  std::uint16_t chunk = 0;      // of an overlapped block: of its forward
-  std::uint16_t chunk_back = 0; // of an overlapped block: of its backward
-  Seconds seconds;              // alone and undisturbed; of a transfer: latency included
-  Seconds latency;              // of a transfer
-  Bytes acquired;               // activations, at the start
-  Bytes released;               // activations, at the end
+  std::uint32_t device = 0;      // pipeline * devices + position; of a transfer: the sender
+  std::uint32_t receiver = 0;    // of a transfer, numbered alike
+  std::uint16_t chunk = 0;       // of an overlapped block: of its forward
+  std::uint16_t chunk_back = 0;  // of an overlapped block: of its backward
+  Seconds seconds;               // alone and undisturbed; of a transfer: latency included
+  Seconds latency;               // of a transfer
+  Bytes acquired;                // activations, at the start
+  Bytes released;                // activations, at the end
 };
 
 // One pipeline as it was put into the graph.
@@ -52,15 +52,16 @@ struct PipelineInstance {
 
 class TaskGraph {
  public:
-  using Rows = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property,
-                                                  boost::no_property, boost::no_property, TaskId,
-                                                  std::uint32_t>;
+  using Rows =
+      boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
+                                         boost::no_property, TaskId, std::uint32_t>;
 
   struct Parts {
     std::vector<TaskClass> classes;
     std::vector<std::uint32_t> class_of;
-    std::vector<std::uint32_t> number;  // iteration * units (or pairs, of FB) + microbatch (or pair)
-    std::vector<std::uint32_t> row;     // begin of each task's edges, and the end of the last
+    std::vector<std::uint32_t>
+        number;                      // iteration * units (or pairs, of FB) + microbatch (or pair)
+    std::vector<std::uint32_t> row;  // begin of each task's edges, and the end of the last
     std::vector<TaskId> waits_for;
     std::vector<PipelineInstance> pipelines;
     int iterations = 1;
@@ -75,7 +76,9 @@ class TaskGraph {
     const auto& begin = rows_.m_forward.m_rowstart;
     return std::span(rows_.m_forward.m_column).subspan(begin[task], begin[task + 1] - begin[task]);
   }
-  [[nodiscard]] std::span<const std::uint32_t> row_starts() const { return rows_.m_forward.m_rowstart; }
+  [[nodiscard]] std::span<const std::uint32_t> row_starts() const {
+    return rows_.m_forward.m_rowstart;
+  }
   [[nodiscard]] std::span<const TaskId> edges() const { return rows_.m_forward.m_column; }
   [[nodiscard]] const Rows& rows() const { return rows_; }
 

@@ -15,10 +15,10 @@ constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 
 struct DeviceState {
   double first_start = kNever;
-  double last_end = 0;     // of passes
+  double last_end = 0;  // of passes
   double pass_busy = 0;
-  double busy = 0;         // passes and optimizer
-  double covered_to = 0;   // busy or charged up to here
+  double busy = 0;             // passes and optimizer
+  double covered_to = 0;       // busy or charged up to here
   double next_first = kNever;  // first start of the next iteration
   int forwards_left = 0;
   bool backward_seen = false;
@@ -41,8 +41,8 @@ class Analysis {
     for (const PipelineInstance& pipeline : graph.pipelines()) {
       const Program& program = *pipeline.program;
       for (int d = 0; d < program.shape().devices; ++d) {
-        devices_[first + static_cast<size_t>(d)].forwards_left = static_cast<int>(
-            std::ranges::count_if(program.passes(d), [](const Pass& pass) {
+        devices_[first + static_cast<size_t>(d)].forwards_left =
+            static_cast<int>(std::ranges::count_if(program.passes(d), [](const Pass& pass) {
               return pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
             }));
       }
@@ -250,10 +250,12 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
     device.idle = average([d](const Report& r) { return r.devices[d].idle; });
     device.peak_time = average([d](const Report& r) { return r.devices[d].peak_time; });
     for (size_t c = 0; c < device.idle_by_cause.size(); ++c) {
-      device.idle_by_cause[c] = average([d, c](const Report& r) { return r.devices[d].idle_by_cause[c]; });
+      device.idle_by_cause[c] =
+          average([d, c](const Report& r) { return r.devices[d].idle_by_cause[c]; });
     }
     if (device.energy_joules) {
-      device.energy_joules = average([d](const Report& r) { return r.devices[d].energy_joules.value(); });
+      device.energy_joules =
+          average([d](const Report& r) { return r.devices[d].energy_joules.value(); });
     }
   }
   std::vector<double> periods;
@@ -264,9 +266,12 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
   }
   std::ranges::sort(periods);
   const double spread = runs.size() > 1 ? std::sqrt(squares / (count - 1)) : 0;
-  mean.ensemble = Ensemble{static_cast<int>(runs.size()), seed,
-                           jitter,                        mean.iteration,
-                           Seconds(spread),               Seconds(percentile(periods, 0.05)),
+  mean.ensemble = Ensemble{static_cast<int>(runs.size()),
+                           seed,
+                           jitter,
+                           mean.iteration,
+                           Seconds(spread),
+                           Seconds(percentile(periods, 0.05)),
                            Seconds(percentile(periods, 0.95))};
   return mean;
 }

@@ -12,20 +12,20 @@ namespace pipesim {
 
 // Analyses the middle iteration of the graph.
 //
-// The period of a device runs from its first pass to its first pass of the next iteration; with a single
-// iteration, which then must end in a collective of all devices, from time 0 to the end of that.
-// `Report::iteration` is that of device 0. Idle seconds of a device are charged to causes that sum to
-// them: a gap before the first B is warm-up, one after the last F cool-down; any other is charged, up to
-// the message's own duration, to the message that arrived last, and the rest to the compute upstream.
-// One pass over the tasks, O(tasks + devices), allocating per device only.
+// The period of a device runs from its first pass to its first pass of the next iteration; with a
+// single iteration, which then must end in a collective of all devices, from time 0 to the end of
+// that. `Report::iteration` is that of device 0. Idle seconds of a device are charged to causes
+// that sum to them: a gap before the first B is warm-up, one after the last F cool-down; any other
+// is charged, up to the message's own duration, to the message that arrived last, and the rest to
+// the compute upstream. One pass over the tasks, O(tasks + devices), allocating per device only.
 Report analyze(const TaskGraph& graph, const Timeline& timeline);
 
-// Whether all devices have the same period to `relative`: with fewer iterations than the pipeline needs
-// to settle they have not. Always true with one iteration.
+// Whether all devices have the same period to `relative`: with fewer iterations than the pipeline
+// needs to settle they have not. Always true with one iteration.
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative);
 
-// One report for several runs of the same graph: every time and rate is the mean, `ensemble` holds the
-// spread of the period. Percentiles interpolate linearly between order statistics.
+// One report for several runs of the same graph: every time and rate is the mean, `ensemble` holds
+// the spread of the period. Percentiles interpolate linearly between order statistics.
 Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitter);
 
 }  // namespace pipesim

@@ -24,9 +24,9 @@ struct MemoryEvent {
   TaskId task = 0;
 };
 
-// Calls `visit` for every event of one iteration. The events of a device come in order of time, at equal
-// times releases first: passes of a device follow each other, a pass acquires at its start and releases
-// at its end. O(tasks).
+// Calls `visit` for every event of one iteration. The events of a device come in order of time, at
+// equal times releases first: passes of a device follow each other, a pass acquires at its start
+// and releases at its end. O(tasks).
 template <class Visit>
 void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int iteration,
                          Visit&& visit) {

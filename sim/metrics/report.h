@@ -1,4 +1,5 @@
-// The numbers that pipesim reports (design, section 5), as values with units; docs/model.md has formulas.
+// The numbers that pipesim reports (design, section 5), as values with units; docs/model.md has
+// formulas.
 #pragma once
 
 #include <array>

@@ -15,7 +15,9 @@ class TimeVisitor {
   static constexpr Value kNothing = 0;
 
   TimeVisitor(const Program& program, const Problem& problem)
-      : program_(program), problem_(problem), devices_(static_cast<size_t>(problem.shape.devices)) {}
+      : program_(program),
+        problem_(problem),
+        devices_(static_cast<size_t>(problem.shape.devices)) {}
 
   Value run(int device, const Pass& pass, Value input, Value gradient) {
     State& state = devices_[static_cast<size_t>(device)];
@@ -84,8 +86,7 @@ class TimeVisitor {
 
 }  // namespace
 
-Seconds pass_seconds(const Problem& problem, const Program& program, int device,
-                     const Pass& pass) {
+Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
   if (pass.kind == PassKind::kFB) {
     const OverlappedPair& pair = program.pair(pass);
     const int vs = program.placement().virtual_stage(device, pair.forward.chunk);
@@ -106,8 +107,7 @@ Seconds pass_seconds(const Problem& problem, const Program& program, int device,
   }
 }
 
-PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
-                     const Pass& pass) {
+PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass) {
   if (pass.kind == PassKind::kFB) {
     const OverlappedPair& pair = program.pair(pass);
     return {pass_bytes(problem, program, device, pair.forward).acquired,

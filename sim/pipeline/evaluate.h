@@ -1,8 +1,10 @@
-// Longest path, device spans and activation peaks of a program under a problem, without building a graph.
+// Longest path, device spans and activation peaks of a program under a problem, without building a
+// graph.
 //
-// For schedules and search, which compare many candidates. The arithmetic is that of the replay engine
-// (a pass starts at the later of the end of the one before it and the arrival of its messages), and a
-// test holds the two equal to the last bit. O(passes). Throws InfeasibleError on a deadlock.
+// For schedules and search, which compare many candidates. The arithmetic is that of the replay
+// engine (a pass starts at the later of the end of the one before it and the arrival of its
+// messages), and a test holds the two equal to the last bit. O(passes). Throws InfeasibleError on a
+// deadlock.
 #pragma once
 
 #include <vector>
@@ -17,7 +19,7 @@ struct DeviceEvaluation {
   Seconds first_start;
   Seconds last_end;
   Seconds busy;
-  Bytes peak_activation;  // F acquires at start, B and W release at end (design, section 5)
+  Bytes peak_activation;   // F acquires at start, B and W release at end (design, section 5)
   int peak_in_flight = 0;  // units between the start of their F and the end of their W or BW
 
   [[nodiscard]] Seconds span() const { return last_end - first_start; }

@@ -1,4 +1,5 @@
-// One piece of compute on one device, in 8 bytes, and its text form `<virtual stage><kind><microbatch>`.
+// One piece of compute on one device, in 8 bytes, and its text form `<virtual
+// stage><kind><microbatch>`.
 #pragma once
 
 #include <array>

@@ -20,7 +20,8 @@ Placement::Placement(std::span<const int> device_of, int devices, int directions
     const int chunk = held[static_cast<size_t>(device)]++;
     if (chunk >= chunks_) throw LogicError("placement: devices hold unequal numbers of stages");
     chunk_of_[vs] = chunk;
-    stage_of_[static_cast<size_t>(device * chunks_ + chunk)] = static_cast<int>(vs);
+    stage_of_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +
+              static_cast<size_t>(chunk)] = static_cast<int>(vs);
   }
   if (std::ranges::any_of(held, [this](int n) { return n != chunks_; })) {
     throw LogicError("placement: devices hold unequal numbers of stages");

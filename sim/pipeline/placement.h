@@ -1,8 +1,8 @@
 // Where the slices of the model stand: a bijection between (device, chunk) and virtual stages.
 //
-// Virtual stages are numbered along the way of a microbatch: its forward goes from `upstream(vs)` to
-// `vs`, its backward the other way. Only here is a stage number computed; schedules and engines ask.
-// Sources: looped placement, Narayanan et al. 2021 (section 2.2); V-shape, Zero Bubble (arXiv
+// Virtual stages are numbered along the way of a microbatch: its forward goes from `upstream(vs)`
+// to `vs`, its backward the other way. Only here is a stage number computed; schedules and engines
+// ask. Sources: looped placement, Narayanan et al. 2021 (section 2.2); V-shape, Zero Bubble (arXiv
 // 2401.10241, section 6) and Controllable Memory (arXiv 2405.15362); two directions, DualPipe.
 #pragma once
 
@@ -17,11 +17,12 @@ class Placement {
   static Placement looped(int devices, int chunks);
   // Two chunks; device d holds stages d and 2p-1-d, so that device 0 holds the first and the last.
   static Placement vee(int devices);
-  // Two copies of the model in opposite directions: virtual stages 0..p-1 on devices 0..p-1 carry the
-  // first half of the microbatches, p..2p-1 on devices p-1..0 the second; no edge from p-1 to p.
+  // Two copies of the model in opposite directions: virtual stages 0..p-1 on devices 0..p-1 carry
+  // the first half of the microbatches, p..2p-1 on devices p-1..0 the second; no edge from p-1 to
+  // p.
   static Placement bidirectional(int devices);
-  // Stage s on `device_of[s]`; every device must hold equally many (throws LogicError otherwise). The
-  // chunks of a device are numbered in stage order.
+  // Stage s on `device_of[s]`; every device must hold equally many (throws LogicError otherwise).
+  // The chunks of a device are numbered in stage order.
   static Placement custom(std::span<const int> device_of);
 
   [[nodiscard]] int devices() const { return devices_; }
@@ -31,7 +32,8 @@ class Placement {
   [[nodiscard]] int model_stages() const { return virtual_stages() / directions_; }
 
   [[nodiscard]] int virtual_stage(int device, int chunk) const {
-    return stage_of_[static_cast<size_t>(device * chunks_ + chunk)];
+    return stage_of_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +
+                     static_cast<size_t>(chunk)];
   }
   [[nodiscard]] int device(int vs) const { return device_of_[static_cast<size_t>(vs)]; }
   [[nodiscard]] int chunk(int vs) const { return chunk_of_[static_cast<size_t>(vs)]; }
@@ -43,7 +45,9 @@ class Placement {
     return model_stage(vs) + 1 == model_stages() ? -1 : vs + 1;
   }
   // The units (of `units` in all) that travel through `vs`: [first_unit, end_unit).
-  [[nodiscard]] int first_unit(int vs, int units) const { return vs / model_stages() * units / directions_; }
+  [[nodiscard]] int first_unit(int vs, int units) const {
+    return vs / model_stages() * units / directions_;
+  }
   [[nodiscard]] int end_unit(int vs, int units) const {
     return (vs / model_stages() + 1) * units / directions_;
   }

@@ -1,5 +1,5 @@
-// What a schedule may know: shape, placement, seconds and bytes of every stage, the memory limit and its
-// own options. Never a cost model, a clock or the name of a GPU.
+// What a schedule may know: shape, placement, seconds and bytes of every stage, the memory limit
+// and its own options. Never a cost model, a clock or the name of a GPU.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@ namespace pipesim {
 struct StageCost {
   Seconds forward;
   Seconds backward_input;
-  Seconds backward_weight;             // BW takes backward_input + backward_weight
-  std::optional<Seconds> overlapped;   // FB; without it a schedule with overlapped blocks is refused
-  Seconds transfer;                    // to or from the downstream stage; 0 on the same device
-  Bytes activation;                    // acquired by F
-  Bytes weight_stash;                  // of that, what W still needs after B
+  Seconds backward_weight;            // BW takes backward_input + backward_weight
+  std::optional<Seconds> overlapped;  // FB; without it a schedule with overlapped blocks is refused
+  Seconds transfer;                   // to or from the downstream stage; 0 on the same device
+  Bytes activation;                   // acquired by F
+  Bytes weight_stash;                 // of that, what W still needs after B
 };
 
 using OptionValue = std::variant<bool, long, double, std::string>;
@@ -33,13 +33,15 @@ using OptionValue = std::variant<bool, long, double, std::string>;
 struct Problem {
   Shape shape;
   Placement placement = Placement::looped(1, 1);
-  std::vector<StageCost> stages;  // by virtual stage
+  std::vector<StageCost> stages;          // by virtual stage
   std::optional<Bytes> activation_limit;  // per device
-  std::map<std::string, OptionValue, std::less<>> options;  // checked against the schedule's own list
+  std::map<std::string, OptionValue, std::less<>>
+      options;  // checked against the schedule's own list
 
   [[nodiscard]] const StageCost& stage(int vs) const { return stages[static_cast<size_t>(vs)]; }
 
-  // The largest activation that one microbatch keeps on a device: the unit of a relative memory limit.
+  // The largest activation that one microbatch keeps on a device: the unit of a relative memory
+  // limit.
   [[nodiscard]] Bytes device_activation() const {
     Bytes largest;
     for (int device = 0; device < shape.devices; ++device) {

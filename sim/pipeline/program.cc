@@ -1,8 +1,7 @@
 #include "sim/pipeline/program.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
+#include <fmt/format.h>
 
 #include "sim/core/error.h"
 
@@ -39,10 +38,10 @@ class Checker {
     const int vs = placement_.virtual_stage(device, pass.chunk);
     const auto unit = static_cast<int>(pass.microbatch);
     if (unit < placement_.first_unit(vs, units_) || unit >= placement_.end_unit(vs, units_)) {
-      return fault(device, position,
-                   fmt::format("microbatch {} does not travel through stage {} (it has {} to {})",
-                               unit, vs, placement_.first_unit(vs, units_),
-                               placement_.end_unit(vs, units_) - 1));
+      return fault(
+          device, position,
+          fmt::format("microbatch {} does not travel through stage {} (it has {} to {})", unit, vs,
+                      placement_.first_unit(vs, units_), placement_.end_unit(vs, units_) - 1));
     }
     std::uint8_t& seen = at(vs, unit);
     if ((seen & bits(pass.kind)) != 0) {
@@ -100,8 +99,8 @@ std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placem
                                                 const PassLists& lists,
                                                 std::span<const OverlappedPair> pairs) {
   if (static_cast<int>(lists.size()) != placement.devices()) {
-    return ProgramFault{
-        0, -1, fmt::format("{} lists for {} devices", lists.size(), placement.devices())};
+    return ProgramFault{0, -1,
+                        fmt::format("{} lists for {} devices", lists.size(), placement.devices())};
   }
   Checker checker(shape, placement);
   for (int device = 0; device < placement.devices(); ++device) {

@@ -1,7 +1,8 @@
 // What a schedule produces: for every device, the ordered list of its passes.
 //
-// A Program is complete by construction: every virtual stage runs F once and either BW or both B and W
-// once for every unit that travels through it. Whether the order can be executed is for `walk` to say.
+// A Program is complete by construction: every virtual stage runs F once and either BW or both B
+// and W once for every unit that travels through it. Whether the order can be executed is for
+// `walk` to say.
 #pragma once
 
 #include <optional>
@@ -45,7 +46,9 @@ class Program {
     return lists_[static_cast<size_t>(device)];
   }
   [[nodiscard]] std::span<const OverlappedPair> pairs() const { return pairs_; }
-  [[nodiscard]] const OverlappedPair& pair(const Pass& pass) const { return pairs_[pass.microbatch]; }
+  [[nodiscard]] const OverlappedPair& pair(const Pass& pass) const {
+    return pairs_[pass.microbatch];
+  }
   [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
   [[nodiscard]] size_t size() const;  // passes on all devices
 

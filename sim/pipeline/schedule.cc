@@ -1,8 +1,7 @@
 #include "sim/pipeline/schedule.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <memory>
 
 #include "sim/core/error.h"
@@ -30,11 +29,11 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
   const int chunks = problem.shape.chunks;
   if (chunks < min_chunks || chunks > max_chunks) {
     Refusal refusal;
-    refusal.reason =
-        min_chunks == max_chunks
-            ? fmt::format("{} holds {} chunk{} per device, not {}", name, min_chunks,
-                          min_chunks == 1 ? "" : "s", chunks)
-            : fmt::format("{} needs at least {} chunks per device, not {}", name, min_chunks, chunks);
+    refusal.reason = min_chunks == max_chunks
+                         ? fmt::format("{} holds {} chunk{} per device, not {}", name, min_chunks,
+                                       min_chunks == 1 ? "" : "s", chunks)
+                         : fmt::format("{} needs at least {} chunks per device, not {}", name,
+                                       min_chunks, chunks);
     refusal.nearest = problem.shape;
     refusal.nearest.chunks = std::clamp(chunks, min_chunks, max_chunks);
     return refusal;

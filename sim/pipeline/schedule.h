@@ -64,7 +64,8 @@ struct Schedule {
   int max_chunks = 1;
   Placement (*place)(int devices, int chunks) = Placement::looped;
   std::vector<OptionSpec> options = {};
-  bool memory_limit = false;  // takes Problem::activation_limit, as option memory_limit of the scenario
+  bool memory_limit =
+      false;  // takes Problem::activation_limit, as option memory_limit of the scenario
   // Empty when the problem is accepted. `plan` may rely on it. nullptr: every shape is.
   std::optional<Refusal> (*refuse)(const Problem&) = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.

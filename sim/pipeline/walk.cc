@@ -1,8 +1,7 @@
 #include "sim/pipeline/walk.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <string>
 
 #include "sim/core/error.h"
@@ -28,8 +27,8 @@ class Deadlock {
     for (int d = 0; d < place_.devices(); ++d) {
       if (!is_stuck(d)) continue;
       if (stuck < 0) stuck = d;
-      text += fmt::format("\n  device {} waits before {} for {}", d,
-                          program_.text(d, blocked(d)), name(wanted(d)));
+      text += fmt::format("\n  device {} waits before {} for {}", d, program_.text(d, blocked(d)),
+                          name(wanted(d)));
     }
     return text + "\n  cycle: " + cycle(stuck);
   }

@@ -3,13 +3,14 @@
 // This is the one place that knows which pass waits for which (schedules.md, section 0):
 //   F(s,i) <- F(upstream,i); B|BW(s,i) <- B|BW(downstream,i), on the last stage <- F(s,i);
 //   W(s,i) <- B(s,i); with sequence splits F split k <- k-1 and B split k <- k+1 (Seq1F1B);
-//   an overlapped block waits for both its passes; and every pass for the one before it on its device.
+//   an overlapped block waits for both its passes; and every pass for the one before it on its
+//   device.
 // Evaluation and task graph are visitors, so that they cannot differ.
 //
-// A device runs on until it must wait, then the next one that can go on does, first come first served:
-// neighbouring passes of a device are visited together, which keeps later passes over the result in
-// cache. O(passes) time, O(virtual stages x units) space. Throws InfeasibleError when the program
-// deadlocks, naming what each device waits for and a cycle of passes.
+// A device runs on until it must wait, then the next one that can go on does, first come first
+// served: neighbouring passes of a device are visited together, which keeps later passes over the
+// result in cache. O(passes) time, O(virtual stages x units) space. Throws InfeasibleError when the
+// program deadlocks, naming what each device waits for and a cycle of passes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@
 namespace pipesim {
 
 // Throws InfeasibleError: `position[d]` is where device d is stuck.
-[[noreturn]] void report_deadlock(const Program& program, const std::vector<std::uint32_t>& position);
+[[noreturn]] void report_deadlock(const Program& program,
+                                  const std::vector<std::uint32_t>& position);
 
 // Throws as `walk` does when the program cannot be executed.
 void check_executable(const Program& program);
@@ -28,7 +30,8 @@ void check_executable(const Program& program);
 // Visitor (Value: a time, a task id; kNotYet and kNothing are values that no result has):
 //   Value run(int device, const Pass&, Value input, Value gradient): executes a pass whose awaited
 //     messages are `input` (forward) and `gradient` (backward), kNothing where none is awaited.
-//   Value deliver(Value result, PassKind kind, int from, int to, unit): hands the result of F or B on
+//   Value deliver(Value result, PassKind kind, int from, int to, unit): hands the result of F or B
+//   on
 //     virtual stage `from` to stage `to` (-1: nobody waits), returns what the receiver sees.
 template <class Visitor>
 void walk(const Program& program, Visitor& visitor);

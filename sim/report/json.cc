@@ -22,7 +22,8 @@ const char* basis_name(CostBasis per) { return per == CostBasis::kDevice ? "devi
 Json schedule_json(const ScheduleChoice& choice) {
   if (choice.program) return {{"csv", choice.name}};
   Json json{{"name", choice.name}, {"virtual_pipeline_model_parallel_size", chunks_of(choice)}};
-  if (const auto* factor = std::get_if<double>(&choice.memory_limit)) json["memory_limit"] = *factor;
+  if (const auto* factor = std::get_if<double>(&choice.memory_limit))
+    json["memory_limit"] = *factor;
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     json["memory_limit_bytes"] = bytes->value();
   }
@@ -111,17 +112,18 @@ Json scenario_json(const Scenario& scenario) {
 }
 
 Json device_json(const DeviceReport& device, bool has_memory) {
-  Json json{{"device", device.device},
-            {"busy_seconds", device.busy.value()},
-            {"span_seconds", device.span.value()},
-            {"idle_seconds", device.idle.value()},
-            {"peak_activation_bytes", nullptr},
-            {"peak_activation_at_seconds", nullptr},
-            {"peak_activation_pass", nullptr},
-            {"peak_memory_bytes", nullptr},  // needs a memory model: given costs know activations only
-            {"peak_memory_by_category", Json::object()},
-            {"idle_seconds_by_cause", Json::object()},
-            {"energy_joules", nullptr}};
+  Json json{
+      {"device", device.device},
+      {"busy_seconds", device.busy.value()},
+      {"span_seconds", device.span.value()},
+      {"idle_seconds", device.idle.value()},
+      {"peak_activation_bytes", nullptr},
+      {"peak_activation_at_seconds", nullptr},
+      {"peak_activation_pass", nullptr},
+      {"peak_memory_bytes", nullptr},  // needs a memory model: given costs know activations only
+      {"peak_memory_by_category", Json::object()},
+      {"idle_seconds_by_cause", Json::object()},
+      {"energy_joules", nullptr}};
   if (has_memory) {
     json["peak_activation_bytes"] = device.peak_activation.value();
     json["peak_activation_at_seconds"] = device.peak_time.value();
@@ -137,9 +139,12 @@ Json device_json(const DeviceReport& device, bool has_memory) {
 }
 
 Json ensemble_json(const Ensemble& ensemble) {
-  return {{"runs", ensemble.runs},           {"seed", ensemble.seed},
-          {"jitter", ensemble.jitter},       {"mean", ensemble.mean.value()},
-          {"stddev", ensemble.stddev.value()}, {"p05", ensemble.p05.value()},
+  return {{"runs", ensemble.runs},
+          {"seed", ensemble.seed},
+          {"jitter", ensemble.jitter},
+          {"mean", ensemble.mean.value()},
+          {"stddev", ensemble.stddev.value()},
+          {"p05", ensemble.p05.value()},
           {"p95", ensemble.p95.value()}};
 }
 
@@ -155,14 +160,14 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
             {"bubble_over_ideal", report.bubble_over_ideal}};
   const auto& rate = simulation.throughput;
   json["samples_per_second"] = rate ? Json(rate->samples_per_second) : Json(nullptr);
-  json["samples_per_second_per_gpu"] = rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
+  json["samples_per_second_per_gpu"] =
+      rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
   // These need a model: given costs know neither tokens nor FLOPs.
   for (const char* key : {"tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu", "hfu"}) {
     json[key] = nullptr;
   }
   const bool has_memory = scenario.memory.has_value();
-  json["peak_activation_bytes"] =
-      has_memory ? Json(report.peak_activation.value()) : Json(nullptr);
+  json["peak_activation_bytes"] = has_memory ? Json(report.peak_activation.value()) : Json(nullptr);
   json["peak_memory_bytes"] = nullptr;
   json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) {
@@ -182,8 +187,8 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
 
 }  // namespace
 
-void write_json(std::ostream& out, const Scenario& scenario, std::span<const Simulation> simulations,
-                const JsonOptions& options) {
+void write_json(std::ostream& out, const Scenario& scenario,
+                std::span<const Simulation> simulations, const JsonOptions& options) {
   Json document;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},

@@ -1,9 +1,8 @@
 #include "sim/report/picture.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <vector>
 
@@ -12,10 +11,11 @@
 namespace pipesim {
 namespace {
 
+constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
+
 struct Column {
-  double covered = 0;  // columns, of the pass that covers most
-  char letter = '.';
-  PassKind kind = PassKind::kF;
+  double covered = 0;      // of the column, by the pass that covers most of it
+  TaskId owner = kNoTask;  // that pass; none: idle
 };
 
 const char* colour_of(PassKind kind) {
@@ -71,20 +71,12 @@ class Drawing {
     const double scale = static_cast<double>(columns_) / (end_ - begin_);
     const double from = (timeline_.start[task] - begin_) * scale;
     const double to = (timeline_.end[task] - begin_) * scale;
-    const PassKind kind = graph_.task_class(task).pass;
     const auto first = static_cast<size_t>(from);
     const auto last = std::min(columns_, static_cast<size_t>(std::ceil(to)));
-    const std::string number = fmt::format("{}", graph_.microbatch(task));
     for (size_t c = first; c < last; ++c) {
       const double covered =
           std::min(to, static_cast<double>(c + 1)) - std::max(from, static_cast<double>(c));
-      if (covered <= row[c].covered) continue;
-      // The letter first, then the microbatch's digits as far as the width goes.
-      const size_t at = c - first;
-      const char letter = at == 0                    ? letter_of(kind)
-                          : at - 1 < number.size() ? number[at - 1]
-                                                   : '-';
-      row[c] = {covered, letter, kind};
+      if (covered > row[c].covered) row[c] = {covered, task};
     }
   }
 
@@ -97,9 +89,22 @@ class Drawing {
   double end_ = 0;
 };
 
-std::string painted(const Column& column) {
-  if (column.letter == '.') return ".";
-  return fmt::format("{}{}\033[0m", colour_of(column.kind), column.letter);
+// A pass's columns hold its letter, then its microbatch's digits as far as the width goes.
+std::string line_of(const TaskGraph& graph, const std::vector<Column>& row, bool colour) {
+  std::string line;
+  for (size_t c = 0, begin = 0; c < row.size(); ++c) {
+    const TaskId owner = row[c].owner;
+    if (owner == kNoTask) {
+      line += '.';
+      continue;
+    }
+    if (c == 0 || row[c - 1].owner != owner) begin = c;
+    const PassKind kind = graph.task_class(owner).pass;
+    const std::string label = fmt::format("{}{}", letter_of(kind), graph.microbatch(owner));
+    const char shown = c - begin < label.size() ? label[c - begin] : '-';
+    line += colour ? fmt::format("{}{}\033[0m", colour_of(kind), shown) : std::string(1, shown);
+  }
+  return line;
 }
 
 }  // namespace
@@ -109,15 +114,13 @@ std::string draw(const Simulation& simulation, const PictureOptions& options) {
   std::string text;
   const size_t label = fmt::format("{}", drawing.rows().size() - 1).size();
   for (size_t device = 0; device < drawing.rows().size(); ++device) {
-    text += fmt::format("{:>{}} |", device, label);
-    for (const Column& column : drawing.rows()[device]) {
-      text += options.colour ? painted(column) : std::string(1, column.letter);
-    }
-    text += "|\n";
+    text += fmt::format("{:>{}} |{}|\n", device, label,
+                        line_of(*simulation.graph, drawing.rows()[device], options.colour));
   }
-  text += fmt::format("{:>{}}  0 .. {}; F forward, B input gradient, W weight gradient, X both, "
-                      "& overlapped, . idle; digits: microbatch\n",
-                      "", label, human(Seconds(drawing.seconds())));
+  text += fmt::format(
+      "{:>{}}  0 .. {}; F forward, B input gradient, W weight gradient, X both, "
+      "& overlapped, . idle; digits: microbatch\n",
+      "", label, human(Seconds(drawing.seconds())));
   return text;
 }
 

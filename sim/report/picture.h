@@ -8,12 +8,13 @@
 namespace pipesim {
 
 struct PictureOptions {
-  int columns = 120;   // of the drawing, labels not counted
-  bool colour = false; // ANSI colours: F blue, B cyan, W green, fused BW and overlapped by their F and B
+  int columns = 120;  // of the drawing, labels not counted
+  bool colour =
+      false;  // ANSI colours: F blue, B cyan, W green, fused BW and overlapped by their F and B
 };
 
-// The first pipeline's middle iteration. A column shows the pass that covers most of it, by its letter
-// and the last digit of its microbatch where two columns or more allow; '.' is idle.
+// The first pipeline's middle iteration. A column belongs to the pass that covers most of it; a
+// pass shows its letter, then its microbatch's digits as far as its columns go; '.' is idle.
 std::string draw(const Simulation& simulation, const PictureOptions& options);
 
 // The passes of each device in order, one line per device.

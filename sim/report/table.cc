@@ -1,8 +1,7 @@
 #include "sim/report/table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <vector>
 
 #include "sim/core/text.h"
@@ -37,20 +36,20 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    rows.push_back(
-        {scenario.schedules[i].name, human(report.iteration), percent(report.bubble_rate),
-         percent(report.bubble_rate_makespan), percent(report.bubble_over_ideal),
-         scenario.memory ? human(report.peak_activation) : "-",
-         rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-"});
+    rows.push_back({scenario.schedules[i].name, human(report.iteration),
+                    percent(report.bubble_rate), percent(report.bubble_rate_makespan),
+                    percent(report.bubble_over_ideal),
+                    scenario.memory ? human(report.peak_activation) : "-",
+                    rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-"});
   }
   std::string text = aligned(rows);
   for (size_t i = 0; i < simulations.size(); ++i) {
     const auto& ensemble = simulations[i].report.ensemble;
     if (!ensemble) continue;
-    text += fmt::format("{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
-                        scenario.schedules[i].name, ensemble->runs, ensemble->seed, ensemble->jitter,
-                        human(ensemble->mean), human(ensemble->stddev), human(ensemble->p05),
-                        human(ensemble->p95));
+    text += fmt::format(
+        "{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
+        scenario.schedules[i].name, ensemble->runs, ensemble->seed, ensemble->jitter,
+        human(ensemble->mean), human(ensemble->stddev), human(ensemble->p05), human(ensemble->p95));
   }
   return text;
 }
@@ -85,13 +84,12 @@ std::string comparison_csv(const Scenario& scenario, std::span<const Simulation>
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{}\n", scenario.schedules[i].name, report.iteration.value(),
-        report.makespan.value(), report.cost.value(), report.bubble_rate,
-        report.bubble_rate_makespan, report.bubble_over_ideal,
-        rate ? fmt::format("{}", rate->samples_per_second) : "",
-        rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
-        scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", scenario.schedules[i].name,
+                        report.iteration.value(), report.makespan.value(), report.cost.value(),
+                        report.bubble_rate, report.bubble_rate_makespan, report.bubble_over_ideal,
+                        rate ? fmt::format("{}", rate->samples_per_second) : "",
+                        rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
+                        scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
   }
   return text;
 }

@@ -1,8 +1,7 @@
 #include "sim/report/torch_csv_writer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -58,7 +57,8 @@ std::string cell(const Program& program, int device, const Pass& pass) {
 
 void write_torch_csv(std::ostream& out, const Program& program) {
   if (program.placement().directions() != 1) {
-    throw InfeasibleError("PyTorch's CSV has no form for a pipeline of two directions: a stage stands on one rank");
+    throw InfeasibleError(
+        "PyTorch's CSV has no form for a pipeline of two directions: a stage stands on one rank");
   }
   if (program.shape().splits != 1) {
     throw InfeasibleError("PyTorch's CSV has no form for sequence splits of a microbatch");

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-
 #include <ostream>
 
 #include "sim/metrics/memory.h"
@@ -19,8 +18,10 @@ class TraceWriter {
       : out_(out), graph_(*simulation.graph), timeline_(simulation.timeline) {}
 
   void write(const std::string& name) {
-    fmt::print(out_, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"schedule\":\"{}\"}},\"traceEvents\":[\n",
-               escaped(name));
+    fmt::print(
+        out_,
+        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"schedule\":\"{}\"}},\"traceEvents\":[\n",
+        escaped(name));
     for (int device = 0; device < graph_.devices(); ++device) name_device(device);
     for (TaskId task = 0; task < graph_.size(); ++task) write_task(task);
     for (int iteration = 0; iteration < graph_.iterations(); ++iteration) write_memory(iteration);
@@ -48,9 +49,10 @@ class TraceWriter {
 
   void name_device(int device) {
     event(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"device {0}"}}}})", device);
-    event(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})", device);
-    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"compute"}}}})", device,
-          kComputeThread);
+    event(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})",
+          device);
+    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"compute"}}}})",
+          device, kComputeThread);
     event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"send"}}}})", device,
           kSendThread);
   }
@@ -77,24 +79,27 @@ class TraceWriter {
         break;
       case TaskKind::kCollective:
         if (duration > 0) {
-          event(R"({{"ph":"X","name":"all-reduce","cat":"collective","pid":{},"tid":{},"ts":{},"dur":{}}})",
-                0, kSendThread, start, duration);
+          event(
+              R"({{"ph":"X","name":"all-reduce","cat":"collective","pid":{},"tid":{},"ts":{},"dur":{}}})",
+              0, kSendThread, start, duration);
         }
         break;
     }
   }
 
-  // An arrow per message, from the pass that sent it to the one that it reaches. It leaves in the middle
-  // of the sender: at its very end a viewer would take it for the next pass's.
+  // An arrow per message, from the pass that sent it to the one that it reaches. It leaves in the
+  // middle of the sender: at its very end a viewer would take it for the next pass's.
   void write_arrivals(TaskId task, const TaskClass& of, double start) {
     for (const TaskId message : graph_.waits_for(task)) {
       const TaskClass& sent = graph_.task_class(message);
       if (sent.kind != TaskKind::kTransfer) continue;
       const TaskId sender = graph_.waits_for(message).front();
-      event(R"({{"ph":"s","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})", message,
-            sent.device, kComputeThread, us((timeline_.start[sender] + timeline_.end[sender]) / 2));
-      event(R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
-            message, of.device, kComputeThread, start);
+      event(R"({{"ph":"s","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
+            message, sent.device, kComputeThread,
+            us((timeline_.start[sender] + timeline_.end[sender]) / 2));
+      event(
+          R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
+          message, of.device, kComputeThread, start);
     }
   }
 

@@ -1,5 +1,5 @@
-// A timeline as Chrome/Perfetto trace JSON: devices as processes, streams as threads, flow arrows for
-// messages, memory as counters. Streams to `out` in bounded memory.
+// A timeline as Chrome/Perfetto trace JSON: devices as processes, streams as threads, flow arrows
+// for messages, memory as counters. Streams to `out` in bounded memory.
 #pragma once
 
 #include <iosfwd>

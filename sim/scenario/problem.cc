@@ -1,8 +1,7 @@
 #include "sim/scenario/problem.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "sim/pipeline/schedule.h"
 
@@ -42,12 +41,14 @@ std::string describe_difference(const Shape& from, const Shape& to) {
   return text;
 }
 
-void check_overlapped(const ScheduleChoice& choice, const Program& program, const Problem& problem) {
+void check_overlapped(const ScheduleChoice& choice, const Program& program,
+                      const Problem& problem) {
   if (program.pairs().empty() || problem.stages.front().overlapped) return;
-  throw InputError(choice.where,
-                   fmt::format("{} has overlapped F&BW blocks: cost.overlapped must say how long they "
-                               "take",
-                               choice.name));
+  throw InputError(
+      choice.where,
+      fmt::format("{} has overlapped F&BW blocks: cost.overlapped must say how long they "
+                  "take",
+                  choice.name));
 }
 
 }  // namespace
@@ -97,9 +98,12 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
   if (!program) {
     const Schedule& schedule = *find_schedule(choice.name);
     if (const auto refusal = schedule.refusal(problem)) {
-      throw InputError(choice.where,
-                       fmt::format("{}; nearest shape that it accepts: {}", refusal->reason,
-                                   describe_difference(problem.shape, refusal->nearest)));
+      // A refusal for memory has no other shape to offer: its reason says the least limit.
+      const std::string nearest = describe_difference(problem.shape, refusal->nearest);
+      throw InputError(choice.where, nearest.empty()
+                                         ? refusal->reason
+                                         : fmt::format("{}; nearest shape that it accepts: {}",
+                                                       refusal->reason, nearest));
     }
     program = std::make_shared<const Program>(schedule.plan(problem));
   }

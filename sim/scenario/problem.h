@@ -13,12 +13,12 @@ namespace pipesim {
 // scenario has no memory section. O(stages).
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
 
-// The choice's program. InputError at the choice when the schedule does not accept the problem: why, and
-// the nearest shape that it does accept.
+// The choice's program. InputError at the choice when the schedule does not accept the problem:
+// why, and the nearest shape that it does accept.
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);
 
-// Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the replicas of
-// one pipeline position stand together: rank = device * pipelines + pipeline.
+// Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the
+// replicas of one pipeline position stand together: rank = device * pipelines + pipeline.
 int rank_of(const Scenario& scenario, int pipeline, int device);
 
 }  // namespace pipesim

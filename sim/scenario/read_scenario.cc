@@ -1,9 +1,8 @@
 #include "sim/scenario/read_scenario.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 
 #include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
@@ -66,7 +65,8 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   }
   const Schedule& schedule = *find_schedule(choice.name);
   if (schedule.memory_limit) {
-    if (const auto limit = map.find("memory_limit")) choice.memory_limit = read_memory_limit(*limit);
+    if (const auto limit = map.find("memory_limit"))
+      choice.memory_limit = read_memory_limit(*limit);
   }
   for (const OptionSpec& spec : schedule.options) {
     if (const auto given = map.find(spec.name)) {
@@ -95,9 +95,9 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
     const auto given = map.find(key);
     return given ? static_cast<int>(given->integer(1, kMaxDevices)) : 1;
   };
-  sizes.pipeline = static_cast<int>(
-      map.require("pipeline_model_parallel_size", "the number of pipeline devices")
-          .integer(1, kMaxDevices));
+  sizes.pipeline =
+      static_cast<int>(map.require("pipeline_model_parallel_size", "the number of pipeline devices")
+                           .integer(1, kMaxDevices));
   sizes.tensor = size("tensor_model_parallel_size");
   sizes.data = size("data_parallel_size");
   if (const auto chunks = map.find(kChunksKey)) {
@@ -136,9 +136,10 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
     const long group = batch.micro_batch_size.value_or(1) * static_cast<long>(sizes.data);
     if (!batch.micro_batch_size) global->fail("needs micro_batch_size beside it");
     if (samples % group != 0 || samples / group > kMaxMicrobatches) {
-      global->fail(fmt::format("expected a multiple of micro_batch_size x data_parallel_size = {}, "
-                               "at most {} of them, not {}",
-                               group, kMaxMicrobatches, samples));
+      global->fail(
+          fmt::format("expected a multiple of micro_batch_size x data_parallel_size = {}, "
+                      "at most {} of them, not {}",
+                      group, kMaxMicrobatches, samples));
     }
     const int per_pipeline = static_cast<int>(samples / group);
     if (count && per_pipeline != batch.microbatches) {
@@ -147,7 +148,8 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
     }
     batch.microbatches = per_pipeline;
   } else if (!count) {
-    (void)map.require("num_microbatches", "the microbatches of one iteration (or global_batch_size)");
+    (void)map.require("num_microbatches",
+                      "the microbatches of one iteration (or global_batch_size)");
   }
   map.finish();
   return batch;
@@ -278,7 +280,8 @@ Cluster read_cluster(const YamlValue& value) {
     if (const auto bandwidth = of.find("link_bandwidth")) {
       cluster.link_bandwidth = positive(*bandwidth);
     } else if (cluster.gpus_per_node > 1) {
-      (void)of.require("link_bandwidth", "the bandwidth between GPUs of a node, such as '300 GB/s'");
+      (void)of.require("link_bandwidth",
+                       "the bandwidth between GPUs of a node, such as '300 GB/s'");
     }
     if (const auto latency = of.find("link_latency")) cluster.link_latency = latency->seconds();
     of.finish();
@@ -331,7 +334,8 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
   const std::string sync = value.choice(kSyncs);
   map.finish();
   if (sync == "none" && costs) {
-    value.fail("'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
+    value.fail(
+        "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
   }
   scenario.sync = sync == "none"         ? OptimizerSync::kNone
                   : sync == "all_reduce" ? OptimizerSync::kAllReduce
@@ -382,7 +386,8 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
 void check_limits(const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
     if (std::holds_alternative<Bytes>(choice.memory_limit) && !scenario.memory) {
-      throw InputError(choice.where, "memory_limit in bytes needs a memory section that says what F acquires");
+      throw InputError(choice.where,
+                       "memory_limit in bytes needs a memory section that says what F acquires");
     }
   }
 }
@@ -436,7 +441,8 @@ Scenario read_scenario(const YamlSource& source) {
   if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
   if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
   read_optimizer(root, scenario);
-  if (const auto perturb = root.find("perturb")) scenario.perturb = read_perturb(*perturb, scenario);
+  if (const auto perturb = root.find("perturb"))
+    scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();
   check_limits(scenario);
   return scenario;

@@ -51,15 +51,16 @@ enum class CostBasis {
   kStage,   // one microbatch through one virtual stage
 };
 
-// Costs as the scenario states them: one value for all, or one per device or stage in forward order.
+// Costs as the scenario states them: one value for all, or one per device or stage in forward
+// order.
 struct GivenCost {
   CostBasis per = CostBasis::kDevice;
   std::vector<Seconds> forward;
   std::vector<Seconds> backward_input;
   std::vector<Seconds> backward_weight;
-  std::vector<Seconds> overlapped;   // empty: no overlapped blocks
-  Seconds transfer;                  // between different devices, unless `message` is set
-  std::optional<Bytes> message;      // of a boundary: the cluster says how long that takes
+  std::vector<Seconds> overlapped;  // empty: no overlapped blocks
+  Seconds transfer;                 // between different devices, unless `message` is set
+  std::optional<Bytes> message;     // of a boundary: the cluster says how long that takes
   Seconds collective;
   Seconds optimizer;
 };

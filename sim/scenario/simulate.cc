@@ -52,13 +52,14 @@ BuildOptions build_options(const Scenario& scenario, const Problem& problem, int
       return MessageCost{factor * problem.stage(std::min(from, to)).transfer, Seconds(0)};
     }
     const Route way = route(*scenario.cluster, rank_from, rank_to);
-    return MessageCost{way.latency + factor * (*scenario.cost.message / way.bandwidth), way.latency};
+    return MessageCost{way.latency + factor * (*scenario.cost.message / way.bandwidth),
+                       way.latency};
   };
   const bool timed = scenario.gpu == GpuModel::kHost;
   for (const SpeedChange& change : scenario.perturb.stragglers) {
     if (timed) break;  // the SimGrid host slows down by itself
-    const auto ranks =
-        static_cast<size_t>(scenario.parallel.pipeline) * static_cast<size_t>(scenario.parallel.pipelines);
+    const auto ranks = static_cast<size_t>(scenario.parallel.pipeline) *
+                       static_cast<size_t>(scenario.parallel.pipelines);
     options.slowdown_of_rank.resize(ranks, 1.0);
     options.slowdown_of_rank[static_cast<size_t>(change.rank)] /= change.factor;
   }
@@ -141,8 +142,8 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
       break;
     }
   }
-  const double jitter = scenario.perturb.jitter.value_or(
-      simulation.timeline.shared_links ? kContentionJitter : 0);
+  const double jitter =
+      scenario.perturb.jitter.value_or(simulation.timeline.shared_links ? kContentionJitter : 0);
   simulation.report = jitter > 0
                           ? run_ensemble(scenario, *engine, cluster, jitter, simulation, watch)
                           : analyze(*simulation.graph, simulation.timeline);

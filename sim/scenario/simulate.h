@@ -36,10 +36,10 @@ struct Simulation {
   StepSeconds seconds;
 };
 
-// Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many are
-// simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one is the
-// steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws InputError
-// (a schedule that does not accept the shape) and InfeasibleError (a deadlock).
+// Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many
+// are simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one
+// is the steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws
+// InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock).
 Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice);
 
 }  // namespace pipesim

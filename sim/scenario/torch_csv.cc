@@ -1,8 +1,7 @@
 #include "sim/scenario/torch_csv.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -41,7 +40,8 @@ class CellParser {
       constexpr std::string_view kOverlap = "OVERLAP_F_B";
       if (!text_.substr(at_).starts_with(kOverlap)) fail("expected OVERLAP_F_B after ')'");
       at_ += kOverlap.size();
-      const bool known = cell.actions[0].kind == PassKind::kF && cell.actions[1].kind == PassKind::kBW;
+      const bool known =
+          cell.actions[0].kind == PassKind::kF && cell.actions[1].kind == PassKind::kBW;
       if (!known) fail("an overlapped block is an F and a B (full backward)");
     }
     if (at_ != text_.size()) fail("nothing may follow the action");
@@ -154,8 +154,8 @@ std::vector<int> place_stages(const Rows& rows) {
       for (const Action& action : cell.actions) {
         const auto [known, fresh] = device_of.emplace(action.stage, static_cast<int>(device));
         if (!fresh && known->second != static_cast<int>(device)) {
-          throw InputError(cell.where, fmt::format("stage {} stands on rank {} already", action.stage,
-                                                   known->second));
+          throw InputError(cell.where, fmt::format("stage {} stands on rank {} already",
+                                                   action.stage, known->second));
         }
       }
     }
@@ -163,8 +163,9 @@ std::vector<int> place_stages(const Rows& rows) {
   std::vector<int> devices;
   for (const auto& [stage, device] : device_of) {
     if (stage != static_cast<int>(devices.size())) {
-      throw InputError(rows.front().front().where,
-                       fmt::format("stage {} is named, but stage {} is not", stage, devices.size()));
+      throw InputError(
+          rows.front().front().where,
+          fmt::format("stage {} is named, but stage {} is not", stage, devices.size()));
     }
     devices.push_back(device);
   }
@@ -172,16 +173,17 @@ std::vector<int> place_stages(const Rows& rows) {
   for (size_t device = 0; device < rows.size(); ++device) {
     const auto held = std::ranges::count(devices, static_cast<int>(device));
     if (static_cast<size_t>(held) != chunks || chunks * rows.size() != devices.size()) {
-      throw InputError(rows[device].front().where,
-                       fmt::format("this rank holds {} of {} stages; every rank must hold equally many",
-                                   held, devices.size()));
+      throw InputError(
+          rows[device].front().where,
+          fmt::format("this rank holds {} of {} stages; every rank must hold equally many", held,
+                      devices.size()));
     }
   }
   return devices;
 }
 
-// Every stage runs at least an F and a B of every microbatch: a number too large for the cells that are
-// there is refused before anything is sized by it.
+// Every stage runs at least an F and a B of every microbatch: a number too large for the cells that
+// are there is refused before anything is sized by it.
 void check_count(const Rows& rows, size_t stages) {
   size_t actions = 0;
   const Cell* largest = &rows.front().front();
@@ -197,10 +199,11 @@ void check_count(const Rows& rows, size_t stages) {
     }
   }
   if (2 * stages * (static_cast<size_t>(microbatch) + 1) > actions) {
-    throw InputError(largest->where,
-                     fmt::format("{} microbatches on {} stages need at least {} passes, but {} are there",
-                                 microbatch + 1, stages,
-                                 2 * stages * (static_cast<size_t>(microbatch) + 1), actions));
+    throw InputError(
+        largest->where,
+        fmt::format("{} microbatches on {} stages need at least {} passes, but {} are there",
+                    microbatch + 1, stages, 2 * stages * (static_cast<size_t>(microbatch) + 1),
+                    actions));
   }
 }
 
@@ -243,7 +246,8 @@ Program read_torch_csv_file(const std::string& path, const Location& asked) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
-  if (!file || file.bad()) throw InputError(asked, fmt::format("cannot read the schedule '{}'", path));
+  if (!file || file.bad())
+    throw InputError(asked, fmt::format("cannot read the schedule '{}'", path));
   return read_torch_csv(path, text.str());
 }
 

@@ -1,10 +1,10 @@
 // Reads a pipeline schedule in PyTorch's CSV form: a row per rank, a cell per action.
 //
-// A cell is `<stage><kind><microbatch>` with PyTorch's letters - F forward, I input gradient (our B),
-// W weight gradient, B both (our BW) - or `(3F0;1B2)OVERLAP_F_B` for an overlapped block, or empty for
-// an idle slot. Stage s is model stage s in forward order and stands on the rank whose row names it;
-// every rank must hold equally many. Source: torch/distributed/pipelining/schedules.py (_Action,
-// _load_csv, format "compute_only").
+// A cell is `<stage><kind><microbatch>` with PyTorch's letters - F forward, I input gradient (our
+// B), W weight gradient, B both (our BW) - or `(3F0;1B2)OVERLAP_F_B` for an overlapped block, or
+// empty for an idle slot. Stage s is model stage s in forward order and stands on the rank whose
+// row names it; every rank must hold equally many. Source:
+// torch/distributed/pipelining/schedules.py (_Action, _load_csv, format "compute_only").
 #pragma once
 
 #include <string>

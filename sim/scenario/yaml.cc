@@ -1,11 +1,10 @@
 #include "sim/scenario/yaml.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <fmt/format.h>
 #include <fstream>
 #include <sstream>
 
@@ -120,8 +119,8 @@ void YamlSource::apply(const Override& replacement) {
     if (at.IsSequence()) {
       const auto index = to_double(parts[i]);
       if (!index || *index < 0 || *index >= static_cast<double>(at.size())) {
-        throw InputError(replacement.where, fmt::format("'{}' is no index of a list of {}",
-                                                        parts[i], at.size()));
+        throw InputError(replacement.where,
+                         fmt::format("'{}' is no index of a list of {}", parts[i], at.size()));
       }
       next.reset(at[static_cast<size_t>(*index)]);
     } else if (at.IsMap()) {

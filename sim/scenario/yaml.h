@@ -1,12 +1,11 @@
-// Strict reading of YAML: every value knows where it stands, and every mistake is an InputError there.
+// Strict reading of YAML: every value knows where it stands, and every mistake is an InputError
+// there.
 //
-// A key that is unknown, double or left unread, a value of the wrong kind, out of range or without its
-// unit is refused with line, column, what was expected and the nearest valid name. Dashes in keys count
-// as underscores. Values given on the command line (`path.to.key=value`) replace those of the file and
-// are located on the command line.
+// A key that is unknown, double or left unread, a value of the wrong kind, out of range or without
+// its unit is refused with line, column, what was expected and the nearest valid name. Dashes in
+// keys count as underscores. Values given on the command line (`path.to.key=value`) replace those
+// of the file and are located on the command line.
 #pragma once
-
-#include <yaml-cpp/yaml.h>
 
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <yaml-cpp/yaml.h>
 
 #include "sim/core/error.h"
 #include "sim/core/units.h"

@@ -1,13 +1,12 @@
 // The command as its user meets it: exit codes, messages, and files that stay as they were.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/wait.h>
 
 namespace pipesim {
 namespace {
@@ -22,8 +21,9 @@ struct Outcome {
 class Command : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) /
-              ("pipesim-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    folder_ =
+        fs::path(testing::TempDir()) /
+        ("pipesim-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -42,14 +42,17 @@ class Command : public testing::Test {
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return outcome;
   }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
   [[nodiscard]] std::string read(const std::string& name) const {
     std::ostringstream text;
     text << std::ifstream(folder_ / name).rdbuf();
     return text.str();
   }
   [[nodiscard]] size_t files() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
   const std::string quickstart_ = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/quickstart.yaml";
@@ -57,7 +60,8 @@ class Command : public testing::Test {
 };
 
 TEST_F(Command, RunAnswersTheQuickstart) {
-  const Outcome outcome = run("run " + quickstart_ + " --json out.json --csv out.csv --trace t.json");
+  const Outcome outcome =
+      run("run " + quickstart_ + " --json out.json --csv out.csv --trace t.json");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("zb-h1"), std::string::npos);
   const auto document = nlohmann::json::parse(read("out.json"));
@@ -92,7 +96,8 @@ TEST_F(Command, BadInputLeavesExistingResultsUntouched) {
 TEST_F(Command, AFileThatCannotBeWrittenIsNamed) {
   const Outcome outcome = run("run " + quickstart_ + " --json missing/out.json");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.output.find("cannot write 'missing/out.json'"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("cannot write 'missing/out.json'"), std::string::npos)
+      << outcome.output;
 }
 
 TEST_F(Command, MisspeltWordsGetTheNearestName) {
@@ -101,22 +106,26 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
     const char* expected;
   };
   for (const Slip& slip :
-       {Slip{"rnu x.yaml", "did you mean 'run'?"}, Slip{"run x.yaml --jsno o", "did you mean '--json'?"},
+       {Slip{"rnu x.yaml", "did you mean 'run'?"},
+        Slip{"run x.yaml --jsno o", "did you mean '--json'?"},
         Slip{"validate zero_buble", "did you mean 'zero_bubble'?"},
         Slip{"show x.yaml --format txt", "--format"}, Slip{"", "expected a subcommand"},
         Slip{"run", "file is required"}, Slip{"run x.yaml --columns 3", "--columns"},
         Slip{"export x.yaml", "--output is required"}}) {
     const Outcome outcome = run(slip.arguments);
     EXPECT_EQ(outcome.code, 2) << slip.arguments;
-    EXPECT_NE(outcome.output.find(slip.expected), std::string::npos) << slip.arguments << ": " << outcome.output;
-    EXPECT_NE(outcome.output.find("command line:1:"), std::string::npos) << slip.arguments << ": " << outcome.output;
+    EXPECT_NE(outcome.output.find(slip.expected), std::string::npos)
+        << slip.arguments << ": " << outcome.output;
+    EXPECT_NE(outcome.output.find("command line:1:"), std::string::npos)
+        << slip.arguments << ": " << outcome.output;
   }
 }
 
 TEST_F(Command, AMissingScenarioIsNamed) {
   const Outcome outcome = run("run nowhere.yaml");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.output.find("nowhere.yaml: cannot read this file"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("nowhere.yaml: cannot read this file"), std::string::npos)
+      << outcome.output;
   EXPECT_EQ(run("run .").code, 2);
 }
 
@@ -135,7 +144,8 @@ TEST_F(Command, ADeadlockInAnImportedScheduleIsACannotMet) {
   write("dead.csv", "0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n");
   const Outcome imported = run("import dead.csv");
   EXPECT_EQ(imported.code, 1);
-  EXPECT_NE(imported.output.find("device 0 waits before 0BW0 for 1B0 of device 1"), std::string::npos)
+  EXPECT_NE(imported.output.find("device 0 waits before 0BW0 for 1B0 of device 1"),
+            std::string::npos)
       << imported.output;
   write("dead.yaml",
         "schedule: {csv: dead.csv}\nparallel: {pipeline_model_parallel_size: 2}\n"

@@ -1,4 +1,5 @@
-// Any text is either a scenario or an InputError with a place: never a crash, another exception or a hang.
+// Any text is either a scenario or an InputError with a place: never a crash, another exception or
+// a hang.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const pipesim::Scenario scenario = pipesim::read_scenario(source);
     // What was accepted must also become a problem; large ones take time, not correctness.
     for (const pipesim::ScheduleChoice& choice : scenario.schedules) {
-      const long stages = static_cast<long>(scenario.parallel.pipeline) * pipesim::chunks_of(choice);
+      const long stages =
+          static_cast<long>(scenario.parallel.pipeline) * pipesim::chunks_of(choice);
       if (stages * scenario.batch.microbatches > 4096) continue;
       (void)pipesim::make_program(choice, pipesim::make_problem(scenario, choice));
     }

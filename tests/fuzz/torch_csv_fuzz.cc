@@ -1,4 +1,5 @@
-// Any text is either a program or an InputError with a place, and a program survives the way out and in.
+// Any text is either a program or an InputError with a place, and a program survives the way out
+// and in.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

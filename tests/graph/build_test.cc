@@ -230,6 +230,15 @@ TEST(Pipelines, AreCopiesThatShareNothingButTheEndOfTheIteration) {
   EXPECT_EQ(ends_of_iterations(graph), ends_of_iterations(alone)) << "the slow one decides";
 }
 
+TEST(Pipelines, NameTheirTasksByTheirOwnDevices) {
+  const auto [problem, program] = planned("1f1b", {2, 1, 1, 1}, {1, 1, 1, 1});
+  const TaskGraph graph = build_task_graph(program, problem, {{0, 1}, {2, 3}}, {});
+  ASSERT_EQ(graph.size(), 13U);
+  for (TaskId task = 0; task < 6; ++task) EXPECT_EQ(graph.name(task), graph.name(task + 6));
+  EXPECT_EQ(graph.name(7), "0F0 -> device 1");
+  EXPECT_EQ(graph.task_class(7).receiver, 3U);
+}
+
 TEST(Pipelines, AskForEachMessageOnceWithItsStagesAndRanks) {
   const auto [problem, program] = planned("1f1b", {2, 1, 4, 1}, {1, 1, 1, 1});
   BuildOptions options;

@@ -1,7 +1,6 @@
 #include "sim/metrics/analyze.h"
 
 #include <gtest/gtest.h>
-
 #include <numeric>
 
 #include "sim/engine/engine.h"
@@ -43,7 +42,8 @@ StageCost cost(double f, double b, double w, double transfer = 0) {
 }
 
 double idle_sum(const DeviceReport& device) {
-  return std::accumulate(device.idle_by_cause.begin(), device.idle_by_cause.end(), Seconds()).value();
+  return std::accumulate(device.idle_by_cause.begin(), device.idle_by_cause.end(), Seconds())
+      .value();
 }
 
 double idle(const DeviceReport& device, IdleCause cause) {
@@ -74,9 +74,12 @@ TEST(Analyze, ChargesEveryGapOnceOnEverySchedule) {
   for (const Schedule* schedule : schedules()) {
     for (const auto sync : {OptimizerSync::kNone, OptimizerSync::kAllReduce}) {
       const Case of(schedule->name, 4, 8, cost(10, 11, 7, 1.5));
-      const Report report =
-          of.report({.iterations = 1, .sync = sync, .collective = Seconds(2), .optimizer = Seconds(3),
-                     .message = {}, .slowdown_of_rank = {1, 1.5, 1, 1}});
+      const Report report = of.report({.iterations = 1,
+                                       .sync = sync,
+                                       .collective = Seconds(2),
+                                       .optimizer = Seconds(3),
+                                       .message = {},
+                                       .slowdown_of_rank = {1, 1.5, 1, 1}});
       for (const DeviceReport& device : report.devices) {
         EXPECT_NEAR(idle_sum(device), device.idle.value(), 1e-12 * report.iteration.value())
             << schedule->name;
@@ -104,9 +107,12 @@ TEST(Analyze, CallsWaitingForASlowerStageImbalance) {
 
 TEST(Analyze, ChargesTheReductionAsCollectiveAndTheOptimizerAsBusy) {
   const Case of("1f1b", 2, 2, cost(1, 1, 1));
-  const Report report = of.report({.iterations = 1, .sync = OptimizerSync::kAllReduce,
-                                   .collective = Seconds(0.5), .optimizer = Seconds(2),
-                                   .message = {}, .slowdown_of_rank = {}});
+  const Report report = of.report({.iterations = 1,
+                                   .sync = OptimizerSync::kAllReduce,
+                                   .collective = Seconds(0.5),
+                                   .optimizer = Seconds(2),
+                                   .message = {},
+                                   .slowdown_of_rank = {}});
   EXPECT_DOUBLE_EQ(report.iteration.value(), 9 + 0.5 + 2);
   EXPECT_DOUBLE_EQ(report.makespan.value(), 9);
   for (const DeviceReport& device : report.devices) {
@@ -159,7 +165,8 @@ TEST(Analyze, AgreesWithEvaluationOnEverySchedule) {
     EXPECT_EQ(report.makespan, expected.makespan) << schedule->name;
     EXPECT_EQ(report.cost, expected.cost) << schedule->name;
     for (size_t d = 0; d < 4; ++d) {
-      EXPECT_EQ(report.devices[d].peak_activation, expected.devices[d].peak_activation) << schedule->name;
+      EXPECT_EQ(report.devices[d].peak_activation, expected.devices[d].peak_activation)
+          << schedule->name;
     }
   }
 }

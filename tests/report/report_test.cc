@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -20,14 +19,16 @@ const std::string kScenario =
     "schedule: [1f1b, zb-h1]\n"
     "parallel: {pipeline_model_parallel_size: 4}\n"
     "batch: {num_microbatches: 8, micro_batch_size: 2}\n"
-    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 ms}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 "
+    "ms}\n"
     "memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}\n";
 
 struct Simulated {
   Scenario scenario;
   std::vector<Simulation> simulations;
 
-  explicit Simulated(const std::string& text) : scenario(read_scenario(YamlSource("s.yaml", text))) {
+  explicit Simulated(const std::string& text)
+      : scenario(read_scenario(YamlSource("s.yaml", text))) {
     for (const auto& choice : scenario.schedules) simulations.push_back(simulate(scenario, choice));
   }
   [[nodiscard]] std::string json_text(bool timings = false) const {
@@ -39,19 +40,21 @@ struct Simulated {
 
 TEST(Json, HasEveryNameThatScriptsDependOn) {
   const json document = json::parse(Simulated(kScenario).json_text());
-  EXPECT_EQ(document["pipesim"], (json{{"version", "1.2.3"}, {"engine", "replay"}, {"cost", "given"}}));
+  EXPECT_EQ(document["pipesim"],
+            (json{{"version", "1.2.3"}, {"engine", "replay"}, {"cost", "given"}}));
   EXPECT_TRUE(document["scenario"].is_object());
   ASSERT_EQ(document["results"].size(), 2U);
   const json& result = document["results"][1];
   for (const char* name :
        {"schedule", "iteration_seconds", "makespan_seconds", "cost_seconds", "bubble_rate",
-        "bubble_rate_makespan", "bubble_over_ideal", "samples_per_second", "samples_per_second_per_gpu",
-        "tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu", "hfu", "peak_activation_bytes",
-        "peak_memory_bytes", "devices", "ensemble", "tasks"}) {
+        "bubble_rate_makespan", "bubble_over_ideal", "samples_per_second",
+        "samples_per_second_per_gpu", "tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu",
+        "hfu", "peak_activation_bytes", "peak_memory_bytes", "devices", "ensemble", "tasks"}) {
     EXPECT_TRUE(result.contains(name)) << name;
   }
-  for (const char* name : {"device", "busy_seconds", "span_seconds", "peak_activation_bytes",
-                           "peak_memory_bytes", "peak_memory_by_category", "idle_seconds_by_cause"}) {
+  for (const char* name :
+       {"device", "busy_seconds", "span_seconds", "peak_activation_bytes", "peak_memory_bytes",
+        "peak_memory_by_category", "idle_seconds_by_cause"}) {
     EXPECT_TRUE(result["devices"][0].contains(name)) << name;
   }
   EXPECT_FALSE(result.contains("seconds"));
@@ -128,7 +131,8 @@ TEST(Picture, DrawsOneLinePerDeviceAndIdleTimeAsDots) {
     EXPECT_NE(line.find('F'), std::string::npos);
   }
   EXPECT_EQ(picture.find("\033["), std::string::npos);
-  EXPECT_NE(draw(run.simulations[0], {.columns = 60, .colour = true}).find("\033["), std::string::npos);
+  EXPECT_NE(draw(run.simulations[0], {.columns = 60, .colour = true}).find("\033["),
+            std::string::npos);
 }
 
 TEST(Picture, ListsThePassesOfADeviceInOrder) {

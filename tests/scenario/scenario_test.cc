@@ -12,11 +12,13 @@ const std::string kBase =
     "schedule: 1f1b\n"
     "parallel: {pipeline_model_parallel_size: 4}\n"
     "batch: {num_microbatches: 8, micro_batch_size: 2}\n"
-    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 ms}\n";
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 "
+    "ms}\n";
 
 Scenario read(const std::string& text, const std::vector<std::string>& overrides = {}) {
   std::vector<Override> parsed;
-  for (const auto& each : overrides) parsed.push_back(parse_override(each, {"command line", 1, 1, ""}));
+  for (const auto& each : overrides)
+    parsed.push_back(parse_override(each, {"command line", 1, 1, ""}));
   return read_scenario(YamlSource("s.yaml", text, parsed));
 }
 
@@ -51,9 +53,9 @@ TEST(Scenario, TakesACostPerStageAsItIs) {
 TEST(Scenario, TakesListsPerDeviceAndPerStage) {
   const Problem devices = problem_of(read(kBase, {"cost.forward=[1 ms, 2 ms, 3 ms, 4 ms]"}));
   EXPECT_DOUBLE_EQ(devices.stage(2).forward.value(), 0.003);
-  const Problem stages = problem_of(
-      read(kBase, {"schedule={name: interleaved-1f1b}", "cost.per=stage",
-                   "cost.forward=[1 ms, 2 ms, 3 ms, 4 ms, 5 ms, 6 ms, 7 ms, 8 ms]"}));
+  const Problem stages =
+      problem_of(read(kBase, {"schedule={name: interleaved-1f1b}", "cost.per=stage",
+                              "cost.forward=[1 ms, 2 ms, 3 ms, 4 ms, 5 ms, 6 ms, 7 ms, 8 ms]"}));
   EXPECT_DOUBLE_EQ(stages.stage(6).forward.value(), 0.007);
 }
 
@@ -65,9 +67,11 @@ TEST(Scenario, DerivesMicrobatchesFromTheGlobalBatch) {
 
 TEST(Scenario, AsksTheClusterWhatAMessageCosts) {
   const Scenario scenario =
-      read(kBase + "cluster: {node: {gpus: 2, link_bandwidth: 200 GB/s, link_latency: 1 us}, "
-                   "network: {bandwidth: 80 Gbps, latency: 5 us}}\n",
-           {"cost={kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, message: 20 MB}"});
+      read(kBase +
+               "cluster: {node: {gpus: 2, link_bandwidth: 200 GB/s, link_latency: 1 us}, "
+               "network: {bandwidth: 80 Gbps, latency: 5 us}}\n",
+           {"cost={kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, "
+            "message: 20 MB}"});
   const Problem problem = problem_of(scenario);
   EXPECT_DOUBLE_EQ(problem.stage(0).transfer.value(), 1e-6 + 20e6 / 200e9);  // within node 0
   EXPECT_DOUBLE_EQ(problem.stage(1).transfer.value(), 5e-6 + 20e6 / 10e9);   // node 0 to node 1
@@ -82,7 +86,8 @@ TEST(Scenario, RanksReplicasOfOnePositionTogether) {
 }
 
 TEST(Scenario, LimitsMemoryInMultiplesAndInBytes) {
-  Scenario scenario = read(kBase + "memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}\n");
+  Scenario scenario =
+      read(kBase + "memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}\n");
   scenario.schedules.front().memory_limit = 1.5;
   EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 1.5 * 4 * 2 * 1073741824.0);
   scenario.schedules.front().memory_limit = Bytes(5e9);
@@ -108,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"schedule=1f1"}, "did you mean '1f1b'?"},
         Bad{{"schedule=[]"}, "expected at least one schedule"},
         Bad{{"schedule={name: 1f1b, group: 3}"}, "schedule.group: unknown key"},
-        Bad{{"schedule={name: interleaved-1f1b, microbatch_group_size_per_vp_stage: 0}"}, "from 1 to"},
+        Bad{{"schedule={name: interleaved-1f1b, microbatch_group_size_per_vp_stage: 0}"},
+            "from 1 to"},
         Bad{{"schedule={csv: missing.csv}"}, "cannot read the schedule 'missing.csv'"},
         Bad{{"schedule=interleaved-1f1b", "batch.num_microbatches=3"}, "num_microbatches 4"},
         Bad{{"schedule={name: 1f1b, virtual_pipeline_model_parallel_size: 2}"},
@@ -136,7 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"batch.num_microbatches=1000000", "parallel.pipeline_model_parallel_size=65536"},
             "at most"},
         Bad{{"cluster={network: {latency: 1 us}}"}, "'bandwidth' is missing"},
-        Bad{{"cluster={node: {gpus: 8}, network: {bandwidth: 1 GB/s}}"}, "'link_bandwidth' is missing"},
+        Bad{{"cluster={node: {gpus: 8}, network: {bandwidth: 1 GB/s}}"},
+            "'link_bandwidth' is missing"},
         Bad{{"foo=1"}, "unknown key"}));
 
 TEST(Scenario, RefusesAnEmptyFile) {
@@ -144,7 +151,8 @@ TEST(Scenario, RefusesAnEmptyFile) {
 }
 
 TEST(Simulate, GivesThroughputOfAllReplicas) {
-  const Scenario scenario = read(kBase, {"parallel.data_parallel_size=2", "parallel.tensor_model_parallel_size=2"});
+  const Scenario scenario =
+      read(kBase, {"parallel.data_parallel_size=2", "parallel.tensor_model_parallel_size=2"});
   const Simulation simulation = simulate(scenario, scenario.schedules.front());
   const double rate = 8 * 2 * 2 / simulation.report.iteration.value();
   EXPECT_DOUBLE_EQ(simulation.throughput->samples_per_second, rate);
@@ -175,7 +183,8 @@ TEST(Simulate, SlowsDownAStragglerAndADegradedLink) {
   EXPECT_DOUBLE_EQ(slow.devices[2].busy.value(), 1.5 * nominal.devices[2].busy.value());
   EXPECT_DOUBLE_EQ(slow.devices[1].busy.value(), nominal.devices[1].busy.value());
   EXPECT_GT(slow.iteration, nominal.iteration);
-  EXPECT_GT(iteration({"perturb={links: [{from: 1, to: 2, factor: 10}]}"}).iteration, nominal.iteration);
+  EXPECT_GT(iteration({"perturb={links: [{from: 1, to: 2, factor: 10}]}"}).iteration,
+            nominal.iteration);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "sim/scenario/torch_csv.h"
 
 #include <gtest/gtest.h>
-
 #include <sstream>
 
 #include "sim/pipeline/schedule.h"
@@ -42,9 +41,10 @@ TEST(TorchCsv, ReadsOverlappedBlocksIdleSlotsAndQuotes) {
 }
 
 TEST(TorchCsv, LocatesABadCell) {
-  EXPECT_EQ(refusal("0F0,0B0\n1F0,1X0\n"),
-            "s.csv:2:6: cell '1X0': expected F, I, W or B after the stage (communication actions are "
-            "derived, not read)\n  1F0,1X0\n       ^");
+  EXPECT_EQ(
+      refusal("0F0,0B0\n1F0,1X0\n"),
+      "s.csv:2:6: cell '1X0': expected F, I, W or B after the stage (communication actions are "
+      "derived, not read)\n  1F0,1X0\n       ^");
   EXPECT_NE(refusal("0F0,0B\n").find("s.csv:1:7: cell '0B'"), std::string::npos);
   EXPECT_NE(refusal("F0\n").find("no stage here"), std::string::npos);
   EXPECT_NE(refusal("0F99999999999\n").find("larger than"), std::string::npos);
@@ -57,7 +57,8 @@ TEST(TorchCsv, LocatesADoubleAndAMissingPass) {
   EXPECT_NE(refusal("0F0,0F0,0B0\n").find("s.csv:1:5: 0F0 is there twice"), std::string::npos);
   EXPECT_NE(refusal("0F0,0I0,0F1,0B1\n").find("no W (its B is there) of microbatch 0"),
             std::string::npos);
-  EXPECT_NE(refusal("0F0,0B0\n1F0,0B1\n").find("stage 0 stands on rank 0 already"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0\n1F0,0B1\n").find("stage 0 stands on rank 0 already"),
+            std::string::npos);
   EXPECT_NE(refusal("0F0,0B0\n2F0,2B0\n").find("stage 1 is not"), std::string::npos);
   EXPECT_NE(refusal("0F0,0B0,1F0,1B0\n2F0,2B0\n").find("equally many"), std::string::npos);
 }
@@ -73,8 +74,10 @@ TEST(TorchCsv, NamesADeadlockInAnImportedSchedule) {
     FAIL() << "a deadlock was not seen";
   } catch (const InfeasibleError& error) {
     const std::string message = error.what();
-    EXPECT_NE(message.find("device 0 waits before 0BW0 for 1B0 of device 1"), std::string::npos) << message;
-    EXPECT_NE(message.find("device 1 waits before 1F1 for 0F1 of device 0"), std::string::npos) << message;
+    EXPECT_NE(message.find("device 0 waits before 0BW0 for 1B0 of device 1"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("device 1 waits before 1F1 for 0F1 of device 0"), std::string::npos)
+        << message;
     EXPECT_NE(message.find("cycle: "), std::string::npos) << message;
   }
 }
@@ -86,8 +89,13 @@ TEST(TorchCsv, RoundTripsEverySchedule) {
     Problem problem;
     problem.shape = {4, schedule->default_chunks, 8, 1};
     problem.placement = schedule->place(4, schedule->default_chunks);
-    const StageCost cost{.forward = Seconds(1), .backward_input = Seconds(1), .backward_weight = Seconds(1),
-                         .overlapped = Seconds(2), .transfer = {}, .activation = {}, .weight_stash = {}};
+    const StageCost cost{.forward = Seconds(1),
+                         .backward_input = Seconds(1),
+                         .backward_weight = Seconds(1),
+                         .overlapped = Seconds(2),
+                         .transfer = {},
+                         .activation = {},
+                         .weight_stash = {}};
     problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
     if (schedule->refusal(problem) || problem.placement.directions() > 1) continue;
     const Program program = schedule->plan(problem);
@@ -98,7 +106,8 @@ TEST(TorchCsv, RoundTripsEverySchedule) {
     for (int device = 0; device < 4; ++device) {
       const auto before = program.passes(device);
       const auto after = again.passes(device);
-      EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin(), after.end())) << schedule->name;
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin(), after.end()))
+          << schedule->name;
     }
     ++round_trips;
   }
@@ -121,10 +130,10 @@ TEST(TorchCsv, PutsEveryInputInAnEarlierColumn) {
 
 TEST(TorchCsv, RefusesWhatItCannotExpress) {
   const Placement both = Placement::bidirectional(2);
-  PassLists lists{{make_pass(PassKind::kF, 0, 0), make_pass(PassKind::kF, 1, 1), make_pass(PassKind::kBW, 1, 1),
-                   make_pass(PassKind::kBW, 0, 0)},
-                  {make_pass(PassKind::kF, 1, 1), make_pass(PassKind::kF, 0, 0), make_pass(PassKind::kBW, 0, 0),
-                   make_pass(PassKind::kBW, 1, 1)}};
+  PassLists lists{{make_pass(PassKind::kF, 0, 0), make_pass(PassKind::kF, 1, 1),
+                   make_pass(PassKind::kBW, 1, 1), make_pass(PassKind::kBW, 0, 0)},
+                  {make_pass(PassKind::kF, 1, 1), make_pass(PassKind::kF, 0, 0),
+                   make_pass(PassKind::kBW, 0, 0), make_pass(PassKind::kBW, 1, 1)}};
   const Program program({2, 2, 2, 1}, both, lists);
   std::ostringstream out;
   EXPECT_THROW(write_torch_csv(out, program), InfeasibleError);

@@ -1,8 +1,7 @@
 #include "sim/scenario/yaml.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <gtest/gtest.h>
 
 namespace pipesim {
 namespace {
@@ -71,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(Times, RefusedQuantity,
                                          BadQuantity{"1.2.3 s", "expected a time"}));
 
 TEST(Yaml, NamesTheNearestKeyForAnUnknownOne) {
-  const std::string message = refusal("forwrd: 1 ms\n", [](YamlMap& map) { (void)map.find("forward"); });
+  const std::string message =
+      refusal("forwrd: 1 ms\n", [](YamlMap& map) { (void)map.find("forward"); });
   EXPECT_EQ(message,
             "s.yaml:1:1: forwrd: unknown key; did you mean 'forward'?\n  forwrd: 1 ms\n  ^");
 }
@@ -104,7 +104,8 @@ TEST(Yaml, TakesAMisspeltKeyForTheMissingOne) {
 }
 
 TEST(Yaml, LocatesASyntaxError) {
-  const std::string message = message_of([] { const YamlSource source("s.yaml", "a: [1, 2\nb: 3\n"); });
+  const std::string message =
+      message_of([] { const YamlSource source("s.yaml", "a: [1, 2\nb: 3\n"); });
   EXPECT_NE(message.find("s.yaml:2:"), std::string::npos) << message;
   EXPECT_NE(message.find("not valid YAML"), std::string::npos) << message;
 }
@@ -120,9 +121,10 @@ TEST(Yaml, RefusesNumbersOutOfRange) {
 Location argument(int column) { return {"command line", 1, column, "pipesim run f.yaml a.b=x"}; }
 
 TEST(Overrides, ReplaceAndAddValues) {
-  const YamlSource source("s.yaml", "a: {b: 1, c: [1, 2]}\n",
-                          {parse_override("a.b=5", argument(1)), parse_override("a.c.1=7", argument(1)),
-                           parse_override("d.e-f=[x, y]", argument(1))});
+  const YamlSource source(
+      "s.yaml", "a: {b: 1, c: [1, 2]}\n",
+      {parse_override("a.b=5", argument(1)), parse_override("a.c.1=7", argument(1)),
+       parse_override("d.e-f=[x, y]", argument(1))});
   YamlMap root(source.root());
   YamlMap a(*root.find("a"));
   EXPECT_EQ(a.find("b")->integer(0, 10), 5);
@@ -157,8 +159,9 @@ TEST(Overrides, OfUnknownKeysAreRefused) {
 TEST(Overrides, NeedAnEqualsSignAndAPath) {
   EXPECT_NE(message_of([] { (void)parse_override("a.b", argument(20)); }).find("path.to.key=value"),
             std::string::npos);
-  EXPECT_NE(message_of([] { (void)parse_override("a..b=1", argument(20)); }).find("path.to.key=value"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([] { (void)parse_override("a..b=1", argument(20)); }).find("path.to.key=value"),
+      std::string::npos);
   EXPECT_NE(message_of([] { (void)parse_override("=1", argument(20)); }).find("path.to.key=value"),
             std::string::npos);
 }

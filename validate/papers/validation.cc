@@ -1,9 +1,8 @@
 #include "validate/papers/validation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -41,13 +40,13 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
   for (const Cell& cell : cells) width = std::max(width, cell.cell.size());
   for (const Cell& cell : cells) {
     const auto error = cell.error();
-    const std::string values =
-        error ? fmt::format("{:>10.{}f} {:>+10.{}f}", *cell.simulated, cell.digits, *error, cell.digits)
-              : fmt::format("{:>10} {:>10}", "-", "-");
+    const std::string values = error ? fmt::format("{:>10.{}f} {:>+10.{}f}", *cell.simulated,
+                                                   cell.digits, *error, cell.digits)
+                                     : fmt::format("{:>10} {:>10}", "-", "-");
     text += fmt::format("{:<8} {:<{}} {:>10.{}f} {} {}{}\n", cell.table, cell.cell, width,
                         cell.published, cell.digits, values,
                         cell.must_agree && !cell.agrees() ? "MISSED " : "", cell.note);
-    // A second simulated value beside the same published one is information, no cell of the table.
+    // What stands beside a cell for information is not counted.
     if (error && !cell.must_agree) continue;
     Count& count = counts[cell.table];
     ++count.published;
@@ -57,8 +56,9 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
     count.worst = std::max(count.worst, std::abs(*error));
   }
   for (const auto& [table, count] : counts) {
-    text += fmt::format("{}: {} of {} cells simulated, {} agree to the printed digits, worst difference {:.6f}\n",
-                        table, count.simulated, count.published, count.agree, count.worst);
+    text += fmt::format(
+        "{}: {} of {} cells simulated, {} agree to the printed digits, worst difference {:.6f}\n",
+        table, count.simulated, count.published, count.agree, count.worst);
   }
   return text;
 }
@@ -66,12 +66,9 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
 std::string validation_json(const std::vector<Cell>& cells) {
   auto json = nlohmann::ordered_json::array();
   for (const Cell& cell : cells) {
-    nlohmann::ordered_json of{{"table", cell.table},
-                              {"cell", cell.cell},
-                              {"published", cell.published},
-                              {"simulated", nullptr},
-                              {"error", nullptr},
-                              {"note", cell.note}};
+    nlohmann::ordered_json of{
+        {"table", cell.table},  {"cell", cell.cell}, {"published", cell.published},
+        {"simulated", nullptr}, {"error", nullptr},  {"note", cell.note}};
     if (cell.simulated) {
       of["simulated"] = *cell.simulated;
       of["error"] = *cell.error();

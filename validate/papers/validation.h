@@ -13,9 +13,9 @@ struct Cell {
   double published = 0;
   std::optional<double> simulated;  // absent: not modelled, `note` says why
   std::string note;
-  bool must_agree = false;     // to the printed digits; the validation fails when it does not
-  bool may_be_lower = false;   // agreeing includes beating: an automatic schedule's bubble
-  int digits = 4;              // decimals that the paper prints
+  bool must_agree = false;    // to the printed digits; the validation fails when it does not
+  bool may_be_lower = false;  // agreeing includes beating: an automatic schedule's bubble
+  int digits = 4;             // decimals that the paper prints
 
   // simulated - published, in the unit of the cell (bubble rates: a fraction).
   [[nodiscard]] std::optional<double> error() const;

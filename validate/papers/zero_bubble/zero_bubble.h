@@ -1,4 +1,5 @@
-// Zero Bubble Pipeline Parallelism, Tables 5 and 8: bubble rates calculated from profiled times.
+// Zero Bubble Pipeline Parallelism: bubble rates calculated from profiled times (Tables 5 and 8),
+// and what post-validation gains (Table 10).
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace pipesim {
 
-// Reads `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here. Tables of
-// the file that are not compared yet are left alone.
+// Reads `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here.
+// Tables of the file that are not compared yet are left alone.
 std::vector<Cell> compare_zero_bubble(const std::string& folder);
 
 }  // namespace pipesim
