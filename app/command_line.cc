@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <unistd.h>
 
 namespace pipesim {
@@ -24,7 +25,9 @@ Location CommandLine::where(size_t index) const {
 }
 
 Location CommandLine::where(const std::string& argument) const {
-  const auto found = std::ranges::find(arguments_, argument);
+  const auto found = std::ranges::find_if(arguments_, [&argument](const std::string& each) {
+    return each == argument || each.ends_with("=" + argument);
+  });
   return where(static_cast<size_t>(found - arguments_.begin()));
 }
 
@@ -34,24 +37,81 @@ std::vector<Override> CommandLine::overrides(const std::vector<std::string>& tex
   return overrides;
 }
 
-void write_output(const std::string& path, const Location& where,
-                  const std::function<void(std::ostream&)>& write) {
-  if (path == "-") {
-    write(std::cout);
-    std::cout.flush();
-    if (!std::cout) throw InputError(where, "cannot write to standard output");
-    return;
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void cannot_write(const Output& output) {
+  throw InputError(output.where, output.path == "-"
+                                     ? std::string("cannot write to standard output")
+                                     : fmt::format("cannot write '{}'", output.path));
+}
+
+// A file that grows beside its place; gone again unless it was put there.
+class Unfinished {
+ public:
+  explicit Unfinished(const Output& output) : output_(output) {
+    std::error_code error;
+    // A link stays one: the file it leads to is replaced.
+    place_ = fs::is_symlink(output.path, error) ? fs::weakly_canonical(output.path, error)
+                                                : fs::path(output.path);
+    beside_ = fmt::format("{}.{}.unfinished", place_.string(), ::getpid());
+    std::ofstream file(beside_, std::ios::binary);
+    if (file) output.write(file);
+    file.close();
+    if (!file) {
+      fs::remove(beside_, error);
+      cannot_write(output);
+    }
   }
-  const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
-  std::ofstream file(unfinished, std::ios::binary);
-  if (file) write(file);
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(unfinished, path, error);
-  if (!file || error) {
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
     std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);
-    throw InputError(where, fmt::format("cannot write '{}'", path));
+    fs::remove(beside_, ignored);
+  }
+
+  void finish() {
+    std::error_code error;
+    fs::rename(beside_, place_, error);
+    if (error) cannot_write(output_);
+  }
+
+ private:
+  const Output& output_;
+  fs::path place_;
+  fs::path beside_;
+};
+
+bool in_place(const Output& output) {
+  std::error_code error;
+  return output.path != "-" && fs::exists(output.path, error) &&
+         !fs::is_regular_file(output.path, error) && !fs::is_directory(output.path, error);
+}
+
+}  // namespace
+
+void write_outputs(const std::vector<Output>& outputs) {
+  if (std::ranges::count(outputs, "-", &Output::path) > 1) {
+    const auto last = std::ranges::find(outputs.rbegin(), outputs.rend(), "-", &Output::path);
+    throw InputError(last->where, "only one output can go to standard output");
+  }
+  std::vector<std::unique_ptr<Unfinished>> files;
+  for (const Output& output : outputs) {
+    if (!output.path.empty() && output.path != "-" && !in_place(output)) {
+      files.push_back(std::make_unique<Unfinished>(output));
+    }
+  }
+  for (const auto& file : files) file->finish();
+  for (const Output& output : outputs) {
+    if (output.path == "-") {
+      output.write(std::cout);
+      if (!std::cout.flush()) cannot_write(output);
+    } else if (in_place(output)) {
+      std::ofstream stream(output.path, std::ios::binary);
+      if (stream) output.write(stream);
+      if (!stream.flush()) cannot_write(output);
+    }
   }
 }
 

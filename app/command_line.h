@@ -28,9 +28,16 @@ class CommandLine {
   std::string text_;
 };
 
-// Writes a file whole or not at all: to a neighbour first, which then takes its place. "-" is
-// standard output. Throws InputError, located at `where`, when that fails.
-void write_output(const std::string& path, const Location& where,
-                  const std::function<void(std::ostream&)>& write);
+// What a command writes. An empty path is no output, "-" is standard output.
+struct Output {
+  std::string path;
+  Location where;  // of the request
+  std::function<void(std::ostream&)> write;
+};
+
+// Writes all or nothing: every file to a neighbour first, and only when all are complete they take
+// their places. What is no plain file (a pipe, a device) is written in place. Throws InputError,
+// located at the request, when that fails or two outputs go to standard output.
+void write_outputs(const std::vector<Output>& outputs);
 
 }  // namespace pipesim

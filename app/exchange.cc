@@ -1,4 +1,5 @@
 // pipesim export and import: schedules as PyTorch's CSV, in both directions.
+#include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
@@ -23,7 +24,8 @@ struct ExportOptions {
 };
 
 int export_schedule(const ExportOptions& options, const CommandLine& line) {
-  const Scenario scenario = read_scenario_file(options.file, line.overrides(options.overrides));
+  const Scenario scenario =
+      read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   if (scenario.schedules.size() != 1) {
     throw InputError(
         line.where(options.file),
@@ -35,8 +37,8 @@ int export_schedule(const ExportOptions& options, const CommandLine& line) {
   const auto program = make_program(choice, make_problem(scenario, choice));
   std::ostringstream text;
   write_torch_csv(text, *program);
-  write_output(options.output, line.where(options.output),
-               [&text](std::ostream& out) { out << text.str(); });
+  write_outputs({{options.output, line.where(options.output),
+                  [&text](std::ostream& out) { out << text.str(); }}});
   return kDone;
 }
 
@@ -44,6 +46,17 @@ struct ImportOptions {
   std::string file;
   std::string output;
 };
+
+// The schedule's path as the scenario at `output` has to name it, quoted for YAML.
+std::string path_from(const std::string& output, const std::string& file) {
+  namespace fs = std::filesystem;
+  const fs::path folder = output == "-" ? fs::current_path() : fs::absolute(output).parent_path();
+  std::string quoted = "'";
+  for (const char c : fs::absolute(file).lexically_relative(folder).string()) {
+    quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
 
 // A scenario that runs the schedule, with unit costs for its reader to replace.
 std::string scenario_text(const Program& program, const std::string& file) {
@@ -68,8 +81,9 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
   check_executable(program);
   const Shape& shape = program.shape();
   if (!options.output.empty()) {
-    write_output(options.output, line.where(options.output),
-                 [&](std::ostream& out) { out << scenario_text(program, options.file); });
+    write_outputs({{options.output, line.where(options.output), [&](std::ostream& out) {
+                      out << scenario_text(program, path_from(options.output, options.file));
+                    }}});
     return kDone;
   }
   std::cout << fmt::format("# {} devices, {} chunks each, {} microbatches, {} passes\n",

@@ -29,7 +29,12 @@ void list_schedules() {
     std::cout << fmt::format("  bubble: {} [{}]\n  in flight on device d: {} [{}]\n",
                              schedule->claims.bubble.formula, schedule->claims.bubble.domain,
                              schedule->claims.peak.formula, schedule->claims.peak.domain);
-    if (!schedule->options.empty()) std::cout << "  options:\n";
+    if (!schedule->options.empty() || schedule->memory_limit) std::cout << "  options:\n";
+    if (schedule->memory_limit) {
+      std::cout
+          << "      memory_limit: a multiple of p x one microbatch's activation on a device, or "
+             "bytes of activations per device\n";
+    }
     for (const OptionSpec& option : schedule->options) std::cout << option_text(option);
   }
   std::cout.flush();

@@ -81,7 +81,12 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   std::ios::sync_with_stdio(false);
   try {
-    return pipesim::run(pipesim::CommandLine(argc, argv), argc, argv);
+    const pipesim::CommandLine line(argc, argv);
+    const int code = pipesim::run(line, argc, argv);
+    if (!std::cout.flush()) {
+      throw pipesim::InputError(line.where(0), "cannot write to standard output");
+    }
+    return code;
   } catch (const pipesim::InputError& error) {
     std::cerr << "pipesim: " << error.what() << '\n';
     return pipesim::kBadInput;

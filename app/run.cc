@@ -1,4 +1,5 @@
 // pipesim run: simulate every schedule of a scenario and report.
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
@@ -18,28 +19,51 @@ namespace {
 struct RunOptions {
   std::string file;
   std::vector<std::string> overrides;
-  std::string json, csv, trace;
+  std::string json, csv, memory, trace;
   bool timings = false;
   bool devices = false;
   bool no_picture = false;
   int columns = 120;
 };
 
-// With several schedules each gets its own trace: out.json becomes out.zb-h1.json.
-std::string trace_path(const RunOptions& options, const Scenario& scenario, size_t index) {
-  if (scenario.schedules.size() == 1) return options.trace;
+// Where each schedule's trace goes. With several, the schedule's name comes in between, numbered
+// where it repeats: out.json becomes out.zb-h1.json, out.zb-h1-2.json.
+std::vector<std::string> trace_paths(const RunOptions& options, const Scenario& scenario) {
+  if (options.trace.empty() || scenario.schedules.size() == 1) return {options.trace};
   const std::filesystem::path base(options.trace);
-  std::string name = std::filesystem::path(scenario.schedules[index].name).stem().string();
-  for (size_t i = 0; i < scenario.schedules.size(); ++i) {
-    // The same schedule twice, with other options: number them.
-    if (i != index && scenario.schedules[i].name == scenario.schedules[index].name) {
-      name += fmt::format("-{}", index);
-      break;
+  std::vector<std::string> paths;
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const std::string name = std::filesystem::path(choice.name).stem().string();
+    std::string path;
+    for (int number = 1; path.empty() || std::ranges::find(paths, path) != paths.end(); ++number) {
+      const std::string suffix = number == 1 ? "" : fmt::format("-{}", number);
+      const std::string file =
+          fmt::format("{}.{}{}{}", base.stem().string(), name, suffix, base.extension().string());
+      path = (base.parent_path() / file).string();
     }
+    paths.push_back(path);
   }
-  return (base.parent_path() /
-          fmt::format("{}.{}{}", base.stem().string(), name, base.extension().string()))
-      .string();
+  return paths;
+}
+
+std::vector<Output> outputs(const RunOptions& options, const Scenario& scenario,
+                            const std::vector<Simulation>& simulations, const CommandLine& line) {
+  std::vector<Output> all{
+      {options.json, line.where(options.json),
+       [&](std::ostream& out) {
+         write_json(out, scenario, simulations, {PIPESIM_VERSION, options.timings});
+       }},
+      {options.csv, line.where(options.csv),
+       [&](std::ostream& out) { out << comparison_csv(scenario, simulations); }},
+      {options.memory, line.where(options.memory),
+       [&](std::ostream& out) { out << memory_csv(scenario, simulations); }}};
+  const auto paths = trace_paths(options, scenario);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    all.push_back({paths[i], line.where(options.trace), [&, i](std::ostream& out) {
+                     write_trace(out, simulations[i], scenario.schedules[i].name);
+                   }});
+  }
+  return all;
 }
 
 void print_for_people(const RunOptions& options, const Scenario& scenario,
@@ -51,13 +75,16 @@ void print_for_people(const RunOptions& options, const Scenario& scenario,
     if (!options.no_picture) {
       std::cout << draw(simulations[i], {.columns = options.columns, .colour = ::isatty(1) == 1});
     }
-    if (options.devices) std::cout << device_table(scenario, simulations[i]);
+    if (options.devices) {
+      std::cout << device_table(scenario, simulations[i]) << critical_path_line(simulations[i]);
+    }
   }
   std::cout.flush();
 }
 
 int run(const RunOptions& options, const CommandLine& line) {
-  const Scenario scenario = read_scenario_file(options.file, line.overrides(options.overrides));
+  const Scenario scenario =
+      read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   if (options.trace == "-" && scenario.schedules.size() > 1) {
     throw InputError(line.where("-"), "several schedules make several traces: name a file");
   }
@@ -73,22 +100,10 @@ int run(const RunOptions& options, const CommandLine& line) {
   }
   if (progress) std::cerr << "\r\033[K" << std::flush;
   // Nothing is written before everything has been simulated.
-  if (!options.json.empty()) {
-    write_output(options.json, line.where(options.json), [&](std::ostream& out) {
-      write_json(out, scenario, simulations, {PIPESIM_VERSION, options.timings});
-    });
-  }
-  if (!options.csv.empty()) {
-    write_output(options.csv, line.where(options.csv),
-                 [&](std::ostream& out) { out << comparison_csv(scenario, simulations); });
-  }
-  for (size_t i = 0; i < simulations.size() && !options.trace.empty(); ++i) {
-    write_output(
-        trace_path(options, scenario, i), line.where(options.trace),
-        [&](std::ostream& out) { write_trace(out, simulations[i], scenario.schedules[i].name); });
-  }
-  const bool to_stdout = options.json == "-" || options.csv == "-" || options.trace == "-";
-  if (!to_stdout) print_for_people(options, scenario, simulations);
+  const auto files = outputs(options, scenario, simulations, line);
+  write_outputs(files);
+  if (std::ranges::find(files, "-", &Output::path) == files.end())
+    print_for_people(options, scenario, simulations);
   return kDone;
 }
 
@@ -101,11 +116,13 @@ Subcommand add_run(CLI::App& app) {
   parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser->add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
   parser->add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
+  parser->add_option("--memory", options->memory, "Write memory over time per device as CSV");
   parser->add_option(
       "--trace", options->trace,
       "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
   parser->add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
-  parser->add_flag("--devices", options->devices, "Print idle time by cause and peaks per device");
+  parser->add_flag("--devices", options->devices,
+                   "Print idle time by cause, peaks and the critical path");
   parser->add_flag("--no-picture", options->no_picture, "Leave the pictures out");
   parser->add_option("--columns", options->columns, "Width of the pictures")
       ->check(CLI::Range(10, 10000));

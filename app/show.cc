@@ -21,7 +21,8 @@ struct ShowOptions {
 };
 
 int show(const ShowOptions& options, const CommandLine& line) {
-  const Scenario scenario = read_scenario_file(options.file, line.overrides(options.overrides));
+  const Scenario scenario =
+      read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   std::string text;
   for (const ScheduleChoice& choice : scenario.schedules) {
     if (scenario.schedules.size() > 1) text += fmt::format("# {}\n", choice.name);
@@ -30,7 +31,7 @@ int show(const ShowOptions& options, const CommandLine& line) {
     } else {
       const Simulation simulation = simulate(scenario, choice);
       text += draw(simulation, {.columns = options.columns, .colour = ::isatty(1) == 1});
-      text += device_table(scenario, simulation);
+      text += device_table(scenario, simulation) + critical_path_line(simulation);
     }
   }
   std::cout << text << std::flush;

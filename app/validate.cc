@@ -43,14 +43,13 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
   std::string text;
   for (const Validation& validation : validations()) {
     if (!options.name.empty() && validation.name != options.name) continue;
-    const auto cells = validation.compare(options.data.empty() ? data_folder() : options.data);
+    const auto cells = validation.compare(options.data.empty() ? data_folder() : options.data,
+                                          line.where(options.data));
     text += validation_table(validation, cells);
     all.insert(all.end(), cells.begin(), cells.end());
   }
-  if (!options.json.empty()) {
-    write_output(options.json, line.where(options.json),
-                 [&all](std::ostream& out) { out << validation_json(all); });
-  }
+  write_outputs({{options.json, line.where(options.json),
+                  [&all](std::ostream& out) { out << validation_json(all); }}});
   if (options.json != "-") std::cout << text << std::flush;
   const bool missed =
       std::ranges::any_of(all, [](const Cell& cell) { return cell.must_agree && !cell.agrees(); });

@@ -29,7 +29,7 @@ class ClassTable {
         chunks_(static_cast<size_t>(program.placement().chunks())),
         compute_(stages_ * kPassKinds, kNoClass),
         transfer_(stages_ * 2, kNoClass),
-        overlapped_(stages_ * chunks_, kNoClass) {}
+        overlapped_(program.pairs().empty() ? 0 : stages_ * chunks_, kNoClass) {}
 
   std::uint32_t compute(int device, const Pass& pass) {
     const Placement& place = program_.placement();
@@ -207,10 +207,12 @@ class GraphBuilder {
       messages += 2 * static_cast<size_t>(place.end_unit(vs, units) - place.first_unit(vs, units));
     }
     const size_t copies = tables_.size() * static_cast<size_t>(options_.iterations);
-    const size_t closing = static_cast<size_t>(options_.iterations) * (last_.size() + 2);
+    const size_t closing =
+        static_cast<size_t>(options_.iterations) * (last_.size() + 2) * tables_.size();
     const size_t tasks = copies * (program_.size() + messages) + closing;
     const size_t edges = copies * (program_.size() + 2 * messages) + 4 * closing;
-    if (edges >= kNoTask - 1) throw LogicError("task graph: more than 2^32 edges");
+    if (edges >= kNoTask - 1)
+      throw InfeasibleError("more than 2^32 dependencies: too large to simulate");
     parts_.class_of.reserve(tasks);
     parts_.number.reserve(tasks);
     parts_.row.reserve(tasks + 1);
@@ -226,7 +228,8 @@ class GraphBuilder {
     reduction.seconds = options_.collective;
     reduction_ = static_cast<std::uint32_t>(parts_.classes.size());
     parts_.classes.push_back(reduction);
-    if (options_.optimizer > Seconds(0)) {
+    const bool replicas = options_.sync == OptimizerSync::kPostValidation && tables_.size() > 1;
+    if (options_.optimizer > Seconds(0) || replicas) {
       for (size_t i = 0; i < last_.size(); ++i) {
         optimizer_.push_back(tables_[i / devices_].optimizer(static_cast<int>(i % devices_)));
       }
@@ -236,13 +239,23 @@ class GraphBuilder {
   void close_iteration(int iteration) {
     const bool all = options_.sync == OptimizerSync::kAllReduce;
     if (all && options_.collective > Seconds(0)) synchronise(reduction_, iteration);
-    if (!optimizer_.empty() && options_.sync != OptimizerSync::kNone) {
-      for (size_t i = 0; i < last_.size(); ++i) {
-        parts_.waits_for.push_back(last_[i]);
-        last_[i] = close(optimizer_[i], iteration);
-      }
-    }
+    if (!optimizer_.empty() && options_.sync != OptimizerSync::kNone) step(iteration);
     if (options_.sync != OptimizerSync::kPostValidation) synchronise(barrier_, iteration);
+  }
+
+  // The optimizer steps. Without a reduction that joined all devices, a device still waits for its
+  // replicas, with which it shares the gradients: the same position of every pipeline.
+  void step(int iteration) {
+    const std::vector<TaskId> ended = last_;
+    const bool joined = options_.sync == OptimizerSync::kAllReduce;
+    for (size_t i = 0; i < last_.size(); ++i) {
+      for (size_t replica = joined ? i : i % devices_; replica < last_.size();
+           replica += devices_) {
+        parts_.waits_for.push_back(ended[replica]);
+        if (joined) break;
+      }
+      last_[i] = close(optimizer_[i], iteration);
+    }
   }
 
   // One task that waits for the last one of every device, and that every next one waits for.

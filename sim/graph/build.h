@@ -16,7 +16,9 @@ namespace pipesim {
 enum class OptimizerSync {
   kNone,            // as kAllReduce, at no cost: for costs without an optimizer
   kAllReduce,       // after all devices have ended their passes and optimizer steps
-  kPostValidation,  // each device after its own passes and optimizer step (Zero Bubble, section 4)
+  kPostValidation,  // each device after its own passes and optimizer step (Zero Bubble, section 4),
+                    // and those of its position in the other pipelines, with which it reduces
+                    // gradients
 };
 
 // What a message costs alone on its way.
@@ -39,7 +41,7 @@ struct BuildOptions {
 
 // The graph of `ranks.size()` identical pipelines, `ranks[i][d]` being where device d of pipeline i
 // stands in the cluster. O(tasks). Throws InfeasibleError naming the passes when the program has a
-// cycle, and LogicError when there are more than 2^32 tasks or edges.
+// cycle, and when there are more than 2^32 edges.
 TaskGraph build_task_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
                            const std::vector<std::vector<int>>& ranks, const BuildOptions& options);
 

@@ -4,11 +4,13 @@
 
 #include <vector>
 
+#include "sim/core/large_vector.h"
+
 namespace pipesim {
 
 struct Timeline {
-  std::vector<double> start;  // seconds, by task
-  std::vector<double> end;
+  LargeVector<double> start;  // seconds, by task
+  LargeVector<double> end;
   bool shared_links = false;          // two messages were on one link at the same time
   std::vector<double> energy_joules;  // by device, when the engine accounts for it
 };

@@ -121,18 +121,34 @@ class Analysis {
   void explain_gap(DeviceState& device, TaskId task, const TaskClass& of, double gap) {
     if (!device.backward_seen) return device.charge(IdleCause::kWarmUp, gap);
     if (device.forwards_left == 0) return device.charge(IdleCause::kCoolDown, gap);
+    // Back along what was waited for, as far as the gap reaches: each task on the way took its
+    // part.
+    const double here = stage_seconds_[of.device * chunks_ + of.chunk];
+    double to = timeline_.start[task];
+    const double from = to - gap;
+    while (to > from) {
+      const TaskId last = last_arrival(task);
+      if (last == kNoTask) return device.charge(IdleCause::kOrder, to - from);
+      const double begin = std::max(from, timeline_.start[last]);
+      const TaskClass& waited = graph_.task_class(last);
+      if (waited.kind == TaskKind::kTransfer) {
+        device.charge(IdleCause::kTransfer, to - begin);
+      } else {
+        const bool slower = stage_seconds_[waited.device * chunks_ + waited.chunk] > here;
+        device.charge(slower ? IdleCause::kImbalance : IdleCause::kOrder, to - begin);
+      }
+      to = begin;
+      task = last;
+    }
+  }
+
+  // What ended last of all that the task waits for (ties: the first); none for the first of all.
+  [[nodiscard]] TaskId last_arrival(TaskId task) const {
     TaskId last = kNoTask;
     for (const TaskId waited : graph_.waits_for(task)) {
-      const bool later = last == kNoTask || timeline_.end[waited] > timeline_.end[last];
-      if (graph_.task_class(waited).kind == TaskKind::kTransfer && later) last = waited;
+      if (last == kNoTask || timeline_.end[waited] > timeline_.end[last]) last = waited;
     }
-    if (last == kNoTask) return device.charge(IdleCause::kOrder, gap);
-    const double flight = std::min(gap, timeline_.end[last] - timeline_.start[last]);
-    device.charge(IdleCause::kTransfer, flight);
-    const TaskClass& message = graph_.task_class(last);
-    const double upstream = stage_seconds_[message.device * chunks_ + message.chunk];
-    const double here = stage_seconds_[of.device * chunks_ + of.chunk];
-    device.charge(upstream > here ? IdleCause::kImbalance : IdleCause::kOrder, gap - flight);
+    return last;
   }
 
   Report finish(bool single) {
@@ -160,7 +176,7 @@ class Analysis {
       if (!timeline_.energy_joules.empty()) {
         of.energy_joules = timeline_.energy_joules[d] / graph_.iterations();
       }
-      if (d == 0) report.iteration = Seconds(period);
+      report.iteration = std::max(report.iteration, Seconds(period));
       if (of.span > report.cost) {
         report.cost = of.span;
         report.bubble_rate = (of.span - Seconds(device.pass_busy)) / of.span;

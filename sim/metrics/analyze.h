@@ -14,10 +14,11 @@ namespace pipesim {
 //
 // The period of a device runs from its first pass to its first pass of the next iteration; with a
 // single iteration, which then must end in a collective of all devices, from time 0 to the end of
-// that. `Report::iteration` is that of device 0. Idle seconds of a device are charged to causes
-// that sum to them: a gap before the first B is warm-up, one after the last F cool-down; any other
-// is charged, up to the message's own duration, to the message that arrived last, and the rest to
-// the compute upstream. One pass over the tasks, O(tasks + devices), allocating per device only.
+// that. `Report::iteration` is the longest of them; settled, all are equal. Idle seconds of a
+// device are charged to causes that sum to them: a gap before the first B is warm-up, one after the
+// last F cool-down; any other is followed back along what was waited for, messages and compute
+// upstream, each of which took its part of it. One pass over the tasks plus those chains,
+// allocating per device only.
 Report analyze(const TaskGraph& graph, const Timeline& timeline);
 
 // Whether all devices have the same period to `relative`: with fewer iterations than the pipeline

@@ -42,8 +42,8 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
 }
 
 const std::vector<const Schedule*>& schedules() {
-  static const std::vector<const Schedule*> all = sorted();
-  return all;
+  static const std::vector<const Schedule*> kAll = sorted();
+  return kAll;
 }
 
 const Schedule* find_schedule(std::string_view name) {

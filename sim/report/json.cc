@@ -199,7 +199,7 @@ void write_json(std::ostream& out, const Scenario& scenario,
     document["results"].push_back(
         result_json(scenario, scenario.schedules[i], simulations[i], options.timings));
   }
-  out << document.dump(1) << '\n';
+  out << document.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace pipesim

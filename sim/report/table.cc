@@ -1,10 +1,13 @@
 #include "sim/report/table.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <vector>
 
 #include "sim/core/text.h"
+#include "sim/graph/critical_path.h"
+#include "sim/metrics/memory.h"
 
 namespace pipesim {
 namespace {
@@ -24,6 +27,14 @@ std::string aligned(const std::vector<Row>& rows) {
     text += '\n';
   }
   return text;
+}
+
+// Quoted where a comma, a quote or a line end would break the row (RFC 4180).
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
 }
 
 std::string percent(double rate) { return fmt::format("{:.2f}%", 100 * rate); }
@@ -84,7 +95,7 @@ std::string comparison_csv(const Scenario& scenario, std::span<const Simulation>
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", scenario.schedules[i].name,
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_field(scenario.schedules[i].name),
                         report.iteration.value(), report.makespan.value(), report.cost.value(),
                         report.bubble_rate, report.bubble_rate_makespan, report.bubble_over_ideal,
                         rate ? fmt::format("{}", rate->samples_per_second) : "",
@@ -92,6 +103,35 @@ std::string comparison_csv(const Scenario& scenario, std::span<const Simulation>
                         scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
   }
   return text;
+}
+
+std::string memory_csv(const Scenario& scenario, std::span<const Simulation> simulations) {
+  std::string text = "schedule,device,seconds,category,bytes\n";
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    const TaskGraph& graph = *simulations[i].graph;
+    const auto curves = memory_curves(graph, simulations[i].timeline, graph.iterations() / 2);
+    for (size_t device = 0; device < curves.size(); ++device) {
+      for (const MemoryLevel& level : curves[device]) {
+        text += fmt::format("{},{},{},{},{}\n", csv_field(scenario.schedules[i].name), device,
+                            level.seconds, kActivationsName, level.bytes);
+      }
+    }
+  }
+  return text;
+}
+
+std::string critical_path_line(const Simulation& simulation) {
+  const TaskGraph& graph = *simulation.graph;
+  const Timeline& timeline = simulation.timeline;
+  std::array<int, 2> tasks{};
+  std::array<double, 2> seconds{};
+  for (const TaskId task : critical_path(graph, timeline)) {
+    const size_t message = graph.task_class(task).kind == TaskKind::kTransfer ? 1 : 0;
+    ++tasks[message];
+    seconds[message] += timeline.end[task] - timeline.start[task];
+  }
+  return fmt::format("critical path: {} passes and steps of {}, {} messages of {}\n", tasks[0],
+                     human(Seconds(seconds[0])), tasks[1], human(Seconds(seconds[1])));
 }
 
 }  // namespace pipesim

@@ -18,4 +18,10 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
 // The comparison as CSV with units in the column names; empty cells where nothing applies.
 std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations);
 
+// Memory over time: the level of every device after each change, by category.
+std::string memory_csv(const Scenario& scenario, std::span<const Simulation> simulations);
+
+// What the chain that decides the last end consists of.
+std::string critical_path_line(const Simulation& simulation);
+
 }  // namespace pipesim

@@ -98,12 +98,12 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
   if (!program) {
     const Schedule& schedule = *find_schedule(choice.name);
     if (const auto refusal = schedule.refusal(problem)) {
-      // A refusal for memory has no other shape to offer: its reason says the least limit.
+      // A refusal for memory has no other shape to offer: its reason says the least limit, and it
+      // is a request that cannot be met, not a mistake in writing.
       const std::string nearest = describe_difference(problem.shape, refusal->nearest);
-      throw InputError(choice.where, nearest.empty()
-                                         ? refusal->reason
-                                         : fmt::format("{}; nearest shape that it accepts: {}",
-                                                       refusal->reason, nearest));
+      if (nearest.empty()) throw InfeasibleError(refusal->reason);
+      throw InputError(choice.where, fmt::format("{}; nearest shape that it accepts: {}",
+                                                 refusal->reason, nearest));
     }
     program = std::make_shared<const Program>(schedule.plan(problem));
   }

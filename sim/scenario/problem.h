@@ -13,8 +13,8 @@ namespace pipesim {
 // scenario has no memory section. O(stages).
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
 
-// The choice's program. InputError at the choice when the schedule does not accept the problem:
-// why, and the nearest shape that it does accept.
+// The choice's program. InputError at the choice when the schedule does not accept the shape: why,
+// and the nearest one that it does accept. InfeasibleError when it does not fit the memory limit.
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);
 
 // Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the

@@ -102,7 +102,13 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
   sizes.data = size("data_parallel_size");
   if (const auto chunks = map.find(kChunksKey)) {
     const int common = static_cast<int>(chunks->integer(1, 1024));
-    for (ScheduleChoice& choice : schedules) choice.chunks = choice.chunks.value_or(common);
+    for (ScheduleChoice& choice : schedules) {
+      if (choice.program && choice.program->shape().chunks != common) {
+        chunks->fail(fmt::format("is {}, but {} has {}", common, choice.name,
+                                 choice.program->shape().chunks));
+      }
+      choice.chunks = choice.chunks.value_or(common);
+    }
   }
   map.finish();
   return sizes;
@@ -297,7 +303,9 @@ Cluster read_cluster(const YamlValue& value) {
     if (const auto share = of.find("message_share")) cluster.message_share = share->number(0, 0.5);
     if (const auto idle = of.find("idle_power")) {
       cluster.idle_power = idle->power();
-      cluster.busy_power = of.require("busy_power", "the power of a GPU that computes").power();
+      const YamlValue busy = of.require("busy_power", "the power of a GPU that computes");
+      cluster.busy_power = busy.power();
+      if (*cluster.busy_power < *cluster.idle_power) busy.fail("must not be less than idle_power");
     }
     of.finish();
   }
@@ -337,6 +345,9 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
     value.fail(
         "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
   }
+  if (sync == "post_validation" && scenario.cost.collective > Seconds(0)) {
+    value.fail("'post_validation' waits for no collective, but cost.collective is set");
+  }
   scenario.sync = sync == "none"         ? OptimizerSync::kNone
                   : sync == "all_reduce" ? OptimizerSync::kAllReduce
                                          : OptimizerSync::kPostValidation;
@@ -365,6 +376,13 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
         }
       }
       of.finish();
+      for (const SpeedChange& other : perturb.stragglers) {
+        const bool again = other.rank == change.rank && scenario.gpu == GpuModel::kTimer;
+        if (again || (other.rank == change.rank && other.at_seconds >= change.at_seconds)) {
+          each.fail(fmt::format("rank {} slows down already (later entries need a later 'from')",
+                                change.rank));
+        }
+      }
       perturb.stragglers.push_back(change);
     }
   }
@@ -375,6 +393,7 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
       link.from = static_cast<int>(of.require("from", "the sending rank").integer(0, ranks - 1));
       link.to = static_cast<int>(of.require("to", "the receiving rank").integer(0, ranks - 1));
       link.factor = of.require("factor", "how many times slower").number(0.001, 1000);
+      if (link.from == link.to) each.fail("a rank sends no message to itself");
       of.finish();
       perturb.links.push_back(link);
     }
@@ -448,8 +467,9 @@ Scenario read_scenario(const YamlSource& source) {
   return scenario;
 }
 
-Scenario read_scenario_file(const std::string& path, std::vector<Override> overrides) {
-  return read_scenario(YamlSource::from_file(path, std::move(overrides)));
+Scenario read_scenario_file(const std::string& path, const Location& asked,
+                            std::vector<Override> overrides) {
+  return read_scenario(YamlSource::from_file(path, asked, std::move(overrides)));
 }
 
 }  // namespace pipesim

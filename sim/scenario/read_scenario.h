@@ -10,8 +10,9 @@ namespace pipesim {
 
 Scenario read_scenario(const YamlSource& source);
 
-// A CSV schedule stands relative to the scenario's folder or, when it is not there, to the current
-// one.
-Scenario read_scenario_file(const std::string& path, std::vector<Override> overrides = {});
+// `asked` locates the request, for when the file cannot be read. A CSV schedule stands relative to
+// the scenario's folder or, when it is not there, to the current one.
+Scenario read_scenario_file(const std::string& path, const Location& asked,
+                            std::vector<Override> overrides = {});
 
 }  // namespace pipesim

@@ -49,7 +49,10 @@ BuildOptions build_options(const Scenario& scenario, const Problem& problem, int
   options.message = [&scenario, &problem](int from, int to, int rank_from, int rank_to) {
     const double factor = link_factor(scenario, rank_from, rank_to);
     if (!scenario.cost.message) {
-      return MessageCost{factor * problem.stage(std::min(from, to)).transfer, Seconds(0)};
+      // On a cluster a message of a given time fills its way for that long; without one it has no
+      // way to share, only time that passes.
+      const Seconds seconds = factor * problem.stage(std::min(from, to)).transfer;
+      return MessageCost{seconds, scenario.cluster ? Seconds(0) : seconds};
     }
     const Route way = route(*scenario.cluster, rank_from, rank_to);
     return MessageCost{way.latency + factor * (*scenario.cost.message / way.bandwidth),

@@ -12,6 +12,7 @@ namespace pipesim {
 namespace {
 
 constexpr int kMaxNumber = 1 << 20;
+constexpr size_t kMaxChunks = 1 << 10;  // as a scenario may ask for
 
 struct Action {
   int stage = 0;
@@ -21,15 +22,28 @@ struct Action {
 
 struct Cell {
   std::vector<Action> actions;  // two for an overlapped block
-  Location where;
+  int line = 0;
+  int column = 0;
+};
+
+// The text, to say where something stands in it.
+struct Source {
+  std::string name;
+  std::vector<std::string> lines;
+
+  [[nodiscard]] Location locate(int line, int column) const {
+    return {name, line, column, lines[static_cast<size_t>(line) - 1]};
+  }
+  [[nodiscard]] Location locate(const Cell& cell) const { return locate(cell.line, cell.column); }
 };
 
 class CellParser {
  public:
-  CellParser(std::string_view text, Location where) : text_(text), where_(std::move(where)) {}
+  CellParser(std::string_view text, const Source& source, int line, int column)
+      : text_(text), source_(source), line_(line), column_(column) {}
 
   Cell parse() {
-    Cell cell{{}, where_};
+    Cell cell{{}, line_, column_};
     if (!take('(')) {
       cell.actions.push_back(action());
     } else {
@@ -50,9 +64,8 @@ class CellParser {
 
  private:
   [[noreturn]] void fail(const std::string& message) const {
-    Location where = where_;
-    where.column += static_cast<int>(at_);
-    throw InputError(where, fmt::format("cell '{}': {}", text_, message));
+    throw InputError(source_.locate(line_, column_ + static_cast<int>(at_)),
+                     fmt::format("cell '{}': {}", text_, message));
   }
   bool take(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -97,7 +110,9 @@ class CellParser {
   }
 
   std::string_view text_;
-  Location where_;
+  const Source& source_;
+  int line_;
+  int column_;
   size_t at_ = 0;
 };
 
@@ -111,7 +126,8 @@ std::string_view trimmed(std::string_view text) {
 
 using Rows = std::vector<std::vector<Cell>>;
 
-std::vector<Cell> parse_row(const std::string& name, int line, const std::string& text) {
+std::vector<Cell> parse_row(const Source& source, int line) {
+  const std::string& text = source.lines[static_cast<size_t>(line) - 1];
   std::vector<Cell> cells;
   size_t begin = 0;
   while (begin <= text.size()) {
@@ -124,38 +140,44 @@ std::vector<Cell> parse_row(const std::string& name, int line, const std::string
     }
     if (!cell.empty()) {
       const auto column = static_cast<int>(cell.data() - text.data()) + 1;
-      cells.push_back(CellParser(cell, {name, line, column, text}).parse());
+      cells.push_back(CellParser(cell, source, line, column).parse());
     }
     begin = end + 1;
   }
   return cells;
 }
 
-Rows parse(const std::string& name, const std::string& text) {
+Source split_lines(const std::string& name, const std::string& text) {
+  Source source{name, {}};
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::istringstream stream(text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size())
+                                                             : text);
+  for (std::string line; std::getline(stream, line);) source.lines.push_back(line);
+  return source;
+}
+
+Rows parse(const Source& source) {
   Rows rows;
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    if (trimmed(line).empty()) continue;
-    rows.push_back(parse_row(name, number, line));
-    if (rows.back().empty()) {
-      throw InputError({name, number, 1, line}, "this rank has no action");
-    }
+  for (int line = 1; line <= static_cast<int>(source.lines.size()); ++line) {
+    if (trimmed(source.lines[static_cast<size_t>(line) - 1]).empty()) continue;
+    rows.push_back(parse_row(source, line));
+    if (rows.back().empty()) throw InputError(source.locate(line, 1), "this rank has no action");
   }
-  if (rows.empty()) throw InputError({name, 1, 1, ""}, "expected a row per rank: nothing here");
+  if (rows.empty())
+    throw InputError({source.name, 1, 1, ""}, "expected a row per rank: nothing here");
   return rows;
 }
 
 // Stage -> device, from the rows that name the stages.
-std::vector<int> place_stages(const Rows& rows) {
+std::vector<int> place_stages(const Rows& rows, const Source& source) {
   std::map<int, int> device_of;
   for (size_t device = 0; device < rows.size(); ++device) {
     for (const Cell& cell : rows[device]) {
       for (const Action& action : cell.actions) {
         const auto [known, fresh] = device_of.emplace(action.stage, static_cast<int>(device));
         if (!fresh && known->second != static_cast<int>(device)) {
-          throw InputError(cell.where, fmt::format("stage {} stands on rank {} already",
-                                                   action.stage, known->second));
+          throw InputError(source.locate(cell), fmt::format("stage {} stands on rank {} already",
+                                                            action.stage, known->second));
         }
       }
     }
@@ -164,17 +186,21 @@ std::vector<int> place_stages(const Rows& rows) {
   for (const auto& [stage, device] : device_of) {
     if (stage != static_cast<int>(devices.size())) {
       throw InputError(
-          rows.front().front().where,
+          source.locate(rows.front().front()),
           fmt::format("stage {} is named, but stage {} is not", stage, devices.size()));
     }
     devices.push_back(device);
   }
   const size_t chunks = devices.size() / rows.size();
+  if (chunks > kMaxChunks) {
+    throw InputError(source.locate(rows.front().front()),
+                     fmt::format("{} stages on a rank; at most {}", chunks, kMaxChunks));
+  }
   for (size_t device = 0; device < rows.size(); ++device) {
     const auto held = std::ranges::count(devices, static_cast<int>(device));
     if (static_cast<size_t>(held) != chunks || chunks * rows.size() != devices.size()) {
       throw InputError(
-          rows[device].front().where,
+          source.locate(rows[device].front()),
           fmt::format("this rank holds {} of {} stages; every rank must hold equally many", held,
                       devices.size()));
     }
@@ -184,7 +210,7 @@ std::vector<int> place_stages(const Rows& rows) {
 
 // Every stage runs at least an F and a B of every microbatch: a number too large for the cells that
 // are there is refused before anything is sized by it.
-void check_count(const Rows& rows, size_t stages) {
+void check_count(const Rows& rows, const Source& source, size_t stages) {
   size_t actions = 0;
   const Cell* largest = &rows.front().front();
   int microbatch = -1;
@@ -200,7 +226,7 @@ void check_count(const Rows& rows, size_t stages) {
   }
   if (2 * stages * (static_cast<size_t>(microbatch) + 1) > actions) {
     throw InputError(
-        largest->where,
+        source.locate(*largest),
         fmt::format("{} microbatches on {} stages need at least {} passes, but {} are there",
                     microbatch + 1, stages, 2 * stages * (static_cast<size_t>(microbatch) + 1),
                     actions));
@@ -210,9 +236,10 @@ void check_count(const Rows& rows, size_t stages) {
 }  // namespace
 
 Program read_torch_csv(const std::string& name, const std::string& text) {
-  const Rows rows = parse(name, text);
-  const std::vector<int> device_of = place_stages(rows);
-  check_count(rows, device_of.size());
+  const Source source = split_lines(name, text);
+  const Rows rows = parse(source);
+  const std::vector<int> device_of = place_stages(rows, source);
+  check_count(rows, source, device_of.size());
   const Placement placement = Placement::custom(device_of);
   Shape shape;
   shape.devices = placement.devices();
@@ -237,7 +264,8 @@ Program read_torch_csv(const std::string& name, const std::string& text) {
   if (const auto fault = Program::find_fault(shape, placement, lists, pairs)) {
     const auto& row = rows[static_cast<size_t>(fault->device)];
     const auto position = static_cast<size_t>(fault->position);
-    throw InputError(fault->position < 0 ? row.front().where : row[position].where, fault->message);
+    throw InputError(source.locate(fault->position < 0 ? row.front() : row[position]),
+                     fault->message);
   }
   return {shape, placement, std::move(lists), std::move(pairs)};
 }
@@ -245,8 +273,9 @@ Program read_torch_csv(const std::string& name, const std::string& text) {
 Program read_torch_csv_file(const std::string& path, const Location& asked) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad())
+  // A directory opens, but does not read.
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || (file.fail() && !file.eof()))
     throw InputError(asked, fmt::format("cannot read the schedule '{}'", path));
   return read_torch_csv(path, text.str());
 }

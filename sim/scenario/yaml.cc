@@ -49,8 +49,8 @@ std::optional<double> to_double(std::string_view text) {
 
 using Unit = std::pair<std::string, double>;
 
-const std::array<Unit, 5> kTimeUnits{
-    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}}};
+const std::array<Unit, 6> kTimeUnits{
+    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ns", 1e-9}}};
 const std::array<Unit, 9> kByteUnits{{{"B", 1},
                                       {"KB", 1e3},
                                       {"MB", 1e6},
@@ -69,7 +69,42 @@ const std::array<Unit, 9> kBandwidthUnits{{{"B/s", 1},
                                            {"Mbps", 1e6 / 8},
                                            {"Gbps", 1e9 / 8},
                                            {"Tbps", 1e12 / 8}}};
+// Below this, in base units, a quantity is a slip.
+constexpr double kLeast = 1e-15;
+
 const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
+
+// `at` with what stands at `path` replaced. Containers on the way are made anew and everything else
+// is kept: assigning into a node would change every alias of it.
+YAML::Node replaced(const YAML::Node& at, std::span<const std::string> path,
+                    const YAML::Node& value, const Location& where) {
+  if (path.empty()) return value;
+  if (at.IsSequence()) {
+    const bool digits = path[0].find_first_not_of("0123456789") == std::string::npos;
+    const size_t index = digits && path[0].size() < 10 ? std::stoul(path[0]) : at.size();
+    if (index >= at.size()) {
+      throw InputError(where, fmt::format("'{}' is no index of a list of {}", path[0], at.size()));
+    }
+    YAML::Node made(YAML::NodeType::Sequence);
+    for (size_t i = 0; i < at.size(); ++i) {
+      made.push_back(i == index ? replaced(at[i], path.subspan(1), value, where) : at[i]);
+    }
+    return made;
+  }
+  YAML::Node made(YAML::NodeType::Map);
+  bool found = false;
+  for (const auto& entry : at.IsMap() ? at : YAML::Node(YAML::NodeType::Map)) {
+    const bool here =
+        !found && entry.first.IsScalar() && normalized(entry.first.Scalar()) == path[0];
+    made.force_insert(entry.first,
+                      here ? replaced(entry.second, path.subspan(1), value, where) : entry.second);
+    found = found || here;
+  }
+  if (!found) {
+    made.force_insert(path[0], replaced(YAML::Node(), path.subspan(1), value, where));
+  }
+  return made;
+}
 
 }  // namespace
 
@@ -86,20 +121,25 @@ Override parse_override(const std::string& text, const Location& where) {
 YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
     : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
   try {
-    root_ = YAML::Load(text);
+    const auto documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      throw InputError(locate(documents[1].Mark(), ""), "expected one document, not several");
+    }
+    if (!documents.empty()) root_ = documents.front();
   } catch (const YAML::Exception& error) {
     throw InputError(locate(error.mark, ""), "not valid YAML: " + error.msg);
   }
   for (const Override& replacement : overrides_) apply(replacement);
 }
 
-YamlSource YamlSource::from_file(const std::string& path, std::vector<Override> overrides) {
+YamlSource YamlSource::from_file(const std::string& path, const Location& asked,
+                                 std::vector<Override> overrides) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   // A directory opens, but does not read.
   if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
   if (!file.is_open() || (file.bad() || (file.fail() && !file.eof()))) {
-    throw InputError({path, 0, 0, ""}, "cannot read this file");
+    throw InputError(asked, fmt::format("cannot read '{}'", path));
   }
   return {path, text.str(), std::move(overrides)};
 }
@@ -111,40 +151,8 @@ void YamlSource::apply(const Override& replacement) {
   } catch (const YAML::Exception& error) {
     throw InputError(replacement.where, "the value is not valid YAML: " + error.msg);
   }
-  if (!root_.IsMap()) root_ = YAML::Node(YAML::NodeType::Map);
-  YAML::Node at = root_;
   const auto parts = split(replacement.path, '.');
-  for (size_t i = 0; i < parts.size(); ++i) {
-    YAML::Node next;
-    if (at.IsSequence()) {
-      const auto index = to_double(parts[i]);
-      if (!index || *index < 0 || *index >= static_cast<double>(at.size())) {
-        throw InputError(replacement.where,
-                         fmt::format("'{}' is no index of a list of {}", parts[i], at.size()));
-      }
-      next.reset(at[static_cast<size_t>(*index)]);
-    } else if (at.IsMap()) {
-      std::string key = parts[i];
-      for (const auto& entry : at) {
-        if (entry.first.IsScalar() && normalized(entry.first.Scalar()) == key) {
-          key = entry.first.Scalar();
-          break;
-        }
-      }
-      if (!at[key].IsDefined()) at[key] = YAML::Node(YAML::NodeType::Map);
-      next.reset(at[key]);
-    } else {
-      throw InputError(replacement.where,
-                       fmt::format("'{}' stands inside a value that is no map", parts[i]));
-    }
-    if (i + 1 == parts.size()) {
-      // Assignment through the reference would keep an aliased node; replace its content.
-      next = value;
-    } else if (!next.IsMap() && !next.IsSequence()) {
-      next = YAML::Node(YAML::NodeType::Map);
-    }
-    at.reset(next);
-  }
+  root_ = replaced(root_, parts, value, replacement.where);
 }
 
 YamlValue YamlSource::root() const { return {*this, root_, ""}; }
@@ -164,9 +172,9 @@ Location YamlSource::locate(const YAML::Mark& mark, const std::string& path) con
 }
 
 YamlValue::YamlValue(const YamlSource& source, YAML::Node node, std::string path)
-    : source_(&source), node_(std::move(node)), path_(std::move(path)) {}
+    : source_(&source), node_(std::move(node)), path_(std::move(path)), mark_(node_.Mark()) {}
 
-Location YamlValue::where() const { return source_->locate(node_.Mark(), path_); }
+Location YamlValue::where() const { return source_->locate(mark_, path_); }
 
 void YamlValue::fail(const std::string& message) const {
   throw InputError(where(), path_.empty() ? message : fmt::format("{}: {}", path_, message));
@@ -211,8 +219,8 @@ double YamlValue::number(double minimum, double maximum) const {
   fail(fmt::format("expected a number from {} to {}, not {}", minimum, maximum, kind_of(node_)));
 }
 
-double YamlValue::quantity(const char* what, const char* example,
-                           std::span<const Unit> units) const {
+double YamlValue::quantity(const char* what, const char* example, std::span<const Unit> units,
+                           double most) const {
   const auto expected = fmt::format("expected {} such as '{}'", what, example);
   if (!node_.IsScalar()) fail(fmt::format("{}, not {}", expected, kind_of(node_)));
   const std::string& given = node_.Scalar();
@@ -237,16 +245,20 @@ double YamlValue::quantity(const char* what, const char* example,
     fail(fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names)));
   }
   const double result = *value * found->second;
-  if (!std::isfinite(result)) fail(fmt::format("'{}' is too large", given));
+  if (result > most)
+    fail(fmt::format("'{}' is too large; at most {:g} {}", given, most, units[0].first));
+  if (result > 0 && result < kLeast) fail(fmt::format("'{}' is too small to tell from 0", given));
   return result;
 }
 
-Seconds YamlValue::seconds() const { return Seconds(quantity("a time", "18.5 ms", kTimeUnits)); }
-Bytes YamlValue::bytes() const { return Bytes(quantity("a size", "3.7 GiB", kByteUnits)); }
-BytesPerSecond YamlValue::bandwidth() const {
-  return BytesPerSecond(quantity("a bandwidth", "400 Gbps", kBandwidthUnits));
+Seconds YamlValue::seconds() const {
+  return Seconds(quantity("a time", "18.5 ms", kTimeUnits, 1e9));
 }
-Watts YamlValue::power() const { return Watts(quantity("a power", "700 W", kPowerUnits)); }
+Bytes YamlValue::bytes() const { return Bytes(quantity("a size", "3.7 GiB", kByteUnits, 1e18)); }
+BytesPerSecond YamlValue::bandwidth() const {
+  return BytesPerSecond(quantity("a bandwidth", "400 Gbps", kBandwidthUnits, 1e18));
+}
+Watts YamlValue::power() const { return Watts(quantity("a power", "700 W", kPowerUnits, 1e9)); }
 
 std::vector<YamlValue> YamlValue::list() const {
   if (!node_.IsSequence()) fail(fmt::format("expected a list, not {}", kind_of(node_)));
@@ -261,10 +273,14 @@ YamlMap::YamlMap(const YamlValue& value) : value_(value) {
   if (!value.is_map()) value.fail(fmt::format("expected a map, not {}", kind_of(value.node())));
   for (const auto& item : value.node()) {
     const YamlSource& source = *value.source_;
-    if (!item.first.IsScalar()) value.fail("expected plain text as a key");
+    if (!item.first.IsScalar()) {
+      YamlValue(source, item.first, value.path()).fail("expected plain text as a key");
+    }
     const std::string key = normalized(item.first.Scalar());
     const std::string path = value.path().empty() ? key : value.path() + "." + key;
     Entry entry{key, YamlValue(source, item.first, path), YamlValue(source, item.second, path)};
+    // A missing value has no place of its own: it is missing behind its key.
+    if (item.second.IsNull()) entry.value.mark_ = item.first.Mark();
     if (std::ranges::find(entries_, key, &Entry::key) != entries_.end()) {
       entry.key_value.fail("this key is there twice");
     }

@@ -37,8 +37,9 @@ class YamlSource {
  public:
   // `name` is what messages call the text: a file's path.
   YamlSource(std::string name, const std::string& text, std::vector<Override> overrides = {});
-  // InputError when the file cannot be read.
-  static YamlSource from_file(const std::string& path, std::vector<Override> overrides = {});
+  // InputError, located at `asked`, when the file cannot be read.
+  static YamlSource from_file(const std::string& path, const Location& asked,
+                              std::vector<Override> overrides = {});
 
   [[nodiscard]] YamlValue root() const;
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -85,12 +86,14 @@ class YamlValue {
 
  private:
   [[nodiscard]] double quantity(const char* what, const char* example,
-                                std::span<const std::pair<std::string, double>> units) const;
+                                std::span<const std::pair<std::string, double>> units,
+                                double most) const;
   friend class YamlMap;
 
   const YamlSource* source_;
   YAML::Node node_;
   std::string path_;
+  YAML::Mark mark_;
 };
 
 // Reads the keys of a map; `finish` refuses those that nobody asked for.

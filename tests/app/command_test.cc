@@ -100,6 +100,55 @@ TEST_F(Command, AFileThatCannotBeWrittenIsNamed) {
       << outcome.output;
 }
 
+TEST_F(Command, WritesAllOutputsOrNone) {
+  EXPECT_EQ(run("run " + quickstart_ + " --json ok.json --csv missing/x.csv").code, 2);
+  EXPECT_EQ(files(), 0U);
+  const Outcome both = run("run " + quickstart_ + " --json - --csv -");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.output.find("only one output"), std::string::npos) << both.output;
+}
+
+TEST_F(Command, LeavesLinksAndDevicesWhatTheyAre) {
+  write("target.json", "old");
+  fs::create_symlink("target.json", folder_ / "link.json");
+  EXPECT_EQ(run("run " + quickstart_ + " --json link.json").code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
+  EXPECT_TRUE(nlohmann::json::accept(read("target.json")));
+  EXPECT_EQ(run("run " + quickstart_ + " --json /dev/null").code, 0);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(Command, LostOutputIsAnError) {
+  EXPECT_EQ(run("list schedules > /dev/full").code, 2);
+  EXPECT_EQ(run("run " + quickstart_ + " --json - > /dev/full").code, 2);
+}
+
+TEST_F(Command, NumbersTracesOfSchedulesWithTheSameName) {
+  EXPECT_EQ(run("run " + quickstart_ + " 'schedule=[1f1b, 1f1b]' --trace t.json").code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "t.1f1b.json"));
+  EXPECT_TRUE(fs::exists(folder_ / "t.1f1b-2.json"));
+}
+
+TEST_F(Command, WritesMemoryOverTimeThatEndsAtNothing) {
+  EXPECT_EQ(run("run " + quickstart_ + " schedule=1f1b --memory m.csv").code, 0);
+  const std::string csv = read("m.csv");
+  EXPECT_TRUE(csv.starts_with("schedule,device,seconds,category,bytes\n1f1b,0,0,activations,"));
+  EXPECT_TRUE(csv.ends_with(",activations,0\n")) << csv.substr(csv.size() - 60);
+}
+
+TEST_F(Command, ImportQuotesAndRelatesThePathOfItsSchedule) {
+  fs::create_directories(folder_ / "a");
+  fs::create_directories(folder_ / "b");
+  EXPECT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o 'a/it is, #1.csv'").code, 0);
+  EXPECT_EQ(run("import 'a/it is, #1.csv' -o b/s.yaml").code, 0);
+  EXPECT_EQ(run("run b/s.yaml").code, 0);
+}
+
+TEST_F(Command, AMemoryLimitThatNothingFitsIsACannotMet) {
+  const Outcome outcome = run("run " + quickstart_ + " 'schedule={name: zb, memory_limit: 1 GiB}'");
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+}
+
 TEST_F(Command, MisspeltWordsGetTheNearestName) {
   struct Slip {
     const char* arguments;
@@ -124,7 +173,7 @@ TEST_F(Command, MisspeltWordsGetTheNearestName) {
 TEST_F(Command, AMissingScenarioIsNamed) {
   const Outcome outcome = run("run nowhere.yaml");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.output.find("nowhere.yaml: cannot read this file"), std::string::npos)
+  EXPECT_NE(outcome.output.find("command line:1:13: cannot read 'nowhere.yaml'"), std::string::npos)
       << outcome.output;
   EXPECT_EQ(run("run .").code, 2);
 }

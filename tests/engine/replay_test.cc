@@ -35,8 +35,8 @@ std::vector<double> plain_seconds(const TaskGraph& graph) {
 TEST(Replay, LetsAMessageArriveItsTransferAfterTheEndOfItsPass) {
   // 0F0, 0F0 -> 1, 1F0, 1BW0, 1B0 -> 0, 0BW0, end of the iteration
   const Timeline timeline = make_replay_engine()->run(two_devices(1.5), {}, {});
-  EXPECT_EQ(timeline.start, (std::vector<double>{0, 10, 11.5, 21.5, 41.5, 43, 63}));
-  EXPECT_EQ(timeline.end, (std::vector<double>{10, 11.5, 21.5, 41.5, 43, 63, 63}));
+  EXPECT_EQ(timeline.start, (LargeVector<double>{0, 10, 11.5, 21.5, 41.5, 43, 63}));
+  EXPECT_EQ(timeline.end, (LargeVector<double>{10, 11.5, 21.5, 41.5, 43, 63, 63}));
   EXPECT_FALSE(timeline.shared_links);
 }
 

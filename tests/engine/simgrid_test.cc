@@ -153,7 +153,7 @@ TEST_P(BothGpuModels, FinishAGraphInWhichNothingTakesTime) {
   Bench bench{.forward = {0, 0}, .latency = 0, .flow = 0};
   const TaskGraph graph = bench.graph();
   const Timeline timeline = engine_->run(graph, bench.cluster, {});
-  EXPECT_EQ(timeline.end, std::vector<double>(graph.size(), 0.0));
+  EXPECT_EQ(timeline.end, LargeVector<double>(graph.size(), 0.0));
 }
 
 TEST_P(BothGpuModels, KeepFullPrecisionFromMicrosecondsToDays) {

@@ -20,8 +20,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (stages * scenario.batch.microbatches > 4096) continue;
       (void)pipesim::make_program(choice, pipesim::make_problem(scenario, choice));
     }
+  } catch (const pipesim::InfeasibleError&) {
+    // A memory limit may be too small.
   } catch (const pipesim::InputError& error) {
-    if (error.where().file.empty() || error.where().line < 0) std::abort();
+    if (error.where().file.empty() || error.where().line < 1) std::abort();
   }
   return 0;
 }

@@ -277,7 +277,7 @@ TEST(BuildTaskGraph, RefusesMoreEdgesThanItCanNumber) {
   const auto [problem, program] = planned("1f1b", {1, 1, 1, 1}, {});
   BuildOptions options;
   options.iterations = 1 << 30;
-  EXPECT_THROW((void)build_task_graph(program, problem, options), LogicError);
+  EXPECT_THROW((void)build_task_graph(program, problem, options), InfeasibleError);
 }
 
 TEST(BuildTaskGraph, SplitsTheBytesOfABackwardBetweenBAndW) {

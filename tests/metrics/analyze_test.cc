@@ -96,6 +96,16 @@ TEST(Analyze, SplitsAWaitIntoTheMessageAndTheComputeBehindIt) {
   EXPECT_DOUBLE_EQ(idle(report.devices[0], IdleCause::kImbalance), 0);
 }
 
+// The round trip of a gradient and the next activation is messages, however far away it was sent.
+TEST(Analyze, FollowsAWaitThroughTheDevicesThatWaitedThemselves) {
+  Case of("1f1b", 2, 4, cost(1, 1, 1, 3));
+  const double before = idle(of.report().devices[1], IdleCause::kTransfer);
+  of.problem.stages[0].transfer = Seconds(6);
+  const Report report = of.report();
+  EXPECT_GT(idle(report.devices[1], IdleCause::kTransfer), before);
+  EXPECT_NEAR(idle_sum(report.devices[1]), report.devices[1].idle.value(), 1e-12);
+}
+
 TEST(Analyze, CallsWaitingForASlowerStageImbalance) {
   Case of("1f1b", 2, 8, cost(10, 10, 10));
   of.problem.stages[1] = cost(20, 20, 20);

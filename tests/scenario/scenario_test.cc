@@ -144,6 +144,11 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"cluster={network: {latency: 1 us}}"}, "'bandwidth' is missing"},
         Bad{{"cluster={node: {gpus: 8}, network: {bandwidth: 1 GB/s}}"},
             "'link_bandwidth' is missing"},
+        Bad{{"cost.collective=1 ms", "optimizer={sync: post_validation}"},
+            "waits for no collective"},
+        Bad{{"perturb={stragglers: [{rank: 1, factor: 2}, {rank: 1, factor: 2}]}"},
+            "slows down already"},
+        Bad{{"perturb={links: [{from: 1, to: 1, factor: 2}]}"}, "no message to itself"},
         Bad{{"foo=1"}, "unknown key"}));
 
 TEST(Scenario, RefusesAnEmptyFile) {
@@ -185,6 +190,33 @@ TEST(Simulate, SlowsDownAStragglerAndADegradedLink) {
   EXPECT_GT(slow.iteration, nominal.iteration);
   EXPECT_GT(iteration({"perturb={links: [{from: 1, to: 2, factor: 10}]}"}).iteration,
             nominal.iteration);
+}
+
+// Replicas reduce their gradients: one that is slow holds up its position in the others.
+TEST(Simulate, LetsReplicasWaitForEachOtherUnderPostValidation) {
+  const std::vector<std::string> slow{"pipelines=2",
+                                      "perturb={stragglers: [{rank: 1, factor: 2}]}"};
+  auto post = slow;
+  post.emplace_back("optimizer={sync: post_validation}");
+  const Scenario barrier = read(kBase, slow);
+  const Scenario overlapping = read(kBase, post);
+  const Report all = simulate(barrier, barrier.schedules.front()).report;
+  const Report ramps = simulate(overlapping, overlapping.schedules.front()).report;
+  EXPECT_LE(ramps.iteration, all.iteration);
+  EXPECT_GE(ramps.iteration, ramps.devices[4].busy);
+  for (const DeviceReport& device : ramps.devices) {
+    EXPECT_NEAR((device.busy + device.idle).value(), ramps.iteration.value(), 1e-9);
+  }
+}
+
+TEST(Simulate, SharesNothingWithoutACluster) {
+  const auto iteration = [](const std::string& engine) {
+    const Scenario scenario = read(kBase, {"cost.transfer=30 ms", "engine=" + engine});
+    return simulate(scenario, scenario.schedules.front()).report;
+  };
+  const Report shared = iteration("simgrid");
+  EXPECT_FALSE(shared.ensemble.has_value());
+  EXPECT_NEAR(shared.iteration.value(), iteration("replay").iteration.value(), 1e-11);
 }
 
 }  // namespace

@@ -57,17 +57,15 @@ TEST_P(RefusedQuantity, SaysWhatWasExpected) {
   EXPECT_NE(message.find("s.yaml:1:7: time: "), std::string::npos) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Times, RefusedQuantity,
-                         testing::Values(BadQuantity{"18.5", "has no unit"},
-                                         BadQuantity{"18.5 mss", "did you mean 'ms'?"},
-                                         BadQuantity{"-1 ms", "negative"},
-                                         BadQuantity{"fast", "expected a time such as '18.5 ms'"},
-                                         BadQuantity{"[1 ms]", "not a list"},
-                                         BadQuantity{"nan", "expected a time"},
-                                         BadQuantity{"inf s", "expected a time"},
-                                         BadQuantity{"1e400 s", "expected a time"},
-                                         BadQuantity{"1 GiB", "unit 'GiB' is not known"},
-                                         BadQuantity{"1.2.3 s", "expected a time"}));
+INSTANTIATE_TEST_SUITE_P(
+    Times, RefusedQuantity,
+    testing::Values(
+        BadQuantity{"18.5", "has no unit"}, BadQuantity{"18.5 mss", "did you mean 'ms'?"},
+        BadQuantity{"-1 ms", "negative"}, BadQuantity{"fast", "expected a time such as '18.5 ms'"},
+        BadQuantity{"[1 ms]", "not a list"}, BadQuantity{"nan", "expected a time"},
+        BadQuantity{"inf s", "expected a time"}, BadQuantity{"1e400 s", "expected a time"},
+        BadQuantity{"1 GiB", "unit 'GiB' is not known"}, BadQuantity{"1.2.3 s", "expected a time"},
+        BadQuantity{"1e308 s", "is too large"}, BadQuantity{"1e-30 s", "too small"}));
 
 TEST(Yaml, NamesTheNearestKeyForAnUnknownOne) {
   const std::string message =
@@ -131,6 +129,31 @@ TEST(Overrides, ReplaceAndAddValues) {
   EXPECT_EQ(a.find("c")->list()[1].integer(0, 10), 7);
   YamlMap d(*root.find("d"));
   EXPECT_EQ(d.find("e_f")->list()[1].text(), "y");
+}
+
+// yaml-cpp shares one node among all aliases: assigning into it would change every one.
+TEST(Overrides, OfOneAliasLeaveTheOthersAlone) {
+  const YamlSource source(
+      "s.yaml", "{a: &t 1, b: *t, c: &l [1, 2], d: *l}\n",
+      {parse_override("a=5", argument(1)), parse_override("c.0=7", argument(1))});
+  YamlMap root(source.root());
+  EXPECT_EQ(root.find("a")->integer(0, 10), 5);
+  EXPECT_EQ(root.find("b")->integer(0, 10), 1);
+  EXPECT_EQ(root.find("c")->list()[0].integer(0, 10), 7);
+  EXPECT_EQ(root.find("d")->list()[0].integer(0, 10), 1);
+}
+
+TEST(Yaml, RefusesASecondDocument) {
+  EXPECT_NE(
+      refusal("a: 1\n---\nb: 2\n", [](YamlMap& map) { (void)map.find("a"); }).find("one document"),
+      std::string::npos);
+}
+
+TEST(Yaml, LocatesAMissingValueBehindItsKey) {
+  const std::string message =
+      refusal("a:\nb: 2\n", [](YamlMap& map) { (void)map.require("a", "text").text(); });
+  EXPECT_NE(message.find("s.yaml:1:1: a: expected text, not nothing"), std::string::npos)
+      << message;
 }
 
 TEST(Overrides, AreLocatedOnTheCommandLine) {

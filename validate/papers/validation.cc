@@ -24,9 +24,9 @@ bool Cell::agrees() const {
 }
 
 const std::vector<Validation>& validations() {
-  static const std::vector<Validation> all{
+  static const std::vector<Validation> kAll{
       {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", compare_zero_bubble}};
-  return all;
+  return kAll;
 }
 
 std::string validation_table(const Validation& validation, const std::vector<Cell>& cells) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/error.h"
+
 namespace pipesim {
 
 struct Cell {
@@ -26,8 +28,9 @@ struct Cell {
 struct Validation {
   std::string name;
   std::string title;
-  // Reads `<folder>/<name>.yaml`; InputError when it is not as expected.
-  std::vector<Cell> (*compare)(const std::string& folder);
+  // Reads `<folder>/<name>.yaml`; InputError when it is not as expected, located at `asked` when it
+  // cannot be read.
+  std::vector<Cell> (*compare)(const std::string& folder, const Location& asked);
 };
 
 // All of them, in the order in which `pipesim validate` runs them.

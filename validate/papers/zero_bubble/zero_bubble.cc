@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "sim/core/error.h"
 #include "sim/engine/engine.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
@@ -52,7 +53,7 @@ std::vector<Profile> read_profiles(YamlMap& root, const std::string& key, double
   for (const YamlValue& row : rows->list()) {
     YamlMap map(row);
     const auto number = [&map](const char* name) {
-      return map.require(name, "a number").number(0, 1e12);
+      return map.require(name, "a positive number").number(1e-9, 1e12);
     };
     Profile profile;
     profile.model = map.require("model", "the model's name").text();
@@ -65,7 +66,7 @@ std::vector<Profile> read_profiles(YamlMap& root, const std::string& key, double
     profile.forward_us = chunks_per_stage * number("f_us");
     profile.backward_us = chunks_per_stage * number("b_us");
     profile.weight_us = chunks_per_stage * number("w_us");
-    profile.transfer_us = number("c_us");
+    profile.transfer_us = map.require("c_us", "a number").number(0, 1e12);
     profiles.push_back(profile);
   }
   return profiles;
@@ -209,23 +210,25 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
   }
   const Problem problem = make_problem(*schedule, *profile, false);
   BuildOptions options;
-  options.iterations = 8;
+  options.iterations = 16;
   options.sync = OptimizerSync::kPostValidation;
   const TaskGraph graph =
       build_task_graph(std::make_shared<const Program>(schedule->plan(problem)), problem, options);
-  const Report report = analyze(graph, make_replay_engine()->run(graph, {}, {}));
+  const Timeline timeline = make_replay_engine()->run(graph, {}, {});
+  if (!is_steady(graph, timeline, 1e-9)) throw LogicError("16 iterations have not settled");
+  const Report report = analyze(graph, timeline);
   cell.simulated = report.makespan / report.iteration;
   cells.push_back(cell);
 }
 
 }  // namespace
 
-std::vector<Cell> compare_zero_bubble(const std::string& folder) {
+std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
   const std::filesystem::path base(folder);
   std::error_code ignored;
   auto file = base / "zero_bubble.yaml";
   if (!std::filesystem::exists(file, ignored)) file = base / "zero_bubble" / "zero_bubble.yaml";
-  const YamlSource source = YamlSource::from_file(file.string());
+  const YamlSource source = YamlSource::from_file(file.string(), asked);
   YamlMap root(source.root());
   auto profiles = read_profiles(root, "table9_profiled_iclr_ZB2p", 1);
   // These are per chunk of two (the note in the file).

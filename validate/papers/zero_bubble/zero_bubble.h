@@ -11,6 +11,6 @@ namespace pipesim {
 
 // Reads `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here.
 // Tables of the file that are not compared yet are left alone.
-std::vector<Cell> compare_zero_bubble(const std::string& folder);
+std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked);
 
 }  // namespace pipesim
