@@ -158,12 +158,13 @@ void YamlSource::apply(const Override& replacement) {
 YamlValue YamlSource::root() const { return {*this, root_, ""}; }
 
 Location YamlSource::locate(const YAML::Mark& mark, const std::string& path) const {
-  for (auto it = overrides_.rbegin(); it != overrides_.rend(); ++it) {
-    const bool below = path == it->path || path.starts_with(it->path + ".");
-    const bool above = !path.empty() && it->path.starts_with(path + ".") && mark.is_null();
+  for (size_t i = overrides_.size(); i-- > 0;) {  // the last one given holds
+    const Override& given = overrides_[i];
+    const bool below = path == given.path || path.starts_with(given.path + ".");
+    const bool above = !path.empty() && given.path.starts_with(path + ".") && mark.is_null();
     if (!below && !above) continue;
-    Location where = it->where;
-    if (below && where.column > 0) where.column += static_cast<int>(it->path.size()) + 1;
+    Location where = given.where;
+    if (below && where.column > 0) where.column += static_cast<int>(given.path.size()) + 1;
     return where;
   }
   if (mark.is_null()) return {name_, 1, 1, lines_.front()};
@@ -171,8 +172,8 @@ Location YamlSource::locate(const YAML::Mark& mark, const std::string& path) con
   return {name_, mark.line + 1, mark.column + 1, line < lines_.size() ? lines_[line] : ""};
 }
 
-YamlValue::YamlValue(const YamlSource& source, YAML::Node node, std::string path)
-    : source_(&source), node_(std::move(node)), path_(std::move(path)), mark_(node_.Mark()) {}
+YamlValue::YamlValue(const YamlSource& source, const YAML::Node& node, std::string path)
+    : source_(&source), node_(node), path_(std::move(path)), mark_(node_.Mark()) {}
 
 Location YamlValue::where() const { return source_->locate(mark_, path_); }
 
@@ -188,7 +189,7 @@ std::string YamlValue::text() const {
 }
 
 std::string YamlValue::choice(std::span<const std::string> choices) const {
-  const std::string given = text();
+  std::string given = text();
   if (std::ranges::find(choices, given) == choices.end()) {
     fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
   }

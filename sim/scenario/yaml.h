@@ -58,7 +58,7 @@ class YamlSource {
 // A node together with its path.
 class YamlValue {
  public:
-  YamlValue(const YamlSource& source, YAML::Node node, std::string path);
+  YamlValue(const YamlSource& source, const YAML::Node& node, std::string path);
 
   [[nodiscard]] Location where() const;
   [[noreturn]] void fail(const std::string& message) const;
