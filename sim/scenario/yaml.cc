@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -74,6 +75,22 @@ constexpr double kLeast = 1e-15;
 
 const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
 
+// The line at which a second document begins, 0 when there is none. yaml-cpp's LoadAll does not end
+// on some malformed texts, and its Load leaves out what follows the first document.
+int second_document(const std::vector<std::string>& lines) {
+  bool begun = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const bool marker =
+        lines[i].starts_with("---") &&
+        (lines[i].size() == 3 || std::isspace(static_cast<unsigned char>(lines[i][3])));
+    if (marker && begun) return static_cast<int>(i) + 1;
+    const size_t first = lines[i].find_first_not_of(" \t\r");
+    const bool empty = first == std::string::npos || lines[i][first] == '#' || lines[i][0] == '%';
+    begun = begun || marker || !empty;
+  }
+  return 0;
+}
+
 // `at` with what stands at `path` replaced. Containers on the way are made anew and everything else
 // is kept: assigning into a node would change every alias of it.
 YAML::Node replaced(const YAML::Node& at, std::span<const std::string> path,
@@ -120,12 +137,12 @@ Override parse_override(const std::string& text, const Location& where) {
 
 YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
     : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
+  if (const int line = second_document(lines_); line > 0) {
+    throw InputError({name_, line, 1, lines_[static_cast<size_t>(line) - 1]},
+                     "expected one document, not several");
+  }
   try {
-    const auto documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      throw InputError(locate(documents[1].Mark(), ""), "expected one document, not several");
-    }
-    if (!documents.empty()) root_ = documents.front();
+    root_ = YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw InputError(locate(error.mark, ""), "not valid YAML: " + error.msg);
   }
