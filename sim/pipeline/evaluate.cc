@@ -68,6 +68,10 @@ class TimeVisitor {
     bool started = false;
   };
 
+  static bool ends_unit(PassKind kind) {
+    return kind == PassKind::kW || kind == PassKind::kBW || kind == PassKind::kFB;
+  }
+
   void account(State& state, int device, const Pass& pass) {
     const PassBytes bytes = pass_bytes(problem_, program_, device, pass);
     const bool acquires = pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
@@ -76,7 +80,7 @@ class TimeVisitor {
     state.peak = std::max(state.peak, state.held);
     state.peak_in_flight = std::max(state.peak_in_flight, state.in_flight);
     state.held -= bytes.released.value();
-    state.in_flight -= pass.kind == PassKind::kF || pass.kind == PassKind::kB ? 0 : 1;
+    state.in_flight -= ends_unit(pass.kind) ? 1 : 0;
   }
 
   const Program& program_;
@@ -102,6 +106,8 @@ Seconds pass_seconds(const Problem& problem, const Program& program, int device,
       return cost.backward_input;
     case PassKind::kW:
       return cost.backward_weight;
+    case PassKind::kR:
+      return cost.recompute.value_or(cost.forward);
     default:
       return cost.backward_input + cost.backward_weight;
   }
@@ -113,10 +119,13 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
     return {pass_bytes(problem, program, device, pair.forward).acquired,
             pass_bytes(problem, program, device, pair.backward).released};
   }
-  const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));
+  const int vs = program.placement().virtual_stage(device, pass.chunk);
+  const StageCost& cost = problem.stage(vs);
   switch (pass.kind) {
     case PassKind::kF:
-      return {cost.activation, Bytes(0)};
+      return {program.recomputes(vs) ? cost.checkpoint : cost.activation, Bytes(0)};
+    case PassKind::kR:
+      return {cost.activation - cost.checkpoint, Bytes(0)};
     case PassKind::kB:
       return {Bytes(0), cost.activation - cost.weight_stash};
     case PassKind::kW:

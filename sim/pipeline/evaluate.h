@@ -19,8 +19,9 @@ struct DeviceEvaluation {
   Seconds first_start;
   Seconds last_end;
   Seconds busy;
-  Bytes peak_activation;   // F acquires at start, B and W release at end (design, section 5)
-  int peak_in_flight = 0;  // units between the start of their F and the end of their W or BW
+  Bytes peak_activation;  // F and R acquire at start, B and W release at end (docs/model.md)
+  // Units between the start of their F and the end of their W or BW, recomputed or not.
+  int peak_in_flight = 0;
 
   [[nodiscard]] Seconds span() const { return last_end - first_start; }
 };

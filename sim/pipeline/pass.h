@@ -14,11 +14,12 @@ enum class PassKind : std::uint8_t {
   kW,   // gradient of the weights
   kBW,  // B and W fused; the upstream stage gets its gradient at the end of both
   kFB,  // forward of one microbatch overlapped with BW of another (DualPipe)
+  kR,   // F run again on the same device, which rebuilds the activation before B or BW
 };
-inline constexpr int kPassKinds = 5;
+inline constexpr int kPassKinds = 6;
 
 constexpr std::string_view to_text(PassKind kind) {
-  constexpr std::array<std::string_view, kPassKinds> kNames{"F", "B", "W", "BW", "FB"};
+  constexpr std::array<std::string_view, kPassKinds> kNames{"F", "B", "W", "BW", "FB", "R"};
   return kNames[static_cast<size_t>(kind)];
 }
 

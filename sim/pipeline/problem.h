@@ -26,6 +26,9 @@ struct StageCost {
   Seconds transfer;                   // to or from the downstream stage; 0 on the same device
   Bytes activation;                   // acquired by F
   Bytes weight_stash;                 // of that, what W still needs after B
+  // Under recompute F acquires the checkpoint only (its input), R the rest of the activation.
+  std::optional<Seconds> recompute = {};  // R; without it as long as forward
+  Bytes checkpoint = {};
 };
 
 using OptionValue = std::variant<bool, long, double, std::string>;
@@ -35,6 +38,9 @@ struct Problem {
   Placement placement = Placement::looped(1, 1);
   std::vector<StageCost> stages;          // by virtual stage
   std::optional<Bytes> activation_limit;  // per device
+  // Chunks of every device, from the first, that recompute. A schedule may place their R itself;
+  // where it does not, `with_recompute` does so after it.
+  int recompute_chunks = 0;
   std::map<std::string, OptionValue, std::less<>>
       options;  // checked against the schedule's own list
 

@@ -9,7 +9,8 @@ namespace pipesim {
 namespace {
 
 // Bits of what a virtual stage has run for one unit.
-constexpr std::uint8_t kForward = 1, kInputGradient = 2, kWeightGradient = 4, kComplete = 7;
+constexpr std::uint8_t kForward = 1, kInputGradient = 2, kWeightGradient = 4, kComplete = 7,
+                       kRecompute = 8;
 
 std::uint8_t bits(PassKind kind) {
   switch (kind) {
@@ -19,6 +20,8 @@ std::uint8_t bits(PassKind kind) {
       return kInputGradient;
     case PassKind::kW:
       return kWeightGradient;
+    case PassKind::kR:
+      return kRecompute;
     default:
       return kInputGradient | kWeightGradient;
   }
@@ -29,7 +32,8 @@ class Checker {
   Checker(const Shape& shape, const Placement& placement)
       : placement_(placement),
         units_(shape.units()),
-        ran_(static_cast<size_t>(placement.virtual_stages()) * static_cast<size_t>(units_)) {}
+        ran_(static_cast<size_t>(placement.virtual_stages()) * static_cast<size_t>(units_)),
+        recomputing_(static_cast<size_t>(placement.virtual_stages()), -1) {}
 
   std::optional<ProgramFault> add(int device, int position, const Pass& pass) {
     if (pass.chunk >= placement_.chunks()) {
@@ -48,6 +52,18 @@ class Checker {
       return fault(device, position,
                    fmt::format("{}{}{} is there twice", vs, to_text(pass.kind), unit));
     }
+    if (pass.kind == PassKind::kR) {
+      if ((seen & kForward) == 0) {
+        return fault(device, position, fmt::format("{0}R{1} stands before {0}F{1}", vs, unit));
+      }
+      if ((seen & kInputGradient) != 0) {
+        return fault(device, position,
+                     fmt::format("{0}R{1} stands behind the backward of microbatch {1}, which "
+                                 "needs it",
+                                 vs, unit));
+      }
+      recomputing_[static_cast<size_t>(vs)] = unit;
+    }
     seen = static_cast<std::uint8_t>(seen | bits(pass.kind));
     return std::nullopt;
   }
@@ -57,7 +73,14 @@ class Checker {
       for (int unit = placement_.first_unit(vs, units_); unit < placement_.end_unit(vs, units_);
            ++unit) {
         const std::uint8_t seen = at(vs, unit);
-        if (seen == kComplete) continue;
+        const int recomputing = recomputing_[static_cast<size_t>(vs)];
+        if ((seen & kComplete) == kComplete) {
+          if (recomputing < 0 || (seen & kRecompute) != 0) continue;
+          return fault(placement_.device(vs), -1,
+                       fmt::format("stage {} recomputes microbatch {}, but not {}: it must "
+                                   "recompute all or none",
+                                   vs, recomputing, unit));
+        }
         const char* what = (seen & kForward) == 0         ? "F"
                            : (seen & kInputGradient) == 0 ? "B (or BW)"
                                                           : "W (its B is there)";
@@ -79,6 +102,7 @@ class Checker {
   const Placement& placement_;
   int units_;
   std::vector<std::uint8_t> ran_;
+  std::vector<int> recomputing_;  // by virtual stage: a unit that it recomputes, -1 if none
 };
 
 }  // namespace
@@ -89,9 +113,16 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
       placement_(std::move(placement)),
       lists_(std::move(lists)),
       pairs_(std::move(pairs)),
-      wrap_around_(wrap_around) {
+      wrap_around_(wrap_around),
+      recomputes_(static_cast<size_t>(placement_.virtual_stages()), false) {
   if (auto fault = find_fault(shape_, placement_, lists_, pairs_)) {
     throw LogicError("not a program: " + fault->message);
+  }
+  for (int device = 0; device < placement_.devices(); ++device) {
+    for (const Pass& pass : passes(device)) {
+      if (pass.kind != PassKind::kR) continue;
+      recomputes_[static_cast<size_t>(placement_.virtual_stage(device, pass.chunk))] = true;
+    }
   }
 }
 

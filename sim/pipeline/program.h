@@ -1,8 +1,9 @@
 // What a schedule produces: for every device, the ordered list of its passes.
 //
 // A Program is complete by construction: every virtual stage runs F once and either BW or both B
-// and W once for every unit that travels through it. Whether the order can be executed is for
-// `walk` to say.
+// and W once for every unit that travels through it. A virtual stage that recomputes runs R once
+// for each of them too, between F and B or BW; one that does not runs none. Whether the order can
+// be executed is for `walk` to say.
 #pragma once
 
 #include <optional>
@@ -50,6 +51,8 @@ class Program {
     return pairs_[pass.microbatch];
   }
   [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
+  // Whether the virtual stage runs R: its F then keeps no more than what R starts from.
+  [[nodiscard]] bool recomputes(int vs) const { return recomputes_[static_cast<size_t>(vs)]; }
   [[nodiscard]] size_t size() const;  // passes on all devices
 
   // `2F0`, or `3F0&1BW2` for an overlapped block.
@@ -61,6 +64,7 @@ class Program {
   PassLists lists_;
   std::vector<OverlappedPair> pairs_;
   WrapAround wrap_around_;
+  std::vector<bool> recomputes_;  // by virtual stage
 };
 
 }  // namespace pipesim

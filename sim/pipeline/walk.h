@@ -2,9 +2,9 @@
 //
 // This is the one place that knows which pass waits for which (schedules.md, section 0):
 //   F(s,i) <- F(upstream,i); B|BW(s,i) <- B|BW(downstream,i), on the last stage <- F(s,i);
-//   W(s,i) <- B(s,i); with sequence splits F split k <- k-1 and B split k <- k+1 (Seq1F1B);
-//   an overlapped block waits for both its passes; and every pass for the one before it on its
-//   device.
+//   W(s,i) <- B(s,i); R(s,i) <- F(s,i), which its own device has run before; with sequence splits F
+//   split k <- k-1 and B split k <- k+1 (Seq1F1B); an overlapped block waits for both its passes;
+//   and every pass for the one before it on its device.
 // Evaluation and task graph are visitors, so that they cannot differ.
 //
 // A device runs on until it must wait, then the next one that can go on does, first come first
@@ -108,6 +108,7 @@ class Walker {
   bool ready(int device, const Pass& pass, Value& input, Value& gradient) const {
     const int vs = place_.virtual_stage(device, pass.chunk);
     const std::uint32_t unit = pass.microbatch;
+    if (pass.kind == PassKind::kR) return true;  // Program has it behind its F
     if (pass.kind == PassKind::kF) {
       if (splits_ > 1 && unit % splits_ > 0 && forward_[slot(vs, unit - 1)] == Visitor::kNotYet) {
         return false;
@@ -141,7 +142,7 @@ class Walker {
   }
 
   void finish(int device, const Pass& pass, Value result, size_t& woken) {
-    if (pass.kind == PassKind::kW) return;
+    if (pass.kind == PassKind::kW || pass.kind == PassKind::kR) return;
     const int vs = place_.virtual_stage(device, pass.chunk);
     const bool forward = pass.kind == PassKind::kF;
     const int to = forward ? place_.downstream(vs) : place_.upstream(vs);

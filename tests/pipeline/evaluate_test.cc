@@ -10,7 +10,7 @@ namespace pipesim {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW,
-               kFB = PassKind::kFB;
+               kFB = PassKind::kFB, kR = PassKind::kR;
 
 Program two_devices() {
   return {{2, 1, 2, 1},
@@ -134,6 +134,38 @@ TEST(Evaluate, HoldsBothHalvesOfAnOverlappedBlockForItsWholeLength) {
   EXPECT_EQ(evaluate(program, problem).devices[0].peak_activation, Bytes(200));
 }
 
+TEST(Evaluate, RunsARecomputedForwardWhileTheGradientIsOnItsWay) {
+  Problem problem = testing::make_problem({2, 1, 1, 1}, {10, 12, 8, 1});
+  const Program program({2, 1, 1, 1}, problem.placement,
+                        {{make_pass(kF, 0), make_pass(kR, 0), make_pass(kBW, 0)},
+                         {make_pass(kF, 0), make_pass(kBW, 0)}});
+  // Device 1: F0 11-21, BW0 -41. Device 0: R0 10-20, BW0 42-62.
+  const Evaluation hidden = evaluate(program, problem);
+  EXPECT_EQ(hidden.makespan, Seconds(62));
+  EXPECT_EQ(hidden.devices[0].busy, Seconds(40)) << "R is as long as F and counts as busy";
+  problem.stages[0].recompute = Seconds(35);
+  EXPECT_EQ(evaluate(program, problem).makespan, Seconds(65));
+  EXPECT_EQ(evaluate(program, problem).devices[0].busy, Seconds(65));
+}
+
+TEST(Evaluate, HoldsOnlyTheCheckpointUntilTheForwardIsRecomputed) {
+  Problem problem = testing::make_problem({1, 1, 2, 1});
+  const Program program({1, 1, 2, 1}, problem.placement,
+                        {{make_pass(kF, 0), make_pass(kF, 1), make_pass(kR, 0), make_pass(kB, 0),
+                          make_pass(kR, 1), make_pass(kBW, 1), make_pass(kW, 0)}});
+  const auto peak = [&](double activation, double stash, double checkpoint) {
+    problem.stages[0].activation = Bytes(activation);
+    problem.stages[0].weight_stash = Bytes(stash);
+    problem.stages[0].checkpoint = Bytes(checkpoint);
+    return evaluate(program, problem).devices[0].peak_activation.value();
+  };
+  EXPECT_EQ(peak(10, 0, 0), 10) << "one at a time";
+  EXPECT_EQ(peak(10, 0, 3), 13) << "one and the other's checkpoint";
+  EXPECT_EQ(peak(10, 6, 3), 16) << "one and what W needs of the other";
+  EXPECT_EQ(peak(10, 10, 10), 20) << "the input is all there is";
+  EXPECT_EQ(evaluate(program, problem).devices[0].peak_in_flight, 2);
+}
+
 // The same numbers the slow way: end times are raised until no pass wants a later one.
 class Relaxation {
  public:
@@ -174,7 +206,7 @@ class Relaxation {
     }
     const int vs = place_.virtual_stage(device, pass.chunk);
     const int unit = static_cast<int>(pass.microbatch);
-    if (pass.kind == kW) return 0;
+    if (pass.kind == kW || pass.kind == kR) return 0;
     const bool forward = pass.kind == kF;
     const int from = forward ? place_.upstream(vs) : place_.downstream(vs);
     if (from < 0) return 0;
@@ -185,7 +217,7 @@ class Relaxation {
     if (pass.kind == kFB) {
       publish(device, program_.pair(pass).forward, end);
       publish(device, program_.pair(pass).backward, end);
-    } else if (pass.kind != kW) {
+    } else if (pass.kind != kW && pass.kind != kR) {
       const int vs = place_.virtual_stage(device, pass.chunk);
       ended_[{pass.kind == kF, vs, static_cast<int>(pass.microbatch)}] = end;
     }

@@ -89,6 +89,8 @@ inline Problem random_problem(Random& random, const Shape& shape, Placement plac
     cost.overlapped = seconds(20, 50);
     cost.activation = Bytes(random.integer(10, 20));
     cost.weight_stash = Bytes(random.integer(0, 10));
+    cost.checkpoint = Bytes(random.integer(0, 10));
+    if (random.coin()) cost.recompute = seconds(1, 20);
   }
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
     const int down = problem.placement.downstream(vs);
@@ -100,7 +102,7 @@ inline Problem random_problem(Random& random, const Shape& shape, Placement plac
 
 // Builds a program by executing passes in a random order that respects what they wait for, so that
 // it cannot deadlock. Backward passes are whole or split and, on request, overlapped with a
-// forward.
+// forward; some virtual stages recompute.
 class RandomProgram {
  public:
   RandomProgram(Random& random, const Shape& shape, const Placement& place, bool overlap)
@@ -109,7 +111,10 @@ class RandomProgram {
         place_(place),
         overlap_(overlap),
         lists_(static_cast<size_t>(place.devices())),
-        done_(static_cast<size_t>(place.virtual_stages() * shape.units())) {}
+        done_(static_cast<size_t>(place.virtual_stages() * shape.units())),
+        recomputes_(static_cast<size_t>(place.virtual_stages())) {
+    for (size_t vs = 0; vs < recomputes_.size(); ++vs) recomputes_[vs] = random.integer(0, 2) == 0;
+  }
 
   Program make() && {
     for (auto ready = ready_passes(); !ready.empty(); ready = ready_passes()) {
@@ -121,7 +126,7 @@ class RandomProgram {
 
  private:
   struct Done {
-    bool forward = false, backward = false, weight = false;
+    bool forward = false, recompute = false, backward = false, weight = false;
   };
   struct Ready {
     int device;
@@ -134,8 +139,13 @@ class RandomProgram {
     if (unit % shape_.splits > 0 && !done(vs, unit - 1).forward) return false;
     return place_.upstream(vs) < 0 || done(place_.upstream(vs), unit).forward;
   }
+  bool recompute_ready(int vs, int unit) {
+    return recomputes_[static_cast<size_t>(vs)] && done(vs, unit).forward &&
+           !done(vs, unit).recompute;
+  }
   bool backward_ready(int vs, int unit) {
     if (done(vs, unit).backward || !done(vs, unit).forward) return false;
+    if (recompute_ready(vs, unit)) return false;
     if (unit % shape_.splits + 1 < shape_.splits && !done(vs, unit + 1).backward) return false;
     return place_.downstream(vs) < 0 || done(place_.downstream(vs), unit).backward;
   }
@@ -149,6 +159,7 @@ class RandomProgram {
       for (int unit = place_.first_unit(vs, shape_.units());
            unit < place_.end_unit(vs, shape_.units()); ++unit) {
         if (forward_ready(vs, unit)) add(PassKind::kF, unit);
+        if (recompute_ready(vs, unit)) add(PassKind::kR, unit);
         if (backward_ready(vs, unit)) add(random_.coin() ? PassKind::kB : PassKind::kBW, unit);
         if (done(vs, unit).backward && !done(vs, unit).weight) add(PassKind::kW, unit);
       }
@@ -178,6 +189,9 @@ class RandomProgram {
       case PassKind::kF:
         state.forward = true;
         break;
+      case PassKind::kR:
+        state.recompute = true;
+        break;
       case PassKind::kB:
         state.backward = true;
         break;
@@ -196,6 +210,7 @@ class RandomProgram {
   PassLists lists_;
   std::vector<OverlappedPair> pairs_;
   std::vector<Done> done_;
+  std::vector<bool> recomputes_;  // by virtual stage
 };
 
 struct RandomCase {

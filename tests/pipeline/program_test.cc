@@ -1,5 +1,6 @@
 #include "sim/pipeline/program.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
@@ -9,7 +10,7 @@ namespace pipesim {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW,
-               kFB = PassKind::kFB;
+               kFB = PassKind::kFB, kR = PassKind::kR;
 
 // One device, one chunk, two microbatches unless said otherwise.
 std::optional<ProgramFault> fault_of(const std::vector<Pass>& list,
@@ -140,11 +141,56 @@ TEST(Program, RefusesARandomProgramFromWhichAnyPassWasTaken) {
     const auto at = list.begin() + random.integer(0, static_cast<int>(list.size()) - 1);
     const Pass taken = *at;
     list.erase(at);
-    EXPECT_TRUE(fault());
+    // Without its only R a stage of a single unit does not recompute, which is a program too.
+    const auto recomputes_chunk = [&](const Pass& pass) {
+      return pass.kind == PassKind::kR && pass.chunk == taken.chunk;
+    };
+    const bool none_left =
+        taken.kind == PassKind::kR && std::ranges::none_of(list, recomputes_chunk);
+    EXPECT_NE(fault().has_value(), none_left);
     list.push_back(taken);
     list.push_back(taken);
     EXPECT_TRUE(fault());
   }
+}
+
+TEST(Program, KnowsWhichStagesRecompute) {
+  const Program program({1, 2, 1, 1}, Placement::looped(1, 2),
+                        {{make_pass(kF, 0), make_pass(kF, 0, 1), make_pass(kBW, 0, 1),
+                          make_pass(kR, 0), make_pass(kBW, 0)}});
+  EXPECT_TRUE(program.recomputes(0));
+  EXPECT_FALSE(program.recomputes(1));
+  EXPECT_EQ(program.text(0, program.passes(0)[3]), "0R0");
+}
+
+TEST(Program, RecomputesAStageForAllMicrobatchesOnceAndBetweenForwardAndBackward) {
+  const auto message = [](const std::vector<Pass>& list) {
+    const auto fault = fault_of(list, {1, 1, 2, 1});
+    return fault ? fault->message : "";
+  };
+  const Pass f0 = make_pass(kF, 0), r0 = make_pass(kR, 0), b0 = make_pass(kB, 0),
+             w0 = make_pass(kW, 0), f1 = make_pass(kF, 1), r1 = make_pass(kR, 1),
+             bw1 = make_pass(kBW, 1);
+  EXPECT_EQ(message({f0, r0, f1, b0, w0, r1, bw1}), "");
+  EXPECT_EQ(message({f0, r0, b0, w0, f1, bw1}),
+            "stage 0 recomputes microbatch 0, but not 1: it must recompute all or none");
+  EXPECT_EQ(message({f0, r0, r0, b0, w0, f1, r1, bw1}), "0R0 is there twice");
+  EXPECT_EQ(message({r0, f0, b0, w0, f1, r1, bw1}), "0R0 stands before 0F0");
+  EXPECT_EQ(message({f0, b0, r0, w0, f1, r1, bw1}),
+            "0R0 stands behind the backward of microbatch 0, which needs it");
+}
+
+TEST(Program, RecomputesWhatAnOverlappedBlockTakesBackInFrontOfTheBlock) {
+  const std::vector<OverlappedPair> pairs{{make_pass(kF, 1), make_pass(kBW, 0)}};
+  const Pass block = make_pass(kFB, 0);
+  EXPECT_FALSE(
+      fault_of({make_pass(kF, 0), make_pass(kR, 0), block, make_pass(kR, 1), make_pass(kBW, 1)},
+               {1, 1, 2, 1}, pairs));
+  EXPECT_EQ(
+      fault_of({make_pass(kF, 0), block, make_pass(kR, 0), make_pass(kR, 1), make_pass(kBW, 1)},
+               {1, 1, 2, 1}, pairs)
+          ->message,
+      "0R0 stands behind the backward of microbatch 0, which needs it");
 }
 
 }  // namespace

@@ -179,12 +179,14 @@ TEST(Walk, VisitsEveryPassAfterAllThatItWaitsFor) {
     for (const auto& [what, when] : recorder.ran) {
       const auto [vs, kind, unit] = what;
       if (kind == kW) recorder.expect_before(vs, kB, unit, when);
+      if (kind == PassKind::kR) recorder.expect_before(vs, kF, unit, when);
       if (kind == kF) {
         if (place.upstream(vs) >= 0) recorder.expect_before(place.upstream(vs), kF, unit, when);
         if (unit % splits > 0) recorder.expect_before(vs, kF, unit - 1, when);
       }
       if (kind == kB) {
         recorder.expect_before(vs, kF, unit, when);
+        if (made.program.recomputes(vs)) recorder.expect_before(vs, PassKind::kR, unit, when);
         if (place.downstream(vs) >= 0) recorder.expect_before(place.downstream(vs), kB, unit, when);
         if (unit % splits + 1 < splits) recorder.expect_before(vs, kB, unit + 1, when);
       }
