@@ -71,7 +71,7 @@ void print_for_people(const RunOptions& options, const Scenario& scenario,
   std::cout << comparison_table(scenario, simulations);
   for (size_t i = 0; i < simulations.size(); ++i) {
     if (options.no_picture && !options.devices) break;
-    std::cout << '\n' << scenario.schedules[i].name << '\n';
+    std::cout << '\n' << label_of(scenario.schedules[i]) << '\n';
     if (!options.no_picture) {
       std::cout << draw(simulations[i], {.columns = options.columns, .colour = ::isatty(1) == 1});
     }

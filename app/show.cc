@@ -25,7 +25,7 @@ int show(const ShowOptions& options, const CommandLine& line) {
       read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   std::string text;
   for (const ScheduleChoice& choice : scenario.schedules) {
-    if (scenario.schedules.size() > 1) text += fmt::format("# {}\n", choice.name);
+    if (scenario.schedules.size() > 1) text += fmt::format("# {}\n", label_of(choice));
     if (options.format == "text") {
       text += pass_lists(*make_program(choice, make_problem(scenario, choice)));
     } else {

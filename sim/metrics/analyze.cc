@@ -18,6 +18,7 @@ struct DeviceState {
   double last_end = 0;  // of passes
   double pass_busy = 0;
   double busy = 0;             // passes and optimizer
+  double recompute = 0;        // R passes
   double covered_to = 0;       // busy or charged up to here
   double next_first = kNever;  // first start of the next iteration
   int forwards_left = 0;
@@ -83,7 +84,8 @@ class Analysis {
     for (const auto& by_kind : seconds) {
       const auto of = [&by_kind](PassKind kind) { return by_kind[static_cast<size_t>(kind)]; };
       const double backward = std::max(of(PassKind::kBW), of(PassKind::kB) + of(PassKind::kW));
-      stage_seconds_.push_back(std::max(of(PassKind::kF) + backward, of(PassKind::kFB)));
+      stage_seconds_.push_back(of(PassKind::kR) +
+                               std::max(of(PassKind::kF) + backward, of(PassKind::kFB)));
     }
   }
 
@@ -110,7 +112,9 @@ class Analysis {
       if (start > device.covered_to) explain_gap(device, task, of, start - device.covered_to);
       const bool has_forward = of.pass == PassKind::kF || of.pass == PassKind::kFB;
       if (has_forward) --device.forwards_left;
-      if (of.pass != PassKind::kF) device.backward_seen = true;
+      const bool has_backward = of.pass != PassKind::kF && of.pass != PassKind::kR;
+      if (has_backward) device.backward_seen = true;
+      if (of.pass == PassKind::kR) device.recompute += end - start;
       device.last_end = end;
       device.pass_busy += end - start;
     }
@@ -169,6 +173,7 @@ class Analysis {
       DeviceReport of;
       of.device = static_cast<int>(d);
       of.busy = Seconds(device.busy);
+      of.recompute = Seconds(device.recompute);
       of.span = Seconds(device.last_end - device.first_start);
       const double period = device.next_first - (single ? 0 : device.first_start);
       of.idle = Seconds(period - device.busy);
@@ -262,6 +267,7 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
   for (size_t d = 0; d < mean.devices.size(); ++d) {
     DeviceReport& device = mean.devices[d];
     device.busy = average([d](const Report& r) { return r.devices[d].busy; });
+    device.recompute = average([d](const Report& r) { return r.devices[d].recompute; });
     device.span = average([d](const Report& r) { return r.devices[d].span; });
     device.idle = average([d](const Report& r) { return r.devices[d].idle; });
     device.peak_time = average([d](const Report& r) { return r.devices[d].peak_time; });

@@ -26,10 +26,11 @@ inline constexpr std::array<std::string_view, 6> kIdleCauseNames{
 using IdleSeconds = std::array<Seconds, kIdleCauseNames.size()>;
 
 struct DeviceReport {
-  int device = 0;  // pipeline * devices + position
-  Seconds busy;    // passes and optimizer step
-  Seconds span;    // first pass start to last pass end
-  Seconds idle;    // period - busy
+  int device = 0;     // pipeline * devices + position
+  Seconds busy;       // passes and optimizer step
+  Seconds recompute;  // of that, R passes
+  Seconds span;       // first pass start to last pass end
+  Seconds idle;       // period - busy
   IdleSeconds idle_by_cause{};
   Bytes peak_activation;
   Seconds peak_time;      // after the start of the iteration

@@ -20,8 +20,12 @@ Json values_of(const std::vector<T>& values) {
 const char* basis_name(CostBasis per) { return per == CostBasis::kDevice ? "device" : "stage"; }
 
 Json schedule_json(const ScheduleChoice& choice) {
-  if (choice.program) return {{"csv", choice.name}};
-  Json json{{"name", choice.name}, {"virtual_pipeline_model_parallel_size", chunks_of(choice)}};
+  Json json{{choice.program ? "csv" : "name", choice.name}};
+  if (const int chunks = recompute_chunks_of(choice); chunks > 0) {
+    json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
+  }
+  if (choice.program) return json;
+  json["virtual_pipeline_model_parallel_size"] = chunks_of(choice);
   if (const auto* factor = std::get_if<double>(&choice.memory_limit))
     json["memory_limit"] = *factor;
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
@@ -40,6 +44,7 @@ Json cost_json(const GivenCost& cost) {
             {"backward_input_seconds", values_of(cost.backward_input)},
             {"backward_weight_seconds", values_of(cost.backward_weight)}};
   if (!cost.overlapped.empty()) json["overlapped_seconds"] = values_of(cost.overlapped);
+  if (!cost.recompute.empty()) json["recompute_seconds"] = values_of(cost.recompute);
   if (cost.message) {
     json["message_bytes"] = cost.message->value();
   } else {
@@ -100,6 +105,9 @@ Json scenario_json(const Scenario& scenario) {
                       {"per", basis_name(scenario.memory->per)},
                       {"activation_bytes", values_of(scenario.memory->activation)},
                       {"weight_stash_bytes", values_of(scenario.memory->weight_stash)}};
+    if (!scenario.memory->checkpoint.empty()) {
+      json["memory"]["checkpoint_bytes"] = values_of(scenario.memory->checkpoint);
+    }
   }
   if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
   json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
@@ -115,6 +123,7 @@ Json device_json(const DeviceReport& device, bool has_memory) {
   Json json{
       {"device", device.device},
       {"busy_seconds", device.busy.value()},
+      {"recompute_seconds", device.recompute.value()},
       {"span_seconds", device.span.value()},
       {"idle_seconds", device.idle.value()},
       {"peak_activation_bytes", nullptr},

@@ -28,13 +28,15 @@ const char* colour_of(PassKind kind) {
       return "\033[42;30m";
     case PassKind::kBW:
       return "\033[45;97m";
+    case PassKind::kR:
+      return "\033[100;97m";
     default:
       return "\033[43;30m";
   }
 }
 
 char letter_of(PassKind kind) {
-  constexpr std::array<char, kPassKinds> kLetters{'F', 'B', 'W', 'X', '&'};
+  constexpr std::array<char, kPassKinds> kLetters{'F', 'B', 'W', 'X', '&', 'R'};
   return kLetters[static_cast<size_t>(kind)];
 }
 
@@ -119,7 +121,7 @@ std::string draw(const Simulation& simulation, const PictureOptions& options) {
   }
   text += fmt::format(
       "{:>{}}  0 .. {}; F forward, B input gradient, W weight gradient, X both, "
-      "& overlapped, . idle; digits: microbatch\n",
+      "& overlapped, R recompute, . idle; digits: microbatch\n",
       "", label, human(Seconds(drawing.seconds())));
   return text;
 }

@@ -47,7 +47,7 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    rows.push_back({scenario.schedules[i].name, human(report.iteration),
+    rows.push_back({label_of(scenario.schedules[i]), human(report.iteration),
                     percent(report.bubble_rate), percent(report.bubble_rate_makespan),
                     percent(report.bubble_over_ideal),
                     scenario.memory ? human(report.peak_activation) : "-",
@@ -59,14 +59,19 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
     if (!ensemble) continue;
     text += fmt::format(
         "{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
-        scenario.schedules[i].name, ensemble->runs, ensemble->seed, ensemble->jitter,
+        label_of(scenario.schedules[i]), ensemble->runs, ensemble->seed, ensemble->jitter,
         human(ensemble->mean), human(ensemble->stddev), human(ensemble->p05), human(ensemble->p95));
   }
   return text;
 }
 
 std::string device_table(const Scenario& scenario, const Simulation& simulation) {
-  Row header{"device", "busy", "idle"};
+  Row header{"device", "busy"};
+  const bool recompute =
+      std::ranges::any_of(simulation.report.devices,
+                          [](const DeviceReport& device) { return device.recompute > Seconds(0); });
+  if (recompute) header.emplace_back("recompute");
+  header.emplace_back("idle");
   for (const auto name : kIdleCauseNames) {
     header.emplace_back(name);
     std::ranges::replace(header.back(), '_', '-');
@@ -76,7 +81,9 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
   if (energy) header.emplace_back("energy");
   std::vector<Row> rows{header};
   for (const DeviceReport& device : simulation.report.devices) {
-    Row row{fmt::format("{}", device.device), human(device.busy), human(device.idle)};
+    Row row{fmt::format("{}", device.device), human(device.busy)};
+    if (recompute) row.push_back(human(device.recompute));
+    row.push_back(human(device.idle));
     for (const Seconds idle : device.idle_by_cause) row.push_back(human(idle));
     if (scenario.memory) {
       row.insert(row.end(),
@@ -95,12 +102,13 @@ std::string comparison_csv(const Scenario& scenario, std::span<const Simulation>
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_field(scenario.schedules[i].name),
-                        report.iteration.value(), report.makespan.value(), report.cost.value(),
-                        report.bubble_rate, report.bubble_rate_makespan, report.bubble_over_ideal,
-                        rate ? fmt::format("{}", rate->samples_per_second) : "",
-                        rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
-                        scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_field(label_of(scenario.schedules[i])),
+                    report.iteration.value(), report.makespan.value(), report.cost.value(),
+                    report.bubble_rate, report.bubble_rate_makespan, report.bubble_over_ideal,
+                    rate ? fmt::format("{}", rate->samples_per_second) : "",
+                    rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
+                    scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
   }
   return text;
 }
@@ -112,7 +120,7 @@ std::string memory_csv(const Scenario& scenario, std::span<const Simulation> sim
     const auto curves = memory_curves(graph, simulations[i].timeline, graph.iterations() / 2);
     for (size_t device = 0; device < curves.size(); ++device) {
       for (const MemoryLevel& level : curves[device]) {
-        text += fmt::format("{},{},{},{},{}\n", csv_field(scenario.schedules[i].name), device,
+        text += fmt::format("{},{},{},{},{}\n", csv_field(label_of(scenario.schedules[i])), device,
                             level.seconds, kActivationsName, level.bytes);
       }
     }

@@ -63,6 +63,12 @@ void write_torch_csv(std::ostream& out, const Program& program) {
   if (program.shape().splits != 1) {
     throw InfeasibleError("PyTorch's CSV has no form for sequence splits of a microbatch");
   }
+  for (int vs = 0; vs < program.placement().virtual_stages(); ++vs) {
+    if (!program.recomputes(vs)) continue;
+    throw InfeasibleError(
+        "PyTorch's CSV has no form for a recomputed forward (R): its runtime recomputes inside the "
+        "backward, where the model says so");
+  }
   SlotVisitor visitor(program.shape().devices);
   walk(program, visitor);
   for (int device = 0; device < program.shape().devices; ++device) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
@@ -59,6 +60,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   const Placement& place = problem.placement;
   problem.shape = {place.devices(), place.chunks(), scenario.batch.microbatches, 1};
   problem.options = choice.options;
+  problem.recompute_chunks = recompute_chunks_of(choice);
   const GivenCost& cost = scenario.cost;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const auto seconds = [&](const std::vector<Seconds>& values) {
@@ -69,6 +71,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
     stage.backward_input = seconds(cost.backward_input);
     stage.backward_weight = seconds(cost.backward_weight);
     if (!cost.overlapped.empty()) stage.overlapped = seconds(cost.overlapped);
+    if (!cost.recompute.empty()) stage.recompute = seconds(cost.recompute);
     const int next = place.downstream(vs);
     if (next >= 0 && place.device(next) != place.device(vs)) {
       stage.transfer = cost.transfer;
@@ -82,6 +85,9 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
       const GivenMemory& memory = *scenario.memory;
       stage.activation = of_stage(memory.activation, memory.per, place, vs);
       stage.weight_stash = of_stage(memory.weight_stash, memory.per, place, vs);
+      if (!memory.checkpoint.empty()) {
+        stage.checkpoint = of_stage(memory.checkpoint, memory.per, place, vs);
+      }
     }
     problem.stages.push_back(stage);
   }
@@ -108,6 +114,9 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
     program = std::make_shared<const Program>(schedule.plan(problem));
   }
   check_overlapped(choice, *program, problem);
+  if (problem.recompute_chunks > 0) {
+    program = std::make_shared<const Program>(with_recompute(*program, problem.recompute_chunks));
+  }
   return program;
 }
 

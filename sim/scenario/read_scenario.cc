@@ -6,6 +6,7 @@
 
 #include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_recompute.h"
 #include "sim/scenario/torch_csv.h"
 
 namespace pipesim {
@@ -53,16 +54,22 @@ std::variant<std::monostate, double, Bytes> read_memory_limit(const YamlValue& v
 ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
   if (!value.is_map()) return read_named_schedule(value);
   YamlMap map(value);
+  const auto recompute = [&map]() -> std::optional<Recompute> {
+    const auto given = map.find("recompute");
+    return given ? std::optional(read_recompute(*given)) : std::nullopt;
+  };
   if (const auto csv = map.find("csv")) {
+    const auto recomputed = recompute();
     map.finish();
     const std::string file = existing_csv(*csv, scenario_file);
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
-    return {.name = file, .where = csv->where(), .program = program};
+    return {.name = file, .where = csv->where(), .program = program, .recompute = recomputed};
   }
   ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
   if (const auto chunks = map.find(kChunksKey)) {
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
+  choice.recompute = recompute();
   const Schedule& schedule = *find_schedule(choice.name);
   if (schedule.memory_limit) {
     if (const auto limit = map.find("memory_limit"))
@@ -227,6 +234,9 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   if (const auto given = map.find("overlapped")) {
     cost.overlapped = read_times(*given, cost.per, scenario);
   }
+  if (const auto given = map.find("recompute")) {
+    cost.recompute = read_times(*given, cost.per, scenario);
+  }
   const auto optional_seconds = [&map](const char* key) {
     const auto given = map.find(key);
     return given ? given->seconds() : Seconds(0);
@@ -248,21 +258,25 @@ GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
   check_kind(map);
   GivenMemory memory;
   memory.per = read_basis(map);
-  const auto sizes = [&](const char* key, const char* what) {
-    const YamlValue given = map.require(key, what);
+  const auto sizes = [&](const YamlValue& given) {
     auto read = one_or_list(given, [](const YamlValue& each) { return each.bytes(); });
     check_length(given, read.size(), memory.per, scenario);
     return read;
   };
-  memory.activation = sizes("activation", "bytes that F acquires, such as '3.7 GiB'");
-  memory.weight_stash = sizes("weight_stash", "bytes that W needs after B, such as '1.6 GiB'");
-  const size_t longest = std::max(memory.activation.size(), memory.weight_stash.size());
-  for (size_t i = 0; i < longest; ++i) {
-    const Bytes stash = memory.weight_stash[memory.weight_stash.size() == 1 ? 0 : i];
-    if (stash > memory.activation[memory.activation.size() == 1 ? 0 : i]) {
-      map.find("weight_stash")->fail("must not be larger than activation, of which it is a part");
+  // A part of the activation that is larger than it would be released without being acquired.
+  const auto part = [&](const YamlValue& given) {
+    auto read = sizes(given);
+    const auto& whole = memory.activation;
+    for (size_t i = 0; i < std::max(read.size(), whole.size()); ++i) {
+      if (read[read.size() == 1 ? 0 : i] <= whole[whole.size() == 1 ? 0 : i]) continue;
+      given.fail("must not be larger than activation, of which it is a part");
     }
-  }
+    return read;
+  };
+  memory.activation = sizes(map.require("activation", "bytes that F acquires, such as '3.7 GiB'"));
+  memory.weight_stash =
+      part(map.require("weight_stash", "bytes that W needs after B, such as '1.6 GiB'"));
+  if (const auto given = map.find("checkpoint")) memory.checkpoint = part(*given);
   map.finish();
   return memory;
 }
@@ -429,6 +443,18 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
 
 }  // namespace
 
+int recompute_chunks_of(const ScheduleChoice& choice) {
+  if (!choice.recompute || !choice.recompute->full) return 0;
+  return choice.recompute->chunks.value_or(chunks_of(choice));
+}
+
+std::string label_of(const ScheduleChoice& choice) {
+  const int recomputed = recompute_chunks_of(choice);
+  if (recomputed == 0) return choice.name;
+  if (recomputed == chunks_of(choice)) return choice.name + " (recompute)";
+  return fmt::format("{} (recompute {} of {})", choice.name, recomputed, chunks_of(choice));
+}
+
 int chunks_of(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->shape().chunks;
   return choice.chunks.value_or(find_schedule(choice.name)->default_chunks);
@@ -448,6 +474,7 @@ Scenario read_scenario(const YamlSource& source) {
   const YamlValue batch = root.require("batch", "a map with num_microbatches");
   scenario.batch = read_batch(batch, scenario.parallel);
   check_programs(parallel, batch, scenario);
+  settle_recompute(root, scenario);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
                         scenario.batch.microbatches * chunks_of(choice);

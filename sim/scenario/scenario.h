@@ -19,6 +19,13 @@
 
 namespace pipesim {
 
+// Full recomputation of the first chunks of every device.
+struct Recompute {
+  bool full = false;
+  std::optional<int> chunks = {};  // without it, of all
+  Location where = {};
+};
+
 // A schedule by name, or a program that was read from a CSV file.
 struct ScheduleChoice {
   std::string name;  // of the registry, or the CSV file's path
@@ -28,10 +35,15 @@ struct ScheduleChoice {
   std::shared_ptr<const Program> program = nullptr;  // of a CSV file
   // memory_limit: times p x Problem::device_activation(), or bytes of activations per device.
   std::variant<std::monostate, double, Bytes> memory_limit = {};
+  std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own
 };
 
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
 int chunks_of(const ScheduleChoice& choice);
+// The chunks of every device, from the first, that recompute.
+int recompute_chunks_of(const ScheduleChoice& choice);
+// How tables call the choice: its name, and what it recomputes.
+std::string label_of(const ScheduleChoice& choice);
 
 // Megatron-LM's words; `pipelines` replicas of the data-parallel group are simulated together.
 struct ParallelSizes {
@@ -59,6 +71,7 @@ struct GivenCost {
   std::vector<Seconds> backward_input;
   std::vector<Seconds> backward_weight;
   std::vector<Seconds> overlapped;  // empty: no overlapped blocks
+  std::vector<Seconds> recompute;   // empty: as long as forward
   Seconds transfer;                 // between different devices, unless `message` is set
   std::optional<Bytes> message;     // of a boundary: the cluster says how long that takes
   Seconds collective;
@@ -69,6 +82,7 @@ struct GivenMemory {
   CostBasis per = CostBasis::kDevice;
   std::vector<Bytes> activation;
   std::vector<Bytes> weight_stash;
+  std::vector<Bytes> checkpoint;  // empty: 0
 };
 
 enum class EngineKind { kReplay, kSimGrid };

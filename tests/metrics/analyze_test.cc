@@ -8,6 +8,7 @@
 #include "sim/graph/critical_path.h"
 #include "sim/metrics/memory.h"
 #include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
@@ -177,6 +178,59 @@ TEST(Analyze, AgreesWithEvaluationOnEverySchedule) {
     for (size_t d = 0; d < 4; ++d) {
       EXPECT_EQ(report.devices[d].peak_activation, expected.devices[d].peak_activation)
           << schedule->name;
+    }
+  }
+}
+
+// 1F1B on two devices, two microbatches, F, B, W 1, R 2 on device 0 only, messages free:
+//   device 0: F0 F1 R0 BW0 R1 BW1     (R0 2-4, BW0 4-6, R1 6-8, BW1 8-10)
+//   device 1: . F0 BW0 F1 BW1
+TEST(Analyze, CountsRecomputeAsBusyAndReportsItApart) {
+  Case of("1f1b", 2, 2, cost(1, 1, 1));
+  of.problem.stages[0].recompute = Seconds(2);
+  of.program = std::make_shared<const Program>(Program(
+      of.problem.shape, of.problem.placement,
+      {{make_pass(PassKind::kF, 0), make_pass(PassKind::kF, 1), make_pass(PassKind::kR, 0),
+        make_pass(PassKind::kBW, 0), make_pass(PassKind::kR, 1), make_pass(PassKind::kBW, 1)},
+       {make_pass(PassKind::kF, 0), make_pass(PassKind::kBW, 0), make_pass(PassKind::kF, 1),
+        make_pass(PassKind::kBW, 1)}}));
+  const Report report = of.report();
+  EXPECT_DOUBLE_EQ(report.makespan.value(), 10);
+  EXPECT_DOUBLE_EQ(report.devices[0].busy.value(), 10);
+  EXPECT_DOUBLE_EQ(report.devices[0].recompute.value(), 4);
+  EXPECT_DOUBLE_EQ(report.devices[0].idle.value(), 0);
+  EXPECT_DOUBLE_EQ(report.devices[1].recompute.value(), 0);
+}
+
+// Device 0 waits for its first gradient from 4 to 10. With R of half a second everywhere the last
+// device's R delays that by as much as device 0's own fills; the rest of the wait is still warm-up.
+TEST(Analyze, TakesARecomputedForwardForNoBackward) {
+  Case of("1f1b", 4, 4, cost(1, 1, 1));
+  EXPECT_DOUBLE_EQ(idle(of.report().devices[0], IdleCause::kWarmUp), 6);
+  for (StageCost& stage : of.problem.stages) stage.recompute = Seconds(0.5);
+  of.program = std::make_shared<const Program>(with_recompute(*of.program, 1));
+  const Report report = of.report();
+  EXPECT_DOUBLE_EQ(idle(report.devices[0], IdleCause::kWarmUp), 6);
+  EXPECT_DOUBLE_EQ(report.devices[0].busy.value(), 14);
+}
+
+TEST(Analyze, AgreesWithEvaluationOnEveryRecomputedSchedule) {
+  for (const Schedule* schedule : schedules()) {
+    Case of(schedule->name, 4, 8, cost(10, 12, 8, 1));
+    for (StageCost& stage : of.problem.stages) {
+      stage.checkpoint = Bytes(0.5);
+      stage.overlapped = Seconds(30);
+    }
+    of.program = std::make_shared<const Program>(with_recompute(*of.program, 1));
+    const Evaluation expected = evaluate(*of.program, of.problem);
+    const Report report = of.report();
+    EXPECT_EQ(report.makespan, expected.makespan) << schedule->name;
+    EXPECT_EQ(report.cost, expected.cost) << schedule->name;
+    for (size_t d = 0; d < 4; ++d) {
+      const DeviceReport& device = report.devices[d];
+      EXPECT_EQ(device.peak_activation, expected.devices[d].peak_activation) << schedule->name;
+      EXPECT_NEAR(idle_sum(device), device.idle.value(), 1e-9) << schedule->name;
+      EXPECT_GT(device.recompute, Seconds(0)) << schedule->name;
     }
   }
 }

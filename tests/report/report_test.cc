@@ -53,8 +53,8 @@ TEST(Json, HasEveryNameThatScriptsDependOn) {
     EXPECT_TRUE(result.contains(name)) << name;
   }
   for (const char* name :
-       {"device", "busy_seconds", "span_seconds", "peak_activation_bytes", "peak_memory_bytes",
-        "peak_memory_by_category", "idle_seconds_by_cause"}) {
+       {"device", "busy_seconds", "recompute_seconds", "span_seconds", "peak_activation_bytes",
+        "peak_memory_bytes", "peak_memory_by_category", "idle_seconds_by_cause"}) {
     EXPECT_TRUE(result["devices"][0].contains(name)) << name;
   }
   EXPECT_FALSE(result.contains("seconds"));
@@ -133,6 +133,53 @@ TEST(Picture, DrawsOneLinePerDeviceAndIdleTimeAsDots) {
   EXPECT_EQ(picture.find("\033["), std::string::npos);
   EXPECT_NE(draw(run.simulations[0], {.columns = 60, .colour = true}).find("\033["),
             std::string::npos);
+}
+
+const std::string kRecomputed =
+    "schedule: [1f1b, {name: 1f1b, recompute: full}]\n"
+    "parallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 2}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 10 ms, backward_weight: 10 ms, recompute: "
+    "8 ms}\n"
+    "memory: {kind: given, activation: 4 GiB, weight_stash: 1 GiB, checkpoint: 1 GiB}\n";
+
+TEST(Json, ReportsRecomputeApart) {
+  const json document = json::parse(Simulated(kRecomputed).json_text());
+  EXPECT_FALSE(document["scenario"]["schedule"][0].contains("recompute"));
+  EXPECT_EQ(document["scenario"]["schedule"][1]["recompute"],
+            (json{{"granularity", "full"}, {"chunks", 1}}));
+  EXPECT_EQ(document["scenario"]["cost"]["recompute_seconds"], 0.008);
+  EXPECT_EQ(document["scenario"]["memory"]["checkpoint_bytes"], 1073741824.0);
+  EXPECT_EQ(document["results"][0]["devices"][0]["recompute_seconds"], 0);
+  const json& device = document["results"][1]["devices"][0];
+  EXPECT_DOUBLE_EQ(device["recompute_seconds"], 0.016);
+  EXPECT_DOUBLE_EQ(device["busy_seconds"], 0.076);
+  EXPECT_EQ(device["peak_activation_bytes"], 5 * 1073741824.0);
+}
+
+TEST(Table, NamesAndShowsRecomputeWhereThereIsAny) {
+  const Simulated run(kRecomputed);
+  EXPECT_NE(comparison_table(run.scenario, run.simulations).find("1f1b (recompute)"),
+            std::string::npos);
+  EXPECT_EQ(device_table(run.scenario, run.simulations[0]).find("recompute"), std::string::npos);
+  EXPECT_NE(device_table(run.scenario, run.simulations[1]).find("recompute"), std::string::npos);
+}
+
+TEST(Trace, NamesRecomputedForwards) {
+  const Simulated run(kRecomputed);
+  std::ostringstream out;
+  write_trace(out, run.simulations[1], "1f1b");
+  int recomputed = 0;
+  const json trace = json::parse(out.str());
+  for (const json& event : trace["traceEvents"]) recomputed += event.value("cat", "") == "R";
+  EXPECT_EQ(recomputed, 4);
+}
+
+TEST(Picture, DrawsAndListsRecomputedForwards) {
+  const Simulated run(kRecomputed);
+  EXPECT_NE(draw(run.simulations[1], {.columns = 60, .colour = false}).find("R0"),
+            std::string::npos);
+  EXPECT_EQ(pass_lists(*run.simulations[1].program),
+            "0F0 0F1 0R0 0BW0 0R1 0BW1\n1F0 1R0 1BW0 1F1 1R1 1BW1\n");
 }
 
 TEST(Picture, ListsThePassesOfADeviceInOrder) {

@@ -94,6 +94,42 @@ TEST(Scenario, LimitsMemoryInMultiplesAndInBytes) {
   EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 5e9);
 }
 
+TEST(Scenario, RecomputesWhatTheScenarioSaysUnlessTheScheduleSaysOtherwise) {
+  const Scenario scenario =
+      read(kBase + "memory: {kind: given, activation: 4 GiB, weight_stash: 1 GiB}\n",
+           {"schedule=[interleaved-1f1b, {name: 1f1b, recompute: none}, "
+            "{name: interleaved-1f1b, recompute: {granularity: full, chunks: 1}}]",
+            "recompute.granularity=full", "cost.recompute=9 ms", "memory.checkpoint=1 GiB"});
+  const auto recomputing = [&scenario](size_t i) {
+    const Problem problem = make_problem(scenario, scenario.schedules[i]);
+    const auto program = make_program(scenario.schedules[i], problem);
+    int stages = 0;
+    for (int vs = 0; vs < program->placement().virtual_stages(); ++vs) {
+      stages += program->recomputes(vs) ? 1 : 0;
+    }
+    return stages;
+  };
+  EXPECT_EQ(recomputing(0), 8);
+  EXPECT_EQ(recomputing(1), 0);
+  EXPECT_EQ(recomputing(2), 4);
+  const Problem problem = problem_of(scenario);
+  EXPECT_EQ(problem.recompute_chunks, 2);
+  EXPECT_DOUBLE_EQ(problem.stage(0).recompute->value(), 0.0045);
+  EXPECT_DOUBLE_EQ(problem.stage(0).checkpoint.value(), 0.5 * 1073741824.0);
+}
+
+TEST(Scenario, ComparesAScheduleWithItsRecomputedSelf) {
+  const Scenario scenario =
+      read(kBase + "memory: {kind: given, activation: 4 GiB, weight_stash: 0}\n",
+           {"schedule=[1f1b, {name: 1f1b, recompute: full}]", "cost.transfer=0"});
+  const Report plain = simulate(scenario, scenario.schedules[0]).report;
+  const Report recomputed = simulate(scenario, scenario.schedules[1]).report;
+  EXPECT_DOUBLE_EQ(recomputed.devices[3].busy.value(), plain.devices[3].busy.value() + 8 * 0.010);
+  EXPECT_GT(recomputed.iteration, plain.iteration);
+  EXPECT_DOUBLE_EQ(plain.peak_activation.value(), 4 * 4 * 1073741824.0);
+  EXPECT_DOUBLE_EQ(recomputed.peak_activation.value(), 4 * 1073741824.0);
+}
+
 struct Bad {
   std::vector<std::string> overrides;
   const char* expected;
@@ -132,6 +168,15 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"cost.message=1 MB"}, "stands beside 'transfer'"},
         Bad{{"memory={kind: given, activation: 1 GiB, weight_stash: 2 GiB}"}, "must not be larger"},
         Bad{{"memory={kind: given, activation: 1 GiB}"}, "'weight_stash' is missing"},
+        Bad{{"memory={kind: given, activation: 1 GiB, weight_stash: 0, checkpoint: 2 GiB}"},
+            "must not be larger"},
+        Bad{{"recompute=selective"}, "not modelled yet"},
+        Bad{{"recompute=some"}, "'some' is not known"},
+        Bad{{"recompute={chunks: 1}"}, "'granularity' is missing"},
+        Bad{{"recompute={granularity: none, chunks: 1}"}, "is of granularity 'full'"},
+        Bad{{"recompute={granularity: full, chunks: 2}"}, "but 1f1b has 1 per device"},
+        Bad{{"schedule={name: 1f1b, recompute: {granularity: full, chunk: 1}}"},
+            "did you mean 'chunks'?"},
         Bad{{"engine=simgird"}, "did you mean 'simgrid'?"},
         Bad{{"engine={name: replay, gpu: host}"}, "option of the simgrid engine"},
         Bad{{"optimizer={sync: all-reduce}"}, "did you mean 'all_reduce'?"},

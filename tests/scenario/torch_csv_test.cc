@@ -137,6 +137,11 @@ TEST(TorchCsv, RefusesWhatItCannotExpress) {
   const Program program({2, 2, 2, 1}, both, lists);
   std::ostringstream out;
   EXPECT_THROW(write_torch_csv(out, program), InfeasibleError);
+  const Program recomputed(
+      {1, 1, 1, 1}, Placement::looped(1, 1),
+      {{make_pass(PassKind::kF, 0), make_pass(PassKind::kR, 0), make_pass(PassKind::kBW, 0)}});
+  EXPECT_THROW(write_torch_csv(out, recomputed), InfeasibleError);
+  EXPECT_EQ(out.str(), "");
 }
 
 }  // namespace

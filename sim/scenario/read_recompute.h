@@ -1,0 +1,17 @@
+// The scenario's `recompute` section, and the same word beside a schedule's name.
+#pragma once
+
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/yaml.h"
+
+namespace pipesim {
+
+// `none`, `full`, or a map {granularity: none | full, chunks: N}. InputError otherwise, and for
+// `selective`, which is not modelled.
+Recompute read_recompute(const YamlValue& value);
+
+// Gives every schedule without a word of its own the scenario's, or none. InputError where more
+// chunks are asked for than a schedule has.
+void settle_recompute(YamlMap& root, Scenario& scenario);
+
+}  // namespace pipesim
