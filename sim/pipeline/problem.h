@@ -16,8 +16,8 @@
 
 namespace pipesim {
 
-// Cost of one microbatch (or sequence split) on one virtual stage. Nominal values: stragglers and
-// jitter change only the run.
+// Cost of one unit (a microbatch, or one of its sequence splits) on one virtual stage. Nominal
+// values: stragglers and jitter change only the run.
 struct StageCost {
   Seconds forward;
   Seconds backward_input;
@@ -55,7 +55,7 @@ struct Problem {
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
         held += stage(placement.virtual_stage(device, chunk)).activation;
       }
-      largest = std::max(largest, held / placement.directions());
+      largest = std::max(largest, shape.splits * (held / placement.directions()));
     }
     return largest;
   }

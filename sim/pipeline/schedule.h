@@ -62,6 +62,8 @@ struct Schedule {
   int default_chunks = 1;
   int min_chunks = 1;
   int max_chunks = 1;
+  // Shape::splits, unless the schedule's option `splits` says otherwise.
+  int default_splits = 1;
   Placement (*place)(int devices, int chunks) = Placement::looped;
   std::vector<OptionSpec> options = {};
   bool memory_limit =

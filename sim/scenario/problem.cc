@@ -9,8 +9,9 @@
 namespace pipesim {
 namespace {
 
-// The value of one virtual stage. Per device, the chunks of a device share its value; with two
-// directions a microbatch passes only one of its two chunks, which then is the whole device.
+// The value of one microbatch on a virtual stage. Per device, the chunks of a device share its
+// value; with two directions a microbatch passes only one of its two chunks, which then is the
+// whole device.
 template <class T>
 T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, int vs) {
   if (per == CostBasis::kStage) {
@@ -58,13 +59,14 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   Problem problem;
   problem.placement = placement_of(choice, scenario.parallel.pipeline);
   const Placement& place = problem.placement;
-  problem.shape = {place.devices(), place.chunks(), scenario.batch.microbatches, 1};
+  problem.shape = {place.devices(), place.chunks(), scenario.batch.microbatches, splits_of(choice)};
+  const double splits = problem.shape.splits;
   problem.options = choice.options;
   problem.recompute_chunks = recompute_chunks_of(choice);
   const GivenCost& cost = scenario.cost;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const auto seconds = [&](const std::vector<Seconds>& values) {
-      return of_stage(values, cost.per, place, vs);
+      return of_stage(values, cost.per, place, vs) / splits;
     };
     StageCost stage;
     stage.forward = seconds(cost.forward);
@@ -77,17 +79,19 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
       stage.transfer = cost.transfer;
       if (cost.message) {
         // What a schedule plans with is the nominal way of the first pipeline.
-        stage.transfer = message_seconds(*scenario.cluster, rank_of(scenario, 0, place.device(vs)),
-                                         rank_of(scenario, 0, place.device(next)), *cost.message);
+        stage.transfer =
+            message_seconds(*scenario.cluster, rank_of(scenario, 0, place.device(vs)),
+                            rank_of(scenario, 0, place.device(next)), *cost.message / splits);
       }
     }
     if (scenario.memory) {
       const GivenMemory& memory = *scenario.memory;
-      stage.activation = of_stage(memory.activation, memory.per, place, vs);
-      stage.weight_stash = of_stage(memory.weight_stash, memory.per, place, vs);
-      if (!memory.checkpoint.empty()) {
-        stage.checkpoint = of_stage(memory.checkpoint, memory.per, place, vs);
-      }
+      const auto bytes = [&](const std::vector<Bytes>& values) {
+        return of_stage(values, memory.per, place, vs) / splits;
+      };
+      stage.activation = bytes(memory.activation);
+      stage.weight_stash = bytes(memory.weight_stash);
+      if (!memory.checkpoint.empty()) stage.checkpoint = bytes(memory.checkpoint);
     }
     problem.stages.push_back(stage);
   }

@@ -448,6 +448,13 @@ int recompute_chunks_of(const ScheduleChoice& choice) {
   return choice.recompute->chunks.value_or(chunks_of(choice));
 }
 
+int splits_of(const ScheduleChoice& choice) {
+  if (choice.program) return choice.program->shape().splits;
+  const auto given = choice.options.find("splits");
+  return given == choice.options.end() ? find_schedule(choice.name)->default_splits
+                                       : static_cast<int>(std::get<long>(given->second));
+}
+
 std::string label_of(const ScheduleChoice& choice) {
   const int recomputed = recompute_chunks_of(choice);
   if (recomputed == 0) return choice.name;
@@ -477,7 +484,7 @@ Scenario read_scenario(const YamlSource& source) {
   settle_recompute(root, scenario);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
-                        scenario.batch.microbatches * chunks_of(choice);
+                        scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
     if (passes <= kMaxPasses) continue;
     batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
                            choice.name, kMaxPasses));

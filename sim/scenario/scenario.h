@@ -40,6 +40,8 @@ struct ScheduleChoice {
 
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
 int chunks_of(const ScheduleChoice& choice);
+// The sequence splits of a microbatch, likewise.
+int splits_of(const ScheduleChoice& choice);
 // The chunks of every device, from the first, that recompute.
 int recompute_chunks_of(const ScheduleChoice& choice);
 // How tables call the choice: its name, and what it recomputes.

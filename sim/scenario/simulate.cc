@@ -55,8 +55,8 @@ BuildOptions build_options(const Scenario& scenario, const Problem& problem, int
       return MessageCost{seconds, scenario.cluster ? Seconds(0) : seconds};
     }
     const Route way = route(*scenario.cluster, rank_from, rank_to);
-    return MessageCost{way.latency + factor * (*scenario.cost.message / way.bandwidth),
-                       way.latency};
+    const Bytes message = *scenario.cost.message / problem.shape.splits;
+    return MessageCost{way.latency + factor * (message / way.bandwidth), way.latency};
   };
   const bool timed = scenario.gpu == GpuModel::kHost;
   for (const SpeedChange& change : scenario.perturb.stragglers) {

@@ -98,6 +98,9 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
       const auto add = [&](const OptionValue& value) {
         problems.push_back(problem);
         problems.back().options[option.name] = value;
+        // The one option that is part of the shape.
+        if (option.name == "splits")
+          problems.back().shape.splits = static_cast<int>(std::get<long>(value));
       };
       if (option.type == OptionSpec::Type::kFlag) add(true);
       if (option.type != OptionSpec::Type::kInteger) continue;

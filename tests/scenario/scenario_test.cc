@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_scenario.h"
@@ -94,6 +95,35 @@ TEST(Scenario, LimitsMemoryInMultiplesAndInBytes) {
   EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 5e9);
 }
 
+TEST(Scenario, DividesAMicrobatchIntoItsSplits) {
+  const std::string text =
+      kBase +
+      "memory: {kind: given, activation: 4 GiB, weight_stash: 2 GiB, checkpoint: 1 GiB}\n"
+      "cluster: {network: {bandwidth: 1 GB/s, latency: 1 ms}}\n";
+  const Problem constant =
+      problem_of(read(text, {"schedule={name: seq-1f1b, splits: 2}", "cost.recompute=6 ms"}));
+  EXPECT_EQ(constant.shape, (Shape{4, 1, 8, 2}));
+  EXPECT_DOUBLE_EQ(constant.stage(1).forward.value(), 0.005);
+  EXPECT_DOUBLE_EQ(constant.stage(1).backward_weight.value(), 0.004);
+  EXPECT_DOUBLE_EQ(constant.stage(1).recompute->value(), 0.003);
+  EXPECT_DOUBLE_EQ(constant.stage(1).transfer.value(), 0.001) << "the time of one message";
+  EXPECT_DOUBLE_EQ(constant.stage(1).weight_stash.value(), 1073741824.0);
+  EXPECT_DOUBLE_EQ(constant.stage(1).checkpoint.value(), 0.5 * 1073741824.0);
+  EXPECT_DOUBLE_EQ(constant.device_activation().value(), 4 * 1073741824.0) << "of a microbatch";
+  EXPECT_EQ(problem_of(read(text, {"schedule=seq-1f1b"})).shape.splits, 4);
+  const Scenario sized = read(
+      text, {"schedule={name: seq-1f1b, splits: 2}",
+             "cost={kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, "
+             "message: 4 MB}"});
+  EXPECT_DOUBLE_EQ(problem_of(sized).stage(0).transfer.value(), 0.003);
+  // 8 F and BW of 30 ms each, the bubble of splits, and messages of 3 ms there and back.
+  const Report report = simulate(sized, sized.schedules.front()).report;
+  EXPECT_NEAR(report.iteration.value(),
+              evaluate(*make_program(sized.schedules.front(), problem_of(sized)), problem_of(sized))
+                  .makespan.value(),
+              1e-12);
+}
+
 TEST(Scenario, RecomputesWhatTheScenarioSaysUnlessTheScheduleSaysOtherwise) {
   const Scenario scenario =
       read(kBase + "memory: {kind: given, activation: 4 GiB, weight_stash: 1 GiB}\n",
@@ -170,6 +200,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"memory={kind: given, activation: 1 GiB}"}, "'weight_stash' is missing"},
         Bad{{"memory={kind: given, activation: 1 GiB, weight_stash: 0, checkpoint: 2 GiB}"},
             "must not be larger"},
+        Bad{{"schedule={name: seq-1f1b, splits: 0}"}, "from 1 to"},
+        Bad{{"schedule={name: seq-1f1b, splits: 1000}", "batch.num_microbatches=1000000"},
+            "at most"},
         Bad{{"recompute=selective"}, "not modelled yet"},
         Bad{{"recompute=some"}, "'some' is not known"},
         Bad{{"recompute={chunks: 1}"}, "'granularity' is missing"},
