@@ -1,0 +1,168 @@
+// Group-interleaved 1F1B (PipeOffload, Wan et al. 2025, arXiv 2503.01328, section 4): microbatches
+// go through the chunks in groups of g <= p, which keeps fewer of them in flight than the groups of
+// p that interleaved 1F1B needs; B and W are apart.
+//
+// One row of passes on a device is an F, a B and a W. The F of a group fill g rows per chunk, and
+// those of its next chunk start K g rows later, K being the least number of groups that covers the
+// way of a forward through the pipeline and of the gradient back (`rows_of_a_round` below). Where K
+// and v have a common divisor, chunks would meet in one row: every v / gcd(v, K) chunks the F move
+// on by one group. The sequence repeats itself every g v rows, and its backwards follow it, last
+// chunk first, once the first microbatch has come through: one row later for each device upstream.
+// No device waits for itself: with rows of three passes a forward may take up to a row per device,
+// the gradient two thirds of one, and there are at least p / 2 rows for each of the two.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "sim/pipeline/recompute.h"
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+// What stands in a row: the F of this microbatch and chunk, and later its B and W.
+struct Row {
+  int microbatch = -1;  // none
+  int chunk = 0;
+};
+
+int ceiling(int a, int b) { return (a + b - 1) / b; }
+
+// Rows that the slowest device needs for a microbatch to come through a chunk of every device, in
+// either direction; at least p / 2, at most p.
+int rows_of_a_round(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  Seconds row, way;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    Seconds forward, backward;
+    for (int device = 0; device < shape.devices; ++device) {
+      const StageCost& cost = problem.stage(problem.placement.virtual_stage(device, chunk));
+      row = std::max(row, cost.forward + cost.backward_input + cost.backward_weight);
+      forward += cost.forward;
+      backward += cost.backward_input;
+    }
+    way = std::max({way, forward, backward});
+  }
+  int rows = ceiling(shape.devices, 2);
+  while (rows < shape.devices && rows * row < way) ++rows;
+  return rows;
+}
+
+class Groups {
+ public:
+  Groups(const Problem& problem, int group)
+      : shape_(problem.shape),
+        group_(group),
+        apart_(ceiling(rows_of_a_round(problem), group)),
+        before_move_(shape_.chunks / std::gcd(shape_.chunks, apart_)) {}
+
+  // Groups of chunk 0 that start before the group that is at `chunk` does.
+  [[nodiscard]] int groups_ahead(int chunk) const { return apart_ * chunk + chunk / before_move_; }
+  [[nodiscard]] int apart() const { return apart_; }
+
+  [[nodiscard]] std::vector<Row> rows() const {
+    const int groups = ceiling(shape_.microbatches, group_);
+    const int last = (groups - 1) * shape_.chunks + groups_ahead(shape_.chunks - 1) + 1;
+    std::vector<Row> rows(static_cast<size_t>(last) * static_cast<size_t>(group_));
+    for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch) {
+      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+        const int at = microbatch / group_ * shape_.chunks + groups_ahead(chunk);
+        rows[static_cast<size_t>(at * group_ + microbatch % group_)] = {microbatch, chunk};
+      }
+    }
+    return rows;
+  }
+
+  // Rows between the F of a microbatch's first chunk and the B of its last.
+  [[nodiscard]] int delay(int device) const {
+    return groups_ahead(shape_.chunks - 1) * group_ + shape_.devices - 1 - device;
+  }
+
+ private:
+  const Shape& shape_;
+  int group_;
+  int apart_;        // K: from one chunk of a group to its next, in groups
+  int before_move_;  // chunks
+};
+
+// Groups of one under recompute: what F keeps is then so little that the first microbatches, not
+// the groups, decide what is in flight.
+int group_size(const Problem& problem) {
+  if (problem.recompute_chunks > 0) return 1;
+  const long devices = problem.shape.devices;
+  return static_cast<int>(std::min(problem.option<long>("group_size").value_or(devices), devices));
+}
+
+Program plan(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  const Groups groups(problem, group_size(problem));
+  const std::vector<Row> rows = groups.rows();
+  PassLists lists(static_cast<size_t>(shape.devices));
+  for (int device = 0; device < shape.devices; ++device) {
+    auto& list = lists[static_cast<size_t>(device)];
+    list.reserve(3 * static_cast<size_t>(shape.microbatches) * static_cast<size_t>(shape.chunks));
+    const auto delay = static_cast<size_t>(groups.delay(device));
+    for (size_t at = 0; at < rows.size() + delay; ++at) {
+      if (at < rows.size() && rows[at].microbatch >= 0) {
+        list.push_back(make_pass(PassKind::kF, rows[at].microbatch, rows[at].chunk));
+      }
+      if (at < delay || rows[at - delay].microbatch < 0) continue;
+      const Row& back = rows[at - delay];
+      list.push_back(make_pass(PassKind::kB, back.microbatch, shape.chunks - 1 - back.chunk));
+      list.push_back(make_pass(PassKind::kW, back.microbatch, shape.chunks - 1 - back.chunk));
+    }
+  }
+  Program program(shape, problem.placement, std::move(lists));
+  if (problem.recompute_chunks == 0) return program;
+  return with_recompute(program, problem.recompute_chunks);
+}
+
+// Full groups that follow each other without an empty row.
+bool dense(const Problem& problem) {
+  const int group = group_size(problem);
+  return problem.shape.microbatches % group == 0 && Groups(problem, group).apart() == 1;
+}
+
+const RegisteredSchedule kGis{{
+    .name = "gis",
+    .summary = "interleaved 1F1B with B and W apart, in groups of any size up to p: less memory",
+    .source = "PipeOffload, arXiv 2503.01328, section 4",
+    .default_chunks = 2,
+    .min_chunks = 2,
+    .max_chunks = 1024,
+    .options = {{.name = "group_size",
+                 .help = "microbatches that go through a chunk before the next chunk's turn; more "
+                         "than p count as p, and under recompute it is 1",
+                 .minimum = 1,
+                 .maximum = 1 << 20,
+                 .default_text = "the number of devices"}},
+    .plan = plan,
+    .claims = {.bubble = {.formula = "(p-1) (F+B), F and B of a chunk",
+                          .domain = "g = p, m a multiple of p; equal stages, free transfers",
+                          .holds =
+                              [](const Problem& problem) {
+                                return group_size(problem) == problem.shape.devices &&
+                                       dense(problem) && uniform(problem) &&
+                                       free_transfers(problem);
+                              },
+                          .bubble =
+                              [](const Problem& problem) {
+                                const StageCost& cost = problem.stage(0);
+                                return (problem.shape.devices - 1) *
+                                       (cost.forward + cost.backward_input);
+                              }},
+               .peak = {.formula = "min((v-1)g + p-d, m v) chunks",
+                        .domain = "m a multiple of g, g at least the rows of a round (p/2 when "
+                                  "all passes are alike)",
+                        .holds = dense,
+                        .in_flight =
+                            [](const Problem& problem, int device) {
+                              const Shape& shape = problem.shape;
+                              return std::min(
+                                  (shape.chunks - 1) * group_size(problem) + shape.devices - device,
+                                  shape.microbatches * shape.chunks);
+                            }}},
+}};
+
+}  // namespace
+}  // namespace pipesim
