@@ -1,15 +1,18 @@
-// Group-interleaved 1F1B (PipeOffload, Wan et al. 2025, arXiv 2503.01328, section 4): microbatches
+// Group-interleaved 1F1B (PipeOffload, Wan et al. 2025, arXiv 2503.01328): microbatches
 // go through the chunks in groups of g <= p, which keeps fewer of them in flight than the groups of
 // p that interleaved 1F1B needs; B and W are apart.
 //
 // One row of passes on a device is an F, a B and a W. The F of a group fill g rows per chunk, and
 // those of its next chunk start K g rows later, K being the least number of groups that covers the
-// way of a forward through the pipeline and of the gradient back (`rows_of_a_round` below). Where K
-// and v have a common divisor, chunks would meet in one row: every v / gcd(v, K) chunks the F move
-// on by one group. The sequence repeats itself every g v rows, and its backwards follow it, last
-// chunk first, once the first microbatch has come through: one row later for each device upstream.
-// No device waits for itself: with rows of three passes a forward may take up to a row per device,
-// the gradient two thirds of one, and there are at least p / 2 rows for each of the two.
+// way of a forward, or of a gradient, through the pipeline (`rows_of_a_round`). Where K and v have
+// a common divisor, chunks would meet in one row: every v / gcd(v, K) chunks the F move on by one
+// group. The sequence repeats itself every g v rows, and its backwards follow it, last chunk first,
+// from the first F of the last chunk on: one row later for each device upstream.
+//
+// Every shape can be executed. Give each pass one slot, row r of device d starting at slot
+// 3 r + 3 d / 2: then every F comes after the one upstream and every B after the one downstream,
+// and the at least 3 p / 2 slots of a round are enough for the way from the last device to the
+// first, or back, as well.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -85,8 +88,8 @@ class Groups {
   int before_move_;  // chunks
 };
 
-// Groups of one under recompute: what F keeps is then so little that the first microbatches, not
-// the groups, decide what is in flight.
+// Groups of one under recompute, as in the authors' generator: chunks that do not recompute then
+// keep as few microbatches as can be.
 int group_size(const Problem& problem) {
   if (problem.recompute_chunks > 0) return 1;
   const long devices = problem.shape.devices;
@@ -123,6 +126,20 @@ bool dense(const Problem& problem) {
   return problem.shape.microbatches % group == 0 && Groups(problem, group).apart() == 1;
 }
 
+// A chunk's turn comes again after g rows, a pass of the first microbatch after p devices: a group
+// of less than p waits for it at every chunk, going up with F and coming down with B and W.
+// Published for g = p and g = p/2; the form between was found by experiment.
+Seconds bubble(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  const StageCost& cost = problem.stage(0);
+  const int group = group_size(problem);
+  const Seconds up = (shape.devices - group) * cost.forward;
+  const Seconds down =
+      shape.devices * cost.backward_input - group * (cost.backward_input + cost.backward_weight);
+  return (shape.devices - 1) * (cost.forward + cost.backward_input) +
+         (shape.chunks - 1) * (up + std::max(Seconds(0), down));
+}
+
 const RegisteredSchedule kGis{{
     .name = "gis",
     .summary = "interleaved 1F1B with B and W apart, in groups of any size up to p: less memory",
@@ -137,20 +154,21 @@ const RegisteredSchedule kGis{{
                  .maximum = 1 << 20,
                  .default_text = "the number of devices"}},
     .plan = plan,
-    .claims = {.bubble = {.formula = "(p-1) (F+B), F and B of a chunk",
-                          .domain = "g = p, m a multiple of p; equal stages, free transfers",
+    .claims = {.bubble = {.formula = "(p-1) (F+B) + (v-1) ((p-g) F + max(0, p B - g (B+W))), F, B, "
+                                     "W of a chunk",
+                          .domain = "m a multiple of g, g at least the rows of a round (p/2 when "
+                                    "all passes are alike); g = p or W <= F+B; equal stages, free "
+                                    "transfers",
                           .holds =
                               [](const Problem& problem) {
-                                return group_size(problem) == problem.shape.devices &&
-                                       dense(problem) && uniform(problem) &&
-                                       free_transfers(problem);
-                              },
-                          .bubble =
-                              [](const Problem& problem) {
                                 const StageCost& cost = problem.stage(0);
-                                return (problem.shape.devices - 1) *
-                                       (cost.forward + cost.backward_input);
-                              }},
+                                const bool filled =
+                                    group_size(problem) == problem.shape.devices ||
+                                    cost.backward_weight <= cost.forward + cost.backward_input;
+                                return filled && problem.recompute_chunks == 0 && dense(problem) &&
+                                       uniform(problem) && free_transfers(problem);
+                              },
+                          .bubble = bubble},
                .peak = {.formula = "min((v-1)g + p-d, m v) chunks",
                         .domain = "m a multiple of g, g at least the rows of a round (p/2 when "
                                   "all passes are alike)",

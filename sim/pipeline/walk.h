@@ -108,7 +108,6 @@ class Walker {
   bool ready(int device, const Pass& pass, Value& input, Value& gradient) const {
     const int vs = place_.virtual_stage(device, pass.chunk);
     const std::uint32_t unit = pass.microbatch;
-    if (pass.kind == PassKind::kR) return true;  // Program has it behind its F
     if (pass.kind == PassKind::kF) {
       if (splits_ > 1 && unit % splits_ > 0 && forward_[slot(vs, unit - 1)] == Visitor::kNotYet) {
         return false;
@@ -121,6 +120,7 @@ class Walker {
       return true;
     }
     if (pass.kind == PassKind::kW) return backward_[slot(vs, unit)] != Visitor::kNotYet;
+    if (pass.kind == PassKind::kR) return true;  // Program has it behind its F
     if (splits_ > 1 && unit % splits_ + 1 < splits_ &&
         backward_[slot(vs, unit + 1)] == Visitor::kNotYet) {
       return false;

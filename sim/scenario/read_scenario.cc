@@ -443,30 +443,6 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
 
 }  // namespace
 
-int recompute_chunks_of(const ScheduleChoice& choice) {
-  if (!choice.recompute || !choice.recompute->full) return 0;
-  return choice.recompute->chunks.value_or(chunks_of(choice));
-}
-
-int splits_of(const ScheduleChoice& choice) {
-  if (choice.program) return choice.program->shape().splits;
-  const auto given = choice.options.find("splits");
-  return given == choice.options.end() ? find_schedule(choice.name)->default_splits
-                                       : static_cast<int>(std::get<long>(given->second));
-}
-
-std::string label_of(const ScheduleChoice& choice) {
-  const int recomputed = recompute_chunks_of(choice);
-  if (recomputed == 0) return choice.name;
-  if (recomputed == chunks_of(choice)) return choice.name + " (recompute)";
-  return fmt::format("{} (recompute {} of {})", choice.name, recomputed, chunks_of(choice));
-}
-
-int chunks_of(const ScheduleChoice& choice) {
-  if (choice.program) return choice.program->shape().chunks;
-  return choice.chunks.value_or(find_schedule(choice.name)->default_chunks);
-}
-
 Scenario read_scenario(const YamlSource& source) {
   const YamlValue value = source.root();
   if (value.is_null()) value.fail("expected a scenario: this file is empty");
