@@ -143,7 +143,7 @@ Seconds bubble(const Problem& problem) {
 const RegisteredSchedule kGis{{
     .name = "gis",
     .summary = "interleaved 1F1B with B and W apart, in groups of any size up to p: less memory",
-    .source = "PipeOffload, arXiv 2503.01328, section 4",
+    .source = "PipeOffload, arXiv 2503.01328",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 1024,

@@ -1,4 +1,4 @@
-// Seq1F1B (Sun et al. 2024, arXiv 2406.03488, section 3): 1F1B over sequence splits. The forwards
+// Seq1F1B (Sun et al. 2024, arXiv 2406.03488): 1F1B over sequence splits. The forwards
 // of a microbatch run split by split from its first tokens on, its backwards the other way round,
 // since the last tokens attend to all of them; splits - 1 more warm-up forwards make the last split
 // of the first microbatch arrive in time.
@@ -32,7 +32,7 @@ Program plan(const Problem& problem) {
 const RegisteredSchedule kSeq1F1B{{
     .name = "seq-1f1b",
     .summary = "1F1B over sequence splits: bubble and memory of a split, not of a microbatch",
-    .source = "Seq1F1B, arXiv 2406.03488, section 3",
+    .source = "Seq1F1B, arXiv 2406.03488",
     .default_splits = 4,
     .options = {{.name = "splits",
                  .help = "equal parts that the sequence of a microbatch is cut into",
