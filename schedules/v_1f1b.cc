@@ -4,7 +4,8 @@
 // A building block, the slots that one microbatch takes on every device, is repeated every six unit
 // slots: one slot for each F, two for each BW. Then every pass, in order of slots, moves to the
 // earliest hole after what it waits for; an F only as far as the peak of its device stays within
-// the largest peak of the block. The order does not depend on the stages' times. O(passes).
+// the largest peak of the block. The order does not depend on the stages' times. O(passes + p^3):
+// in the steady part nothing moves.
 #include <algorithm>
 #include <array>
 #include <vector>

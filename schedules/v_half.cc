@@ -14,7 +14,7 @@
 // half loose. Here a second order, in which both passes go over everything, replaces that one where
 // the problem's times make it cheaper; nothing else depends on the times.
 //
-// Memory counts chunks that are between F and W, whatever B gives back.
+// Memory counts chunks that are between F and W, whatever B gives back. Near-linear in passes.
 #include <algorithm>
 #include <array>
 #include <vector>
