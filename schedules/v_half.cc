@@ -1,0 +1,399 @@
+// V-Half and V-Min (Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362):
+// V-shape schedules with about half and about a third of 1F1B's activation memory.
+//
+// Both repeat a building block, the slots that one microbatch takes on every device, every six unit
+// slots; W passes run wherever a slot is free. The ramps are then tightened in two greedy passes
+// over all passes in order of their slots: each moves to the earliest free slot after its
+// dependencies that does not raise the peak of its device above the largest peak of the block.
+//   1. With the W in place, before the first B of chunk 0 on device 0 and after the last F of
+//      chunk 0. Then all passes are packed (every pass as early as its device's order allows), and
+//      the W are taken out again.
+//   2. After the last F of chunk 0; memory counts the W that would fill the free slots.
+// The steady part between the two is left alone: it is full. A few microbatches have none, as their
+// last F of chunk 0 comes before the first B of chunk 0; the public code then leaves the second
+// half loose. Here a second order, in which both passes go over everything, replaces that one where
+// the problem's times make it cheaper; nothing else depends on the times.
+//
+// Memory counts chunks that are between F and W, whatever B gives back. Near-linear in passes.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+
+namespace pipesim {
+namespace {
+
+// What a slot of a device holds: the passes of a microbatch in the order in which it runs them.
+enum Type : std::uint8_t { kForward0, kForward1, kBackward1, kBackward0, kWeight, kFree };
+constexpr int kTypes = 5;
+constexpr int kPeriod = 6;  // slots from one microbatch to the next: its passes on one device
+
+bool is_forward(int type) { return type == kForward0 || type == kForward1; }
+bool is_backward(int type) { return type == kBackward1 || type == kBackward0; }
+
+// The slots of microbatch 0 on one device, by type.
+using Block = std::array<int, 4>;
+
+Block v_half_block(int devices, int d) {
+  const int wait = devices % 2 == 0 ? 3 : 0;  // keeps the slots of a device apart modulo the period
+  return {2 * d, 3 * devices - 2 - d, 3 * devices - 1 + wait + 2 * d, 6 * devices - 2 + wait - d};
+}
+
+Block v_min_block(int devices, int d) {
+  const int wait = devices % 3 == 0 ? 2 : 0;
+  return {d, 2 * devices - 1 - d, 2 * devices + wait + d, 4 * devices - 1 + wait - d};
+}
+
+class Slots {
+ public:
+  // `throughout`: what has no steady part is tightened from the first pass to the last.
+  Slots(const Shape& shape, Block (*block)(int, int), bool throughout);
+
+  void tighten();
+  [[nodiscard]] PassLists lists() const;
+
+ private:
+  void put_weights();
+  void pack();
+  void count_memory(bool with_weights);
+
+  using Move = void (Slots::*)(int d, int type, int n, int slot);
+  void visit_ramps(bool warm_up_too, Move move);
+  void move_with_weights(int d, int type, int n, int slot);
+  void move_without_weights(int d, int type, int n, int slot);
+
+  [[nodiscard]] int earliest(int d, int type, int n) const;
+  int earliest_weight(int d, int n, int slot);
+  [[nodiscard]] int first_with_room(int d, int from, int to) const;
+  [[nodiscard]] int next_free(int d, int from, int to) const;
+  bool try_move(int d, int type, int from, int to, bool apply);
+  void place(int d, int type, int n, int from, int to);
+
+  [[nodiscard]] size_t cell(int d, int slot) const {
+    return static_cast<size_t>(d) * static_cast<size_t>(width_) + static_cast<size_t>(slot);
+  }
+  [[nodiscard]] size_t index(int d, int type, int n) const {
+    const int row = d * (kTypes + 1) + type;  // W has twice as many
+    return static_cast<size_t>(row) * static_cast<size_t>(m_) + static_cast<size_t>(n);
+  }
+  [[nodiscard]] int slot_of(int d, int type, int n) const { return slot_of_[index(d, type, n)]; }
+  int& visited(int d, int type) { return visited_[static_cast<size_t>(d * kTypes + type)]; }
+
+  bool throughout_;
+  int p_;
+  int m_;
+  int width_;                       // slots of a device
+  std::vector<std::uint8_t> type_;  // by cell
+  std::vector<int> slot_of_;        // by index
+  std::vector<int> held_;           // chunks in memory after a cell
+  std::vector<int> owed_;           // W that have not run after a cell, where they fill free slots
+  std::vector<int> visited_;        // passes that a sweep over the slots has come to
+  int limit_ = 0;                   // the largest of held_ before anything moves
+};
+
+Slots::Slots(const Shape& shape, Block (*block)(int, int), bool throughout)
+    : throughout_(throughout),
+      p_(shape.devices),
+      m_(shape.microbatches),
+      // The last B of the block, and after it at most every W.
+      width_(kPeriod * m_ + kPeriod * p_ + 2 + 2 * m_),
+      type_(cell(p_, 0), kFree),
+      slot_of_(index(p_, 0, 0)),
+      held_(type_.size()),
+      owed_(type_.size()),
+      visited_(static_cast<size_t>(p_ * kTypes)) {
+  for (int d = 0; d < p_; ++d) {
+    const Block first = block(p_, d);
+    for (int type = 0; type < kWeight; ++type) {
+      for (int n = 0; n < m_; ++n) {
+        place(d, type, n, -1, first[static_cast<size_t>(type)] + kPeriod * n);
+      }
+    }
+  }
+}
+
+void Slots::place(int d, int type, int n, int from, int to) {
+  if (from >= 0) type_[cell(d, from)] = kFree;
+  type_[cell(d, to)] = static_cast<std::uint8_t>(type);
+  slot_of_[index(d, type, n)] = to;
+}
+
+// Every W into the first free slot after its B.
+void Slots::put_weights() {
+  for (int d = 0; d < p_; ++d) {
+    int owed = 0;
+    for (int slot = 0, ran = 0; ran < 2 * m_; ++slot) {
+      const int type = type_[cell(d, slot)];
+      if (is_backward(type)) ++owed;
+      if (type != kFree || owed == 0) continue;
+      --owed;
+      place(d, kWeight, ran++, -1, slot);
+    }
+  }
+}
+
+// Unit slots: every pass right after the pass before it on its device and what it waits for. The
+// W leave the slots that they took free.
+void Slots::pack() {
+  std::ranges::fill(visited_, 0);
+  std::vector<int> last(static_cast<size_t>(p_), -1);
+  for (int slot = 0; slot < width_; ++slot) {
+    for (int d = 0; d < p_; ++d) {
+      const int type = type_[cell(d, slot)];
+      if (type == kFree) continue;
+      const int n = visited(d, type)++;
+      int& before = last[static_cast<size_t>(d)];
+      type_[cell(d, slot)] = kFree;
+      before = type == kWeight ? before + 1 : std::max(before + 1, earliest(d, type, n));
+      if (type != kWeight) place(d, type, n, -1, before);
+    }
+  }
+}
+
+void Slots::count_memory(bool with_weights) {
+  limit_ = 0;
+  for (int d = 0; d < p_; ++d) {
+    int held = 0;
+    int owed = 0;
+    for (int slot = 0; slot < width_; ++slot) {
+      const int type = type_[cell(d, slot)];
+      if (is_forward(type)) limit_ = std::max(limit_, ++held);
+      if (is_backward(type)) ++owed;
+      if (with_weights ? type == kWeight : type == kFree && owed > 0) {
+        --held;
+        --owed;
+      }
+      held_[cell(d, slot)] = held;
+      owed_[cell(d, slot)] = owed;
+    }
+  }
+}
+
+// Calls `move` for the passes outside the steady part, in order of their slots.
+void Slots::visit_ramps(bool warm_up_too, Move move) {
+  const bool steady = slot_of(0, kForward0, m_ - 1) > slot_of(0, kBackward0, 0);
+  const bool all = throughout_ && !steady;
+  std::ranges::fill(visited_, 0);
+  enum { kWarmUp, kSteady, kCoolDown } phase = kWarmUp;
+  for (int slot = 0; slot < width_; ++slot) {
+    for (int d = 0; d < p_; ++d) {
+      const int type = type_[cell(d, slot)];
+      if (type == kFree) continue;
+      const int n = visited(d, type)++;
+      if (phase == kWarmUp && type == kBackward0 && d == 0) phase = kSteady;
+      const bool ramp = phase == kCoolDown || (phase == kWarmUp && warm_up_too);
+      if (ramp || all) (this->*move)(d, type, n, slot);
+      if (phase == kSteady && type == kForward0 && n == m_ - 1) phase = kCoolDown;
+    }
+  }
+}
+
+void Slots::tighten() {
+  put_weights();
+  count_memory(true);
+  visit_ramps(true, &Slots::move_with_weights);
+  pack();
+  count_memory(false);
+  visit_ramps(false, &Slots::move_without_weights);
+  put_weights();
+  pack();
+}
+
+// The first slot after everything that pass n of a type waits for.
+int Slots::earliest(int d, int type, int n) const {
+  int after = n > 0 ? slot_of(d, type, n - 1) : -1;
+  const int from = type == kForward0 || type == kBackward1 ? d - 1 : d + 1;
+  if (from >= 0 && from < p_) after = std::max(after, slot_of(from, type, n));
+  if (type > 0) after = std::max(after, slot_of(d, type - 1, n));
+  return after + 1;
+}
+
+// The same for W, looking back from `slot`: the n-th of a device runs after its n-th B.
+int Slots::earliest_weight(int d, int n, int slot) {
+  int later = visited(d, kBackward1) + visited(d, kBackward0) - (n + 1);  // B after the n-th
+  const int begin = n > 0 ? slot_of(d, kWeight, n - 1) + 1 : 0;
+  for (; slot > begin; --slot) {
+    if (is_backward(type_[cell(d, slot - 1)]) && later-- == 0) break;
+  }
+  return slot;
+}
+
+// The first slot of [from, to] from which on to `to` one more chunk fits.
+int Slots::first_with_room(int d, int from, int to) const {
+  int slot = to;
+  while (slot > from && held_[cell(d, slot - 1)] < limit_) --slot;
+  return slot;
+}
+
+// The first free slot of [from, to), or `to`.
+int Slots::next_free(int d, int from, int to) const {
+  while (from < to && type_[cell(d, from)] != kFree) ++from;
+  return from;
+}
+
+void Slots::move_with_weights(int d, int type, int n, int slot) {
+  int to = type == kWeight ? earliest_weight(d, n, slot) : earliest(d, type, n);
+  if (is_forward(type)) to = first_with_room(d, to, slot);
+  to = next_free(d, to, slot);
+  if (to == slot) return;
+  place(d, type, n, slot, to);
+  if (is_backward(type)) return;
+  const int change = is_forward(type) ? 1 : -1;
+  for (int s = to; s < slot; ++s) held_[cell(d, s)] += change;
+}
+
+void Slots::move_without_weights(int d, int type, int n, int slot) {
+  int to = earliest(d, type, n);
+  // An F adds its chunk from `to` on at the least; a displaced W can add another.
+  if (is_forward(type)) to = first_with_room(d, to, slot);
+  to = next_free(d, to, slot);
+  while (to < slot && !try_move(d, type, slot, to, false)) to = next_free(d, to + 1, slot);
+  if (to == slot) return;
+  try_move(d, type, slot, to, true);
+  place(d, type, n, slot, to);
+}
+
+// Whether memory stays within the limit when the pass at `from` goes to the free slot `to` and the
+// W fill what is then free. Beyond `from`, memory is as before as soon as it and the owed W are.
+bool Slots::try_move(int d, int type, int from, int to, bool apply) {
+  int held = to > 0 ? held_[cell(d, to - 1)] : 0;
+  int owed = to > 0 ? owed_[cell(d, to - 1)] : 0;
+  for (int slot = to; slot < width_; ++slot) {
+    const size_t at = cell(d, slot);
+    const int now = slot == to ? type : slot == from ? int{kFree} : type_[at];
+    if (is_forward(now)) ++held;
+    if (is_backward(now)) ++owed;
+    if (now == kFree && owed > 0) {
+      --held;
+      --owed;
+    }
+    if (held > limit_) return false;
+    if (slot >= from && held == held_[at] && owed == owed_[at]) return true;
+    if (apply) {
+      held_[at] = held;
+      owed_[at] = owed;
+    }
+  }
+  return true;
+}
+
+// In order of slots; W fills what is free, chunk 1 first.
+PassLists Slots::lists() const {
+  constexpr std::array<PassKind, 4> kKinds{PassKind::kF, PassKind::kF, PassKind::kB, PassKind::kB};
+  constexpr std::array<int, 4> kChunks{0, 1, 1, 0};
+  PassLists lists(static_cast<size_t>(p_));
+  for (int d = 0; d < p_; ++d) {
+    auto& list = lists[static_cast<size_t>(d)];
+    list.reserve(static_cast<size_t>(kPeriod * m_));
+    std::array<int, 4> ran{};
+    std::array<int, 2> weights{};  // run, of chunk 1 and 0
+    const auto owes = [&](size_t k) { return weights[k] < ran[k == 0 ? kBackward1 : kBackward0]; };
+    for (int slot = 0; weights[0] + weights[1] < 2 * m_; ++slot) {
+      const size_t type = type_[cell(d, slot)];
+      const size_t k = owes(0) ? 0 : 1;
+      if (type < kWeight) {
+        list.push_back(make_pass(kKinds[type], ran[type]++, kChunks[type]));
+      } else if (owes(k)) {
+        list.push_back(make_pass(PassKind::kW, weights[k]++, k == 0 ? 1 : 0));
+      }
+    }
+  }
+  return lists;
+}
+
+Program order(const Problem& problem, Block (*block)(int, int), bool throughout) {
+  Slots slots(problem.shape, block, throughout);
+  slots.tighten();
+  return {problem.shape, problem.placement, slots.lists()};
+}
+
+int peak(const Evaluation& result) {
+  return std::ranges::max(result.devices, {}, &DeviceEvaluation::peak_in_flight).peak_in_flight;
+}
+
+template <Block (*block)(int, int)>
+Program plan(const Problem& problem) {
+  Program published = order(problem, block, false);
+  if (problem.shape.microbatches > problem.shape.devices + 1) return published;
+  Program tight = order(problem, block, true);
+  const Evaluation theirs = evaluate(published, problem);
+  const Evaluation ours = evaluate(tight, problem);
+  const bool better = ours.cost < theirs.cost && peak(ours) <= peak(theirs);
+  return better ? tight : published;
+}
+
+Placement place(int devices, int /*chunks*/) { return Placement::vee(devices); }
+
+constexpr auto kBubbleDomain = "F = B = W, equal stages, free transfers; m >= p, 4 if p = 2";
+constexpr auto kBubbleGap = "the block is made for F = B = W; other times stretch its every round";
+
+bool bubble_holds(const Problem& problem) {
+  const StageCost& cost = problem.stage(0);
+  const auto [p, v, m, n] = problem.shape;
+  return uniform(problem) && free_transfers(problem) && cost.forward == cost.backward_input &&
+         cost.forward == cost.backward_weight && m >= (p == 2 ? 4 : p);
+}
+
+Seconds v_half_bubble(const Problem& problem) {
+  const int p = problem.shape.devices;
+  return std::max(p == 2 ? 1 : 0, p % 2 == 0 ? 3 * p - 7 : 3 * p - 4) * problem.stage(0).forward;
+}
+
+Seconds v_min_bubble(const Problem& problem) {
+  const int p = problem.shape.devices;
+  return std::max(0, p % 3 == 0 ? 4 * p - 7 : 4 * p - 5) * problem.stage(0).forward;
+}
+
+bool v_half_peak_holds(const Problem& problem) {
+  const auto [p, v, m, n] = problem.shape;
+  return m > p || (m == p && p % 2 == 1);
+}
+
+int v_half_peak(const Problem& problem, int /*device*/) {
+  return problem.shape.devices / 2 * 2 + 2;
+}
+
+bool v_min_peak_holds(const Problem& problem) {
+  return problem.shape.microbatches >= problem.shape.devices;
+}
+
+int v_min_peak(const Problem& problem, int device) {
+  const auto [p, v, m, n] = problem.shape;
+  return 2 * ((p + 4) / 3) - (device == 0 && p % 3 == 2 && m > 2 ? 1 : 0);
+}
+
+const RegisteredSchedule kVHalf{{
+    .name = "v-half",
+    .summary = "V-shape, two chunks per device: about half of 1F1B's activation memory and bubble",
+    .source = "Controllable Memory, arXiv 2405.15362, and its public greedy generator",
+    .default_chunks = 2,
+    .min_chunks = 2,
+    .max_chunks = 2,
+    .place = place,
+    .plan = plan<v_half_block>,
+    .claims = {.bubble = {"3p-7 passes if p is even (1 if p = 2), 3p-4 if odd", kBubbleDomain,
+                          kBubbleGap, bubble_holds, v_half_bubble},
+               .peak = {"p+2 chunks if p is even, p+1 if odd", "m > p, or m = p and p odd",
+                        "m = p, p even: device 0 can hold one less", v_half_peak_holds,
+                        v_half_peak}},
+}};
+
+const RegisteredSchedule kVMin{{
+    .name = "v-min",
+    .summary = "V-shape, two chunks per device: about a third of 1F1B's activation memory",
+    .source = "Controllable Memory, arXiv 2405.15362, and its public greedy generator",
+    .default_chunks = 2,
+    .min_chunks = 2,
+    .max_chunks = 2,
+    .place = place,
+    .plan = plan<v_min_block>,
+    .claims = {.bubble = {"4p-5 passes, 4p-7 if p is a multiple of 3", kBubbleDomain, kBubbleGap,
+                          bubble_holds, v_min_bubble},
+               .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",
+                        "m >= p", "", v_min_peak_holds, v_min_peak}},
+}};
+
+}  // namespace
+}  // namespace pipesim
