@@ -1,0 +1,16 @@
+// A good program to start from: its cost bounds the optimum.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim::exact {
+
+// The cheapest of what every schedule that accepts the problem plans within the limit, and of many
+// programs that start, again and again, one of the passes that can start soonest. Deterministic.
+// Throws InfeasibleError when not even one microbatch at a time fits.
+Program first_order(const Problem& problem);
+
+}  // namespace pipesim::exact

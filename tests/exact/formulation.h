@@ -1,0 +1,56 @@
+// The mixed-integer program whose optimum is the best order of passes.
+//
+// Variables: for every undecided pair of passes of a device, whether the first runs before the
+// second; for every pass, how long its device has idled before it; and the cost. A pass starts when
+// its device has started, run what is ordered before it, and idled so long: its start is a sum, and
+// an order binds through idle time, which never falls along a device. The usual big constant,
+// needed to switch that off for the other order, is then no horizon but the idle time that the
+// bound on the cost leaves. Triples of passes are kept free of cycles, which makes the order total.
+//
+// README.md beside this file compares it with the program of the Zero Bubble paper.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/pipeline/program.h"
+#include "tests/exact/milp.h"
+#include "tests/exact/ordering.h"
+
+namespace pipesim::exact {
+
+class Formulation {
+ public:
+  explicit Formulation(const Ordering& ordering);
+
+  [[nodiscard]] const Milp& milp() const { return milp_; }
+  // The program that the values of the variables mean.
+  [[nodiscard]] Program decode(const std::map<std::string, double>& values) const;
+  // The binary variables that mean the program, which must cost the bound or less.
+  [[nodiscard]] std::map<int, double> encode(const Program& program) const;
+
+ private:
+  void add_variables();
+  void add_device(int device);
+  void add_arc(const Arc& arc);
+  void add_window(int i);
+  void add_memory(int i);
+  [[nodiscard]] bool is_between(int i, int j) const;
+  void add_total_order(int i, int j, int k);
+  void add_cycle_row(int i, int j, int k);
+
+  [[nodiscard]] Linear runs_before(int i, int j) const;  // 1 or 0
+  [[nodiscard]] Linear start(int i) const;
+  [[nodiscard]] double least_idle(int i) const;
+  [[nodiscard]] double most_idle(int i) const;
+
+  const Ordering& ordering_;
+  Milp milp_;
+  int cost_ = 0;
+  std::vector<int> idle_;                     // by task
+  std::map<std::pair<int, int>, int> first_;  // by tasks i < j: i runs before j
+};
+
+}  // namespace pipesim::exact

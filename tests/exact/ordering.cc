@@ -1,0 +1,238 @@
+#include "tests/exact/ordering.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "sim/core/error.h"
+
+namespace pipesim::exact {
+namespace {
+
+constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW};
+constexpr double kTolerance = 1e-6;  // all times are whole numbers
+
+}  // namespace
+
+Ordering::Ordering(const Problem& problem, double bound) : problem_(problem), bound_(bound) {
+  add_tasks();
+  before_.assign(tasks_.size() * tasks_.size(), 0);
+  add_arcs();
+  close();
+  bool changed = true;
+  while (changed) {
+    tighten_windows();
+    changed = decide_by_windows();
+    changed = decide_by_memory() || changed;
+    close();
+  }
+}
+
+void Ordering::add_tasks() {
+  of_device_.resize(static_cast<size_t>(problem_.shape.devices));
+  for (int stage = 0; stage < problem_.placement.virtual_stages(); ++stage) {
+    const StageCost& cost = problem_.stage(stage);
+    for (const PassKind kind : kKinds) {
+      for (int i = 0; i < problem_.shape.microbatches; ++i) {
+        Task task;
+        task.device = problem_.placement.device(stage);
+        task.stage = stage;
+        task.pass = make_pass(kind, i, problem_.placement.chunk(stage));
+        if (kind == PassKind::kF) {
+          task.seconds = cost.forward.value();
+          task.acquired = cost.activation.value();
+        } else if (kind == PassKind::kB) {
+          task.seconds = cost.backward_input.value();
+          task.released = (cost.activation - cost.weight_stash).value();
+        } else {
+          task.seconds = cost.backward_weight.value();
+          task.released = cost.weight_stash.value();
+        }
+        of_device_[static_cast<size_t>(task.device)].push_back(count());
+        tasks_.push_back(task);
+      }
+    }
+  }
+}
+
+int Ordering::number_of(int stage, PassKind kind, int microbatch) const {
+  const auto at = std::ranges::find(kKinds, kind) - kKinds.begin();
+  return (stage * 3 + static_cast<int>(at)) * problem_.shape.microbatches + microbatch;
+}
+
+void Ordering::add_arcs() {
+  const Placement& place = problem_.placement;
+  const auto add = [this](int from, int to, Seconds latency) {
+    arcs_.push_back({from, to, latency.value()});
+    before_[slot(from, to)] = 1;
+  };
+  for (int stage = 0; stage < place.virtual_stages(); ++stage) {
+    const int down = place.downstream(stage);
+    for (int i = 0; i < problem_.shape.microbatches; ++i) {
+      const int f = number_of(stage, PassKind::kF, i);
+      const int b = number_of(stage, PassKind::kB, i);
+      const int w = number_of(stage, PassKind::kW, i);
+      add(f, b, Seconds(0));
+      add(b, w, Seconds(0));
+      if (down >= 0) {
+        const Seconds transfer = problem_.stage(stage).transfer;
+        add(f, number_of(down, PassKind::kF, i), transfer);
+        add(number_of(down, PassKind::kB, i), b, transfer);
+      }
+      if (i + 1 < problem_.shape.microbatches) {
+        for (const int task : {f, b, w}) add(task, task + 1, Seconds(0));
+      }
+    }
+  }
+}
+
+void Ordering::close() {
+  for (int k = 0; k < count(); ++k) {
+    for (int i = 0; i < count(); ++i) {
+      if (!precedes(i, k)) continue;
+      for (int j = 0; j < count(); ++j) {
+        if (precedes(k, j)) before_[slot(i, j)] = 1;
+      }
+    }
+  }
+  for (int i = 0; i < count(); ++i) {
+    if (precedes(i, i)) throw LogicError("no program costs that little within the limit");
+  }
+}
+
+// After the predecessors on its device, which run one at a time from the first release on.
+bool Ordering::tighten_release(Task& task, int i) {
+  double release = task.release;
+  for (const Arc& arc : arcs_) {
+    if (arc.to != i) continue;
+    const Task& from = this->task(arc.from);
+    release = std::max(release, from.release + from.seconds + arc.latency);
+  }
+  for (const int first : of_device(task.device)) {
+    if (!precedes(first, i)) continue;
+    double end = this->task(first).release;
+    for (const int k : of_device(task.device)) {
+      if (precedes(k, i) && this->task(k).release >= this->task(first).release) {
+        end += this->task(k).seconds;
+      }
+    }
+    release = std::max(release, end);
+  }
+  const bool tighter = release > task.release;
+  task.release = release;
+  return tighter;
+}
+
+bool Ordering::tighten_deadline(Task& task, int i) {
+  double deadline = task.deadline;
+  for (const Arc& arc : arcs_) {
+    if (arc.from != i) continue;
+    const Task& to = this->task(arc.to);
+    deadline = std::min(deadline, to.deadline - to.seconds - arc.latency);
+  }
+  for (const int last : of_device(task.device)) {
+    if (!precedes(i, last)) continue;
+    double start = this->task(last).deadline;
+    for (const int k : of_device(task.device)) {
+      if (precedes(i, k) && this->task(k).deadline <= this->task(last).deadline) {
+        start -= this->task(k).seconds;
+      }
+    }
+    deadline = std::min(deadline, start);
+  }
+  const bool tighter = deadline < task.deadline;
+  task.deadline = deadline;
+  return tighter;
+}
+
+void Ordering::tighten_windows() {
+  const auto until_settled = [this](auto tighten) {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (int i = 0; i < count(); ++i) {
+        changed = tighten(tasks_[static_cast<size_t>(i)], i) || changed;
+      }
+    }
+  };
+  until_settled([this](Task& task, int i) { return tighten_release(task, i); });
+  for (Task& task : tasks_) {
+    task.deadline = std::min(task.deadline, device_start(task.device) + bound_);
+  }
+  until_settled([this](Task& task, int i) { return tighten_deadline(task, i); });
+}
+
+bool Ordering::decide(int i, int j) {
+  before_[slot(i, j)] = 1;
+  return true;
+}
+
+bool Ordering::decide_by_windows() {
+  bool decided = false;
+  for (const auto& device : of_device_) {
+    for (const int i : device) {
+      for (const int j : device) {
+        if (!is_open(i, j)) continue;
+        const double end = task(i).release + task(i).seconds + task(j).seconds;
+        if (end > task(j).deadline + kTolerance) decided = decide(j, i);
+      }
+    }
+  }
+  return decided;
+}
+
+bool Ordering::decide_by_memory() {
+  bool decided = false;
+  for (int j = 0; j < count(); ++j) {
+    if (task(j).acquired > 0) decided = decide_by_memory_at(j) || decided;
+  }
+  return decided;
+}
+
+// What the device holds at least when it starts j: everything that may release has run, nothing
+// that acquires has unless it must.
+bool Ordering::decide_by_memory_at(int j) {
+  const auto& device = of_device(task(j).device);
+  double least = task(j).acquired;
+  for (const int k : device) {
+    if (precedes(k, j)) least += task(k).kept();
+    if (is_open(k, j)) least += std::min(0.0, task(k).kept());
+  }
+  bool decided = false;
+  for (const int i : device) {
+    if (!is_open(i, j)) continue;
+    double without = least;  // if i, and so all that follows it, runs after j
+    double with = least;     // if i, and so all that it follows, runs before j
+    for (const int k : device) {
+      if (!is_open(k, j)) continue;
+      if (k == i || precedes(i, k)) without += std::max(0.0, -task(k).kept());
+      if (k == i || precedes(k, i)) with += std::max(0.0, task(k).kept());
+    }
+    const double limit = problem_.activation_limit->value() + kTolerance;
+    if (without > limit) decided = decide(i, j);
+    if (with > limit) decided = decide(j, i);
+  }
+  return decided;
+}
+
+double Ordering::device_start(int device) const {
+  const auto& tasks = of_device(device);
+  const auto release = [this](int i) { return task(i).release; };
+  return release(*std::ranges::min_element(tasks, std::less<>(), release));
+}
+
+double Ordering::device_work(int device) const {
+  double work = 0;
+  for (const int i : of_device(device)) work += task(i).seconds;
+  return work;
+}
+
+double Ordering::least_cost() const {
+  double least = 0;
+  for (const Task& task : tasks_) {
+    least = std::max(least, task.release + task.seconds + bound_ - task.deadline);
+  }
+  return least;
+}
+
+}  // namespace pipesim::exact

@@ -1,0 +1,93 @@
+// What is known about the order of passes in every program that costs at most a given bound.
+//
+// The decision is which of two passes of a device runs first. Many pairs are decided beforehand: by
+// what the passes wait for; because microbatches are alike, so that passes of one kind and stage
+// may as well run in their order; because the other order would end too late for the bound; and
+// because it would not fit into memory. The rest is for the solver.
+//
+// The first pass of a device is the F of microbatch 0 in every program, and it starts as soon as
+// that microbatch arrives: the start of a device is a constant, and the bound on its span is a
+// deadline for everything that it runs.
+//
+// Programs with the fixed order of microbatches only; linear and V-shape placement.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim::exact {
+
+struct Task {
+  int device = 0;
+  int stage = 0;
+  Pass pass;
+  double seconds = 0;
+  double acquired = 0;  // at its start
+  double released = 0;  // at its end
+  double release = 0;   // no program starts it before
+  double deadline =
+      std::numeric_limits<double>::infinity();  // no program within the bound ends it after
+
+  [[nodiscard]] double kept() const { return acquired - released; }
+};
+
+// `to` starts no earlier than `from` ends, and `latency` later.
+struct Arc {
+  int from = 0;
+  int to = 0;
+  double latency = 0;
+};
+
+class Ordering {
+ public:
+  // Some program must cost `bound` or less and keep the limit.
+  Ordering(const Problem& problem, double bound);
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] double bound() const { return bound_; }
+  [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
+  [[nodiscard]] const Task& task(int i) const { return tasks_[static_cast<size_t>(i)]; }
+  [[nodiscard]] const std::vector<int>& of_device(int device) const {
+    return of_device_[static_cast<size_t>(device)];
+  }
+  [[nodiscard]] const std::vector<Arc>& arcs() const { return arcs_; }
+  [[nodiscard]] double device_start(int device) const;
+  [[nodiscard]] double device_work(int device) const;
+
+  [[nodiscard]] bool precedes(int i, int j) const { return before_[slot(i, j)] != 0; }
+  [[nodiscard]] bool is_open(int i, int j) const {  // for two tasks of one device
+    return i != j && !precedes(i, j) && !precedes(j, i);
+  }
+  [[nodiscard]] int number_of(int stage, PassKind kind, int microbatch) const;
+  // No cost is less: the longest way through a task.
+  [[nodiscard]] double least_cost() const;
+
+ private:
+  void add_tasks();
+  void add_arcs();
+  void close();  // transitively
+  bool tighten_release(Task& task, int i);
+  bool tighten_deadline(Task& task, int i);
+  void tighten_windows();
+  bool decide_by_windows();
+  bool decide_by_memory();
+  bool decide_by_memory_at(int j);
+  bool decide(int i, int j);
+
+  [[nodiscard]] size_t slot(int i, int j) const {
+    return static_cast<size_t>(i) * tasks_.size() + static_cast<size_t>(j);
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(tasks_.size()); }
+
+  const Problem& problem_;
+  double bound_;
+  std::vector<Task> tasks_;
+  std::vector<std::vector<int>> of_device_;
+  std::vector<Arc> arcs_;
+  std::vector<char> before_;
+};
+
+}  // namespace pipesim::exact
