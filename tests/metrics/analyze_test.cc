@@ -10,6 +10,7 @@
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
+#include "tests/pipeline/problems.h"
 
 namespace pipesim {
 namespace {
@@ -23,6 +24,7 @@ struct Case {
     problem.shape = {devices, schedule->default_chunks, microbatches, 1};
     problem.placement = schedule->place(devices, schedule->default_chunks);
     problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+    testing::set_transfers(problem, cost.transfer.value());
     program = std::make_shared<const Program>(schedule->plan(problem));
   }
 
