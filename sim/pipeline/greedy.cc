@@ -64,7 +64,7 @@ GreedyPlanner::GreedyPlanner(const Problem& problem, Bytes limit)
     longest = std::max({longest, device.seconds[c] + device.hop[c],
                         device.seconds[3 - c] + device.hop[3 - c], device.weight[c]});
   }
-  buckets_per_tick_ = 1 / std::max(shortest / 2, longest / (kBuckets / 2));
+  buckets_per_tick_ = 1 / std::max(shortest / 2, 2 * longest / kBuckets);
   for (Device& device : devices_) device.spare += most_work_;
   for (auto& list : lists_) {
     list.reserve(3 * static_cast<size_t>(chunks_) * static_cast<size_t>(microbatches_));
