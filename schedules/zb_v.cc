@@ -3,7 +3,7 @@
 // it is 1F1B's memory, what p microbatches keep on a device.
 //
 // The best of several plans. `RoundsPlanner` is the paper's heuristic, made for that memory and a
-// little more: below it, its warm-up does not come about. `GreedyPlanner` plays the pipeline in
+// little more: below it, its warm-up hardly comes about. `GreedyPlanner` plays the pipeline in
 // time and is better wherever memory is plenty or very short. O(passes) per plan; both headers say
 // why any limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
@@ -46,6 +46,7 @@ class Search {
   PassLists best_in_little_memory() && {
     try_greedy({.patience = kPatience});
     try_greedy({.b1_before_f1 = true, .patience = kPatience});
+    try_rounds(0);
     return std::move(best_);
   }
 
@@ -69,10 +70,10 @@ class Search {
   }
 
  private:
-  // Of the paper's choices the three that are ever best, and one that lets a W fill a gap that is a
-  // little too short for it. Found by experiment.
-  static constexpr std::array<RoundsChoices, 4> kChoices{
-      {{true, false, 1}, {true, false, 0.7}, {true, true, 1}, {false, false, 1}}};
+  // The paper's four choices, and one that lets a W fill a gap that is a little too short for it,
+  // found by experiment.
+  static constexpr std::array<RoundsChoices, 5> kChoices{
+      {{true, false, 1}, {true, false, 0.7}, {true, true, 1}, {false, false, 1}, {false, true, 1}}};
   // Found by experiment; less makes more F0 wait in memory, more makes devices idle.
   static constexpr double kPatience = 0.3;
   // Rounds that idle this much longer than the best plan so far may still improve when repeated.
