@@ -1,11 +1,11 @@
 // Zero Bubble's automatic schedule (Qi et al., arXiv 2401.10241, section 3.1): the first best of
-// eight runs of a greedy heuristic under a limit on activation memory. `zb-1p` and `zb-2p` set the
-// limit to what p and 2p microbatches keep, which is 1F1B's memory and twice that; `zb` takes it
-// from the problem.
+// eight runs of a greedy heuristic within a limit on activation memory, and of twelve more between
+// the paper's extremes of `patience` where memory is plenty. `zb-1p` and `zb-2p` allow what p and
+// 2p microbatches keep, 1F1B's memory and twice that; `zb` takes the limit from the problem.
 //
 // Warm-up: as many F as fit in memory and before the first B. Then one F and one B in turn, where a
-// W fills what its device would wait, or gives back the memory that an F needs. O(8 p m), whatever
-// each stage costs.
+// W fills what its device would wait, or gives back the memory that an F needs. O(p m) per run,
+// whatever each stage costs.
 //
 // Every run ends in a program that can be executed and keeps the limit:
 //   - no device ever runs more F than the one upstream, and each has run F i before B i is due;
@@ -23,8 +23,7 @@
 namespace pipesim {
 namespace {
 
-// When what nobody sends arrives.
-constexpr double kNoWait = std::numeric_limits<double>::lowest();
+constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
@@ -32,11 +31,11 @@ constexpr double kRounding = 1 + 1e-12;
 // Whole picoseconds: the sums of unlike passes then tie exactly where the times as written do.
 double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
 
-// The paper's binary hyperparameters, which the eight runs try in turn.
+// The paper's hyperparameters, which the runs try in turn.
 struct Choices {
-  bool leave_gap_before_b;  // no F in warm-up that would delay the first B
-  bool skip_forwards;       // a device two F ahead of the next may skip one that would delay a B
-  bool fill_every_gap;      // a W that delays the next pass even where another device idles more
+  double patience;      // of an F: a gap before the first B up to which none fills it
+  bool skip_forwards;   // a device two F ahead of the next may skip one that would delay a B
+  bool fill_every_gap;  // a W that delays the next pass even where another device idles more
 };
 
 // One device: what its passes cost, and how far it has come.
@@ -84,8 +83,8 @@ class Planner {
   void run_weight(int device);
   void append(int device, PassKind kind, int microbatch, double arrival, double seconds);
 
-  [[nodiscard]] Device& at(int device) { return devices_[static_cast<size_t>(device)]; }
-  [[nodiscard]] const Device& at(int device) const { return devices_[static_cast<size_t>(device)]; }
+  [[nodiscard]] Device& at(int d) { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] const Device& at(int d) const { return devices_[static_cast<size_t>(d)]; }
   [[nodiscard]] size_t slot(int device, int microbatch) const {
     return static_cast<size_t>(device) * static_cast<size_t>(microbatches_) +
            static_cast<size_t>(microbatch);
@@ -132,16 +131,24 @@ Program Planner::best() {
     for (auto& list : *lists) list.reserve(3 * static_cast<size_t>(microbatches_));
   }
   double least = std::numeric_limits<double>::infinity();
-  for (const bool leave_gap : {true, false}) {
+  double least_idle = least;
+  const auto try_patience = [&](double patience) {
     for (const bool skip : {true, false}) {
       for (const bool fill : {true, false}) {
-        choices_ = {leave_gap, skip, fill};
+        choices_ = {patience, skip, fill};
         const double cost = run();
         if (cost >= least) continue;
         least = cost;
+        least_idle = most_idle_;
         std::swap(best, lists_);
       }
     }
+  };
+  try_patience(1);
+  try_patience(0);
+  // Where memory is plenty, gaps before the first B are all that is left: some of them can go.
+  if (least_idle > 0 && least_idle < at(0).forward + at(0).weight) {
+    for (const double patience : {0.6, 0.3, 0.15}) try_patience(patience);
   }
   return {problem_.shape, problem_.placement, std::move(best)};
 }
@@ -183,7 +190,7 @@ void Planner::count_warm_up() {
     int forwards = 1;
     while (forwards < microbatches_ && (forwards + 1) * device.activation <= limit_) {
       const double next = clock + device.forward;
-      if (choices_.leave_gap_before_b ? next > arrival : clock >= arrival) break;
+      if (clock >= arrival || arrival - clock < choices_.patience * device.forward) break;
       clock = next;
       ++forwards;
     }
@@ -265,14 +272,10 @@ void Planner::run_forward(int d) {
 }
 
 void Planner::run_backward(int d) {
-  append(d, PassKind::kB, at(d).b, backward_arrival(d), at(d).backward);
-  ++at(d).b;
+  append(d, PassKind::kB, at(d).b++, backward_arrival(d), at(d).backward);
 }
 
-void Planner::run_weight(int d) {
-  append(d, PassKind::kW, at(d).w, kNoWait, at(d).weight);
-  ++at(d).w;
-}
+void Planner::run_weight(int d) { append(d, PassKind::kW, at(d).w++, kNoWait, at(d).weight); }
 
 void Planner::append(int d, PassKind kind, int microbatch, double arrival, double seconds) {
   Device& device = at(d);
@@ -324,9 +327,8 @@ struct Within {
     return static_cast<int>(std::min(fit, static_cast<double>(problem.shape.microbatches)));
   }
 
-  // Of the way of the first microbatch, p-1 F and p-1 B on other devices, each further one in
-  // flight covers the shorter of F and W: (p-1) (F+B-W) of the paper's section 2.3 is k = p, and
-  // (p-1) (F+B-2W) is k = 2p-1. Found by experiment; no random problem went below it.
+  // Of the first microbatch's way, p-1 F and p-1 B elsewhere, each further one in flight covers the
+  // shorter of F and W: k = p is the paper's (p-1) (F+B-W). By experiment; nothing went below it.
   static Seconds bubble(const Problem& problem) {
     const StageCost& cost = problem.stage(0);
     const Seconds way = (problem.shape.devices - 1) * (cost.forward + cost.backward_input);

@@ -206,7 +206,8 @@ TEST_F(Command, ADeadlockInAnImportedScheduleIsACannotMet) {
 TEST_F(Command, ListAndHelpAnswer) {
   const Outcome listed = run("list schedules");
   EXPECT_EQ(listed.code, 0);
-  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2"}) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2",
+                           "zb-v", "zb-v-handmade"}) {
     EXPECT_NE(listed.output.find(std::string(name) + "\n"), std::string::npos) << name;
   }
   EXPECT_EQ(run("--help").code, 0);
@@ -219,6 +220,7 @@ TEST_F(Command, ValidateComparesEveryCell) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   const auto cells = nlohmann::json::parse(read("cells.json"));
   int compared = 0;
+  int automatic = 0;
   for (const auto& cell : cells) {
     for (const char* name : {"table", "cell", "published", "simulated", "error"}) {
       EXPECT_TRUE(cell.contains(name));
@@ -229,8 +231,16 @@ TEST_F(Command, ValidateComparesEveryCell) {
       EXPECT_LT(std::abs(cell["error"].get<double>()), 0.5001e-4) << which;
       ++compared;
     }
+    // What a heuristic found may be lower than printed.
+    const std::string table = cell["table"];
+    if (table.starts_with("Figure 9") || which.ends_with("ZB-1p") || which.ends_with("ZB-2p") ||
+        which.ends_with("ZB-V")) {
+      EXPECT_LT(cell["error"].get<double>(), 0.5001e-4) << which;
+      ++automatic;
+    }
   }
   EXPECT_EQ(compared, 9 * 4);
+  EXPECT_EQ(automatic, 6 + 6 + 3 + 2 * 3 * 17);
   EXPECT_EQ(run("validate zero_bubble --data .").code, 2);
 }
 

@@ -32,19 +32,23 @@ const std::vector<Validation>& validations() {
 std::string validation_table(const Validation& validation, const std::vector<Cell>& cells) {
   std::string text = validation.title + "\n";
   struct Count {
-    int published = 0, simulated = 0, agree = 0;
+    int published = 0, simulated = 0, agree = 0, lower = 0;
     double worst = 0;
   };
   std::map<std::string, Count> counts;
   size_t width = 0;
-  for (const Cell& cell : cells) width = std::max(width, cell.cell.size());
+  size_t table_width = 0;
+  for (const Cell& cell : cells) {
+    width = std::max(width, cell.cell.size());
+    table_width = std::max(table_width, cell.table.size());
+  }
   for (const Cell& cell : cells) {
     const auto error = cell.error();
     const std::string values = error ? fmt::format("{:>10.{}f} {:>+10.{}f}", *cell.simulated,
                                                    cell.digits, *error, cell.digits)
                                      : fmt::format("{:>10} {:>10}", "-", "-");
-    text += fmt::format("{:<8} {:<{}} {:>10.{}f} {} {}{}\n", cell.table, cell.cell, width,
-                        cell.published, cell.digits, values,
+    text += fmt::format("{:<{}} {:<{}} {:>10.{}f} {} {}{}\n", cell.table, table_width, cell.cell,
+                        width, cell.published, cell.digits, values,
                         cell.must_agree && !cell.agrees() ? "MISSED " : "", cell.note);
     // What stands beside a cell for information is not counted.
     if (error && !cell.must_agree) continue;
@@ -53,12 +57,16 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
     if (!error) continue;
     ++count.simulated;
     count.agree += cell.agrees() ? 1 : 0;
+    count.lower += cell.may_be_lower && *error < -std::pow(10.0, -cell.digits) ? 1 : 0;
     count.worst = std::max(count.worst, std::abs(*error));
   }
   for (const auto& [table, count] : counts) {
     text += fmt::format(
-        "{}: {} of {} cells simulated, {} agree to the printed digits, worst difference {:.6f}\n",
-        table, count.simulated, count.published, count.agree, count.worst);
+        "{}: {} of {} cells simulated, {} agree to the printed digits{}, worst difference {:.6f}\n",
+        table, count.simulated, count.published, count.agree,
+        count.lower > 0 ? fmt::format(" or are lower ({} by more than the last digit)", count.lower)
+                        : "",
+        count.worst);
   }
   return text;
 }

@@ -16,7 +16,7 @@ namespace pipesim {
 namespace {
 
 // How the authors' evaluator takes the cost of a column (docs/model.md, "Zero Bubble Tables 5 and
-// 8").
+// 8, Figure 9").
 enum class CostRule { kEndTime, kLargestSpan };
 
 struct Column {
@@ -33,6 +33,17 @@ constexpr std::array<Column, 7> kColumns{{{"1F1B", "1f1b", CostRule::kEndTime, f
                                           {"ZB-1p", "zb-1p", CostRule::kLargestSpan, true},
                                           {"ZB-2p", "zb-2p", CostRule::kLargestSpan, true},
                                           {"ZB-V", "zb-v", CostRule::kLargestSpan, true}}};
+
+// Figure 9 draws these over the memory limit; `key` is the row of rates in the data. A schedule
+// found by search would be one more line, compared with the row of the same placement.
+struct Curve {
+  const char* name;
+  const char* key;
+  const char* schedule;
+};
+
+constexpr std::array<Curve, 2> kFigure9{
+    {{"ZB", "ZB_bubble_rate", "zb"}, {"ZB-V", "ZBV_bubble_rate", "zb-v"}}};
 
 struct Profile {
   std::string model;
@@ -186,6 +197,60 @@ void compare_row(std::vector<Cell>& cells, const std::string& table, const YamlV
   map.finish();
 }
 
+// Bubble rate within a limit of `limit` times what p microbatches keep on a device.
+void simulate_point(Cell& cell, const Curve& curve, const Profile& profile, double limit) {
+  const Schedule* schedule = find_schedule(curve.schedule);
+  if (schedule == nullptr) {
+    cell.note = fmt::format("not modelled: there is no schedule '{}' yet", curve.schedule);
+    return;
+  }
+  Problem problem = make_problem(*schedule, profile, false);
+  const Bytes allowed = limit * problem.shape.devices * problem.device_activation();
+  problem.activation_limit = allowed;
+  const Evaluation result = evaluate(schedule->plan(problem), problem);
+  cell.must_agree = true;
+  cell.may_be_lower = true;
+  for (const DeviceEvaluation& device : result.devices) {
+    if (device.peak_activation <= allowed * (1 + 1e-12)) continue;
+    cell.note = "the plan takes more memory than the limit allows";
+    return;
+  }
+  cell.simulated = result.bubble_rate();
+}
+
+void compare_figure9(std::vector<Cell>& cells, const YamlValue& figure,
+                     const std::vector<Profile>& profiles) {
+  YamlMap map(figure);
+  std::vector<double> limits;
+  for (const YamlValue& limit : map.require("x_mem_limit_over_pMB", "memory limits").list()) {
+    limits.push_back(limit.number(0, 1e3));
+  }
+  for (const YamlValue& column : map.require("columns", "one map per setting").list()) {
+    YamlMap rates(column);
+    const Setting setting = read_setting(rates);
+    const Profile* profile = find_profile(profiles, setting);
+    for (const Curve& curve : kFigure9) {
+      const YamlValue row = rates.require(curve.key, "a bubble rate for every limit");
+      const auto points = row.list();
+      if (points.size() != limits.size()) row.fail("not as many rates as memory limits");
+      for (size_t i = 0; i < points.size(); ++i) {
+        Cell cell;
+        cell.table = fmt::format("Figure 9 {}", curve.name);
+        cell.cell = fmt::format("{} {} limit {:.3f}", setting.text(), curve.name, limits[i]);
+        cell.published = points[i].number(-1, 1);
+        cell.note = "not modelled: no profiled times for this setting";
+        if (profile != nullptr) {
+          cell.note.clear();
+          simulate_point(cell, curve, *profile, limits[i]);
+        }
+        cells.push_back(cell);
+      }
+    }
+    rates.finish();
+  }
+  map.finish();
+}
+
 // Table 10 measured what post-validation gains over waiting for all at the end of an iteration,
 // with ZB-2p: throughput over throughput. Simulated: the all-reduce period, which is the makespan,
 // over the period in which iterations overlap; both without the collective's own cost.
@@ -241,6 +306,7 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
       for (const YamlValue& row : rows->list()) compare_row(cells, table, row, profiles);
     }
   }
+  if (const auto figure = root.find("figure9")) compare_figure9(cells, *figure, profiles);
   if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
     for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, profiles);
   }

@@ -1,5 +1,5 @@
-// Zero Bubble Pipeline Parallelism: bubble rates calculated from profiled times (Tables 5 and 8),
-// and what post-validation gains (Table 10).
+// Zero Bubble Pipeline Parallelism: bubble rates calculated from profiled times (Tables 5 and 8)
+// and within memory limits (Figure 9), and what post-validation gains (Table 10).
 #pragma once
 
 #include <string>

@@ -1,0 +1,120 @@
+// The paper's heuristic for ZB-V (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241,
+// section 6), which schedules/zb_v.cc compares with others.
+//
+// Warm-up: as many F0 as fit before the first F1 comes back, then F0 and F1 until every device has
+// run about as many. Then rounds of one B and one F per device, which alternates between its chunks
+// as far as its neighbours let it. A W fills what its device would wait, or gives back the memory
+// that an F needs.
+//
+// Every run that does not give up ends in a program that can be executed and that keeps the limit,
+// which must be at least what one microbatch keeps on any device: an F is held back by the two
+// conditions of sim/pipeline/greedy.h (`fits`), with which there is always a pass that may run, and
+// a round runs a B or F wherever one may run. O(passes), no allocation in `run`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// Where a W runs although it delays the next pass: the device would otherwise idle most of all.
+struct RoundsChoices {
+  bool delay_forward;
+  bool delay_backward;  // of chunk 1; that of chunk 0 it always may
+  double part;          // of a W, that a gap must have for the W to fill it
+};
+
+class RoundsPlanner {
+ public:
+  RoundsPlanner(const Problem& problem, Bytes limit);
+
+  // The longest span of a device; gives up, and returns infinity, when that cannot be below `most`.
+  double run(const RoundsChoices& choices, double most);
+  // What each device may idle at least, for the next runs.
+  void allow(std::vector<double> idle) { allowed_ = std::move(idle); }
+  [[nodiscard]] std::vector<double> slack() const;
+  [[nodiscard]] PassLists& lists() { return lists_; }
+  [[nodiscard]] double most_work() const { return most_work_; }
+  [[nodiscard]] double shortest_pass() const { return shortest_; }
+
+ private:
+  struct Chunk {
+    double forward = 0, backward = 0, weight = 0;
+    double activation = 0, weight_stash = 0;
+    int f = 0, b = 0, w = 0;  // passes run
+  };
+
+  struct Device {
+    std::array<Chunk, 2> chunk;
+    double spare = 0;  // how much less work it has than the device that has most
+    double clock = 0, first_start = 0;
+    double idle = 0;  // since the first F, less what it has to spare
+    int owed = 0;     // W
+    int next_weight = 0;
+
+    [[nodiscard]] const Chunk& at(int c) const { return chunk[static_cast<size_t>(c)]; }
+    [[nodiscard]] Chunk& at(int c) { return chunk[static_cast<size_t>(c)]; }
+    // From the counts, so that rounding does not pile up.
+    [[nodiscard]] double held_without_owed() const {
+      return (at(0).f - at(0).b) * at(0).activation + (at(1).f - at(1).b) * at(1).activation;
+    }
+    [[nodiscard]] double held() const {
+      return held_without_owed() + (at(0).b - at(0).w) * at(0).weight_stash +
+             (at(1).b - at(1).w) * at(1).weight_stash;
+    }
+  };
+
+  void reset();
+  void warm_up();
+  void even_out();
+  bool run_backwards();
+  bool run_forwards();
+
+  [[nodiscard]] bool fits(const Device& device, int chunk) const;
+  [[nodiscard]] bool can_forward(int device, int chunk) const;
+  [[nodiscard]] bool can_backward(int device, int chunk) const;
+  [[nodiscard]] int wanted_forward(int device) const;
+  [[nodiscard]] int wanted_backward(int device) const;
+  [[nodiscard]] double forward_arrival(int device, int chunk) const;
+  [[nodiscard]] double backward_arrival(int device, int chunk) const;
+
+  void fill_gap(int device, double arrival, bool delay);
+  void make_room(int device, double bytes);
+  void run_forward(int device, int chunk);
+  void run_backward(int device, int chunk);
+  void run_weight(int device);
+  void append(int device, PassKind kind, int microbatch, int chunk, double arrival, double seconds);
+
+  [[nodiscard]] Device& at(int d) { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] const Device& at(int d) const { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] int stage(int d, int chunk) const { return chunk == 0 ? d : 2 * last_ + 1 - d; }
+  [[nodiscard]] size_t slot(int stage, int microbatch) const {
+    return static_cast<size_t>(stage) * static_cast<size_t>(microbatches_) +
+           static_cast<size_t>(microbatch);
+  }
+
+  int last_;  // device
+  int microbatches_;
+  double limit_;
+  double most_work_ = 0;
+  double shortest_ = std::numeric_limits<double>::infinity();  // pass
+  double most_ = 0;  // idle time at which a run is given up
+  RoundsChoices choices_{};
+  std::vector<Device> devices_;
+  std::vector<double> transfer_;                            // by stage
+  std::vector<double> forward_arrival_, backward_arrival_;  // at the next stage, by slot
+  std::vector<std::uint8_t> backwards_;  // the chunk of every B, in their order, by device
+  std::vector<double> allowed_;
+  std::vector<int> wanted_;
+  std::vector<std::uint8_t> stuck_;  // nothing to run until it or a neighbour has run something
+  double most_idle_ = 0;             // of all devices
+  PassLists lists_;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,143 @@
+// ZB-V on random problems: executable, complete and within every limit that one microbatch keeps.
+// Its cost against the authors' public code stands with the other automatic schedules' data.
+#include <algorithm>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/greedy.h"
+#include "sim/pipeline/schedule.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+Bytes peak(const Evaluation& result) {
+  Bytes largest;
+  for (const DeviceEvaluation& device : result.devices) {
+    largest = std::max(largest, device.peak_activation);
+  }
+  return largest;
+}
+
+const Schedule& zb_v() { return *find_schedule("zb-v"); }
+
+// evaluate throws where a program deadlocks; a Program is complete or does not come about.
+Evaluation planned(const Problem& problem) {
+  EXPECT_FALSE(zb_v().refusal(problem).has_value());
+  return evaluate(zb_v().plan(problem), problem);
+}
+
+Problem random_vee(testing::Random& random, int most_devices, int most_microbatches) {
+  const Shape shape{random.integer(1, most_devices), 2, random.integer(1, most_microbatches), 1};
+  return testing::random_problem(random, shape, Placement::vee(shape.devices), random.coin());
+}
+
+TEST(ZeroBubbleV, KeepsEveryLimitThatOneMicrobatchKeeps) {
+  testing::Random random(11);
+  for (int round = 0; round < 3000; ++round) {
+    Problem problem = random_vee(random, 9, 30);
+    const Bytes one = problem.device_activation();
+    const int kind = random.integer(0, 2);
+    problem.activation_limit = kind == 0   ? one
+                               : kind == 1 ? random.real(1, 3) * one
+                                           : random.real(1, 2.5 * problem.shape.devices) * one;
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, problem.shape.devices,
+                             problem.shape.microbatches));
+    EXPECT_LE(peak(planned(problem)), *problem.activation_limit);
+  }
+}
+
+// Chunks that keep nothing, or all until B, passes that take no time, transfers longer than any.
+TEST(ZeroBubbleV, KeepsLimitsAtTheEdges) {
+  testing::Random random(12);
+  for (int round = 0; round < 2000; ++round) {
+    Problem problem = random_vee(random, 6, 12);
+    for (StageCost& cost : problem.stages) {
+      if (random.integer(0, 3) == 0) cost.activation = Bytes(0);
+      cost.weight_stash = random.integer(0, 2) * 0.5 * cost.activation;
+      if (random.integer(0, 3) == 0) cost.forward = Seconds(0);
+      if (random.integer(0, 3) == 0) cost.backward_input = Seconds(0);
+      if (random.integer(0, 3) == 0) cost.backward_weight = Seconds(0);
+      if (cost.transfer > Seconds(0)) cost.transfer = random.integer(0, 3) * 30.0 * cost.transfer;
+    }
+    if (problem.device_activation() == Bytes(0)) continue;
+    problem.activation_limit =
+        random.integer(1, 2 * problem.shape.devices) * problem.device_activation();
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, problem.shape.devices,
+                             problem.shape.microbatches));
+    EXPECT_LE(peak(planned(problem)), *problem.activation_limit);
+  }
+}
+
+// Both planners under all of their rules, which the schedule compares only where they may win.
+TEST(GreedyPlanner, KeepsEveryLimitUnderEveryRule) {
+  testing::Random random(13);
+  for (int round = 0; round < 1500; ++round) {
+    const bool vee = random.coin();
+    const Shape shape{random.integer(1, 8), vee ? 2 : 1, random.integer(1, 20), 1};
+    const Placement place =
+        vee ? Placement::vee(shape.devices) : Placement::looped(shape.devices, 1);
+    const Problem problem = testing::random_problem(random, shape, place, random.coin());
+    const Bytes limit = random.real(1, 4) * problem.device_activation();
+    GreedyPlanner planner(problem, limit);
+    for (const bool b1_before_f1 : {false, true}) {
+      for (const bool share_memory : {false, true}) {
+        const double bound = 1e30;
+        const double cost = planner.run({b1_before_f1, random.real(0, 1.5), share_memory}, bound);
+        const Evaluation result = evaluate({shape, place, planner.lists()}, problem);
+        EXPECT_LE(peak(result), limit);
+        EXPECT_LE(result.cost.value(), cost * 1e-12 * (1 + 1e-9));
+        EXPECT_GT(planner.run({b1_before_f1, 0.3, share_memory}, cost * 1e-6), cost);
+      }
+    }
+  }
+}
+
+TEST(ZeroBubbleV, RefusesALimitBelowOneMicrobatchAndSaysTheLeast) {
+  Problem problem = testing::make_problem({4, 2, 8, 1}, Placement::vee(4));
+  for (StageCost& cost : problem.stages) cost.activation = cost.weight_stash = kGiB;
+  problem.stages[2].activation = problem.stages[2].weight_stash = 2 * kGiB;
+  problem.activation_limit = 2.5 * kGiB;
+  const auto refusal = zb_v().refusal(problem);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_NE(refusal->reason.find("at least 3.00 GiB"), std::string::npos) << refusal->reason;
+  EXPECT_NE(refusal->reason.find("2.50 GiB"), std::string::npos) << refusal->reason;
+  EXPECT_EQ(refusal->nearest, problem.shape);
+  problem.activation_limit = 3 * kGiB;
+  EXPECT_LE(peak(planned(problem)), 3 * kGiB);
+}
+
+TEST(ZeroBubbleV, CountsEveryChunkOnceWhereNoBytesAreGiven) {
+  const Problem counted = testing::make_problem({4, 2, 12, 1}, Placement::vee(4), {10, 12, 8, 1});
+  for (const auto limit : {std::optional<Bytes>(), std::optional(Bytes(5))}) {
+    Problem problem = counted;
+    problem.activation_limit = limit;
+    Problem unknown = problem;
+    for (StageCost& cost : unknown.stages) cost.activation = cost.weight_stash = Bytes(0);
+    const Program a = zb_v().plan(problem);
+    const Program b = zb_v().plan(unknown);
+    for (int device = 0; device < 4; ++device) {
+      EXPECT_TRUE(std::ranges::equal(a.passes(device), b.passes(device)));
+    }
+  }
+}
+
+TEST(ZeroBubbleV, NeedsNoBubbleAtAllWithTwiceThatMemory) {
+  Problem problem =
+      testing::make_problem({8, 2, 32, 1}, Placement::vee(8), {6.763, 6.969, 5.251, 0.755});
+  for (StageCost& cost : problem.stages) cost.weight_stash = 0.43 * cost.activation;
+  problem.activation_limit = 16 * problem.device_activation();
+  EXPECT_NEAR(planned(problem).bubble_rate(), 0, 1e-12);
+}
+
+// One microbatch at a time: the whole way, over and over, without waiting for any W but its own.
+TEST(ZeroBubbleV, RunsOneMicrobatchAfterTheOtherWhereOnlyOneFits) {
+  Problem problem = testing::make_problem({3, 2, 4, 1}, Placement::vee(3), {2, 3, 1, 1});
+  problem.activation_limit = problem.device_activation();
+  const Evaluation result = planned(problem);
+  for (const DeviceEvaluation& device : result.devices) EXPECT_EQ(device.peak_in_flight, 2);
+}
+
+}  // namespace
+}  // namespace pipesim
