@@ -61,8 +61,9 @@ class Search {
   void set_chunk_limit();
   [[nodiscard]] std::vector<Candidate> rank_all();
   void outline(Candidate& candidate) const;
-  [[nodiscard]] std::vector<Candidate> build_at_2p(const std::vector<Candidate>& ranked);
-  void finish(const Candidate& candidate);
+  [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
+  bool build(Candidate& candidate);
+  void finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
   void retime(const PassLists& order, bool hold_back);
   void consider(double cost, PassLists lists);
@@ -71,15 +72,14 @@ class Search {
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
   [[nodiscard]] PassLists lists_of(const BlockBuilder& builder) const;
   [[nodiscard]] double bytes(int kind, int device) const {
-    return bytes_[full_.id(kind, device)];
+    return bytes_[builder_.id(kind, device)];
   }
 
   Problem problem_;
   int p_, m_;
   double limit_;
   int chunk_limit_ = 0;
-  BlockBuilder small_;  // of at most 2p microbatches
-  BlockBuilder full_;
+  BlockBuilder builder_;
   VeeTimes times_;
   std::vector<double> bytes_;  // acquired by F, released by B and W; by kind and device
   double work_ = 0;            // of the device that has most: no schedule costs less
@@ -93,8 +93,7 @@ Search::Search(const Problem& problem, Bytes limit)
       p_(problem.shape.devices),
       m_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
-      small_(p_, std::min(m_, 2 * p_)),
-      full_(p_, m_) {
+      builder_(p_, m_) {
   set_times();
   set_chunk_limit();
 }
@@ -109,9 +108,9 @@ void Search::set_times() {
     for (const int chunk : {0, 1}) {
       const int vs = place.virtual_stage(d, chunk);
       const StageCost& cost = problem_.stage(vs);
-      const size_t f = full_.id(chunk == 0 ? kF0 : kF1, d);
-      const size_t b = full_.id(chunk == 0 ? kB0 : kB1, d);
-      const size_t w = full_.id(chunk == 0 ? kW0 : kW1, d);
+      const size_t f = builder_.id(chunk == 0 ? kF0 : kF1, d);
+      const size_t b = builder_.id(chunk == 0 ? kB0 : kB1, d);
+      const size_t w = builder_.id(chunk == 0 ? kW0 : kW1, d);
       times_.pass[f] = cost.forward.value();
       times_.pass[b] = cost.backward_input.value();
       times_.pass[w] = cost.backward_weight.value();
@@ -140,7 +139,7 @@ void Search::set_chunk_limit() {
 
 Program Search::best() {
   const std::vector<Candidate> ranked = rank_all();
-  for (const Candidate& candidate : build_at_2p(ranked)) {
+  for (const Candidate& candidate : build(ranked)) {
     if (is_optimal()) break;
     finish(candidate);
   }
@@ -151,9 +150,9 @@ Program Search::best() {
 std::vector<Search::Candidate> Search::rank_all() {
   std::vector<Candidate> ranked;
   for (const Block& block : building_blocks(p_)) {
-    if (!full_.place(block)) continue;
+    if (!builder_.place(block)) continue;
     Candidate candidate{.block = block};
-    candidate.period = full_.period(times_);
+    candidate.period = builder_.period(times_, 16);
     outline(candidate);
     ranked.push_back(candidate);
   }
@@ -165,11 +164,11 @@ std::vector<Search::Candidate> Search::rank_all() {
 // saves its F, B and W.
 void Search::outline(Candidate& candidate) const {
   const auto run_by = [this](int slot, int kind, int d) {
-    return (slot - full_.slot(kind, d) + 6 * kVeeKinds * p_) / kVeeKinds;
+    return (slot - builder_.slot(kind, d) + 6 * kVeeKinds * p_) / kVeeKinds;
   };
   int chunks = 0;
   for (int d = 0; d < p_; ++d) {
-    for (const int at : {full_.slot(kF0, d), full_.slot(kF1, d)}) {
+    for (const int at : {builder_.slot(kF0, d), builder_.slot(kF1, d)}) {
       double held = 0;
       int in_flight = 0;
       for (int kind = 0; kind < kVeeKinds; ++kind) {
@@ -185,34 +184,38 @@ void Search::outline(Candidate& candidate) const {
   candidate.cost = m_ * candidate.period + work_ / m_ / 2 * std::max(0, 2 * p_ - chunks);
 }
 
-// The best of those that fit, with what they would cost at m.
-std::vector<Search::Candidate> Search::build_at_2p(const std::vector<Candidate>& ranked) {
+// The best of the first that fit, at what they cost.
+std::vector<Search::Candidate> Search::build(const std::vector<Candidate>& ranked) {
   const auto wanted = static_cast<size_t>(
       std::max(1L, problem_.option<long>("building_blocks").value_or(kBuilt)));
-  const int m = std::min(m_, 2 * p_);
   std::vector<Candidate> built;
   for (Candidate candidate : ranked) {
     if (m_ >= 2 * p_ && candidate.bytes > limit_) continue;
-    small_.place(candidate.block);
-    if (!small_.build(chunk_limit_) || peak_bytes(small_) > limit_) continue;
-    const auto cost = small_.cost(times_);
-    if (!cost) continue;
-    candidate.cost = *cost + (m_ - m) * candidate.period;
+    if (!build(candidate)) continue;
     built.push_back(candidate);
-    if (built.size() == wanted) break;
+    if (built.size() == wanted || candidate.cost <= work_ * kRounding) break;
   }
-  std::ranges::stable_sort(built, {}, &Candidate::cost);
+  std::ranges::stable_sort(built, {}, [](const Candidate& candidate) {
+    return std::pair(candidate.cost, candidate.bytes);
+  });
   if (built.size() > kFinished) built.resize(kFinished);
   return built;
 }
 
-void Search::finish(const Candidate& candidate) {
-  full_.place(candidate.block);
-  if (!full_.build(chunk_limit_) || peak_bytes(full_) > limit_) return;
-  const auto cost = full_.cost(times_);
-  if (!cost) return;
-  const PassLists order = lists_of(full_);
-  consider(*cost, order);
+bool Search::build(Candidate& candidate) {
+  builder_.place(candidate.block);
+  if (!builder_.build(chunk_limit_)) return false;
+  candidate.bytes = peak_bytes(builder_);
+  if (candidate.bytes > limit_) return false;
+  const auto cost = builder_.cost(times_);
+  candidate.cost = cost.value_or(0);
+  return cost.has_value();
+}
+
+void Search::finish(Candidate candidate) {
+  build(candidate);
+  const PassLists order = lists_of(builder_);
+  consider(candidate.cost, order);
   retime(order, false);
 }
 
@@ -221,19 +224,19 @@ void Search::hold_back(std::vector<Candidate> ranked) {
   std::ranges::stable_sort(ranked, {}, &Candidate::bytes);
   size_t tried = 0;
   for (const Candidate& candidate : ranked) {
-    full_.place(candidate.block);
-    if (!full_.build(2 * p_) || !full_.cost(times_)) continue;
-    retime(lists_of(full_), true);
+    builder_.place(candidate.block);
+    if (!builder_.build(2 * p_) || !builder_.cost(times_)) continue;
+    retime(lists_of(builder_), true);
     if (++tried == kHeldBack) break;
   }
 }
 
 void Search::retime(const PassLists& order, bool hold_back) {
-  for (const double share : {1.0, 0.5, 0.0}) {
+  for (const double share : {1.0, 0.0}) {
+    if (share < 1 && !hold_back) continue;
     for (const bool overtake : {false, true}) {
       const WithinRules rules{hold_back, share, overtake};
       WithinResult result = run_within(problem_, Bytes(limit_ / kRounding), order, rules);
-      if (std::getenv("VS_LOG")) fmt::print("share {} overtake {} cost {} had {}\n", share, overtake, result.cost.value(), least_);
       if (result.cost.value() <= least_) consider(result.cost.value(), std::move(result.lists));
     }
   }

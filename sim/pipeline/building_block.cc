@@ -109,8 +109,7 @@ bool BlockBuilder::place(const Block& block) {
   return true;
 }
 
-double BlockBuilder::period(const VeeTimes& times) const {
-  constexpr int kRounds = 16;
+double BlockBuilder::period(const VeeTimes& times, int rounds) const {
   // Ends of the last two microbatches: none waits for a pass more than a period before it.
   std::array<std::vector<double>, 2> end;
   for (auto& of : end) of.assign(slot_.size(), 0);
@@ -120,8 +119,8 @@ double BlockBuilder::period(const VeeTimes& times) const {
     at[static_cast<size_t>(slot_[i] % kPeriod)].push_back(static_cast<int>(i));
   }
   double half = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    if (round == kRounds / 2) half = *std::ranges::max_element(clock);
+  for (int round = 0; round < rounds; ++round) {
+    if (round == rounds / 2) half = *std::ranges::max_element(clock);
     for (const auto& ids : at) {
       for (const int i : ids) {
         const auto of = static_cast<size_t>(i);
@@ -135,7 +134,7 @@ double BlockBuilder::period(const VeeTimes& times) const {
       }
     }
   }
-  return (*std::ranges::max_element(clock) - half) / (kRounds - kRounds / 2);
+  return (*std::ranges::max_element(clock) - half) / (rounds - rounds / 2);
 }
 
 bool BlockBuilder::build(int limit) {

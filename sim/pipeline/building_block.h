@@ -47,9 +47,9 @@ class BlockBuilder {
   bool place(const Block& block);
   // Slot of the placed block, counted from its first one.
   [[nodiscard]] int slot(int kind, int device) const { return slot_[id(kind, device)]; }
-  // Seconds between microbatches once the placed block repeats itself, as far as a dozen of them
-  // show. O(p).
-  [[nodiscard]] double period(const VeeTimes& times) const;
+  // Seconds between microbatches once the placed block repeats itself, as far as the second half of
+  // `rounds` of them shows. O(p rounds).
+  [[nodiscard]] double period(const VeeTimes& times, int rounds) const;
 
   // The schedule of the placed block, with at most `limit` chunks in flight on a device; false when
   // it has more, or does not fit together. O(p max(p, m)).
