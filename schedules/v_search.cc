@@ -1,15 +1,15 @@
 // Controllable memory's search for a V-shaped schedule (Qi et al., Pipeline Parallelism with
-// Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A): of the schedules that repeat
-// a building block (sim/pipeline/building_block.h), the one that costs least within a limit on
-// activation memory. `v-zb` sets the limit to what p microbatches keep, which is 1F1B's memory and
-// leaves no bubble where all passes take equally long.
+// Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A): of the schedules that
+// repeat a building block (sim/pipeline/building_block.h), the one that costs least within a limit
+// on activation memory. `v-zb` sets the limit to what p microbatches keep, which is 1F1B's memory
+// and leaves no bubble where all passes take equally long.
 //
-// The search of the paper builds every block's schedule in full. Ours first ranks all blocks by the
-// period of their steady state under the true times and by their memory, builds the most promising
-// at 2p microbatches, and the best of those at m. It counts bytes as they are, and goes on where
-// the paper's ends: the best are put into time once more, each W where its device waits
-// (run_within), and where no block fits, microbatches are held back until one does.
-// O(blocks x p + built x p max(p, m)).
+// The search of the paper builds every block's schedule. Ours first ranks all blocks by the period
+// of their steady state under the true times and by their memory, and builds the most promising. It
+// counts bytes as they are, and goes on where the paper's ends: the best are put into time once
+// more, each W where its device waits (run_within), and where no block fits, those that keep least
+// run with microbatches held back. O(blocks x p + built x p max(p, m)); there are about 60 p
+// blocks.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -26,9 +26,11 @@ namespace {
 
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
-constexpr long kBuilt = 96;        // blocks built, unless the option says otherwise
-constexpr size_t kFinished = 4;    // of these, built at m and put into time once more
-constexpr size_t kHeldBack = 12;   // orders tried where no block fits
+constexpr int kBuilt = 96;            // blocks built, or more
+constexpr int kBuiltPasses = 60'000;  // while they have few passes
+constexpr size_t kFinished = 4;       // of these, put into time once more
+constexpr size_t kHeldBack = 12;      // blocks tried where none fits
+constexpr int kRounds = 16;           // microbatches that show the period of a block
 
 // Seconds in whole picoseconds: the sums of unlike passes then tie exactly where the times as
 // written do. Without bytes every chunk counts 1.
@@ -52,15 +54,14 @@ class Search {
  private:
   struct Candidate {
     Block block;
-    double period = 0;
-    double bytes = 0;  // most that a device keeps in the steady state
-    double cost = 0;   // as far as known
+    double bytes = 0;  // most that a device keeps: in the steady state, once built in truth
+    double cost = 0;   // a guess, once built the truth
   };
 
   void set_times();
   void set_chunk_limit();
   [[nodiscard]] std::vector<Candidate> rank_all();
-  void outline(Candidate& candidate) const;
+  void outline(Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
   bool build(Candidate& candidate);
   void finish(Candidate candidate);
@@ -151,10 +152,8 @@ std::vector<Search::Candidate> Search::rank_all() {
   std::vector<Candidate> ranked;
   for (const Block& block : building_blocks(p_)) {
     if (!builder_.place(block)) continue;
-    Candidate candidate{.block = block};
-    candidate.period = builder_.period(times_, 16);
-    outline(candidate);
-    ranked.push_back(candidate);
+    ranked.push_back({.block = block});
+    outline(ranked.back());
   }
   std::ranges::stable_sort(ranked, {}, &Candidate::cost);
   return ranked;
@@ -162,7 +161,7 @@ std::vector<Search::Candidate> Search::rank_all() {
 
 // Memory of the steady state, and a first guess of the cost: at equal times, a chunk in flight more
 // saves its F, B and W.
-void Search::outline(Candidate& candidate) const {
+void Search::outline(Candidate& candidate) {
   const auto run_by = [this](int slot, int kind, int d) {
     return (slot - builder_.slot(kind, d) + 6 * kVeeKinds * p_) / kVeeKinds;
   };
@@ -181,16 +180,20 @@ void Search::outline(Candidate& candidate) const {
       chunks = std::max(chunks, in_flight);
     }
   }
-  candidate.cost = m_ * candidate.period + work_ / m_ / 2 * std::max(0, 2 * p_ - chunks);
+  // From 2p microbatches on, a block reaches its steady state: what is above the limit goes last.
+  candidate.cost = std::numeric_limits<double>::infinity();
+  if (m_ >= 2 * p_ && candidate.bytes > limit_) return;
+  candidate.cost =
+      m_ * builder_.period(times_, kRounds) + work_ / m_ / 2 * std::max(0, 2 * p_ - chunks);
 }
 
 // The best of the first that fit, at what they cost.
 std::vector<Search::Candidate> Search::build(const std::vector<Candidate>& ranked) {
-  const auto wanted = static_cast<size_t>(
-      std::max(1L, problem_.option<long>("building_blocks").value_or(kBuilt)));
+  const int passes = kVeeKinds * p_ * std::max(m_, 2 * p_);
+  const auto wanted = static_cast<size_t>(std::max(kBuilt, kBuiltPasses / passes));
   std::vector<Candidate> built;
   for (Candidate candidate : ranked) {
-    if (m_ >= 2 * p_ && candidate.bytes > limit_) continue;
+    if (std::isinf(candidate.cost)) break;
     if (!build(candidate)) continue;
     built.push_back(candidate);
     if (built.size() == wanted || candidate.cost <= work_ * kRounding) break;
@@ -339,7 +342,8 @@ struct Within {
 
   static Schedule record(std::string name, std::string summary, std::string source) {
     const std::string_view domain =
-        "F = B = W, equal stages, free transfers, B frees nothing, m >= 2p, limit >= p microbatches";
+        "F = B = W, equal stages, free transfers, B frees nothing, m >= 2p, limit >= p "
+        "microbatches";
     const std::string_view gap =
         "no closed form is known where passes differ, memory is short or m < 2p";
     return {.name = std::move(name),
@@ -349,12 +353,6 @@ struct Within {
             .min_chunks = 2,
             .max_chunks = 2,
             .place = vee,
-            .options = {{.name = "building_blocks",
-                         .type = OptionSpec::Type::kInteger,
-                         .help = "how many building blocks are built in full",
-                         .minimum = 1,
-                         .maximum = 1e9,
-                         .default_text = "96"}},
             .plan = plan,
             .claims = {.bubble = {"0", domain, gap, holds, no_bubble},
                        .peak = {"2p chunks", domain, gap, holds, in_flight}}};

@@ -20,6 +20,12 @@ namespace pipesim {
 enum VeeKind : std::uint8_t { kF0, kF1, kB1, kB0, kW1, kW0 };
 inline constexpr int kVeeKinds = 6;
 inline constexpr std::array<int, kVeeKinds> kVeeChunk{0, 1, 1, 0, 1, 0};
+constexpr bool is_vee_forward(int kind) { return kind <= kF1; }
+constexpr bool is_vee_weight(int kind) { return kind == kW1 || kind == kW0; }
+// What a pass adds to the chunks in flight.
+constexpr int vee_in_flight(int kind) {
+  return is_vee_forward(kind) ? 1 : is_vee_weight(kind) ? -1 : 0;
+}
 
 // Slots of F1, B1 and B0 on device 0, whose F0 is in slot 0. From one device to the next F0 and B1
 // move on by `step`, over the first `steps` boundaries, then by `last_step`; F1 and B0 by -1. A W
@@ -49,7 +55,7 @@ class BlockBuilder {
   [[nodiscard]] int slot(int kind, int device) const { return slot_[id(kind, device)]; }
   // Seconds between microbatches once the placed block repeats itself, as far as the second half of
   // `rounds` of them shows. O(p rounds).
-  [[nodiscard]] double period(const VeeTimes& times, int rounds) const;
+  [[nodiscard]] double period(const VeeTimes& times, int rounds);
 
   // The schedule of the placed block, with at most `limit` chunks in flight on a device; false when
   // it has more, or does not fit together. O(p max(p, m)).
@@ -94,19 +100,21 @@ class BlockBuilder {
   }
 
   int p_, m_;
-  int full_;                        // microbatches to build with: at least 2p
-  int length_ = 0;                  // passes of a device now
-  std::vector<int> slot_;           // of the placed block, by id
-  std::vector<int> source_;         // id of the pass of the same microbatch waited for, or -1
-  std::vector<std::uint8_t> row_;   // kinds, by device and position
-  std::vector<double> start_;       // as row_
-  std::vector<double> end_;         // by id and microbatch
-  std::vector<int> count_;          // passes run, by id
-  std::vector<double> clock_;       // by device
+  int full_;                       // microbatches to build with: at least 2p
+  int length_ = 0;                 // passes of a device now
+  std::vector<int> slot_;          // of the placed block, by id
+  std::vector<int> source_;        // id of the pass of the same microbatch waited for, or -1
+  std::vector<std::uint8_t> row_;  // kinds, by device and position
+  std::vector<double> start_;      // as row_
+  std::vector<double> end_;        // by id and microbatch
+  std::vector<int> count_;         // passes run, by id
+  std::vector<double> clock_;      // by device
   std::vector<double> first_start_;
   std::vector<int> position_;
   VeeTimes unit_;
-  int turn_ = 0;                    // column of the last F1 on device 0
+  std::vector<size_t> by_slot_;   // ids in the order of a period
+  std::vector<double> last_two_;  // ends, by parity of the microbatch and id
+  int turn_ = 0;                  // column of the last F1 on device 0
   int columns_ = 0;
   std::vector<std::uint8_t> grid_;  // kinds or holes, by device and column
   std::vector<int> next_;           // column of the next pass, by id
