@@ -1,0 +1,38 @@
+// Puts the passes of an order into a device's time again: F and B as the order has them, each W
+// where the device would wait or where it has to give its memory back, within a memory limit.
+//
+// The order is a list per device of F, B and W in any executable order (W are ignored: every B owes
+// one, the oldest is run first). Stages may differ in seconds and bytes. One direction, no splits.
+//
+// Either the order itself keeps the limit at every F, all owed W having run; or `hold_back` makes
+// it: an F then waits until its device has room for the oldest unfinished microbatch to finish
+// besides. So the oldest microbatch of all can always go on, and every limit that one microbatch
+// keeps ends in a complete program. (It is the banker's algorithm with microbatches as customers.)
+//
+// O(passes x log devices). Throws LogicError when a device is stuck, which needs a limit below one
+// microbatch or, without `hold_back`, an order above the limit.
+#pragma once
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+struct WithinRules {
+  bool hold_back = false;
+  // A W runs in a gap that is at least this share of it: 1 delays nothing, 0 fills every gap.
+  double gap_share = 1;
+  // Instead of waiting, a device runs a later B that has arrived and ends in time; under
+  // `hold_back` a later F too.
+  bool overtake = false;
+};
+
+struct WithinResult {
+  PassLists lists;
+  Seconds cost;  // longest span of a device
+};
+
+WithinResult run_within(const Problem& problem, Bytes limit, const PassLists& order,
+                        const WithinRules& rules);
+
+}  // namespace pipesim
