@@ -15,7 +15,8 @@ constexpr std::uint8_t kForward = 1, kInputGradient = 2, kWeightGradient = 4, kC
 struct Action {
   std::array<Pass, 2> passes;
   size_t size = 1;
-  [[nodiscard]] std::span<const Pass> all() const { return {passes.data(), size}; }
+  std::span<const Pass> all() const&& = delete;  // it would outlive them
+  [[nodiscard]] std::span<const Pass> all() const& { return {passes.data(), size}; }
 };
 
 Action action_of(const Program& program, const Pass& pass) {
@@ -47,7 +48,8 @@ std::optional<std::string> beyond_the_form(const Program& program) {
   }
   for (int device = 0; device < program.shape().devices; ++device) {
     for (const Pass& pass : program.passes(device)) {
-      for (const Pass& part : action_of(program, pass).all()) {
+      const Action action = action_of(program, pass);
+      for (const Pass& part : action.all()) {
         if (known(part.kind)) continue;
         return fmt::format("it has {} passes such as {}, and PyTorch's actions are F, I, W and B",
                            to_text(part.kind), program.text(device, pass));
