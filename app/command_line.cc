@@ -1,11 +1,13 @@
 #include "app/command_line.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <string_view>
 #include <unistd.h>
 
 namespace pipesim {
@@ -37,9 +39,36 @@ std::vector<Override> CommandLine::overrides(const std::vector<std::string>& tex
   return overrides;
 }
 
-namespace {
-
 namespace fs = std::filesystem;
+
+std::vector<std::string> one_path_each(const std::string& path,
+                                       const std::vector<ScheduleChoice>& schedules) {
+  if (schedules.size() == 1) return {path};
+  const fs::path base(path);
+  std::vector<std::string> paths;
+  for (const ScheduleChoice& choice : schedules) {
+    const std::string name = fs::path(choice.name).stem().string();
+    std::string free;
+    for (int number = 1; free.empty() || std::ranges::find(paths, free) != paths.end(); ++number) {
+      const std::string suffix = number == 1 ? "" : fmt::format("-{}", number);
+      const std::string file =
+          fmt::format("{}.{}{}{}", base.stem().string(), name, suffix, base.extension().string());
+      free = (base.parent_path() / file).string();
+    }
+    paths.push_back(free);
+  }
+  return paths;
+}
+
+bool coloured(const std::string& when) {
+  if (when != "auto") return when == "always";
+  const char* none = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  return ::isatty(1) == 1 && (none == nullptr || *none == '\0') && !dumb;
+}
+
+namespace {
 
 [[noreturn]] void cannot_write(const Output& output) {
   throw InputError(output.where, output.path == "-"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/scenario/scenario.h"
 #include "sim/scenario/yaml.h"
 
 namespace pipesim {
@@ -27,6 +28,16 @@ class CommandLine {
   std::vector<int> columns_;  // of the first letter, from 1
   std::string text_;
 };
+
+// Where each schedule's result goes: with several, their names come between the stem and the
+// extension of `path`, numbered where they repeat, as in out.zb-h1.json and out.zb-h1-2.json. One
+// result takes the path as it is. A name that is a path counts by its stem.
+std::vector<std::string> one_path_each(const std::string& path,
+                                       const std::vector<ScheduleChoice>& schedules);
+
+// Whether text on standard output is coloured: `always`, `never`, or `auto`, which is where it is a
+// terminal that can (TERM is not `dumb`) and nobody has asked for none (NO_COLOR, no-color.org).
+bool coloured(const std::string& when);
 
 // What a command writes. An empty path is no output, "-" is standard output.
 struct Output {

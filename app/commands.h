@@ -22,6 +22,7 @@ struct Subcommand {
 
 Subcommand add_run(CLI::App& app);
 Subcommand add_show(CLI::App& app);
+Subcommand add_gallery(CLI::App& app);
 Subcommand add_export(CLI::App& app);
 Subcommand add_import(CLI::App& app);
 Subcommand add_list(CLI::App& app);

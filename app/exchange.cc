@@ -1,4 +1,4 @@
-// pipesim export and import: schedules as PyTorch's CSV, in both directions.
+// pipesim export and import: schedules for and from other programs.
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "sim/pipeline/walk.h"
+#include "sim/report/megatron_flags.h"
 #include "sim/report/picture.h"
 #include "sim/report/torch_csv_writer.h"
 #include "sim/scenario/problem.h"
@@ -23,7 +24,24 @@ struct ExportOptions {
   std::string output;
 };
 
+std::string exported(const ExportOptions& options, const Scenario& scenario) {
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const Problem problem = make_problem(scenario, choice);
+  const auto program = make_program(choice, problem);
+  if (options.format == "megatron") {
+    return megatron_text(megatron_flags(scenario, choice, problem, *program));
+  }
+  std::ostringstream text;
+  write_torch_csv(text, *program, choice.name);
+  return text.str();
+}
+
 int export_schedule(const ExportOptions& options, const CommandLine& line) {
+  // Flags are for reading and pasting, a CSV is for a program to load.
+  const bool named = !options.output.empty();
+  if (!named && options.format == "torch") {
+    throw InputError(line.where(line.arguments().size()), "--output is required");
+  }
   const Scenario scenario =
       read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   if (scenario.schedules.size() != 1) {
@@ -33,12 +51,9 @@ int export_schedule(const ExportOptions& options, const CommandLine& line) {
                     "schedule=NAME",
                     scenario.schedules.size()));
   }
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const auto program = make_program(choice, make_problem(scenario, choice));
-  std::ostringstream text;
-  write_torch_csv(text, *program);
-  write_outputs({{options.output, line.where(options.output),
-                  [&text](std::ostream& out) { out << text.str(); }}});
+  const std::string text = exported(options, scenario);
+  write_outputs({{named ? options.output : "-", line.where(options.output),
+                  [&text](std::ostream& out) { out << text; }}});
   return kDone;
 }
 
@@ -99,10 +114,13 @@ Subcommand add_export(CLI::App& app) {
   CLI::App* parser = app.add_subcommand("export", "Write a schedule for another program");
   parser->add_option("file", options->file, "Scenario (YAML)")->required();
   parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--format", options->format, "torch: PyTorch's pipeline schedule CSV")
-      ->check(CLI::IsMember({"torch"}));
-  parser->add_option("-o,--output", options->output, "File to write ('-': standard output)")
-      ->required();
+  parser
+      ->add_option("--format", options->format,
+                   "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
+                   "the zero-bubble fork")
+      ->check(CLI::IsMember({"torch", "megatron"}));
+  parser->add_option("-o,--output", options->output,
+                     "File to write ('-': standard output, where flags go by default)");
   return {parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
 }
 

@@ -1,6 +1,5 @@
 // pipesim run: simulate every schedule of a scenario and report.
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
@@ -24,27 +23,8 @@ struct RunOptions {
   bool devices = false;
   bool no_picture = false;
   int columns = 120;
+  std::string colour = "auto";
 };
-
-// Where each schedule's trace goes. With several, the schedule's name comes in between, numbered
-// where it repeats: out.json becomes out.zb-h1.json, out.zb-h1-2.json.
-std::vector<std::string> trace_paths(const RunOptions& options, const Scenario& scenario) {
-  if (options.trace.empty() || scenario.schedules.size() == 1) return {options.trace};
-  const std::filesystem::path base(options.trace);
-  std::vector<std::string> paths;
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    const std::string name = std::filesystem::path(choice.name).stem().string();
-    std::string path;
-    for (int number = 1; path.empty() || std::ranges::find(paths, path) != paths.end(); ++number) {
-      const std::string suffix = number == 1 ? "" : fmt::format("-{}", number);
-      const std::string file =
-          fmt::format("{}.{}{}{}", base.stem().string(), name, suffix, base.extension().string());
-      path = (base.parent_path() / file).string();
-    }
-    paths.push_back(path);
-  }
-  return paths;
-}
 
 std::vector<Output> outputs(const RunOptions& options, const Scenario& scenario,
                             const std::vector<Simulation>& simulations, const CommandLine& line) {
@@ -57,7 +37,8 @@ std::vector<Output> outputs(const RunOptions& options, const Scenario& scenario,
        [&](std::ostream& out) { out << comparison_csv(scenario, simulations); }},
       {options.memory, line.where(options.memory),
        [&](std::ostream& out) { out << memory_csv(scenario, simulations); }}};
-  const auto paths = trace_paths(options, scenario);
+  if (options.trace.empty()) return all;
+  const auto paths = one_path_each(options.trace, scenario.schedules);
   for (size_t i = 0; i < paths.size(); ++i) {
     all.push_back({paths[i], line.where(options.trace), [&, i](std::ostream& out) {
                      write_trace(out, simulations[i], scenario.schedules[i].name);
@@ -73,7 +54,8 @@ void print_for_people(const RunOptions& options, const Scenario& scenario,
     if (options.no_picture && !options.devices) break;
     std::cout << '\n' << label_of(scenario.schedules[i]) << '\n';
     if (!options.no_picture) {
-      std::cout << draw(simulations[i], {.columns = options.columns, .colour = ::isatty(1) == 1});
+      std::cout << draw(simulations[i],
+                        {.columns = options.columns, .colour = coloured(options.colour)});
     }
     if (options.devices) {
       std::cout << device_table(scenario, simulations[i]) << critical_path_line(simulations[i]);
@@ -126,6 +108,8 @@ Subcommand add_run(CLI::App& app) {
   parser->add_flag("--no-picture", options->no_picture, "Leave the pictures out");
   parser->add_option("--columns", options->columns, "Width of the pictures")
       ->check(CLI::Range(10, 10000));
+  parser->add_option("--color", options->colour, "Colour the pictures: auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   return {parser, [options](const CommandLine& line) { return run(*options, line); }};
 }
 

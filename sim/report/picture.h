@@ -8,9 +8,8 @@
 namespace pipesim {
 
 struct PictureOptions {
-  int columns = 120;  // of the drawing, labels not counted
-  bool colour =
-      false;  // ANSI colours: F blue, B cyan, W green, fused BW and overlapped by their F and B
+  int columns = 120;    // of the drawing, labels not counted
+  bool colour = false;  // of a terminal with 256 colours; sim/report/palette.h
 };
 
 // The first pipeline's middle iteration. A column belongs to the pass that covers most of it; a

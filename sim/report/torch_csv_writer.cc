@@ -8,6 +8,7 @@
 
 #include "sim/core/error.h"
 #include "sim/pipeline/walk.h"
+#include "sim/report/torch_rules.h"
 
 namespace pipesim {
 namespace {
@@ -55,19 +56,10 @@ std::string cell(const Program& program, int device, const Pass& pass) {
 
 }  // namespace
 
-void write_torch_csv(std::ostream& out, const Program& program) {
-  if (program.placement().directions() != 1) {
+void write_torch_csv(std::ostream& out, const Program& program, std::string_view name) {
+  if (const auto objection = torch_objection(program)) {
     throw InfeasibleError(
-        "PyTorch's CSV has no form for a pipeline of two directions: a stage stands on one rank");
-  }
-  if (program.shape().splits != 1) {
-    throw InfeasibleError("PyTorch's CSV has no form for sequence splits of a microbatch");
-  }
-  for (int vs = 0; vs < program.placement().virtual_stages(); ++vs) {
-    if (!program.recomputes(vs)) continue;
-    throw InfeasibleError(
-        "PyTorch's CSV has no form for a recomputed forward (R): its runtime recomputes inside the "
-        "backward, where the model says so");
+        fmt::format("PyTorch's schedule CSV cannot express {}: {}", name, *objection));
   }
   SlotVisitor visitor(program.shape().devices);
   walk(program, visitor);

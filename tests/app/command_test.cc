@@ -1,63 +1,17 @@
 // The command as its user meets it: exit codes, messages, and files that stay as they were.
-#include <array>
-#include <cstdio>
+#include "tests/app/command.h"
+
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <sys/wait.h>
 
 namespace pipesim {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-  int code = -1;
-  std::string output;  // both streams
-};
-
-class Command : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ =
-        fs::path(testing::TempDir()) /
-        ("pipesim-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    const std::string command =
-        "cd '" + folder_.string() + "' && " + PIPESIM_EXECUTABLE + " " + arguments + " 2>&1";
-    FILE* pipe = popen(command.c_str(), "r");
-    Outcome outcome;
-    std::array<char, 4096> buffer{};
-    while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-      outcome.output.append(buffer.data(), got);
-    }
-    const int status = pclose(pipe);
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return outcome;
-  }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
-    return text.str();
-  }
-  [[nodiscard]] size_t files() const {
-    return static_cast<size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
-  }
-
-  const std::string quickstart_ = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/quickstart.yaml";
-  fs::path folder_;
-};
+using testing::Command;
+using testing::Outcome;
 
 TEST_F(Command, RunAnswersTheQuickstart) {
   const Outcome outcome =

@@ -1,0 +1,47 @@
+// pipesim gallery: a page with a drawing of every schedule.
+#include "sim/report/gallery.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+
+#include "app/commands.h"
+#include "sim/report/svg.h"
+
+namespace pipesim {
+namespace {
+
+int write_gallery(const std::string& folder, const CommandLine& line) {
+  namespace fs = std::filesystem;
+  const Location where = line.where(folder);
+  const fs::path drawings = fs::path(folder) / "gallery";
+  std::error_code error;
+  fs::create_directories(drawings, error);
+  if (error) {
+    throw InputError(where, fmt::format("cannot make the folder '{}'", drawings.string()));
+  }
+  const auto gallery = make_gallery();
+  std::vector<Output> outputs{{(fs::path(folder) / "gallery.md").string(), where,
+                               [&](std::ostream& out) { out << gallery_page(gallery); }}};
+  for (const GalleryEntry& entry : gallery) {
+    if (!entry.simulation) continue;
+    outputs.push_back(
+        {(drawings / (entry.schedule->name + ".svg")).string(), where, [&entry](std::ostream& out) {
+           write_svg(out, *entry.simulation, {.name = entry.schedule->name, .bytes = false});
+         }});
+  }
+  write_outputs(outputs);
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_gallery(CLI::App& app) {
+  auto folder = std::make_shared<std::string>();
+  CLI::App* parser = app.add_subcommand("gallery", "Draw every schedule, on one page");
+  parser->add_option("-o,--output", *folder, "Folder for gallery.md and gallery/NAME.svg")
+      ->required();
+  return {parser, [folder](const CommandLine& line) { return write_gallery(*folder, line); }};
+}
+
+}  // namespace pipesim

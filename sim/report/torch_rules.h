@@ -1,0 +1,27 @@
+// What PyTorch's pipeline runtime demands of a schedule that it is given as CSV, checked before one
+// is written.
+//
+// The rules are those of torch.distributed.pipelining (schedules.py, since ScheduleDualPipeV:
+// _load_csv, _validate_schedule, _add_send_recv, _maybe_get_loss), for its action-list runtime
+// (_PipelineScheduleRuntime):
+//   - a stage stands on one rank; an action is F, I, W, B, or an F and a B overlapped, of one stage
+//     and one microbatch;
+//   - per stage and microbatch F comes before I or B, and I before W; every stage runs all of them
+//     for every microbatch, so that I and W come in equal numbers;
+//   - sends and receives can be derived: the runtime lets a sender place its receiver's receive, so
+//     a rank's next action is ready only when what it receives has been sent before;
+//   - the last stage runs its forwards in order of microbatches: losses are kept in a list by
+//     arrival, and each backward takes the one at its microbatch's place.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// Why PyTorch's runtime would not run the program as it stands; nothing when it would. O(passes).
+std::optional<std::string> torch_objection(const Program& program);
+
+}  // namespace pipesim

@@ -1,0 +1,127 @@
+// Looking at schedules, and handing them on: show, gallery, export.
+#include <cstdlib>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "sim/pipeline/schedule.h"
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Outcome;
+
+class Show : public testing::Command {};
+class Gallery : public testing::Command {};
+class Export : public testing::Command {};
+
+bool has_escapes(const std::string& text) { return text.find("\033[") != std::string::npos; }
+
+TEST_F(Show, ColoursTheTerminalOnlyUnlessToldOtherwise) {
+  const std::string show = "show " + quickstart_ + " schedule=zb-h1";
+  EXPECT_FALSE(has_escapes(run(show).output));  // a pipe
+  EXPECT_TRUE(has_escapes(run(show + " --color always").output));
+  EXPECT_FALSE(has_escapes(run(show + " --color never").output));
+  EXPECT_EQ(run(show + " --color sometimes").code, 2);
+  EXPECT_TRUE(has_escapes(run("run " + quickstart_ + " schedule=1f1b --color always").output));
+  // script(1) gives the command a terminal.
+  const auto on_terminal = [&](const std::string& environment) {
+    return shell("unset NO_COLOR; export " + environment + "; script -qec \"" +
+                 std::string(PIPESIM_EXECUTABLE) + " " + show + "\" /dev/null");
+  };
+  EXPECT_TRUE(has_escapes(on_terminal("TERM=xterm").output));
+  EXPECT_FALSE(has_escapes(on_terminal("TERM=xterm NO_COLOR=1").output));
+  EXPECT_TRUE(has_escapes(on_terminal("TERM=xterm NO_COLOR=").output));
+  EXPECT_FALSE(has_escapes(on_terminal("TERM=dumb").output));
+}
+
+TEST_F(Show, ColouredAndPlainPicturesHaveTheSameLetters) {
+  const std::string show = "show " + quickstart_ + " 'schedule=[zb-h1, interleaved-1f1b]'";
+  const std::string plain = run(show).output;
+  const std::string coloured = run(show + " --color always").output;
+  std::string letters;
+  for (size_t i = 0; i < coloured.size(); ++i) {
+    if (coloured[i] == '\033') {
+      i = coloured.find('m', i);
+    } else {
+      letters += coloured[i];
+    }
+  }
+  EXPECT_EQ(letters, plain);
+}
+
+TEST_F(Show, WritesAnSvgForEachScheduleNamedAsTracesAre) {
+  EXPECT_EQ(run("show " + quickstart_ + " schedule=zb-h1 --format svg -o one.svg").code, 0);
+  EXPECT_TRUE(read("one.svg").starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" "));
+  EXPECT_TRUE(read("one.svg").ends_with("</svg>\n"));
+  EXPECT_EQ(
+      run("show " + quickstart_ + " 'schedule=[1f1b, zb-h1, 1f1b]' --format svg -o out.svg").code,
+      0);
+  EXPECT_EQ(read("out.zb-h1.svg"), read("one.svg"));
+  EXPECT_EQ(read("out.1f1b.svg"), read("out.1f1b-2.svg"));
+  EXPECT_EQ(files(), 4U);
+}
+
+TEST_F(Show, OneSvgGoesToStandardOutputSeveralDoNot) {
+  const Outcome one = run("show " + quickstart_ + " schedule=zb-h1 --format svg");
+  EXPECT_EQ(one.code, 0);
+  EXPECT_TRUE(one.output.starts_with("<svg "));
+  const Outcome several = run("show " + quickstart_ + " --format svg");
+  EXPECT_EQ(several.code, 2);
+  EXPECT_NE(several.output.find("name a file with -o"), std::string::npos) << several.output;
+}
+
+TEST_F(Show, WritesPicturesAndListsToAFileToo) {
+  const std::string show = "show " + quickstart_ + " schedule=zb-h1";
+  const Outcome printed = run(show + " --format text");
+  EXPECT_EQ(run(show + " --format text -o list.txt").code, 0);
+  EXPECT_EQ(read("list.txt"), printed.output);
+}
+
+// What is committed in docs/ follows the registry only when it is made again; what the command
+// makes always does.
+TEST_F(Gallery, ShowsEveryRegisteredSchedule) {
+  ASSERT_EQ(run("gallery -o docs").code, 0);
+  const std::string page = read("docs/gallery.md");
+  for (const Schedule* schedule : schedules()) {
+    EXPECT_NE(page.find("\n## " + schedule->name + "\n"), std::string::npos) << schedule->name;
+    EXPECT_NE(page.find("](gallery/" + schedule->name + ".svg)\n\np = "), std::string::npos)
+        << schedule->name;
+    EXPECT_TRUE(read("docs/gallery/" + schedule->name + ".svg").starts_with("<svg "))
+        << schedule->name;
+  }
+}
+
+TEST_F(Gallery, IsTheSameTwiceAndNeedsAFolder) {
+  ASSERT_EQ(run("gallery -o a").code, 0);
+  ASSERT_EQ(run("gallery -o b").code, 0);
+  EXPECT_EQ(shell("diff -r a b").code, 0);
+  write("plain", "");
+  EXPECT_EQ(run("gallery -o plain").code, 2);
+  EXPECT_EQ(run("gallery").code, 2);
+}
+
+TEST_F(Export, PrintsTheFlagsOfMegatron) {
+  const Outcome flags = run("export " + quickstart_ + " schedule=1f1b --format megatron");
+  EXPECT_EQ(flags.code, 0);
+  EXPECT_NE(flags.output.find("\n--pipeline-model-parallel-size 8\n"), std::string::npos);
+  EXPECT_NE(flags.output.find("\n--global-batch-size 144\n"), std::string::npos);
+  EXPECT_EQ(run("export " + quickstart_ + " schedule=1f1b --format megatron -o f.txt").code, 0);
+  EXPECT_EQ(read("f.txt"), flags.output);
+}
+
+TEST_F(Export, SaysWhyThereIsNothingToWriteAndWritesNothing) {
+  const Outcome flags = run("export " + quickstart_ + " schedule=gpipe --format megatron -o f.txt");
+  EXPECT_EQ(flags.code, 1);
+  EXPECT_NE(flags.output.find("no Megatron flags for gpipe"), std::string::npos) << flags.output;
+  const Outcome csv = run("export " + quickstart_ +
+                          " 'schedule={name: interleaved-1f1b, zero_bubble_table5_dependencies: "
+                          "true}' -o f.csv");
+  EXPECT_EQ(csv.code, 1);
+  EXPECT_NE(csv.output.find("cannot express interleaved-1f1b"), std::string::npos) << csv.output;
+  EXPECT_EQ(files(), 0U);
+}
+
+}  // namespace
+}  // namespace pipesim

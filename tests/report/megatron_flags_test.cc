@@ -1,0 +1,108 @@
+#include "sim/report/megatron_flags.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/problem.h"
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+Scenario scenario_of(const std::string& schedule, int devices = 4,
+                     const std::string& batch = ", micro_batch_size: 3") {
+  return read_scenario(YamlSource(
+      "s.yaml", "schedule: " + schedule +
+                    "\nparallel: {pipeline_model_parallel_size: " + std::to_string(devices) +
+                    ", tensor_model_parallel_size: 2, data_parallel_size: 5}\n"
+                    "batch: {num_microbatches: 8" +
+                    batch +
+                    "}\ncost: {kind: given, forward: 1 ms, backward_input: 1 ms, "
+                    "backward_weight: 1 ms, overlapped: 3 ms}\n"));
+}
+
+MegatronFlags flags_of(const Scenario& scenario) {
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const Problem problem = make_problem(scenario, choice);
+  return megatron_flags(scenario, choice, problem, *make_program(choice, problem));
+}
+
+std::string refusal_of(const Scenario& scenario) {
+  try {
+    (void)flags_of(scenario);
+  } catch (const InfeasibleError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const MegatronFlags& flags, const std::string& flag) {
+  return std::ranges::find(flags.flags, flag) != flags.flags.end();
+}
+
+TEST(MegatronFlags, SayTheSizesAndTheBatch) {
+  const MegatronFlags flags = flags_of(scenario_of("1f1b"));
+  EXPECT_EQ(flags.runtime, "Megatron-LM");
+  EXPECT_EQ(flags.flags, (std::vector<std::string>{
+                             "--pipeline-model-parallel-size 4", "--tensor-model-parallel-size 2",
+                             "--micro-batch-size 3", "--global-batch-size 120"}));
+  EXPECT_EQ(megatron_text(flags),
+            "# flags of Megatron-LM\n# start 40 processes: data parallel size 5\n"
+            "--pipeline-model-parallel-size 4\n--tensor-model-parallel-size 2\n"
+            "--micro-batch-size 3\n--global-batch-size 120\n");
+}
+
+TEST(MegatronFlags, SayWhatTheScenarioLeavesOpen) {
+  const MegatronFlags flags = flags_of(scenario_of("1f1b", 4, ""));
+  EXPECT_EQ(flags.notes.front(),
+            "to set: --micro-batch-size, and --global-batch-size, which is 40 times it");
+  EXPECT_EQ(flags.flags.size(), 2U);
+}
+
+TEST(MegatronFlags, FollowTheOptionsOfInterleaving) {
+  const MegatronFlags flags = flags_of(scenario_of(
+      "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
+      "microbatch_group_size_per_vp_stage: 8, overlap_moe_expert_parallel_comm: true}"));
+  EXPECT_TRUE(has(flags, "--num-virtual-stages-per-pipeline-rank 3"));
+  EXPECT_TRUE(has(flags, "--microbatch-group-size-per-virtual-pipeline-stage 8"));
+  EXPECT_TRUE(has(flags, "--overlap-moe-expert-parallel-comm"));
+  EXPECT_EQ(flags_of(scenario_of("interleaved-1f1b")).flags.size(), 5U);
+  EXPECT_NE(
+      refusal_of(scenario_of("{name: interleaved-1f1b, zero_bubble_table5_dependencies: true}"))
+          .find("no runtime skips"),
+      std::string::npos);
+  EXPECT_NE(refusal_of(scenario_of("interleaved-1f1b", 1)).find("two devices or more"),
+            std::string::npos);
+}
+
+TEST(MegatronFlags, GiveZeroBubbleItsMemoryInMicrobatches) {
+  const auto pending = [](const std::string& schedule) {
+    const MegatronFlags flags = flags_of(scenario_of(schedule));
+    EXPECT_TRUE(has(flags, "--enable-zero-bubble"));
+    EXPECT_EQ(flags.runtime, "sail-sg/zero-bubble-pipeline-parallelism");
+    return flags.flags.back();
+  };
+  EXPECT_EQ(pending("zb-1p"), "--zero-bubble-max-pending-backward 4");
+  EXPECT_EQ(pending("zb-2p"), "--zero-bubble-max-pending-backward 8");
+  EXPECT_EQ(pending("zb"), "--zero-bubble-max-pending-backward 8");
+  EXPECT_EQ(pending("{name: zb, memory_limit: 1.5}"), "--zero-bubble-max-pending-backward 6");
+}
+
+// A schedule that is added later is in the table or refused; neither needs an edit here.
+TEST(MegatronFlags, EveryScheduleHasThemOrAReason) {
+  for (const Schedule* schedule : schedules()) {
+    const Scenario scenario = scenario_of(schedule->name);
+    const auto known = megatron_schedules();
+    const bool listed = std::ranges::find(known, schedule->name) != known.end();
+    const std::string refusal = refusal_of(scenario);
+    EXPECT_EQ(refusal.empty(), listed) << schedule->name << ": " << refusal;
+    if (listed) continue;
+    EXPECT_TRUE(refusal.starts_with("no Megatron flags for " + schedule->name + ": ")) << refusal;
+    EXPECT_NE(refusal.find("schedules with flags: 1f1b, "), std::string::npos) << refusal;
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
