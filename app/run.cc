@@ -50,6 +50,12 @@ std::vector<Output> outputs(const RunOptions& options, const Scenario& scenario,
 void print_for_people(const RunOptions& options, const Scenario& scenario,
                       const std::vector<Simulation>& simulations) {
   std::cout << comparison_table(scenario, simulations);
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (scenario.transfers == Transfers::kBlocking && !blocking_calls(scenario, choice)) {
+      std::cout << choice.name
+                << ": its runtime sends asynchronously, no transfer holds a device\n";
+    }
+  }
   for (size_t i = 0; i < simulations.size(); ++i) {
     if (options.no_picture && !options.devices) break;
     std::cout << '\n' << label_of(scenario.schedules[i]) << '\n';

@@ -50,6 +50,7 @@ const RegisteredSchedule k1F1B{{
                               return std::min(problem.shape.devices - device,
                                               problem.shape.microbatches);
                             }}},
+    .calls = CallGroups::kMegatron,
 }};
 
 }  // namespace

@@ -36,6 +36,7 @@ const RegisteredSchedule kGpipe{{
                         .holds = [](const Problem&) { return true; },
                         .in_flight = [](const Problem& problem,
                                         int) { return problem.shape.microbatches; }}},
+    .calls = CallGroups::kMegatron,
 }};
 
 }  // namespace

@@ -139,6 +139,7 @@ const RegisteredSchedule kInterleaved{{
                                                   (shape.chunks - 1) * shape.devices + 1,
                                               shape.microbatches * shape.chunks);
                             }}},
+    .calls = CallGroups::kMegatron,
 }};
 
 }  // namespace

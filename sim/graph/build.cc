@@ -131,21 +131,40 @@ class TaskVisitor {
                     static_cast<std::uint32_t>(program.pairs().size())) {}
 
   Value run(int device, const Pass& pass, Value input, Value gradient) {
-    TaskId& last = last_[static_cast<size_t>(device)];
-    if (last != kNoTask) parts_.waits_for.push_back(last);
+    follow(device);
     if (input < kNothing) parts_.waits_for.push_back(input);
     if (gradient < kNothing) parts_.waits_for.push_back(gradient);
-    const std::uint32_t first = pass.kind == PassKind::kFB ? first_pair_ : first_unit_;
-    return last = close(classes_.compute(device, pass), first + pass.microbatch);
+    return add(device, pass);
+  }
+  // A pass that waits for `held` besides the one before it.
+  void run(int device, const Pass& pass, std::span<const TaskId> held) {
+    follow(device);
+    parts_.waits_for.insert(parts_.waits_for.end(), held.begin(), held.end());
+    add(device, pass);
   }
 
   Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t unit) {
     // Within a device the program order is the dependency, and handing over is free.
     if (to < 0 || place_.device(from) == place_.device(to)) return kNothing;
     parts_.waits_for.push_back(result);
-    return close(classes_.transfer(kind == PassKind::kF, from, to), first_unit_ + unit);
+    return transfer(kind == PassKind::kF, from, to, unit);
   }
 
+  // A message that waits for the edges that have been appended.
+  TaskId transfer(bool forward, int from, int to, std::uint32_t unit) {
+    return close(classes_.transfer(forward, from, to), first_unit_ + unit);
+  }
+
+ private:
+  void follow(int device) {
+    const TaskId last = last_[static_cast<size_t>(device)];
+    if (last != kNoTask) parts_.waits_for.push_back(last);
+  }
+  TaskId add(int device, const Pass& pass) {
+    const std::uint32_t first = pass.kind == PassKind::kFB ? first_pair_ : first_unit_;
+    return last_[static_cast<size_t>(device)] =
+               close(classes_.compute(device, pass), first + pass.microbatch);
+  }
   // Ends the row of a task whose edges have been appended.
   TaskId close(std::uint32_t task_class, std::uint32_t number) {
     parts_.class_of.push_back(task_class);
@@ -154,13 +173,69 @@ class TaskVisitor {
     return static_cast<TaskId>(parts_.class_of.size() - 1);
   }
 
- private:
   TaskGraph::Parts& parts_;
   ClassTable& classes_;
   std::span<TaskId> last_;
   const Placement& place_;
   std::uint32_t first_unit_;
   std::uint32_t first_pair_;
+};
+
+// As TaskVisitor, where a device goes on only when all messages of its batch have arrived: they
+// wait for what both their devices did last, and what the device does next waits for them.
+class BatchVisitor {
+ public:
+  BatchVisitor(TaskGraph::Parts& parts, ClassTable& classes, std::span<TaskId> last_of_device,
+               std::span<std::vector<TaskId>> held, const Program& program, int iteration)
+      : parts_(parts),
+        last_(last_of_device),
+        held_(held),
+        open_(held.size()),
+        place_(program.placement()),
+        tasks_(parts, classes, last_of_device, program, iteration) {}
+
+  void run(int device, const Pass& pass) {
+    std::vector<TaskId>& held = held_[static_cast<size_t>(device)];
+    tasks_.run(device, pass, held);
+    held.clear();
+  }
+
+  void send(const Message& message) {
+    const auto sender = static_cast<size_t>(place_.device(message.from));
+    const auto receiver = static_cast<size_t>(place_.device(message.to));
+    wait_for_device(sender);
+    wait_for_device(receiver);
+    const TaskId sent = tasks_.transfer(message.forward, message.from, message.to, message.unit);
+    open_[sender].push_back(sent);
+    open_[receiver].push_back(sent);
+  }
+
+  void release(int device) {
+    const auto d = static_cast<size_t>(device);
+    held_[d].clear();
+    std::swap(held_[d], open_[d]);
+  }
+
+ private:
+  // What the device did last: the messages of its last batch, one of which may be the other
+  // device's too, or else a pass.
+  void wait_for_device(size_t device) {
+    const auto add = [this](TaskId task) {
+      const auto begin = parts_.waits_for.begin() + parts_.row.back();
+      if (std::find(begin, parts_.waits_for.end(), task) == parts_.waits_for.end()) {
+        parts_.waits_for.push_back(task);
+      }
+    };
+    for (const TaskId task : held_[device]) add(task);
+    if (held_[device].empty() && last_[device] != kNoTask) add(last_[device]);
+  }
+
+  TaskGraph::Parts& parts_;
+  std::span<TaskId> last_;
+  std::span<std::vector<TaskId>> held_;    // by device: the messages of its last batch
+  std::vector<std::vector<TaskId>> open_;  // and of the one that it waits for
+  const Placement& place_;
+  TaskVisitor tasks_;
 };
 
 class GraphBuilder {
@@ -170,7 +245,9 @@ class GraphBuilder {
       : program_(*program),
         options_(options),
         devices_(static_cast<size_t>(program->shape().devices)),
-        last_(devices_ * ranks.size(), kNoTask) {
+        last_(devices_ * ranks.size(), kNoTask),
+        held_(last_.size()) {
+    if (options.blocking) batches_.emplace(*program, *options.blocking);
     parts_.iterations = options.iterations;
     parts_.row.push_back(0);
     parts_.pipelines.reserve(ranks.size());  // the tables keep references into it
@@ -187,8 +264,14 @@ class GraphBuilder {
     for (int iteration = 0; iteration < options_.iterations; ++iteration) {
       for (size_t i = 0; i < tables_.size(); ++i) {
         const std::span<TaskId> last(last_.data() + i * devices_, devices_);
-        TaskVisitor visitor(parts_, tables_[i], last, program_, iteration);
-        walk(program_, visitor);
+        if (batches_) {
+          const std::span<std::vector<TaskId>> held(held_.data() + i * devices_, devices_);
+          BatchVisitor visitor(parts_, tables_[i], last, held, program_, iteration);
+          walk_batches(program_, *batches_, visitor);
+        } else {
+          TaskVisitor visitor(parts_, tables_[i], last, program_, iteration);
+          walk(program_, visitor);
+        }
       }
       close_iteration(iteration);
     }
@@ -210,7 +293,7 @@ class GraphBuilder {
     const size_t closing =
         static_cast<size_t>(options_.iterations) * (last_.size() + 2) * tables_.size();
     const size_t tasks = copies * (program_.size() + messages) + closing;
-    const size_t edges = copies * (program_.size() + 2 * messages) + 4 * closing;
+    const size_t edges = copies * (program_.size() + (batches_ ? 4 : 2) * messages) + 4 * closing;
     if (edges >= kNoTask - 1)
       throw InfeasibleError("more than 2^32 dependencies: too large to simulate");
     parts_.class_of.reserve(tasks);
@@ -252,19 +335,29 @@ class GraphBuilder {
       for (size_t replica = joined ? i : i % devices_; replica < last_.size();
            replica += devices_) {
         parts_.waits_for.push_back(ended[replica]);
+        wait_for_all(held_[replica]);
         if (joined) break;
       }
       last_[i] = close(optimizer_[i], iteration);
     }
+    for (auto& held : held_) held.clear();
   }
 
   // One task that waits for the last one of every device, and that every next one waits for.
   void synchronise(std::uint32_t task_class, int iteration) {
     std::vector<TaskId> waited = last_;
+    for (auto& held : held_) {
+      waited.insert(waited.end(), held.begin(), held.end());
+      held.clear();
+    }
     std::ranges::sort(waited);
     waited.erase(std::unique(waited.begin(), waited.end()), waited.end());
-    parts_.waits_for.insert(parts_.waits_for.end(), waited.begin(), waited.end());
+    wait_for_all(waited);
     std::ranges::fill(last_, close(task_class, iteration));
+  }
+
+  void wait_for_all(const std::vector<TaskId>& waited) {
+    parts_.waits_for.insert(parts_.waits_for.end(), waited.begin(), waited.end());
   }
 
   TaskId close(std::uint32_t task_class, int iteration) {
@@ -278,6 +371,9 @@ class GraphBuilder {
   const BuildOptions& options_;
   size_t devices_;
   std::vector<TaskId> last_;  // the latest task on each device's compute stream
+  // Blocking transfers that hold it since.
+  std::vector<std::vector<TaskId>> held_;
+  std::optional<CommBatches> batches_;
   TaskGraph::Parts parts_;
   std::vector<ClassTable> tables_;
   std::vector<std::uint32_t> optimizer_;

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/core/units.h"
 #include "sim/graph/task_graph.h"
+#include "sim/pipeline/comm_batches.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
@@ -37,11 +39,14 @@ struct BuildOptions {
   std::function<MessageCost(int from, int to, int rank_from, int rank_to)> message;
   // Factor on all compute seconds of a device (a straggler), by rank. Empty: 1.
   std::vector<double> slowdown_of_rank;
+  // Transfers hold the compute stream, in the calls of this framework (comm_batches.h). Empty: they
+  // overlap it.
+  std::optional<CallGroups> blocking = {};
 };
 
 // The graph of `ranks.size()` identical pipelines, `ranks[i][d]` being where device d of pipeline i
 // stands in the cluster. O(tasks). Throws InfeasibleError naming the passes when the program has a
-// cycle, and when there are more than 2^32 edges.
+// cycle or blocking transfers hold devices for good, and when there are more than 2^32 edges.
 TaskGraph build_task_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
                            const std::vector<std::vector<int>>& ranks, const BuildOptions& options);
 

@@ -130,14 +130,19 @@ class Analysis {
     const double here = stage_seconds_[of.device * chunks_ + of.chunk];
     double to = timeline_.start[task];
     const double from = to - gap;
+    bool only_messages = true;
     while (to > from) {
       const TaskId last = last_arrival(task);
       if (last == kNoTask) return device.charge(IdleCause::kOrder, to - from);
       const double begin = std::max(from, timeline_.start[last]);
       const TaskClass& waited = graph_.task_class(last);
       if (waited.kind == TaskKind::kTransfer) {
-        device.charge(IdleCause::kTransfer, to - begin);
+        // Sending held the device: it waited for the message and for whoever was to take it.
+        const bool held = only_messages && waited.device == of.device;
+        device.charge(IdleCause::kTransfer, to - (held ? from : begin));
+        if (held) return;
       } else {
+        only_messages = false;
         const bool slower = stage_seconds_[waited.device * chunks_ + waited.chunk] > here;
         device.charge(slower ? IdleCause::kImbalance : IdleCause::kOrder, to - begin);
       }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/pipeline/comm_batches.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
@@ -73,6 +74,9 @@ struct Schedule {
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   Program (*plan)(const Problem&) = nullptr;
   Claims claims = {};
+  // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
+  // sends and receives asynchronously, so that they never do.
+  std::optional<CallGroups> calls = {};
 
   [[nodiscard]] std::optional<Refusal> refusal(const Problem& problem) const;
 };

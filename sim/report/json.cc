@@ -115,6 +115,8 @@ Json scenario_json(const Scenario& scenario) {
     json["engine"]["gpu"] = scenario.gpu == GpuModel::kHost ? "host" : "timer";
   }
   json["optimizer"] = {{"sync", kSyncs[static_cast<size_t>(scenario.sync)]}};
+  json["framework"] = {
+      {"transfers", scenario.transfers == Transfers::kBlocking ? "blocking" : "overlapped"}};
   json["perturb"] = perturb_json(scenario.perturb);
   return json;
 }
@@ -161,6 +163,7 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
                  const Simulation& simulation, bool timings) {
   const Report& report = simulation.report;
   Json json{{"schedule", choice.name},
+            {"transfers", blocking_calls(scenario, choice) ? "blocking" : "overlapped"},
             {"iteration_seconds", report.iteration.value()},
             {"makespan_seconds", report.makespan.value()},
             {"cost_seconds", report.cost.value()},

@@ -1,5 +1,6 @@
 #include "sim/report/trace.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 #include <ostream>
@@ -88,15 +89,22 @@ class TraceWriter {
   }
 
   // An arrow per message, from the pass that sent it to the one that it reaches. It leaves in the
-  // middle of the sender: at its very end a viewer would take it for the next pass's.
+  // middle of the sender: at its very end a viewer would take it for the next pass's. A message
+  // that waited for other messages only (in blocking calls) is its own origin.
   void write_arrivals(TaskId task, const TaskClass& of, double start) {
     for (const TaskId message : graph_.waits_for(task)) {
       const TaskClass& sent = graph_.task_class(message);
-      if (sent.kind != TaskKind::kTransfer) continue;
-      const TaskId sender = graph_.waits_for(message).front();
+      if (sent.kind != TaskKind::kTransfer || sent.receiver != of.device) continue;
+      const auto waited = graph_.waits_for(message);
+      const auto sender = std::ranges::find_if(waited, [&](TaskId each) {
+        const TaskClass& before = graph_.task_class(each);
+        return before.kind == TaskKind::kCompute && before.device == sent.device;
+      });
+      const bool known = sender != waited.end();
+      const TaskId origin = known ? *sender : message;
       event(R"({{"ph":"s","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
-            message, sent.device, kComputeThread,
-            us((timeline_.start[sender] + timeline_.end[sender]) / 2));
+            message, sent.device, known ? kComputeThread : kSendThread,
+            us((timeline_.start[origin] + timeline_.end[origin]) / 2));
       event(
           R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
           message, of.device, kComputeThread, start);

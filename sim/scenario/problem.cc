@@ -27,11 +27,6 @@ Bytes unit_activation(const Problem& problem) {
   return activation > Bytes(0) ? activation : Bytes(1);
 }
 
-Placement placement_of(const ScheduleChoice& choice, int devices) {
-  if (choice.program) return choice.program->placement();
-  return find_schedule(choice.name)->place(devices, chunks_of(choice));
-}
-
 std::string describe_difference(const Shape& from, const Shape& to) {
   std::string text;
   const auto add = [&text](const char* key, int value) {
@@ -54,6 +49,11 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 }
 
 }  // namespace
+
+Placement placement_of(const ScheduleChoice& choice, int devices) {
+  if (choice.program) return choice.program->placement();
+  return find_schedule(choice.name)->place(devices, chunks_of(choice));
+}
 
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   Problem problem;

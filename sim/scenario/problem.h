@@ -9,6 +9,9 @@
 
 namespace pipesim {
 
+// Where the choice's schedule, or its program, puts the stages.
+Placement placement_of(const ScheduleChoice& choice, int devices);
+
 // Stage costs from the given ones (docs/model.md, "Given costs"). Activation bytes are 0 when the
 // scenario has no memory section. O(stages).
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);

@@ -6,6 +6,7 @@
 
 #include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/problem.h"
 #include "sim/scenario/read_recompute.h"
 #include "sim/scenario/torch_csv.h"
 
@@ -201,7 +202,8 @@ void check_length(const YamlValue& value, size_t length, CostBasis per, const Sc
     value.fail(fmt::format("expected one value or one per device ({}), not {}", devices, length));
   }
   for (const ScheduleChoice& choice : scenario.schedules) {
-    const size_t stages = devices * static_cast<size_t>(chunks_of(choice));
+    const auto stages =
+        static_cast<size_t>(placement_of(choice, scenario.parallel.pipeline).model_stages());
     if (length == stages) continue;
     value.fail(fmt::format("expected one value or one per stage ({} for {}), not {}", stages,
                            choice.name, length));
@@ -367,6 +369,15 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
                                          : OptimizerSync::kPostValidation;
 }
 
+Transfers read_framework(const YamlValue& value) {
+  static const std::vector<std::string> kTransfers{"overlapped", "blocking"};
+  YamlMap map(value);
+  const std::string transfers =
+      map.require("transfers", "overlapped or blocking").choice(kTransfers);
+  map.finish();
+  return transfers == "blocking" ? Transfers::kBlocking : Transfers::kOverlapped;
+}
+
 Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
   Perturbation perturb;
@@ -470,6 +481,9 @@ Scenario read_scenario(const YamlSource& source) {
   if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
   if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
   read_optimizer(root, scenario);
+  if (const auto framework = root.find("framework")) {
+    scenario.transfers = read_framework(*framework);
+  }
   if (const auto perturb = root.find("perturb"))
     scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();

@@ -89,6 +89,9 @@ struct GivenMemory {
 
 enum class EngineKind { kReplay, kSimGrid };
 
+// framework.transfers: whether messages hold the compute stream of the devices that exchange them.
+enum class Transfers { kOverlapped, kBlocking };
+
 // A message factor between two ranks, in this direction.
 struct DegradedLink {
   int from = 0;
@@ -116,6 +119,7 @@ struct Scenario {
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
   OptimizerSync sync = OptimizerSync::kNone;
+  Transfers transfers = Transfers::kOverlapped;
   Perturbation perturb;
 };
 

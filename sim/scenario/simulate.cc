@@ -8,6 +8,7 @@
 #include "sim/engine/jitter.h"
 #include "sim/engine/simgrid.h"
 #include "sim/metrics/analyze.h"
+#include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 
 namespace pipesim {
@@ -40,10 +41,12 @@ double link_factor(const Scenario& scenario, int from, int to) {
   return factor;
 }
 
-BuildOptions build_options(const Scenario& scenario, const Problem& problem, int iterations) {
+BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choice,
+                           const Problem& problem, int iterations) {
   BuildOptions options;
   options.iterations = iterations;
   options.sync = scenario.sync;
+  options.blocking = blocking_calls(scenario, choice);
   options.collective = scenario.cost.collective;
   options.optimizer = scenario.cost.optimizer;
   options.message = [&scenario, &problem](int from, int to, int rank_from, int rank_to) {
@@ -123,6 +126,11 @@ std::optional<Throughput> throughput_of(const Scenario& scenario, const Report& 
 
 }  // namespace
 
+std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
+  if (scenario.transfers == Transfers::kOverlapped) return std::nullopt;
+  return choice.program ? CallGroups::kEveryPass : find_schedule(choice.name)->calls;
+}
+
 Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
   Stopwatch watch;
   Simulation simulation;
@@ -136,7 +144,7 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
   for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
     simulation.graph = std::make_unique<TaskGraph>(
         build_task_graph(simulation.program, simulation.problem, ranks,
-                         build_options(scenario, simulation.problem, iterations)));
+                         build_options(scenario, choice, simulation.problem, iterations)));
     simulation.seconds.build += watch.lap();
     simulation.timeline = engine->run(*simulation.graph, cluster, {});
     simulation.seconds.run += watch.lap();

@@ -36,10 +36,16 @@ struct Simulation {
   StepSeconds seconds;
 };
 
+// The calls in which transfers hold the choice's devices. Empty when they overlap compute: because
+// the scenario says so, or because the schedule's runtime is asynchronous (Schedule::calls). A
+// program from a CSV file names no framework: one call before every pass.
+std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice);
+
 // Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many
 // are simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one
 // is the steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws
-// InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock).
+// InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock, of
+// the program or of blocking transfers).
 Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice);
 
 }  // namespace pipesim

@@ -66,6 +66,7 @@ Problem draw_problem(Draw& draw, const Schedule& schedule) {
     cost.forward = Seconds(unit * draw.between(0.5, 1.5));
     cost.backward_input = Seconds(unit * draw.between(0.5, 1.5));
     cost.backward_weight = Seconds(unit * draw.between(0.3, 1.0));
+    cost.overlapped = cost.forward + cost.backward_input + cost.backward_weight;
     cost.activation = Bytes(1);
     if (vs == 0) equal = cost;
     problem.stages.push_back(cost);
@@ -119,8 +120,8 @@ Case draw_case(std::uint64_t seed) {
                                                            : i * problem.shape.devices + device);
     }
   }
-  const BuildOptions options =
-      draw_build_options(draw, made.cluster, problem.stage(0).forward.value());
+  BuildOptions options = draw_build_options(draw, made.cluster, problem.stage(0).forward.value());
+  if (draw.chance(0.3)) options.blocking = schedule.calls;
   made.graph = std::make_unique<TaskGraph>(build_task_graph(program, problem, ranks, options));
   if (draw.chance(0.3)) {
     for (TaskId task = 0; task < made.graph->size(); ++task) {

@@ -38,7 +38,7 @@ StageCost cost(double f, double b, double w, double transfer = 0) {
   return {.forward = Seconds(f),
           .backward_input = Seconds(b),
           .backward_weight = Seconds(w),
-          .overlapped = {},
+          .overlapped = Seconds(f + b + w),
           .transfer = Seconds(transfer),
           .activation = Bytes(3),
           .weight_stash = Bytes(1)};
@@ -75,14 +75,16 @@ TEST(Analyze, ComputesEveryRateOfAPipelineDoneByHand) {
 
 TEST(Analyze, ChargesEveryGapOnceOnEverySchedule) {
   for (const Schedule* schedule : schedules()) {
-    for (const auto sync : {OptimizerSync::kNone, OptimizerSync::kAllReduce}) {
+    for (const int variant : {0, 1, 2, 3}) {
+      const bool blocking = variant > 1;
       const Case of(schedule->name, 4, 8, cost(10, 11, 7, 1.5));
-      const Report report = of.report({.iterations = 1,
-                                       .sync = sync,
-                                       .collective = Seconds(2),
-                                       .optimizer = Seconds(3),
-                                       .message = {},
-                                       .slowdown_of_rank = {1, 1.5, 1, 1}});
+      BuildOptions options;
+      options.sync = variant % 2 == 0 ? OptimizerSync::kNone : OptimizerSync::kAllReduce;
+      options.collective = Seconds(2);
+      options.optimizer = Seconds(3);
+      options.slowdown_of_rank = {1, 1.5, 1, 1};
+      if (blocking) options.blocking = schedule->calls;
+      const Report report = of.report(options);
       for (const DeviceReport& device : report.devices) {
         EXPECT_NEAR(idle_sum(device), device.idle.value(), 1e-12 * report.iteration.value())
             << schedule->name;
@@ -107,6 +109,29 @@ TEST(Analyze, FollowsAWaitThroughTheDevicesThatWaitedThemselves) {
   const Report report = of.report();
   EXPECT_GT(idle(report.devices[1], IdleCause::kTransfer), before);
   EXPECT_NEAR(idle_sum(report.devices[1]), report.devices[1].idle.value(), 1e-12);
+}
+
+BuildOptions in_megatrons_calls() {
+  BuildOptions options;
+  options.blocking = CallGroups::kMegatron;
+  return options;
+}
+
+// A device that must hand on what nobody takes yet is held by the transfer, not by an input.
+TEST(Analyze, ChargesWhatADeviceIsHeldBySendingToTheTransfer) {
+  Case of("1f1b", 3, 12, cost(10, 10, 10, 1));
+  const auto transfer = [](const Report& report) {
+    double sum = 0;
+    for (const DeviceReport& device : report.devices) sum += idle(device, IdleCause::kTransfer);
+    return sum;
+  };
+  const Report overlapped = of.report();
+  const Report blocking = of.report(in_megatrons_calls());
+  EXPECT_GT(transfer(blocking), transfer(overlapped));
+  EXPECT_GT(blocking.iteration, overlapped.iteration);
+  for (const DeviceReport& device : blocking.devices) {
+    EXPECT_NEAR(idle_sum(device), device.idle.value(), 1e-9);
+  }
 }
 
 TEST(Analyze, CallsWaitingForASlowerStageImbalance) {

@@ -60,6 +60,15 @@ TEST(Scenario, TakesListsPerDeviceAndPerStage) {
   EXPECT_DOUBLE_EQ(stages.stage(6).forward.value(), 0.007);
 }
 
+// The two copies of DualPipe's model share its stages.
+TEST(Scenario, TakesOneCostPerStageOfTheModelWithTwoDirections) {
+  const Problem problem =
+      problem_of(read(kBase, {"schedule={name: dualpipe, overlap: false}", "cost.per=stage",
+                              "cost.forward=[1 ms, 2 ms, 3 ms, 4 ms]"}));
+  EXPECT_DOUBLE_EQ(problem.stage(2).forward.value(), 0.003);
+  EXPECT_DOUBLE_EQ(problem.stage(6).forward.value(), 0.003);
+}
+
 TEST(Scenario, DerivesMicrobatchesFromTheGlobalBatch) {
   const Scenario scenario = read(kBase, {"batch={global_batch_size: 48, micro_batch_size: 2}",
                                          "parallel.data_parallel_size=3"});
@@ -213,6 +222,12 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"engine=simgird"}, "did you mean 'simgrid'?"},
         Bad{{"engine={name: replay, gpu: host}"}, "option of the simgrid engine"},
         Bad{{"optimizer={sync: all-reduce}"}, "did you mean 'all_reduce'?"},
+        Bad{{"framework={transfers: overlaped}"}, "did you mean 'overlapped'?"},
+        Bad{{"framework={}"}, "transfers"},
+        Bad{{"schedule=dualpipe"}, "cost.overlapped must say how long they take"},
+        Bad{{"schedule=dualpipe", "cost.overlapped=20 ms",
+             "parallel.pipeline_model_parallel_size=3"},
+            "pipeline_model_parallel_size 2"},
         Bad{{"cost.optimizer=1 ms", "optimizer={sync: none}"}, "costs without an optimizer"},
         Bad{{"perturb={stragglers: [{rank: 4, factor: 2}]}"}, "from 0 to 3"},
         Bad{{"perturb={jitter: 2}"}, "a number from 0 to 1"},
@@ -285,6 +300,24 @@ TEST(Simulate, LetsReplicasWaitForEachOtherUnderPostValidation) {
   for (const DeviceReport& device : ramps.devices) {
     EXPECT_NEAR((device.busy + device.idle).value(), ramps.iteration.value(), 1e-9);
   }
+}
+
+TEST(Simulate, HoldsDevicesInBlockingTransfersWhereTheirFrameworkDoes) {
+  const auto iteration = [](const std::vector<std::string>& overrides) {
+    const Scenario scenario = read(kBase, overrides);
+    return simulate(scenario, scenario.schedules.front()).report.iteration.value();
+  };
+  const std::string blocking = "framework={transfers: blocking}";
+  for (const char* schedule : {"schedule=1f1b", "schedule=gpipe", "schedule=interleaved-1f1b",
+                               "schedule={name: dualpipe, overlap: false}",
+                               "schedule={name: dualpipev, overlap: false}"}) {
+    EXPECT_GT(iteration({schedule, blocking}), iteration({schedule})) << schedule;
+    EXPECT_EQ(iteration({schedule, "framework={transfers: overlapped}"}), iteration({schedule}));
+  }
+  EXPECT_EQ(iteration({"schedule=zb-h1", blocking}), iteration({"schedule=zb-h1"}))
+      << "Zero Bubble's runtime sends asynchronously";
+  // One graph serves both engines.
+  EXPECT_NEAR(iteration({blocking, "engine=simgrid"}), iteration({blocking}), 1e-11);
 }
 
 TEST(Simulate, SharesNothingWithoutACluster) {
