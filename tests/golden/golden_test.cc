@@ -210,9 +210,8 @@ TEST(GoldenData, CoversEveryScheduleThatHasAReferenceInFull) {
   std::puts(
       fmt::format("{} of {} instances have the reference's order", equal, files.size()).c_str());
   EXPECT_EQ(equal, files.size());
-  for (const char* name :
-       {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2", "zb-v-handmade", "dualpipe",
-        "dualpipev"}) {
+  for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2",
+                           "zb-v-handmade", "dualpipe", "dualpipev"}) {
     EXPECT_GE(std::ranges::count(names, name), 2) << name;
   }
 }
