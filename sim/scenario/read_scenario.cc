@@ -454,6 +454,13 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
 
 }  // namespace
 
+std::variant<double, Bytes> parse_memory_limit(const std::string& text, const Location& where) {
+  const YamlSource source("", "memory_limit: 1", {{"memory_limit", text, where}});
+  const auto limit = read_memory_limit(YamlMap(source.root()).require("memory_limit", ""));
+  if (const auto* bytes = std::get_if<Bytes>(&limit)) return *bytes;
+  return std::get<double>(limit);
+}
+
 Scenario read_scenario(const YamlSource& source) {
   const YamlValue value = source.root();
   if (value.is_null()) value.fail("expected a scenario: this file is empty");

@@ -1,0 +1,149 @@
+// pipesim search: the best schedule under a limit on activation memory, or the frontier of both.
+#include "sim/search/search.h"
+
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "sim/core/text.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/report/torch_csv_writer.h"
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+struct SearchCommand {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string limit = "1";
+  bool pareto = false;
+  int points = 20;
+  std::string csv, output;
+  SearchOptions search;
+  bool no_refinement = false;
+};
+
+constexpr const char* kHeader =
+    "limit/pM_B       limit        peak  schedule                  chunks        cost   bubble   "
+    "registered       bound     gap\n";
+
+std::string row(const SearchResult& result, Bytes unit) {
+  std::string text = fmt::format("{:10.4f}  {:>10}", result.limit / unit, human(result.limit));
+  if (!result.best) return text + "  nothing fits\n";
+  const Found& best = *result.best;
+  const std::string name = best.schedule + (best.refined ? " (refined)" : "");
+  const std::string registered = result.registered ? human(result.registered->cost) : "-";
+  return text + fmt::format("  {:>10}  {:24}  {:6}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
+                            human(best.peak), name, best.problem.shape.chunks, human(best.cost),
+                            100 * best.bubble_rate, registered, human(result.bound),
+                            100 * result.gap());
+}
+
+void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Bytes unit) {
+  out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks,cost_seconds,"
+         "makespan_seconds,bubble_rate,peak_activation_bytes,registered_schedule,"
+         "registered_cost_seconds,bound_seconds\n";
+  for (const SearchResult& result : results) {
+    if (!result.best) continue;
+    const Found& best = *result.best;
+    out << fmt::format("{},{},{},{},{},{},{},{},{},", result.limit.value(), result.limit / unit,
+                       best.schedule, best.refined ? 1 : 0, best.problem.shape.chunks,
+                       best.cost.value(), best.makespan.value(), best.bubble_rate,
+                       best.peak.value());
+    if (result.registered) {
+      out << fmt::format("{},{}", result.registered->schedule, result.registered->cost.value());
+    } else {
+      out << ',';
+    }
+    out << fmt::format(",{}\n", result.bound.value());
+  }
+}
+
+int run_search(const SearchCommand& command, const CommandLine& line) {
+  if (command.pareto && !command.output.empty()) {
+    throw InputError(line.where(command.output), "a frontier has no single program: leave out -o");
+  }
+  for (const std::string& name : command.search.schedules) {
+    const auto names = schedule_names();
+    if (find_schedule(name) == nullptr) {
+      throw InputError(line.where(name),
+                       fmt::format("unknown schedule '{}'{}", name, suggestion(name, names)));
+    }
+  }
+  const Scenario scenario =
+      read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
+  const auto limit = parse_memory_limit(command.limit, line.where(command.limit));
+  const bool in_bytes = std::holds_alternative<Bytes>(limit);
+  if (in_bytes && !scenario.memory) {
+    throw InputError(line.where(command.limit),
+                     "a limit in bytes needs a memory section that says what F acquires");
+  }
+  SearchOptions options = command.search;
+  options.refine = !command.no_refinement;
+  const Search search(scenario, options);
+  std::vector<SearchResult> results;
+  if (command.pareto) {
+    results = search.frontier(command.points);
+  } else {
+    results.push_back(
+        search.at(in_bytes ? std::get<Bytes>(limit) : std::get<double>(limit) * search.unit()));
+    if (!results.front().best) {
+      throw InfeasibleError(fmt::format("no schedule fits into {}; one microbatch keeps {}",
+                                        human(results.front().limit),
+                                        human(search.unit() / scenario.parallel.pipeline)));
+    }
+  }
+  write_outputs({{command.csv, line.where(command.csv),
+                  [&](std::ostream& out) { write_csv(out, results, search.unit()); }},
+                 {command.output, line.where(command.output), [&](std::ostream& out) {
+                    write_torch_csv(out, *results.front().best->program);
+                  }}});
+  if (command.csv == "-" || command.output == "-") return kDone;
+  std::cout << kHeader;
+  for (const SearchResult& result : results) std::cout << row(result, search.unit());
+  for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
+  std::cout.flush();
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_search(CLI::App& app) {
+  auto command = std::make_shared<SearchCommand>();
+  CLI::App* parser = app.add_subcommand(
+      "search", "Find the schedule with the least cost under a limit on activation memory");
+  parser->add_option("file", command->file, "Scenario (YAML); its schedules are not looked at")
+      ->required();
+  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser->add_option("--memory-limit", command->limit,
+                     "A multiple of p x one microbatch's activation on a device (default 1), or "
+                     "bytes such as '40 GiB'");
+  parser->add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
+  parser->add_option("--points", command->points, "Limits of the frontier (default 20)")
+      ->check(CLI::Range(2, 1000));
+  parser
+      ->add_option("--schedules", command->search.schedules,
+                   "Only these families (names with commas between)")
+      ->delimiter(',');
+  parser
+      ->add_option("--max-chunks", command->search.max_chunks,
+                   "Most chunks per device that a family may take (default 2)")
+      ->check(CLI::Range(1, 64));
+  parser->add_flag("--no-refinement", command->no_refinement, "Only the families as they are");
+  parser
+      ->add_option("--effort", command->search.refinement.effort,
+                   "Passes that refinement evaluates (default 2e7)")
+      ->check(CLI::Range(0.0, 1e12));
+  parser->add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
+  parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
+  parser->add_option(
+      "-o", command->output,
+      "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "
+      "reads back");
+  return {parser, [command](const CommandLine& line) { return run_search(*command, line); }};
+}
+
+}  // namespace pipesim

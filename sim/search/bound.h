@@ -1,0 +1,20 @@
+// A lower bound on the cost (longest span of a device) of every program of a placement under a
+// limit on activation memory.
+//
+// Of each device, the largest of
+//   - its work, with the idle time that no order avoids: between its first F and its first B only F
+//     can run, no more than the limit holds (start); between its last F of a chunk and that
+//     microbatch's B only what is in flight then, no more than the limit holds (drain). Where not
+//     every F can run before the first B the two stretches are disjoint and both count;
+//   - the bytes times seconds that its microbatches must hold, over the limit.
+// What a microbatch's B waits for is the way down to the last stage and back, without any wait.
+// docs/search.md derives it. O(devices x chunks^2 + stages).
+#pragma once
+
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+Seconds lower_bound(const Problem& problem, Bytes limit);
+
+}  // namespace pipesim

@@ -1,0 +1,222 @@
+#include "sim/search/refine.h"
+
+#include <algorithm>
+#include <boost/random/mersenne_twister.hpp>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/pipeline/evaluate.h"
+#include "sim/search/order.h"
+
+namespace pipesim {
+namespace {
+
+using Words = std::vector<Order::Word>;
+
+constexpr double kRounding = 1 + 1e-12;
+constexpr double kRefusedMove = 8;    // passes evaluated
+constexpr double kAllowance = 0.003;  // of a mean pass: how much worse a move may be at first
+constexpr double kReach = 3;          // mean distance of a move, in places
+
+// Letters of one device: appends, and says whether the microbatches of each F and B are in order.
+// W passes are interchangeable: in another order they still follow their B.
+class Speller {
+ public:
+  Speller(int chunks, Order::Word& word)
+      : chunks_(chunks), word_(word), next_(static_cast<size_t>(2 * chunks)) {}
+
+  bool add(const Pass& pass) {
+    switch (pass.kind) {
+      case PassKind::kF:
+        return add(0, pass);
+      case PassKind::kB:
+        return add(1, pass);
+      case PassKind::kW:
+        return add(2, pass);
+      case PassKind::kBW:
+        return add(1, pass) && add(2, pass);
+      default:
+        return false;
+    }
+  }
+
+ private:
+  bool add(int kind, const Pass& pass) {
+    const int letter = kind * chunks_ + pass.chunk;
+    word_.push_back(static_cast<std::uint8_t>(letter));
+    return kind == 2 || next_[static_cast<size_t>(letter)]++ == pass.microbatch;
+  }
+
+  int chunks_;
+  Order::Word& word_;
+  std::vector<std::uint32_t> next_;
+};
+
+// The words of a program, its BW split; empty when it has other passes or its microbatches overtake
+// each other.
+Words words_of(const Program& program) {
+  const Shape& shape = program.shape();
+  if (!program.pairs().empty() || shape.splits != 1 || program.placement().directions() != 1) {
+    return {};
+  }
+  Words words(static_cast<size_t>(shape.devices));
+  for (int d = 0; d < shape.devices; ++d) {
+    Speller speller(shape.chunks, words[static_cast<size_t>(d)]);
+    for (const Pass& pass : program.passes(d)) {
+      if (!speller.add(pass)) return {};
+    }
+  }
+  return words;
+}
+
+Program program_of(const Problem& problem, const Words& words) {
+  const int v = problem.shape.chunks;
+  PassLists lists(words.size());
+  std::vector<int> next;
+  for (size_t d = 0; d < words.size(); ++d) {
+    next.assign(static_cast<size_t>(3 * v), 0);
+    lists[d].reserve(words[d].size());
+    for (const std::uint8_t letter : words[d]) {
+      const PassKind kind = letter / v == 0   ? PassKind::kF
+                            : letter / v == 1 ? PassKind::kB
+                                              : PassKind::kW;
+      lists[d].push_back(make_pass(kind, next[letter]++, letter % v));
+    }
+  }
+  return {problem.shape, problem.placement, std::move(lists)};
+}
+
+// Where every device stands when the B of microbatches `first` and `first + count` start on the
+// first stage, or nothing when a device does not run every letter `count` times between.
+std::optional<std::vector<std::pair<int, int>>> window(const Order& order, int letters, int first,
+                                                       int count) {
+  const double from = order.first_stage_backward(first);
+  const double to = order.first_stage_backward(first + count);
+  std::vector<std::pair<int, int>> cuts;
+  std::vector<int> seen(static_cast<size_t>(letters));
+  for (size_t d = 0; d < order.words().size(); ++d) {
+    const int a = order.position_at(static_cast<int>(d), from);
+    const int b = order.position_at(static_cast<int>(d), to);
+    if (b - a != letters * count) return std::nullopt;
+    std::ranges::fill(seen, 0);
+    for (int i = a; i < b; ++i) ++seen[order.words()[d][static_cast<size_t>(i)]];
+    if (std::ranges::any_of(seen, [count](int n) { return n != count; })) return std::nullopt;
+    cuts.emplace_back(a, b);
+  }
+  return cuts;
+}
+
+// `count` microbatches less, out of the middle.
+std::optional<Words> shortened(const Order& order, int letters, int count) {
+  const int middle = (order.microbatches() - count) / 2;
+  for (const int shift : {0, 1, -1, 2, -2, 3, -3}) {
+    const int first = middle + shift;
+    if (first < 0 || first + count >= order.microbatches()) continue;
+    const auto cuts = window(order, letters, first, count);
+    if (!cuts) continue;
+    Words words = order.words();
+    for (size_t d = 0; d < words.size(); ++d) {
+      words[d].erase(words[d].begin() + (*cuts)[d].first, words[d].begin() + (*cuts)[d].second);
+    }
+    return words;
+  }
+  return std::nullopt;
+}
+
+// The steady microbatches [first, first + period) of `order` repeated for `count` microbatches
+// more.
+std::optional<Words> lengthened(const Order& order, int letters, int first, int period, int count) {
+  const auto cuts = window(order, letters, first, period);
+  if (!cuts) return std::nullopt;
+  Words words;
+  for (size_t d = 0; d < order.words().size(); ++d) {
+    const auto& word = order.words()[d];
+    const auto a = word.begin() + (*cuts)[d].first;
+    const auto b = word.begin() + (*cuts)[d].second;
+    Order::Word longer(word.begin(), b);
+    for (int i = 0; i < count / period; ++i) longer.insert(longer.end(), a, b);
+    longer.insert(longer.end(), b, word.end());
+    words.push_back(std::move(longer));
+  }
+  return words;
+}
+
+// Threshold accepting: moves of a few places, an allowance that falls to nothing. Returns the best
+// words seen.
+Words improve(Order order, std::uint64_t seed, double effort) {
+  boost::random::mt19937_64 random(seed);
+  const auto below = [&random](int n) {
+    return static_cast<int>(random() % static_cast<std::uint64_t>(n));
+  };
+  const auto fraction = [&random] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  const auto evaluated_before = static_cast<double>(order.evaluated());
+  const int devices = static_cast<int>(order.words().size());
+  const double pass = order.cost() / order.length();
+  Words best = order.words();
+  double least = order.score();
+  double spent = 0;
+  for (double tries = 0; spent < effort; ++tries) {
+    // A move that is refused without an evaluation costs as much as a few passes.
+    spent = static_cast<double>(order.evaluated()) - evaluated_before + kRefusedMove * tries;
+    const double allowance = kAllowance * pass * std::max(0.0, 1 - spent / effort);
+    const int device = below(devices);
+    const int from = below(order.length());
+    const int distance = 1 + static_cast<int>(-kReach * std::log(1 - fraction()));
+    const int to = (random() & 1) != 0 ? from + distance : from - distance;
+    if (to < 0 || to >= order.length()) continue;
+    const double bound = order.score() - allowance * std::log(1 - fraction());
+    if (!order.move(device, from, to, bound) || order.score() >= least) continue;
+    least = order.score();
+    best = order.words();
+  }
+  return best;
+}
+
+// What refinement finds on few microbatches, with its steady state repeated for all of them.
+std::optional<Words> improve_short(const Order& order, const Problem& problem, double limit,
+                                   const RefineOptions& options) {
+  const int letters = 3 * problem.shape.chunks;
+  const int enough = 3 * problem.shape.devices + 2;
+  const int excess = order.microbatches() - enough;
+  if (excess < problem.shape.devices) return std::nullopt;
+  const auto cut = shortened(order, letters, excess);
+  if (!cut) return std::nullopt;
+  Order few(problem, enough, limit, *cut);
+  if (!few.evaluate()) return std::nullopt;
+  Order better(problem, enough, limit, improve(few, options.seed, options.effort));
+  if (!better.evaluate()) return std::nullopt;
+  std::optional<Words> best;
+  double least = order.cost();
+  for (int first = enough / 3; first <= 2 * enough / 3; ++first) {
+    for (const int period : {1, 2, 3, 4}) {
+      if (excess % period != 0 || first + period >= enough) continue;
+      auto words = lengthened(better, letters, first, period, excess);
+      if (!words) continue;
+      Order many(problem, order.microbatches(), limit, *words);
+      if (!many.evaluate() || many.cost() >= least) continue;
+      least = many.cost();
+      best = std::move(words);
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Program refine(const Program& program, const Problem& problem, Bytes limit,
+               const RefineOptions& options) {
+  const auto words = words_of(program);
+  if (words.empty()) return program;
+  const double bytes = limit.value() * kRounding;
+  Order order(problem, problem.shape.microbatches, bytes, words);
+  if (!order.evaluate()) return program;
+  Words best = improve_short(order, problem, bytes, options).value_or(words);
+  Order improved(problem, problem.shape.microbatches, bytes, best);
+  if (!improved.evaluate()) return program;
+  best = improve(std::move(improved), options.seed + 1, options.effort / 2);
+  return program_of(problem, best);
+}
+
+}  // namespace pipesim

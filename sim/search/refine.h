@@ -1,0 +1,32 @@
+// Improves a program by local search: passes move within their device's order, and what makes the
+// iteration no longer is kept.
+//
+// A move takes one pass a few places forward or back; it must leave every device within the memory
+// limit. Now and then a slightly worse order is accepted (threshold accepting, falling to nothing).
+// A trial is evaluated from the first time that the move can change, and given up as soon as one
+// device can no longer be in time, so that most trials cost a fraction of the program.
+//
+// A long program is first cut to one of few microbatches, by taking out repetitions of its steady
+// state; what is found there is put back by repeating one. Deterministic for a seed: the effort is
+// counted in passes evaluated, not in seconds.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+struct RefineOptions {
+  std::uint64_t seed = 1;
+  double effort = 2e7;  // passes evaluated
+};
+
+// Never longer (Evaluation::cost) than `program` with its BW split into B and W, and within `limit`
+// on every device. A program with overlapped blocks, recomputation, sequence splits or two
+// directions, or one that does not keep the limit, comes back as it is. O(effort + passes).
+Program refine(const Program& program, const Problem& problem, Bytes limit,
+               const RefineOptions& options);
+
+}  // namespace pipesim

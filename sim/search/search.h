@@ -1,0 +1,81 @@
+// The schedule with the least cost under a limit on activation memory, among every registered
+// family and what refinement makes of the best of them, with a lower bound and the gap to it.
+//
+// Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
+// refuses the shape or the limit, what needs a cost that is not given, and what holds two copies of
+// the model. The bound is the least over the placements that were considered. Results depend on the
+// scenario, the options and the seed, not on the number of threads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/problem.h"
+#include "sim/scenario/scenario.h"
+#include "sim/search/refine.h"
+
+namespace pipesim {
+
+struct SearchOptions {
+  int max_chunks = 2;                  // per device
+  std::vector<std::string> schedules;  // empty: every registered one
+  bool refine = true;
+  RefineOptions refinement;
+};
+
+// A program and what it costs; `program` is planned or refined for `problem`.
+struct Found {
+  std::string schedule;  // of the registry
+  bool refined = false;
+  Problem problem;
+  std::shared_ptr<const Program> program;
+  Seconds cost;  // Evaluation::cost
+  Seconds makespan;
+  double bubble_rate = 0;
+  Bytes peak;  // largest of the devices
+};
+
+struct SearchResult {
+  Bytes limit;
+  std::optional<Found> registered;  // the best of the families as they are
+  std::optional<Found> best;        // the same, or what refinement found
+  Seconds bound;
+  [[nodiscard]] double gap() const { return best ? best->cost / bound - 1 : 0; }
+};
+
+class Search {
+ public:
+  // Without a memory section every microbatch counts 1 byte per device.
+  Search(Scenario scenario, SearchOptions options);
+
+  // Nothing is found (`best` is empty) when no family fits.
+  [[nodiscard]] SearchResult at(Bytes limit) const;
+  // `points` limits from one microbatch to where more memory stops to help; each result is at least
+  // as good as those of smaller limits.
+  [[nodiscard]] std::vector<SearchResult> frontier(int points) const;
+
+  // p x the activation of one microbatch on a device: the unit of relative limits.
+  [[nodiscard]] Bytes unit() const { return unit_; }
+  // "name: reason" of families that no limit would bring in.
+  [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
+
+ private:
+  struct Family {
+    ScheduleChoice choice;
+    Problem problem;             // without a limit
+    std::optional<Found> fixed;  // of a schedule that takes no limit
+  };
+
+  void add(const ScheduleChoice& choice, bool takes_limit);
+  [[nodiscard]] std::vector<Found> candidates(Bytes limit) const;
+
+  Scenario scenario_;
+  SearchOptions options_;
+  Bytes unit_;
+  std::vector<Family> families_;
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace pipesim
