@@ -44,8 +44,8 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
   if (!scenario_.memory) {
-    scenario_.memory = GivenMemory{
-        .per = CostBasis::kDevice, .activation = {Bytes(1)}, .weight_stash = {Bytes(1)}};
+    scenario_.memory.emplace();
+    scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
   }
   for (const Schedule* schedule : schedules()) {
     if (!options_.schedules.empty() &&

@@ -1,0 +1,189 @@
+// Search, refinement and the lower bound: never worse than what they start from, never below what
+// is proven, always within the limit.
+#include "sim/search/search.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/search/bound.h"
+#include "sim/search/refine.h"
+#include "tests/exact/instance.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+Bytes peak(const Evaluation& result) {
+  Bytes largest;
+  for (const DeviceEvaluation& device : result.devices) {
+    largest = std::max(largest, device.peak_activation);
+  }
+  return largest;
+}
+
+TEST(Refine, IsNeverLongerAndKeepsTheLimit) {
+  testing::Random random(11);
+  int shorter = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Shape shape{random.integer(1, 6), 1, random.integer(1, 24), 1};
+    Problem problem =
+        testing::random_problem(random, shape, Placement::looped(shape.devices, 1), random.coin());
+    problem.activation_limit = random.real(1, 2 * shape.devices) * problem.device_activation();
+    const Program start = find_schedule("zb")->plan(problem);
+    const Program refined = refine(start, problem, *problem.activation_limit, {1, 1e5});
+    const Evaluation before = evaluate(start, problem);
+    const Evaluation after = evaluate(refined, problem);
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
+    EXPECT_LE(after.cost.value(), before.cost.value() * (1 + 1e-12));
+    EXPECT_LE(peak(after), *problem.activation_limit * (1 + 1e-9));
+    EXPECT_GE(after.cost.value() * (1 + 1e-9),
+              lower_bound(problem, *problem.activation_limit).value());
+    shorter += after.cost < before.cost ? 1 : 0;
+  }
+  EXPECT_GT(shorter, 10);
+}
+
+TEST(Refine, FindsTheSameProgramAgain) {
+  Problem problem = testing::make_problem({4, 1, 40, 1}, {10, 12, 8, 1});
+  problem.activation_limit = Bytes(6);
+  const Program start = find_schedule("zb")->plan(problem);
+  const Program a = refine(start, problem, Bytes(6), {3, 1e5});
+  const Program b = refine(start, problem, Bytes(6), {3, 1e5});
+  for (int device = 0; device < 4; ++device) {
+    EXPECT_TRUE(std::ranges::equal(a.passes(device), b.passes(device)));
+  }
+}
+
+TEST(Refine, LeavesAProgramAboveTheLimitAlone) {
+  const Problem problem = testing::make_problem({3, 1, 6, 1});
+  const Program start = find_schedule("1f1b")->plan(problem);
+  const Program same = refine(start, problem, Bytes(2), {1, 1e4});
+  for (int device = 0; device < 3; ++device) {
+    EXPECT_TRUE(std::ranges::equal(start.passes(device), same.passes(device)));
+  }
+}
+
+Scenario scenario_of(const std::string& batch) {
+  return read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: )" + batch + R"(}
+cost: {kind: given, per: device, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms,
+       transfer: 0.4 ms}
+)"));
+}
+
+TEST(Search, IsNeverWorseThanAnyFamilyThatFits) {
+  SearchOptions options;
+  options.refinement.effort = 3e5;
+  const Search search(scenario_of("12"), options);
+  for (const double times : {0.25, 0.5, 1.0, 1.5, 2.0}) {
+    const Bytes limit = times * search.unit();
+    const SearchResult result = search.at(limit);
+    ASSERT_TRUE(result.best.has_value()) << times;
+    EXPECT_LE(result.best->peak, limit * (1 + 1e-9));
+    EXPECT_LE(result.best->cost, result.registered->cost);
+    EXPECT_GE(result.best->cost.value() * (1 + 1e-9), result.bound.value());
+    for (const Schedule* schedule : schedules()) {
+      ScheduleChoice choice;
+      choice.name = schedule->name;
+      choice.memory_limit = times;
+      if (schedule->max_chunks > 1 && schedule->min_chunks > 2) continue;
+      try {
+        const Scenario scenario = scenario_of("12");
+        Problem problem = make_problem(scenario, choice);
+        if (problem.placement.directions() > 1) continue;
+        for (StageCost& stage : problem.stages) {
+          stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.chunks);
+        }
+        const Evaluation one = evaluate(*make_program(choice, problem), problem);
+        if (peak(one) <= limit * (1 + 1e-9)) EXPECT_LE(result.best->cost, one.cost * (1 + 1e-9));
+      } catch (const InputError&) {  // refuses the shape
+        continue;
+      } catch (const InfeasibleError&) {  // or the limit
+        continue;
+      }
+    }
+  }
+}
+
+TEST(Search, MakesAFrontierOnWhichMoreMemoryNeverCostsTime) {
+  SearchOptions options;
+  options.refinement.effort = 1e5;
+  const Search search(scenario_of("16"), options);
+  const auto results = search.frontier(6);
+  ASSERT_EQ(results.size(), 6);
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSERT_TRUE(results[i].best.has_value());
+    EXPECT_LE(results[i].best->peak, results[i].limit * (1 + 1e-9));
+    if (i > 0) EXPECT_LE(results[i].best->cost, results[i - 1].best->cost);
+  }
+  EXPECT_LT(results.back().best->cost, results.front().best->cost);
+}
+
+TEST(Search, SaysWhenNothingFits) {
+  const Search search(scenario_of("8"), {});
+  EXPECT_FALSE(search.at(0.1 * search.unit()).best.has_value());
+}
+
+const nlohmann::json& solved() {
+  static const nlohmann::json all = [] {
+    nlohmann::json read;
+    std::ifstream(PIPESIM_SOURCE_DIR "/tests/golden/data/exact/tiny.json") >> read;
+    return read;
+  }();
+  return all;
+}
+
+TEST(LowerBound, IsNeverAboveAProvenOptimum) {
+  double worst = 0;
+  int near = 0;
+  int count = 0;
+  for (const auto& data : solved().at("instances")) {
+    const exact::Instance instance = exact::read_instance(data);
+    const double optimum = data.at("cost").get<double>();
+    const double bound = lower_bound(instance.problem, *instance.problem.activation_limit).value();
+    EXPECT_LE(bound, optimum * (1 + 1e-9)) << data.at("id");
+    const double gap = optimum / bound - 1;
+    worst = std::max(worst, gap);
+    near += gap <= 0.05 ? 1 : 0;
+    ++count;
+  }
+  fmt::print("the bound is within 5% of {} of {} optima, at worst {:.1f}% below\n", near, count,
+             100 * worst);
+  EXPECT_GT(count, 80);
+}
+
+// One chunk: from zb's program to the optimum that an exact solver has proven.
+TEST(Refine, NeverBeatsAProvenOptimumAndMostlyReachesIt) {
+  int reached = 0;
+  int count = 0;
+  for (const auto& data : solved().at("instances")) {
+    const exact::Instance instance = exact::read_instance(data);
+    if (instance.problem.shape.chunks != 1) continue;
+    const Bytes limit = *instance.problem.activation_limit;
+    const Program start = find_schedule("zb")->plan(instance.problem);
+    const Program refined = refine(start, instance.problem, limit, {1, 1e6});
+    const double cost = evaluate(refined, instance.problem).cost.value();
+    const double optimum = data.at("cost").get<double>();
+    EXPECT_GE(cost * (1 + 1e-9), optimum) << data.at("id");
+    if (cost <= optimum * (1 + 1e-9)) {
+      ++reached;
+    } else {
+      fmt::print("{}: {} against the optimum {}\n", data.at("id").get<std::string>(), cost,
+                 optimum);
+    }
+    ++count;
+  }
+  fmt::print("refinement reaches {} of {} proven optima\n", reached, count);
+  EXPECT_GE(reached, 50);
+}
+
+}  // namespace
+}  // namespace pipesim
