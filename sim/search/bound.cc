@@ -141,7 +141,7 @@ Seconds lower_bound(const Problem& problem, Bytes limit) {
     const auto last = static_cast<size_t>(place.virtual_stage(d, place.chunks() - 1));
     const double to_first_b =
         forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
-    bound = std::max(bound, DeviceBound(std::move(chunks), problem.shape.microbatches,
+    bound = std::max(bound, DeviceBound(std::move(chunks), problem.shape.units(),
                                         limit.value() * kRounding, to_first_b)
                                 .cost());
   }
