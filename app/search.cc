@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <unistd.h>
 
 #include "app/commands.h"
@@ -23,8 +24,13 @@ struct SearchCommand {
   int points = 20;
   std::string csv, output;
   SearchOptions search;
+  std::optional<double> effort;
   bool no_refinement = false;
 };
+
+// Passes that refinement evaluates: for one limit, and for each of a frontier.
+constexpr double kEffort = 2e7;
+constexpr double kFrontierEffort = 2e6;
 
 constexpr const char* kHeader =
     "limit/pM_B       limit        peak  schedule                  chunks        cost   bubble   "
@@ -83,6 +89,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   }
   SearchOptions options = command.search;
   options.refine = !command.no_refinement;
+  options.refinement.effort = command.effort.value_or(command.pareto ? kFrontierEffort : kEffort);
   const Search search(scenario, options);
   std::vector<SearchResult> results;
   if (command.pareto) {
@@ -132,10 +139,14 @@ Subcommand add_search(CLI::App& app) {
       ->add_option("--max-chunks", command->search.max_chunks,
                    "Most chunks per device that a family may take (default 2)")
       ->check(CLI::Range(1, 64));
+  parser
+      ->add_option("--max-splits", command->search.max_splits,
+                   "Most sequence splits that a family may take (default 1)")
+      ->check(CLI::Range(1, 1024));
   parser->add_flag("--no-refinement", command->no_refinement, "Only the families as they are");
   parser
-      ->add_option("--effort", command->search.refinement.effort,
-                   "Passes that refinement evaluates (default 2e7)")
+      ->add_option("--effort", command->effort,
+                   "Passes that refinement evaluates (default 2e7; of a frontier 2e6 per limit)")
       ->check(CLI::Range(0.0, 1e12));
   parser->add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
   parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");

@@ -5,11 +5,11 @@
 // and leaves no bubble where all passes take equally long.
 //
 // The search of the paper builds every block's schedule. Ours first ranks all blocks by the period
-// of their steady state under the true times and by their memory, and builds the most promising. It
-// counts bytes as they are, and goes on where the paper's ends: the best are put into time once
-// more, each W where its device waits (run_within), and where no block fits, those that keep least
-// run with microbatches held back. O(blocks x p + built x p max(p, m)); there are about 60 p
-// blocks.
+// of their steady state under the true times and by their memory, and builds the most promising
+// with few microbatches. It counts bytes as they are, and goes on where the paper's ends: the best
+// are put into time once more, each W where its device waits (run_within), and where no block fits,
+// those that keep least run with microbatches held back. O(blocks x p + built x p^2 + finished x p
+// m); there are about 60 p blocks.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -31,6 +31,7 @@ constexpr int kBuiltPasses = 60'000;  // while they have few passes
 constexpr size_t kFinished = 4;       // of these, put into time once more
 constexpr size_t kHeldBack = 12;      // blocks tried where none fits
 constexpr int kRounds = 16;           // microbatches that show the period of a block
+constexpr int kFew = 3;               // times p: microbatches that show its ramps
 
 // Seconds in whole picoseconds: the sums of unlike passes then tie exactly where the times as
 // written do. Without bytes every chunk counts 1.
@@ -46,6 +47,10 @@ Problem in_ticks(Problem problem) {
   return problem;
 }
 
+int few_of(int devices, int microbatches) {
+  return microbatches < 2 * kFew * devices ? microbatches : kFew * devices;
+}
+
 class Search {
  public:
   Search(const Problem& problem, Bytes limit);
@@ -55,7 +60,8 @@ class Search {
   struct Candidate {
     Block block;
     double bytes = 0;  // most that a device keeps: in the steady state, once built in truth
-    double cost = 0;   // a guess, once built the truth
+    double period = 0;
+    double cost = 0;  // a guess, once built that of few microbatches and so many periods more
   };
 
   void set_times();
@@ -63,7 +69,7 @@ class Search {
   [[nodiscard]] std::vector<Candidate> rank_all();
   void outline(Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
-  bool build(Candidate& candidate);
+  bool build(BlockBuilder& builder, Candidate& candidate) const;
   void finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
   void retime(const PassLists& order, bool hold_back);
@@ -81,6 +87,7 @@ class Search {
   double limit_;
   int chunk_limit_ = 0;
   BlockBuilder builder_;
+  BlockBuilder few_;  // with as many microbatches as tell blocks apart
   VeeTimes times_;
   std::vector<double> bytes_;  // acquired by F, released by B and W; by kind and device
   double work_ = 0;            // of the device that has most: no schedule costs less
@@ -94,7 +101,8 @@ Search::Search(const Problem& problem, Bytes limit)
       p_(problem.shape.devices),
       m_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
-      builder_(p_, m_) {
+      builder_(p_, m_),
+      few_(p_, few_of(p_, m_)) {
   set_times();
   set_chunk_limit();
 }
@@ -183,20 +191,23 @@ void Search::outline(Candidate& candidate) {
   // From 2p microbatches on, a block reaches its steady state: what is above the limit goes last.
   candidate.cost = std::numeric_limits<double>::infinity();
   if (m_ >= 2 * p_ && candidate.bytes > limit_) return;
-  candidate.cost =
-      m_ * builder_.period(times_, kRounds) + work_ / m_ / 2 * std::max(0, 2 * p_ - chunks);
+  candidate.period = builder_.period(times_, kRounds);
+  candidate.cost = m_ * candidate.period + work_ / m_ / 2 * std::max(0, 2 * p_ - chunks);
 }
 
 // The best of the first that fit, at what they cost.
 std::vector<Search::Candidate> Search::build(const std::vector<Candidate>& ranked) {
-  const int passes = kVeeKinds * p_ * std::max(m_, 2 * p_);
+  const int few = few_of(p_, m_);
+  const int passes = kVeeKinds * p_ * std::max(few, 2 * p_);
   const auto wanted = static_cast<size_t>(std::max(kBuilt, kBuiltPasses / passes));
   std::vector<Candidate> built;
   for (Candidate candidate : ranked) {
     if (std::isinf(candidate.cost)) break;
-    if (!build(candidate)) continue;
+    if (!build(few_, candidate)) continue;
+    const bool optimal = candidate.cost <= work_ / m_ * few * kRounding;
+    candidate.cost += (m_ - few) * candidate.period;
     built.push_back(candidate);
-    if (built.size() == wanted || candidate.cost <= work_ * kRounding) break;
+    if (built.size() == wanted || optimal) break;
   }
   std::ranges::stable_sort(built, {}, [](const Candidate& candidate) {
     return std::pair(candidate.cost, candidate.bytes);
@@ -205,18 +216,18 @@ std::vector<Search::Candidate> Search::build(const std::vector<Candidate>& ranke
   return built;
 }
 
-bool Search::build(Candidate& candidate) {
-  builder_.place(candidate.block);
-  if (!builder_.build(chunk_limit_)) return false;
-  candidate.bytes = peak_bytes(builder_);
+bool Search::build(BlockBuilder& builder, Candidate& candidate) const {
+  builder.place(candidate.block);
+  if (!builder.build(chunk_limit_)) return false;
+  candidate.bytes = peak_bytes(builder);
   if (candidate.bytes > limit_) return false;
-  const auto cost = builder_.cost(times_);
+  const auto cost = builder.cost(times_);
   candidate.cost = cost.value_or(0);
   return cost.has_value();
 }
 
 void Search::finish(Candidate candidate) {
-  build(candidate);
+  if (!build(builder_, candidate)) return;
   const PassLists order = lists_of(builder_);
   consider(candidate.cost, order);
   retime(order, false);

@@ -238,9 +238,8 @@ Posts dual_pipe(const std::vector<Part>& parts, std::span<const Pass> passes, bo
     const bool is_early = part.chunk == early;
     if (part.forward && is_early && receiver != kNowhere) {
       receive = std::exchange(receiver, kNowhere);
-    } else if (part.forward && part.at > 0 && passes[part.at - 1].kind == PassKind::kW) {
-      receive = part.at - 1;
-    } else if (!part.forward && part.at > 0 && opens_block(part.at - 1)) {
+    } else if (part.at > 0 && (part.forward ? passes[part.at - 1].kind == PassKind::kW
+                                            : opens_block(part.at - 1))) {
       receive = part.at - 1;
     }
     if (part.forward && opens_block(part.at)) send = part.at + 2;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/search/windows.h"
+
 namespace pipesim {
 namespace {
 
@@ -145,7 +147,7 @@ Seconds lower_bound(const Problem& problem, Bytes limit) {
                                         limit.value() * kRounding, to_first_b)
                                 .cost());
   }
-  return Seconds(bound);
+  return std::max(Seconds(bound), bound_of_windows(problem, limit));
 }
 
 }  // namespace pipesim

@@ -6,7 +6,8 @@
 //     can run, no more than the limit holds (start); between its last F of a chunk and that
 //     microbatch's B only what is in flight then, no more than the limit holds (drain). Where not
 //     every F can run before the first B the two stretches are disjoint and both count;
-//   - the bytes times seconds that its microbatches must hold, over the limit.
+//   - the bytes times seconds that its microbatches must hold, over the limit;
+//   - what the windows of its passes allow (sim/search/windows.h).
 // What a microbatch's B waits for is the way down to the last stage and back, without any wait.
 // docs/search.md derives it. O(devices x chunks^2 + stages).
 #pragma once

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/pipeline/problem.h"
@@ -24,6 +25,8 @@ class Order {
   // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W.
   Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words);
 
+  // Other words; `evaluate` next.
+  void restart(std::vector<Word> words) { words_ = std::move(words); }
   // Evaluates all; false on a deadlock or a device above the limit.
   bool evaluate();
   // Moves the pass at `from` of `device` to `to`. False, and nothing changed, when the order would

@@ -1,6 +1,7 @@
 #include "sim/search/refine.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/random/mersenne_twister.hpp>
 #include <cmath>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "sim/pipeline/evaluate.h"
+#include "sim/search/bound.h"
 #include "sim/search/order.h"
 
 namespace pipesim {
@@ -16,9 +18,12 @@ namespace {
 using Words = std::vector<Order::Word>;
 
 constexpr double kRounding = 1 + 1e-12;
-constexpr double kRefusedMove = 8;    // passes evaluated
-constexpr double kAllowance = 0.003;  // of a mean pass: how much worse a move may be at first
-constexpr double kReach = 3;          // mean distance of a move, in places
+constexpr double kRefusedMove = 8;  // passes evaluated
+constexpr double kReach = 3;        // mean distance of a move, in places
+constexpr double kRound = 1000;     // least effort of a round, in programs evaluated
+// Of the rounds, in turn; small ones suit long programs, large ones leave what many small moves
+// cannot.
+constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
 
 // Letters of one device: appends, and says whether the microbatches of each F and B are in order.
 // W passes are interchangeable: in another order they still follow their B.
@@ -143,9 +148,14 @@ std::optional<Words> lengthened(const Order& order, int letters, int first, int 
   return words;
 }
 
-// Threshold accepting: moves of a few places, an allowance that falls to nothing. Returns the best
-// words seen.
-Words improve(Order order, std::uint64_t seed, double effort) {
+struct Target {
+  double effort;  // passes evaluated
+  double bound;   // of the cost: nothing is below it
+};
+
+// Threshold accepting: moves of a few places, an allowance (of a mean pass) that falls to nothing.
+// Returns the best words seen.
+Words improve_once(Order order, std::uint64_t seed, double most, const Target& target) {
   boost::random::mt19937_64 random(seed);
   const auto below = [&random](int n) {
     return static_cast<int>(random() % static_cast<std::uint64_t>(n));
@@ -157,10 +167,10 @@ Words improve(Order order, std::uint64_t seed, double effort) {
   Words best = order.words();
   double least = order.score();
   double spent = 0;
-  for (double tries = 0; spent < effort; ++tries) {
+  for (double tries = 0; spent < target.effort; ++tries) {
     // A move that is refused without an evaluation costs as much as a few passes.
     spent = static_cast<double>(order.evaluated()) - evaluated_before + kRefusedMove * tries;
-    const double allowance = kAllowance * pass * std::max(0.0, 1 - spent / effort);
+    const double allowance = most * pass * std::max(0.0, 1 - spent / target.effort);
     const int device = below(devices);
     const int from = below(order.length());
     const int distance = 1 + static_cast<int>(-kReach * std::log(1 - fraction()));
@@ -170,8 +180,25 @@ Words improve(Order order, std::uint64_t seed, double effort) {
     if (!order.move(device, from, to, bound) || order.score() >= least) continue;
     least = order.score();
     best = order.words();
+    if (order.cost() <= target.bound) break;
   }
   return best;
+}
+
+// In rounds, where the effort is enough for several: from the start and from the best in turn.
+Words improve(const Order& start, std::uint64_t seed, const Target& target) {
+  const double passes = static_cast<double>(start.words().size()) * start.length();
+  const int rounds = std::clamp(static_cast<int>(target.effort / (kRound * passes)), 1,
+                                static_cast<int>(kAllowances.size()));
+  Order best = start;
+  for (int round = 0; round < rounds && best.cost() > target.bound; ++round) {
+    Order tried = best;
+    tried.restart(improve_once(round % 2 == 0 ? start : best, seed + static_cast<unsigned>(round),
+                               kAllowances.at(static_cast<size_t>(round)),
+                               {target.effort / rounds, target.bound}));
+    if (tried.evaluate() && tried.score() < best.score()) best = std::move(tried);
+  }
+  return best.words();
 }
 
 // What refinement finds on few microbatches, with its steady state repeated for all of them.
@@ -185,7 +212,10 @@ std::optional<Words> improve_short(const Order& order, const Problem& problem, d
   if (!cut) return std::nullopt;
   Order few(problem, enough, limit, *cut);
   if (!few.evaluate()) return std::nullopt;
-  Order better(problem, enough, limit, improve(few, options.seed, options.effort));
+  Problem shorter = problem;
+  shorter.shape.microbatches = enough;
+  const Target target{options.effort, lower_bound(shorter, Bytes(limit)).value() * kRounding};
+  Order better(problem, enough, limit, improve(few, options.seed, target));
   if (!better.evaluate()) return std::nullopt;
   std::optional<Words> best;
   double least = order.cost();
@@ -212,11 +242,11 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   const double bytes = limit.value() * kRounding;
   Order order(problem, problem.shape.microbatches, bytes, words);
   if (!order.evaluate()) return program;
-  Words best = improve_short(order, problem, bytes, options).value_or(words);
-  Order improved(problem, problem.shape.microbatches, bytes, best);
-  if (!improved.evaluate()) return program;
-  best = improve(std::move(improved), options.seed + 1, options.effort / 2);
-  return program_of(problem, best);
+  const Target target{options.effort / 2, lower_bound(problem, limit).value() * kRounding};
+  if (order.cost() <= target.bound) return program_of(problem, words);
+  order.restart(improve_short(order, problem, bytes, options).value_or(words));
+  if (!order.evaluate()) return program;
+  return program_of(problem, improve(order, options.seed + 1, target));
 }
 
 }  // namespace pipesim

@@ -66,6 +66,10 @@ Search::Search(Scenario scenario, SearchOptions options)
 }
 
 void Search::add(const ScheduleChoice& choice, bool takes_limit) {
+  if (find_schedule(choice.name)->default_splits > options_.max_splits) {
+    left_out_.push_back(choice.name + ": splits microbatches along the sequence");
+    return;
+  }
   try {
     Family family{choice, make_problem(scenario_, choice), std::nullopt};
     if (family.problem.placement.directions() > 1) {
@@ -105,17 +109,33 @@ std::vector<Found> Search::candidates(Bytes limit) const {
   return all;
 }
 
-SearchResult Search::at(Bytes limit) const {
+// Families of one placement have one problem and one bound.
+Seconds Search::bound(Bytes limit) const {
+  std::optional<Seconds> least;
+  for (size_t i = 0; i < families_.size(); ++i) {
+    const Problem& problem = families_[i].problem;
+    const bool seen =
+        std::any_of(families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&problem](const Family& earlier) {
+                      return earlier.problem.shape == problem.shape &&
+                             earlier.problem.placement == problem.placement;
+                    });
+    if (seen) continue;
+    const Seconds one = lower_bound(problem, limit);
+    least = least ? std::min(*least, one) : one;
+  }
+  return least.value_or(Seconds(0));
+}
+
+SearchResult Search::at(Bytes limit) const { return at(limit, true); }
+
+SearchResult Search::at(Bytes limit, bool look) const {
   constexpr size_t kRefined = 2;
   SearchResult result;
   result.limit = limit;
+  result.bound = bound(limit);
+  if (!look) return result;
   std::vector<Found> all = candidates(limit);
-  bool first = true;
-  for (const Family& family : families_) {
-    const Seconds bound = lower_bound(family.problem, limit);
-    if (first || bound < result.bound) result.bound = bound;
-    first = false;
-  }
   if (all.empty()) return result;
   result.registered = result.best = all.front();
   for (size_t i = 0; options_.refine && i < std::min(all.size(), kRefined); ++i) {
@@ -135,15 +155,22 @@ std::vector<SearchResult> Search::frontier(int points) const {
   const double most = std::min<double>(scenario_.batch.microbatches, 3.0 * devices);
   Bytes top = most * least;
   if (const auto all = candidates(top); !all.empty()) top = std::min(top, all.front().peak);
+  // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
+  const Seconds least_cost = kRounding * bound(top);
   std::vector<SearchResult> results(static_cast<size_t>(points));
   std::atomic<int> next = 0;
+  std::atomic<int> solved = points;
   std::exception_ptr failure;
   std::atomic<bool> failed = false;
   const auto work = [&] {
     for (int i = next++; i < points && !failed; i = next++) {
       try {
         const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
-        results[static_cast<size_t>(i)] = at(least + part * (top - least));
+        SearchResult& result = results[static_cast<size_t>(i)];
+        result = at(least + part * (top - least), i < solved);
+        if (result.best && result.best->cost <= least_cost) {
+          for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
+        }
       } catch (...) {
         if (!failed.exchange(true)) failure = std::current_exception();
       }
@@ -161,6 +188,10 @@ std::vector<SearchResult> Search::frontier(int points) const {
     const auto& before = results[i - 1].best;
     if (before && (!results[i].best || before->cost <= results[i].best->cost)) {
       results[i].best = before;
+    }
+    const auto& known = results[i - 1].registered;
+    if (known && (!results[i].registered || known->cost <= results[i].registered->cost)) {
+      results[i].registered = known;
     }
   }
   return results;

@@ -2,11 +2,13 @@
 // family and what refinement makes of the best of them, with a lower bound and the gap to it.
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
-// refuses the shape or the limit, what needs a cost that is not given, and what holds two copies of
-// the model. The bound is the least over the placements that were considered. Results depend on the
-// scenario, the options and the seed, not on the number of threads.
+// refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
+// model, and, unless asked for, what splits microbatches: a part of one is not as cheap as costs
+// shared evenly say. The bound is the least over the placements that were considered. Results
+// depend on the scenario, the options and the seed, not on the number of threads.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +22,7 @@ namespace pipesim {
 
 struct SearchOptions {
   int max_chunks = 2;                  // per device
+  int max_splits = 1;                  // of a microbatch, along the sequence
   std::vector<std::string> schedules;  // empty: every registered one
   bool refine = true;
   RefineOptions refinement;
@@ -42,7 +45,7 @@ struct SearchResult {
   std::optional<Found> registered;  // the best of the families as they are
   std::optional<Found> best;        // the same, or what refinement found
   Seconds bound;
-  [[nodiscard]] double gap() const { return best ? best->cost / bound - 1 : 0; }
+  [[nodiscard]] double gap() const { return best ? std::max(0.0, best->cost / bound - 1) : 0; }
 };
 
 class Search {
@@ -69,7 +72,9 @@ class Search {
   };
 
   void add(const ScheduleChoice& choice, bool takes_limit);
+  [[nodiscard]] SearchResult at(Bytes limit, bool look) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit) const;
+  [[nodiscard]] Seconds bound(Bytes limit) const;
 
   Scenario scenario_;
   SearchOptions options_;

@@ -197,17 +197,17 @@ class ClaimsOfSchedulesWithALimit : public Claims {};
 
 TEST_P(ClaimsOfSchedulesWithALimit, HoldWithinIt) {
   int planned = 0;
-  for (const Costs& costs : {kEqualTimes, kUnequalTimes, kCosts[9]}) {
+  for (const Costs& costs : {kUnequalTimes}) {
     SCOPED_TRACE(costs.name);
     each_shape(costs, [&](Problem problem) {
       for (StageCost& cost : problem.stages) cost.weight_stash = 0.4 * cost.activation;
       const Bytes one = problem.device_activation();
-      for (const double share : {0.1, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0}) {
+      for (const double share : {0.1, 0.5, 1.0, 1.6}) {
         SCOPED_TRACE(fmt::format("{}, limit {} p", describe(problem), share));
         problem.activation_limit = share * problem.shape.devices * one;
         if (const auto refusal = schedule().refusal(problem)) {
           EXPECT_FALSE(refusal->reason.empty());
-          EXPECT_LT(share, 2) << "1F1B's memory twice over must do: " << refusal->reason;
+          EXPECT_LT(share, 1.6) << "1F1B's memory twice over must do: " << refusal->reason;
           continue;
         }
         ++planned;

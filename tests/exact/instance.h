@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -109,6 +110,22 @@ inline std::vector<std::string> write_order(const Program& program) {
     }
   }
   return order;
+}
+
+// Instances with a proven optimum ("cost") and an order that has it: ours, and those that the Zero
+// Bubble authors' integer program solves.
+inline const nlohmann::json& proven_optima() {
+  static const nlohmann::json kAll = [] {
+    nlohmann::json all = nlohmann::json::array();
+    for (const char* name : {"tiny", "ilp_small"}) {
+      nlohmann::json read;
+      std::ifstream(fmt::format("{}/tests/golden/data/exact/{}.json", PIPESIM_SOURCE_DIR, name)) >>
+          read;
+      for (auto& instance : read.at("instances")) all.push_back(std::move(instance));
+    }
+    return all;
+  }();
+  return kAll;
 }
 
 }  // namespace pipesim::exact

@@ -2,7 +2,6 @@
 // they say, and no schedule of ours is better.
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -15,15 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-const json& instances() {
-  static const json kAll = [] {
-    json read;
-    std::ifstream(PIPESIM_SOURCE_DIR "/tests/golden/data/exact/tiny.json") >> read;
-    return read.at("instances");
-  }();
-  return kAll;
-}
-
 void expect_within_limit(const Evaluation& result, const Problem& problem) {
   for (const DeviceEvaluation& device : result.devices) {
     EXPECT_LE(device.peak_activation, *problem.activation_limit);
@@ -33,7 +23,7 @@ void expect_within_limit(const Evaluation& result, const Problem& problem) {
 TEST(ExactOptimum, HasAnOrderThatKeepsTheLimitAndCostsIt) {
   int linear = 0;
   int vee = 0;
-  for (const json& data : instances()) {
+  for (const json& data : exact::proven_optima()) {
     SCOPED_TRACE(data.at("id"));
     const auto [_, problem] = exact::read_instance(data);
     const Evaluation result = evaluate(exact::read_order(data.at("order"), problem), problem);
@@ -49,7 +39,7 @@ TEST(ExactOptimum, HasAnOrderThatKeepsTheLimitAndCostsIt) {
 // limit.
 TEST(ExactOptimum, IsNotBeatenByASchedule) {
   int planned = 0;
-  for (const json& data : instances()) {
+  for (const json& data : exact::proven_optima()) {
     const auto [id, problem] = exact::read_instance(data);
     for (const Schedule* schedule : schedules()) {
       SCOPED_TRACE(id + " " + schedule->name);
@@ -70,7 +60,7 @@ TEST(ExactOptimum, IsReachedOrMissedByZb) {
   int reached = 0;
   int all = 0;
   double worst = 1;
-  for (const json& data : instances()) {
+  for (const json& data : exact::proven_optima()) {
     const auto [id, problem] = exact::read_instance(data);
     if (problem.shape.chunks != 1) continue;
     SCOPED_TRACE(id);

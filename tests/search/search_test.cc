@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -134,20 +133,11 @@ TEST(Search, SaysWhenNothingFits) {
   EXPECT_FALSE(search.at(0.1 * search.unit()).best.has_value());
 }
 
-const nlohmann::json& solved() {
-  static const nlohmann::json all = [] {
-    nlohmann::json read;
-    std::ifstream(PIPESIM_SOURCE_DIR "/tests/golden/data/exact/tiny.json") >> read;
-    return read;
-  }();
-  return all;
-}
-
 TEST(LowerBound, IsNeverAboveAProvenOptimum) {
   double worst = 0;
   int near = 0;
   int count = 0;
-  for (const auto& data : solved().at("instances")) {
+  for (const auto& data : exact::proven_optima()) {
     const exact::Instance instance = exact::read_instance(data);
     const double optimum = data.at("cost").get<double>();
     const double bound = lower_bound(instance.problem, *instance.problem.activation_limit).value();
@@ -159,32 +149,26 @@ TEST(LowerBound, IsNeverAboveAProvenOptimum) {
   }
   fmt::print("the bound is within 5% of {} of {} optima, at worst {:.1f}% below\n", near, count,
              100 * worst);
-  EXPECT_GT(count, 80);
+  EXPECT_EQ(count, 104);
+  EXPECT_GE(near, 95);
 }
 
-// One chunk: from zb's program to the optimum that an exact solver has proven.
-TEST(Refine, NeverBeatsAProvenOptimumAndMostlyReachesIt) {
-  int reached = 0;
+// From zb's or zb-v's program to the optimum that an exact solver has proven.
+TEST(Refine, ReachesEveryProvenOptimum) {
   int count = 0;
-  for (const auto& data : solved().at("instances")) {
+  for (const auto& data : exact::proven_optima()) {
     const exact::Instance instance = exact::read_instance(data);
-    if (instance.problem.shape.chunks != 1) continue;
     const Bytes limit = *instance.problem.activation_limit;
-    const Program start = find_schedule("zb")->plan(instance.problem);
-    const Program refined = refine(start, instance.problem, limit, {1, 1e6});
+    const bool vee = instance.problem.shape.chunks == 2;
+    const Program start = find_schedule(vee ? "zb-v" : "zb")->plan(instance.problem);
+    const Program refined = refine(start, instance.problem, limit, {1, 1e7});
     const double cost = evaluate(refined, instance.problem).cost.value();
     const double optimum = data.at("cost").get<double>();
     EXPECT_GE(cost * (1 + 1e-9), optimum) << data.at("id");
-    if (cost <= optimum * (1 + 1e-9)) {
-      ++reached;
-    } else {
-      fmt::print("{}: {} against the optimum {}\n", data.at("id").get<std::string>(), cost,
-                 optimum);
-    }
+    EXPECT_LE(cost, optimum * (1 + 1e-9)) << data.at("id");
     ++count;
   }
-  fmt::print("refinement reaches {} of {} proven optima\n", reached, count);
-  EXPECT_GE(reached, 50);
+  EXPECT_EQ(count, 104);
 }
 
 }  // namespace

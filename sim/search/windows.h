@@ -1,0 +1,24 @@
+// A lower bound on the cost (longest span of a device) from the windows of passes: the least time
+// from the start of a device's first pass to the start of each pass downstream of it, and from the
+// end of each to the end of the device's last.
+//
+// Microbatches pass a stage in order, which loses nothing: what holds of the n-th pass of a kind on
+// a stage holds whichever microbatch it is of. A window follows from what a pass waits for, from
+// what must run on its device before or after it, and from memory: F of microbatch n+k of a stage
+// whose device holds k microbatches of it waits for B of n. The bound is
+//   - of every device, that of one machine with heads and tails whose jobs may be interrupted
+//     (Jackson's preemptive schedule, as in Carlier 1982);
+//   - of every device and every other e behind it, the way to e, all F and B on e, the way back.
+// The more windows there are, the fewer devices are looked at, the first always. O(windows + passes
+// of a device x log) for each.
+#pragma once
+
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+// Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
+// all zero count as one per stage and microbatch.
+Seconds bound_of_windows(const Problem& problem, Bytes limit);
+
+}  // namespace pipesim
