@@ -70,6 +70,30 @@ TEST(LayerMemory, SavesWhatKorthikantisFigure7Shows) {
   }
 }
 
+TEST(LayerMemory, FillsTheGpusOfKorthikantisFigure1) {
+  struct Row {
+    int layers, hidden, heads, batch;
+    double pipeline, chunks, none, both;  // GiB on the first stage
+  };
+  const std::vector<Row> rows{{48, 6144, 64, 4, 1, 1, 59.25, 9.5625},
+                              {96, 12288, 96, 1, 8, 3, 66.84375, 12.3515625},
+                              {105, 20480, 128, 1, 35, 3, 114.0234375, 23.076171875},
+                              {128, 25600, 160, 1, 64, 1, 131.25, 26.5625}};
+  for (const Row& row : rows) {
+    const Transformer model = gpt(row.layers, row.hidden, row.heads);
+    // In flight on the first of p stages: all layers, and with v chunks (p - 1) / pv of them more.
+    const double more = row.chunks > 1 ? 1 + (row.pipeline - 1) / (row.pipeline * row.chunks) : 1;
+    const double layers = row.layers * more;
+    LayerContext context = plain(row.batch, 2048, 8);
+    EXPECT_NEAR(layers * (layer_memory(model, LayerKind::kDense, context).activation / kGiB),
+                row.none, 1e-9);
+    context.sequence_parallel = true;
+    context.recompute = RecomputeGranularity::kSelective;
+    EXPECT_NEAR(layers * (layer_memory(model, LayerKind::kDense, context).activation / kGiB),
+                row.both, 1e-9);
+  }
+}
+
 TEST(LayerMemory, KeepsForWWhatZeroBubbleTable1Says) {
   const LayerMemory memory = layer_memory(gpt(22, 2304, 24), LayerKind::kDense, plain(6, 1024));
   EXPECT_DOUBLE_EQ(memory.activation.value(), 1024.0 * 6 * (34 * 2304 + 5 * 24 * 1024));
