@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "models/transformer.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_model.h"
 
 namespace pipesim {
 namespace {
@@ -40,14 +42,29 @@ void list_schedules() {
   std::cout.flush();
 }
 
+std::string billions(double parameters) { return fmt::format("{:.2f}B", parameters / 1e9); }
+
+void list_models() {
+  std::cout << fmt::format("{:<16} {:>11} {:>10} {:>7} {:>7}  source\n", "name", "parameters",
+                           "activated", "layers", "hidden");
+  for (const Transformer& model : catalogue_models()) {
+    std::cout << fmt::format("{:<16} {:>11} {:>10} {:>7} {:>7}  {}\n", model.name,
+                             billions(total_parameters(model)),
+                             billions(total_activated_parameters(model)), model.num_layers,
+                             model.hidden_size, model.source);
+  }
+  std::cout.flush();
+}
+
 }  // namespace
 
 Subcommand add_list(CLI::App& app) {
   auto what = std::make_shared<std::string>("schedules");
   CLI::App* parser = app.add_subcommand("list", "List what a scenario may name");
-  parser->add_option("what", *what, "schedules")->check(CLI::IsMember({"schedules"}));
+  parser->add_option("what", *what, "schedules or models")
+      ->check(CLI::IsMember({"schedules", "models"}));
   return {parser, [what](const CommandLine&) {
-            list_schedules();
+            *what == "models" ? list_models() : list_schedules();
             return kDone;
           }};
 }

@@ -287,6 +287,16 @@ std::vector<YamlValue> YamlValue::list() const {
   return values;
 }
 
+std::vector<std::pair<std::string, YamlValue>> YamlValue::entries() const {
+  const YamlMap checked(*this);
+  std::vector<std::pair<std::string, YamlValue>> named;
+  for (const auto& item : node_) {
+    const YamlMap::Entry& entry = checked.entries_[named.size()];
+    named.emplace_back(item.first.Scalar(), entry.value);
+  }
+  return named;
+}
+
 YamlMap::YamlMap(const YamlValue& value) : value_(value) {
   if (!value.is_map()) value.fail(fmt::format("expected a map, not {}", kind_of(value.node())));
   for (const auto& item : value.node()) {

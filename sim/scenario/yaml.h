@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include <yaml-cpp/yaml.h>
 
@@ -83,6 +84,8 @@ class YamlValue {
   [[nodiscard]] BytesPerSecond bandwidth() const;
   [[nodiscard]] Watts power() const;
   [[nodiscard]] std::vector<YamlValue> list() const;
+  // Of a map whose keys are names that the file chooses: as written, in its order, each once.
+  [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
 
  private:
   [[nodiscard]] double quantity(const char* what, const char* example,
@@ -109,6 +112,7 @@ class YamlMap {
   [[nodiscard]] const YamlValue& value() const { return value_; }
 
  private:
+  friend class YamlValue;
   struct Entry {
     std::string key;
     YamlValue key_value;

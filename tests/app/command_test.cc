@@ -198,5 +198,16 @@ TEST_F(Command, ValidateComparesEveryCell) {
   EXPECT_EQ(run("validate zero_bubble --data .").code, 2);
 }
 
+TEST_F(Command, ListNamesTheModelsOfTheCatalogue) {
+  const Outcome outcome = run("list models");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("name              parameters  activated  layers  hidden  source"),
+            std::string::npos);
+  EXPECT_NE(outcome.output.find("deepseek-v3          671.03B     37.55B      61    7168  Hugging"),
+            std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(run("list nothing").code, 2);
+}
+
 }  // namespace
 }  // namespace pipesim

@@ -196,5 +196,19 @@ TEST(Overrides, DoNotReachIntoScalars) {
   EXPECT_NE(message.find("no index of a list of 1"), std::string::npos) << message;
 }
 
+TEST(Yaml, NamesTheEntriesOfAMapAsWritten) {
+  const YamlSource source("s.yaml", "{llama-7b: {a: 1}, Other_1: {a: 2}}");
+  const auto entries = source.root().entries();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].first, "llama-7b");
+  EXPECT_EQ(entries[1].first, "Other_1");
+  YamlMap second(entries[1].second);
+  EXPECT_EQ(second.require("a", "a number").integer(0, 9), 2);
+  EXPECT_NE(message_of([] {
+              (void)YamlSource("s.yaml", "{a-b: 1, a_b: 2}").root().entries();
+            }).find("s.yaml:1:10: a_b: this key is there twice"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace pipesim

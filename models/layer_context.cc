@@ -1,0 +1,61 @@
+#include "models/layer_context.h"
+
+#include <array>
+#include <fmt/format.h>
+
+namespace pipesim {
+namespace {
+
+struct Division {
+  const char* what;
+  long size;
+  const char* by;
+  long ranks;
+};
+
+std::string fault_of(const Division& division) {
+  if (division.size % division.ranks == 0) return "";
+  return fmt::format("{} {} does not divide by {} {}", division.what, division.size, division.by,
+                     division.ranks);
+}
+
+std::string fault_of_experts(const Experts& experts, const LayerContext& context) {
+  if (context.tensor > 1 && !context.sequence_parallel) {
+    return "mixture of experts with tensor parallelism needs sequence_parallel";
+  }
+  const std::array<Division, 2> divisions{{
+      {"num_experts", experts.num_experts, "expert_model_parallel_size", context.expert},
+      {"the experts' ffn_hidden_size", experts.ffn_hidden_size, "expert_tensor_parallel_size",
+       context.expert_tensor},
+  }};
+  for (const Division& division : divisions) {
+    if (auto fault = fault_of(division); !fault.empty()) return fault;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string fault_of(const Transformer& model, const LayerContext& context) {
+  const char* tensor = "tensor_model_parallel_size";
+  const long groups = model.latent ? model.num_attention_heads : model.num_query_groups;
+  // Causal attention gives each context rank a chunk from the front and one from the back.
+  const long chunks = context.context > 1 ? 2L * context.context : 1;
+  const long parts = context.sequence_parallel ? context.tensor : 1;
+  const std::array<Division, 5> divisions{{
+      {"num_attention_heads", model.num_attention_heads, tensor, context.tensor},
+      {"num_query_groups", groups, tensor, context.tensor},
+      {"ffn_hidden_size", model.ffn_hidden_size, tensor, context.tensor},
+      {"seq_length", context.seq_length, "2 x context_parallel_size", chunks},
+      {"seq_length", context.seq_length, "context x tensor parallel size", parts * context.context},
+  }};
+  if (context.seq_length < 1 || context.micro_batch_size < 1) {
+    return "a layer needs seq_length and micro_batch_size";
+  }
+  for (const Division& division : divisions) {
+    if (auto fault = fault_of(division); !fault.empty()) return fault;
+  }
+  return model.experts ? fault_of_experts(*model.experts, context) : "";
+}
+
+}  // namespace pipesim

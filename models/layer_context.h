@@ -1,0 +1,48 @@
+// How a layer runs: the microbatch, over which ranks it is divided, and what the framework does.
+#pragma once
+
+#include <string>
+
+#include "models/transformer.h"
+#include "models/work.h"
+
+namespace pipesim {
+
+// What is computed again for the backward: nothing, the inside of attention between its inputs and
+// its output (within B), or the whole layer from its input (pass R).
+enum class RecomputeGranularity : std::uint8_t { kNone, kSelective, kFull };
+
+struct LayerContext {
+  int micro_batch_size = 1;
+  int seq_length = 0;
+  int tensor = 1;
+  bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
+  int context = 1;                 // ranks that divide a sequence
+  int expert = 1;                  // ranks that divide the experts
+  int expert_tensor = 1;           // ranks that divide each expert
+  RecomputeGranularity recompute = RecomputeGranularity::kNone;
+  bool flash_attention = true;
+  bool causal = true;          // halves the work of flash attention; without it all scores are made
+  bool dropout = false;        // after attention and MLP and in attention, with masks of a byte
+  bool scatter_sends = false;  // tensor ranks send a part each and gather (Megatron's option)
+  Precision precision = Precision::kBf16;  // of the linear layers, router and output excepted
+};
+
+// Why the model cannot be divided like this, in words that name Megatron's sizes; empty when it
+// can. The functions on layers require that it can.
+std::string fault_of(const Transformer& model, const LayerContext& context);
+
+// Tokens of a microbatch on a GPU: within attention and MLP, and where sequence parallelism has
+// divided them further.
+inline double layer_tokens(const LayerContext& context) {
+  return 1.0 * context.micro_batch_size * context.seq_length / context.context;
+}
+inline double divided_tokens(const LayerContext& context) {
+  return layer_tokens(context) / (context.sequence_parallel ? context.tensor : 1);
+}
+// Rows that the experts of a GPU compute together, when every expert is as popular.
+inline double expert_rows(const Transformer& model, const LayerContext& context) {
+  return divided_tokens(context) * model.experts->experts_per_token * context.expert_tensor;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,215 @@
+#include "models/layer_memory.h"
+
+#include "models/layer_parameters.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kElement = 2;  // bytes of bf16
+
+class Tensors {
+ public:
+  Tensors(const Transformer& model, const LayerContext& context)
+      : model_(model),
+        context_(context),
+        linear_(context.precision == Precision::kFp8 ? 1 : kElement),
+        tokens_(layer_tokens(context)),
+        divided_(divided_tokens(context)),
+        ranks_(context.tensor),
+        hidden_(model.hidden_size) {}
+
+  void embedding() {
+    keep("token ids", tokens_ * 8, Kept::kForB);
+    if (context_.dropout) keep("dropout mask", divided_ * hidden_, Kept::kForB);
+  }
+  void output() {
+    keep("input of the final norm", divided_ * hidden_ * kElement, Kept::kForB);
+    keep("input of the logits", divided_ * hidden_ * kElement, Kept::kForW);
+    const double logits = tokens_ * model_.vocab_size / ranks_;
+    keep("softmax of the logits, fp32", logits * 4, Kept::kForB);
+    keep("gradient of the logits", logits * kElement, Kept::kFromB);
+  }
+  void mtp_projection() {
+    keep("inputs of the MTP norms", 2 * divided_ * hidden_ * kElement, Kept::kForB);
+    keep("input of the MTP projection", 2 * divided_ * hidden_ * linear_, Kept::kForW);
+    keep("gradient of the MTP projection", tokens_ * hidden_ / ranks_ * linear_, Kept::kFromB);
+  }
+  void attention();
+  void mlp_block(LayerKind kind);
+  [[nodiscard]] const KeptTensors& list() const { return list_; }
+
+ private:
+  void keep(const char* name, double bytes, Kept kept, bool core = false) {
+    list_.push_back({name, Bytes(bytes), kept, core});
+  }
+  void plain_projections();
+  void latent_projections();
+  void core();
+  void after_block(const char* mask, const char* norm);
+  void experts();
+
+  const Transformer& model_;
+  const LayerContext& context_;
+  const double linear_;  // bytes of an element that a linear layer keeps
+  const double tokens_;
+  const double divided_;
+  const double ranks_;
+  const double hidden_;
+  KeptTensors list_;
+};
+
+void Tensors::plain_projections() {
+  const double size = model_.kv_channels;
+  const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
+  const double keys = tokens_ * model_.num_query_groups * size / ranks_;
+  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW);
+  if (model_.qk_norm) {
+    keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
+  }
+  keep("queries", queries * kElement, Kept::kForB);
+  keep("keys", keys * kElement, Kept::kForB);
+  keep("values", keys * kElement, Kept::kForB);
+  keep("gradient of queries, keys, values", (queries + 2 * keys) * linear_, Kept::kFromB);
+}
+
+void Tensors::latent_projections() {
+  const LatentAttention& latent = *model_.latent;
+  const double heads = tokens_ * model_.num_attention_heads / ranks_;
+  const double qk = qk_head_size(model_);
+  const double v = latent.v_head_size;
+  const double q_rank = divided_ * latent.q_rank;
+  const double kv_rank = divided_ * latent.kv_rank;
+  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW);
+  keep("compressed, before their norms", (q_rank + kv_rank) * kElement, Kept::kForB);
+  keep("compressed, inputs of queries, keys, values", (q_rank + kv_rank) * linear_, Kept::kForW);
+  keep("queries", heads * qk * kElement, Kept::kForB);
+  keep("keys", heads * qk * kElement, Kept::kForB);
+  keep("values", heads * v * kElement, Kept::kForB);
+  keep("gradient of the compressed",
+       (q_rank + kv_rank + divided_ * latent.rope_head_size) * linear_, Kept::kFromB);
+  keep("gradient of queries, keys, values", heads * (qk + latent.nope_head_size + v) * linear_,
+       Kept::kFromB);
+}
+
+void Tensors::core() {
+  const double heads = model_.num_attention_heads / ranks_;
+  const double outputs = tokens_ * heads * v_head_size(model_);
+  if (context_.flash_attention) {
+    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, true);
+    const bool copied = context_.precision == Precision::kFp8;
+    keep("output of attention", outputs * kElement, copied ? Kept::kForB : Kept::kForBoth);
+    if (copied) keep("output of attention, fp8", outputs, Kept::kForW);
+    return;
+  }
+  const double scores = tokens_ * context_.seq_length * heads;
+  keep("softmax of the scores", scores * kElement, Kept::kForB, true);
+  if (context_.dropout) {
+    keep("mask of the scores", scores, Kept::kForB, true);
+    keep("scores after dropout", scores * kElement, Kept::kForB, true);
+  }
+  keep("output of attention", outputs * linear_, Kept::kForW);
+}
+
+// The gradient of a row-divided matrix's output was gathered for B, and stays so for W.
+void Tensors::after_block(const char* mask, const char* norm) {
+  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB);
+  if (model_.post_norms) keep(norm, divided_ * hidden_ * kElement, Kept::kForB);
+}
+
+void Tensors::attention() {
+  keep("input of the attention norm", divided_ * hidden_ * kElement, Kept::kForB);
+  if (model_.latent) {
+    latent_projections();
+  } else {
+    plain_projections();
+  }
+  core();
+  keep("gradient of attention", tokens_ * hidden_ * linear_, Kept::kFromB);
+  after_block("mask after attention", "input of the norm after attention");
+}
+
+void Tensors::mlp_block(LayerKind kind) {
+  keep("input of the MLP norm", divided_ * hidden_ * kElement, Kept::kForB);
+  if (kind == LayerKind::kMoe) {
+    experts();
+  } else {
+    const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
+    const double parts = model_.gated_mlp ? 2 : 1;
+    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW);
+    keep("MLP before its activation", parts * inner * kElement, Kept::kForB);
+    keep("MLP after its activation", inner * linear_, Kept::kForW);
+    keep("gradient of the MLP before its activation", parts * inner * linear_, Kept::kFromB);
+    keep("gradient of the MLP", tokens_ * hidden_ * linear_, Kept::kFromB);
+  }
+  after_block("mask after the MLP", "input of the norm after the MLP");
+}
+
+void Tensors::experts() {
+  const Experts& experts = *model_.experts;
+  const double parts = model_.gated_mlp ? 2 : 1;
+  const double rows = expert_rows(model_, context_);
+  const double inner = rows * experts.ffn_hidden_size / context_.expert_tensor;
+  keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW);
+  keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB);
+  keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
+  keep("input of the experts", rows * hidden_ * linear_, Kept::kForW);
+  keep("experts before their activation", parts * inner * kElement, Kept::kForB);
+  keep("experts after their activation", inner * linear_, Kept::kForW);
+  keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
+  keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
+  if (experts.shared_experts == 0) return;
+  const double shared = tokens_ * experts.shared_experts * experts.ffn_hidden_size / ranks_;
+  // Their input is the router's; in fp8 it is a copy.
+  if (context_.precision == Precision::kFp8) {
+    keep("input of the shared experts, fp8", divided_ * hidden_, Kept::kForW);
+  }
+  keep("shared experts before their activation", parts * shared * kElement, Kept::kForB);
+  keep("shared experts after their activation", shared * linear_, Kept::kForW);
+  keep("gradient of the shared experts before their activation", parts * shared * linear_,
+       Kept::kFromB);
+  keep("gradient of the shared experts", tokens_ * hidden_ * linear_, Kept::kFromB);
+}
+
+}  // namespace
+
+KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
+  Tensors tensors(model, context);
+  if (kind == LayerKind::kEmbedding) {
+    tensors.embedding();
+  } else if (kind == LayerKind::kOutput) {
+    tensors.output();
+  } else {
+    if (kind == LayerKind::kMtp) tensors.mtp_projection();
+    tensors.attention();
+    tensors.mlp_block(kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind);
+  }
+  return tensors.list();
+}
+
+LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerContext& context) {
+  LayerMemory memory;
+  const LayerParameters held =
+      layer_parameters(model, kind, {context.tensor, context.expert, context.expert_tensor});
+  memory.dense_parameters = held.dense;
+  memory.expert_parameters = held.expert;
+  memory.weights = Bytes((held.dense + held.expert) * kElement);
+  const bool ends = kind == LayerKind::kEmbedding || kind == LayerKind::kOutput;
+  if (context.precision == Precision::kFp8 && !ends) memory.weights += Bytes(2 * held.matmul);
+  const bool selective = context.recompute == RecomputeGranularity::kSelective;
+  for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
+    const bool again = selective && tensor.attention_core;
+    if (tensor.kept != Kept::kFromB && !again) memory.activation += tensor.bytes;
+    if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
+  }
+  memory.checkpoint =
+      ends ? memory.activation : Bytes(divided_tokens(context) * model.hidden_size * kElement);
+  return memory;
+}
+
+Bytes message_bytes(const Transformer& model, const LayerContext& context) {
+  const bool divided = context.sequence_parallel || context.scatter_sends;
+  return Bytes(layer_tokens(context) * model.hidden_size * kElement /
+               (divided ? context.tensor : 1));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,59 @@
+// What one layer keeps on one GPU: weights, activations from F until B and until W, and the
+// messages that its ends send.
+//
+// Activations are counted tensor by tensor, the way of Korthikanti 2023 (arXiv 2205.05198, section
+// 4): a linear layer keeps its input, attention queries, keys and values, a norm, an activation and
+// a dropout what their backward reads. GPT keeps so sbh(34 + 5as/h) bytes, over t tensor ranks
+// sbh(10 + 24/t + 5as/ht), with sequence parallelism sbh/t (34 + 5as/h), without the 5as/h under
+// selective recompute, 2sbh under full. Of these, W needs the inputs of linear layers, and beside
+// them the gradients of their outputs, which B makes: 32sbh (Zero Bubble, arXiv 2401.10241, Table
+// 1). Flash attention keeps no scores but a number per token and head (Dao 2023, arXiv 2307.08691).
+#pragma once
+
+#include <boost/container/static_vector.hpp>
+
+#include "models/layer_context.h"
+#include "models/transformer.h"
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+enum class Kept : std::uint8_t {
+  kForB,     // from F to the end of B
+  kForW,     // from F to the end of W
+  kForBoth,  // the same, read by both
+  kFromB     // made by B, until the end of W
+};
+
+struct KeptTensor {
+  const char* name = "";
+  Bytes bytes;
+  Kept kept = Kept::kForB;
+  bool attention_core = false;  // made again by selective recompute
+};
+using KeptTensors = boost::container::static_vector<KeptTensor, 40>;
+
+// Every tensor that a microbatch keeps on this GPU when nothing is recomputed. Temporaries within a
+// pass, statistics of norms and choices of experts are left out. Requires fault_of(model, context)
+// to be empty.
+KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context);
+
+struct LayerMemory {
+  double dense_parameters = 0;  // on this GPU, reduced over data and context parallel ranks
+  double expert_parameters = 0;
+  Bytes weights;     // what passes read: bf16, and in fp8 two copies of the matrices beside
+  Bytes activation;  // per microbatch, from F (under full recompute from R) to B
+  // Per microbatch, from B to W. May exceed `activation`, where gradients are more than B frees.
+  Bytes weight_stash;
+  Bytes checkpoint;  // per microbatch, from F to R under full recompute
+};
+
+// Of one layer; embedding and output are not recomputed, their checkpoint is their activation.
+// O(1).
+LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerContext& context);
+
+// A microbatch's activations, or their gradients, from one stage to the next: what each GPU sends,
+// bf16. Under sequence parallelism, or where the framework scatters, each tensor rank sends a part.
+Bytes message_bytes(const Transformer& model, const LayerContext& context);
+
+}  // namespace pipesim

@@ -1,0 +1,29 @@
+// Parameters of a layer on one GPU, in the parts that are divided differently: the one count behind
+// models/transformer.h (undivided) and models/layer_work.h (divided).
+#pragma once
+
+#include "models/transformer.h"
+
+namespace pipesim {
+
+// Over how many GPUs a layer's weights are divided.
+struct WeightDivision {
+  int tensor = 1;
+  int expert = 1;
+  int expert_tensor = 1;
+};
+
+// Parameters on one GPU. Experts stand apart: their gradients are reduced over other GPUs.
+struct LayerParameters {
+  double dense = 0;
+  double expert = 0;
+  // Of both together, what matmuls read: no norms, biases, positions, embeddings. What fp8 copies.
+  double matmul = 0;
+};
+
+// Matrices are divided over the tensor ranks by columns or rows; norms, biases of row-divided
+// matrices, the router, the compressing matrices of latent attention and positions are held by all.
+LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
+                                 const WeightDivision& division);
+
+}  // namespace pipesim

@@ -1,0 +1,57 @@
+#include "models/layer_work.h"
+
+#include <fmt/format.h>
+
+#include "models/work_builder.h"
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
+                const LayerContext& context) {
+  if (pass == PassKind::kBW || pass == PassKind::kFB) {
+    throw LogicError(fmt::format("no work of one layer for pass {}", to_text(pass)));
+  }
+  WorkBuilder builder(model, pass, context);
+  switch (kind) {
+    case LayerKind::kEmbedding:
+      builder.embedding();
+      break;
+    case LayerKind::kOutput:
+      builder.output();
+      break;
+    case LayerKind::kMtp:
+      builder.mtp_projection();
+      builder.layer(mtp_layer_kind(model));
+      break;
+    case LayerKind::kDense:
+    case LayerKind::kMoe:
+      builder.layer(kind);
+      break;
+  }
+  return builder.work();
+}
+
+Flops flops(const Work& work) {
+  Flops sum;
+  for (const Matmul& matmul : work.matmuls) sum += matmul.flops();
+  for (const Attention& attention : work.attention) sum += attention.flops;
+  return sum;
+}
+
+Flops model_flops(const Transformer& model, int seq_length, bool causal) {
+  LayerContext context;
+  context.seq_length = seq_length;
+  context.causal = causal;
+  const auto forward = [&](LayerKind kind) {
+    return flops(layer_work(model, kind, PassKind::kF, context));
+  };
+  const int moe = moe_layers(model);
+  Flops sum = (1.0 + model.mtp_layers) * forward(LayerKind::kOutput);
+  if (moe < model.num_layers) sum += 1.0 * (model.num_layers - moe) * forward(LayerKind::kDense);
+  if (moe > 0) sum += 1.0 * moe * forward(LayerKind::kMoe);
+  if (model.mtp_layers > 0) sum += 1.0 * model.mtp_layers * forward(LayerKind::kMtp);
+  return 3.0 * sum;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,45 @@
+// What one GPU computes and moves in one pass of one layer, and a model's FLOPs.
+//
+// Matmuls: a linear layer of k inputs and n outputs on m tokens is m x n x k in F, m x k x n in B,
+// k x n x m in W (2 m n k flops each; a bias, rotary positions and norms are memory-bound). So a
+// layer of GPT takes sbh(24h + 4s) flops in F, sbh(24h + 8s) in B and 24 sbh^2 in W (Zero Bubble,
+// arXiv 2401.10241, Table 1), the logits 2 sbhV in each (Narayanan 2021, arXiv 2104.04473,
+// appendix).
+//
+// Attention: scores and values are two matmuls forward and four backward, all s^2 of them; a flash
+// kernel makes the scores again backward (five), and half of all when causal (Dao 2023, arXiv
+// 2307.08691, section 4.1).
+//
+// Collectives, counted as models/work.h says: tensor parallelism reduces the output of attention
+// and MLP in F and their input's gradient in B (Shoeybi 2019, arXiv 1909.08053, section 3); under
+// sequence parallelism each is a reduce-scatter, with an all-gather before, and W gathers the input
+// once more (Korthikanti 2023, arXiv 2205.05198, section 4.2.2). Context parallelism gathers keys
+// and values around the ring, and reduces their gradients (an all-gather moves what the ring's
+// steps do). Experts exchange tokens before and after, in F and in B.
+//
+// Bytes moved: what the memory-bound kernels read and write, tensor by tensor, as docs/model.md
+// lists it. Fixed room: nothing allocates. O(1).
+#pragma once
+
+#include "models/layer_context.h"
+#include "models/transformer.h"
+#include "models/work.h"
+#include "sim/pipeline/pass.h"
+
+namespace pipesim {
+
+// `pass` is F, B, W or R (as F); BW is B and then W. Requires fault_of(model, context) to be empty;
+// LogicError for a pass that is none of these. Selective recompute adds attention's forward to B.
+// R is F again: under full recompute it is run for layers, not for embedding and output.
+Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
+                const LayerContext& context);
+
+// Of all matmuls and attention kernels.
+Flops flops(const Work& work);
+
+// Forward and backward of one sequence through the whole model, nothing recomputed: three times
+// what F takes. Half of attention when `causal`; the convention has to be named beside an MFU. MTP
+// modules included.
+Flops model_flops(const Transformer& model, int seq_length, bool causal);
+
+}  // namespace pipesim

@@ -1,0 +1,188 @@
+#include "models/work_builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipesim {
+namespace {
+
+std::int64_t whole(double value) { return std::max<std::int64_t>(1, std::llround(value)); }
+
+}  // namespace
+
+void WorkBuilder::linear(const Linear& of) {
+  const std::int64_t m = whole(of.tokens);
+  const std::int64_t n = whole(of.outputs);
+  const std::int64_t k = whole(of.inputs);
+  Matmul matmul{m, n, k, whole(of.batch), of.bf16 ? Precision::kBf16 : context_.precision};
+  if (pass_ == PassKind::kB) matmul = {m, k, n, matmul.batch, matmul.precision};
+  if (pass_ == PassKind::kW) matmul = {k, n, m, matmul.batch, matmul.precision};
+  work_.matmuls.push_back(matmul);
+  const double rows = of.tokens * of.batch;
+  if (matmul.precision == Precision::kFp8) {
+    // The input, or the gradient, is read and written in fp8 as it is and transposed.
+    stream(PassKind::kF, rows * of.inputs * (kElement + 2), 1);
+    stream(PassKind::kB, rows * of.outputs * (kElement + 2), 1);
+  }
+  if (of.bias) stream(PassKind::kW, rows * of.outputs * kElement, 1);
+}
+
+void WorkBuilder::collective(CollectiveKind kind, Group group, double bytes) {
+  work_.collectives.push_back({kind, group, Bytes(bytes)});
+}
+
+void WorkBuilder::stream(PassKind pass, double bytes, int kernels) {
+  if (pass != pass_) return;
+  work_.moved += Bytes(bytes);
+  work_.kernels += kernels;
+}
+
+void WorkBuilder::norm(double tokens, double width) {
+  const double one = tokens * width * kElement;
+  stream(PassKind::kF, 2 * one, 1);  // in, out
+  stream(PassKind::kB, 3 * one, 1);  // gradient, input, gradient
+}
+
+void WorkBuilder::before_divided(double width) {
+  if (context_.tensor == 1) return;
+  const double bytes = tokens_ * width * kElement;
+  if (!context_.sequence_parallel) {
+    if (pass_ == PassKind::kB) collective(CollectiveKind::kAllReduce, Group::kTensor, bytes);
+    return;
+  }
+  const bool gather = pass_ != PassKind::kB;
+  collective(gather ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter, Group::kTensor,
+             bytes);
+}
+
+void WorkBuilder::after_divided() {
+  if (context_.tensor == 1 || pass_ == PassKind::kW) return;
+  const double bytes = tokens_ * hidden_ * kElement;
+  const bool forward = pass_ == PassKind::kF;
+  if (!context_.sequence_parallel) {
+    if (forward) collective(CollectiveKind::kAllReduce, Group::kTensor, bytes);
+    return;
+  }
+  collective(forward ? CollectiveKind::kReduceScatter : CollectiveKind::kAllGather, Group::kTensor,
+             bytes);
+}
+
+void WorkBuilder::residual() {
+  const double one = divided_ * hidden_ * kElement;
+  const double mask = context_.dropout ? one / kElement : 0;
+  stream(PassKind::kF, 3 * one + mask, 1);  // output, residual, sum
+  stream(PassKind::kB, 3 * one, 1);         // both gradients, their sum
+  if (context_.dropout) stream(PassKind::kB, 2 * one + mask, 1);
+  if (model_.post_norms) norm(divided_, hidden_);
+}
+
+void WorkBuilder::mlp_block() {
+  norm(divided_, hidden_);
+  before_divided(hidden_);
+  mlp(tokens_, model_.ffn_hidden_size, ranks_, 1);
+  after_divided();
+  residual();
+}
+
+void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch) {
+  const double parts = model_.gated_mlp ? 2 : 1;
+  linear({.tokens = tokens,
+          .inputs = hidden_,
+          .outputs = parts * ffn / ranks,
+          .bias = model_.linear_bias,
+          .batch = batch});
+  const double one = tokens * batch * ffn / ranks * kElement;
+  stream(PassKind::kF, (parts + 1) * one, 1);
+  stream(PassKind::kB, (2 * parts + 1) * one, 1);
+  linear({.tokens = tokens,
+          .inputs = ffn / ranks,
+          .outputs = hidden_,
+          .bias = model_.linear_bias,
+          .batch = batch});
+}
+
+void WorkBuilder::moe_block() {
+  const Experts& experts = *model_.experts;
+  norm(divided_, hidden_);
+  linear(
+      {.tokens = divided_, .inputs = hidden_, .outputs = 1.0 * experts.num_experts, .bf16 = true});
+  dispatch();
+  const double rows = expert_rows(model_, context_);
+  const double held = std::min(1.0 * experts.num_experts / context_.expert, std::ceil(rows));
+  mlp(rows / held, experts.ffn_hidden_size, context_.expert_tensor, held);
+  if (experts.shared_experts > 0) {
+    before_divided(hidden_);
+    mlp(tokens_, 1.0 * experts.shared_experts * experts.ffn_hidden_size, ranks_, 1);
+    after_divided();
+    const double one = divided_ * hidden_ * kElement;
+    stream(PassKind::kF, 3 * one, 1);
+    stream(PassKind::kB, 3 * one, 1);
+  }
+  residual();
+}
+
+void WorkBuilder::dispatch() {
+  if (pass_ == PassKind::kW) return;
+  const Experts& experts = *model_.experts;
+  const double one = divided_ * hidden_ * kElement;
+  const double sent = experts.experts_per_token * one;
+  if (context_.expert > 1) {
+    collective(CollectiveKind::kAllToAll, Group::kExpert, sent);
+    collective(CollectiveKind::kAllToAll, Group::kExpert, sent);
+  }
+  if (context_.expert_tensor > 1) {
+    const double all = sent * context_.expert_tensor;
+    collective(CollectiveKind::kAllGather, Group::kTensor, all);
+    collective(CollectiveKind::kReduceScatter, Group::kTensor, all);
+  }
+  // Scores in fp32: softmax, choice, weights.
+  stream(pass_, 4 * divided_ * experts.num_experts * 4.0, 3);
+  // Rows are copied out, sorted by expert, sorted back, and added up.
+  stream(pass_, 2 * (one + sent) + 4 * sent, 4);
+}
+
+void WorkBuilder::embedding() {
+  if (pass_ == PassKind::kW) return;  // the gradient of the rows is made where the others are, in B
+  const double all = tokens_ * hidden_;
+  const double mask = context_.dropout ? divided_ * hidden_ * (2 * kElement + 1) : 0;
+  const bool learned = model_.positions == Positions::kLearned;
+  stream(PassKind::kF, all * 2 * kElement, 1);
+  stream(PassKind::kB, all * (kElement + 8) / ranks_, 1);  // added to gradients in fp32
+  if (learned) stream(PassKind::kF, all * 3 * kElement, 1);
+  if (learned) stream(PassKind::kB, all * (kElement + 8), 1);
+  if (context_.dropout) stream(pass_, mask, 1);
+  if (pass_ == PassKind::kF) {
+    after_divided();
+  } else if (context_.tensor > 1 && context_.sequence_parallel) {
+    collective(CollectiveKind::kAllGather, Group::kTensor, all * kElement);
+  }
+}
+
+void WorkBuilder::output() {
+  norm(divided_, hidden_);
+  before_divided(hidden_);
+  const double columns = std::ceil(model_.vocab_size / ranks_);
+  linear({.tokens = tokens_, .inputs = hidden_, .outputs = columns, .bf16 = true});
+  // Loss in fp32: cast, maximum, exponentials and their sum, division; backward the gradient in
+  // place, and cast.
+  stream(PassKind::kF, tokens_ * columns * (6 + 4 + 8 + 8), 5);
+  stream(PassKind::kB, tokens_ * columns * (8 + 6), 2);
+  if (context_.tensor > 1 && pass_ == PassKind::kF) {
+    // The maximum, the target's logit, and the sum.
+    for (int i = 0; i < 3; ++i) {
+      collective(CollectiveKind::kAllReduce, Group::kTensor, tokens_ * 4);
+    }
+  }
+}
+
+void WorkBuilder::mtp_projection() {
+  norm(divided_, hidden_);
+  norm(divided_, hidden_);
+  before_divided(2 * hidden_);
+  linear({.tokens = tokens_, .inputs = 2 * hidden_, .outputs = hidden_ / ranks_});
+  if (context_.tensor > 1 && pass_ == PassKind::kF) {
+    collective(CollectiveKind::kAllGather, Group::kTensor, tokens_ * hidden_ * kElement);
+  }
+}
+
+}  // namespace pipesim
