@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <unistd.h>
 
 #include "app/commands.h"
@@ -22,6 +23,7 @@ struct SearchCommand {
   std::string limit = "1";
   bool pareto = false;
   int points = 20;
+  std::string schedules;
   std::string csv, output;
   SearchOptions search;
   std::optional<double> effort;
@@ -68,16 +70,23 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
   }
 }
 
+std::vector<std::string> schedules_named(const SearchCommand& command, const CommandLine& line) {
+  std::vector<std::string> names;
+  std::istringstream list(command.schedules);
+  for (std::string name; std::getline(list, name, ',');) {
+    if (find_schedule(name) == nullptr) {
+      throw InputError(
+          line.where(command.schedules),
+          fmt::format("unknown schedule '{}'{}", name, suggestion(name, schedule_names())));
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.where(command.output), "a frontier has no single program: leave out -o");
-  }
-  for (const std::string& name : command.search.schedules) {
-    const auto names = schedule_names();
-    if (find_schedule(name) == nullptr) {
-      throw InputError(line.where(name),
-                       fmt::format("unknown schedule '{}'{}", name, suggestion(name, names)));
-    }
   }
   const Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
@@ -88,6 +97,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
                      "a limit in bytes needs a memory section that says what F acquires");
   }
   SearchOptions options = command.search;
+  options.schedules = schedules_named(command, line);
   options.refine = !command.no_refinement;
   options.refinement.effort = command.effort.value_or(command.pareto ? kFrontierEffort : kEffort);
   const Search search(scenario, options);
@@ -131,10 +141,8 @@ Subcommand add_search(CLI::App& app) {
   parser->add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
   parser->add_option("--points", command->points, "Limits of the frontier (default 20)")
       ->check(CLI::Range(2, 1000));
-  parser
-      ->add_option("--schedules", command->search.schedules,
-                   "Only these families (names with commas between)")
-      ->delimiter(',');
+  parser->add_option("--schedules", command->schedules,
+                     "Only these families (names with commas between)");
   parser
       ->add_option("--max-chunks", command->search.max_chunks,
                    "Most chunks per device that a family may take (default 2)")

@@ -43,6 +43,13 @@ class Search {
         greedy_(problem, limit),
         best_(static_cast<size_t>(problem.shape.devices)) {}
 
+  // The paper's choices, and repetition with what the best of them idled.
+  PassLists best_published() && {
+    for (const size_t choices : {0, 2, 3, 4}) try_rounds(choices);
+    repeat_rounds();
+    return std::move(best_);
+  }
+
   PassLists best_in_little_memory() && {
     try_greedy({.patience = kPatience});
     try_greedy({.b1_before_f1 = true, .patience = kPatience});
@@ -60,12 +67,7 @@ class Search {
       return std::move(best_);
     }
     for (size_t i = 1; i < kChoices.size(); ++i) try_rounds(i);
-    // With what the best run idled known, all may idle as much where it helps.
-    for (double before = kNever; least_of_rounds_ < before;) {
-      before = least_of_rounds_;
-      rounds_.allow(slack_);
-      try_rounds(best_choices_);
-    }
+    repeat_rounds();
     return std::move(best_);
   }
 
@@ -78,6 +80,15 @@ class Search {
   static constexpr double kPatience = 0.3;
   // Rounds that idle this much longer than the best plan so far may still improve when repeated.
   static constexpr double kHope = 1.25;
+
+  // With what the best run idled known, all may idle as much where it helps.
+  void repeat_rounds() {
+    for (double before = kNever; least_of_rounds_ < before;) {
+      before = least_of_rounds_;
+      rounds_.allow(slack_);
+      try_rounds(best_choices_);
+    }
+  }
 
   void try_rounds(size_t choices) {
     const double bound = rounds_.most_work() + kHope * (least_ - rounds_.most_work());
@@ -109,6 +120,9 @@ Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
   const Bytes of_1f1b = problem.shape.devices * microbatch_activation(problem);
   Search search(problem, limit);
+  if (problem.option<bool>("published_rules").value_or(false)) {
+    return {problem.shape, problem.placement, std::move(search).best_published()};
+  }
   return {problem.shape, problem.placement,
           kRounding * limit < of_1f1b ? std::move(search).best_in_little_memory()
                                       : std::move(search).best()};
@@ -140,6 +154,10 @@ const RegisteredSchedule kZbV{{
     .min_chunks = 2,
     .max_chunks = 2,
     .place = [](int devices, int) { return Placement::vee(devices); },
+    .options = {{.name = "published_rules",
+                 .type = OptionSpec::Type::kFlag,
+                 .help = "only the paper's rounds and its four choices, to compare with",
+                 .default_text = "false"}},
     .memory_limit = true,
     .refuse = refuse,
     .plan = plan,

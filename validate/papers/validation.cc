@@ -25,7 +25,8 @@ bool Cell::agrees() const {
 
 const std::vector<Validation>& validations() {
   static const std::vector<Validation> kAll{
-      {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", compare_zero_bubble}};
+      {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", compare_zero_bubble},
+      {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search}};
   return kAll;
 }
 

@@ -1,7 +1,6 @@
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
 #include <array>
-#include <filesystem>
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
@@ -11,9 +10,16 @@
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/yaml.h"
+#include "validate/papers/zero_bubble/profile.h"
 
 namespace pipesim {
 namespace {
+
+using zero_bubble::find_profile;
+using zero_bubble::make_problem;
+using zero_bubble::Profile;
+using zero_bubble::read_setting;
+using zero_bubble::Setting;
 
 // How the authors' evaluator takes the cost of a column (docs/model.md, "Zero Bubble Tables 5 and
 // 8, Figure 9").
@@ -45,74 +51,6 @@ struct Curve {
 constexpr std::array<Curve, 2> kFigure9{
     {{"ZB", "ZB_bubble_rate", "zb"}, {"ZB-V", "ZBV_bubble_rate", "zb-v"}}};
 
-struct Profile {
-  std::string model;
-  int devices = 0;
-  int microbatches = 0;
-  int layers = 0;
-  double hidden = 0, heads = 0;
-  double forward_us = 0, backward_us = 0, weight_us = 0, transfer_us = 0;  // of a whole stage
-};
-
-// Every model of the paper has this sequence length (Table 3).
-constexpr double kSequence = 1024;
-
-std::vector<Profile> read_profiles(YamlMap& root, const std::string& key, double chunks_per_stage) {
-  std::vector<Profile> profiles;
-  const auto rows = root.find(key);
-  if (!rows) return profiles;
-  for (const YamlValue& row : rows->list()) {
-    YamlMap map(row);
-    const auto number = [&map](const char* name) {
-      return map.require(name, "a positive number").number(1e-9, 1e12);
-    };
-    Profile profile;
-    profile.model = map.require("model", "the model's name").text();
-    profile.devices = static_cast<int>(map.require("p", "devices").integer(1, 1 << 16));
-    profile.microbatches = static_cast<int>(map.require("n", "microbatches").integer(1, 1 << 20));
-    profile.layers =
-        static_cast<int>(map.require("l", "layers, two virtual ones included").integer(1, 1 << 16));
-    profile.hidden = number("h");
-    profile.heads = number("a");
-    profile.forward_us = chunks_per_stage * number("f_us");
-    profile.backward_us = chunks_per_stage * number("b_us");
-    profile.weight_us = chunks_per_stage * number("w_us");
-    profile.transfer_us = map.require("c_us", "a number").number(0, 1e12);
-    profiles.push_back(profile);
-  }
-  return profiles;
-}
-
-// The paper's interleaving has one layer per chunk.
-int chunks_for(const Schedule& schedule, const Profile& profile) {
-  if (schedule.max_chunks == schedule.min_chunks) return schedule.default_chunks;
-  return std::max(schedule.min_chunks, profile.layers / profile.devices);
-}
-
-Problem make_problem(const Schedule& schedule, const Profile& profile, bool as_in_paper) {
-  Problem problem;
-  const int chunks = chunks_for(schedule, profile);
-  problem.shape = {profile.devices, chunks, profile.microbatches, 1};
-  problem.placement = schedule.place(profile.devices, chunks);
-  StageCost cost;
-  cost.forward = Seconds(profile.forward_us * 1e-6) / chunks;
-  cost.backward_input = Seconds(profile.backward_us * 1e-6) / chunks;
-  cost.backward_weight = Seconds(profile.weight_us * 1e-6) / chunks;
-  cost.transfer = Seconds(profile.transfer_us * 1e-6);
-  // What a transformer layer keeps, up to a factor that limits in multiples of it do not see (the
-  // paper's Table 1): 34h + 5as bytes per token until B, 32h of them until W.
-  cost.activation = Bytes(34 * profile.hidden + 5 * profile.heads * kSequence) / chunks;
-  cost.weight_stash = Bytes(32 * profile.hidden) / chunks;
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
-  for (int vs = 0; vs + 1 < problem.placement.virtual_stages(); ++vs) {
-    if (problem.placement.device(vs) == problem.placement.device(vs + 1)) {
-      problem.stages[static_cast<size_t>(vs)].transfer = Seconds(0);
-    }
-  }
-  if (as_in_paper) problem.options.emplace("zero_bubble_table5_dependencies", true);
-  return problem;
-}
-
 void simulate_cell(Cell& cell, const Column& column, const Profile& profile, bool as_in_paper) {
   const Schedule* schedule = find_schedule(column.schedule);
   if (schedule == nullptr) {
@@ -136,30 +74,6 @@ void simulate_cell(Cell& cell, const Column& column, const Profile& profile, boo
   cell.simulated = (cost - work) / cost;
   cell.must_agree = true;
   cell.may_be_lower = column.automatic;
-}
-
-struct Setting {
-  std::string model;
-  int devices = 0;
-  int microbatches = 0;
-
-  [[nodiscard]] std::string text() const {
-    return fmt::format("{} p={} m={}", model, devices, microbatches);
-  }
-};
-
-Setting read_setting(YamlMap& map) {
-  return {map.require("model", "the model's name").text(),
-          static_cast<int>(map.require("p", "devices").integer(1, 1 << 16)),
-          static_cast<int>(map.require("m", "microbatches").integer(1, 1 << 20))};
-}
-
-const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting) {
-  const auto found = std::ranges::find_if(profiles, [&setting](const Profile& each) {
-    return each.model == setting.model && each.devices == setting.devices &&
-           each.microbatches == setting.microbatches;
-  });
-  return found == profiles.end() ? nullptr : &*found;
 }
 
 void compare_row(std::vector<Cell>& cells, const std::string& table, const YamlValue& row,
@@ -289,16 +203,9 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
 }  // namespace
 
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
-  const std::filesystem::path base(folder);
-  std::error_code ignored;
-  auto file = base / "zero_bubble.yaml";
-  if (!std::filesystem::exists(file, ignored)) file = base / "zero_bubble" / "zero_bubble.yaml";
-  const YamlSource source = YamlSource::from_file(file.string(), asked);
+  const YamlSource source = zero_bubble::open_data(folder, asked);
   YamlMap root(source.root());
-  auto profiles = read_profiles(root, "table9_profiled_iclr_ZB2p", 1);
-  // These are per chunk of two (the note in the file).
-  const auto halves = read_profiles(root, "profiled_arxiv_ZBV_settings", 2);
-  profiles.insert(profiles.end(), halves.begin(), halves.end());
+  const auto profiles = zero_bubble::read_profiles(root);
   std::vector<Cell> cells;
   for (const auto& [key, table] : {std::pair{"table5_bubble_rate_calculated", "Table 5"},
                                    std::pair{"table8_bubble_rate_calculated_ZBV", "Table 8"}}) {

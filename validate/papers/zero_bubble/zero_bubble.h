@@ -13,4 +13,8 @@ namespace pipesim {
 // Tables of the file that are not compared yet are left alone.
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked);
 
+// What `search` finds on the same settings: at the memory of five published schedules, against the
+// best published one, and at the limits of Figure 9, against the lower of its curves. Minutes.
+std::vector<Cell> compare_search(const std::string& folder, const Location& asked);
+
 }  // namespace pipesim

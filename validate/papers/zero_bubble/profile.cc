@@ -1,0 +1,105 @@
+#include "validate/papers/zero_bubble/profile.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+
+namespace pipesim::zero_bubble {
+namespace {
+
+// Every model of the paper has this sequence length (Table 3).
+constexpr double kSequence = 1024;
+
+std::vector<Profile> read_table(YamlMap& root, const std::string& key, double chunks_per_stage) {
+  std::vector<Profile> profiles;
+  const auto rows = root.find(key);
+  if (!rows) return profiles;
+  for (const YamlValue& row : rows->list()) {
+    YamlMap map(row);
+    const auto number = [&map](const char* name) {
+      return map.require(name, "a positive number").number(1e-9, 1e12);
+    };
+    Profile profile;
+    profile.model = map.require("model", "the model's name").text();
+    profile.devices = static_cast<int>(map.require("p", "devices").integer(1, 1 << 16));
+    profile.microbatches = static_cast<int>(map.require("n", "microbatches").integer(1, 1 << 20));
+    profile.layers =
+        static_cast<int>(map.require("l", "layers, two virtual ones included").integer(1, 1 << 16));
+    profile.hidden = number("h");
+    profile.heads = number("a");
+    profile.forward_us = chunks_per_stage * number("f_us");
+    profile.backward_us = chunks_per_stage * number("b_us");
+    profile.weight_us = chunks_per_stage * number("w_us");
+    profile.transfer_us = map.require("c_us", "a number").number(0, 1e12);
+    profiles.push_back(profile);
+  }
+  return profiles;
+}
+
+// The paper's interleaving has one layer per chunk.
+int chunks_for(const Schedule& schedule, const Profile& profile) {
+  if (schedule.max_chunks == schedule.min_chunks) return schedule.default_chunks;
+  return std::max(schedule.min_chunks, profile.layers / profile.devices);
+}
+
+}  // namespace
+
+std::string Setting::text() const {
+  return fmt::format("{} p={} m={}", model, devices, microbatches);
+}
+
+Setting read_setting(YamlMap& map) {
+  return {map.require("model", "the model's name").text(),
+          static_cast<int>(map.require("p", "devices").integer(1, 1 << 16)),
+          static_cast<int>(map.require("m", "microbatches").integer(1, 1 << 20))};
+}
+
+const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting) {
+  const auto found = std::ranges::find_if(profiles, [&setting](const Profile& each) {
+    return each.model == setting.model && each.devices == setting.devices &&
+           each.microbatches == setting.microbatches;
+  });
+  return found == profiles.end() ? nullptr : &*found;
+}
+
+YamlSource open_data(const std::string& folder, const Location& asked) {
+  const std::filesystem::path base(folder);
+  std::error_code ignored;
+  auto file = base / "zero_bubble.yaml";
+  if (!std::filesystem::exists(file, ignored)) file = base / "zero_bubble" / "zero_bubble.yaml";
+  return YamlSource::from_file(file.string(), asked);
+}
+
+double Profile::activation() const { return 34 * hidden + 5 * heads * kSequence; }
+
+std::vector<Profile> read_profiles(YamlMap& root) {
+  auto profiles = read_table(root, "table9_profiled_iclr_ZB2p", 1);
+  // These are per chunk of two (the note in the file).
+  const auto halves = read_table(root, "profiled_arxiv_ZBV_settings", 2);
+  profiles.insert(profiles.end(), halves.begin(), halves.end());
+  return profiles;
+}
+
+Problem make_problem(const Schedule& schedule, const Profile& profile, bool as_in_paper) {
+  Problem problem;
+  const int chunks = chunks_for(schedule, profile);
+  problem.shape = {profile.devices, chunks, profile.microbatches, 1};
+  problem.placement = schedule.place(profile.devices, chunks);
+  StageCost cost;
+  cost.forward = Seconds(profile.forward_us * 1e-6) / chunks;
+  cost.backward_input = Seconds(profile.backward_us * 1e-6) / chunks;
+  cost.backward_weight = Seconds(profile.weight_us * 1e-6) / chunks;
+  cost.transfer = Seconds(profile.transfer_us * 1e-6);
+  cost.activation = Bytes(profile.activation()) / chunks;
+  cost.weight_stash = Bytes(profile.weight_stash()) / chunks;
+  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  for (int vs = 0; vs + 1 < problem.placement.virtual_stages(); ++vs) {
+    if (problem.placement.device(vs) == problem.placement.device(vs + 1)) {
+      problem.stages[static_cast<size_t>(vs)].transfer = Seconds(0);
+    }
+  }
+  if (as_in_paper) problem.options.emplace("zero_bubble_table5_dependencies", true);
+  return problem;
+}
+
+}  // namespace pipesim::zero_bubble

@@ -1,0 +1,50 @@
+// The settings that the Zero Bubble paper profiled (Table 9, and that of ZB-V): what a stage costs
+// and keeps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/yaml.h"
+
+namespace pipesim::zero_bubble {
+
+struct Profile {
+  std::string model;
+  int devices = 0;
+  int microbatches = 0;
+  int layers = 0;
+  double hidden = 0, heads = 0;
+  double forward_us = 0, backward_us = 0, weight_us = 0, transfer_us = 0;  // of a whole stage
+
+  // What a transformer layer keeps of a token until B, and of that until W: 34h + 5as and 32h bytes
+  // (the paper's Table 1), up to a factor that limits in multiples of it do not see.
+  [[nodiscard]] double activation() const;
+  [[nodiscard]] double weight_stash() const { return 32 * hidden; }
+};
+
+// A row of a table.
+struct Setting {
+  std::string model;
+  int devices = 0;
+  int microbatches = 0;
+  [[nodiscard]] std::string text() const;
+};
+
+Setting read_setting(YamlMap& map);
+
+// Null when the setting was not profiled.
+const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting);
+
+// `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here.
+YamlSource open_data(const std::string& folder, const Location& asked);
+
+// Of a validation's data, both tables; `root` must have been opened for reading keys.
+std::vector<Profile> read_profiles(YamlMap& root);
+
+// Equal stages; chunks share a stage evenly.
+Problem make_problem(const Schedule& schedule, const Profile& profile, bool as_in_paper);
+
+}  // namespace pipesim::zero_bubble
