@@ -1,11 +1,11 @@
 // pipesim validate: the simulator against published figures, cell by cell.
-#include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
 
 #include "app/commands.h"
 #include "sim/core/text.h"
+#include "sim/scenario/read_hardware.h"
 #include "validate/papers/validation.h"
 
 namespace pipesim {
@@ -17,13 +17,6 @@ struct ValidateOptions {
   std::string json;
   bool list = false;
 };
-
-// Data stands at ../share/pipesim from the executable, in the build tree as after installation.
-std::string data_folder() {
-  std::error_code ignored;
-  const auto executable = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return (executable.parent_path().parent_path() / "share" / "pipesim" / "papers").string();
-}
 
 int validate(const ValidateOptions& options, const CommandLine& line) {
   std::vector<std::string> names;
@@ -43,8 +36,8 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
   std::string text;
   for (const Validation& validation : validations()) {
     if (!options.name.empty() && validation.name != options.name) continue;
-    const auto cells = validation.compare(options.data.empty() ? data_folder() : options.data,
-                                          line.where(options.data));
+    const auto cells = validation.compare(
+        options.data.empty() ? share_folder("papers") : options.data, line.where(options.data));
     text += validation_table(validation, cells);
     all.insert(all.end(), cells.begin(), cells.end());
   }

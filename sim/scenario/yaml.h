@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include <yaml-cpp/yaml.h>
 
@@ -82,6 +83,7 @@ class YamlValue {
   [[nodiscard]] Bytes bytes() const;
   [[nodiscard]] BytesPerSecond bandwidth() const;
   [[nodiscard]] Watts power() const;
+  [[nodiscard]] FlopsPerSecond flop_rate() const;
   [[nodiscard]] std::vector<YamlValue> list() const;
 
  private:
@@ -104,6 +106,8 @@ class YamlMap {
 
   [[nodiscard]] std::optional<YamlValue> find(const std::string& key);
   [[nodiscard]] YamlValue require(const std::string& key, const std::string& what);
+  // All keys as they are written, with their values; none of them is unread afterwards.
+  [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries();
   // InputError at the first unread key, naming the nearest of the keys that were asked for.
   void finish() const;
   [[nodiscard]] const YamlValue& value() const { return value_; }
