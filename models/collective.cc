@@ -66,8 +66,8 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
     within = transfer(curve, kind, collective.bytes, near, group.ranks);
     start = latency(curve, local);
   }
-  return start + hops(kind, group.ranks / local) * interconnect.nic_latency +
-         std::max(within, between);
+  const int nodes = (group.ranks + local - 1) / local;
+  return start + hops(kind, nodes) * interconnect.nic_latency + std::max(within, between);
 }
 
 }  // namespace

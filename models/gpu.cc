@@ -10,48 +10,63 @@
 namespace pipesim {
 namespace {
 
+// A tile's sides are 64 << rows and 64 << columns.
 struct Tile {
-  double rows;
-  double columns;
+  int rows;
+  int columns;
+  [[nodiscard]] constexpr double area() const { return 4096 << (rows + columns); }
+  // 1 / rows + 1 / columns
+  [[nodiscard]] constexpr double edge() const { return 1.0 / (64 << rows) + 1.0 / (64 << columns); }
 };
 
 // Results of a thread block in the libraries' kernels; the last one is the curve's reference.
 constexpr std::array<Tile, 8> kTiles{
-    {{64, 64}, {64, 128}, {128, 64}, {128, 128}, {64, 256}, {256, 64}, {256, 128}, {128, 256}}};
+    {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {0, 2}, {2, 0}, {2, 1}, {1, 2}}};
 constexpr double kStep = 64;        // elements of k that a tile takes at a time
 constexpr double kLeastPart = 256;  // no part of a split k is shorter
 
-double tile_cost(double edge, const Tile& tile) {
-  return 1 + edge * (1 / tile.rows + 1 / tile.columns);
+// Of numbers that fit; std::floor and std::ceil are calls on the oldest processors that we run on.
+double whole(double value) { return static_cast<double>(static_cast<std::int64_t>(value)); }
+double whole_up(double value) {
+  const double below = whole(value);
+  return below < value ? below + 1 : below;
+}
+
+// How many pieces of 64, 128 and 256 cover a side.
+std::array<double, 3> pieces(std::int64_t side) {
+  return {static_cast<double>((side + 63) >> 6), static_cast<double>((side + 127) >> 7),
+          static_cast<double>((side + 255) >> 8)};
 }
 
 double waves(double tiles, double multiprocessors, double tail) {
   const double wave = tiles / multiprocessors;
-  return wave <= 1 ? 1 : wave + tail * (std::ceil(wave) - wave);
+  return wave <= 1 ? 1 : wave + tail * (whole_up(wave) - wave);
 }
 
 // Flops that the multiprocessors are held for, idle ones and overheads counted as if they computed.
 double held_flops(const MatmulCurve& curve, double multiprocessors, const Matmul& matmul) {
-  const auto rows = static_cast<double>(matmul.m);
-  const auto columns = static_cast<double>(matmul.n);
-  const auto inner = static_cast<double>(matmul.k);
+  const auto rows = pieces(matmul.m);
+  const auto columns = pieces(matmul.n);
+  const auto batch = static_cast<double>(matmul.batch);
   // Pipelines fill by bytes.
   const double dense = matmul.precision == Precision::kFp8 ? 2 : 1;
+  const double steps = whole_up(static_cast<double>(matmul.k) / kStep);
+  const double unsplit = steps * kStep + dense * curve.fill;
   double least = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
-    const double tiles = std::ceil(rows / tile.rows) * std::ceil(columns / tile.columns) *
-                         static_cast<double>(matmul.batch);
-    const double area =
-        2 * tile.rows * tile.columns * multiprocessors * tile_cost(curve.edge, tile);
-    const double whole = std::ceil(inner / kStep) * kStep + dense * curve.fill;
-    least = std::min(least, area * whole * waves(tiles, multiprocessors, curve.tail));
-    const double parts = std::floor(multiprocessors / tiles);
-    if (parts < 2) continue;
-    const double part = std::max(kLeastPart, std::ceil(inner / parts / kStep) * kStep) +
-                        dense * (curve.fill + curve.split);
-    least = std::min(least, area * part);
+    const double tiles =
+        batch * rows[static_cast<size_t>(tile.rows)] * columns[static_cast<size_t>(tile.columns)];
+    double held = unsplit * waves(tiles, multiprocessors, curve.tail);
+    if (2 * tiles <= multiprocessors) {
+      const double parts = whole(multiprocessors / tiles);
+      const double part =
+          std::max(kLeastPart, whole_up(static_cast<double>(matmul.k) / parts / kStep) * kStep) +
+          dense * (curve.fill + curve.split);
+      held = std::min(held, part);
+    }
+    least = std::min(least, held * tile.area() * (1 + curve.edge * tile.edge()));
   }
-  return least / tile_cost(curve.edge, kTiles.back());
+  return 2 * multiprocessors * least / (1 + curve.edge * kTiles.back().edge());
 }
 
 double operand_bytes(const Matmul& matmul) {

@@ -100,9 +100,7 @@ void print_collectives(const CollectiveOptions& options) {
   fit_and_print("all_reduce_in_switch", in_switch);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{"Fits the constants of the hardware catalogue to measured curves", "pipesim-fit"};
   app.require_subcommand(1);
   MatmulOptions matmul;
@@ -123,11 +121,21 @@ int main(int argc, char** argv) {
   collectives->add_option("file", collective.file, "CSV")->required();
   collectives->add_option("--nvls-ranks", collective.nvls_ranks,
                           "All-reduces of so many ranks ran in the switch");
-  CLI11_PARSE(app, argc, argv);
   try {
-    if (matmuls->parsed()) print_matmul(matmul);
-    if (collectives->parsed()) print_collectives(collective);
-    return kDone;
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadInput;
+  }
+  if (matmuls->parsed()) print_matmul(matmul);
+  if (collectives->parsed()) print_collectives(collective);
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
   } catch (const std::exception& error) {
     std::cerr << "pipesim-fit: " << error.what() << '\n';
     return kBadInput;
