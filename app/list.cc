@@ -5,7 +5,9 @@
 
 #include "app/commands.h"
 #include "models/transformer.h"
+#include "sim/core/data_folder.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_model.h"
 
 namespace pipesim {
@@ -56,15 +58,49 @@ void list_models() {
   std::cout.flush();
 }
 
+void list_numbers(const std::vector<Sourced>& numbers) {
+  std::string source;
+  for (const Sourced& number : numbers) {
+    // The numbers of a group stand together and share their source.
+    if (!source.empty() && number.source != source) std::cout << "      " << source << '\n';
+    source = number.source;
+    std::cout << fmt::format("    {}: {}\n", number.key, number.value);
+  }
+  std::cout << "      " << source << '\n';
+}
+
+void list_hardware(bool clusters, const CommandLine& line) {
+  const auto catalog =
+      read_hardware_folder(data_folder("catalog"), line.where(line.arguments().size() - 1));
+  if (clusters) {
+    for (const ClusterEntry& entry : catalog.clusters) {
+      std::cout << fmt::format("{}\n  {}\n  gpu: {}\n", entry.hardware.name, entry.title,
+                               entry.hardware.gpu.name);
+      list_numbers(entry.numbers);
+    }
+    return;
+  }
+  for (const GpuEntry& entry : catalog.gpus) {
+    std::cout << fmt::format("{}\n  {}\n", entry.gpu.name, entry.title);
+    list_numbers(entry.numbers);
+  }
+}
+
 }  // namespace
 
 Subcommand add_list(CLI::App& app) {
   auto what = std::make_shared<std::string>("schedules");
   CLI::App* parser = app.add_subcommand("list", "List what a scenario may name");
-  parser->add_option("what", *what, "schedules or models")
-      ->check(CLI::IsMember({"schedules", "models"}));
-  return {parser, [what](const CommandLine&) {
-            *what == "models" ? list_models() : list_schedules();
+  parser->add_option("what", *what, "schedules, models, clusters or gpus")
+      ->check(CLI::IsMember({"schedules", "models", "clusters", "gpus"}));
+  return {parser, [what](const CommandLine& line) {
+            if (*what == "schedules") {
+              list_schedules();
+            } else if (*what == "models") {
+              list_models();
+            } else {
+              list_hardware(*what == "clusters", line);
+            }
             return kDone;
           }};
 }

@@ -110,6 +110,7 @@ Json scenario_json(const Scenario& scenario) {
     }
   }
   if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
+  if (scenario.hardware) json["cluster"]["name"] = scenario.hardware->name;
   json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
   if (scenario.engine == EngineKind::kSimGrid) {
     json["engine"]["gpu"] = scenario.gpu == GpuModel::kHost ? "host" : "timer";

@@ -7,6 +7,7 @@
 #include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
+#include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_recompute.h"
 #include "sim/scenario/torch_csv.h"
 
@@ -283,52 +284,6 @@ GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
   return memory;
 }
 
-Cluster read_cluster(const YamlValue& value) {
-  YamlMap map(value);
-  Cluster cluster;
-  const auto positive = [](const YamlValue& given) {
-    const BytesPerSecond bandwidth = given.bandwidth();
-    if (bandwidth <= BytesPerSecond(0)) given.fail("must be greater than 0");
-    return bandwidth;
-  };
-  if (const auto node = map.find("node")) {
-    YamlMap of(*node);
-    if (const auto gpus = of.find("gpus")) {
-      cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
-    }
-    if (const auto nics = of.find("nics")) {
-      cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
-    }
-    if (const auto bandwidth = of.find("link_bandwidth")) {
-      cluster.link_bandwidth = positive(*bandwidth);
-    } else if (cluster.gpus_per_node > 1) {
-      (void)of.require("link_bandwidth",
-                       "the bandwidth between GPUs of a node, such as '300 GB/s'");
-    }
-    if (const auto latency = of.find("link_latency")) cluster.link_latency = latency->seconds();
-    of.finish();
-  }
-  {
-    YamlMap of(map.require("network", "a map with bandwidth and latency of a network card"));
-    cluster.nic_bandwidth = positive(of.require("bandwidth", "such as '400 Gbps'"));
-    if (const auto latency = of.find("latency")) cluster.nic_latency = latency->seconds();
-    of.finish();
-  }
-  if (const auto gpu = map.find("gpu")) {
-    YamlMap of(*gpu);
-    if (const auto share = of.find("message_share")) cluster.message_share = share->number(0, 0.5);
-    if (const auto idle = of.find("idle_power")) {
-      cluster.idle_power = idle->power();
-      const YamlValue busy = of.require("busy_power", "the power of a GPU that computes");
-      cluster.busy_power = busy.power();
-      if (*cluster.busy_power < *cluster.idle_power) busy.fail("must not be less than idle_power");
-    }
-    of.finish();
-  }
-  map.finish();
-  return cluster;
-}
-
 void read_engine(const YamlValue& value, Scenario& scenario) {
   static const std::vector<std::string> kEngines{"replay", "simgrid"};
   static const std::vector<std::string> kGpus{"timer", "host"};
@@ -483,7 +438,11 @@ Scenario read_scenario(const YamlSource& source) {
     batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
                            choice.name, kMaxPasses));
   }
-  if (const auto cluster = root.find("cluster")) scenario.cluster = read_cluster(*cluster);
+  if (const auto given = root.find("cluster")) {
+    ClusterChoice choice = read_cluster(*given);
+    scenario.cluster = choice.cluster;
+    scenario.hardware = std::move(choice.hardware);
+  }
   scenario.cost = read_cost(root.require("cost", "a map of pass costs"), scenario);
   if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
   if (const auto engine = root.find("engine")) read_engine(*engine, scenario);

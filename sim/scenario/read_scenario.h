@@ -1,4 +1,5 @@
-// From a scenario file to a Scenario. Throws InputError; reads no clock and no environment.
+// From a scenario file to a Scenario. Throws InputError; reads no clock and no environment. A
+// cluster's name is looked up in the catalogue that comes with the program (read_hardware.h).
 #pragma once
 
 #include <string>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/cluster.h"
+#include "models/hardware.h"
 #include "sim/core/error.h"
 #include "sim/core/units.h"
 #include "sim/engine/simgrid.h"
@@ -116,6 +117,7 @@ struct Scenario {
   GivenCost cost;
   std::optional<GivenMemory> memory;
   std::optional<Cluster> cluster;
+  std::optional<Hardware> hardware;  // of a cluster of the catalogue, changes applied
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
   OptimizerSync sync = OptimizerSync::kNone;

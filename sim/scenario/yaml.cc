@@ -74,6 +74,7 @@ const std::array<Unit, 9> kBandwidthUnits{{{"B/s", 1},
 constexpr double kLeast = 1e-15;
 
 const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
+const std::array<Unit, 3> kFlopRateUnits{{{"FLOP/s", 1}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
 
 // The line at which a second document begins, 0 when there is none. yaml-cpp's LoadAll does not end
 // on some malformed texts, and its Load leaves out what follows the first document.
@@ -277,6 +278,9 @@ BytesPerSecond YamlValue::bandwidth() const {
   return BytesPerSecond(quantity("a bandwidth", "400 Gbps", kBandwidthUnits, 1e18));
 }
 Watts YamlValue::power() const { return Watts(quantity("a power", "700 W", kPowerUnits, 1e9)); }
+FlopsPerSecond YamlValue::flop_rate() const {
+  return FlopsPerSecond(quantity("a rate", "989 TFLOP/s", kFlopRateUnits, 1e18));
+}
 
 std::vector<YamlValue> YamlValue::list() const {
   if (!node_.IsSequence()) fail(fmt::format("expected a list, not {}", kind_of(node_)));

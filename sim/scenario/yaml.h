@@ -83,6 +83,7 @@ class YamlValue {
   [[nodiscard]] Bytes bytes() const;
   [[nodiscard]] BytesPerSecond bandwidth() const;
   [[nodiscard]] Watts power() const;
+  [[nodiscard]] FlopsPerSecond flop_rate() const;
   [[nodiscard]] std::vector<YamlValue> list() const;
   // Of a map whose keys are names that the file chooses: as written, in its order, each once.
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;

@@ -157,6 +157,19 @@ TEST_F(Command, ADeadlockInAnImportedScheduleIsACannotMet) {
   EXPECT_EQ(run("run dead.yaml").code, 1);
 }
 
+TEST_F(Command, ListsHardwareWithTheSourceOfEveryGroup) {
+  const Outcome gpus = run("list gpus");
+  EXPECT_EQ(gpus.code, 0);
+  EXPECT_NE(gpus.output.find("h100-sxm\n  NVIDIA H100 SXM 80 GB\n    peak.bf16: 989 TFLOP/s\n"),
+            std::string::npos);
+  EXPECT_NE(gpus.output.find("\n      fitted: H100-80GB-HBM3"), std::string::npos);
+  const Outcome clusters = run("list clusters");
+  EXPECT_EQ(clusters.code, 0);
+  EXPECT_NE(clusters.output.find("dgx-h100\n"), std::string::npos);
+  EXPECT_NE(clusters.output.find("    network.bandwidth: 400 Gbps\n"), std::string::npos);
+  EXPECT_EQ(run("list gpu").code, 2);
+}
+
 TEST_F(Command, ListAndHelpAnswer) {
   const Outcome listed = run("list schedules");
   EXPECT_EQ(listed.code, 0);

@@ -1,0 +1,97 @@
+#include "models/collective.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipesim {
+namespace {
+
+double times_round(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
+
+// What a rank sends when `of` ranks share the bytes and `to` of them are reached.
+Bytes sent(CollectiveKind kind, Bytes bytes, double to, int of) {
+  if (kind == CollectiveKind::kSendReceive) return bytes;
+  return times_round(kind) * to / of * bytes;
+}
+
+Seconds latency(const CollectiveCurve& curve, int ranks) {
+  return curve.base + (ranks - 1) * curve.per_rank;
+}
+
+Seconds transfer(const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes, int reached,
+                 int of) {
+  const Bytes wire = sent(kind, bytes, reached + curve.own_share, of);
+  const Bytes ramp(std::sqrt(wire.value() * curve.ramp.value()));
+  return (wire + ramp) / curve.bandwidth;
+}
+
+// A pair exchanges what an all-to-all of two exchanges.
+const CollectiveCurve& curve_of(const Interconnect& interconnect, CollectiveKind kind) {
+  const bool pair = kind == CollectiveKind::kSendReceive;
+  return interconnect.curves[static_cast<size_t>(pair ? CollectiveKind::kAllToAll : kind)];
+}
+
+// Messages between nodes that follow each other: a tree there and back, a ring, or one.
+double hops(CollectiveKind kind, int nodes) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * std::ceil(std::log2(nodes));
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return nodes - 1;
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kSendReceive:
+      break;
+  }
+  return 1;
+}
+
+Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
+                     GroupShape group) {
+  const CollectiveKind kind = collective.kind;
+  const int local = group.ranks_per_node;
+  const CollectiveCurve& curve = curve_of(interconnect, kind);
+  const bool ring = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+                    kind == CollectiveKind::kReduceScatter;
+  // All ranks of the group in a node carry a part of a ring between nodes; otherwise each its own.
+  const double share = static_cast<double>(interconnect.nics_per_node) /
+                       interconnect.gpus_per_node * (ring ? local : 1);
+  const double reached = group.ranks - (ring ? 1 : local);
+  const Seconds between =
+      sent(kind, collective.bytes, reached, group.ranks) / (share * interconnect.nic_bandwidth);
+  Seconds within;
+  Seconds start;
+  if (local > 1 && kind != CollectiveKind::kSendReceive) {
+    const int near = ring ? group.ranks - 1 : local - 1;
+    within = transfer(curve, kind, collective.bytes, near, group.ranks);
+    start = latency(curve, local);
+  }
+  const int nodes = (group.ranks + local - 1) / local;
+  return start + hops(kind, nodes) * interconnect.nic_latency + std::max(within, between);
+}
+
+}  // namespace
+
+Seconds collective_seconds(const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
+                           int ranks) {
+  if (ranks < 2) return {};
+  const bool pair = kind == CollectiveKind::kSendReceive;
+  if (!pair) return latency(curve, ranks) + transfer(curve, kind, bytes, ranks - 1, ranks);
+  // As in an all-to-all of two, which halves its bytes between the rank itself and the other.
+  return latency(curve, 2) + transfer(curve, CollectiveKind::kAllToAll, 2 * bytes, 1, 2);
+}
+
+Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
+                           GroupShape group) {
+  if (group.ranks < 2) return {};
+  if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
+  const Seconds ring = collective_seconds(curve_of(interconnect, collective.kind), collective.kind,
+                                          collective.bytes, group.ranks);
+  const bool in_switch = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
+                         group.ranks >= interconnect.nvls_ranks;
+  if (!in_switch) return ring;
+  return std::min(
+      ring, collective_seconds(*interconnect.nvls, collective.kind, collective.bytes, group.ranks));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,52 @@
+// How long a collective takes within a node and across nodes.
+//
+// Within a node: seconds = base + per_rank (n - 1) + (w + sqrt(w ramp)) / bandwidth, with w the
+// bytes that each rank sends in a ring, its own part counted at `own_share`. The constants are
+// fitted to measured curves by validate/calibration and stand in models/catalog/gpus.yaml. Across
+// nodes the transfer takes the longer of the ways within and between nodes, and latencies add.
+// docs/model.md ("Hardware") states the formulas. Nothing allocates or throws.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "models/work.h"
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+struct CollectiveCurve {
+  Seconds base = {};
+  Seconds per_rank = {};
+  BytesPerSecond bandwidth{1};
+  Bytes ramp = {};       // half of the bandwidth is reached at this many bytes
+  double own_share = 0;  // of the bytes that a rank keeps for itself, still copied
+};
+
+struct Interconnect {
+  int gpus_per_node = 1;
+  int nics_per_node = 1;
+  BytesPerSecond nic_bandwidth{1};        // achieved by a card, each way
+  Seconds nic_latency;                    // of a message between nodes, software included
+  std::array<CollectiveCurve, 4> curves;  // by CollectiveKind, without kSendReceive
+  // All-reduce in the switch (NVLS) in groups of at least `nvls_ranks` within a node.
+  std::optional<CollectiveCurve> nvls;
+  int nvls_ranks = 0;
+};
+
+// How many ranks take part, and how many of them share a node (a divisor of `ranks`, or all).
+struct GroupShape {
+  int ranks = 1;
+  int ranks_per_node = 1;
+};
+
+// 0 for a group of one. Every group of the layout runs at the same time, so that each rank has its
+// share of the node's cards. kSendReceive: every rank sends `bytes` to its neighbour.
+Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
+                           GroupShape group);
+
+// As above within one node of `ranks`, by one curve; what a fit compares with measurements.
+Seconds collective_seconds(const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
+                           int ranks);
+
+}  // namespace pipesim

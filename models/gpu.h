@@ -1,0 +1,65 @@
+// What a GPU can do, and how long one kernel takes on it.
+//
+// The forms are closed, with few constants per GPU; the constants come from the catalogue
+// (models/catalog/gpus.yaml), each with its source, and those of matmuls are fitted to measured
+// curves by validate/calibration. docs/model.md ("Hardware") states every formula.
+//
+// All times are of one kernel alone on the GPU, launch included. Nothing allocates; a matmul takes
+// well under a microsecond to time. LogicError when the GPU has no such precision.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "models/work.h"
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+// A matmul runs in waves of tiles over the multiprocessors; the library takes the tile, and the
+// split of the summed dimension k, that are fastest.
+struct MatmulCurve {
+  // Share of the peak that 128 x 256 tiles reach in full waves at endless k, by Precision.
+  std::array<double, 2> efficiency{1, 1};
+  double memory_efficiency = 1;  // share of the memory bandwidth that operands stream at
+  double fill = 0;               // elements of k (of 2 bytes) that filling a tile's pipeline costs
+  double edge = 0;               // elements of a tile's side: small tiles feed the cores worse
+  double split = 0;              // elements of k that each part of a split k costs more
+  double tail = 1;               // share of the idle part of the last wave that is lost
+  // Long kernels run into the power limit: rate / (1 + slowdown ln(1 + flops / slowdown_flops)).
+  double slowdown = 0;
+  Flops slowdown_flops{1e11};
+};
+
+// seconds = launch + flops (1 + head_ramp / head size) / (efficiency x peak)
+//         + bytes moved / (streaming x memory bandwidth)
+struct AttentionCurve {
+  double efficiency = 1;  // of the bf16 peak, for endless heads and sequences
+  double head_ramp = 0;   // softmax costs as much as this many elements of the head
+  double streaming = 1;   // of the memory bandwidth
+};
+
+struct Gpu {
+  std::string name;
+  std::array<FlopsPerSecond, 2> peak;  // dense, by Precision; 0: the GPU has no such precision
+  Bytes memory;
+  BytesPerSecond memory_bandwidth{1};
+  int multiprocessors = 1;
+  Seconds launch;  // start and end of a kernel
+  MatmulCurve matmul;
+  std::array<AttentionCurve, 2> attention;  // forward, backward
+  double streaming = 1;  // share of the memory bandwidth that a long memory-bound kernel reaches
+  Watts idle_power;
+  Watts busy_power;
+
+  [[nodiscard]] bool has(Precision precision) const {
+    return peak[static_cast<size_t>(precision)] > FlopsPerSecond(0);
+  }
+};
+
+Seconds matmul_seconds(const Gpu& gpu, const Matmul& matmul);
+Seconds attention_seconds(const Gpu& gpu, const Attention& attention);
+// `kernels` kernels that together read and write `moved` bytes.
+Seconds memory_bound_seconds(const Gpu& gpu, Bytes moved, int kernels);
+
+}  // namespace pipesim

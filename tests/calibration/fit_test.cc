@@ -1,0 +1,160 @@
+#include "validate/calibration/fit.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <stdexcept>
+
+#include "sim/core/error.h"
+#include "validate/calibration/curves.h"
+#include "validate/calibration/statistics.h"
+
+namespace pipesim::calibration {
+namespace {
+
+constexpr double kNoise = 0.02;
+
+// A factor with the spread of measurements; uniform, so that it is the same on every platform.
+double noise(std::mt19937& random) {
+  const double unit = static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
+  return 1 + kNoise * (2 * unit - 1);
+}
+
+Gpu known_gpu() {
+  Gpu gpu;
+  gpu.peak = {FlopsPerSecond(800e12)};
+  gpu.memory_bandwidth = BytesPerSecond(3e12);
+  gpu.multiprocessors = 120;
+  gpu.launch = Seconds(3e-6);
+  gpu.matmul = {.efficiency = {0.85, 0.85},
+                .memory_efficiency = 0.75,
+                .fill = 200,
+                .edge = 12,
+                .split = 900,
+                .tail = 0.6,
+                .slowdown = 0.03,
+                .slowdown_flops = Flops(5e10)};
+  return gpu;
+}
+
+std::vector<MatmulRow> measured(const Gpu& gpu, std::mt19937& random) {
+  std::vector<MatmulRow> rows;
+  for (const std::int64_t m : {64, 192, 512, 1024, 2048, 8192}) {
+    for (const std::int64_t n : {256, 1024, 2560, 4096, 12288}) {
+      for (const std::int64_t k : {128, 1024, 4096, 16384}) {
+        const Matmul matmul{.m = m, .n = n, .k = k};
+        rows.push_back({matmul, noise(random) * matmul_seconds(gpu, matmul)});
+      }
+    }
+  }
+  return rows;
+}
+
+TEST(Fit, RecoversAKnownMatmulCurveFromNoisyRows) {
+  std::mt19937 random(7);
+  const Gpu known = known_gpu();
+  const auto rows = measured(known, random);
+  Gpu start = known;
+  start.matmul = {};
+  start.launch = {};
+  const Gpu fitted = fit_matmul(start, rows);
+  EXPECT_LT(summarize(errors(fitted, rows)).median, 1.2 * kNoise / 2);
+  EXPECT_NEAR(fitted.launch / known.launch, 1, 0.1);
+  EXPECT_NEAR(fitted.matmul.memory_efficiency, 0.75, 0.05);
+  EXPECT_LE(fitted.matmul.efficiency[0], 1);
+  // Shapes that it has not seen.
+  for (const std::int64_t side : {1536, 3072, 6144, 10240}) {
+    const Matmul unseen{.m = side, .n = side + 512, .k = 5120};
+    EXPECT_NEAR(matmul_seconds(fitted, unseen) / matmul_seconds(known, unseen), 1, 0.03) << side;
+  }
+}
+
+TEST(Fit, IsTheSameEveryTime) {
+  std::mt19937 random(7);
+  const auto rows = measured(known_gpu(), random);
+  const Gpu once = fit_matmul(known_gpu(), rows);
+  const Gpu again = fit_matmul(known_gpu(), rows);
+  EXPECT_EQ(once.launch, again.launch);
+  EXPECT_EQ(once.matmul.efficiency, again.matmul.efficiency);
+  EXPECT_EQ(once.matmul.edge, again.matmul.edge);
+}
+
+TEST(Fit, RecoversAKnownCollectiveFromNoisyRows) {
+  std::mt19937 random(3);
+  const CollectiveCurve known{.base = Seconds(8e-6),
+                              .per_rank = Seconds(1e-6),
+                              .bandwidth = BytesPerSecond(240e9),
+                              .ramp = Bytes(4e6),
+                              .own_share = 0.3};
+  std::vector<CollectiveRow> rows;
+  for (const int ranks : {2, 4, 8}) {
+    for (double bytes = 512; bytes < 1e9; bytes *= 2) {
+      const auto kind = CollectiveKind::kAllGather;
+      rows.push_back({kind, ranks, Bytes(bytes),
+                      noise(random) * collective_seconds(known, kind, Bytes(bytes), ranks)});
+    }
+  }
+  const CollectiveCurve fitted = fit_collective(rows);
+  EXPECT_NEAR(fitted.base / known.base, 1, 0.05);
+  EXPECT_NEAR(fitted.per_rank / known.per_rank, 1, 0.1);
+  EXPECT_NEAR(fitted.bandwidth / known.bandwidth, 1, 0.05);
+  EXPECT_LT(summarize(errors(fitted, rows)).median, 1.2 * kNoise / 2);
+}
+
+TEST(Fit, RefusesTooFewRows) {
+  EXPECT_THROW((void)fit_matmul(known_gpu(), {}), std::invalid_argument);
+  EXPECT_THROW((void)fit_collective({}), std::invalid_argument);
+}
+
+TEST(Errors, AreSummarizedByTheirSize) {
+  const ErrorSummary summary = summarize({-0.3, 0.1, 0.0, 0.2, -0.1});
+  EXPECT_EQ(summary.rows, 5U);
+  EXPECT_DOUBLE_EQ(summary.median, 0.1);
+  EXPECT_DOUBLE_EQ(summary.p90, 0.26);
+  EXPECT_DOUBLE_EQ(summary.worst, 0.3);
+}
+
+class Curves : public testing::Test {
+ protected:
+  std::string file(const std::string& text) {
+    const auto path = std::filesystem::path(testing::TempDir()) / "pipesim_curve_test.csv";
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  static std::string refusal(const std::string& path) {
+    try {
+      (void)read_matmuls(path);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Curves, AreReadByTheNamesOfTheirColumns) {
+  const auto matmuls = read_matmuls(file("n,m,k,latency_ms,tflops\n64,32,128,0.5,1\r\n"));
+  ASSERT_EQ(matmuls.size(), 1U);
+  EXPECT_EQ(matmuls[0].matmul.m, 32);
+  EXPECT_EQ(matmuls[0].matmul.n, 64);
+  EXPECT_DOUBLE_EQ(matmuls[0].measured.value(), 0.5e-3);
+  const auto collectives = read_collectives(file("op,gpus,bytes,latency_us\nalltoall,4,512,8.5\n"));
+  ASSERT_EQ(collectives.size(), 1U);
+  EXPECT_EQ(collectives[0].kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(collectives[0].ranks, 4);
+  EXPECT_DOUBLE_EQ(collectives[0].measured.value(), 8.5e-6);
+}
+
+TEST_F(Curves, AreRefusedWithTheLine) {
+  EXPECT_NE(refusal(file("m,n,k\n")).find("expected a column 'latency_ms'"), std::string::npos);
+  EXPECT_NE(refusal(file("m,n,k,latency_ms\n1,2,3,0.1\n1,2,3\n")).find(":3:1: this line is too"),
+            std::string::npos);
+  EXPECT_NE(refusal(file("m,n,k,latency_ms\n1,2,3,-1\n"))
+                .find("latency_ms: expected a number greater than 0, not '-1'"),
+            std::string::npos);
+  EXPECT_NE(refusal("/nowhere.csv").find("cannot read"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim::calibration
