@@ -30,10 +30,6 @@ struct SearchCommand {
   bool no_refinement = false;
 };
 
-// Passes that refinement evaluates: for one limit, and for each of a frontier.
-constexpr double kEffort = 2e7;
-constexpr double kFrontierEffort = 2e6;
-
 constexpr const char* kHeader =
     "limit/pM_B       limit        peak  schedule                  chunks        cost   bubble   "
     "registered       bound     gap\n";
@@ -99,7 +95,8 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   SearchOptions options = command.search;
   options.schedules = schedules_named(command, line);
   options.refine = !command.no_refinement;
-  options.refinement.effort = command.effort.value_or(command.pareto ? kFrontierEffort : kEffort);
+  options.refinement.effort =
+      command.effort.value_or(command.pareto ? kFrontierEffort : RefineOptions{}.effort);
   const Search search(scenario, options);
   std::vector<SearchResult> results;
   if (command.pareto) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "bench/problems.h"
 #include "sim/engine/engine.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
@@ -17,20 +18,7 @@
 namespace pipesim {
 namespace {
 
-Problem problem_of(const Schedule& schedule, int devices, int microbatches) {
-  Problem problem;
-  problem.shape = {devices, schedule.default_chunks, microbatches, 1};
-  problem.placement = schedule.place(devices, schedule.default_chunks);
-  StageCost cost;
-  cost.forward = Seconds(18.522e-3);
-  cost.backward_input = Seconds(18.086e-3);
-  cost.backward_weight = Seconds(9.337e-3);
-  cost.transfer = Seconds(0.601e-3);
-  cost.activation = Bytes(3.7e9);
-  cost.weight_stash = Bytes(1.6e9);
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
-  return problem;
-}
+using bench::problem_of;
 
 const Schedule& one_f_one_b() {
   const Schedule* schedule = find_schedule("1f1b");

@@ -20,6 +20,9 @@
 
 namespace pipesim {
 
+// Of refinement, for each limit of a frontier.
+constexpr double kFrontierEffort = 2e6;
+
 struct SearchOptions {
   int max_chunks = 2;                  // per device
   int max_splits = 1;                  // of a microbatch, along the sequence

@@ -1,0 +1,72 @@
+// How long schedules take to plan, and search to find the best under memory limits.
+//
+// Plan/NAME/p/m plans one program; items are passes. Search/p/m is a frontier of 20 limits as
+// `pipesim search --pareto` makes it, on as many threads as the machine has.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include "bench/problems.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/search/search.h"
+
+namespace pipesim {
+namespace {
+
+void plan(benchmark::State& state, const Schedule& schedule) {
+  const Problem problem = bench::problem_of(schedule, static_cast<int>(state.range(0)),
+                                            static_cast<int>(state.range(1)));
+  if (const auto refusal = schedule.refusal(problem)) {
+    state.SkipWithError(refusal->reason.c_str());
+    return;
+  }
+  std::int64_t passes = 0;
+  for (auto _ : state) {
+    const Program program = schedule.plan(problem);
+    passes = 0;
+    for (int device = 0; device < problem.shape.devices; ++device) {
+      passes += static_cast<std::int64_t>(program.passes(device).size());
+    }
+    benchmark::DoNotOptimize(passes);
+  }
+  state.SetItemsProcessed(state.iterations() * passes);
+}
+
+void search(benchmark::State& state) {
+  const Scenario scenario =
+      read_scenario(YamlSource("bench", fmt::format(R"(
+schedule: 1f1b
+parallel: {{pipeline_model_parallel_size: {}}}
+batch: {{num_microbatches: {}}}
+cost: {{kind: given, per: device, forward: 18.522 ms, backward_input: 18.086 ms,
+       backward_weight: 9.337 ms, transfer: 0.601 ms}}
+memory: {{kind: given, per: device, activation: 3.7 GiB, weight_stash: 1.6 GiB}}
+)",
+                                                    state.range(0), state.range(1))));
+  SearchOptions options;
+  options.refinement.effort = kFrontierEffort;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(Search(scenario, options).frontier(20));
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
+
+int main(int argc, char** argv) {
+  using namespace pipesim;
+  for (const Schedule* schedule : schedules()) {
+    benchmark::RegisterBenchmark(("Plan/" + schedule->name).c_str(),
+                                 [schedule](benchmark::State& state) { plan(state, *schedule); })
+        ->Args({32, 256})
+        ->Args({64, 512})
+        ->Unit(benchmark::kMillisecond);
+  }
+  benchmark::RegisterBenchmark("Search", search)
+      ->Args({16, 128})
+      ->Args({32, 256})
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
