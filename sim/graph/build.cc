@@ -29,6 +29,7 @@ class ClassTable {
         chunks_(static_cast<size_t>(program.placement().chunks())),
         compute_(stages_ * kPassKinds, kNoClass),
         transfer_(stages_ * 2, kNoClass),
+        barrier_class_(kBarriers, kNoClass),
         overlapped_(program.pairs().empty() ? 0 : stages_ * chunks_, kNoClass) {}
 
   std::uint32_t compute(int device, const Pass& pass) {
@@ -70,6 +71,15 @@ class ClassTable {
     return known = add(made);
   }
 
+  std::uint32_t barrier(Barrier barrier) {
+    std::uint32_t& known = barrier_class_[static_cast<size_t>(barrier)];
+    if (known != kNoClass) return known;
+    TaskClass made = on_device(TaskKind::kBarrier, 0);
+    made.barrier = barrier;
+    made.seconds = problem_.barriers[static_cast<size_t>(barrier)];
+    return known = add(made);
+  }
+
   std::uint32_t optimizer(int device) {
     TaskClass made = on_device(TaskKind::kOptimizer, device);
     made.seconds = options_.optimizer * slowdown(device);
@@ -108,6 +118,7 @@ class ClassTable {
   size_t chunks_;
   std::vector<std::uint32_t> compute_;
   std::vector<std::uint32_t> transfer_;
+  std::vector<std::uint32_t> barrier_class_;
   std::vector<std::uint32_t> overlapped_;
 };
 
@@ -149,6 +160,21 @@ class TaskVisitor {
     parts_.waits_for.push_back(result);
     return transfer(kind == PassKind::kF, from, to, unit);
   }
+
+  Value join(Barrier barrier, std::uint32_t unit, std::span<const Value> results) {
+    const auto row = static_cast<std::ptrdiff_t>(parts_.waits_for.size());
+    for (const Value result : results) {
+      const auto begin = parts_.waits_for.begin() + row;
+      const bool there = std::find(begin, parts_.waits_for.end(), result) != parts_.waits_for.end();
+      if (result < kNothing && !there) parts_.waits_for.push_back(result);
+    }
+    return close(classes_.barrier(barrier), first_unit_ + unit);
+  }
+  [[nodiscard]] Value last(int device) const {
+    const TaskId last = last_[static_cast<size_t>(device)];
+    return last == kNoTask ? kNothing : last;
+  }
+  void hold(int device, Value until) { last_[static_cast<size_t>(device)] = until; }
 
   // A message that waits for the edges that have been appended.
   TaskId transfer(bool forward, int from, int to, std::uint32_t unit) {
@@ -247,6 +273,16 @@ class GraphBuilder {
         devices_(static_cast<size_t>(program->shape().devices)),
         last_(devices_ * ranks.size(), kNoTask),
         held_(last_.size()) {
+    if (options.blocking && is_sharded(program->vocabulary())) {
+      throw InfeasibleError(
+          "blocking transfers are not known for a sharded vocabulary, whose frameworks send beside "
+          "compute: framework.transfers must be overlapped");
+    }
+    if (options.blocking && is_sharded(program->vocabulary())) {
+      throw InfeasibleError(
+          "blocking transfers are not known for a sharded vocabulary, whose frameworks send beside "
+          "compute: framework.transfers must be overlapped");
+    }
     if (options.blocking) batches_.emplace(*program, *options.blocking);
     parts_.iterations = options.iterations;
     parts_.row.push_back(0);
@@ -292,8 +328,13 @@ class GraphBuilder {
     const size_t copies = tables_.size() * static_cast<size_t>(options_.iterations);
     const size_t closing =
         static_cast<size_t>(options_.iterations) * (last_.size() + 2) * tables_.size();
-    const size_t tasks = copies * (program_.size() + messages) + closing;
-    const size_t edges = copies * (program_.size() + (batches_ ? 4 : 2) * messages) + 4 * closing;
+    // At most a rendezvous for each vocabulary pass and a collective after it, one before S and IB.
+    const auto units = static_cast<size_t>(program_.shape().units());
+    const size_t joins = is_sharded(program_.vocabulary()) ? 9 * units : 0;
+    const size_t tasks = copies * (program_.size() + messages + joins) + closing;
+    const size_t edges =
+        copies * (program_.size() + (batches_ ? 4 : 2) * messages + 3 * joins * (devices_ + 1)) +
+        4 * closing;
     if (edges >= kNoTask - 1)
       throw InfeasibleError("more than 2^32 dependencies: too large to simulate");
     parts_.class_of.reserve(tasks);

@@ -69,6 +69,8 @@ std::string TaskGraph::name(TaskId task) const {
                          to_text(of.pass), microbatch(task), of.receiver % per_pipeline);
     case TaskKind::kOptimizer:
       return fmt::format("optimizer of device {}", device);
+    case TaskKind::kBarrier:
+      return fmt::format("{} {}", to_text(of.barrier), microbatch(task));
     case TaskKind::kCollective:
       break;
   }

@@ -26,6 +26,7 @@ enum class TaskKind : std::uint8_t {
   kTransfer,    // a message between two devices
   kCollective,  // of all devices at the end of an iteration; starts when all are ready
   kOptimizer,   // the optimizer step on a device's compute stream
+  kBarrier,     // a collective of a sharded vocabulary, among a pipeline's devices, beside compute
 };
 
 using TaskId = std::uint32_t;
@@ -33,6 +34,7 @@ using TaskId = std::uint32_t;
 struct TaskClass {
   TaskKind kind = TaskKind::kCompute;
   PassKind pass = PassKind::kF;  // of a transfer: kF carries activations, kB gradients
+  Barrier barrier = Barrier::kEmbedding;
   std::uint32_t pipeline = 0;
   std::uint32_t device = 0;      // pipeline * devices + position; of a transfer: the sender
   std::uint32_t receiver = 0;    // of a transfer, numbered alike

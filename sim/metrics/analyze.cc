@@ -56,7 +56,7 @@ class Analysis {
     const bool single = graph_.iterations() == 1;
     for (TaskId task = 0; task < graph_.size(); ++task) {
       const TaskClass& of = graph_.task_class(task);
-      if (of.kind == TaskKind::kTransfer) continue;
+      if (of.kind == TaskKind::kTransfer || of.kind == TaskKind::kBarrier) continue;
       const int iteration = single ? 0 : graph_.iteration(task);
       if (iteration == middle_) {
         visit(task, of, single);
@@ -112,7 +112,8 @@ class Analysis {
       if (start > device.covered_to) explain_gap(device, task, of, start - device.covered_to);
       const bool has_forward = of.pass == PassKind::kF || of.pass == PassKind::kFB;
       if (has_forward) --device.forwards_left;
-      const bool has_backward = of.pass != PassKind::kF && of.pass != PassKind::kR;
+      const bool has_backward =
+          of.pass != PassKind::kF && of.pass != PassKind::kR && !is_vocabulary(of.pass);
       if (has_backward) device.backward_seen = true;
       if (of.pass == PassKind::kR) device.recompute += end - start;
       device.last_end = end;
@@ -141,6 +142,9 @@ class Analysis {
         const bool held = only_messages && waited.device == of.device;
         device.charge(IdleCause::kTransfer, to - (held ? from : begin));
         if (held) return;
+      } else if (waited.kind == TaskKind::kBarrier) {
+        only_messages = false;
+        device.charge(IdleCause::kCollective, to - begin);
       } else {
         only_messages = false;
         const bool slower = stage_seconds_[waited.device * chunks_ + waited.chunk] > here;

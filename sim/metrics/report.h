@@ -17,7 +17,7 @@ enum class IdleCause : std::uint8_t {
   kWarmUp,      // before the device's first backward
   kCoolDown,    // after its last forward
   kTransfer,    // a message on its way
-  kCollective,  // a collective of all devices
+  kCollective,  // a collective of all devices, or of a sharded vocabulary
   kImbalance,   // upstream compute, on a stage that is slower than this one
   kOrder,       // upstream compute otherwise
 };

@@ -25,12 +25,20 @@ class TimeVisitor {
     const double seconds = pass_seconds(problem_, program_, device, pass).value();
     if (!state.started) state.first_start = start;
     state.started = true;
-    state.clock = start + seconds;
+    state.clock = state.ended = start + seconds;
     state.busy += seconds;
     account(state, device, pass);
     return state.clock;
   }
 
+  Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
+    return std::ranges::max(results) + problem_.barriers[static_cast<size_t>(barrier)].value();
+  }
+  [[nodiscard]] Value last(int device) const { return devices_[static_cast<size_t>(device)].clock; }
+  void hold(int device, Value until) {
+    double& clock = devices_[static_cast<size_t>(device)].clock;
+    clock = std::max(clock, until);
+  }
   Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t /*unit*/) {
     if (to < 0) return result;
     const int boundary = kind == PassKind::kF ? from : to;
@@ -42,10 +50,10 @@ class TimeVisitor {
     double first = devices_.front().first_start;
     double last = 0;
     for (const State& state : devices_) {
-      result.devices.push_back({Seconds(state.first_start), Seconds(state.clock),
+      result.devices.push_back({Seconds(state.first_start), Seconds(state.ended),
                                 Seconds(state.busy), Bytes(state.peak), state.peak_in_flight});
       first = std::min(first, state.first_start);
-      last = std::max(last, state.clock);
+      last = std::max(last, state.ended);
       const Seconds span = result.devices.back().span();
       if (span > result.cost) {
         result.cost = span;
@@ -58,7 +66,8 @@ class TimeVisitor {
 
  private:
   struct State {
-    double clock = 0;
+    double clock = 0;  // when it can go on
+    double ended = 0;  // its last pass
     double first_start = 0;
     double busy = 0;
     double held = 0;
@@ -88,6 +97,20 @@ class TimeVisitor {
   std::vector<State> devices_;
 };
 
+Seconds vocabulary_seconds(const Problem& problem, int device, PassKind kind) {
+  const VocabularyCost& cost = problem.vocabulary_costs[static_cast<size_t>(device)];
+  switch (kind) {
+    case PassKind::kS:
+      return cost.output_forward;
+    case PassKind::kT:
+      return cost.output_backward;
+    case PassKind::kIF:
+      return cost.input_forward;
+    default:
+      return cost.input_backward;
+  }
+}
+
 }  // namespace
 
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
@@ -98,6 +121,7 @@ Seconds pass_seconds(const Problem& problem, const Program& program, int device,
     if (!overlapped) throw LogicError("an overlapped block has no cost");
     return *overlapped;
   }
+  if (is_vocabulary(pass.kind)) return vocabulary_seconds(problem, device, pass.kind);
   const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));
   switch (pass.kind) {
     case PassKind::kF:
@@ -119,6 +143,11 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
     return {pass_bytes(problem, program, device, pair.forward).acquired,
             pass_bytes(problem, program, device, pair.backward).released};
   }
+  if (is_vocabulary(pass.kind)) {
+    const Bytes bytes = problem.vocabulary_costs[static_cast<size_t>(device)].output_activation;
+    return {pass.kind == PassKind::kS ? bytes : Bytes(0),
+            pass.kind == PassKind::kT ? bytes : Bytes(0)};
+  }
   const int vs = program.placement().virtual_stage(device, pass.chunk);
   const StageCost& cost = problem.stage(vs);
   switch (pass.kind) {
@@ -136,6 +165,10 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
 }
 
 Evaluation evaluate(const Program& program, const Problem& problem) {
+  if (is_sharded(program.vocabulary()) &&
+      problem.vocabulary_costs.size() != static_cast<size_t>(problem.shape.devices)) {
+    throw LogicError("vocabulary passes have no cost");
+  }
   TimeVisitor visitor(program, problem);
   walk(program, visitor);
   return visitor.finish();

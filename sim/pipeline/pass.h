@@ -15,11 +15,19 @@ enum class PassKind : std::uint8_t {
   kBW,  // B and W fused; the upstream stage gets its gradient at the end of both
   kFB,  // forward of one microbatch overlapped with BW of another (DualPipe)
   kR,   // F run again on the same device, which rebuilds the activation before B or BW
+  // Of a device's share of the vocabulary; their chunk is 0 (vocabulary.h).
+  kS,   // output layer, forward
+  kT,   // output layer, backward
+  kIF,  // input embedding, forward
+  kIB,  // input embedding, backward
 };
-inline constexpr int kPassKinds = 6;
+inline constexpr int kPassKinds = 10;
+
+constexpr bool is_vocabulary(PassKind kind) { return kind >= PassKind::kS; }
 
 constexpr std::string_view to_text(PassKind kind) {
-  constexpr std::array<std::string_view, kPassKinds> kNames{"F", "B", "W", "BW", "FB", "R"};
+  constexpr std::array<std::string_view, kPassKinds> kNames{"F", "B", "W", "BW", "FB",
+                                                            "R", "S", "T", "IF", "IB"};
   return kNames[static_cast<size_t>(kind)];
 }
 

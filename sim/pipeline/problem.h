@@ -13,6 +13,7 @@
 #include "sim/core/units.h"
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/shape.h"
+#include "sim/pipeline/vocabulary.h"
 
 namespace pipesim {
 
@@ -41,6 +42,9 @@ struct Problem {
   // Chunks of every device, from the first, that recompute. A schedule may place their R itself;
   // where it does not, `with_recompute` does so after it.
   int recompute_chunks = 0;
+  VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
+  std::vector<VocabularyCost> vocabulary_costs;  // by device, when it is sharded
+  BarrierSeconds barriers{};
   std::map<std::string, OptionValue, std::less<>>
       options;  // checked against the schedule's own list
 

@@ -29,13 +29,16 @@ std::uint8_t bits(PassKind kind) {
 
 class Checker {
  public:
-  Checker(const Shape& shape, const Placement& placement)
+  Checker(const Shape& shape, const Placement& placement, VocabularyPlacement vocabulary)
       : placement_(placement),
         units_(shape.units()),
+        sharded_(is_sharded(vocabulary)),
+        vocabulary_(sharded_ ? static_cast<size_t>(shape.devices * units_) : 0),
         ran_(static_cast<size_t>(placement.virtual_stages()) * static_cast<size_t>(units_)),
         recomputing_(static_cast<size_t>(placement.virtual_stages()), -1) {}
 
   std::optional<ProgramFault> add(int device, int position, const Pass& pass) {
+    if (is_vocabulary(pass.kind)) return add_vocabulary(device, position, pass);
     if (pass.chunk >= placement_.chunks()) {
       return fault(device, position, fmt::format("device {} has no chunk {}", device, pass.chunk));
     }
@@ -69,6 +72,11 @@ class Checker {
   }
 
   std::optional<ProgramFault> missing() {
+    if (sharded_) {
+      for (int device = 0; device < placement_.devices(); ++device) {
+        if (auto fault = missing_vocabulary(device)) return fault;
+      }
+    }
     for (int vs = 0; vs < placement_.virtual_stages(); ++vs) {
       for (int unit = placement_.first_unit(vs, units_); unit < placement_.end_unit(vs, units_);
            ++unit) {
@@ -92,6 +100,48 @@ class Checker {
   }
 
  private:
+  std::optional<ProgramFault> add_vocabulary(int device, int position, const Pass& pass) {
+    const std::string name = fmt::format("{}{}", to_text(pass.kind), pass.microbatch);
+    if (!sharded_) {
+      return fault(device, position,
+                   name +
+                       " is of a share of the vocabulary, but the first and the last stage hold "
+                       "it");
+    }
+    if (pass.chunk != 0 || static_cast<int>(pass.microbatch) >= units_) {
+      return fault(device, position,
+                   fmt::format("{} of chunk {}: vocabulary passes have chunk 0 and a microbatch "
+                               "below {}",
+                               name, pass.chunk, units_));
+    }
+    std::uint8_t& seen = vocabulary_at(device, static_cast<int>(pass.microbatch));
+    if ((seen & vocabulary_bit(pass.kind)) != 0) {
+      return fault(device, position, fmt::format("{} is there twice on device {}", name, device));
+    }
+    seen = static_cast<std::uint8_t>(seen | vocabulary_bit(pass.kind));
+    return std::nullopt;
+  }
+
+  std::optional<ProgramFault> missing_vocabulary(int device) {
+    for (int unit = 0; unit < units_; ++unit) {
+      for (const PassKind kind : {PassKind::kIF, PassKind::kS, PassKind::kT, PassKind::kIB}) {
+        if ((vocabulary_at(device, unit) & vocabulary_bit(kind)) != 0) continue;
+        return fault(
+            device, -1,
+            fmt::format("device {} has no {} of microbatch {}", device, to_text(kind), unit));
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::uint8_t vocabulary_bit(PassKind kind) {
+    return static_cast<std::uint8_t>(1U
+                                     << (static_cast<int>(kind) - static_cast<int>(PassKind::kS)));
+  }
+  std::uint8_t& vocabulary_at(int device, int unit) {
+    return vocabulary_[static_cast<size_t>(device * units_ + unit)];
+  }
+
   static ProgramFault fault(int device, int position, std::string message) {
     return {device, position, std::move(message)};
   }
@@ -101,6 +151,8 @@ class Checker {
 
   const Placement& placement_;
   int units_;
+  bool sharded_;
+  std::vector<std::uint8_t> vocabulary_;  // by device and unit: vocabulary passes that ran
   std::vector<std::uint8_t> ran_;
   std::vector<int> recomputing_;  // by virtual stage: a unit that it recomputes, -1 if none
 };
@@ -108,14 +160,16 @@ class Checker {
 }  // namespace
 
 Program::Program(const Shape& shape, Placement placement, PassLists lists,
-                 std::vector<OverlappedPair> pairs, WrapAround wrap_around)
+                 std::vector<OverlappedPair> pairs, WrapAround wrap_around,
+                 VocabularyPlacement vocabulary)
     : shape_(shape),
       placement_(std::move(placement)),
       lists_(std::move(lists)),
       pairs_(std::move(pairs)),
       wrap_around_(wrap_around),
+      vocabulary_(vocabulary),
       recomputes_(static_cast<size_t>(placement_.virtual_stages()), false) {
-  if (auto fault = find_fault(shape_, placement_, lists_, pairs_)) {
+  if (auto fault = find_fault(shape_, placement_, lists_, pairs_, vocabulary_)) {
     throw LogicError("not a program: " + fault->message);
   }
   for (int device = 0; device < placement_.devices(); ++device) {
@@ -128,12 +182,16 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
 
 std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placement& placement,
                                                 const PassLists& lists,
-                                                std::span<const OverlappedPair> pairs) {
+                                                std::span<const OverlappedPair> pairs,
+                                                VocabularyPlacement vocabulary) {
   if (static_cast<int>(lists.size()) != placement.devices()) {
     return ProgramFault{0, -1,
                         fmt::format("{} lists for {} devices", lists.size(), placement.devices())};
   }
-  Checker checker(shape, placement);
+  if (is_sharded(vocabulary) && placement.directions() != 1) {
+    return ProgramFault{0, -1, "a sharded vocabulary has one first and one last stage"};
+  }
+  Checker checker(shape, placement, vocabulary);
   for (int device = 0; device < placement.devices(); ++device) {
     const auto& list = lists[static_cast<size_t>(device)];
     for (size_t i = 0; i < list.size(); ++i) {

@@ -2,8 +2,9 @@
 //
 // A Program is complete by construction: every virtual stage runs F once and either BW or both B
 // and W once for every unit that travels through it. A virtual stage that recomputes runs R once
-// for each of them too, between F and B or BW; one that does not runs none. Whether the order can
-// be executed is for `walk` to say.
+// for each of them too, between F and B or BW; one that does not runs none. Where the vocabulary is
+// sharded, every device runs IF, S, T and IB once for every unit, and otherwise none. Whether the
+// order can be executed is for `walk` to say.
 #pragma once
 
 #include <optional>
@@ -14,6 +15,7 @@
 #include "sim/pipeline/pass.h"
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/shape.h"
+#include "sim/pipeline/vocabulary.h"
 
 namespace pipesim {
 
@@ -35,11 +37,13 @@ class Program {
  public:
   // Throws LogicError with the message of `find_fault` when the lists are no program. O(passes).
   Program(const Shape& shape, Placement placement, PassLists lists,
-          std::vector<OverlappedPair> pairs = {}, WrapAround wrap_around = WrapAround::kEvery);
+          std::vector<OverlappedPair> pairs = {}, WrapAround wrap_around = WrapAround::kEvery,
+          VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast);
 
-  static std::optional<ProgramFault> find_fault(const Shape& shape, const Placement& placement,
-                                                const PassLists& lists,
-                                                std::span<const OverlappedPair> pairs);
+  static std::optional<ProgramFault> find_fault(
+      const Shape& shape, const Placement& placement, const PassLists& lists,
+      std::span<const OverlappedPair> pairs,
+      VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }
@@ -51,6 +55,7 @@ class Program {
     return pairs_[pass.microbatch];
   }
   [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
+  [[nodiscard]] VocabularyPlacement vocabulary() const { return vocabulary_; }
   // Whether the virtual stage runs R: its F then keeps no more than what R starts from.
   [[nodiscard]] bool recomputes(int vs) const { return recomputes_[static_cast<size_t>(vs)]; }
   [[nodiscard]] size_t size() const;  // passes on all devices
@@ -64,6 +69,7 @@ class Program {
   PassLists lists_;
   std::vector<OverlappedPair> pairs_;
   WrapAround wrap_around_;
+  VocabularyPlacement vocabulary_;
   std::vector<bool> recomputes_;  // by virtual stage
 };
 

@@ -31,11 +31,9 @@ Program with_recompute(const Program& program, int chunks) {
     }
   }
   const auto pairs = program.pairs();
-  return {program.shape(),
-          place,
-          std::move(lists),
-          {pairs.begin(), pairs.end()},
-          program.wrap_around()};
+  return {program.shape(),       place,
+          std::move(lists),      {pairs.begin(), pairs.end()},
+          program.wrap_around(), program.vocabulary()};
 }
 
 }  // namespace pipesim

@@ -38,6 +38,13 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
     refusal.nearest.chunks = std::clamp(chunks, min_chunks, max_chunks);
     return refusal;
   }
+  if (is_sharded(problem.vocabulary) &&
+      std::ranges::find(vocabulary, problem.vocabulary, &VocabularySupport::placement) ==
+          vocabulary.end()) {
+    return Refusal{fmt::format("{} has no order for the passes of vocabulary placement {}", name,
+                               to_text(problem.vocabulary)),
+                   problem.shape};
+  }
   return refuse == nullptr ? std::nullopt : refuse(problem);
 }
 

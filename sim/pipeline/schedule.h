@@ -56,6 +56,12 @@ struct Claims {
   PeakClaim peak;
 };
 
+// A sharded placement of the vocabulary that a schedule has orders for, and what it claims there.
+struct VocabularySupport {
+  VocabularyPlacement placement;
+  Claims claims;
+};
+
 struct Schedule {
   std::string name;
   std::string summary;  // one line
@@ -74,6 +80,8 @@ struct Schedule {
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   Program (*plan)(const Problem&) = nullptr;
   Claims claims = {};
+  // Where the vocabulary may be sharded; problems in which it is not are accepted anyway.
+  std::vector<VocabularySupport> vocabulary = {};
   // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
   // sends and receives asynchronously, so that they never do.
   std::optional<CallGroups> calls = {};

@@ -10,8 +10,8 @@ namespace pipesim {
 namespace {
 
 struct Wanted {
-  PassKind kind;  // kF or kB (which stands for BW too)
-  int vs;
+  PassKind kind;  // kB stands for BW too
+  int vs;         // of a vocabulary pass: chunk 0 of its device
   std::uint32_t unit;
 };
 
@@ -52,9 +52,9 @@ class Deadlock {
       return provides(program_.pair(pass).forward, want) ||
              provides(program_.pair(pass).backward, want);
     }
-    const bool kind = want.kind == PassKind::kF
-                          ? pass.kind == PassKind::kF
-                          : pass.kind == PassKind::kB || pass.kind == PassKind::kBW;
+    const bool kind = want.kind == PassKind::kB
+                          ? pass.kind == PassKind::kB || pass.kind == PassKind::kBW
+                          : pass.kind == want.kind;
     return kind && pass.chunk == place_.chunk(want.vs) && pass.microbatch == want.unit;
   }
 
@@ -69,18 +69,46 @@ class Deadlock {
     const auto splits = static_cast<std::uint32_t>(program_.shape().splits);
     const std::uint32_t unit = pass.microbatch;
     std::vector<Wanted> wants;
-    if (pass.kind == PassKind::kW) {
+    if (is_vocabulary(pass.kind)) {
+      wants = wanted_by_vocabulary(pass);
+    } else if (pass.kind == PassKind::kW) {
       wants = {{PassKind::kB, vs, unit}};
     } else if (pass.kind == PassKind::kF) {
       if (unit % splits > 0) wants.push_back({PassKind::kF, vs, unit - 1});
       if (place_.upstream(vs) >= 0) wants.push_back({PassKind::kF, place_.upstream(vs), unit});
+      if (place_.upstream(vs) < 0 && sharded_) add_all(wants, PassKind::kIF, unit);
     } else {
       if (unit % splits + 1 < splits) wants.push_back({PassKind::kB, vs, unit + 1});
       const int from = place_.downstream(vs);
       wants.push_back(from < 0 ? Wanted{PassKind::kF, vs, unit} : Wanted{PassKind::kB, from, unit});
+      if (from < 0 && sharded_) {
+        const bool softmax = awaited_by_loss(program_.vocabulary()) == Barrier::kSoftmax;
+        add_all(wants, softmax ? PassKind::kS : PassKind::kT, unit);
+      }
     }
     const auto found = std::ranges::find_if(wants, [this](const Wanted& w) { return !ran(w); });
     return found == wants.end() ? std::nullopt : std::optional<Wanted>(*found);
+  }
+
+  void add_all(std::vector<Wanted>& wants, PassKind kind, std::uint32_t unit) const {
+    for (int d = 0; d < place_.devices(); ++d) {
+      wants.push_back({kind, place_.virtual_stage(d, 0), unit});
+    }
+  }
+  [[nodiscard]] std::vector<Wanted> wanted_by_vocabulary(const Pass& pass) const {
+    std::vector<Wanted> wants;
+    if (pass.kind == PassKind::kS) {
+      wants.push_back({PassKind::kF, place_.virtual_stages() - 1, pass.microbatch});
+    }
+    if (pass.kind == PassKind::kT) add_all(wants, PassKind::kS, pass.microbatch);
+    if (pass.kind == PassKind::kIB) wants.push_back({PassKind::kB, 0, pass.microbatch});
+    if (program_.vocabulary() != VocabularyPlacement::kInterlaced) return wants;
+    // The others must have come to it too.
+    for (int d = 0; d < place_.devices(); ++d) {
+      if (is_stuck(d) && blocked(d) == pass) continue;
+      wants.push_back({pass.kind, place_.virtual_stage(d, 0), pass.microbatch});
+    }
+    return wants;
   }
 
   [[nodiscard]] std::string name(const Wanted& want) const {
@@ -112,6 +140,7 @@ class Deadlock {
   const Program& program_;
   const Placement& place_;
   const std::vector<std::uint32_t>& position_;
+  bool sharded_ = is_sharded(program_.vocabulary());
 };
 
 struct OrderVisitor {
@@ -121,6 +150,9 @@ struct OrderVisitor {
 
   static Value run(int, const Pass&, Value, Value) { return kNothing; }
   static Value deliver(Value result, PassKind, int, int, std::uint32_t) { return result; }
+  static Value join(Barrier, std::uint32_t, std::span<const Value>) { return kNothing; }
+  static Value last(int) { return kNothing; }
+  static void hold(int, Value) {}
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 //   F(s,i) <- F(upstream,i); B|BW(s,i) <- B|BW(downstream,i), on the last stage <- F(s,i);
 //   W(s,i) <- B(s,i); R(s,i) <- F(s,i), which its own device has run before; with sequence splits F
 //   split k <- k-1 and B split k <- k+1 (Seq1F1B); an overlapped block waits for both its passes;
+//   with a sharded vocabulary, its passes and the ends of the pipeline for collectives (joins.h),
+//   and interlaced passes for all devices to come to them and for the collective after them;
 //   and every pass for the one before it on its device.
 // Evaluation and task graph are visitors, so that they cannot differ.
 //
@@ -16,6 +18,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/core/error.h"
+#include "sim/pipeline/joins.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
@@ -33,6 +37,10 @@ void check_executable(const Program& program);
 //   Value deliver(Value result, PassKind kind, int from, int to, unit): hands the result of F or B
 //   on
 //     virtual stage `from` to stage `to` (-1: nobody waits), returns what the receiver sees.
+// For programs with a sharded vocabulary also:
+//   Value join(Barrier, unit, span<const Value> results): what those see that wait for it;
+//   Value last(int device): the end of what the device did last;
+//   void hold(int device, Value): the device goes on after it.
 template <class Visitor>
 void walk(const Program& program, Visitor& visitor);
 
@@ -44,6 +52,9 @@ template <class Visitor>
 class Walker {
  public:
   using Value = typename Visitor::Value;
+  static constexpr bool kJoins = requires(Visitor & visitor, Value value) {
+    visitor.hold(0, value);
+  };
 
   Walker(const Program& program, Visitor& visitor)
       : program_(program),
@@ -54,7 +65,10 @@ class Walker {
         forward_(static_cast<size_t>(place_.virtual_stages()) * units_, Visitor::kNotYet),
         backward_(forward_.size(), Visitor::kNotYet),
         position_(static_cast<size_t>(place_.devices()), 0),
-        queued_(position_.size(), 1) {
+        queued_(position_.size(), 1),
+        sharded_(is_sharded(program.vocabulary())),
+        joins_(program, Visitor::kNotYet) {
+    if (sharded_ && !kJoins) throw LogicError("this visitor knows no vocabulary passes");
     for (int d = 0; d < place_.devices(); ++d) queue_.push_back(d);
   }
 
@@ -98,6 +112,8 @@ class Walker {
       const Value result = visitor_.run(device, pass, input, gradient);
       finish(device, pair.forward, result, woken);
       finish(device, pair.backward, result, woken);
+    } else if (is_vocabulary(pass.kind)) {
+      return step_vocabulary(device, pass, woken);
     } else {
       if (!ready(device, pass, input, gradient)) return false;
       finish(device, pass, visitor_.run(device, pass, input, gradient), woken);
@@ -113,7 +129,7 @@ class Walker {
         return false;
       }
       const int from = place_.upstream(vs);
-      if (from < 0) return true;
+      if (from < 0) return !sharded_ || joined(Barrier::kEmbedding, unit, input);
       const Value arrived = forward_[slot(from, unit)];
       if (arrived == Visitor::kNotYet) return !waits(from, vs, unit);
       if (waits(from, vs, unit)) input = arrived;
@@ -127,7 +143,10 @@ class Walker {
     }
     const int from = place_.downstream(vs);
     // On the last stage the loss follows its own forward, which the program order puts before.
-    if (from < 0) return forward_[slot(vs, unit)] != Visitor::kNotYet;
+    if (from < 0) {
+      if (sharded_ && !joined(awaited_by_loss(program_.vocabulary()), unit, gradient)) return false;
+      return forward_[slot(vs, unit)] != Visitor::kNotYet;
+    }
     const Value arrived = backward_[slot(from, unit)];
     if (arrived == Visitor::kNotYet) return !waits(vs, from, unit);
     if (waits(vs, from, unit)) gradient = arrived;
@@ -148,13 +167,79 @@ class Walker {
     const int to = forward ? place_.downstream(vs) : place_.upstream(vs);
     const Value seen = visitor_.deliver(result, pass.kind, vs, to, pass.microbatch);
     (forward ? forward_ : backward_)[slot(vs, pass.microbatch)] = seen;
-    if (to < 0) return;
-    const int receiver = place_.device(to);
-    if (receiver == device || queued_[static_cast<size_t>(receiver)] != 0) return;
-    queued_[static_cast<size_t>(receiver)] = 1;
-    queue_[tail_] = receiver;
+    if (to >= 0) {
+      if (place_.device(to) != device) wake(place_.device(to), woken);
+    } else if (sharded_) {
+      const Barrier follows = forward ? Barrier::kOutput : Barrier::kEmbeddingGradient;
+      close(follows, pass.microbatch, std::span<const Value>(&result, 1), woken);
+    }
+  }
+
+  void wake(int device, size_t& woken) {
+    if (queued_[static_cast<size_t>(device)] != 0) return;
+    queued_[static_cast<size_t>(device)] = 1;
+    queue_[tail_] = device;
     tail_ = (tail_ + 1) % queue_.size();
     ++woken;
+  }
+
+  // Whether the collective has been reached; then `seen` is what those see that wait for it.
+  bool joined(Barrier barrier, std::uint32_t unit, Value& seen) const {
+    const Value value = joins_.of(barrier, unit);
+    if (value == Visitor::kNotYet) return false;
+    seen = value;
+    return true;
+  }
+
+  // All that the collective waits for is there.
+  void close(Barrier barrier, std::uint32_t unit, std::span<const Value> results, size_t& woken) {
+    if constexpr (kJoins) {
+      joins_.set(barrier, unit, visitor_.join(barrier, unit, results));
+      for (int d = 0; d < place_.devices(); ++d) wake(d, woken);
+    }
+  }
+
+  bool step_vocabulary(int device, const Pass& pass, size_t& woken) {
+    Value input = Visitor::kNothing;
+    const auto awaited = awaited_by(pass.kind);
+    if (awaited && !joined(*awaited, pass.microbatch, input)) return false;
+    if (program_.vocabulary() == VocabularyPlacement::kInterlaced) {
+      return step_together(device, pass, input, woken);
+    }
+    finish_vocabulary(device, pass, visitor_.run(device, pass, input, Visitor::kNothing), woken);
+    return true;
+  }
+
+  // Runs the pass on every device once all have come to it; they go on after its collective.
+  bool step_together(int device, const Pass& pass, Value input, size_t& woken) {
+    for (int d = 0; d < place_.devices(); ++d) {
+      const std::uint32_t at = position_[static_cast<size_t>(d)];
+      if (at == program_.passes(d).size() || program_.passes(d)[at] != pass) return false;
+    }
+    if constexpr (kJoins) {
+      gathered_.clear();
+      for (int d = 0; d < place_.devices(); ++d) gathered_.push_back(visitor_.last(d));
+      gathered_.push_back(input);
+      const Value met = visitor_.join(Barrier::kRendezvous, pass.microbatch, gathered_);
+      for (int d = 0; d < place_.devices(); ++d) {
+        finish_vocabulary(d, pass, visitor_.run(d, pass, met, Visitor::kNothing), woken);
+        if (d == device) continue;
+        ++position_[static_cast<size_t>(d)];
+        wake(d, woken);
+      }
+      const auto after = joined_by(pass.kind, program_.vocabulary());
+      for (int d = 0; after && d < place_.devices(); ++d) {
+        visitor_.hold(d, joins_.of(*after, pass.microbatch));
+      }
+    }
+    return true;
+  }
+
+  void finish_vocabulary(int device, const Pass& pass, Value result, size_t& woken) {
+    const auto collective = joined_by(pass.kind, program_.vocabulary());
+    if (!collective) return;
+    const auto results = joins_.arrive(*collective, device, pass.microbatch, result);
+    if (results) close(*collective, pass.microbatch, *results, woken);
   }
 
   [[nodiscard]] size_t slot(int vs, std::uint32_t unit) const {
@@ -172,6 +257,9 @@ class Walker {
   std::vector<std::uint8_t> queued_;
   std::vector<int> queue_;
   size_t tail_ = 0;
+  bool sharded_;
+  Joins<Value> joins_;
+  std::vector<Value> gathered_;
 };
 
 }  // namespace walk_detail

@@ -85,6 +85,12 @@ class TraceWriter {
               0, kSendThread, start, duration);
         }
         break;
+      case TaskKind::kBarrier:
+        event(R"({{"ph":"b","name":"{}","cat":"collective","id":{},"pid":{},"tid":{},"ts":{}}})",
+              graph_.name(task), task, of.device, kSendThread, start);
+        event(R"({{"ph":"e","name":"{}","cat":"collective","id":{},"pid":{},"tid":{},"ts":{}}})",
+              graph_.name(task), task, of.device, kSendThread, start + duration);
+        break;
     }
   }
 
