@@ -33,6 +33,12 @@ void list_schedules() {
     std::cout << fmt::format("  bubble: {} [{}]\n  in flight on device d: {} [{}]\n",
                              schedule->claims.bubble.formula, schedule->claims.bubble.domain,
                              schedule->claims.peak.formula, schedule->claims.peak.domain);
+    for (const VocabularySupport& support : schedule->vocabulary) {
+      std::cout << fmt::format("  vocabulary {}: bubble {} [{}]; in flight {} [{}]\n",
+                               to_text(support.placement), support.claims.bubble.formula,
+                               support.claims.bubble.domain, support.claims.peak.formula,
+                               support.claims.peak.domain);
+    }
     if (!schedule->options.empty() || schedule->memory_limit) std::cout << "  options:\n";
     if (schedule->memory_limit) {
       std::cout

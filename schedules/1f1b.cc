@@ -2,12 +2,14 @@
 // of one forward less per device, each device alternates one forward and one backward.
 #include <algorithm>
 
+#include "schedules/vocabulary.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
 namespace {
 
 Program plan(const Problem& problem) {
+  if (is_sharded(problem.vocabulary)) return vocabulary_1f1b(problem);
   const Shape& shape = problem.shape;
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
@@ -50,6 +52,7 @@ const RegisteredSchedule k1F1B{{
                               return std::min(problem.shape.devices - device,
                                               problem.shape.microbatches);
                             }}},
+    .vocabulary = vocabulary_1f1b_claims(),
     .calls = CallGroups::kMegatron,
 }};
 

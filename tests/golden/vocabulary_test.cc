@@ -1,0 +1,136 @@
+// Pass orders, start times and memory of the public code of Vocabulary Parallelism, instance by
+// instance (data/vocabulary/*.json; tokens are <kind><microbatch>.<chunk>).
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/engine/engine.h"
+#include "sim/graph/build.h"
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::filesystem::path> data_files() {
+  std::vector<std::filesystem::path> files;
+  const auto folder =
+      std::filesystem::path(PIPESIM_SOURCE_DIR) / "tests" / "golden" / "data" / "vocabulary";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+json read(const std::filesystem::path& file) {
+  json data;
+  std::ifstream(file) >> data;
+  return data;
+}
+
+Problem problem_of(const json& data) {
+  const json& params = data.at("params");
+  const json& times = params.at("times");
+  const auto seconds = [](const json& map, const char* key) {
+    return Seconds(map.at(key).get<double>());
+  };
+  const Shape shape{params.at("p").get<int>(), 1, params.at("m").get<int>(), 1};
+  Problem problem = testing::make_problem(shape);
+  for (StageCost& cost : problem.stages) {
+    cost.forward = seconds(times, "F");
+    cost.backward_input = cost.backward_weight = seconds(times, "BW") / 2;
+  }
+  testing::set_transfers(problem, params.at("Tcomm").get<double>());
+  const auto placement =
+      std::ranges::find(kVocabularyPlacements, data.at("vocabulary").get<std::string>());
+  problem.vocabulary = static_cast<VocabularyPlacement>(placement - kVocabularyPlacements.begin());
+  problem.vocabulary_costs.assign(static_cast<size_t>(shape.devices),
+                                  {.output_forward = seconds(times, "S"),
+                                   .output_backward = seconds(times, "T"),
+                                   .input_forward = seconds(times, "IF"),
+                                   .input_backward = seconds(times, "IB"),
+                                   .output_activation = Bytes(1)});
+  const json& collective = params.at("collective");
+  problem.barriers = {seconds(collective, "cif"), seconds(collective, "c0"),
+                      seconds(collective, "c1"),  seconds(collective, "c2"),
+                      seconds(collective, "cib"), Seconds(0)};
+  return problem;
+}
+
+std::vector<std::string> written(const Program& program) {
+  std::vector<std::string> devices;
+  for (int device = 0; device < program.shape().devices; ++device) {
+    std::string text;
+    for (const Pass& pass : program.passes(device)) {
+      text += fmt::format("{}{}{}.{}", text.empty() ? "" : " ", to_text(pass.kind), pass.microbatch,
+                          pass.chunk);
+    }
+    devices.push_back(text);
+  }
+  return devices;
+}
+
+class GoldenVocabulary : public ::testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(GoldenVocabulary, HasTheOrderTheTimesAndTheMemoryOfTheReference) {
+  const json data = read(GetParam());
+  const Problem problem = problem_of(data);
+  const Schedule& schedule = *find_schedule(data.at("schedule").get<std::string>());
+  ASSERT_FALSE(schedule.refusal(problem).has_value());
+  const auto program = std::make_shared<const Program>(schedule.plan(problem));
+  EXPECT_EQ(written(*program), data.at("order").get<std::vector<std::string>>());
+
+  const json& wanted = data.at("eval");
+  const Evaluation result = evaluate(*program, problem);
+  EXPECT_EQ(result.makespan.value(), wanted.at("makespan").get<double>());
+  EXPECT_EQ(result.cost.value(), wanted.at("cost_max_span").get<double>());
+  // The reference counts the collectives that interlaced passes wait for as their own time.
+  Seconds waited;
+  if (problem.vocabulary == VocabularyPlacement::kInterlaced) {
+    for (const Barrier each : {Barrier::kEmbedding, Barrier::kSoftmax, Barrier::kOutputGradient}) {
+      waited += problem.shape.microbatches * problem.barriers[static_cast<size_t>(each)];
+    }
+  }
+  for (size_t d = 0; d < result.devices.size(); ++d) {
+    const DeviceEvaluation& device = result.devices[d];
+    EXPECT_EQ((device.busy + waited).value(), wanted.at("busy")[d].get<double>());
+    EXPECT_EQ(device.peak_in_flight, wanted.at("peak_transformer_activations")[d].get<int>());
+    EXPECT_LE(device.peak_activation.value(), device.peak_in_flight + 1) << "one softmax at a time";
+  }
+
+  const TaskGraph graph = build_task_graph(program, problem);
+  const Timeline timeline = make_replay_engine()->run(graph, {}, {});
+  std::vector<std::vector<double>> starts(result.devices.size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    if (graph.task_class(task).kind != TaskKind::kCompute) continue;
+    starts[graph.task_class(task).device].push_back(timeline.start[task]);
+  }
+  if (wanted.contains("start")) {
+    EXPECT_EQ(starts, wanted.at("start").get<std::vector<std::vector<double>>>());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, GoldenVocabulary, ::testing::ValuesIn(data_files()),
+                         [](const auto& file) { return file.param.stem().string(); });
+
+TEST(GoldenVocabularyData, CoversEveryShardedPlacement) {
+  for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
+    EXPECT_EQ(std::ranges::count_if(data_files(),
+                                    [placement](const auto& file) {
+                                      return read(file).at("vocabulary") == placement;
+                                    }),
+              3)
+        << placement;
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
