@@ -45,6 +45,12 @@ Json cost_json(const GivenCost& cost) {
             {"backward_weight_seconds", values_of(cost.backward_weight)}};
   if (!cost.overlapped.empty()) json["overlapped_seconds"] = values_of(cost.overlapped);
   if (!cost.recompute.empty()) json["recompute_seconds"] = values_of(cost.recompute);
+  if (!cost.output_forward.empty()) {
+    json["output_forward_seconds"] = values_of(cost.output_forward);
+    json["output_backward_seconds"] = values_of(cost.output_backward);
+    json["input_forward_seconds"] = values_of(cost.input_forward);
+    json["input_backward_seconds"] = values_of(cost.input_backward);
+  }
   if (cost.message) {
     json["message_bytes"] = cost.message->value();
   } else {
@@ -118,6 +124,7 @@ Json scenario_json(const Scenario& scenario) {
   json["optimizer"] = {{"sync", kSyncs[static_cast<size_t>(scenario.sync)]}};
   json["framework"] = {
       {"transfers", scenario.transfers == Transfers::kBlocking ? "blocking" : "overlapped"}};
+  json["vocabulary"] = {{"placement", to_text(scenario.vocabulary)}};
   json["perturb"] = perturb_json(scenario.perturb);
   return json;
 }

@@ -38,6 +38,27 @@ std::string describe_difference(const Shape& from, const Shape& to) {
   return text;
 }
 
+// Of every device's share of the vocabulary, and of the collectives.
+void add_vocabulary(const Scenario& scenario, Problem& problem) {
+  problem.vocabulary = scenario.vocabulary;
+  if (!is_sharded(problem.vocabulary)) return;
+  const GivenCost& cost = scenario.cost;
+  for (size_t d = 0; d < static_cast<size_t>(problem.shape.devices); ++d) {
+    const auto of = [d](const auto& values) { return values[values.size() == 1 ? 0 : d]; };
+    VocabularyCost share;
+    share.output_forward = of(cost.output_forward);
+    share.output_backward = of(cost.output_backward);
+    share.input_forward = of(cost.input_forward);
+    share.input_backward = of(cost.input_backward);
+    if (scenario.memory && !scenario.memory->output_activation.empty()) {
+      share.output_activation = of(scenario.memory->output_activation);
+    }
+    problem.vocabulary_costs.push_back(share);
+  }
+  problem.barriers.fill(cost.collective);
+  problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
+}
+
 void check_overlapped(const ScheduleChoice& choice, const Program& program,
                       const Problem& problem) {
   if (program.pairs().empty() || problem.stages.front().overlapped) return;
@@ -63,6 +84,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   const double splits = problem.shape.splits;
   problem.options = choice.options;
   problem.recompute_chunks = recompute_chunks_of(choice);
+  add_vocabulary(scenario, problem);
   const GivenCost& cost = scenario.cost;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const auto seconds = [&](const std::vector<Seconds>& values) {
@@ -105,6 +127,11 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
 
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem) {
   std::shared_ptr<const Program> program = choice.program;
+  if (program && program->vocabulary() != problem.vocabulary && is_sharded(problem.vocabulary)) {
+    throw InputError(
+        choice.where,
+        fmt::format("{} has no passes of a vocabulary that all devices share", choice.name));
+  }
   if (!program) {
     const Schedule& schedule = *find_schedule(choice.name);
     if (const auto refusal = schedule.refusal(problem)) {

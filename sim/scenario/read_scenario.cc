@@ -9,6 +9,7 @@
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_recompute.h"
+#include "sim/scenario/read_vocabulary.h"
 #include "sim/scenario/torch_csv.h"
 
 namespace pipesim {
@@ -240,6 +241,18 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   if (const auto given = map.find("recompute")) {
     cost.recompute = read_times(*given, cost.per, scenario);
   }
+  if (is_sharded(scenario.vocabulary)) {
+    const auto shares = [&](const char* key, const char* what) {
+      const YamlValue given = map.require(key, what);
+      auto read = one_or_list(given, [](const YamlValue& each) { return each.seconds(); });
+      check_length(given, read.size(), CostBasis::kDevice, scenario);
+      return read;
+    };
+    cost.output_forward = shares("output_forward", "seconds of S, of a device's vocabulary");
+    cost.output_backward = shares("output_backward", "seconds of T, of a device's vocabulary");
+    cost.input_forward = shares("input_forward", "seconds of IF, of a device's vocabulary");
+    cost.input_backward = shares("input_backward", "seconds of IB, of a device's vocabulary");
+  }
   const auto optional_seconds = [&map](const char* key) {
     const auto given = map.find(key);
     return given ? given->seconds() : Seconds(0);
@@ -280,6 +293,13 @@ GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
   memory.weight_stash =
       part(map.require("weight_stash", "bytes that W needs after B, such as '1.6 GiB'"));
   if (const auto given = map.find("checkpoint")) memory.checkpoint = part(*given);
+  if (is_sharded(scenario.vocabulary)) {
+    if (const auto given = map.find("output_activation")) {
+      memory.output_activation =
+          one_or_list(*given, [](const YamlValue& each) { return each.bytes(); });
+      check_length(*given, memory.output_activation.size(), CostBasis::kDevice, scenario);
+    }
+  }
   map.finish();
   return memory;
 }
@@ -304,7 +324,9 @@ void read_engine(const YamlValue& value, Scenario& scenario) {
 
 void read_optimizer(YamlMap& root, Scenario& scenario) {
   static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation"};
-  const bool costs = scenario.cost.optimizer > Seconds(0) || scenario.cost.collective > Seconds(0);
+  // With a sharded vocabulary `collective` says nothing of what closes an iteration.
+  const bool reduces = scenario.cost.collective > Seconds(0) && !is_sharded(scenario.vocabulary);
+  const bool costs = scenario.cost.optimizer > Seconds(0) || reduces;
   scenario.sync = costs ? OptimizerSync::kAllReduce : OptimizerSync::kNone;
   const auto given = root.find("optimizer");
   if (!given) return;
@@ -316,7 +338,7 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
     value.fail(
         "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
   }
-  if (sync == "post_validation" && scenario.cost.collective > Seconds(0)) {
+  if (sync == "post_validation" && reduces) {
     value.fail("'post_validation' waits for no collective, but cost.collective is set");
   }
   scenario.sync = sync == "none"         ? OptimizerSync::kNone
@@ -443,6 +465,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.cluster = choice.cluster;
     scenario.hardware = std::move(choice.hardware);
   }
+  if (const auto given = root.find("vocabulary")) scenario.vocabulary = read_vocabulary(*given);
   scenario.cost = read_cost(root.require("cost", "a map of pass costs"), scenario);
   if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
   if (const auto engine = root.find("engine")) read_engine(*engine, scenario);

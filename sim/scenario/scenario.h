@@ -75,9 +75,14 @@ struct GivenCost {
   std::vector<Seconds> backward_weight;
   std::vector<Seconds> overlapped;  // empty: no overlapped blocks
   std::vector<Seconds> recompute;   // empty: as long as forward
-  Seconds transfer;                 // between different devices, unless `message` is set
-  std::optional<Bytes> message;     // of a boundary: the cluster says how long that takes
-  Seconds collective;
+  // A device's share of a sharded vocabulary, one value or one per device whatever `per` is.
+  std::vector<Seconds> output_forward;
+  std::vector<Seconds> output_backward;
+  std::vector<Seconds> input_forward;
+  std::vector<Seconds> input_backward;
+  Seconds transfer;              // between different devices, unless `message` is set
+  std::optional<Bytes> message;  // of a boundary: the cluster says how long that takes
+  Seconds collective;  // of a pipeline's devices: of a sharded vocabulary, and the gradient norm
   Seconds optimizer;
 };
 
@@ -85,7 +90,8 @@ struct GivenMemory {
   CostBasis per = CostBasis::kDevice;
   std::vector<Bytes> activation;
   std::vector<Bytes> weight_stash;
-  std::vector<Bytes> checkpoint;  // empty: 0
+  std::vector<Bytes> checkpoint;         // empty: 0
+  std::vector<Bytes> output_activation;  // from S to T, of a device; empty: 0
 };
 
 enum class EngineKind { kReplay, kSimGrid };
@@ -114,6 +120,7 @@ struct Scenario {
   std::vector<ScheduleChoice> schedules;
   ParallelSizes parallel;
   Batch batch;
+  VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   GivenCost cost;
   std::optional<GivenMemory> memory;
   std::optional<Cluster> cluster;

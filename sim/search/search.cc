@@ -43,6 +43,9 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
+  if (is_sharded(scenario_.vocabulary)) {
+    throw InfeasibleError("a search does not place the passes of a sharded vocabulary");
+  }
   if (!scenario_.memory) {
     scenario_.memory.emplace();
     scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
