@@ -4,6 +4,8 @@
 #include <atomic>
 #include <exception>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
 #include <thread>
 
 #include "sim/core/error.h"
@@ -37,13 +39,57 @@ bool better(const Found& a, const Found& b) {
   return a.cost < b.cost || (a.cost == b.cost && a.peak < b.peak);
 }
 
+void refuse_what_is_not_considered(const Scenario& scenario) {
+  const auto refuse = [](const std::string& what) {
+    throw InfeasibleError("search plans for " + what);
+  };
+  if (scenario.cost.per != CostBasis::kDevice ||
+      (scenario.memory && scenario.memory->per != CostBasis::kDevice)) {
+    refuse("families of different numbers of stages: give cost and memory per: device");
+  }
+  if (scenario.transfers != Transfers::kOverlapped) {
+    refuse("transfers that overlap: leave out framework.transfers");
+  }
+  const auto recomputes = [](const ScheduleChoice& choice) {
+    return recompute_chunks_of(choice) > 0;
+  };
+  if (std::ranges::any_of(scenario.schedules, recomputes)) {
+    refuse("activations that are kept: leave out recompute");
+  }
+}
+
+// The problem with F, B and W so much shorter that any two that may overlap take no longer one
+// after the other than their block: what bounds it bounds programs with overlapped blocks.
+Problem without_overlap(Problem problem) {
+  const Placement& place = problem.placement;
+  double least = 1;
+  for (int d = 0; d < place.devices(); ++d) {
+    for (int f = 0; f < place.chunks(); ++f) {
+      const StageCost& forward = problem.stage(place.virtual_stage(d, f));
+      for (int b = 0; b < place.chunks(); ++b) {
+        const StageCost& backward = problem.stage(place.virtual_stage(d, b));
+        const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;
+        if (apart > Seconds(0)) least = std::min(least, forward.overlapped.value_or(apart) / apart);
+      }
+    }
+  }
+  for (StageCost& cost : problem.stages) {
+    cost.forward = least * cost.forward;
+    cost.backward_input = least * cost.backward_input;
+    cost.backward_weight = least * cost.backward_weight;
+  }
+  return problem;
+}
+
 bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
 
 }  // namespace
 
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
-  if (!scenario_.memory) {
+  refuse_what_is_not_considered(scenario_);
+  const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
+  if (!scenario_.memory || std::ranges::all_of(scenario_.memory->activation, nothing)) {
     scenario_.memory.emplace();
     scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
   }
@@ -57,8 +103,15 @@ Search::Search(Scenario scenario, SearchOptions options)
       ScheduleChoice choice;
       choice.name = schedule->name;
       choice.chunks = chunks;
+      const bool overlaps = std::ranges::find(schedule->options, "overlap", &OptionSpec::name) !=
+                            schedule->options.end();
+      if (overlaps && scenario_.cost.overlapped.empty()) choice.options["overlap"] = false;
       add(choice, schedule->memory_limit);
     }
+  }
+  if (families_.empty()) {
+    throw InfeasibleError(
+        fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
   }
   for (const Family& family : families_) {
     unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
@@ -109,19 +162,24 @@ std::vector<Found> Search::candidates(Bytes limit) const {
   return all;
 }
 
-// Families of one placement have one problem and one bound.
+// Families of one placement have one problem and one bound, those with overlapped blocks another.
 Seconds Search::bound(Bytes limit) const {
   std::optional<Seconds> least;
+  const auto overlaps = [](const Family& family) {
+    return family.fixed && !family.fixed->program->pairs().empty();
+  };
   for (size_t i = 0; i < families_.size(); ++i) {
     const Problem& problem = families_[i].problem;
     const bool seen =
         std::any_of(families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
-                    [&problem](const Family& earlier) {
+                    [&](const Family& earlier) {
                       return earlier.problem.shape == problem.shape &&
-                             earlier.problem.placement == problem.placement;
+                             earlier.problem.placement == problem.placement &&
+                             overlaps(earlier) == overlaps(families_[i]);
                     });
     if (seen) continue;
-    const Seconds one = lower_bound(problem, limit);
+    const Seconds one =
+        lower_bound(overlaps(families_[i]) ? without_overlap(problem) : problem, limit);
     least = least ? std::min(*least, one) : one;
   }
   return least.value_or(Seconds(0));
@@ -144,6 +202,9 @@ SearchResult Search::at(Bytes limit, bool look) const {
     Found refined = measure(all[i].schedule, all[i].problem, std::move(program));
     refined.refined = true;
     if (fits(refined, limit) && refined.cost < result.best->cost) result.best = std::move(refined);
+  }
+  if (result.best->cost * (1 + 1e-9) < result.bound) {
+    throw LogicError(result.best->schedule + " costs less than the lower bound");
   }
   return result;
 }
@@ -184,15 +245,16 @@ std::vector<SearchResult> Search::frontier(int points) const {
     work();
   }
   if (failure) std::rethrow_exception(failure);
-  for (size_t i = 1; i < results.size(); ++i) {
-    const auto& before = results[i - 1].best;
-    if (before && (!results[i].best || before->cost <= results[i].best->cost)) {
-      results[i].best = before;
-    }
-    const auto& known = results[i - 1].registered;
-    if (known && (!results[i].registered || known->cost <= results[i].registered->cost)) {
-      results[i].registered = known;
-    }
+  // Behind the first that no memory would make shorter nothing counts: how much of it was sought
+  // depends on the threads.
+  const auto done = std::ranges::find_if(results, [least_cost](const SearchResult& result) {
+    return result.best && result.best->cost <= least_cost;
+  });
+  for (auto i = results.begin(); i != results.end(); ++i) {
+    if (i > done) i->best = i->registered = std::nullopt;
+    if (i == results.begin()) continue;
+    const auto& before = std::prev(i)->best;
+    if (before && (!i->best || before->cost <= i->best->cost)) i->best = before;
   }
   return results;
 }

@@ -1,4 +1,5 @@
-// The schedule with the least cost under a limit on activation memory, among every registered
+// The schedule with the least cost (longest span of a device, which is the iteration time where
+// iterations overlap) under a limit on activation memory, among every registered
 // family and what refinement makes of the best of them, with a lower bound and the gap to it.
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
@@ -45,15 +46,18 @@ struct Found {
 
 struct SearchResult {
   Bytes limit;
-  std::optional<Found> registered;  // the best of the families as they are
-  std::optional<Found> best;        // the same, or what refinement found
+  // The best of the families as they are; of a frontier, nothing where no more memory helps.
+  std::optional<Found> registered;
+  std::optional<Found> best;  // the same, or what refinement found
   Seconds bound;
   [[nodiscard]] double gap() const { return best ? std::max(0.0, best->cost / bound - 1) : 0; }
 };
 
 class Search {
  public:
-  // Without a memory section every microbatch counts 1 byte per device.
+  // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
+  // considered: costs per stage, transfers that hold devices, recomputation; and when no family is
+  // left.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits.

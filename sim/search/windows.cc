@@ -182,8 +182,8 @@ double Windows::after_releases(int s, int n, double start) const {
   int forwards = s == stages.front() ? 0 : n + 1;  // of the second chunk
   if (second != nullptr && s == stages.front() && first.activation > 0) {
     // An F of the second chunk for which there would be no room once F of n has run comes before.
-    forwards = static_cast<int>(std::ceil(n + 1 - (limit_ - a1) / first.activation));
-    forwards = std::clamp(forwards, 0, n);
+    forwards = static_cast<int>(
+        std::clamp<double>(std::ceil(n + 1 - (limit_ - a1) / first.activation), 0, n));
   }
   double least = std::numeric_limits<double>::infinity();
   int looked_at = 0;

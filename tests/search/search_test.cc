@@ -133,6 +133,71 @@ TEST(Search, SaysWhenNothingFits) {
   EXPECT_FALSE(search.at(0.1 * search.unit()).best.has_value());
 }
 
+// Bytes so small that a limit holds more of them than an integer counts, and blocks that overlap.
+TEST(Search, FindsNothingBelowItsBound) {
+  SearchOptions options;
+  options.refinement.effort = 1e5;
+  const auto look = [&options](const std::string& overrides, double limit) {
+    const Search search(read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 24}
+)" + overrides)),
+                        options);
+    return search.at(limit * search.unit());
+  };
+  const std::string cost =
+      "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms,"
+      " transfer: 0.4 ms";
+  const SearchResult tiny = look(
+      cost + "}\nmemory: {kind: given, activation: [1 B, 80 GiB, 1 GiB, 1 B], weight_stash: 0}", 1);
+  EXPECT_LE(tiny.bound, tiny.best->cost * (1 + 1e-9));
+  EXPECT_LT(tiny.bound.value(), 24 * 0.030 * 4);
+  const SearchResult blocks = look(cost + ", overlapped: 20 ms}", 1.25);
+  EXPECT_LE(blocks.bound, blocks.best->cost * (1 + 1e-9));
+  EXPECT_EQ(blocks.best->schedule, "dualpipev");
+  const SearchResult weightless =
+      look(cost + "}\nmemory: {kind: given, activation: 0, weight_stash: 0}", 1);
+  EXPECT_EQ(weightless.limit, Bytes(4));
+}
+
+TEST(Search, MakesTheSameFrontierEveryTime) {
+  SearchOptions options;
+  options.refinement.effort = 1e4;
+  const Search search(scenario_of("12"), options);
+  const auto once = search.frontier(24);
+  for (int round = 0; round < 3; ++round) {
+    const auto again = search.frontier(24);
+    for (size_t i = 0; i < once.size(); ++i) {
+      EXPECT_EQ(once[i].best->schedule, again[i].best->schedule);
+      EXPECT_EQ(once[i].best->peak, again[i].best->peak);
+      EXPECT_EQ(once[i].best->cost, again[i].best->cost);
+      EXPECT_EQ(once[i].registered.has_value(), again[i].registered.has_value());
+    }
+  }
+}
+
+TEST(Search, RefusesWhatItDoesNotConsider) {
+  const auto refusal = [](const std::string& text, SearchOptions options = {}) -> std::string {
+    try {
+      const Search search(read_scenario(YamlSource("test", text)), std::move(options));
+    } catch (const InfeasibleError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string base =
+      "parallel: {pipeline_model_parallel_size: 4}\nbatch: {num_microbatches: 8}\n"
+      "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms";
+  EXPECT_EQ(refusal(base + "}\nschedule: 1f1b"), "");
+  EXPECT_NE(refusal(base + ", per: stage}\nschedule: 1f1b"), "");
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b\nrecompute: full"), "");
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b\nframework: {transfers: blocking}"), "");
+  SearchOptions none;
+  none.schedules = {"dualpipe"};
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b", none).find("two copies"), std::string::npos);
+}
+
 TEST(LowerBound, IsNeverAboveAProvenOptimum) {
   double worst = 0;
   int near = 0;

@@ -40,8 +40,7 @@ constexpr std::array<Column, 7> kColumns{{{"1F1B", "1f1b", CostRule::kEndTime, f
                                           {"ZB-2p", "zb-2p", CostRule::kLargestSpan, true},
                                           {"ZB-V", "zb-v", CostRule::kLargestSpan, true}}};
 
-// Figure 9 draws these over the memory limit; `key` is the row of rates in the data. A schedule
-// found by search would be one more line, compared with the row of the same placement.
+// Figure 9 draws these over the memory limit; `key` is the row of rates in the data.
 struct Curve {
   const char* name;
   const char* key;
