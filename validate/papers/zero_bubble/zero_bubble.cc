@@ -1,7 +1,6 @@
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
 #include <array>
-#include <filesystem>
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
@@ -11,6 +10,7 @@
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/yaml.h"
+#include "validate/papers/paper_data.h"
 
 namespace pipesim {
 namespace {
@@ -289,11 +289,7 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
 }  // namespace
 
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
-  const std::filesystem::path base(folder);
-  std::error_code ignored;
-  auto file = base / "zero_bubble.yaml";
-  if (!std::filesystem::exists(file, ignored)) file = base / "zero_bubble" / "zero_bubble.yaml";
-  const YamlSource source = YamlSource::from_file(file.string(), asked);
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
   auto profiles = read_profiles(root, "table9_profiled_iclr_ZB2p", 1);
   // These are per chunk of two (the note in the file).
@@ -310,7 +306,16 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
   if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
     for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, profiles);
   }
-  if (cells.empty()) root.value().fail("no table of bubble rates in this file");
+  compare_zero_bubble_memory(
+      cells, root,
+      [&profiles](const std::string& model, int devices, int m) -> std::optional<DeviceSeconds> {
+        const Profile* profile = find_profile(profiles, {model, devices, m});
+        if (profile == nullptr) return std::nullopt;
+        return DeviceSeconds{
+            Seconds(profile->forward_us * 1e-6), Seconds(profile->backward_us * 1e-6),
+            Seconds(profile->weight_us * 1e-6), Seconds(profile->transfer_us * 1e-6)};
+      });
+  if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }
 
