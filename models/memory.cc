@@ -55,6 +55,12 @@ class Estimate {
     DeviceMemory held;
     double temporary = 0;
     for (const StageLayers* stage : stages) {
+      if (stage->embedding) {
+        // Its gradient comes whole, and last: what the microbatch kept on the stage is free by
+        // then.
+        const double gradient = kElement * matrix() - this->stage(*stage).activation.value();
+        temporary = std::max(temporary, gradient);
+      }
       for (const LayerKind kind : kLayerKinds) {
         const int number = count(model_, *stage, kind);
         if (number == 0) continue;
@@ -77,6 +83,10 @@ class Estimate {
   [[nodiscard]] const LayerMemory& of(LayerKind kind) const {
     return memory_[static_cast<size_t>(kind)];
   }
+  // Parameters of the embedding's matrix, or of the output's.
+  [[nodiscard]] double matrix() const {
+    return 1.0 * model_.vocab_size * model_.hidden_size / context_.tensor;
+  }
   [[nodiscard]] double gradient() const { return state_.gradients_in_fp32 ? 4 : kElement; }
   [[nodiscard]] double dense_ranks() const {
     return state_.distributed_optimizer ? state_.data * context_.context : 1;
@@ -95,18 +105,17 @@ class Estimate {
   // A tied matrix stands once where both ends do. MTP modules use both matrices: where a module
   // stands without them there are copies.
   [[nodiscard]] double vocabulary_parameters(const std::vector<const StageLayers*>& stages) const {
-    const double matrix = 1.0 * model_.vocab_size * model_.hidden_size / context_.tensor;
     double beside = 0;  // positions and the final norm
     bool input = false;
     bool output = false;
     for (const StageLayers* stage : stages) {
-      if (stage->embedding) beside += of(LayerKind::kEmbedding).dense_parameters - matrix;
-      if (stage->output) beside += of(LayerKind::kOutput).dense_parameters - matrix;
+      if (stage->embedding) beside += of(LayerKind::kEmbedding).dense_parameters - matrix();
+      if (stage->output) beside += of(LayerKind::kOutput).dense_parameters - matrix();
       input = input || stage->embedding || stage->mtp > 0;
       output = output || stage->output || stage->mtp > 0;
     }
     const int matrices = (input ? 1 : 0) + (output ? 1 : 0);
-    return beside + matrix * (model_.tied_embeddings ? std::min(matrices, 1) : matrices);
+    return beside + matrix() * (model_.tied_embeddings ? std::min(matrices, 1) : matrices);
   }
 
   const Transformer& model_;

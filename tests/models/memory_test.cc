@@ -141,6 +141,16 @@ TEST(Memory, KeepsTemporariesBesideActivations) {
   EXPECT_DOUBLE_EQ(temporaries(model, LayerKind::kOutput, context).value(), 6.0 * 2 * 8192 * 50000);
 }
 
+TEST(Memory, HoldsTheEmbeddingsGradientWhenItsStageIsFree) {
+  const Transformer model = gpt(4, 1024, 16, 400000);
+  const MemoryEstimate of = even(model, plain(1, 128), {}, 4);
+  const double messages = 3 * message_bytes(model, plain(1, 128)).value();
+  EXPECT_DOUBLE_EQ(of.devices[0].buffers.value(),
+                   messages + 2.0 * 400000 * 1024 - of.stages[0].activation.value());
+  EXPECT_DOUBLE_EQ(of.devices[1].buffers.value(),
+                   messages + temporaries(model, LayerKind::kDense, plain(1, 128)).value());
+}
+
 TEST(Memory, NamesSizesThatDoNotStandTogether) {
   EXPECT_EQ(fault_of(mixtral(), {.seq_length = 1, .expert = 4}, {.data = 8}), "");
   EXPECT_NE(
