@@ -89,7 +89,8 @@ Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
   refuse_what_is_not_considered(scenario_);
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
-  if (!scenario_.memory || std::ranges::all_of(scenario_.memory->activation, nothing)) {
+  if (!knows_memory(scenario_) ||
+      (scenario_.memory && std::ranges::all_of(scenario_.memory->activation, nothing))) {
     scenario_.memory.emplace();
     scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
   }
@@ -124,7 +125,7 @@ void Search::add(const ScheduleChoice& choice, bool takes_limit) {
     return;
   }
   try {
-    Family family{choice, make_problem(scenario_, choice), std::nullopt};
+    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return;

@@ -10,6 +10,7 @@
 
 #include "sim/pipeline/evaluate.h"
 #include "sim/scenario/read_scenario.h"
+#include "validate/papers/paper_data.h"
 #include "validate/papers/zero_bubble/profile.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -158,7 +159,7 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
 }  // namespace
 
 std::vector<Cell> compare_search(const std::string& folder, const Location& asked) {
-  const YamlSource source = zero_bubble::open_data(folder, asked);
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
   const auto profiles = zero_bubble::read_profiles(root);
   if (profiles.empty()) root.value().fail("no profiled setting in this file");
