@@ -6,13 +6,31 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "validate/papers/megatron/megatron.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
 namespace pipesim {
 
+namespace {
+
+std::string relative_summary(const std::string& table, std::vector<double>& errors) {
+  std::ranges::sort(errors);
+  const auto within = [&errors](double limit) {
+    return std::ranges::count_if(errors, [limit](double error) { return error <= limit; });
+  };
+  const size_t middle = errors.size() / 2;
+  const double median =
+      errors.size() % 2 == 1 ? errors[middle] : (errors[middle - 1] + errors[middle]) / 2;
+  return fmt::format("{}: {} rows, {} within 15%, {} within 30%, median {:.1f}%, worst {:.1f}%\n",
+                     table, errors.size(), within(0.15), within(0.30), 100 * median,
+                     100 * errors.back());
+}
+
+}  // namespace
+
 std::optional<double> Cell::error() const {
   if (!simulated) return std::nullopt;
-  return *simulated - published;
+  return relative ? *simulated / published - 1 : *simulated - published;
 }
 
 bool Cell::agrees() const {
@@ -26,7 +44,9 @@ bool Cell::agrees() const {
 const std::vector<Validation>& validations() {
   static const std::vector<Validation> kAll{
       {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", compare_zero_bubble},
-      {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search}};
+      {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search},
+      {"megatron", "Megatron-LM's published throughput, TFLOP/s per GPU, from first principles",
+       compare_megatron}};
   return kAll;
 }
 
@@ -37,6 +57,7 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
     double worst = 0;
   };
   std::map<std::string, Count> counts;
+  std::map<std::string, std::vector<double>> errors;  // of relative cells
   size_t width = 0;
   size_t table_width = 0;
   for (const Cell& cell : cells) {
@@ -45,6 +66,13 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
   }
   for (const Cell& cell : cells) {
     const auto error = cell.error();
+    if (error && cell.relative) {
+      text += fmt::format("{:<{}} {:<{}} {:>10.{}f} {:>10.{}f} {:>+9.1f}% {}\n", cell.table,
+                          table_width, cell.cell, width, cell.published, cell.digits,
+                          *cell.simulated, cell.digits, 100 * *error, cell.note);
+      errors[cell.table].push_back(std::abs(*error));
+      continue;
+    }
     const std::string values = error ? fmt::format("{:>10.{}f} {:>+10.{}f}", *cell.simulated,
                                                    cell.digits, *error, cell.digits)
                                      : fmt::format("{:>10} {:>10}", "-", "-");
@@ -69,6 +97,7 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
                         : "",
         count.worst);
   }
+  for (auto& [table, all] : errors) text += relative_summary(table, all);
   return text;
 }
 

@@ -18,8 +18,9 @@ struct Cell {
   bool must_agree = false;    // to the printed digits; the validation fails when it does not
   bool may_be_lower = false;  // agreeing includes beating: an automatic schedule's bubble
   int digits = 4;             // decimals that the paper prints
+  bool relative = false;      // a measurement: its error is a share of the published value
 
-  // simulated - published, in the unit of the cell (bubble rates: a fraction).
+  // simulated - published, in the unit of the cell (bubble rates: a fraction), or relative.
   [[nodiscard]] std::optional<double> error() const;
   // Whether the simulated value rounds to the published one (or below, where it may).
   [[nodiscard]] bool agrees() const;
