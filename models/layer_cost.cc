@@ -125,6 +125,7 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
     f.hidden = std::min(but_one_part(f.tensor, setting), f.matmul);
     b.hidden += std::min(but_one_part(b.tensor - behind_w, setting), b.matmul - w.hidden);
   }
+  for (PassCost* pass : {&f, &b, &w}) pass->hidden = (1 - kExchangeShare) * pass->hidden;
   return cost;
 }
 

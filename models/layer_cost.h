@@ -9,8 +9,9 @@
 // - with Overlap::tensor (tp_comm_overlap), of F and B all but one of t parts of what the tensor
 //   ranks gather and scatter, as far as the matmuls of the pass last: collective and matmul are cut
 //   into a part per rank and run a part apart.
-// All else is exposed. Pure functions in fixed room: nothing allocates, nothing throws but a
-// LogicError for a precision that the GPU has not. O(kernels).
+// What runs behind a matmul takes kExchangeShare of the multiprocessors from it, so that only the
+// rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
+// nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
 #pragma once
 
 #include <array>
@@ -24,6 +25,10 @@
 #include "sim/pipeline/pass.h"
 
 namespace pipesim {
+
+// Share of a GPU's multiprocessors that a collective takes from what is computed beside it: 20 of
+// 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
+inline constexpr double kExchangeShare = 20.0 / 132.0;
 
 // What frameworks hide when asked to; all off by default, as in Megatron-LM.
 struct Overlap {
@@ -47,7 +52,7 @@ struct PassCost {
   Seconds tensor;  // collectives, hidden or not
   Seconds context;
   Seconds expert;
-  Seconds hidden;  // of all collectives
+  Seconds hidden;  // of all collectives, what is gained
 
   [[nodiscard]] Seconds compute() const { return matmul + attention + memory_bound + launches; }
   [[nodiscard]] Seconds collectives() const { return tensor + context + expert; }

@@ -23,10 +23,6 @@ struct StagePasses {
 StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
                          const LayerCosts& costs);
 
-// Share of a GPU's multiprocessors that exchange experts' tokens while it computes: 20 of 132
-// (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
-inline constexpr double kExchangeShare = 20.0 / 132.0;
-
 // F of one microbatch and BW of another, the expert exchange of each behind the compute of the
 // other. c: all but the exchange, a: the exchange; the larger of
 //   c_F + c_BW + kExchangeShare (a_F + a_BW)   everything that computes, slowed while it exchanges

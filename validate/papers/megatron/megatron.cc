@@ -81,7 +81,7 @@ Stack read_stack(YamlMap& map, const HardwareCatalog& catalog) {
   stack.setting.overlap.tensor = flag(map, "overlap_tensor");
   stack.setting.overlap.gradient_reduce = flag(map, "overlap_gradients");
   stack.setting.overlap.parameter_gather = flag(map, "overlap_parameters");
-  stack.setting.fused_backward = true;
+  stack.setting.fused_backward = flag(map, "async_reduction");
   return stack;
 }
 
