@@ -92,9 +92,10 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   const auto limit = parse_memory_limit(command.limit, line.where(command.limit));
   const bool in_bytes = std::holds_alternative<Bytes>(limit);
-  if (in_bytes && !scenario.memory) {
-    throw InputError(line.where(command.limit),
-                     "a limit in bytes needs a memory section that says what F acquires");
+  if (in_bytes && !knows_memory(scenario)) {
+    throw InputError(
+        line.where(command.limit),
+        "a limit in bytes needs a memory section that says what F acquires, or a model");
   }
   SearchOptions options = command.search;
   options.schedules = schedules_named(command, line);

@@ -8,6 +8,7 @@
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
+#include "sim/scenario/read_modelled.h"
 #include "sim/scenario/read_recompute.h"
 #include "sim/scenario/torch_csv.h"
 
@@ -97,7 +98,8 @@ std::vector<ScheduleChoice> read_schedules(const YamlValue& value, const std::st
   return choices;
 }
 
-ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules) {
+ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
+                            ModelParallel& model) {
   YamlMap map(value);
   ParallelSizes sizes;
   const auto size = [&map](const char* key) {
@@ -109,6 +111,8 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
                            .integer(1, kMaxDevices));
   sizes.tensor = size("tensor_model_parallel_size");
   sizes.data = size("data_parallel_size");
+  model = read_model_parallel(map);
+  sizes.context = model.context;
   if (const auto chunks = map.find(kChunksKey)) {
     const int common = static_cast<int>(chunks->integer(1, 1024));
     for (ScheduleChoice& choice : schedules) {
@@ -140,6 +144,9 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
   Batch batch;
   if (const auto size = map.find("micro_batch_size")) {
     batch.micro_batch_size = static_cast<int>(size->integer(1, 1 << 20));
+  }
+  if (const auto length = map.find("seq_length")) {
+    batch.seq_length = static_cast<int>(length->integer(1, 1 << 28));
   }
   const auto count = map.find("num_microbatches");
   const auto global = map.find("global_batch_size");
@@ -258,7 +265,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
 
 GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
-  check_kind(map);
+  (void)map.find("kind");  // read by memory_is_modelled
   GivenMemory memory;
   memory.per = read_basis(map);
   const auto sizes = [&](const YamlValue& given) {
@@ -384,9 +391,10 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
 
 void check_limits(const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
-    if (std::holds_alternative<Bytes>(choice.memory_limit) && !scenario.memory) {
-      throw InputError(choice.where,
-                       "memory_limit in bytes needs a memory section that says what F acquires");
+    if (std::holds_alternative<Bytes>(choice.memory_limit) && !knows_memory(scenario)) {
+      throw InputError(
+          choice.where,
+          "memory_limit in bytes needs a memory section that says what F acquires, or a model");
     }
   }
 }
@@ -425,11 +433,17 @@ Scenario read_scenario(const YamlSource& source) {
   scenario.schedules =
       read_schedules(root.require("schedule", "the name of a schedule, or a list"), source.name());
   const YamlValue parallel = root.require("parallel", "a map with pipeline_model_parallel_size");
-  scenario.parallel = read_parallel(parallel, scenario.schedules);
+  ModelParallel model;
+  scenario.parallel = read_parallel(parallel, scenario.schedules, model);
   read_pipelines(root, scenario.parallel);
   const YamlValue batch = root.require("batch", "a map with num_microbatches");
   scenario.batch = read_batch(batch, scenario.parallel);
   check_programs(parallel, batch, scenario);
+  const bool modelled = memory_is_modelled(root, model);
+  if (modelled) {
+    scenario.modelled = read_modelled(root, parallel, batch, model, scenario);
+    scenario.batch.seq_length = scenario.modelled->context.seq_length;
+  }
   settle_recompute(root, scenario);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
@@ -444,7 +458,9 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.hardware = std::move(choice.hardware);
   }
   scenario.cost = read_cost(root.require("cost", "a map of pass costs"), scenario);
-  if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
+  if (const auto memory = root.find("memory"); memory && !modelled) {
+    scenario.memory = read_memory(*memory, scenario);
+  }
   if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
   read_optimizer(root, scenario);
   if (const auto framework = root.find("framework")) {

@@ -17,12 +17,14 @@
 #include "sim/graph/build.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/scenario/modelled.h"
 
 namespace pipesim {
 
-// Full recomputation of the first chunks of every device.
+// Full recomputation of the first chunks of every device, or of attention's inside on all.
 struct Recompute {
   bool full = false;
+  bool selective = false;
   std::optional<int> chunks = {};  // without it, of all
   Location where = {};
 };
@@ -54,11 +56,13 @@ struct ParallelSizes {
   int tensor = 1;
   int data = 1;
   int pipelines = 1;
+  int context = 1;
 };
 
 struct Batch {
   int microbatches = 1;  // per pipeline
   std::optional<int> micro_batch_size;
+  std::optional<int> seq_length;
 };
 
 enum class CostBasis {
@@ -116,6 +120,7 @@ struct Scenario {
   Batch batch;
   GivenCost cost;
   std::optional<GivenMemory> memory;
+  std::optional<Modelled> modelled;  // instead: memory follows from a model
   std::optional<Cluster> cluster;
   std::optional<Hardware> hardware;  // of a cluster of the catalogue, changes applied
   EngineKind engine = EngineKind::kReplay;
@@ -124,5 +129,10 @@ struct Scenario {
   Transfers transfers = Transfers::kOverlapped;
   Perturbation perturb;
 };
+
+// Whether activations are counted in bytes, given or modelled.
+inline bool knows_memory(const Scenario& scenario) {
+  return scenario.memory.has_value() || scenario.modelled.has_value();
+}
 
 }  // namespace pipesim

@@ -9,6 +9,7 @@
 #include "sim/engine/simgrid.h"
 #include "sim/metrics/analyze.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/modelled.h"
 #include "sim/scenario/problem.h"
 
 namespace pipesim {
@@ -119,9 +120,19 @@ std::optional<Throughput> throughput_of(const Scenario& scenario, const Report& 
   const double samples = static_cast<double>(scenario.batch.microbatches) *
                          *scenario.batch.micro_batch_size * scenario.parallel.data;
   const double gpus = static_cast<double>(scenario.parallel.pipeline) * scenario.parallel.tensor *
-                      scenario.parallel.data;
+                      scenario.parallel.context * scenario.parallel.data;
   const double rate = samples / report.iteration.value();
   return Throughput{rate, rate / gpus};
+}
+
+// What devices hold beside activations; replicas hold the same.
+void add_memory(const Scenario& scenario, const ScheduleChoice& choice, Report& report) {
+  if (!scenario.modelled) return;
+  const MemoryEstimate memory = memory_of(scenario, choice);
+  for (DeviceReport& device : report.devices) {
+    device.memory = memory.devices[static_cast<size_t>(device.device % scenario.parallel.pipeline)];
+    report.peak_memory = std::max(report.peak_memory.value_or(Bytes(0)), *device.peak_memory());
+  }
 }
 
 }  // namespace
@@ -158,7 +169,12 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
   simulation.report = jitter > 0
                           ? run_ensemble(scenario, *engine, cluster, jitter, simulation, watch)
                           : analyze(*simulation.graph, simulation.timeline);
+  add_memory(scenario, choice, simulation.report);
   simulation.throughput = throughput_of(scenario, simulation.report);
+  if (scenario.modelled && scenario.modelled->capacity) {
+    simulation.fit = Fit{*simulation.report.peak_memory <= *scenario.modelled->capacity};
+    if (!simulation.fit->fits) simulation.fit->change = change_that_fits(scenario, choice);
+  }
   simulation.seconds.metrics += watch.lap();
   return simulation;
 }

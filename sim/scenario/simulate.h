@@ -26,6 +26,12 @@ struct Throughput {
   double samples_per_second_per_gpu = 0;
 };
 
+// Whether the peak is within the scenario's capacity, and what would bring it there.
+struct Fit {
+  bool fits = true;
+  std::optional<MemoryChange> change = {};
+};
+
 struct Simulation {
   Problem problem;
   std::shared_ptr<const Program> program;
@@ -33,6 +39,7 @@ struct Simulation {
   Timeline timeline;  // of an ensemble: of its first run
   Report report;
   std::optional<Throughput> throughput;
+  std::optional<Fit> fit;  // where a capacity is given
   StepSeconds seconds;
 };
 

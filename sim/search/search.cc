@@ -43,7 +43,7 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
-  if (!scenario_.memory) {
+  if (!knows_memory(scenario_)) {
     scenario_.memory.emplace();
     scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
   }
@@ -71,7 +71,7 @@ void Search::add(const ScheduleChoice& choice, bool takes_limit) {
     return;
   }
   try {
-    Family family{choice, make_problem(scenario_, choice), std::nullopt};
+    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return;

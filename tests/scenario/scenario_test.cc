@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"schedule={name: seq-1f1b, splits: 0}"}, "from 1 to"},
         Bad{{"schedule={name: seq-1f1b, splits: 1000}", "batch.num_microbatches=1000000"},
             "at most"},
-        Bad{{"recompute=selective"}, "not modelled yet"},
+        Bad{{"recompute=selective"}, "needs a model"},
         Bad{{"recompute=some"}, "'some' is not known"},
         Bad{{"recompute={chunks: 1}"}, "'granularity' is missing"},
         Bad{{"recompute={granularity: none, chunks: 1}"}, "is of granularity 'full'"},

@@ -1,6 +1,5 @@
 #include "validate/papers/megatron/megatron.h"
 
-#include <filesystem>
 #include <fmt/format.h>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_model.h"
 #include "sim/scenario/yaml.h"
+#include "validate/papers/paper_data.h"
 
 namespace pipesim {
 namespace {
@@ -169,9 +169,7 @@ Cell compare_row(const Row& row, const Stack& stack) {
 }  // namespace
 
 std::vector<Cell> compare_megatron(const std::string& folder, const Location& asked) {
-  std::string path = folder + "/megatron.yaml";
-  if (!std::filesystem::exists(path)) path = folder + "/megatron/megatron.yaml";
-  const YamlSource source = YamlSource::from_file(path, asked);
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "megatron"), asked);
   const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
   std::vector<Cell> cells;
   for (const YamlValue& table : source.root().list()) {

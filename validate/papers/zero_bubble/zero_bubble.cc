@@ -10,6 +10,7 @@
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/yaml.h"
+#include "validate/papers/paper_data.h"
 #include "validate/papers/zero_bubble/profile.h"
 
 namespace pipesim {
@@ -217,7 +218,16 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
   if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
     for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, profiles);
   }
-  if (cells.empty()) root.value().fail("no table of bubble rates in this file");
+  compare_zero_bubble_memory(
+      cells, root,
+      [&profiles](const std::string& model, int devices, int m) -> std::optional<DeviceSeconds> {
+        const Profile* profile = find_profile(profiles, {model, devices, m});
+        if (profile == nullptr) return std::nullopt;
+        return DeviceSeconds{
+            Seconds(profile->forward_us * 1e-6), Seconds(profile->backward_us * 1e-6),
+            Seconds(profile->weight_us * 1e-6), Seconds(profile->transfer_us * 1e-6)};
+      });
+  if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }
 
