@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "validate/papers/korthikanti/korthikanti.h"
+#include "validate/papers/megatron/megatron.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -40,6 +41,8 @@ const std::vector<Validation>& validations() {
       {"korthikanti",
        "Reducing Activation Recomputation in Large Transformer Models, arXiv 2205.05198",
        compare_korthikanti},
+      {"megatron", "Megatron-LM's published throughput, TFLOP/s per GPU, from first principles",
+       compare_megatron},
       {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search}};
   return kAll;
 }
@@ -75,6 +78,9 @@ struct Count {
     const size_t half = sorted.size() / 2;
     return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   }
+  [[nodiscard]] long within(double limit) const {
+    return std::ranges::count_if(shares, [limit](double share) { return share <= limit; });
+  }
   [[nodiscard]] bool beyond_median() const { return median > 0 && median_share() > median; }
 
   [[nodiscard]] std::string text() const {
@@ -92,6 +98,8 @@ struct Count {
     };
     text += fmt::format(", median error {:.1f}%{}, worst {:.1f}%{}", 100 * median_share(),
                         target(median), 100 * std::ranges::max(shares), target(most));
+    if (most <= 0)
+      text += fmt::format(", {} within 15%, {} within 30%", within(0.15), within(0.30));
     return beyond_median() ? text + " MISSED" : text;
   }
 };
