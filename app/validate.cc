@@ -60,7 +60,8 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
 Subcommand add_validate(CLI::App& app) {
   auto options = std::make_shared<ValidateOptions>();
   CLI::App* parser = app.add_subcommand("validate", "Compare with published figures, cell by cell");
-  parser->add_option("name", options->name, "Which paper (all when not given)");
+  parser->add_option("name", options->name,
+                     "Which paper (when not given all but search, which takes a minute)");
   parser->add_option("--data", options->data, "Folder with tables of the same format");
   parser->add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
   parser->add_flag("--list", options->list, "List the papers");
