@@ -58,6 +58,15 @@ Json cost_json(const GivenCost& cost) {
   return json;
 }
 
+Json roofline_json(const Scenario& scenario) {
+  const Overlap& overlap = scenario.roofline->overlap;
+  return {{"kind", "roofline"},
+          {"gpu", scenario.hardware->gpu.name},
+          {"tp_comm_overlap", overlap.tensor},
+          {"overlap_grad_reduce", overlap.gradient_reduce},
+          {"overlap_param_gather", overlap.parameter_gather}};
+}
+
 void add_modelled(Json& json, const Modelled& modelled) {
   const LayerContext& context = modelled.context;
   const Transformer& model = modelled.model;
@@ -125,7 +134,7 @@ Json scenario_json(const Scenario& scenario) {
   json["batch"] = {{"num_microbatches", scenario.batch.microbatches}};
   json["batch"]["micro_batch_size"] =
       scenario.batch.micro_batch_size ? Json(*scenario.batch.micro_batch_size) : Json(nullptr);
-  json["cost"] = cost_json(scenario.cost);
+  json["cost"] = scenario.roofline ? roofline_json(scenario) : cost_json(scenario.cost);
   if (scenario.memory) {
     json["memory"] = {{"kind", "given"},
                       {"per", basis_name(scenario.memory->per)},
@@ -214,10 +223,13 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
   const auto& length = scenario.batch.seq_length;
   json["tokens_per_second_per_gpu"] =
       rate && length ? Json(*length * rate->samples_per_second_per_gpu) : Json(nullptr);
-  // These need a model's costs: given ones know no FLOPs.
-  for (const char* key : {"model_tflops_per_gpu", "mfu", "hfu"}) {
-    json[key] = nullptr;
-  }
+  // These need a model's FLOPs and a GPU's peak.
+  const auto known = [&rate](std::optional<double> Throughput::*value) {
+    return rate && *rate.*value ? Json(*(*rate.*value)) : Json(nullptr);
+  };
+  json["model_tflops_per_gpu"] = known(&Throughput::model_tflops_per_gpu);
+  json["mfu"] = known(&Throughput::mfu);
+  json["hfu"] = known(&Throughput::hfu);
   const bool has_memory = knows_memory(scenario);
   json["peak_activation_bytes"] = has_memory ? Json(report.peak_activation.value()) : Json(nullptr);
   json["peak_memory_bytes"] =
@@ -254,7 +266,7 @@ void write_json(std::ostream& out, const Scenario& scenario,
   Json document;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
-                         {"cost", "given"}};
+                         {"cost", scenario.roofline ? "roofline" : "given"}};
   document["scenario"] = scenario_json(scenario);
   document["results"] = Json::array();
   for (size_t i = 0; i < simulations.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/roofline.h"
 
 namespace pipesim {
 namespace {
@@ -78,9 +79,11 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
       return of_stage(values, cost.per, place, vs) / splits;
     };
     StageCost stage;
-    stage.forward = seconds(cost.forward);
-    stage.backward_input = seconds(cost.backward_input);
-    stage.backward_weight = seconds(cost.backward_weight);
+    if (!scenario.roofline) {
+      stage.forward = seconds(cost.forward);
+      stage.backward_input = seconds(cost.backward_input);
+      stage.backward_weight = seconds(cost.backward_weight);
+    }
     if (!cost.overlapped.empty()) stage.overlapped = seconds(cost.overlapped);
     if (!cost.recompute.empty()) stage.recompute = seconds(cost.recompute);
     const int next = place.downstream(vs);
@@ -110,6 +113,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
     }
     problem.stages.push_back(stage);
   }
+  if (scenario.roofline) fill_roofline(scenario, choice, problem);
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
   } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {

@@ -145,4 +145,27 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   return modelled;
 }
 
+std::optional<RooflineCost> read_roofline(YamlMap& root, const Scenario& scenario) {
+  static const std::vector<std::string> kCosts{"given", "roofline"};
+  const auto given = root.find("cost");
+  if (!given) {
+    if (scenario.modelled && scenario.hardware) return RooflineCost{};
+    return std::nullopt;
+  }
+  YamlMap map(*given);
+  const YamlValue kind = map.require("kind", "'given' or 'roofline'");
+  if (kind.choice(kCosts) == "given") return std::nullopt;
+  if (!scenario.modelled) kind.fail("needs a 'model', and memory that follows from it");
+  if (!scenario.hardware) kind.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");
+  if (!scenario.hardware->gpu.has(scenario.modelled->context.precision)) {
+    kind.fail(scenario.hardware->gpu.name + " has no such precision");
+  }
+  RooflineCost cost;
+  set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
+  set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
+  set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
+  map.finish();
+  return cost;
+}
+
 }  // namespace pipesim

@@ -311,7 +311,8 @@ void read_engine(const YamlValue& value, Scenario& scenario) {
 
 void read_optimizer(YamlMap& root, Scenario& scenario) {
   static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation"};
-  const bool costs = scenario.cost.optimizer > Seconds(0) || scenario.cost.collective > Seconds(0);
+  const bool costs = scenario.roofline || scenario.cost.optimizer > Seconds(0) ||
+                     scenario.cost.collective > Seconds(0);
   scenario.sync = costs ? OptimizerSync::kAllReduce : OptimizerSync::kNone;
   const auto given = root.find("optimizer");
   if (!given) return;
@@ -321,7 +322,9 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
   map.finish();
   if (sync == "none" && costs) {
     value.fail(
-        "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
+        "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set, "
+        "or "
+        "costs follow from a model");
   }
   if (sync == "post_validation" && scenario.cost.collective > Seconds(0)) {
     value.fail("'post_validation' waits for no collective, but cost.collective is set");
@@ -457,11 +460,20 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.cluster = choice.cluster;
     scenario.hardware = std::move(choice.hardware);
   }
-  scenario.cost = read_cost(root.require("cost", "a map of pass costs"), scenario);
+  scenario.roofline = read_roofline(root, scenario);
+  if (!scenario.roofline) {
+    scenario.cost = read_cost(
+        root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
+  }
   if (const auto memory = root.find("memory"); memory && !modelled) {
     scenario.memory = read_memory(*memory, scenario);
   }
-  if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
+  if (const auto engine = root.find("engine")) {
+    read_engine(*engine, scenario);
+    if (scenario.roofline && scenario.engine == EngineKind::kSimGrid) {
+      engine->fail("simgrid does not know yet where tensor ranks stand: give the costs");
+    }
+  }
   read_optimizer(root, scenario);
   if (const auto framework = root.find("framework")) {
     scenario.transfers = read_framework(*framework);

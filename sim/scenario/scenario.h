@@ -11,6 +11,7 @@
 
 #include "models/cluster.h"
 #include "models/hardware.h"
+#include "models/layer_cost.h"
 #include "sim/core/error.h"
 #include "sim/core/units.h"
 #include "sim/engine/simgrid.h"
@@ -85,6 +86,11 @@ struct GivenCost {
   Seconds optimizer;
 };
 
+// Instead of given costs: seconds follow from the model and the named cluster.
+struct RooflineCost {
+  Overlap overlap;
+};
+
 struct GivenMemory {
   CostBasis per = CostBasis::kDevice;
   std::vector<Bytes> activation;
@@ -118,7 +124,8 @@ struct Scenario {
   std::vector<ScheduleChoice> schedules;
   ParallelSizes parallel;
   Batch batch;
-  GivenCost cost;
+  GivenCost cost;                        // nothing in it where there is:
+  std::optional<RooflineCost> roofline;  // with `modelled` and `hardware`
   std::optional<GivenMemory> memory;
   std::optional<Modelled> modelled;  // instead: memory follows from a model
   std::optional<Cluster> cluster;

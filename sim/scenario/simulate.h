@@ -24,6 +24,11 @@ struct StepSeconds {
 struct Throughput {
   double samples_per_second = 0;
   double samples_per_second_per_gpu = 0;
+  // With a model and a named cluster. `hfu` counts forwards that are run again; not known under
+  // selective recomputation.
+  std::optional<double> model_tflops_per_gpu = {};
+  std::optional<double> mfu = {};
+  std::optional<double> hfu = {};
 };
 
 // Whether the peak is within the scenario's capacity, and what would bring it there.

@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"batch={micro_batch_size: 2}"}, "'num_microbatches' is missing"},
         Bad{{"batch.global_batch_size=7"}, "expected a multiple of"},
         Bad{{"batch.global_batch_size=32"}, "makes 16 microbatches, but num_microbatches is 8"},
-        Bad{{"cost.kind=roofline"}, "'roofline' is not known"},
+        Bad{{"cost.kind=measured"}, "'measured' is not known"},
         Bad{{"cost.forward=18.5"}, "has no unit"},
         Bad{{"cost.forward=0 ms"}, "must be greater than 0"},
         Bad{{"cost.forward=[1 ms, 2 ms]"}, "one per device (4), not 2"},
