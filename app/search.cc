@@ -40,7 +40,7 @@ std::string row(const SearchResult& result, Bytes unit) {
   if (!result.best) return text + "  nothing fits\n";
   const Found& best = *result.best;
   const std::string name = best.schedule + (best.refined ? " (refined)" : "");
-  const std::string registered = result.registered ? human(result.registered->cost) : "-";
+  const std::string registered = result.registered ? human(result.registered->time) : "-";
   return text +
          fmt::format("  {:>10}  {:24}  {:6}  {:>10}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
                      human(best.peak), name, best.problem.shape.chunks, human(best.cost),

@@ -116,7 +116,7 @@ class DeviceBound {
 
 }  // namespace
 
-Seconds lower_bound(const Problem& problem, Bytes limit) {
+Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   const Placement& place = problem.placement;
   const int stages = place.model_stages();
   const bool bytes_known = problem.device_activation() > Bytes(0);
@@ -148,11 +148,12 @@ Seconds lower_bound(const Problem& problem, Bytes limit) {
     const auto last = static_cast<size_t>(place.virtual_stage(d, place.chunks() - 1));
     const double to_first_b =
         forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
-    bound = std::max(bound, DeviceBound(std::move(chunks), problem.shape.units(),
-                                        limit.value() * kRounding, to_first_b)
-                                .cost());
+    const double before = objective == Objective::kMakespan ? forward_start[first] : 0;
+    bound = std::max(bound, before + DeviceBound(std::move(chunks), problem.shape.units(),
+                                                 limit.value() * kRounding, to_first_b)
+                                         .cost());
   }
-  return std::max(Seconds(bound), bound_of_windows(problem, limit));
+  return std::max(Seconds(bound), bound_of_windows(problem, limit, objective));
 }
 
 }  // namespace pipesim

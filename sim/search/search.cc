@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kRounding = 1 + 1e-12;
 
-Found measure(std::string schedule, const Problem& problem,
-              std::shared_ptr<const Program> program) {
+Found measure(std::string schedule, const Problem& problem, std::shared_ptr<const Program> program,
+              Objective objective) {
   Found found;
   found.schedule = std::move(schedule);
   found.problem = problem;
@@ -27,6 +27,7 @@ Found measure(std::string schedule, const Problem& problem,
   const Evaluation result = evaluate(*found.program, problem);
   found.cost = result.cost;
   found.makespan = result.makespan;
+  found.time = objective == Objective::kMakespan ? found.makespan : found.cost;
   found.bubble_rate = result.bubble_rate();
   for (const DeviceEvaluation& device : result.devices) {
     found.peak = std::max(found.peak, device.peak_activation);
@@ -34,9 +35,9 @@ Found measure(std::string schedule, const Problem& problem,
   return found;
 }
 
-// Less cost first, then less memory; equal ones stay in the order of the registry.
+// Less time first, then less memory; equal ones stay in the order of the registry.
 bool better(const Found& a, const Found& b) {
-  return a.cost < b.cost || (a.cost == b.cost && a.peak < b.peak);
+  return a.time < b.time || (a.time == b.time && a.peak < b.peak);
 }
 
 void refuse_what_is_not_considered(const Scenario& scenario) {
@@ -88,6 +89,8 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
   refuse_what_is_not_considered(scenario_);
+  options_.refinement.objective =
+      scenario_.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
   if (!knows_memory(scenario_) ||
       (scenario_.memory && std::ranges::all_of(scenario_.memory->activation, nothing))) {
@@ -131,7 +134,8 @@ void Search::add(const ScheduleChoice& choice, bool takes_limit) {
       return;
     }
     if (!takes_limit) {
-      family.fixed = measure(choice.name, family.problem, make_program(choice, family.problem));
+      family.fixed = measure(choice.name, family.problem, make_program(choice, family.problem),
+                             options_.refinement.objective);
     }
     families_.push_back(std::move(family));
   } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
@@ -153,7 +157,8 @@ std::vector<Found> Search::candidates(Bytes limit) const {
     Problem problem = family.problem;
     problem.activation_limit = limit;
     try {
-      Found found = measure(family.choice.name, problem, make_program(family.choice, problem));
+      Found found = measure(family.choice.name, problem, make_program(family.choice, problem),
+                            options_.refinement.objective);
       if (fits(found, limit)) all.push_back(std::move(found));
     } catch (const InfeasibleError&) {
       continue;  // not under this limit
@@ -179,8 +184,8 @@ Seconds Search::bound(Bytes limit) const {
                              overlaps(earlier) == overlaps(families_[i]);
                     });
     if (seen) continue;
-    const Seconds one =
-        lower_bound(overlaps(families_[i]) ? without_overlap(problem) : problem, limit);
+    const Seconds one = lower_bound(overlaps(families_[i]) ? without_overlap(problem) : problem,
+                                    limit, options_.refinement.objective);
     least = least ? std::min(*least, one) : one;
   }
   return least.value_or(Seconds(0));
@@ -200,12 +205,13 @@ SearchResult Search::at(Bytes limit, bool look) const {
   for (size_t i = 0; options_.refine && i < std::min(all.size(), kRefined); ++i) {
     auto program = std::make_shared<const Program>(
         refine(*all[i].program, all[i].problem, limit, options_.refinement));
-    Found refined = measure(all[i].schedule, all[i].problem, std::move(program));
+    Found refined =
+        measure(all[i].schedule, all[i].problem, std::move(program), options_.refinement.objective);
     refined.refined = true;
-    if (fits(refined, limit) && refined.cost < result.best->cost) result.best = std::move(refined);
+    if (fits(refined, limit) && refined.time < result.best->time) result.best = std::move(refined);
   }
-  if (result.best->cost * (1 + 1e-9) < result.bound) {
-    throw LogicError(result.best->schedule + " costs less than the lower bound");
+  if (result.best->time * (1 + 1e-9) < result.bound) {
+    throw LogicError(result.best->schedule + " takes less than the lower bound");
   }
   return result;
 }
@@ -218,7 +224,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
   Bytes top = most * least;
   if (const auto all = candidates(top); !all.empty()) top = std::min(top, all.front().peak);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  const Seconds least_cost = kRounding * bound(top);
+  const Seconds least_time = kRounding * bound(top);
   std::vector<SearchResult> results(static_cast<size_t>(points));
   std::atomic<int> next = 0;
   std::atomic<int> solved = points;
@@ -230,7 +236,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
         const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
         SearchResult& result = results[static_cast<size_t>(i)];
         result = at(least + part * (top - least), i < solved);
-        if (result.best && result.best->cost <= least_cost) {
+        if (result.best && result.best->time <= least_time) {
           for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
         }
       } catch (...) {
@@ -248,14 +254,14 @@ std::vector<SearchResult> Search::frontier(int points) const {
   if (failure) std::rethrow_exception(failure);
   // Behind the first that no memory would make shorter nothing counts: how much of it was sought
   // depends on the threads.
-  const auto done = std::ranges::find_if(results, [least_cost](const SearchResult& result) {
-    return result.best && result.best->cost <= least_cost;
+  const auto done = std::ranges::find_if(results, [least_time](const SearchResult& result) {
+    return result.best && result.best->time <= least_time;
   });
   for (auto i = results.begin(); i != results.end(); ++i) {
     if (i > done) i->best = i->registered = std::nullopt;
     if (i == results.begin()) continue;
     const auto& before = std::prev(i)->best;
-    if (before && (!i->best || before->cost <= i->best->cost)) i->best = before;
+    if (before && (!i->best || before->time <= i->best->time)) i->best = before;
   }
   return results;
 }

@@ -1,6 +1,7 @@
-// The schedule with the least cost (longest span of a device, which is the iteration time where
-// iterations overlap) under a limit on activation memory, among every registered
-// family and what refinement makes of the best of them, with a lower bound and the gap to it.
+// The schedule with the least iteration time under a limit on activation memory: the longest span
+// of a device where iterations overlap (optimizer.sync: post_validation), else the makespan. Among
+// every registered family and what refinement makes of the best of them, with a lower bound and the
+// gap.
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
@@ -40,6 +41,7 @@ struct Found {
   std::shared_ptr<const Program> program;
   Seconds cost;  // Evaluation::cost
   Seconds makespan;
+  Seconds time;  // the one of the two that is sought
   double bubble_rate = 0;
   Bytes peak;  // largest of the devices
 };
@@ -50,7 +52,7 @@ struct SearchResult {
   std::optional<Found> registered;
   std::optional<Found> best;  // the same, or what refinement found
   Seconds bound;
-  [[nodiscard]] double gap() const { return best ? std::max(0.0, best->cost / bound - 1) : 0; }
+  [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
 
 class Search {
@@ -84,7 +86,7 @@ class Search {
   [[nodiscard]] Seconds bound(Bytes limit) const;
 
   Scenario scenario_;
-  SearchOptions options_;
+  SearchOptions options_;  // its objective is the scenario's
   Bytes unit_;
   std::vector<Family> families_;
   std::vector<std::string> left_out_;
