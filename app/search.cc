@@ -31,19 +31,21 @@ struct SearchCommand {
 };
 
 constexpr const char* kHeader =
-    "limit/pM_B       limit        peak  schedule                  chunks        cost   bubble   "
-    "registered       bound     gap\n";
+    "limit/pM_B       limit        peak  schedule                  chunks        cost    makespan  "
+    " "
+    "bubble   registered       bound     gap\n";
 
 std::string row(const SearchResult& result, Bytes unit) {
   std::string text = fmt::format("{:10.4f}  {:>10}", result.limit / unit, human(result.limit));
   if (!result.best) return text + "  nothing fits\n";
   const Found& best = *result.best;
   const std::string name = best.schedule + (best.refined ? " (refined)" : "");
-  const std::string registered = result.registered ? human(result.registered->cost) : "-";
-  return text + fmt::format("  {:>10}  {:24}  {:6}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
-                            human(best.peak), name, best.problem.shape.chunks, human(best.cost),
-                            100 * best.bubble_rate, registered, human(result.bound),
-                            100 * result.gap());
+  const std::string registered = result.registered ? human(result.registered->time) : "-";
+  return text +
+         fmt::format("  {:>10}  {:24}  {:6}  {:>10}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
+                     human(best.peak), name, best.problem.shape.chunks, human(best.cost),
+                     human(best.makespan), 100 * best.bubble_rate, registered, human(result.bound),
+                     100 * result.gap());
 }
 
 void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Bytes unit) {
@@ -70,6 +72,7 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
   std::vector<std::string> names;
   std::istringstream list(command.schedules);
   for (std::string name; std::getline(list, name, ',');) {
+    name.erase(0, name.find_first_not_of(' '));
     if (find_schedule(name) == nullptr) {
       throw InputError(
           line.where(command.schedules),
@@ -80,6 +83,13 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
   return names;
 }
 
+void print_for_people(const Search& search, const std::vector<SearchResult>& results) {
+  std::cout << kHeader;
+  for (const SearchResult& result : results) std::cout << row(result, search.unit());
+  for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
+  std::cout.flush();
+}
+
 int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.where(command.output), "a frontier has no single program: leave out -o");
@@ -88,9 +98,10 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   const auto limit = parse_memory_limit(command.limit, line.where(command.limit));
   const bool in_bytes = std::holds_alternative<Bytes>(limit);
-  if (in_bytes && !scenario.memory) {
-    throw InputError(line.where(command.limit),
-                     "a limit in bytes needs a memory section that says what F acquires");
+  if (in_bytes && !knows_memory(scenario)) {
+    throw InputError(
+        line.where(command.limit),
+        "a limit in bytes needs a memory section that says what F acquires, or a model");
   }
   SearchOptions options = command.search;
   options.schedules = schedules_named(command, line);
@@ -110,16 +121,12 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
                                         human(search.unit() / scenario.parallel.pipeline)));
     }
   }
+  if (command.csv != "-" && command.output != "-") print_for_people(search, results);
   write_outputs({{command.csv, line.where(command.csv),
                   [&](std::ostream& out) { write_csv(out, results, search.unit()); }},
                  {command.output, line.where(command.output), [&](std::ostream& out) {
                     write_torch_csv(out, *results.front().best->program);
                   }}});
-  if (command.csv == "-" || command.output == "-") return kDone;
-  std::cout << kHeader;
-  for (const SearchResult& result : results) std::cout << row(result, search.unit());
-  for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
-  std::cout.flush();
   return kDone;
 }
 

@@ -74,7 +74,8 @@ double operand_bytes(const Matmul& matmul) {
   const auto columns = static_cast<double>(matmul.n);
   const auto inner = static_cast<double>(matmul.k);
   const double read = matmul.precision == Precision::kFp8 ? 1 : 2;
-  return static_cast<double>(matmul.batch) * (read * inner * (rows + columns) + 2 * rows * columns);
+  return static_cast<double>(matmul.batch) *
+         (read * inner * (rows + columns) + matmul.result_bytes * rows * columns);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class Search {
 
   // The paper's choices, and repetition with what the best of them idled.
   PassLists best_published() && {
-    for (const size_t choices : {0, 2, 3, 4}) try_rounds(choices);
+    for (const size_t choices : std::array<size_t, 4>{0, 2, 3, 4}) try_rounds(choices);
     repeat_rounds();
     return std::move(best_);
   }

@@ -209,6 +209,7 @@ class Analysis {
   void add_peaks(Report& report, double begin) {
     std::vector<double> held(devices_.size(), 0);
     std::vector<TaskId> peak_task(devices_.size(), kNoTask);
+    std::vector<double> peak_at(devices_.size(), 0);
     visit_memory_events(graph_, timeline_, middle_, [&](const MemoryEvent& event) {
       double& level = held[event.device];
       level += event.delta_bytes;
@@ -216,12 +217,13 @@ class Analysis {
       if (level > of.peak_activation.value()) {
         of.peak_activation = Bytes(level);
         peak_task[event.device] = event.task;
+        peak_at[event.device] = event.seconds;
       }
     });
     for (size_t d = 0; d < devices_.size(); ++d) {
       if (peak_task[d] == kNoTask) continue;
       DeviceReport& of = report.devices[d];
-      of.peak_time = Seconds(timeline_.start[peak_task[d]] - begin);
+      of.peak_time = Seconds(peak_at[d] - begin);
       of.peak_pass = graph_.name(peak_task[d]);
       report.peak_activation = std::max(report.peak_activation, of.peak_activation);
     }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/memory.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
@@ -36,6 +37,12 @@ struct DeviceReport {
   Seconds peak_time;      // after the start of the iteration
   std::string peak_pass;  // the pass whose start reaches the peak
   std::optional<double> energy_joules;
+  std::optional<DeviceMemory> memory;  // beside activations, where a model says so
+
+  // At the activations' peak: all else is held throughout.
+  [[nodiscard]] std::optional<Bytes> peak_memory() const {
+    return memory ? std::optional(memory->total() + peak_activation) : std::nullopt;
+  }
 };
 
 // The period over several seeded runs.
@@ -53,7 +60,8 @@ struct Report {
   double bubble_rate = 0;
   double bubble_rate_makespan = 0;
   double bubble_over_ideal = 0;
-  Bytes peak_activation;  // of the device that holds most
+  Bytes peak_activation;             // of the device that holds most
+  std::optional<Bytes> peak_memory;  // likewise
   std::vector<DeviceReport> devices;
   std::optional<Ensemble> ensemble;
   size_t tasks = 0;

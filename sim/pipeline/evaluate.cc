@@ -89,6 +89,8 @@ class TimeVisitor {
     state.peak = std::max(state.peak, state.held);
     state.peak_in_flight = std::max(state.peak_in_flight, state.in_flight);
     state.held -= bytes.released.value();
+    // B acquires at its end where W needs more than F kept.
+    state.peak = std::max(state.peak, state.held);
     state.in_flight -= ends_unit(pass.kind) ? 1 : 0;
   }
 

@@ -24,6 +24,9 @@ Json schedule_json(const ScheduleChoice& choice) {
   if (const int chunks = recompute_chunks_of(choice); chunks > 0) {
     json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
   }
+  if (choice.recompute && choice.recompute->selective) {
+    json["recompute"] = {{"granularity", "selective"}};
+  }
   if (choice.program) return json;
   json["virtual_pipeline_model_parallel_size"] = chunks_of(choice);
   if (const auto* factor = std::get_if<double>(&choice.memory_limit))
@@ -59,6 +62,38 @@ Json cost_json(const GivenCost& cost) {
   json["collective_seconds"] = cost.collective.value();
   json["optimizer_seconds"] = cost.optimizer.value();
   return json;
+}
+
+Json roofline_json(const Scenario& scenario) {
+  const Overlap& overlap = scenario.roofline->overlap;
+  return {{"kind", "roofline"},
+          {"gpu", scenario.hardware->gpu.name},
+          {"tp_comm_overlap", overlap.tensor},
+          {"overlap_grad_reduce", overlap.gradient_reduce},
+          {"overlap_param_gather", overlap.parameter_gather}};
+}
+
+void add_modelled(Json& json, const Modelled& modelled) {
+  const LayerContext& context = modelled.context;
+  const Transformer& model = modelled.model;
+  json["model"] = {{"name", model.name},
+                   {"num_layers", model.num_layers},
+                   {"hidden_size", model.hidden_size},
+                   {"vocab_size", model.vocab_size},
+                   {"parameters", total_parameters(model)}};
+  json["parallel"]["context_parallel_size"] = context.context;
+  json["parallel"]["expert_model_parallel_size"] = context.expert;
+  json["parallel"]["expert_tensor_parallel_size"] = context.expert_tensor;
+  json["parallel"]["sequence_parallel"] = context.sequence_parallel;
+  json["batch"]["seq_length"] = context.seq_length;
+  json["memory"] = {
+      {"kind", "model"},
+      {"precision", context.precision == Precision::kFp8 ? "fp8" : "16 bits"},
+      {"accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32},
+      {"use_distributed_optimizer", modelled.state.distributed_optimizer},
+      {"flash_attention", context.flash_attention},
+      {"dropout", context.dropout},
+      {"capacity_bytes", modelled.capacity ? Json(modelled.capacity->value()) : Json(nullptr)}};
 }
 
 Json cluster_json(const Cluster& cluster) {
@@ -105,7 +140,7 @@ Json scenario_json(const Scenario& scenario) {
   json["batch"] = {{"num_microbatches", scenario.batch.microbatches}};
   json["batch"]["micro_batch_size"] =
       scenario.batch.micro_batch_size ? Json(*scenario.batch.micro_batch_size) : Json(nullptr);
-  json["cost"] = cost_json(scenario.cost);
+  json["cost"] = scenario.roofline ? roofline_json(scenario) : cost_json(scenario.cost);
   if (scenario.memory) {
     json["memory"] = {{"kind", "given"},
                       {"per", basis_name(scenario.memory->per)},
@@ -115,6 +150,7 @@ Json scenario_json(const Scenario& scenario) {
       json["memory"]["checkpoint_bytes"] = values_of(scenario.memory->checkpoint);
     }
   }
+  if (scenario.modelled) add_modelled(json, *scenario.modelled);
   if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
   if (scenario.hardware) json["cluster"]["name"] = scenario.hardware->name;
   json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
@@ -130,24 +166,33 @@ Json scenario_json(const Scenario& scenario) {
 }
 
 Json device_json(const DeviceReport& device, bool has_memory) {
-  Json json{
-      {"device", device.device},
-      {"busy_seconds", device.busy.value()},
-      {"recompute_seconds", device.recompute.value()},
-      {"span_seconds", device.span.value()},
-      {"idle_seconds", device.idle.value()},
-      {"peak_activation_bytes", nullptr},
-      {"peak_activation_at_seconds", nullptr},
-      {"peak_activation_pass", nullptr},
-      {"peak_memory_bytes", nullptr},  // needs a memory model: given costs know activations only
-      {"peak_memory_by_category", Json::object()},
-      {"idle_seconds_by_cause", Json::object()},
-      {"energy_joules", nullptr}};
+  Json json{{"device", device.device},
+            {"busy_seconds", device.busy.value()},
+            {"recompute_seconds", device.recompute.value()},
+            {"span_seconds", device.span.value()},
+            {"idle_seconds", device.idle.value()},
+            {"peak_activation_bytes", nullptr},
+            {"peak_activation_at_seconds", nullptr},
+            {"peak_activation_pass", nullptr},
+            {"peak_memory_bytes", nullptr},  // needs a model: given memory knows activations only
+            {"peak_memory_by_category", Json::object()},
+            {"idle_seconds_by_cause", Json::object()},
+            {"energy_joules", nullptr}};
   if (has_memory) {
     json["peak_activation_bytes"] = device.peak_activation.value();
     json["peak_activation_at_seconds"] = device.peak_time.value();
     json["peak_activation_pass"] = device.peak_pass;
     json["peak_memory_by_category"]["activations"] = device.peak_activation.value();
+  }
+  if (device.memory) {
+    json["peak_memory_bytes"] = device.peak_memory()->value();
+    Json& categories = json["peak_memory_by_category"];
+    categories["weights"] = device.memory->weights.value();
+    categories["gradients"] = device.memory->gradients.value();
+    categories["optimizer"] = device.memory->optimizer.value();
+    categories["vocabulary"] = device.memory->vocabulary.value();
+    categories["buffers"] = device.memory->buffers.value();
+    categories["overhead"] = device.memory->overhead.value();
   }
   for (size_t cause = 0; cause < kIdleCauseNames.size(); ++cause) {
     json["idle_seconds_by_cause"][std::string(kIdleCauseNames[cause])] =
@@ -182,13 +227,29 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
   json["samples_per_second"] = rate ? Json(rate->samples_per_second) : Json(nullptr);
   json["samples_per_second_per_gpu"] =
       rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
-  // These need a model: given costs know neither tokens nor FLOPs.
-  for (const char* key : {"tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu", "hfu"}) {
-    json[key] = nullptr;
-  }
-  const bool has_memory = scenario.memory.has_value();
+  const auto& length = scenario.batch.seq_length;
+  json["tokens_per_second_per_gpu"] =
+      rate && length ? Json(*length * rate->samples_per_second_per_gpu) : Json(nullptr);
+  // These need a model's FLOPs and a GPU's peak.
+  const auto known = [&rate](std::optional<double> Throughput::*value) {
+    return rate && *rate.*value ? Json(*(*rate.*value)) : Json(nullptr);
+  };
+  json["model_tflops_per_gpu"] = known(&Throughput::model_tflops_per_gpu);
+  json["mfu"] = known(&Throughput::mfu);
+  json["hfu"] = known(&Throughput::hfu);
+  const bool has_memory = knows_memory(scenario);
   json["peak_activation_bytes"] = has_memory ? Json(report.peak_activation.value()) : Json(nullptr);
-  json["peak_memory_bytes"] = nullptr;
+  json["peak_memory_bytes"] =
+      report.peak_memory ? Json(report.peak_memory->value()) : Json(nullptr);
+  if (scenario.modelled) {
+    json["pipeline_model_parallel_layout"] =
+        to_megatron_layout(layout_of(*scenario.modelled, choice, scenario.parallel.pipeline));
+  }
+  if (simulation.fit) {
+    const auto& change = simulation.fit->change;
+    json["fits"] = simulation.fit->fits;
+    json["nearest_change"] = change ? Json(change->words) : Json(nullptr);
+  }
   json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) {
     json["devices"].push_back(device_json(device, has_memory));
@@ -212,7 +273,7 @@ void write_json(std::ostream& out, const Scenario& scenario,
   Json document;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
-                         {"cost", "given"}};
+                         {"cost", scenario.roofline ? "roofline" : "given"}};
   document["scenario"] = scenario_json(scenario);
   document["results"] = Json::array();
   for (size_t i = 0; i < simulations.size(); ++i) {

@@ -66,8 +66,9 @@ std::string zb(const Asked& asked, MegatronFlags& to) {
   if (!asked.problem.activation_limit) return zb_2p(asked, to);
   const Bytes known = asked.problem.device_activation();
   const Bytes one = known > Bytes(0) ? known : Bytes(1);  // a limit then counts microbatches
-  const double pending = *asked.problem.activation_limit / one;
-  return zero_bubble(asked, to, static_cast<int>(std::floor(pending * (1 + 1e-12))));
+  const double pending = std::floor(*asked.problem.activation_limit / one * (1 + 1e-12));
+  return zero_bubble(asked, to,
+                     static_cast<int>(std::min<double>(pending, asked.shape.microbatches)));
 }
 
 std::string v_schedule(const Asked& asked, MegatronFlags& to, const char* memory) {

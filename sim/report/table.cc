@@ -39,19 +39,31 @@ std::string csv_field(const std::string& text) {
 
 std::string percent(double rate) { return fmt::format("{:.2f}%", 100 * rate); }
 
+// Whether a schedule fits a GPU's memory, and what would make it; nothing where it does.
+std::string fit_line(const Scenario& scenario, size_t choice, const Simulation& simulation) {
+  const Fit& fit = *simulation.fit;
+  if (fit.fits) return "";
+  return fmt::format(
+      "{}: does not fit in {}; nearest change: {}\n", label_of(scenario.schedules[choice]),
+      human(*scenario.modelled->capacity),
+      fit.change ? fmt::format("{} ({})", fit.change->words, human(fit.change->peak)) : "none");
+}
+
 }  // namespace
 
 std::string comparison_table(const Scenario& scenario, std::span<const Simulation> simulations) {
   std::vector<Row> rows{{"schedule", "iteration", "bubble rate", "of makespan", "over ideal",
                          "peak activation", "samples/s/GPU"}};
+  if (scenario.modelled) rows.front().insert(rows.front().end() - 1, "peak memory");
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
     rows.push_back({label_of(scenario.schedules[i]), human(report.iteration),
                     percent(report.bubble_rate), percent(report.bubble_rate_makespan),
                     percent(report.bubble_over_ideal),
-                    scenario.memory ? human(report.peak_activation) : "-",
+                    knows_memory(scenario) ? human(report.peak_activation) : "-",
                     rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-"});
+    if (report.peak_memory) rows.back().insert(rows.back().end() - 1, human(*report.peak_memory));
   }
   std::string text = aligned(rows);
   for (size_t i = 0; i < simulations.size(); ++i) {
@@ -61,6 +73,9 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
         "{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
         label_of(scenario.schedules[i]), ensemble->runs, ensemble->seed, ensemble->jitter,
         human(ensemble->mean), human(ensemble->stddev), human(ensemble->p05), human(ensemble->p95));
+  }
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    if (simulations[i].fit) text += fit_line(scenario, i, simulations[i]);
   }
   return text;
 }
@@ -76,7 +91,8 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
     header.emplace_back(name);
     std::ranges::replace(header.back(), '_', '-');
   }
-  if (scenario.memory) header.insert(header.end(), {"peak activation", "at", "with"});
+  if (knows_memory(scenario)) header.insert(header.end(), {"peak activation", "at", "with"});
+  if (scenario.modelled) header.insert(header.end(), {"beside it", "peak memory"});
   const bool energy = simulation.report.devices.front().energy_joules.has_value();
   if (energy) header.emplace_back("energy");
   std::vector<Row> rows{header};
@@ -85,9 +101,12 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
     if (recompute) row.push_back(human(device.recompute));
     row.push_back(human(device.idle));
     for (const Seconds idle : device.idle_by_cause) row.push_back(human(idle));
-    if (scenario.memory) {
+    if (knows_memory(scenario)) {
       row.insert(row.end(),
                  {human(device.peak_activation), human(device.peak_time), device.peak_pass});
+    }
+    if (device.memory) {
+      row.insert(row.end(), {human(device.memory->total()), human(*device.peak_memory())});
     }
     if (energy) row.push_back(fmt::format("{:.1f} J", *device.energy_joules));
     rows.push_back(std::move(row));
@@ -98,17 +117,19 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
 std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations) {
   std::string text =
       "schedule,iteration_seconds,makespan_seconds,cost_seconds,bubble_rate,bubble_rate_makespan,"
-      "bubble_over_ideal,samples_per_second,samples_per_second_per_gpu,peak_activation_bytes\n";
+      "bubble_over_ideal,samples_per_second,samples_per_second_per_gpu,peak_activation_bytes,"
+      "peak_memory_bytes\n";
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_field(label_of(scenario.schedules[i])),
-                    report.iteration.value(), report.makespan.value(), report.cost.value(),
-                    report.bubble_rate, report.bubble_rate_makespan, report.bubble_over_ideal,
-                    rate ? fmt::format("{}", rate->samples_per_second) : "",
-                    rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
-                    scenario.memory ? fmt::format("{}", report.peak_activation.value()) : "");
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(label_of(scenario.schedules[i])),
+        report.iteration.value(), report.makespan.value(), report.cost.value(), report.bubble_rate,
+        report.bubble_rate_makespan, report.bubble_over_ideal,
+        rate ? fmt::format("{}", rate->samples_per_second) : "",
+        rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
+        knows_memory(scenario) ? fmt::format("{}", report.peak_activation.value()) : "",
+        report.peak_memory ? fmt::format("{}", report.peak_memory->value()) : "");
   }
   return text;
 }

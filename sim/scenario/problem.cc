@@ -5,6 +5,7 @@
 
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/roofline.h"
 
 namespace pipesim {
 namespace {
@@ -23,7 +24,7 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
 
 // Without a memory section every microbatch counts 1 per device, and so does a relative limit.
 Bytes unit_activation(const Problem& problem) {
-  const Bytes activation = problem.device_activation();
+  const Bytes activation = for_planning(problem).device_activation();
   return activation > Bytes(0) ? activation : Bytes(1);
 }
 
@@ -71,6 +72,13 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 
 }  // namespace
 
+Problem for_planning(Problem problem) {
+  for (StageCost& stage : problem.stages) {
+    stage.activation = std::max(stage.activation, stage.weight_stash);
+  }
+  return problem;
+}
+
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
   return find_schedule(choice.name)->place(devices, chunks_of(choice));
@@ -86,14 +94,18 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   problem.recompute_chunks = recompute_chunks_of(choice);
   add_vocabulary(scenario, problem);
   const GivenCost& cost = scenario.cost;
+  std::optional<MemoryEstimate> modelled;
+  if (scenario.modelled) modelled = memory_of(scenario, choice);
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const auto seconds = [&](const std::vector<Seconds>& values) {
       return of_stage(values, cost.per, place, vs) / splits;
     };
     StageCost stage;
-    stage.forward = seconds(cost.forward);
-    stage.backward_input = seconds(cost.backward_input);
-    stage.backward_weight = seconds(cost.backward_weight);
+    if (!scenario.roofline) {
+      stage.forward = seconds(cost.forward);
+      stage.backward_input = seconds(cost.backward_input);
+      stage.backward_weight = seconds(cost.backward_weight);
+    }
     if (!cost.overlapped.empty()) stage.overlapped = seconds(cost.overlapped);
     if (!cost.recompute.empty()) stage.recompute = seconds(cost.recompute);
     const int next = place.downstream(vs);
@@ -115,8 +127,15 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
       stage.weight_stash = bytes(memory.weight_stash);
       if (!memory.checkpoint.empty()) stage.checkpoint = bytes(memory.checkpoint);
     }
+    if (modelled) {
+      const StageMemory& memory = modelled->stages[static_cast<size_t>(place.model_stage(vs))];
+      stage.activation = memory.activation / splits;
+      stage.weight_stash = memory.weight_stash / splits;
+      stage.checkpoint = memory.checkpoint / splits;
+    }
     problem.stages.push_back(stage);
   }
+  if (scenario.roofline) fill_roofline(scenario, choice, problem);
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
   } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {
@@ -134,7 +153,8 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
   }
   if (!program) {
     const Schedule& schedule = *find_schedule(choice.name);
-    if (const auto refusal = schedule.refusal(problem)) {
+    const Problem planning = for_planning(problem);
+    if (const auto refusal = schedule.refusal(planning)) {
       // A refusal for memory has no other shape to offer: its reason says the least limit, and it
       // is a request that cannot be met, not a mistake in writing.
       const std::string nearest = describe_difference(problem.shape, refusal->nearest);
@@ -142,7 +162,7 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       throw InputError(choice.where, fmt::format("{}; nearest shape that it accepts: {}",
                                                  refusal->reason, nearest));
     }
-    program = std::make_shared<const Program>(schedule.plan(problem));
+    program = std::make_shared<const Program>(schedule.plan(planning));
   }
   check_overlapped(choice, *program, problem);
   if (problem.recompute_chunks > 0) {

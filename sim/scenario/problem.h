@@ -12,9 +12,13 @@ namespace pipesim {
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
 
-// Stage costs from the given ones (docs/model.md, "Given costs"). Activation bytes are 0 when the
-// scenario has no memory section. O(stages).
+// Stage costs from the given ones (docs/model.md, "Given costs"), bytes given or modelled; they are
+// 0 when the scenario has neither. O(stages).
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
+
+// The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs
+// more, B acquires the rest, and a plan for what is held at most from F on stays within it).
+Problem for_planning(Problem problem);
 
 // The choice's program. InputError at the choice when the schedule does not accept the shape: why,
 // and the nearest one that it does accept. InfeasibleError when it does not fit the memory limit.

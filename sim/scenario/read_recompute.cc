@@ -7,15 +7,11 @@
 namespace pipesim {
 namespace {
 
-bool read_granularity(const YamlValue& value) {
+void read_granularity(const YamlValue& value, Recompute& recompute) {
   static const std::vector<std::string> kGranularities{"none", "selective", "full"};
   const std::string granularity = value.choice(kGranularities);
-  if (granularity == "selective") {
-    value.fail(
-        "selective recomputation is not modelled yet: 'full' recomputes whole chunks ('chunks' "
-        "says how many)");
-  }
-  return granularity == "full";
+  recompute.full = granularity == "full";
+  recompute.selective = granularity == "selective";
 }
 
 }  // namespace
@@ -24,11 +20,11 @@ Recompute read_recompute(const YamlValue& value) {
   Recompute recompute;
   recompute.where = value.where();
   if (!value.is_map()) {
-    recompute.full = read_granularity(value);
+    read_granularity(value, recompute);
     return recompute;
   }
   YamlMap map(value);
-  recompute.full = read_granularity(map.require("granularity", "none or full"));
+  read_granularity(map.require("granularity", "none, selective or full"), recompute);
   if (const auto chunks = map.find("chunks")) {
     if (!recompute.full) chunks->fail("is of granularity 'full'");
     recompute.chunks = static_cast<int>(chunks->integer(1, 1024));
@@ -43,6 +39,11 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
   for (ScheduleChoice& choice : scenario.schedules) {
     if (!choice.recompute) choice.recompute = common;
     const Recompute& recompute = *choice.recompute;
+    if (recompute.selective && !scenario.modelled) {
+      throw InputError(recompute.where,
+                       "selective recomputation needs a model, which says what attention keeps; "
+                       "'full' recomputes whole chunks ('chunks' says how many)");
+    }
     if (recompute.chunks.value_or(0) <= chunks_of(choice)) continue;
     throw InputError(recompute.where,
                      fmt::format("{} chunks are to recompute, but {} has {} per device",

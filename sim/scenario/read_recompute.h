@@ -6,12 +6,12 @@
 
 namespace pipesim {
 
-// `none`, `full`, or a map {granularity: none | full, chunks: N}. InputError otherwise, and for
-// `selective`, which is not modelled.
+// `none`, `selective`, `full`, or a map {granularity: ..., chunks: N}, N with `full` only.
+// InputError otherwise.
 Recompute read_recompute(const YamlValue& value);
 
 // Gives every schedule without a word of its own the scenario's, or none. InputError where more
-// chunks are asked for than a schedule has.
+// chunks are asked for than a schedule has, and for `selective` without a model.
 void settle_recompute(YamlMap& root, Scenario& scenario);
 
 }  // namespace pipesim

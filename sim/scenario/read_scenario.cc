@@ -8,6 +8,7 @@
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
+#include "sim/scenario/read_modelled.h"
 #include "sim/scenario/read_recompute.h"
 #include "sim/scenario/read_vocabulary.h"
 #include "sim/scenario/torch_csv.h"
@@ -98,7 +99,8 @@ std::vector<ScheduleChoice> read_schedules(const YamlValue& value, const std::st
   return choices;
 }
 
-ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules) {
+ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
+                            ModelParallel& model) {
   YamlMap map(value);
   ParallelSizes sizes;
   const auto size = [&map](const char* key) {
@@ -110,6 +112,8 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
                            .integer(1, kMaxDevices));
   sizes.tensor = size("tensor_model_parallel_size");
   sizes.data = size("data_parallel_size");
+  model = read_model_parallel(map);
+  sizes.context = model.context;
   if (const auto chunks = map.find(kChunksKey)) {
     const int common = static_cast<int>(chunks->integer(1, 1024));
     for (ScheduleChoice& choice : schedules) {
@@ -141,6 +145,9 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
   Batch batch;
   if (const auto size = map.find("micro_batch_size")) {
     batch.micro_batch_size = static_cast<int>(size->integer(1, 1 << 20));
+  }
+  if (const auto length = map.find("seq_length")) {
+    batch.seq_length = static_cast<int>(length->integer(1, 1 << 28));
   }
   const auto count = map.find("num_microbatches");
   const auto global = map.find("global_batch_size");
@@ -241,18 +248,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   if (const auto given = map.find("recompute")) {
     cost.recompute = read_times(*given, cost.per, scenario);
   }
-  if (is_sharded(scenario.vocabulary)) {
-    const auto shares = [&](const char* key, const char* what) {
-      const YamlValue given = map.require(key, what);
-      auto read = one_or_list(given, [](const YamlValue& each) { return each.seconds(); });
-      check_length(given, read.size(), CostBasis::kDevice, scenario);
-      return read;
-    };
-    cost.output_forward = shares("output_forward", "seconds of S, of a device's vocabulary");
-    cost.output_backward = shares("output_backward", "seconds of T, of a device's vocabulary");
-    cost.input_forward = shares("input_forward", "seconds of IF, of a device's vocabulary");
-    cost.input_backward = shares("input_backward", "seconds of IB, of a device's vocabulary");
-  }
+  read_vocabulary_cost(map, scenario, cost);
   const auto optional_seconds = [&map](const char* key) {
     const auto given = map.find(key);
     return given ? given->seconds() : Seconds(0);
@@ -271,7 +267,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
 
 GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
-  check_kind(map);
+  (void)map.find("kind");  // read by memory_is_modelled
   GivenMemory memory;
   memory.per = read_basis(map);
   const auto sizes = [&](const YamlValue& given) {
@@ -293,13 +289,7 @@ GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
   memory.weight_stash =
       part(map.require("weight_stash", "bytes that W needs after B, such as '1.6 GiB'"));
   if (const auto given = map.find("checkpoint")) memory.checkpoint = part(*given);
-  if (is_sharded(scenario.vocabulary)) {
-    if (const auto given = map.find("output_activation")) {
-      memory.output_activation =
-          one_or_list(*given, [](const YamlValue& each) { return each.bytes(); });
-      check_length(*given, memory.output_activation.size(), CostBasis::kDevice, scenario);
-    }
-  }
+  read_vocabulary_memory(map, scenario, memory);
   map.finish();
   return memory;
 }
@@ -326,7 +316,7 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
   static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation"};
   // With a sharded vocabulary `collective` says nothing of what closes an iteration.
   const bool reduces = scenario.cost.collective > Seconds(0) && !is_sharded(scenario.vocabulary);
-  const bool costs = scenario.cost.optimizer > Seconds(0) || reduces;
+  const bool costs = scenario.roofline || scenario.cost.optimizer > Seconds(0) || reduces;
   scenario.sync = costs ? OptimizerSync::kAllReduce : OptimizerSync::kNone;
   const auto given = root.find("optimizer");
   if (!given) return;
@@ -336,7 +326,9 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
   map.finish();
   if (sync == "none" && costs) {
     value.fail(
-        "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set");
+        "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set, "
+        "or "
+        "costs follow from a model");
   }
   if (sync == "post_validation" && reduces) {
     value.fail("'post_validation' waits for no collective, but cost.collective is set");
@@ -406,9 +398,10 @@ Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
 
 void check_limits(const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
-    if (std::holds_alternative<Bytes>(choice.memory_limit) && !scenario.memory) {
-      throw InputError(choice.where,
-                       "memory_limit in bytes needs a memory section that says what F acquires");
+    if (std::holds_alternative<Bytes>(choice.memory_limit) && !knows_memory(scenario)) {
+      throw InputError(
+          choice.where,
+          "memory_limit in bytes needs a memory section that says what F acquires, or a model");
     }
   }
 }
@@ -447,11 +440,17 @@ Scenario read_scenario(const YamlSource& source) {
   scenario.schedules =
       read_schedules(root.require("schedule", "the name of a schedule, or a list"), source.name());
   const YamlValue parallel = root.require("parallel", "a map with pipeline_model_parallel_size");
-  scenario.parallel = read_parallel(parallel, scenario.schedules);
+  ModelParallel model;
+  scenario.parallel = read_parallel(parallel, scenario.schedules, model);
   read_pipelines(root, scenario.parallel);
   const YamlValue batch = root.require("batch", "a map with num_microbatches");
   scenario.batch = read_batch(batch, scenario.parallel);
   check_programs(parallel, batch, scenario);
+  const bool modelled = memory_is_modelled(root, model);
+  if (modelled) {
+    scenario.modelled = read_modelled(root, parallel, batch, model, scenario);
+    scenario.batch.seq_length = scenario.modelled->context.seq_length;
+  }
   settle_recompute(root, scenario);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
@@ -465,10 +464,27 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.cluster = choice.cluster;
     scenario.hardware = std::move(choice.hardware);
   }
-  if (const auto given = root.find("vocabulary")) scenario.vocabulary = read_vocabulary(*given);
-  scenario.cost = read_cost(root.require("cost", "a map of pass costs"), scenario);
-  if (const auto memory = root.find("memory")) scenario.memory = read_memory(*memory, scenario);
-  if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
+  if (const auto given = root.find("vocabulary")) {
+    scenario.vocabulary = read_vocabulary(*given);
+    if (modelled && is_sharded(scenario.vocabulary)) {
+      given->fail(
+          "a model does not say what a share of the vocabulary costs: give cost and memory");
+    }
+  }
+  scenario.roofline = read_roofline(root, scenario);
+  if (!scenario.roofline) {
+    scenario.cost = read_cost(
+        root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
+  }
+  if (const auto memory = root.find("memory"); memory && !modelled) {
+    scenario.memory = read_memory(*memory, scenario);
+  }
+  if (const auto engine = root.find("engine")) {
+    read_engine(*engine, scenario);
+    if (scenario.roofline && scenario.engine == EngineKind::kSimGrid) {
+      engine->fail("simgrid does not know yet where tensor ranks stand: give the costs");
+    }
+  }
   read_optimizer(root, scenario);
   if (const auto framework = root.find("framework")) {
     scenario.transfers = read_framework(*framework);

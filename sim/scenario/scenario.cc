@@ -25,6 +25,9 @@ int recompute_chunks_of(const ScheduleChoice& choice) {
 
 std::string label_of(const ScheduleChoice& choice) {
   const int recomputed = recompute_chunks_of(choice);
+  if (choice.recompute && choice.recompute->selective) {
+    return choice.name + " (selective recompute)";
+  }
   if (recomputed == 0) return choice.name;
   if (recomputed == chunks_of(choice)) return choice.name + " (recompute)";
   return fmt::format("{} (recompute {} of {})", choice.name, recomputed, chunks_of(choice));

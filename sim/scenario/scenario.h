@@ -11,18 +11,21 @@
 
 #include "models/cluster.h"
 #include "models/hardware.h"
+#include "models/layer_cost.h"
 #include "sim/core/error.h"
 #include "sim/core/units.h"
 #include "sim/engine/simgrid.h"
 #include "sim/graph/build.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/scenario/modelled.h"
 
 namespace pipesim {
 
-// Full recomputation of the first chunks of every device.
+// Full recomputation of the first chunks of every device, or of attention's inside on all.
 struct Recompute {
   bool full = false;
+  bool selective = false;
   std::optional<int> chunks = {};  // without it, of all
   Location where = {};
 };
@@ -54,11 +57,13 @@ struct ParallelSizes {
   int tensor = 1;
   int data = 1;
   int pipelines = 1;
+  int context = 1;
 };
 
 struct Batch {
   int microbatches = 1;  // per pipeline
   std::optional<int> micro_batch_size;
+  std::optional<int> seq_length;
 };
 
 enum class CostBasis {
@@ -84,6 +89,11 @@ struct GivenCost {
   std::optional<Bytes> message;  // of a boundary: the cluster says how long that takes
   Seconds collective;  // of a pipeline's devices: of a sharded vocabulary, and the gradient norm
   Seconds optimizer;
+};
+
+// Instead of given costs: seconds follow from the model and the named cluster.
+struct RooflineCost {
+  Overlap overlap;
 };
 
 struct GivenMemory {
@@ -121,8 +131,10 @@ struct Scenario {
   ParallelSizes parallel;
   Batch batch;
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
-  GivenCost cost;
+  GivenCost cost;                        // nothing in it where there is:
+  std::optional<RooflineCost> roofline;  // with `modelled` and `hardware`
   std::optional<GivenMemory> memory;
+  std::optional<Modelled> modelled;  // instead: memory follows from a model
   std::optional<Cluster> cluster;
   std::optional<Hardware> hardware;  // of a cluster of the catalogue, changes applied
   EngineKind engine = EngineKind::kReplay;
@@ -131,5 +143,10 @@ struct Scenario {
   Transfers transfers = Transfers::kOverlapped;
   Perturbation perturb;
 };
+
+// Whether activations are counted in bytes, given or modelled.
+inline bool knows_memory(const Scenario& scenario) {
+  return scenario.memory.has_value() || scenario.modelled.has_value();
+}
 
 }  // namespace pipesim

@@ -4,12 +4,15 @@
 #include <chrono>
 #include <thread>
 
+#include "models/layer_work.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/jitter.h"
 #include "sim/engine/simgrid.h"
 #include "sim/metrics/analyze.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/modelled.h"
 #include "sim/scenario/problem.h"
+#include "sim/scenario/roofline.h"
 
 namespace pipesim {
 namespace {
@@ -48,7 +51,8 @@ BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choic
   options.sync = scenario.sync;
   options.blocking = blocking_calls(scenario, choice);
   options.collective = scenario.cost.collective;
-  options.optimizer = scenario.cost.optimizer;
+  options.optimizer =
+      scenario.roofline ? closing_seconds(scenario, choice) : scenario.cost.optimizer;
   options.message = [&scenario, &problem](int from, int to, int rank_from, int rank_to) {
     const double factor = link_factor(scenario, rank_from, rank_to);
     if (!scenario.cost.message) {
@@ -114,14 +118,42 @@ Report run_ensemble(const Scenario& scenario, const Engine& engine, const Cluste
   return ensemble_of(reports, perturb.seed, jitter);
 }
 
-std::optional<Throughput> throughput_of(const Scenario& scenario, const Report& report) {
+// Model FLOPs count all of attention, as Megatron-LM does, and nothing that is run again.
+void add_utilization(const Scenario& scenario, const ScheduleChoice& choice, Throughput& rate) {
+  if (!scenario.modelled || !scenario.hardware) return;
+  const LayerContext context = context_of(*scenario.modelled, choice);
+  const Flops flops = model_flops(scenario.modelled->model, context.seq_length, false);
+  const FlopsPerSecond peak = scenario.hardware->gpu.peak[static_cast<size_t>(context.precision)];
+  const double used = rate.samples_per_second_per_gpu * flops.value();
+  rate.model_tflops_per_gpu = used / 1e12;
+  rate.mfu = used / peak.value();
+  if (context.recompute == RecomputeGranularity::kSelective) return;
+  const double again =
+      static_cast<double>(recompute_chunks_of(choice)) / std::max(1, chunks_of(choice));
+  rate.hfu = *rate.mfu * (1 + again / 3);  // a forward of three
+}
+
+std::optional<Throughput> throughput_of(const Scenario& scenario, const ScheduleChoice& choice,
+                                        const Report& report) {
   if (!scenario.batch.micro_batch_size) return std::nullopt;
   const double samples = static_cast<double>(scenario.batch.microbatches) *
                          *scenario.batch.micro_batch_size * scenario.parallel.data;
   const double gpus = static_cast<double>(scenario.parallel.pipeline) * scenario.parallel.tensor *
-                      scenario.parallel.data;
+                      scenario.parallel.context * scenario.parallel.data;
   const double rate = samples / report.iteration.value();
-  return Throughput{rate, rate / gpus};
+  Throughput throughput{rate, rate / gpus};
+  add_utilization(scenario, choice, throughput);
+  return throughput;
+}
+
+// What devices hold beside activations; replicas hold the same.
+void add_memory(const Scenario& scenario, const ScheduleChoice& choice, Report& report) {
+  if (!scenario.modelled) return;
+  const MemoryEstimate memory = memory_of(scenario, choice);
+  for (DeviceReport& device : report.devices) {
+    device.memory = memory.devices[static_cast<size_t>(device.device % scenario.parallel.pipeline)];
+    report.peak_memory = std::max(report.peak_memory.value_or(Bytes(0)), *device.peak_memory());
+  }
 }
 
 }  // namespace
@@ -158,7 +190,12 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
   simulation.report = jitter > 0
                           ? run_ensemble(scenario, *engine, cluster, jitter, simulation, watch)
                           : analyze(*simulation.graph, simulation.timeline);
-  simulation.throughput = throughput_of(scenario, simulation.report);
+  add_memory(scenario, choice, simulation.report);
+  simulation.throughput = throughput_of(scenario, choice, simulation.report);
+  if (scenario.modelled && scenario.modelled->capacity) {
+    simulation.fit = Fit{*simulation.report.peak_memory <= *scenario.modelled->capacity};
+    if (!simulation.fit->fits) simulation.fit->change = change_that_fits(scenario, choice);
+  }
   simulation.seconds.metrics += watch.lap();
   return simulation;
 }

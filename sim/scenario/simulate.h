@@ -24,6 +24,17 @@ struct StepSeconds {
 struct Throughput {
   double samples_per_second = 0;
   double samples_per_second_per_gpu = 0;
+  // With a model and a named cluster. `hfu` counts forwards that are run again; not known under
+  // selective recomputation.
+  std::optional<double> model_tflops_per_gpu = {};
+  std::optional<double> mfu = {};
+  std::optional<double> hfu = {};
+};
+
+// Whether the peak is within the scenario's capacity, and what would bring it there.
+struct Fit {
+  bool fits = true;
+  std::optional<MemoryChange> change = {};
 };
 
 struct Simulation {
@@ -33,6 +44,7 @@ struct Simulation {
   Timeline timeline;  // of an ensemble: of its first run
   Report report;
   std::optional<Throughput> throughput;
+  std::optional<Fit> fit;  // where a capacity is given
   StepSeconds seconds;
 };
 

@@ -1,6 +1,9 @@
 #include "sim/search/bound.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include "sim/search/windows.h"
@@ -45,15 +48,17 @@ class DeviceBound {
   // Before the first B: the F that the limit holds, those with the most seconds per byte first.
   [[nodiscard]] double start_idle() const {
     std::vector<ChunkTimes> best = chunks_;
-    std::ranges::stable_sort(best, [](const ChunkTimes& a, const ChunkTimes& b) {
-      return a.forward * b.activation > b.forward * a.activation;
+    std::ranges::stable_sort(best, std::greater<>(), [](const ChunkTimes& chunk) {
+      if (chunk.forward <= 0) return 0.0;
+      return chunk.activation > 0 ? chunk.forward / chunk.activation
+                                  : std::numeric_limits<double>::infinity();
     });
     double room = limit_;
     double forwards = 0;
     for (const ChunkTimes& chunk : best) {
       double count = m_;
       if (chunk.activation > 0) count = std::min(count, room / chunk.activation);
-      if (chunks_.size() == 1) count = static_cast<double>(static_cast<int>(count));
+      if (chunks_.size() == 1) count = std::floor(count);
       forwards += count * chunk.forward;
       room -= count * chunk.activation;
     }
@@ -97,7 +102,7 @@ class DeviceBound {
     double others = (m_ - 1) * most_each;
     if (!unbounded) others = std::min(others, (limit_ - chunks_[c].activation) * per_byte);
     if (chunks_.size() == 1 && !unbounded && chunks_[0].stash == chunks_[0].activation) {
-      const auto whole = static_cast<double>(static_cast<int>(limit_ / chunks_[0].activation));
+      const double whole = std::floor(limit_ / chunks_[0].activation);
       others = std::min(others, (whole - 1) * most_each);
     }
     return std::max(0.0, chunks_[c].way - own - others);
@@ -111,7 +116,7 @@ class DeviceBound {
 
 }  // namespace
 
-Seconds lower_bound(const Problem& problem, Bytes limit) {
+Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   const Placement& place = problem.placement;
   const int stages = place.model_stages();
   const bool bytes_known = problem.device_activation() > Bytes(0);
@@ -143,11 +148,12 @@ Seconds lower_bound(const Problem& problem, Bytes limit) {
     const auto last = static_cast<size_t>(place.virtual_stage(d, place.chunks() - 1));
     const double to_first_b =
         forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
-    bound = std::max(bound, DeviceBound(std::move(chunks), problem.shape.units(),
-                                        limit.value() * kRounding, to_first_b)
-                                .cost());
+    const double before = objective == Objective::kMakespan ? forward_start[first] : 0;
+    bound = std::max(bound, before + DeviceBound(std::move(chunks), problem.shape.units(),
+                                                 limit.value() * kRounding, to_first_b)
+                                         .cost());
   }
-  return std::max(Seconds(bound), bound_of_windows(problem, limit));
+  return std::max(Seconds(bound), bound_of_windows(problem, limit, objective));
 }
 
 }  // namespace pipesim

@@ -1,5 +1,4 @@
-// A lower bound on the cost (longest span of a device) of every program of a placement under a
-// limit on activation memory.
+// A lower bound on the time of every program of a placement under a limit on activation memory.
 //
 // Of each device, the largest of
 //   - its work, with the idle time that no order avoids: between its first F and its first B only F
@@ -9,13 +8,18 @@
 //   - the bytes times seconds that its microbatches must hold, over the limit;
 //   - what the windows of its passes allow (sim/search/windows.h).
 // What a microbatch's B waits for is the way down to the last stage and back, without any wait.
-// docs/search.md derives it. O(devices x chunks^2 + stages).
+// A makespan is a span and the way of the first F to that device. O(devices x chunks^2 + stages),
+// and what the windows take.
 #pragma once
 
 #include "sim/pipeline/problem.h"
 
 namespace pipesim {
 
-Seconds lower_bound(const Problem& problem, Bytes limit);
+// Which time of a program is meant: the longest span of a device (Evaluation::cost), which is the
+// iteration time where iterations overlap, or the makespan, which is it where they do not.
+enum class Objective { kCost, kMakespan };
+
+Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective = Objective::kCost);
 
 }  // namespace pipesim

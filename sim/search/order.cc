@@ -12,13 +12,15 @@ constexpr double kLittle = 1e-3;
 
 }  // namespace
 
-Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words)
+Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
+             Objective objective)
     : p_(problem.shape.devices),
       v_(problem.shape.chunks),
       m_(microbatches),
       length_(3 * v_ * m_),
       letters_(3 * v_),
       limit_(limit),
+      from_zero_(objective == Objective::kMakespan),
       chunks_(static_cast<size_t>(p_ * v_)),
       words_(std::move(words)) {
   const Placement& place = problem.placement;
@@ -193,6 +195,7 @@ bool Order::trial(double bound) {
     }
     clock_[d] = from > 0 ? end_[at - 1] : 0;
     first_[d] = from > 0 ? start_[row(static_cast<int>(d))] : -1;
+    if (from_zero_) first_[d] = 0;
     position_[d] = from;
     queue_[d] = static_cast<int>(d);
     queued_[d] = 1;

@@ -15,6 +15,7 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/search/bound.h"
 
 namespace pipesim {
 
@@ -23,7 +24,8 @@ class Order {
   using Word = std::vector<std::uint8_t>;
 
   // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W.
-  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words);
+  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
+        Objective objective);
 
   // Other words; `evaluate` next.
   void restart(std::vector<Word> words) { words_ = std::move(words); }
@@ -34,7 +36,7 @@ class Order {
   bool move(int device, int from, int to, double bound);
 
   [[nodiscard]] double score() const { return score_; }  // cost, and a little of the mean span
-  [[nodiscard]] double cost() const { return cost_; }    // longest span of a device
+  [[nodiscard]] double cost() const { return cost_; }    // what the objective is of it
   [[nodiscard]] const std::vector<Word>& words() const { return words_; }
   [[nodiscard]] int microbatches() const { return m_; }
   [[nodiscard]] std::uint64_t evaluated() const { return evaluated_; }
@@ -70,6 +72,7 @@ class Order {
 
   int p_, v_, m_, length_, letters_;
   double limit_;
+  bool from_zero_;  // spans count from the start of all
   std::vector<Chunk> chunks_;
   std::vector<Word> words_;
   // Accepted state, by device and position: start and end of every pass, letters counted before it,

@@ -210,12 +210,13 @@ std::optional<Words> improve_short(const Order& order, const Problem& problem, d
   if (excess < problem.shape.devices) return std::nullopt;
   const auto cut = shortened(order, letters, excess);
   if (!cut) return std::nullopt;
-  Order few(problem, enough, limit, *cut);
+  Order few(problem, enough, limit, *cut, options.objective);
   if (!few.evaluate()) return std::nullopt;
   Problem shorter = problem;
   shorter.shape.microbatches = enough;
-  const Target target{options.effort, lower_bound(shorter, Bytes(limit)).value() * kRounding};
-  Order better(problem, enough, limit, improve(few, options.seed, target));
+  const Target target{options.effort,
+                      lower_bound(shorter, Bytes(limit), options.objective).value() * kRounding};
+  Order better(problem, enough, limit, improve(few, options.seed, target), options.objective);
   if (!better.evaluate()) return std::nullopt;
   std::optional<Words> best;
   double least = order.cost();
@@ -224,7 +225,7 @@ std::optional<Words> improve_short(const Order& order, const Problem& problem, d
       if (excess % period != 0 || first + period >= enough) continue;
       auto words = lengthened(better, letters, first, period, excess);
       if (!words) continue;
-      Order many(problem, order.microbatches(), limit, *words);
+      Order many(problem, order.microbatches(), limit, *words, options.objective);
       if (!many.evaluate() || many.cost() >= least) continue;
       least = many.cost();
       best = std::move(words);
@@ -240,9 +241,10 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   const auto words = words_of(program);
   if (words.empty()) return program;
   const double bytes = limit.value() * kRounding;
-  Order order(problem, problem.shape.microbatches, bytes, words);
+  Order order(problem, problem.shape.microbatches, bytes, words, options.objective);
   if (!order.evaluate()) return program;
-  const Target target{options.effort / 2, lower_bound(problem, limit).value() * kRounding};
+  const Target target{options.effort / 2,
+                      lower_bound(problem, limit, options.objective).value() * kRounding};
   if (order.cost() <= target.bound) return program_of(problem, words);
   order.restart(improve_short(order, problem, bytes, options).value_or(words));
   if (!order.evaluate()) return program;

@@ -15,16 +15,18 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/search/bound.h"
 
 namespace pipesim {
 
 struct RefineOptions {
   std::uint64_t seed = 1;
   double effort = 2e7;  // passes evaluated
+  Objective objective = Objective::kCost;
 };
 
-// Never longer (Evaluation::cost) than `program` with its BW split into B and W, and within `limit`
-// on every device. A program with overlapped blocks, recomputation, sequence splits or two
+// Never longer (as the objective says) than `program` with its BW split into B and W, and within
+// `limit` on every device. A program with overlapped blocks, recomputation, sequence splits or two
 // directions, or one that does not keep the limit, comes back as it is. O(effort + passes).
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options);

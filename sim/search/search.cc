@@ -4,6 +4,8 @@
 #include <atomic>
 #include <exception>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
 #include <thread>
 
 #include "sim/core/error.h"
@@ -16,8 +18,8 @@ namespace {
 
 constexpr double kRounding = 1 + 1e-12;
 
-Found measure(std::string schedule, const Problem& problem,
-              std::shared_ptr<const Program> program) {
+Found measure(std::string schedule, const Problem& problem, std::shared_ptr<const Program> program,
+              Objective objective) {
   Found found;
   found.schedule = std::move(schedule);
   found.problem = problem;
@@ -25,6 +27,7 @@ Found measure(std::string schedule, const Problem& problem,
   const Evaluation result = evaluate(*found.program, problem);
   found.cost = result.cost;
   found.makespan = result.makespan;
+  found.time = objective == Objective::kMakespan ? found.makespan : found.cost;
   found.bubble_rate = result.bubble_rate();
   for (const DeviceEvaluation& device : result.devices) {
     found.peak = std::max(found.peak, device.peak_activation);
@@ -32,9 +35,54 @@ Found measure(std::string schedule, const Problem& problem,
   return found;
 }
 
-// Less cost first, then less memory; equal ones stay in the order of the registry.
+// Less time first, then less memory; equal ones stay in the order of the registry.
 bool better(const Found& a, const Found& b) {
-  return a.cost < b.cost || (a.cost == b.cost && a.peak < b.peak);
+  return a.time < b.time || (a.time == b.time && a.peak < b.peak);
+}
+
+void refuse_what_is_not_considered(const Scenario& scenario) {
+  const auto refuse = [](const std::string& what) {
+    throw InfeasibleError("search plans for " + what);
+  };
+  if (scenario.cost.per != CostBasis::kDevice ||
+      (scenario.memory && scenario.memory->per != CostBasis::kDevice)) {
+    refuse("families of different numbers of stages: give cost and memory per: device");
+  }
+  if (scenario.transfers != Transfers::kOverlapped) {
+    refuse("transfers that overlap: leave out framework.transfers");
+  }
+  const auto recomputes = [](const ScheduleChoice& choice) {
+    return recompute_chunks_of(choice) > 0;
+  };
+  if (std::ranges::any_of(scenario.schedules, recomputes)) {
+    refuse("activations that are kept: leave out recompute");
+  }
+  if (is_sharded(scenario.vocabulary)) {
+    refuse("a vocabulary in the first and last stage: leave out vocabulary");
+  }
+}
+
+// The problem with F, B and W so much shorter that any two that may overlap take no longer one
+// after the other than their block: what bounds it bounds programs with overlapped blocks.
+Problem without_overlap(Problem problem) {
+  const Placement& place = problem.placement;
+  double least = 1;
+  for (int d = 0; d < place.devices(); ++d) {
+    for (int f = 0; f < place.chunks(); ++f) {
+      const StageCost& forward = problem.stage(place.virtual_stage(d, f));
+      for (int b = 0; b < place.chunks(); ++b) {
+        const StageCost& backward = problem.stage(place.virtual_stage(d, b));
+        const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;
+        if (apart > Seconds(0)) least = std::min(least, forward.overlapped.value_or(apart) / apart);
+      }
+    }
+  }
+  for (StageCost& cost : problem.stages) {
+    cost.forward = least * cost.forward;
+    cost.backward_input = least * cost.backward_input;
+    cost.backward_weight = least * cost.backward_weight;
+  }
+  return problem;
 }
 
 bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
@@ -43,10 +91,12 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
-  if (is_sharded(scenario_.vocabulary)) {
-    throw InfeasibleError("a search does not place the passes of a sharded vocabulary");
-  }
-  if (!scenario_.memory) {
+  refuse_what_is_not_considered(scenario_);
+  options_.refinement.objective =
+      scenario_.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
+  const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
+  if (!knows_memory(scenario_) ||
+      (scenario_.memory && std::ranges::all_of(scenario_.memory->activation, nothing))) {
     scenario_.memory.emplace();
     scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
   }
@@ -60,8 +110,15 @@ Search::Search(Scenario scenario, SearchOptions options)
       ScheduleChoice choice;
       choice.name = schedule->name;
       choice.chunks = chunks;
+      const bool overlaps = std::ranges::find(schedule->options, "overlap", &OptionSpec::name) !=
+                            schedule->options.end();
+      if (overlaps && scenario_.cost.overlapped.empty()) choice.options["overlap"] = false;
       add(choice, schedule->memory_limit);
     }
+  }
+  if (families_.empty()) {
+    throw InfeasibleError(
+        fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
   }
   for (const Family& family : families_) {
     unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
@@ -74,13 +131,14 @@ void Search::add(const ScheduleChoice& choice, bool takes_limit) {
     return;
   }
   try {
-    Family family{choice, make_problem(scenario_, choice), std::nullopt};
+    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return;
     }
     if (!takes_limit) {
-      family.fixed = measure(choice.name, family.problem, make_program(choice, family.problem));
+      family.fixed = measure(choice.name, family.problem, make_program(choice, family.problem),
+                             options_.refinement.objective);
     }
     families_.push_back(std::move(family));
   } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
@@ -102,7 +160,8 @@ std::vector<Found> Search::candidates(Bytes limit) const {
     Problem problem = family.problem;
     problem.activation_limit = limit;
     try {
-      Found found = measure(family.choice.name, problem, make_program(family.choice, problem));
+      Found found = measure(family.choice.name, problem, make_program(family.choice, problem),
+                            options_.refinement.objective);
       if (fits(found, limit)) all.push_back(std::move(found));
     } catch (const InfeasibleError&) {
       continue;  // not under this limit
@@ -112,19 +171,24 @@ std::vector<Found> Search::candidates(Bytes limit) const {
   return all;
 }
 
-// Families of one placement have one problem and one bound.
+// Families of one placement have one problem and one bound, those with overlapped blocks another.
 Seconds Search::bound(Bytes limit) const {
   std::optional<Seconds> least;
+  const auto overlaps = [](const Family& family) {
+    return family.fixed && !family.fixed->program->pairs().empty();
+  };
   for (size_t i = 0; i < families_.size(); ++i) {
     const Problem& problem = families_[i].problem;
     const bool seen =
         std::any_of(families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
-                    [&problem](const Family& earlier) {
+                    [&](const Family& earlier) {
                       return earlier.problem.shape == problem.shape &&
-                             earlier.problem.placement == problem.placement;
+                             earlier.problem.placement == problem.placement &&
+                             overlaps(earlier) == overlaps(families_[i]);
                     });
     if (seen) continue;
-    const Seconds one = lower_bound(problem, limit);
+    const Seconds one = lower_bound(overlaps(families_[i]) ? without_overlap(problem) : problem,
+                                    limit, options_.refinement.objective);
     least = least ? std::min(*least, one) : one;
   }
   return least.value_or(Seconds(0));
@@ -144,9 +208,13 @@ SearchResult Search::at(Bytes limit, bool look) const {
   for (size_t i = 0; options_.refine && i < std::min(all.size(), kRefined); ++i) {
     auto program = std::make_shared<const Program>(
         refine(*all[i].program, all[i].problem, limit, options_.refinement));
-    Found refined = measure(all[i].schedule, all[i].problem, std::move(program));
+    Found refined =
+        measure(all[i].schedule, all[i].problem, std::move(program), options_.refinement.objective);
     refined.refined = true;
-    if (fits(refined, limit) && refined.cost < result.best->cost) result.best = std::move(refined);
+    if (fits(refined, limit) && refined.time < result.best->time) result.best = std::move(refined);
+  }
+  if (result.best->time * (1 + 1e-9) < result.bound) {
+    throw LogicError(result.best->schedule + " takes less than the lower bound");
   }
   return result;
 }
@@ -159,7 +227,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
   Bytes top = most * least;
   if (const auto all = candidates(top); !all.empty()) top = std::min(top, all.front().peak);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  const Seconds least_cost = kRounding * bound(top);
+  const Seconds least_time = kRounding * bound(top);
   std::vector<SearchResult> results(static_cast<size_t>(points));
   std::atomic<int> next = 0;
   std::atomic<int> solved = points;
@@ -171,7 +239,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
         const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
         SearchResult& result = results[static_cast<size_t>(i)];
         result = at(least + part * (top - least), i < solved);
-        if (result.best && result.best->cost <= least_cost) {
+        if (result.best && result.best->time <= least_time) {
           for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
         }
       } catch (...) {
@@ -187,15 +255,16 @@ std::vector<SearchResult> Search::frontier(int points) const {
     work();
   }
   if (failure) std::rethrow_exception(failure);
-  for (size_t i = 1; i < results.size(); ++i) {
-    const auto& before = results[i - 1].best;
-    if (before && (!results[i].best || before->cost <= results[i].best->cost)) {
-      results[i].best = before;
-    }
-    const auto& known = results[i - 1].registered;
-    if (known && (!results[i].registered || known->cost <= results[i].registered->cost)) {
-      results[i].registered = known;
-    }
+  // Behind the first that no memory would make shorter nothing counts: how much of it was sought
+  // depends on the threads.
+  const auto done = std::ranges::find_if(results, [least_time](const SearchResult& result) {
+    return result.best && result.best->time <= least_time;
+  });
+  for (auto i = results.begin(); i != results.end(); ++i) {
+    if (i > done) i->best = i->registered = std::nullopt;
+    if (i == results.begin()) continue;
+    const auto& before = std::prev(i)->best;
+    if (before && (!i->best || before->time <= i->best->time)) i->best = before;
   }
   return results;
 }

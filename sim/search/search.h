@@ -1,5 +1,7 @@
-// The schedule with the least cost under a limit on activation memory, among every registered
-// family and what refinement makes of the best of them, with a lower bound and the gap to it.
+// The schedule with the least iteration time under a limit on activation memory: the longest span
+// of a device where iterations overlap (optimizer.sync: post_validation), else the makespan. Among
+// every registered family and what refinement makes of the best of them, with a lower bound and the
+// gap.
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
@@ -39,21 +41,25 @@ struct Found {
   std::shared_ptr<const Program> program;
   Seconds cost;  // Evaluation::cost
   Seconds makespan;
+  Seconds time;  // the one of the two that is sought
   double bubble_rate = 0;
   Bytes peak;  // largest of the devices
 };
 
 struct SearchResult {
   Bytes limit;
-  std::optional<Found> registered;  // the best of the families as they are
-  std::optional<Found> best;        // the same, or what refinement found
+  // The best of the families as they are; of a frontier, nothing where no more memory helps.
+  std::optional<Found> registered;
+  std::optional<Found> best;  // the same, or what refinement found
   Seconds bound;
-  [[nodiscard]] double gap() const { return best ? std::max(0.0, best->cost / bound - 1) : 0; }
+  [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
 
 class Search {
  public:
-  // Without a memory section every microbatch counts 1 byte per device.
+  // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
+  // considered: costs per stage, transfers that hold devices, recomputation; and when no family is
+  // left.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits.
@@ -80,7 +86,7 @@ class Search {
   [[nodiscard]] Seconds bound(Bytes limit) const;
 
   Scenario scenario_;
-  SearchOptions options_;
+  SearchOptions options_;  // its objective is the scenario's
   Bytes unit_;
   std::vector<Family> families_;
   std::vector<std::string> left_out_;

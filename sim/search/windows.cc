@@ -25,7 +25,7 @@ struct Stage {
 class Windows {
  public:
   Windows(const Problem& problem, Bytes limit);
-  [[nodiscard]] double bound();
+  [[nodiscard]] double bound(Objective objective);
 
  private:
   // Passes of one kind of every stage, and on a device sums over a range of its chunks.
@@ -90,7 +90,7 @@ Windows::Windows(const Problem& problem, Bytes limit)
   }
 }
 
-double Windows::bound() {
+double Windows::bound(Objective objective) {
   constexpr double kEffort = 1e4;  // windows; of a large problem not every device is looked at
   const int devices = std::clamp(static_cast<int>(kEffort / (count_ * m_)), 1, p_);
   double bound = 0;
@@ -99,7 +99,11 @@ double Windows::bound() {
     first_ = stages_of(device).front();
     find_heads();
     find_tails(device);
-    bound = std::max({bound, one_machine(device), through(device)});
+    double before = 0;  // the way of the first F to this device
+    for (int s = 0; objective == Objective::kMakespan && s < first_; ++s) {
+      before += stage(s).seconds[kForward] + stage(s).from_downstream;
+    }
+    bound = std::max({bound, before + one_machine(device), before + through(device)});
   }
   return bound;
 }
@@ -182,8 +186,8 @@ double Windows::after_releases(int s, int n, double start) const {
   int forwards = s == stages.front() ? 0 : n + 1;  // of the second chunk
   if (second != nullptr && s == stages.front() && first.activation > 0) {
     // An F of the second chunk for which there would be no room once F of n has run comes before.
-    forwards = static_cast<int>(std::ceil(n + 1 - (limit_ - a1) / first.activation));
-    forwards = std::clamp(forwards, 0, n);
+    forwards = static_cast<int>(
+        std::clamp<double>(std::ceil(n + 1 - (limit_ - a1) / first.activation), 0, n));
   }
   double least = std::numeric_limits<double>::infinity();
   int looked_at = 0;
@@ -374,8 +378,8 @@ double Windows::through(int device) const {
 
 }  // namespace
 
-Seconds bound_of_windows(const Problem& problem, Bytes limit) {
-  return Seconds(Windows(problem, limit).bound());
+Seconds bound_of_windows(const Problem& problem, Bytes limit, Objective objective) {
+  return Seconds(Windows(problem, limit).bound(objective));
 }
 
 }  // namespace pipesim

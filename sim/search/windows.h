@@ -1,4 +1,4 @@
-// A lower bound on the cost (longest span of a device) from the windows of passes: the least time
+// A lower bound on the time of programs from the windows of passes: the least time
 // from the start of a device's first pass to the start of each pass downstream of it, and from the
 // end of each to the end of the device's last.
 //
@@ -14,11 +14,12 @@
 #pragma once
 
 #include "sim/pipeline/problem.h"
+#include "sim/search/bound.h"
 
 namespace pipesim {
 
 // Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
 // all zero count as one per stage and microbatch.
-Seconds bound_of_windows(const Problem& problem, Bytes limit);
+Seconds bound_of_windows(const Problem& problem, Bytes limit, Objective objective);
 
 }  // namespace pipesim

@@ -150,6 +150,12 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
   void expect_all(const Problem& problem) const {
     SCOPED_TRACE(describe(problem));
     if (!accepts(problem)) return;
+    // Shapes of which nothing is claimed are planned by ComeFromAPlanThatIsTheSameEveryTime.
+    const auto& [bubble, peak] = schedule().claims;
+    if (bubble.holds != nullptr && peak.holds != nullptr && !bubble.holds(problem) &&
+        !peak.holds(problem)) {
+      return;
+    }
     expect_claims(problem, evaluate(schedule().plan(problem), problem));
   }
 

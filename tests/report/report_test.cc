@@ -74,6 +74,50 @@ TEST(Json, HoldsNullForWhatDoesNotApply) {
   EXPECT_TRUE(without["devices"][0]["peak_memory_by_category"].empty());
 }
 
+const std::string kModelled =
+    "schedule: [1f1b, zb-v]\n"
+    "model: zb-1.5b\n"
+    "parallel: {pipeline_model_parallel_size: 4, account_for_embedding_in_pipeline_split: true, "
+    "account_for_loss_in_pipeline_split: true}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 6}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms}\n"
+    "memory: {kind: model, flash_attention: false, dropout: true, capacity: 40 GiB}\n";
+
+TEST(Json, SumsCategoriesToThePeakMemoryOfAModel) {
+  const json result = json::parse(Simulated(kModelled).json_text())["results"][0];
+  double largest = 0;
+  for (const json& device : result["devices"]) {
+    double sum = 0;
+    EXPECT_EQ(device["peak_memory_by_category"].size(), 7U);
+    for (const auto& [name, bytes] : device["peak_memory_by_category"].items()) {
+      sum += bytes.get<double>();
+    }
+    EXPECT_NEAR(device["peak_memory_bytes"].get<double>(), sum, 1);
+    largest = std::max(largest, sum);
+  }
+  EXPECT_NEAR(result["peak_memory_bytes"].get<double>(), largest, 1);
+  EXPECT_EQ(result["pipeline_model_parallel_layout"], "Et*5|(t*6|)*2t*5L");
+  EXPECT_DOUBLE_EQ(result["tokens_per_second_per_gpu"],
+                   1024 * result["samples_per_second_per_gpu"].get<double>());
+  EXPECT_EQ(result["fits"], true);
+  EXPECT_TRUE(result["nearest_change"].is_null());
+}
+
+TEST(Table, ShowsPeakMemoryOfAModelAndWhatWouldMakeItFit) {
+  const Simulated fits(kModelled);
+  const std::string table = comparison_table(fits.scenario, fits.simulations);
+  EXPECT_NE(table.find("peak memory"), std::string::npos);
+  EXPECT_EQ(table.find("does not fit"), std::string::npos);
+  std::string small = kModelled;
+  small.replace(small.find("40 GiB"), 6, "30 GiB");
+  const Simulated tight(small);
+  EXPECT_NE(comparison_table(tight.scenario, tight.simulations)
+                .find("1f1b: does not fit in 30.00 GiB; nearest change: recompute: selective ("),
+            std::string::npos);
+  EXPECT_NE(device_table(fits.scenario, fits.simulations.front()).find("beside it"),
+            std::string::npos);
+}
+
 TEST(Json, IsTheSameBytesForTheSameInputButForTimings) {
   EXPECT_EQ(Simulated(kScenario).json_text(), Simulated(kScenario).json_text());
   const json timed = json::parse(Simulated(kScenario).json_text(true))["results"][0];

@@ -100,8 +100,8 @@ TEST(HardwareCatalog, StaysBelowTheBestBlackwellMatmuls) {
 
 TEST(HardwareCatalog, MeetsMeasuredMatmuls) {
   // aiconfigurator, gemm tables.
-  expect_within(0.08, 277.4, tflops("a100-sxm-80gb", 2048, 8192, 8192), "A100");
-  expect_within(0.08, 282.2, tflops("a100-sxm-80gb", 4096, 12288, 12288), "A100");
+  // Random operands: the A100's table has higher rates, of weights left unset.
+  expect_within(0.02, 257, tflops("a100-sxm-80gb", 8192, 8192, 8192), "A100");
   expect_within(0.08, 759.8, tflops("h100-sxm", 4096, 8192, 8192), "H100");
   expect_within(0.08, 757.6, tflops("h100-sxm", 2048, 4096, 4096), "H100");
   expect_within(0.08, 339, tflops("h100-sxm", 128, 8192, 8192), "H100, bound by memory");

@@ -35,7 +35,8 @@ TEST(Refine, IsNeverLongerAndKeepsTheLimit) {
         testing::random_problem(random, shape, Placement::looped(shape.devices, 1), random.coin());
     problem.activation_limit = random.real(1, 2 * shape.devices) * problem.device_activation();
     const Program start = find_schedule("zb")->plan(problem);
-    const Program refined = refine(start, problem, *problem.activation_limit, {1, 1e5});
+    const Program refined =
+        refine(start, problem, *problem.activation_limit, {1, 1e5, Objective::kCost});
     const Evaluation before = evaluate(start, problem);
     const Evaluation after = evaluate(refined, problem);
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
@@ -52,8 +53,8 @@ TEST(Refine, FindsTheSameProgramAgain) {
   Problem problem = testing::make_problem({4, 1, 40, 1}, {10, 12, 8, 1});
   problem.activation_limit = Bytes(6);
   const Program start = find_schedule("zb")->plan(problem);
-  const Program a = refine(start, problem, Bytes(6), {3, 1e5});
-  const Program b = refine(start, problem, Bytes(6), {3, 1e5});
+  const Program a = refine(start, problem, Bytes(6), {3, 1e5, Objective::kCost});
+  const Program b = refine(start, problem, Bytes(6), {3, 1e5, Objective::kCost});
   for (int device = 0; device < 4; ++device) {
     EXPECT_TRUE(std::ranges::equal(a.passes(device), b.passes(device)));
   }
@@ -62,17 +63,18 @@ TEST(Refine, FindsTheSameProgramAgain) {
 TEST(Refine, LeavesAProgramAboveTheLimitAlone) {
   const Problem problem = testing::make_problem({3, 1, 6, 1});
   const Program start = find_schedule("1f1b")->plan(problem);
-  const Program same = refine(start, problem, Bytes(2), {1, 1e4});
+  const Program same = refine(start, problem, Bytes(2), {1, 1e4, Objective::kCost});
   for (int device = 0; device < 3; ++device) {
     EXPECT_TRUE(std::ranges::equal(start.passes(device), same.passes(device)));
   }
 }
 
-Scenario scenario_of(const std::string& batch) {
+Scenario scenario_of(const std::string& batch, const std::string& sync = "post_validation") {
   return read_scenario(YamlSource("test", R"(
 schedule: 1f1b
 parallel: {pipeline_model_parallel_size: 4}
 batch: {num_microbatches: )" + batch + R"(}
+optimizer: {sync: )" + sync + R"(}
 cost: {kind: given, per: device, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms,
        transfer: 0.4 ms}
 )"));
@@ -128,9 +130,115 @@ TEST(Search, MakesAFrontierOnWhichMoreMemoryNeverCostsTime) {
   EXPECT_LT(results.back().best->cost, results.front().best->cost);
 }
 
+// Where iterations do not overlap the makespan is the iteration time.
+TEST(Search, SeeksTheMakespanWhereIterationsDoNotOverlap) {
+  SearchOptions options;
+  options.refinement.effort = 3e5;
+  const Search apart(scenario_of("12", "none"), options);
+  const Search together(scenario_of("12"), options);
+  for (const double times : {0.5, 1.0, 1.5}) {
+    const SearchResult one = apart.at(times * apart.unit());
+    const SearchResult other = together.at(times * together.unit());
+    EXPECT_EQ(one.best->time, one.best->makespan);
+    EXPECT_EQ(other.best->time, other.best->cost);
+    EXPECT_LE(one.best->makespan, one.registered->makespan);
+    EXPECT_GE(one.best->makespan.value() * (1 + 1e-9), one.bound.value());
+    EXPECT_GE(one.bound, other.bound) << "a makespan is as long as the longest span";
+    for (const std::string name : {"zb", "zb-v", "v-search"}) {
+      SearchOptions only = options;
+      only.schedules = {name};
+      only.refine = false;
+      const SearchResult family = Search(scenario_of("12", "none"), only).at(one.limit);
+      EXPECT_LE(one.best->makespan, family.best->makespan) << name;
+    }
+  }
+}
+
+TEST(Refine, IsNeverLongerInMakespan) {
+  testing::Random random(5);
+  for (int round = 0; round < 30; ++round) {
+    const Shape shape{random.integer(1, 6), 1, random.integer(1, 24), 1};
+    Problem problem =
+        testing::random_problem(random, shape, Placement::looped(shape.devices, 1), random.coin());
+    const Bytes limit = random.real(1, 2 * shape.devices) * problem.device_activation();
+    problem.activation_limit = limit;
+    const Program start = find_schedule("zb")->plan(problem);
+    const Program refined = refine(start, problem, limit, {1, 1e5, Objective::kMakespan});
+    const double makespan = evaluate(refined, problem).makespan.value();
+    EXPECT_LE(makespan, evaluate(start, problem).makespan.value() * (1 + 1e-12));
+    EXPECT_GE(makespan * (1 + 1e-9), lower_bound(problem, limit, Objective::kMakespan).value());
+  }
+}
+
 TEST(Search, SaysWhenNothingFits) {
   const Search search(scenario_of("8"), {});
   EXPECT_FALSE(search.at(0.1 * search.unit()).best.has_value());
+}
+
+// Bytes so small that a limit holds more of them than an integer counts, and blocks that overlap.
+TEST(Search, FindsNothingBelowItsBound) {
+  SearchOptions options;
+  options.refinement.effort = 1e5;
+  const auto look = [&options](const std::string& overrides, double limit) {
+    const Search search(read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 24}
+optimizer: {sync: post_validation}
+)" + overrides)),
+                        options);
+    return search.at(limit * search.unit());
+  };
+  const std::string cost =
+      "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms,"
+      " transfer: 0.4 ms";
+  const SearchResult tiny = look(
+      cost + "}\nmemory: {kind: given, activation: [1 B, 80 GiB, 1 GiB, 1 B], weight_stash: 0}", 1);
+  EXPECT_LE(tiny.bound, tiny.best->cost * (1 + 1e-9));
+  EXPECT_LT(tiny.bound.value(), 24 * 0.030 * 4);
+  const SearchResult blocks = look(cost + ", overlapped: 20 ms}", 1.25);
+  EXPECT_LE(blocks.bound, blocks.best->cost * (1 + 1e-9));
+  EXPECT_EQ(blocks.best->schedule, "dualpipev");
+  const SearchResult weightless =
+      look(cost + "}\nmemory: {kind: given, activation: 0, weight_stash: 0}", 1);
+  EXPECT_EQ(weightless.limit, Bytes(4));
+}
+
+TEST(Search, MakesTheSameFrontierEveryTime) {
+  SearchOptions options;
+  options.refinement.effort = 1e4;
+  const Search search(scenario_of("12"), options);
+  const auto once = search.frontier(24);
+  for (int round = 0; round < 3; ++round) {
+    const auto again = search.frontier(24);
+    for (size_t i = 0; i < once.size(); ++i) {
+      EXPECT_EQ(once[i].best->schedule, again[i].best->schedule);
+      EXPECT_EQ(once[i].best->peak, again[i].best->peak);
+      EXPECT_EQ(once[i].best->cost, again[i].best->cost);
+      EXPECT_EQ(once[i].registered.has_value(), again[i].registered.has_value());
+    }
+  }
+}
+
+TEST(Search, RefusesWhatItDoesNotConsider) {
+  const auto refusal = [](const std::string& text, SearchOptions options = {}) -> std::string {
+    try {
+      const Search search(read_scenario(YamlSource("test", text)), std::move(options));
+    } catch (const InfeasibleError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string base =
+      "parallel: {pipeline_model_parallel_size: 4}\nbatch: {num_microbatches: 8}\n"
+      "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms";
+  EXPECT_EQ(refusal(base + "}\nschedule: 1f1b"), "");
+  EXPECT_NE(refusal(base + ", per: stage}\nschedule: 1f1b"), "");
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b\nrecompute: full"), "");
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b\nframework: {transfers: blocking}"), "");
+  SearchOptions none;
+  none.schedules = {"dualpipe"};
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b", none).find("two copies"), std::string::npos);
 }
 
 TEST(LowerBound, IsNeverAboveAProvenOptimum) {
@@ -161,7 +269,7 @@ TEST(Refine, ReachesEveryProvenOptimum) {
     const Bytes limit = *instance.problem.activation_limit;
     const bool vee = instance.problem.shape.chunks == 2;
     const Program start = find_schedule(vee ? "zb-v" : "zb")->plan(instance.problem);
-    const Program refined = refine(start, instance.problem, limit, {1, 1e7});
+    const Program refined = refine(start, instance.problem, limit, {1, 1e7, Objective::kCost});
     const double cost = evaluate(refined, instance.problem).cost.value();
     const double optimum = data.at("cost").get<double>();
     EXPECT_GE(cost * (1 + 1e-9), optimum) << data.at("id");

@@ -1,7 +1,6 @@
 #include "validate/papers/zero_bubble/profile.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 
 namespace pipesim::zero_bubble {
@@ -60,14 +59,6 @@ const Profile* find_profile(const std::vector<Profile>& profiles, const Setting&
            each.microbatches == setting.microbatches;
   });
   return found == profiles.end() ? nullptr : &*found;
-}
-
-YamlSource open_data(const std::string& folder, const Location& asked) {
-  const std::filesystem::path base(folder);
-  std::error_code ignored;
-  auto file = base / "zero_bubble.yaml";
-  if (!std::filesystem::exists(file, ignored)) file = base / "zero_bubble" / "zero_bubble.yaml";
-  return YamlSource::from_file(file.string(), asked);
 }
 
 double Profile::activation() const { return 34 * hidden + 5 * heads * kSequence; }

@@ -38,9 +38,6 @@ Setting read_setting(YamlMap& map);
 // Null when the setting was not profiled.
 const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting);
 
-// `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here.
-YamlSource open_data(const std::string& folder, const Location& asked);
-
 // Of a validation's data, both tables; `root` must have been opened for reading keys.
 std::vector<Profile> read_profiles(YamlMap& root);
 

@@ -10,6 +10,7 @@
 
 #include "sim/pipeline/evaluate.h"
 #include "sim/scenario/read_scenario.h"
+#include "validate/papers/paper_data.h"
 #include "validate/papers/zero_bubble/profile.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -39,6 +40,7 @@ batch: {{num_microbatches: {}}}
 cost: {{kind: given, per: device, forward: {} us, backward_input: {} us, backward_weight: {} us,
        transfer: {} us}}
 memory: {{kind: given, per: device, activation: {} B, weight_stash: {} B}}
+optimizer: {{sync: post_validation}}
 )",
                                         profile.devices, profile.microbatches, profile.forward_us,
                                         profile.backward_us, profile.weight_us, profile.transfer_us,
@@ -158,7 +160,7 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
 }  // namespace
 
 std::vector<Cell> compare_search(const std::string& folder, const Location& asked) {
-  const YamlSource source = zero_bubble::open_data(folder, asked);
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
   const auto profiles = zero_bubble::read_profiles(root);
   if (profiles.empty()) root.value().fail("no profiled setting in this file");
@@ -167,13 +169,13 @@ std::vector<Cell> compare_search(const std::string& folder, const Location& aske
     searches.emplace_back(scenario_of(profile), SearchOptions{});
   std::vector<Cell> cells;
   std::vector<std::function<void()>> jobs;
-  for (std::size_t i = 0; i < profiles.size(); ++i) {
+  for (const Profile& profile : profiles) {
+    const Search& search = searches[static_cast<std::size_t>(&profile - profiles.data())];
     for (const Limit& limit : kLimits) {
-      const Profile& profile = profiles[i];
       Cell& cell = cells.emplace_back();
       cell.cell = fmt::format("{} p={} m={} {}", profile.model, profile.devices,
                               profile.microbatches, limit.name);
-      jobs.emplace_back([&search = searches[i], &profile, &limit, at = cells.size() - 1, &cells] {
+      jobs.emplace_back([&search, &profile, &limit, at = cells.size() - 1, &cells] {
         const Bytes bytes = peak_of(limit, profile);
         fill(cells[at], search.at(bytes), best_published(bytes, profile), profile);
       });

@@ -10,6 +10,7 @@
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/yaml.h"
+#include "validate/papers/paper_data.h"
 #include "validate/papers/zero_bubble/profile.h"
 
 namespace pipesim {
@@ -40,8 +41,7 @@ constexpr std::array<Column, 7> kColumns{{{"1F1B", "1f1b", CostRule::kEndTime, f
                                           {"ZB-2p", "zb-2p", CostRule::kLargestSpan, true},
                                           {"ZB-V", "zb-v", CostRule::kLargestSpan, true}}};
 
-// Figure 9 draws these over the memory limit; `key` is the row of rates in the data. A schedule
-// found by search would be one more line, compared with the row of the same placement.
+// Figure 9 draws these over the memory limit; `key` is the row of rates in the data.
 struct Curve {
   const char* name;
   const char* key;
@@ -203,7 +203,7 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
 }  // namespace
 
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
-  const YamlSource source = zero_bubble::open_data(folder, asked);
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
   const auto profiles = zero_bubble::read_profiles(root);
   std::vector<Cell> cells;
@@ -217,7 +217,16 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
   if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
     for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, profiles);
   }
-  if (cells.empty()) root.value().fail("no table of bubble rates in this file");
+  compare_zero_bubble_memory(
+      cells, root,
+      [&profiles](const std::string& model, int devices, int m) -> std::optional<DeviceSeconds> {
+        const Profile* profile = find_profile(profiles, {model, devices, m});
+        if (profile == nullptr) return std::nullopt;
+        return DeviceSeconds{
+            Seconds(profile->forward_us * 1e-6), Seconds(profile->backward_us * 1e-6),
+            Seconds(profile->weight_us * 1e-6), Seconds(profile->transfer_us * 1e-6)};
+      });
+  if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }
 

@@ -1,10 +1,15 @@
 // Zero Bubble Pipeline Parallelism: bubble rates calculated from profiled times (Tables 5 and 8)
-// and within memory limits (Figure 9), and what post-validation gains (Table 10).
+// and within memory limits (Figure 9), what post-validation gains (Table 10), and memory per GPU
+// (Tables 4, 6 and 11).
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/scenario/yaml.h"
+#include "validate/papers/peak_memory.h"
 #include "validate/papers/validation.h"
 
 namespace pipesim {
@@ -16,5 +21,13 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
 // What `search` finds on the same settings: at the memory of five published schedules, against the
 // best published one, and at the limits of Figure 9, against the lower of its curves. Minutes.
 std::vector<Cell> compare_search(const std::string& folder, const Location& asked);
+
+// The profiled times of a setting, where the file has them.
+using ProfileOf =
+    std::function<std::optional<DeviceSeconds>(const std::string& model, int devices, int m)>;
+
+// Adds the cells of the tables of measured memory that the file has.
+void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
+                                const ProfileOf& profile_of);
 
 }  // namespace pipesim

@@ -1,0 +1,147 @@
+#include "models/layer_cost.h"
+
+#include <algorithm>
+
+#include "models/layer_work.h"
+
+namespace pipesim {
+namespace {
+
+// The largest number of `ranks` equal parts that is at most `most`.
+int divisor_within(int ranks, int most) {
+  for (int parts = std::min(ranks, most); parts > 1; --parts) {
+    if (ranks % parts == 0) return parts;
+  }
+  return 1;
+}
+
+Seconds collective_of(const Work& work, Group group, const CostSetting& setting,
+                      const Hardware& hardware) {
+  Seconds sum;
+  const GroupShape shape = group_shape(setting, hardware.interconnect.gpus_per_node, group);
+  for (const Collective& collective : work.collectives) {
+    if (collective.group == group) {
+      sum += collective_seconds(hardware.interconnect, collective, shape);
+    }
+  }
+  return sum;
+}
+
+PassCost cost_of(const Work& work, const CostSetting& setting, const Hardware& hardware) {
+  const Gpu& gpu = hardware.gpu;
+  PassCost cost;
+  for (const Matmul& matmul : work.matmuls) cost.matmul += matmul_seconds(gpu, matmul) - gpu.launch;
+  for (const Attention& attention : work.attention) {
+    cost.attention += attention_seconds(gpu, attention) - gpu.launch;
+  }
+  cost.memory_bound = memory_bound_seconds(gpu, work.moved, 0);
+  cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
+                                      static_cast<size_t>(work.kernels)) *
+                  gpu.launch;
+  cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
+  cost.context = collective_of(work, Group::kContext, setting, hardware);
+  cost.expert = collective_of(work, Group::kExpert, setting, hardware);
+  return cost;
+}
+
+// Of B: the reductions of input gradients, which nothing in B waits for.
+Seconds reductions(const Work& backward, const CostSetting& setting, const Hardware& hardware) {
+  Work only;
+  for (const Collective& collective : backward.collectives) {
+    if (collective.kind != CollectiveKind::kAllGather) only.collectives.push_back(collective);
+  }
+  return collective_of(only, Group::kTensor, setting, hardware);
+}
+
+bool cuts_into_parts(const CostSetting& setting) {
+  return setting.overlap.tensor && setting.context.sequence_parallel && setting.context.tensor > 1;
+}
+
+// What stays to be hidden when a part in `tensor` has nothing to run behind.
+Seconds but_one_part(Seconds collective, const CostSetting& setting) {
+  return (1 - 1.0 / setting.context.tensor) * collective;
+}
+
+}  // namespace
+
+PassCost& PassCost::operator+=(const PassCost& other) {
+  matmul += other.matmul;
+  attention += other.attention;
+  memory_bound += other.memory_bound;
+  launches += other.launches;
+  tensor += other.tensor;
+  context += other.context;
+  expert += other.expert;
+  hidden += other.hidden;
+  return *this;
+}
+
+PassCost operator*(double factor, const PassCost& cost) {
+  return {factor * cost.matmul,   factor * cost.attention, factor * cost.memory_bound,
+          factor * cost.launches, factor * cost.tensor,    factor * cost.context,
+          factor * cost.expert,   factor * cost.hidden};
+}
+
+GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group group) {
+  const LayerContext& context = setting.context;
+  const auto shape = [gpus_per_node](int ranks, int stride) {
+    return GroupShape{ranks, divisor_within(ranks, std::max(1, gpus_per_node / stride))};
+  };
+  switch (group) {
+    case Group::kTensor:
+      return shape(context.tensor, 1);
+    case Group::kContext:
+      return shape(context.context, context.tensor);
+    case Group::kExpert:
+      return shape(context.expert, context.expert_tensor);
+    case Group::kData:
+      break;
+  }
+  return shape(setting.state.data * context.context, context.tensor);
+}
+
+PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
+                   const CostSetting& setting, const Hardware& hardware) {
+  return cost_of(layer_work(model, kind, pass, setting.context), setting, hardware);
+}
+
+LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting& setting,
+                     const Hardware& hardware) {
+  const Work backward = layer_work(model, kind, PassKind::kB, setting.context);
+  LayerCost cost{pass_cost(model, kind, PassKind::kF, setting, hardware),
+                 cost_of(backward, setting, hardware),
+                 pass_cost(model, kind, PassKind::kW, setting, hardware)};
+  if (setting.context.tensor == 1) return cost;
+  PassCost& f = cost.forward;
+  PassCost& b = cost.backward_input;
+  PassCost& w = cost.backward_weight;
+  w.hidden = std::min(w.tensor, b.matmul);
+  // Where experts are divided over tensor ranks too, their exchange is no gradient's reduction.
+  const bool apart = setting.context.expert_tensor == 1 || !model.experts;
+  const Seconds reduced = apart ? reductions(backward, setting, hardware) : Seconds(0);
+  const Seconds behind_w = setting.fused_backward ? std::min(reduced, w.matmul) : Seconds(0);
+  b.hidden = behind_w;
+  if (cuts_into_parts(setting)) {
+    f.hidden = std::min(but_one_part(f.tensor, setting), f.matmul);
+    b.hidden += std::min(but_one_part(b.tensor - behind_w, setting), b.matmul - w.hidden);
+  }
+  for (PassCost* pass : {&f, &b, &w}) pass->hidden = (1 - kExchangeShare) * pass->hidden;
+  return cost;
+}
+
+LayerCosts layer_costs(const Transformer& model, const CostSetting& setting,
+                       const Hardware& hardware) {
+  LayerCosts costs;
+  const auto fill = [&](LayerKind kind) {
+    costs[static_cast<size_t>(kind)] = layer_cost(model, kind, setting, hardware);
+  };
+  const int moe = moe_layers(model);
+  if (moe < model.num_layers) fill(LayerKind::kDense);
+  if (moe > 0) fill(LayerKind::kMoe);
+  fill(LayerKind::kEmbedding);
+  fill(LayerKind::kOutput);
+  if (model.mtp_layers > 0) fill(LayerKind::kMtp);
+  return costs;
+}
+
+}  // namespace pipesim

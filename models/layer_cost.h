@@ -1,0 +1,88 @@
+// Seconds of one layer's passes on one GPU, by what takes them: models/layer_work.h's work timed by
+// models/gpu.h and models/collective.h.
+//
+// A pass takes the sum of its kernels, launches included, and of its collectives but for what runs
+// behind its matmuls (docs/model.md, "Seconds"). Hidden are, as Megatron-LM does it:
+// - of W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
+// section 4.2.2);
+// - of B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
+// - with Overlap::tensor (tp_comm_overlap), of F and B all but one of t parts of what the tensor
+//   ranks gather and scatter, as far as the matmuls of the pass last: collective and matmul are cut
+//   into a part per rank and run a part apart.
+// What runs behind a matmul takes kExchangeShare of the multiprocessors from it, so that only the
+// rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
+// nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
+#pragma once
+
+#include <array>
+
+#include "models/hardware.h"
+#include "models/layer_context.h"
+#include "models/memory.h"
+#include "models/transformer.h"
+#include "models/work.h"
+#include "sim/core/units.h"
+#include "sim/pipeline/pass.h"
+
+namespace pipesim {
+
+// Share of a GPU's multiprocessors that a collective takes from what is computed beside it: 20 of
+// 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
+inline constexpr double kExchangeShare = 20.0 / 132.0;
+
+// What frameworks hide when asked to; all off by default, as in Megatron-LM.
+struct Overlap {
+  bool tensor = false;            // tp_comm_overlap; only with sequence parallelism
+  bool gradient_reduce = false;   // overlap_grad_reduce
+  bool parameter_gather = false;  // overlap_param_gather; only with a distributed optimizer
+};
+
+struct CostSetting {
+  LayerContext context;
+  ParameterState state;
+  Overlap overlap;
+  bool fused_backward = false;  // B and W run as one pass
+};
+
+struct PassCost {
+  Seconds matmul;  // these three without their launches
+  Seconds attention;
+  Seconds memory_bound;
+  Seconds launches;
+  Seconds tensor;  // collectives, hidden or not
+  Seconds context;
+  Seconds expert;
+  Seconds hidden;  // of all collectives, what is gained
+
+  [[nodiscard]] Seconds compute() const { return matmul + attention + memory_bound + launches; }
+  [[nodiscard]] Seconds collectives() const { return tensor + context + expert; }
+  [[nodiscard]] Seconds total() const { return compute() + collectives() - hidden; }
+  PassCost& operator+=(const PassCost& other);
+  friend PassCost operator*(double factor, const PassCost& cost);
+};
+
+// R of a layer takes what F takes.
+struct LayerCost {
+  PassCost forward;
+  PassCost backward_input;
+  PassCost backward_weight;
+};
+
+// By LayerKind; kinds that the model does not have stay 0.
+using LayerCosts = std::array<LayerCost, 5>;
+
+// How the ranks of a group stand in nodes that ranks fill in the order tensor, context, expert,
+// data, pipeline. A group that fills no whole number of nodes counts as spread by its largest
+// divisor.
+GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group group);
+
+// One pass as if nothing else ran. Requires what layer_work requires.
+PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
+                   const CostSetting& setting, const Hardware& hardware);
+
+LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting& setting,
+                     const Hardware& hardware);
+LayerCosts layer_costs(const Transformer& model, const CostSetting& setting,
+                       const Hardware& hardware);
+
+}  // namespace pipesim

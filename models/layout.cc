@@ -1,0 +1,141 @@
+#include "models/layout.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+// Decoder layers one after the other, the embedding before and the rest behind them.
+Layout closed(const Transformer& model, std::span<const int> layers_of_stage) {
+  Layout layout;
+  int first = 0;
+  for (const int layers : layers_of_stage) {
+    layout.stages.push_back({.first = first, .layers = layers});
+    first += layers;
+  }
+  layout.stages.front().embedding = true;
+  layout.stages.back().output = true;
+  layout.stages.back().mtp = model.mtp_layers;
+  return layout;
+}
+
+std::string does_not_divide(const Transformer& model, int layers, const char* among, int parts) {
+  return fmt::format(
+      "{} layers of {} do not divide among {} {}: list them (num_layers_per_stage), let the "
+      "embedding and the loss count as layers (account_for_embedding_in_pipeline_split, "
+      "account_for_loss_in_pipeline_split), or take 'balance'",
+      layers, model.name, parts, among);
+}
+
+// The layers of every device, as Megatron's sizes say, to be shared by its chunks.
+std::vector<int> layers_of_devices(const Transformer& model, int devices, const EvenSplit& split) {
+  std::vector<int> layers(static_cast<size_t>(devices), 0);
+  int left = model.num_layers;
+  int others = devices;
+  const auto take = [&](const std::optional<int>& given, int& of) {
+    if (!given) return;
+    of = *given;
+    left -= of;
+    --others;
+  };
+  take(split.first_device, layers.front());
+  if (devices > 1) take(split.last_device, layers.back());
+  if (left < 0) {
+    throw InfeasibleError(fmt::format("first and last device are to take {} layers, but {} has {}",
+                                      model.num_layers - left, model.name, model.num_layers));
+  }
+  if (others == 0 ? left != 0 : left % others != 0) {
+    throw InfeasibleError(does_not_divide(model, left, "devices", others));
+  }
+  for (int device = 0; device < devices; ++device) {
+    const bool first = device == 0 && split.first_device;
+    const bool last = device == devices - 1 && devices > 1 && split.last_device;
+    if (!first && !last) layers[static_cast<size_t>(device)] = left / others;
+  }
+  return layers;
+}
+
+std::vector<int> split_by_device(const Transformer& model, const Placement& placement,
+                                 const EvenSplit& split) {
+  if (placement.directions() > 1) {
+    throw InfeasibleError(
+        "with two directions every device holds stages of both ends: the layers of the first and "
+        "last device cannot be given (num_layers_per_stage can)");
+  }
+  const auto layers = layers_of_devices(model, placement.devices(), split);
+  std::vector<int> of_stage;
+  for (int vs = 0; vs < placement.virtual_stages(); ++vs) {
+    const int of_device = layers[static_cast<size_t>(placement.device(vs))];
+    if (of_device % placement.chunks() != 0) {
+      throw InfeasibleError(does_not_divide(model, of_device, "chunks", placement.chunks()));
+    }
+    of_stage.push_back(of_device / placement.chunks());
+  }
+  return of_stage;
+}
+
+}  // namespace
+
+int count(const Transformer& model, const StageLayers& stage, LayerKind kind) {
+  const int first_moe = model.experts ? model.experts->first_dense_layers : model.num_layers;
+  const int dense = std::clamp(first_moe - stage.first, 0, stage.layers);
+  switch (kind) {
+    case LayerKind::kDense:
+      return dense;
+    case LayerKind::kMoe:
+      return stage.layers - dense;
+    case LayerKind::kEmbedding:
+      return stage.embedding ? 1 : 0;
+    case LayerKind::kOutput:
+      return stage.output ? 1 : 0;
+    case LayerKind::kMtp:
+      break;
+  }
+  return stage.mtp;
+}
+
+Layout even_layout(const Transformer& model, const Placement& placement, const EvenSplit& split) {
+  const bool counts = split.count_embedding || split.count_loss;
+  if (split.first_device || split.last_device) {
+    if (counts) {
+      throw InfeasibleError(
+          "either the embedding and the loss count as layers, or the first and last device have "
+          "numbers of their own");
+    }
+    return closed(model, split_by_device(model, placement, split));
+  }
+  const int stages = placement.model_stages();
+  const int units = model.num_layers + (split.count_embedding ? 1 : 0) + (split.count_loss ? 1 : 0);
+  if (units % stages != 0) throw InfeasibleError(does_not_divide(model, units, "stages", stages));
+  std::vector<int> of_stage(static_cast<size_t>(stages), units / stages);
+  of_stage.front() -= split.count_embedding ? 1 : 0;
+  of_stage.back() -= split.count_loss ? 1 : 0;
+  if (of_stage.front() < 0 || of_stage.back() < 0) {
+    throw InfeasibleError(fmt::format("{} has too few layers for one stage", model.name));
+  }
+  return closed(model, of_stage);
+}
+
+Layout listed_layout(const Transformer& model, std::span<const int> layers_of_stage) {
+  const long sum = std::accumulate(layers_of_stage.begin(), layers_of_stage.end(), 0L);
+  if (sum != model.num_layers) {
+    throw InfeasibleError(
+        fmt::format("the stages list {} layers, but {} has {}", sum, model.name, model.num_layers));
+  }
+  return closed(model, layers_of_stage);
+}
+
+Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
+                      const LayerSeconds& seconds) {
+  return count(model, stage, LayerKind::kEmbedding) * seconds.embedding +
+         count(model, stage, LayerKind::kDense) * seconds.dense +
+         count(model, stage, LayerKind::kMoe) * seconds.moe +
+         count(model, stage, LayerKind::kMtp) * seconds.mtp +
+         count(model, stage, LayerKind::kOutput) * seconds.output;
+}
+
+}  // namespace pipesim

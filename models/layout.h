@@ -1,0 +1,90 @@
+// Which layers stand on which stage of a pipeline.
+//
+// Layers stand in the order embedding, decoder layers, MTP modules, output; a stage holds
+// consecutive ones, and may hold none. A decoder layer is dense or MoE by its number. The words are
+// Megatron-LM's (megatron/training/arguments.py, megatron/core/transformer): layers split evenly
+// over the devices, with the first and last taking another number or counting the embedding and the
+// loss as a layer, or a list, or a string such as `Et*3|(tt|)*29m|L`. Whatever cannot be split as
+// asked is an InfeasibleError that says why. Pure values; stages are those of the model, in forward
+// order (Placement::model_stage).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/transformer.h"
+#include "sim/core/units.h"
+#include "sim/pipeline/placement.h"
+
+namespace pipesim {
+
+struct StageLayers {
+  int first = 0;   // number of the first decoder layer
+  int layers = 0;  // decoder layers
+  int mtp = 0;     // MTP modules
+  bool embedding = false;
+  bool output = false;
+
+  friend bool operator==(const StageLayers&, const StageLayers&) = default;
+};
+
+struct Layout {
+  std::vector<StageLayers> stages;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+// How many layers of this kind stand on the stage. O(1).
+int count(const Transformer& model, const StageLayers& stage, LayerKind kind);
+
+// How an even split departs from equal numbers.
+struct EvenSplit {
+  // decoder_first_pipeline_num_layers and decoder_last_pipeline_num_layers: of the first and of the
+  // last device, shared by their chunks; the other devices share the rest.
+  std::optional<int> first_device = {};
+  std::optional<int> last_device = {};
+  // account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split: they count as a
+  // layer.
+  bool count_embedding = false;
+  bool count_loss = false;
+};
+
+// MTP modules stand with the output, on the last stage.
+Layout even_layout(const Transformer& model, const Placement& placement, const EvenSplit& split);
+
+// Decoder layers of every stage in forward order.
+Layout listed_layout(const Transformer& model, std::span<const int> layers_of_stage);
+
+// `text` as pipeline_model_parallel_layout: E embedding, t decoder layer, m MTP module, L loss, `|`
+// ends a stage, commas mean nothing; `x*n` repeats a letter (or a bar), `(...)*n` what is between.
+// Read in forward order, as Megatron does for looped placements.
+Layout parse_megatron_layout(const Transformer& model, std::string_view text);
+// The same, written shortly; parse_megatron_layout reads back what was written.
+std::string to_megatron_layout(const Layout& layout);
+
+// Seconds that a microbatch takes in one layer, all its passes together. An MTP module's include
+// those of its own logits.
+struct LayerSeconds {
+  Seconds embedding = {};
+  Seconds dense = {};
+  Seconds moe = {};
+  Seconds mtp = {};  // of one module
+  Seconds output = {};
+};
+Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
+                      const LayerSeconds& seconds);
+
+// Whether a stage fits where it stands; empty: all do.
+using StageFits = std::function<bool(int stage, const StageLayers& layers)>;
+
+// Of all splits over `stages` stages that fit, one with the least maximal stage time, and of those
+// one with the least sum of squared stage times (ties: more layers on earlier stages). Exact, by
+// dynamic programming: O(stages x layers^2) in time. All MTP modules stand on one stage.
+Layout balance(const Transformer& model, int stages, const LayerSeconds& seconds,
+               const StageFits& fits = {});
+
+}  // namespace pipesim

@@ -1,0 +1,89 @@
+#include "models/stage_cost.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/layer_memory.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::array<LayerKind, 5> kKinds{LayerKind::kDense, LayerKind::kMoe, LayerKind::kEmbedding,
+                                          LayerKind::kOutput, LayerKind::kMtp};
+
+bool is_layer(LayerKind kind) {
+  return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput;
+}
+
+// How often the stage runs a layer of this kind.
+int times_run(const Transformer& model, const StageLayers& stage, LayerKind kind) {
+  const int more = kind == LayerKind::kOutput ? stage.mtp : 0;
+  return count(model, stage, kind) + more;
+}
+
+}  // namespace
+
+StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
+                         const LayerCosts& costs) {
+  StagePasses sum;
+  for (const LayerKind kind : kKinds) {
+    const int times = times_run(model, stage, kind);
+    if (times == 0) continue;
+    const LayerCost& one = costs[static_cast<size_t>(kind)];
+    sum.forward += 1.0 * times * one.forward;
+    sum.backward_input += 1.0 * times * one.backward_input;
+    sum.backward_weight += 1.0 * times * one.backward_weight;
+    if (is_layer(kind)) sum.recompute += 1.0 * times * one.forward;
+  }
+  return sum;
+}
+
+Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backward) {
+  const Seconds exchange_f = forward.forward.expert;
+  const Seconds exchange_b = backward.backward_input.expert + backward.backward_weight.expert;
+  const Seconds f = forward.forward.total();
+  const Seconds bw = backward.backward_input.total() + backward.backward_weight.total();
+  const Seconds exchange = exchange_f + exchange_b;
+  const Seconds compute = f + bw - exchange;
+  return std::max({compute + kExchangeShare * exchange, exchange, f, bw});
+}
+
+Seconds message_seconds(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, int device) {
+  const LayerContext& context = setting.context;
+  const Interconnect& interconnect = hardware.interconnect;
+  const int ranks = context.tensor * context.context * setting.state.data;
+  const int node = interconnect.gpus_per_node;
+  // All ranks of both devices on one node, or the slowest of them crosses.
+  const bool near = device * ranks / node == ((device + 2) * ranks - 1) / node;
+  const Bytes bytes = message_bytes(model, context);
+  const Seconds sent = collective_seconds(
+      interconnect, {CollectiveKind::kSendReceive, Group::kTensor, bytes}, {2, near ? 2 : 1});
+  if (!context.scatter_sends || context.sequence_parallel || context.tensor == 1) return sent;
+  return sent + collective_seconds(
+                    interconnect,
+                    {CollectiveKind::kAllGather, Group::kTensor, 1.0 * context.tensor * bytes},
+                    group_shape(setting, node, Group::kTensor));
+}
+
+void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, const Layout& layout, const Placement& place,
+                        const LayerCosts& costs, std::span<StageCost> out) {
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const StageLayers& layers = layout.stages[static_cast<size_t>(place.model_stage(vs))];
+    const StagePasses passes = stage_passes(model, layers, costs);
+    StageCost& stage = out[static_cast<size_t>(vs)];
+    stage.forward = passes.forward.total();
+    stage.backward_input = passes.backward_input.total();
+    stage.backward_weight = passes.backward_weight.total();
+    stage.overlapped = overlapped_seconds(passes, passes);
+    stage.recompute = passes.recompute.total();
+    const int next = place.downstream(vs);
+    const bool leaves = next >= 0 && place.device(next) != place.device(vs);
+    stage.transfer = leaves ? message_seconds(model, setting, hardware,
+                                              std::min(place.device(vs), place.device(next)))
+                            : Seconds(0);
+  }
+}
+
+}  // namespace pipesim

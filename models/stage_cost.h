@@ -1,0 +1,47 @@
+// From layers to stages: seconds of a stage's passes on one microbatch, of messages between stages,
+// and of what closes an iteration (docs/model.md, "Seconds"). Pure functions; none allocates, but
+// where it says so.
+#pragma once
+
+#include <span>
+
+#include "models/layer_cost.h"
+#include "models/layout.h"
+#include "sim/pipeline/placement.h"
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+struct StagePasses {
+  PassCost forward;
+  PassCost backward_input;
+  PassCost backward_weight;
+  PassCost recompute;  // F of all layers; embedding and output are not run again
+};
+
+// Sums over the stage's layers; an MTP module runs the output once more. O(1).
+StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
+                         const LayerCosts& costs);
+
+// F of one microbatch and BW of another, the expert exchange of each behind the compute of the
+// other. c: all but the exchange, a: the exchange; the larger of
+//   c_F + c_BW + kExchangeShare (a_F + a_BW)   everything that computes, slowed while it exchanges
+//   a_F + a_BW                                 everything that is exchanged
+//   c_F + a_F and c_BW + a_BW                  each in itself
+// and never more than one after the other.
+Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backward);
+
+// A microbatch's activations (or gradients) between two devices, every tensor, context and data
+// rank sending at once: a send and receive, and, where the framework scatters, the tensor ranks'
+// gather of the whole. `device`: the sender or the receiver with the lower number.
+Seconds message_seconds(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, int device);
+
+// Seconds of every virtual stage: F, B, W, FB of the stage with itself, R, and the message to its
+// downstream stage. Bytes are left as they are. `out` has place.virtual_stages() elements, and the
+// layout as many stages as the model has on it. O(stages).
+void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, const Layout& layout, const Placement& place,
+                        const LayerCosts& costs, std::span<StageCost> out);
+
+}  // namespace pipesim

@@ -1,0 +1,161 @@
+#include "models/step_cost.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "models/layer_parameters.h"
+#include "models/stage_cost.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kElement = 2;            // bytes of a weight
+constexpr double kLaunchElements = 20e6;  // that one multi-tensor kernel takes: 320 blocks of 64 Ki
+constexpr double kBucket = 40e6;          // parameters
+constexpr double kBucketPerRank = 1e6;
+
+double gradient_bytes(const ParameterState& state) {
+  return state.gradients_in_fp32 ? 4 : kElement;
+}
+
+const StageLayers& stage_of(const Layout& layout, const Placement& place, int device, int chunk) {
+  const int vs = place.virtual_stage(device, chunk);
+  return layout.stages[static_cast<size_t>(place.model_stage(vs))];
+}
+
+GroupShape dense_group(const CostSetting& setting, int node) {
+  return group_shape(setting, node, Group::kData);
+}
+
+// The ranks that hold the same experts.
+GroupShape expert_group(const CostSetting& setting, int node) {
+  const LayerContext& context = setting.context;
+  const int stride = context.expert * context.expert_tensor;
+  const int ranks = std::max(1, setting.state.data * context.context * context.tensor / stride);
+  int near = std::clamp(node / stride, 1, ranks);
+  while (ranks % near != 0) --near;
+  return {ranks, near};
+}
+
+// What a bucket of the parameters leaves to be seen, behind `cover`.
+Seconds seen(Seconds whole, double parameters, int ranks, Seconds cover) {
+  const double bucket = std::max(kBucket, kBucketPerRank * ranks);
+  const double share = parameters > bucket ? bucket / parameters : 1;
+  return std::max(share * whole, whole - cover);
+}
+
+// The embedding's gradient between the two devices that hold the matrix.
+Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
+                     const Layout& layout, const Placement& place, int device) {
+  if (!model.tied_embeddings || place.devices() == 1) return {};
+  bool input = false;
+  bool output = false;
+  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    const StageLayers& stage = stage_of(layout, place, device, chunk);
+    input = input || stage.embedding;
+    output = output || stage.output;
+  }
+  if (input == output) return {};
+  const Bytes bytes(gradient_bytes(setting.state) * model.vocab_size * model.hidden_size /
+                    setting.context.tensor);
+  const int ranks = setting.context.tensor * setting.context.context * setting.state.data;
+  const int near = ranks * place.devices() <= hardware.interconnect.gpus_per_node ? 2 : 1;
+  return collective_seconds(hardware.interconnect,
+                            {CollectiveKind::kAllReduce, Group::kData, bytes}, {2, near});
+}
+
+Seconds norm_seconds(const CostSetting& setting, const Hardware& hardware, int devices) {
+  const int node = hardware.interconnect.gpus_per_node;
+  const int ranks =
+      setting.context.tensor * devices *
+      (setting.state.distributed_optimizer ? setting.state.data * setting.context.context : 1);
+  int near = std::min(ranks, node);
+  while (ranks % near != 0) --near;
+  return collective_seconds(hardware.interconnect,
+                            {CollectiveKind::kAllReduce, Group::kData, Bytes(4)}, {ranks, near});
+}
+
+}  // namespace
+
+HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
+                               const Layout& layout, const Placement& place, int device) {
+  constexpr std::array<LayerKind, 5> kKinds{LayerKind::kEmbedding, LayerKind::kDense,
+                                            LayerKind::kMoe, LayerKind::kMtp, LayerKind::kOutput};
+  const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
+  HeldParameters held;
+  bool input = false;
+  bool output = false;
+  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    const StageLayers& stage = stage_of(layout, place, device, chunk);
+    input = input || stage.embedding;
+    output = output || stage.output;
+    for (const LayerKind kind : kKinds) {
+      const int number = count(model, stage, kind);
+      if (number == 0) continue;
+      const LayerParameters one = layer_parameters(model, kind, division);
+      held.dense += number * one.dense;
+      held.expert += number * one.expert;
+    }
+  }
+  if (model.tied_embeddings && input && output) {
+    held.dense -= 1.0 * model.vocab_size * model.hidden_size / context.tensor;
+  }
+  return held;
+}
+
+Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
+                          const Hardware& hardware) {
+  const ParameterState& state = setting.state;
+  const int node = hardware.interconnect.gpus_per_node;
+  const bool sharded = state.distributed_optimizer;
+  const double own = held.dense / (sharded ? dense_group(setting, node).ranks : 1) +
+                     held.expert / (sharded ? expert_group(setting, node).ranks : 1);
+  const double all = held.dense + held.expert;
+  const double step = kStepBytes + (state.gradients_in_fp32 ? 0 : kStepBytesMore);
+  const int kernels = 4 * static_cast<int>(std::ceil(own / kLaunchElements));
+  return memory_bound_seconds(hardware.gpu, Bytes(step * own + gradient_bytes(state) * all),
+                              kernels + 1);
+}
+
+StepCost step_cost(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
+                   const Layout& layout, const Placement& place, const LayerCosts& costs,
+                   int device) {
+  const ParameterState& state = setting.state;
+  const int node = hardware.interconnect.gpus_per_node;
+  const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
+  const auto over_data = [&](CollectiveKind kind, double bytes) {
+    const auto of = [&](double parameters, GroupShape group) {
+      return collective_seconds(hardware.interconnect,
+                                {kind, Group::kData, Bytes(bytes * parameters)}, group);
+    };
+    return of(held.dense, dense_group(setting, node)) +
+           (held.expert > 0 ? of(held.expert, expert_group(setting, node)) : Seconds(0));
+  };
+  const bool sharded = state.distributed_optimizer;
+  StepCost cost;
+  cost.reduce = over_data(sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+                          gradient_bytes(state));
+  if (sharded) cost.gather = over_data(CollectiveKind::kAllGather, kElement);
+  Seconds forward;
+  Seconds backward;
+  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    const StagePasses passes = stage_passes(model, stage_of(layout, place, device, chunk), costs);
+    forward += passes.forward.compute();
+    backward += passes.backward_input.compute() + passes.backward_weight.compute();
+  }
+  const double parameters = held.dense + held.expert;
+  const int ranks = dense_group(setting, node).ranks;
+  if (setting.overlap.gradient_reduce) {
+    cost.hidden += cost.reduce - seen(cost.reduce, parameters, ranks, backward);
+  }
+  if (setting.overlap.parameter_gather) {
+    cost.hidden += cost.gather - seen(cost.gather, parameters, ranks, forward);
+  }
+  cost.reduce += tied_seconds(model, setting, hardware, layout, place, device);
+  cost.norm = norm_seconds(setting, hardware, place.devices());
+  cost.optimizer = optimizer_seconds(setting, held, hardware);
+  return cost;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,51 @@
+// What closes an iteration on one GPU of a pipeline device: gradients over the data ranks, the
+// gradient norm, the optimizer step, and parameters back (docs/model.md, "Seconds").
+//
+// Gradients are reduced when the device's passes have ended: an all-reduce, or, where the optimizer
+// is sharded, a reduce-scatter, with an all-gather of 16-bit parameters after the step. Overlapped
+// (Overlap::gradient_reduce, parameter_gather) each runs behind one microbatch's backward, or
+// forward, on the device, but for one bucket (Megatron-LM's: the larger of 40 million parameters
+// and a million for every data rank). Pure functions; nothing allocates.
+#pragma once
+
+#include "models/layer_cost.h"
+#include "models/layout.h"
+#include "sim/pipeline/placement.h"
+
+namespace pipesim {
+
+struct StepCost {
+  Seconds reduce;  // of gradients, hidden or not; the tied embedding's between the ends included
+  Seconds norm;    // one number over all ranks that hold a part of the model
+  Seconds optimizer;
+  Seconds gather;  // of parameters
+  Seconds hidden;  // of reduce and gather
+
+  [[nodiscard]] Seconds total() const { return reduce + norm + optimizer + gather - hidden; }
+};
+
+// Parameters on one GPU of the device whose gradients it reduces; a tied matrix on every device
+// that uses it. O(chunks).
+struct HeldParameters {
+  double dense = 0;
+  double expert = 0;
+};
+HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
+                               const Layout& layout, const Placement& place, int device);
+
+// Bytes that a step moves per parameter of which this GPU holds the optimizer's state: Adam reads
+// and writes the fp32 copy and two moments and reads the gradient (28), writes the weight (2); the
+// norm reads gradients (4), clipping reads and writes them (8); 16-bit gradients are first made
+// fp32 (6). Emptying the gradients writes each once, sharded or not.
+inline constexpr double kStepBytes = 42;
+inline constexpr double kStepBytesMore = 6;
+
+Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
+                          const Hardware& hardware);
+
+// Requires what layer_costs requires, and a layout that fits the placement. O(chunks).
+StepCost step_cost(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
+                   const Layout& layout, const Placement& place, const LayerCosts& costs,
+                   int device);
+
+}  // namespace pipesim

@@ -1,0 +1,149 @@
+#include "models/stage_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "models/layer_work.h"
+#include "models/step_cost.h"
+#include "tests/models/shapes.h"
+
+namespace pipesim {
+namespace {
+
+// A GPU of one multiprocessor that reaches its peak at once and waits for no memory, so that sums
+// can be made by hand; links of 1 GB/s.
+Hardware simple() {
+  Hardware hardware;
+  Gpu& gpu = hardware.gpu;
+  gpu.peak = {FlopsPerSecond(1e12), FlopsPerSecond(2e12)};
+  gpu.memory_bandwidth = BytesPerSecond(1e30);
+  gpu.launch = Seconds(1e-6);
+  gpu.matmul.tail = 0;
+  hardware.interconnect.gpus_per_node = 8;
+  hardware.interconnect.nics_per_node = 8;
+  hardware.interconnect.nic_bandwidth = BytesPerSecond(1e9);
+  for (CollectiveCurve& curve : hardware.interconnect.curves) {
+    curve.bandwidth = BytesPerSecond(1e9);
+  }
+  return hardware;
+}
+
+CostSetting setting(int tensor = 1, bool sequence = false) {
+  CostSetting setting;
+  setting.context = testing::plain(1, 1024, tensor, sequence);
+  return setting;
+}
+
+Transformer small() { return testing::gpt(4, 512, 8, 1024); }
+
+TEST(LayerCost, IsTheFlopsOverThePeakAndALaunchForEveryKernel) {
+  const LayerCost cost = layer_cost(small(), LayerKind::kDense, setting(), simple());
+  // Zero Bubble's Table 1: sbh(24h + 4s), sbh(24h + 8s), 24sbh^2, at 1 TFLOP/s.
+  EXPECT_NEAR(cost.forward.matmul.value(), 1024 * 512.0 * (24 * 512 + 4 * 1024) / 1e12, 1e-12);
+  EXPECT_NEAR(cost.backward_input.matmul.value(), 1024 * 512.0 * (24 * 512 + 8 * 1024) / 1e12,
+              1e-12);
+  EXPECT_NEAR(cost.backward_weight.matmul.value(), 24 * 1024 * 512.0 * 512 / 1e12, 1e-12);
+  // Six matmuls, of which W has four, and the memory-bound kernels.
+  const Work forward = layer_work(small(), LayerKind::kDense, PassKind::kF, setting().context);
+  EXPECT_NEAR(cost.forward.launches.value(), (6 + forward.kernels) * 1e-6, 1e-15);
+  EXPECT_EQ(cost.forward.collectives(), Seconds(0));
+  EXPECT_NEAR(cost.forward.total().value(), (cost.forward.matmul + cost.forward.launches).value(),
+              1e-12);
+}
+
+TEST(LayerCost, IsCutByTensorRanksWhichAddCollectives) {
+  const LayerCost one = layer_cost(small(), LayerKind::kDense, setting(), simple());
+  const LayerCost two = layer_cost(small(), LayerKind::kDense, setting(2), simple());
+  EXPECT_NEAR(two.forward.matmul.value(), one.forward.matmul.value() / 2, 1e-12);
+  EXPECT_NEAR(two.backward_weight.matmul.value(), one.backward_weight.matmul.value() / 2, 1e-12);
+  // Two all-reduces of 2 x 1024 x 512 bytes between two ranks: each sends all of it once.
+  EXPECT_NEAR(two.forward.tensor.value(), 2 * 1048576 / 1e9, 1e-12);
+  EXPECT_EQ(two.forward.hidden, Seconds(0));
+}
+
+TEST(LayerCost, HidesNoMoreThanThereIs) {
+  for (const bool fused : {false, true}) {
+    for (const bool overlap : {false, true}) {
+      CostSetting asked = setting(4, true);
+      asked.fused_backward = fused;
+      asked.overlap.tensor = overlap;
+      const LayerCost cost = layer_cost(small(), LayerKind::kDense, asked, simple());
+      for (const PassCost& pass : {cost.forward, cost.backward_input, cost.backward_weight}) {
+        EXPECT_GE(pass.hidden, Seconds(0));
+        EXPECT_LE(pass.hidden, pass.collectives());
+        EXPECT_GE(pass.total(), pass.compute());
+      }
+      EXPECT_EQ(cost.forward.hidden > Seconds(0), overlap);
+      EXPECT_GT(cost.backward_weight.hidden, Seconds(0));  // the gather, behind B
+    }
+  }
+}
+
+TEST(LayerCost, GrowsWithBatchSequenceAndWidth) {
+  const auto forward = [](const Transformer& model, int batch, int seq) {
+    CostSetting asked;
+    asked.context = testing::plain(batch, seq);
+    return layer_cost(model, LayerKind::kDense, asked, simple()).forward.total();
+  };
+  const Seconds base = forward(small(), 1, 1024);
+  EXPECT_GT(forward(small(), 2, 1024), base);
+  EXPECT_GT(forward(small(), 1, 2048), base);
+  EXPECT_GT(forward(testing::gpt(4, 1024, 16, 1024), 1, 1024), base);
+}
+
+TEST(StageCost, SumsItsLayers) {
+  const Transformer model = small();
+  const LayerCosts costs = layer_costs(model, setting(), simple());
+  const StagePasses passes = stage_passes(model, {.first = 2, .layers = 2, .output = true}, costs);
+  const auto& dense = costs[static_cast<size_t>(LayerKind::kDense)].forward;
+  const auto& output = costs[static_cast<size_t>(LayerKind::kOutput)].forward;
+  EXPECT_NEAR(passes.forward.total().value(), (2 * dense.total() + output.total()).value(), 1e-15);
+  EXPECT_NEAR(passes.recompute.total().value(), 2 * dense.total().value(), 1e-15);
+}
+
+TEST(StageCost, OverlapsExpertsBetweenTheLongerPassAndBoth) {
+  const Transformer model = testing::mixtral();
+  CostSetting asked = setting();
+  asked.context.expert = 8;
+  const LayerCosts costs = layer_costs(model, asked, simple());
+  const StagePasses passes = stage_passes(model, {.layers = 1}, costs);
+  const Seconds f = passes.forward.total();
+  const Seconds bw = passes.backward_input.total() + passes.backward_weight.total();
+  const Seconds both = overlapped_seconds(passes, passes);
+  EXPECT_GT(passes.forward.expert, Seconds(0));
+  EXPECT_GE(both, std::max(f, bw));
+  EXPECT_LT(both, f + bw);
+}
+
+TEST(StageCost, SendsAPartFromEveryTensorRankUnderSequenceParallelism) {
+  // 2 x 1024 x 512 bytes at 1 GB/s within a node.
+  EXPECT_NEAR(message_seconds(small(), setting(), simple(), 0).value(), 1048576 / 1e9, 1e-12);
+  EXPECT_NEAR(message_seconds(small(), setting(4, true), simple(), 0).value(), 1048576 / 4e9,
+              1e-12);
+  CostSetting scattered = setting(4);
+  scattered.context.scatter_sends = true;
+  // A quarter sent, and three quarters gathered.
+  EXPECT_NEAR(message_seconds(small(), scattered, simple(), 0).value(), 1048576 / 1e9, 1e-12);
+}
+
+TEST(StepCost, ShardsTheOptimizerAndHidesWhatIsAskedFor) {
+  const Transformer model = small();
+  const Placement place = Placement::looped(1, 1);
+  const Layout layout = even_layout(model, place, {});
+  const auto step = [&](bool sharded, bool overlap) {
+    CostSetting asked = setting();
+    asked.state = {.data = 4, .gradients_in_fp32 = true, .distributed_optimizer = sharded};
+    asked.overlap.gradient_reduce = asked.overlap.parameter_gather = overlap;
+    return step_cost(model, asked, simple(), layout, place, layer_costs(model, asked, simple()), 0);
+  };
+  const double parameters = total_parameters(model);
+  // An all-reduce of 4 bytes a parameter sends 2 x 3/4 of them.
+  EXPECT_NEAR(step(false, false).reduce.value(), 1.5 * 4 * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(step(true, false).reduce.value(), 0.75 * 4 * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(step(true, false).gather.value(), 0.75 * 2 * parameters / 1e9, 1e-9);
+  EXPECT_EQ(step(false, false).gather, Seconds(0));
+  EXPECT_EQ(step(true, false).hidden, Seconds(0));
+  EXPECT_LE(step(true, true).total(), step(true, false).total());
+}
+
+}  // namespace
+}  // namespace pipesim

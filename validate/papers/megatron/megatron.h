@@ -1,0 +1,16 @@
+// Megatron-LM's published throughput against first principles: stages timed by models/, 1F1B
+// replayed, and nothing fitted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/papers/validation.h"
+
+namespace pipesim {
+
+// Reads `<folder>/megatron.yaml`, or `<folder>/megatron/megatron.yaml` as it stands here, and the
+// catalogues. A cell is one row's TFLOP/s per GPU, its error relative.
+std::vector<Cell> compare_megatron(const std::string& folder, const Location& asked);
+
+}  // namespace pipesim

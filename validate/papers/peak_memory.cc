@@ -1,0 +1,60 @@
+#include "validate/papers/peak_memory.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "models/layer_work.h"
+#include "sim/core/error.h"
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/problem.h"
+
+namespace pipesim {
+namespace {
+
+// In units that only their ratio matters of.
+DeviceSeconds by_work(const MeasuredRun& run) {
+  const auto of = [&](PassKind pass) {
+    return Seconds(flops(layer_work(run.model, LayerKind::kDense, pass, run.context)).value() *
+                   1e-15);
+  };
+  return {of(PassKind::kF), of(PassKind::kB), of(PassKind::kW), Seconds(0)};
+}
+
+}  // namespace
+
+Bytes allocated_at_peak(const MeasuredRun& run) {
+  const Schedule* schedule = find_schedule(run.schedule);
+  if (schedule == nullptr) throw LogicError("no schedule " + run.schedule);
+  Problem problem;
+  problem.placement = schedule->place(run.devices, run.chunks);
+  const Placement& place = problem.placement;
+  problem.shape = {run.devices, run.chunks, run.microbatches, 1};
+  const Layout layout = even_layout(run.model, place, run.split);
+  const MemoryEstimate memory = estimate_memory(run.model, run.context, layout, place, run.state);
+  const DeviceSeconds seconds = run.seconds.value_or(by_work(run));
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const StageMemory& kept = memory.stages[static_cast<size_t>(place.model_stage(vs))];
+    StageCost cost;
+    cost.forward = seconds.forward / run.chunks;
+    cost.backward_input = seconds.backward_input / run.chunks;
+    cost.backward_weight = seconds.backward_weight / run.chunks;
+    const int next = place.downstream(vs);
+    if (next >= 0 && place.device(next) != place.device(vs)) cost.transfer = seconds.transfer;
+    cost.activation = kept.activation;
+    cost.weight_stash = kept.weight_stash;
+    problem.stages.push_back(cost);
+  }
+  const Problem planning = for_planning(problem);
+  if (const auto refusal = schedule->refusal(planning)) throw InfeasibleError(refusal->reason);
+  const Evaluation result = evaluate(schedule->plan(planning), problem);
+  Bytes most;
+  for (size_t device = 0; device < result.devices.size(); ++device) {
+    const DeviceMemory& beside = memory.devices[device];
+    most =
+        std::max(most, result.devices[device].peak_activation + beside.total() - beside.overhead);
+  }
+  return most;
+}
+
+}  // namespace pipesim
