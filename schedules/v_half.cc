@@ -19,6 +19,7 @@
 #include <array>
 #include <vector>
 
+#include "schedules/vocabulary.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 
@@ -315,6 +316,7 @@ int peak(const Evaluation& result) {
 
 template <Block (*block)(int, int)>
 Program plan(const Problem& problem) {
+  if (is_sharded(problem.vocabulary)) return vocabulary_v_half(problem, block);
   Program published = order(problem, block, false);
   if (problem.shape.microbatches > problem.shape.devices + 1) return published;
   Program tight = order(problem, block, true);
@@ -378,6 +380,7 @@ const RegisteredSchedule kVHalf{{
                .peak = {"p+2 chunks if p is even, p+1 if odd", "m > p, or m = p and p odd",
                         "m = p, p even: device 0 can hold one less", v_half_peak_holds,
                         v_half_peak}},
+    .vocabulary = vocabulary_v_half_claims(),
 }};
 
 const RegisteredSchedule kVMin{{

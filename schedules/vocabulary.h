@@ -5,6 +5,7 @@
 // is taken, and what belongs to those is left out.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "sim/pipeline/schedule.h"
@@ -16,5 +17,18 @@ Program vocabulary_1f1b(const Problem& problem);
 
 // What 1F1B claims with them.
 std::vector<VocabularySupport> vocabulary_1f1b_claims();
+
+// The slots of microbatch 0 on a device, of its F of chunk 0 and 1 and its B of chunk 1 and 0, in a
+// V-shape whose block repeats every six slots.
+using VeeBlock = std::array<int, 4> (*)(int devices, int device);
+
+// Requires the V-shape and a sharded placement. O(passes + m log m).
+Program vocabulary_v_half(const Problem& problem, VeeBlock block);
+
+// What V-Half claims with them.
+std::vector<VocabularySupport> vocabulary_v_half_claims();
+
+// Whether the passes and the collectives of the vocabulary take no time: what claims are made for.
+bool free_vocabulary(const Problem& problem);
 
 }  // namespace pipesim

@@ -176,31 +176,43 @@ constexpr PeakClaim kPeak{.formula = ahead == 1 ? "min(p-d+1, m)" : "min(p-d+2, 
                                                 problem.shape.microbatches);
                               }};
 
-bool free_vocabulary(const Problem& problem) {
+// Two barriers hide behind the forwards of a device's first rounds only while those last.
+template <int most>
+bool bubble_holds(const Problem& problem) {
   const StageCost& cost = problem.stage(0);
-  return uniform(problem) && free_transfers(problem) &&
-         cost.forward <= cost.backward_input + cost.backward_weight &&
-         std::ranges::all_of(problem.barriers, [](Seconds each) { return each == Seconds(0); }) &&
+  const Seconds backward = cost.backward_input + cost.backward_weight;
+  return uniform(problem) && free_transfers(problem) && free_vocabulary(problem) &&
+         cost.forward <= backward && (most == 0 || backward <= most * cost.forward);
+}
+
+Seconds bubble(const Problem& problem) {
+  const StageCost& cost = problem.stage(0);
+  return (problem.shape.devices - 1) * (cost.forward + cost.backward_input + cost.backward_weight);
+}
+
+constexpr auto kDomain =
+    "every m; equal stages with F <= B+W, free transfers and collectives, vocabulary "
+    "passes that take no time (else they lengthen the ramps: evaluate)";
+constexpr BubbleClaim kBubble{
+    .formula = "(p-1) (F+B+W)", .domain = kDomain, .holds = bubble_holds<0>, .bubble = bubble};
+constexpr BubbleClaim kBubbleOfTwoBarriers{
+    .formula = "(p-1) (F+B+W)",
+    .domain =
+        "every m; equal stages with F <= B+W <= 4F, free transfers and collectives, "
+        "vocabulary passes that take no time (else they lengthen the ramps: evaluate)",
+    .holds = bubble_holds<4>,
+    .bubble = bubble};
+
+}  // namespace
+
+bool free_vocabulary(const Problem& problem) {
+  return std::ranges::all_of(problem.barriers, [](Seconds each) { return each == Seconds(0); }) &&
          std::ranges::all_of(problem.vocabulary_costs, [](const VocabularyCost& cost) {
            return cost.output_forward + cost.output_backward + cost.input_forward +
                       cost.input_backward ==
                   Seconds(0);
          });
 }
-
-constexpr BubbleClaim kBubble{
-    .formula = "(p-1) (F+B+W)",
-    .domain =
-        "every m; equal stages with F <= B+W, free transfers and collectives, vocabulary "
-        "passes that take no time (else they lengthen the ramps: evaluate)",
-    .holds = free_vocabulary,
-    .bubble = [](const Problem& problem) {
-      const StageCost& cost = problem.stage(0);
-      return (problem.shape.devices - 1) *
-             (cost.forward + cost.backward_input + cost.backward_weight);
-    }};
-
-}  // namespace
 
 Program vocabulary_1f1b(const Problem& problem) {
   PassLists lists;
@@ -223,7 +235,7 @@ std::vector<VocabularySupport> vocabulary_1f1b_claims() {
                                             return std::min(3 * problem.shape.devices / 2 - device,
                                                             problem.shape.microbatches);
                                           }};
-  return {{VocabularyPlacement::kVocab1, {kBubble, kPeak<2>}},
+  return {{VocabularyPlacement::kVocab1, {kBubbleOfTwoBarriers, kPeak<2>}},
           {VocabularyPlacement::kVocab2, {kBubble, kPeak<1>}},
           {VocabularyPlacement::kInterlaced, {kBubble, kInterlacedPeak}}};
 }

@@ -42,11 +42,15 @@ Problem problem_of(const json& data) {
   const auto seconds = [](const json& map, const char* key) {
     return Seconds(map.at(key).get<double>());
   };
-  const Shape shape{params.at("p").get<int>(), 1, params.at("m").get<int>(), 1};
-  Problem problem = testing::make_problem(shape);
+  const Schedule& schedule = *find_schedule(data.at("schedule").get<std::string>());
+  const Shape shape{params.at("p").get<int>(), schedule.default_chunks, params.at("m").get<int>(),
+                    1};
+  Problem problem = testing::make_problem(shape, schedule.place(shape.devices, shape.chunks));
+  const bool split = times.contains("W");
   for (StageCost& cost : problem.stages) {
     cost.forward = seconds(times, "F");
-    cost.backward_input = cost.backward_weight = seconds(times, "BW") / 2;
+    cost.backward_input = split ? seconds(times, "B") : seconds(times, "BW") / 2;
+    cost.backward_weight = split ? seconds(times, "W") : cost.backward_input;
   }
   testing::set_transfers(problem, params.at("Tcomm").get<double>());
   const auto placement =
@@ -122,13 +126,17 @@ INSTANTIATE_TEST_SUITE_P(Data, GoldenVocabulary, ::testing::ValuesIn(data_files(
                          [](const auto& file) { return file.param.stem().string(); });
 
 TEST(GoldenVocabularyData, CoversEveryShardedPlacement) {
+  const auto files = [](const char* schedule, const char* placement) {
+    return std::ranges::count_if(data_files(), [&](const auto& file) {
+      const json data = read(file);
+      return data.at("schedule") == schedule && data.at("vocabulary") == placement;
+    });
+  };
   for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
-    EXPECT_EQ(std::ranges::count_if(data_files(),
-                                    [placement](const auto& file) {
-                                      return read(file).at("vocabulary") == placement;
-                                    }),
-              3)
-        << placement;
+    EXPECT_EQ(files("1f1b", placement), 3) << placement;
+  }
+  for (const char* placement : {"vocab-1", "vocab-2"}) {
+    EXPECT_EQ(files("v-half", placement), 2) << placement;
   }
 }
 
