@@ -6,6 +6,7 @@
 
 #include "models/layer_parameters.h"
 #include "models/stage_cost.h"
+#include "models/vocabulary_share.h"
 
 namespace pipesim {
 namespace {
@@ -49,6 +50,7 @@ Seconds seen(Seconds whole, double parameters, int ranks, Seconds cover) {
 Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                      const Layout& layout, const Placement& place, int device) {
   if (!model.tied_embeddings || place.devices() == 1) return {};
+  if (setting.context.vocabulary_devices > 0) return {};  // every device holds both of its share
   bool input = false;
   bool output = false;
   for (int chunk = 0; chunk < place.chunks(); ++chunk) {
@@ -98,8 +100,14 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
       held.expert += number * one.expert;
     }
   }
+  const double matrix = 1.0 * model.vocab_size * model.hidden_size / context.tensor;
+  if (context.vocabulary_devices > 0) {
+    const int matrices = (input ? 1 : 0) + (output ? 1 : 0);
+    held.dense += share_parameters(model, context) - matrices * matrix;
+    return held;
+  }
   if (model.tied_embeddings && input && output) {
-    held.dense -= 1.0 * model.vocab_size * model.hidden_size / context.tensor;
+    held.dense -= matrix;
   }
   return held;
 }

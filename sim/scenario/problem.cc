@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "models/vocabulary_share.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/roofline.h"
@@ -39,10 +40,11 @@ std::string describe_difference(const Shape& from, const Shape& to) {
   return text;
 }
 
-// Of every device's share of the vocabulary, and of the collectives.
+// Of every device's share of the vocabulary, and of the collectives; modelled ones by
+// fill_roofline.
 void add_vocabulary(const Scenario& scenario, Problem& problem) {
   problem.vocabulary = scenario.vocabulary;
-  if (!is_sharded(problem.vocabulary)) return;
+  if (!is_sharded(problem.vocabulary) || scenario.roofline) return;
   const GivenCost& cost = scenario.cost;
   for (size_t d = 0; d < static_cast<size_t>(problem.shape.devices); ++d) {
     const auto of = [d](const auto& values) { return values[values.size() == 1 ? 0 : d]; };
@@ -53,6 +55,10 @@ void add_vocabulary(const Scenario& scenario, Problem& problem) {
     share.input_backward = of(cost.input_backward);
     if (scenario.memory && !scenario.memory->output_activation.empty()) {
       share.output_activation = of(scenario.memory->output_activation);
+    }
+    if (scenario.modelled) {
+      share.output_activation =
+          share_activation(scenario.modelled->model, scenario.modelled->context);
     }
     problem.vocabulary_costs.push_back(share);
   }
