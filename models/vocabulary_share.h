@@ -7,7 +7,7 @@
 //        vocab-2 makes the input's gradient in S, from the exponentials before they are scaled and
 //        the rows of the targets; vocab-1 and interlaced make it in T
 //   IF   the rows of the tokens that the share has, zeros for the others
-//   IB   their gradients into the share's, made whole and added
+//   IB   their gradients into one of all rows, which is added to the main one
 // What is left on the ends: learned positions and dropout on the first stage, the final norm on the
 // last; layer_work, layer_memory and layer_cost count no more there when vocabulary_devices says
 // so. docs/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed room.

@@ -167,8 +167,8 @@ void WorkBuilder::embedding() {
 void WorkBuilder::share_of_embedding(double rows) {
   const double all = tokens_ * hidden_ * kElement;
   stream(PassKind::kF, 3 * all, 2);  // rows in and out; zeros for what others have
-  // The gradient is made whole, and then added.
-  stream(PassKind::kB, all + rows * hidden_ * (kElement + kAddedGradient), 2);
+  // A gradient of all rows is zeroed, filled, and read and added to the main one.
+  stream(PassKind::kB, all + rows * hidden_ * 4 * kElement, 3);
   if (pass_ == PassKind::kF) after_divided();
 }
 
