@@ -81,9 +81,9 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
     stage.recompute = passes.recompute.total();
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);
-    stage.transfer = leaves ? message_seconds(model, setting, hardware, place.device(vs),
-                                              place.device(next))
-                            : Seconds(0);
+    stage.transfer =
+        leaves ? message_seconds(model, setting, hardware, place.device(vs), place.device(next))
+               : Seconds(0);
   }
 }
 

@@ -2,6 +2,10 @@
 
 #include <filesystem>
 
+#include "sim/core/data_folder.h"
+#include "sim/core/error.h"
+#include "sim/scenario/read_hardware.h"
+
 namespace pipesim {
 
 std::string paper_file(const std::string& folder, const std::string& name) {
@@ -17,6 +21,14 @@ std::string paper_file(const std::string& folder, const std::string& name) {
 bool has_paper(const std::string& folder, const std::string& name) {
   std::error_code ignored;
   return std::filesystem::exists(paper_file(folder, name), ignored);
+}
+
+Hardware cluster_of_catalog(const std::string& name, const Location& asked) {
+  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
+  for (const ClusterEntry& each : catalog.clusters) {
+    if (each.hardware.name == name) return each.hardware;
+  }
+  throw LogicError("no cluster " + name + " in the catalogue");
 }
 
 }  // namespace pipesim

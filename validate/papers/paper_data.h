@@ -1,8 +1,9 @@
-// Where a paper's tables are read from.
+// Where a paper's tables are read from, and what of the catalogue they name.
 #pragma once
 
 #include <string>
 
+#include "models/hardware.h"
 #include "sim/scenario/yaml.h"
 
 namespace pipesim {
@@ -11,5 +12,9 @@ namespace pipesim {
 // when neither exists.
 std::string paper_file(const std::string& folder, const std::string& name);
 bool has_paper(const std::string& folder, const std::string& name);
+
+// A cluster of the catalogue by its name, which must be one; `asked` locates the request when the
+// catalogue cannot be read.
+Hardware cluster_of_catalog(const std::string& name, const Location& asked);
 
 }  // namespace pipesim

@@ -94,7 +94,7 @@ struct Count {
     std::string text = fmt::format("{} of {} cells simulated", simulated, published);
     if (shares.empty()) return text;
     const auto target = [](double share) {
-      return share > 0 ? fmt::format(" (target {:g}%)", 100 * share) : std::string();
+      return share > 0 ? fmt::format(" (target {:.3g}%)", 100 * share) : std::string();
     };
     text += fmt::format(", median error {:.1f}%{}, worst {:.1f}%{}", 100 * median_share(),
                         target(median), 100 * std::ranges::max(shares), target(most));
