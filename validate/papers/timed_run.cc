@@ -14,6 +14,11 @@
 namespace pipesim {
 namespace {
 
+Layout layout_of(const TimedRun& run, const Placement& place) {
+  return run.layers.empty() ? even_layout(run.model, place, run.split)
+                            : listed_layout(run.model, run.layers);
+}
+
 Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& layout,
                    const LayerCosts& costs) {
   Problem problem;
@@ -29,6 +34,12 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
       estimate_memory(run.model, run.setting.context, layout, place, run.setting.state);
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     StageCost& stage = problem.stages[static_cast<size_t>(vs)];
+    if (!run.measured.empty()) {
+      const MeasuredStage& measured = run.measured[static_cast<size_t>(vs)];
+      stage.forward = measured.forward;
+      stage.backward_input = measured.backward;
+      stage.backward_weight = Seconds(0);
+    }
     const double factor = run.compute_factor;
     stage.forward = factor * run.profiled.forward * stage.forward;
     stage.backward_input = factor * run.profiled.backward_input * stage.backward_input;
@@ -61,15 +72,30 @@ StageCost mean_of(const std::vector<StageCost>& all) {
   return mean;
 }
 
-Problem with_means(Problem problem) {
-  const StageCost mean = mean_of(problem.stages);
+// Of every device the mean over its chunks, of those the median.
+template <class T>
+T typical(const Problem& problem, T StageCost::*what) {
+  const Placement& place = problem.placement;
+  std::vector<T> devices;
+  for (int device = 0; device < place.devices(); ++device) {
+    T sum{};
+    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+      sum += problem.stage(place.virtual_stage(device, chunk)).*what;
+    }
+    devices.push_back(sum / place.chunks());
+  }
+  std::ranges::sort(devices);
+  return devices[devices.size() / 2];
+}
+
+Problem as_if_equal(Problem problem) {
+  const Problem given = problem;
   for (StageCost& stage : problem.stages) {
-    stage.forward = mean.forward;
-    stage.backward_input = mean.backward_input;
-    stage.backward_weight = mean.backward_weight;
-    stage.activation = mean.activation;
-    stage.weight_stash = mean.weight_stash;
-    if (stage.transfer > Seconds(0)) stage.transfer = mean.transfer;
+    stage.forward = typical(given, &StageCost::forward);
+    stage.backward_input = typical(given, &StageCost::backward_input);
+    stage.backward_weight = typical(given, &StageCost::backward_weight);
+    stage.activation = typical(given, &StageCost::activation);
+    stage.weight_stash = typical(given, &StageCost::weight_stash);
   }
   return problem;
 }
@@ -100,14 +126,14 @@ StageCost mean_stage(const TimedRun& run) {
   const Schedule& schedule = schedule_of(run);
   const Placement place = schedule.place(run.devices, run.chunks);
   const LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
-  return mean_of(problem_of(run, schedule, even_layout(run.model, place, run.split), costs).stages);
+  return mean_of(problem_of(run, schedule, layout_of(run, place), costs).stages);
 }
 
 Seconds iteration_seconds(const TimedRun& run) {
   constexpr int kMaxIterations = 64;
   const Schedule& schedule = schedule_of(run);
   const Placement place = schedule.place(run.devices, run.chunks);
-  const Layout layout = even_layout(run.model, place, run.split);
+  const Layout layout = layout_of(run, place);
   const LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
   const Problem problem = problem_of(run, schedule, layout, costs);
   if (const auto refusal = schedule.refusal(for_planning(problem))) {
@@ -116,7 +142,7 @@ Seconds iteration_seconds(const TimedRun& run) {
   ScheduleChoice choice;
   choice.name = run.schedule;
   choice.chunks = run.chunks;
-  const auto program = make_program(choice, run.plan_with_means ? with_means(problem) : problem);
+  const auto program = make_program(choice, run.plan_as_if_equal ? as_if_equal(problem) : problem);
   BuildOptions options;
   options.sync = run.sync;
   options.optimizer = closing(run, layout, place, costs);

@@ -25,11 +25,19 @@ struct Profiled {
   Seconds message;
 };
 
+// Measured seconds of a stage's passes on one microbatch, B and W in one.
+struct MeasuredStage {
+  Seconds forward;
+  Seconds backward;
+};
+
 struct TimedRun {
   Transformer model;
   CostSetting setting;
   Hardware hardware;
   EvenSplit split;
+  std::vector<int> layers;              // of every stage in forward order, instead of the split
+  std::vector<MeasuredStage> measured;  // by virtual stage, instead of the model's passes
   std::string schedule = "1f1b";
   int devices = 1;
   int chunks = 1;
@@ -38,9 +46,9 @@ struct TimedRun {
   // Messages hold the devices, in the calls of the schedule's framework; never those of a runtime
   // that sends asynchronously.
   bool blocking = true;
-  // The schedule is planned as if every stage took and kept what they do in the mean: for
+  // The schedule is planned as if every stage took and kept what the median device does: for
   // frameworks that plan with one F, B and W.
-  bool plan_with_means = false;
+  bool plan_as_if_equal = false;
   Profiled profiled;
   // On what the GPU computes: passes and the optimizer's step; messages and reductions stay.
   double compute_factor = 1;

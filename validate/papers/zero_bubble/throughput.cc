@@ -48,8 +48,8 @@ struct Stack {
 
 // As the authors ran it. 1F1B and 1F1B-I are Megatron-LM's: B and W in one, an all-reduce before
 // the step, and transfers that hold the GPU (their launch script switches overlapping off). Theirs
-// plan with one F, B and W for all stages (Table 9) and validate afterwards. Embeddings are not
-// tied in the script.
+// plan with one F, B and W for all stages, the median device's, and validate afterwards. Embeddings
+// are not tied in the script.
 TimedRun timed_run(const Row& row, const Stack& stack) {
   const zero_bubble::Run of = zero_bubble::run_of(row);
   const bool megatron = row.schedule.starts_with("1F1B");
@@ -64,7 +64,7 @@ TimedRun timed_run(const Row& row, const Stack& stack) {
   run.chunks = of.chunks;
   run.microbatches = of.microbatches;
   run.sync = megatron ? OptimizerSync::kAllReduce : OptimizerSync::kPostValidation;
-  run.plan_with_means = !megatron;
+  run.plan_as_if_equal = !megatron;
   run.profiled = stack.profiled;
   run.compute_factor = stack.factor;
   return run;
