@@ -8,8 +8,12 @@
 
 namespace pipesim {
 
-// `<folder>/<name>.yaml`, or `<folder>/<name>/<name>.yaml` as the data stands here; the first, also
-// when neither exists.
+// A validation's name: `name`, or what the published collections of figures call it (simumax_b200
+// is simumax, nemo_h100 is nemo).
+std::string validation_name(const std::string& name);
+
+// `<folder>/<name>.yaml`, or `<folder>/<name>/<name>.yaml` as the data stands here, or the first
+// with the other name of the validation; the first, also when none exists.
 std::string paper_file(const std::string& folder, const std::string& name);
 bool has_paper(const std::string& folder, const std::string& name);
 

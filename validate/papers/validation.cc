@@ -8,6 +8,8 @@
 
 #include "validate/papers/korthikanti/korthikanti.h"
 #include "validate/papers/megatron/megatron.h"
+#include "validate/papers/nemo/nemo.h"
+#include "validate/papers/simumax/simumax.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -43,6 +45,9 @@ const std::vector<Validation>& validations() {
        compare_korthikanti},
       {"megatron", "Megatron-LM's published throughput, TFLOP/s per GPU, from first principles",
        compare_megatron},
+      {"nemo", "NeMo's published throughput on H100 in FP8, from first principles", compare_nemo},
+      {"simumax", "SimuMax's measured runs of Megatron-LM on B200, from first principles",
+       compare_simumax},
       {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search}};
   return kAll;
 }
