@@ -48,7 +48,7 @@ int ranks(YamlMap& map, const char* key) { return std::max(1, size(map, key, key
 std::string model_name(YamlMap& map) {
   if (const auto model = map.find("model")) return model->text();
   // What stands before the sizes.
-  const std::string name = map.require("case", "a name").text();
+  std::string name = map.require("case", "a name").text();
   for (size_t at = name.find('_'); at != std::string::npos; at = name.find('_', at + 1)) {
     const std::string next = name.substr(at + 1, 2);
     if (next == "tp" || (next[0] == 'l' && std::isdigit(static_cast<unsigned char>(next[1])) != 0))
