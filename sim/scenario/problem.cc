@@ -22,12 +22,6 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
   return value / (static_cast<double>(place.chunks()) / place.directions());
 }
 
-// Without a memory section every microbatch counts 1 per device, and so does a relative limit.
-Bytes unit_activation(const Problem& problem) {
-  const Bytes activation = for_planning(problem).device_activation();
-  return activation > Bytes(0) ? activation : Bytes(1);
-}
-
 std::string describe_difference(const Shape& from, const Shape& to) {
   std::string text;
   const auto add = [&text](const char* key, int value) {
@@ -50,13 +44,6 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 }
 
 }  // namespace
-
-Problem for_planning(Problem problem) {
-  for (StageCost& stage : problem.stages) {
-    stage.activation = std::max(stage.activation, stage.weight_stash);
-  }
-  return problem;
-}
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
@@ -117,7 +104,8 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
   } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {
-    problem.activation_limit = *factor * place.devices() * unit_activation(problem);
+    problem.activation_limit =
+        *factor * place.devices() * for_planning(problem).device_activation();
   }
   return problem;
 }
