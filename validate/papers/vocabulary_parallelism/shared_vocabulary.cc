@@ -9,11 +9,10 @@
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
-#include "sim/core/data_folder.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
-#include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_model.h"
+#include "validate/papers/paper_data.h"
 
 namespace pipesim {
 namespace {
@@ -41,14 +40,6 @@ Transformer model_of(YamlMap& map, int seq) {
     return model;
   }
   map.value().fail("no model of the paper has these sizes");
-}
-
-Hardware one_host(const Location& asked) {
-  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
-  for (const ClusterEntry& each : catalog.clusters) {
-    if (each.hardware.name == "a100-roce") return each.hardware;
-  }
-  throw LogicError("no cluster a100-roce in the catalogue");
 }
 
 // S and T are measured together; of their three matmuls vocab-2 runs two before the barrier.
@@ -86,8 +77,8 @@ Cell compare_measured_shares(const YamlValue& row, const Location& asked) {
   setting.context.vocabulary_devices = devices;
   setting.state.gradients_in_fp32 = false;
   const Transformer model = model_of(map, setting.context.seq_length);
-  const Hardware hardware = one_host(asked);
-  const Seconds message = message_seconds(model, setting, hardware, 0);
+  const Hardware hardware = cluster_of_catalog("a100-roce", asked);
+  const Seconds message = message_seconds(model, setting, hardware, 0, 1);
 
   const auto forward = microseconds(map, "F_us_per_stage", devices);
   const auto backward = microseconds(map, "B_us_per_stage", devices);
