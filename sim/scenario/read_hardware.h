@@ -12,16 +12,10 @@
 #include "models/cluster.h"
 #include "models/hardware.h"
 #include "sim/core/error.h"
+#include "sim/scenario/sourced.h"
 #include "sim/scenario/yaml.h"
 
 namespace pipesim {
-
-// One number of the catalogue as it is written there.
-struct Sourced {
-  std::string key;  // "matmul.efficiency"
-  std::string value;
-  std::string source;
-};
 
 struct GpuEntry {
   std::string title;
