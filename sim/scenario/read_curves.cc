@@ -1,5 +1,6 @@
 #include "sim/scenario/read_curves.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <utility>
@@ -45,6 +46,15 @@ CollectiveCurve read_curve(NumberGroup& group) {
 }
 
 }  // namespace
+
+void put(std::vector<Sourced>& numbers, Sourced number) {
+  const auto found = std::ranges::find(numbers, number.key, &Sourced::key);
+  if (found == numbers.end()) {
+    numbers.push_back(std::move(number));
+  } else {
+    *found = std::move(number);
+  }
+}
 
 BytesPerSecond positive_bandwidth(const YamlValue& value) {
   const BytesPerSecond bandwidth = value.bandwidth();

@@ -10,6 +10,8 @@
 namespace pipesim {
 namespace {
 
+constexpr const char* kStated = "stated by the scenario";
+
 void read_chip(YamlMap& entry, GpuEntry& into) {
   Gpu& gpu = into.gpu;
   NumberGroup peak(entry, "peak", into.numbers);
@@ -92,25 +94,34 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
 }
 
 // A scenario's changes to `cluster`; with a base nothing is required.
-void read_changes(YamlMap& map, Cluster& cluster, bool base) {
+void read_changes(YamlMap& map, Cluster& cluster, std::vector<Sourced>& numbers, bool base) {
+  const auto changed = [&numbers](const char* key, const YamlValue& value) {
+    put(numbers, {key, value.text(), kStated});
+  };
   if (const auto node = map.find("node")) {
     YamlMap of(*node);
     if (const auto gpus = of.find("gpus")) {
       cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
+      changed("node.gpus", *gpus);
     }
     if (const auto nics = of.find("nics")) {
       cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
+      changed("node.nics", *nics);
     } else if (cluster.nics_per_node > cluster.gpus_per_node) {
       node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
                              cluster.gpus_per_node));
     }
     if (const auto bandwidth = of.find("link_bandwidth")) {
       cluster.link_bandwidth = positive_bandwidth(*bandwidth);
+      changed("link.bandwidth", *bandwidth);
     } else if (!base && cluster.gpus_per_node > 1) {
       (void)of.require("link_bandwidth",
                        "the bandwidth between GPUs of a node, such as '300 GB/s'");
     }
-    if (const auto latency = of.find("link_latency")) cluster.link_latency = latency->seconds();
+    if (const auto latency = of.find("link_latency")) {
+      cluster.link_latency = latency->seconds();
+      changed("link.latency", *latency);
+    }
     of.finish();
   }
   const auto network = map.find("network");
@@ -120,10 +131,15 @@ void read_changes(YamlMap& map, Cluster& cluster, bool base) {
                  : map.require("network", "a map with bandwidth and latency of a network card"));
   if (const auto bandwidth = of.find("bandwidth")) {
     cluster.nic_bandwidth = positive_bandwidth(*bandwidth);
+    changed("network.bandwidth", *bandwidth);
+    std::erase_if(numbers, [](const Sourced& each) { return each.key == "network.achieved"; });
   } else if (!base) {
     (void)of.require("bandwidth", "such as '400 Gbps'");
   }
-  if (const auto latency = of.find("latency")) cluster.nic_latency = latency->seconds();
+  if (const auto latency = of.find("latency")) {
+    cluster.nic_latency = latency->seconds();
+    changed("network.latency", *latency);
+  }
   of.finish();
 }
 
@@ -138,9 +154,32 @@ void read_power(YamlMap& gpu, Cluster& cluster) {
 }
 
 // Collectives take the changed link in proportion.
-void scale_links(Interconnect& interconnect, double factor) {
+void scale_links(Interconnect& interconnect, double factor, std::vector<Sourced>& numbers) {
+  if (factor == 1) return;
+  for (Sourced& number : numbers) {
+    const bool collective = number.key.starts_with("all_") || number.key.starts_with("reduce_");
+    if (!collective || !number.key.ends_with(".bandwidth")) continue;
+    number.value += fmt::format(" x {:.4g}", factor);
+    number.source += "; scaled as the scenario's link is to the cluster's";
+  }
   for (CollectiveCurve& curve : interconnect.curves) curve.bandwidth = factor * curve.bandwidth;
   if (interconnect.nvls) interconnect.nvls->bandwidth = factor * interconnect.nvls->bandwidth;
+}
+
+void take(const HardwareCatalog& catalog, const YamlValue& name, ClusterChoice& choice) {
+  const ClusterEntry& entry = catalog.cluster(name);
+  choice.hardware = entry.hardware;
+  choice.cluster = entry.hardware.cluster;
+  choice.numbers = entry.numbers;
+}
+
+// The GPU's numbers go before the cluster's.
+void add_numbers_of_gpu(const HardwareCatalog& catalog, ClusterChoice& choice) {
+  if (!choice.hardware) return;
+  for (const GpuEntry& entry : catalog.gpus) {
+    if (entry.gpu.name != choice.hardware->gpu.name) continue;
+    choice.numbers.insert(choice.numbers.begin(), entry.numbers.begin(), entry.numbers.end());
+  }
 }
 
 template <class Entry, class Name>
@@ -186,20 +225,20 @@ ClusterChoice read_cluster(const YamlValue& value) {
   };
   ClusterChoice choice;
   if (value.is_scalar()) {
-    choice.hardware = from_catalog(value).cluster(value).hardware;
-    choice.cluster = choice.hardware->cluster;
+    const HardwareCatalog catalog = from_catalog(value);
+    take(catalog, value, choice);
+    add_numbers_of_gpu(catalog, choice);
     return choice;
   }
   YamlMap map(value);
   HardwareCatalog catalog;
   if (const auto name = map.find("name")) {
     catalog = from_catalog(*name);
-    choice.hardware = catalog.cluster(*name).hardware;
-    choice.cluster = choice.hardware->cluster;
+    take(catalog, *name, choice);
   }
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
-  read_changes(map, choice.cluster, hardware.has_value());
+  read_changes(map, choice.cluster, choice.numbers, hardware.has_value());
   if (const auto gpu = map.find("gpu")) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {
@@ -214,10 +253,11 @@ ClusterChoice read_cluster(const YamlValue& value) {
     of.finish();
   }
   map.finish();
+  add_numbers_of_gpu(catalog, choice);
   if (hardware) {
     hardware->cluster = choice.cluster;
     agree(*hardware);
-    scale_links(hardware->interconnect, choice.cluster.link_bandwidth / link);
+    scale_links(hardware->interconnect, choice.cluster.link_bandwidth / link, choice.numbers);
   }
   return choice;
 }

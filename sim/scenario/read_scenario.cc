@@ -371,6 +371,7 @@ Scenario read_scenario(const YamlSource& source) {
     ClusterChoice choice = read_cluster(*given);
     scenario.cluster = choice.cluster;
     scenario.hardware = std::move(choice.hardware);
+    scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   scenario.roofline = read_roofline(root, scenario);
   if (!scenario.roofline) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace pipesim {
 
@@ -10,5 +11,8 @@ struct Sourced {
   std::string value;
   std::string source;
 };
+
+// Replaces the number of this key, or adds it at the end.
+void put(std::vector<Sourced>& numbers, Sourced number);
 
 }  // namespace pipesim
