@@ -318,6 +318,11 @@ void check_limits(const Scenario& scenario) {
           choice.where,
           "memory_limit in bytes needs a memory section that says what F acquires, or a model");
     }
+    if (std::holds_alternative<TotalLimit>(choice.memory_limit) && !scenario.modelled) {
+      throw InputError(choice.where,
+                       "memory_limit in total needs a model, from which the memory "
+                       "beside activations follows");
+    }
   }
 }
 

@@ -36,8 +36,16 @@ ScheduleChoice read_named_schedule(const YamlValue& value) {
   return {.name = value.choice(names), .where = value.where()};
 }
 
-// A plain number is a multiple of p x the activation of one microbatch, a size is bytes.
-std::variant<std::monostate, double, Bytes> read_memory_limit(const YamlValue& value) {
+// A plain number is a multiple of p x the activation of one microbatch, a size is bytes of
+// activations, a map says those of a device in all.
+decltype(ScheduleChoice::memory_limit) read_memory_limit(const YamlValue& value) {
+  if (value.is_map()) {
+    YamlMap map(value);
+    const TotalLimit limit{
+        map.require("total", "the memory of a device, such as '70 GiB'").bytes()};
+    map.finish();
+    return limit;
+  }
   if (value.is_scalar() && value.text().find_first_not_of("+-0123456789.eE") == std::string::npos) {
     return value.number(0, 1e6);
   }
@@ -94,7 +102,8 @@ std::variant<double, Bytes> parse_memory_limit(const std::string& text, const Lo
   const YamlSource source("", "memory_limit: 1", {{"memory_limit", text, where}});
   const auto limit = read_memory_limit(YamlMap(source.root()).require("memory_limit", ""));
   if (const auto* bytes = std::get_if<Bytes>(&limit)) return *bytes;
-  return std::get<double>(limit);
+  if (const auto* multiple = std::get_if<double>(&limit)) return *multiple;
+  throw InputError(where, "expected a number or a size of activations here, not a total");
 }
 
 }  // namespace pipesim
