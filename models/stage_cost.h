@@ -36,6 +36,9 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 // gather of the whole. `device`: the sender or the receiver with the lower number.
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, int device);
+// Of that, what passes before or after the bytes are on their way.
+Seconds message_latency(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, int device);
 
 // Seconds of every virtual stage: F, B, W, FB of the stage with itself, R, and the message to its
 // downstream stage. Bytes are left as they are. `out` has place.virtual_stages() elements, and the
