@@ -41,6 +41,11 @@ std::string text_of(const ShowOptions& options, const Scenario& scenario) {
       const Simulation simulation = simulate(scenario, choice);
       text += draw(simulation, {.columns = options.columns, .colour = colour});
       text += device_table(scenario, simulation) + critical_path_line(simulation);
+      if (scenario.modelled) {
+        const int devices = scenario.parallel.pipeline;
+        text += fmt::format("layout: {}\n",
+                            to_megatron_layout(layout_of(*scenario.modelled, choice, devices)));
+      }
     }
   }
   return text;

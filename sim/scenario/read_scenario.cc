@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/balanced.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_modelled.h"
@@ -395,6 +396,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();
   check_limits(scenario);
+  settle_balance(scenario);
   return scenario;
 }
 
