@@ -23,12 +23,6 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
   return value / (static_cast<double>(place.chunks()) / place.directions());
 }
 
-// Without a memory section every microbatch counts 1 per device, and so does a relative limit.
-Bytes unit_activation(const Problem& problem) {
-  const Bytes activation = for_planning(problem).device_activation();
-  return activation > Bytes(0) ? activation : Bytes(1);
-}
-
 // One limit serves all devices: what the one that holds most beside activations leaves.
 Bytes left_for_activations(const ScheduleChoice& choice, Bytes total,
                            const MemoryEstimate& memory) {
@@ -62,13 +56,6 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 }
 
 }  // namespace
-
-Problem for_planning(Problem problem) {
-  for (StageCost& stage : problem.stages) {
-    stage.activation = std::max(stage.activation, stage.weight_stash);
-  }
-  return problem;
-}
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
@@ -131,7 +118,8 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   } else if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
     problem.activation_limit = left_for_activations(choice, total->bytes, *modelled);
   } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {
-    problem.activation_limit = *factor * place.devices() * unit_activation(problem);
+    problem.activation_limit =
+        *factor * place.devices() * for_planning(problem).device_activation();
   }
   return problem;
 }

@@ -52,17 +52,13 @@ constexpr std::array<Curve, 2> kFigure9{
     {{"ZB", "ZB_bubble_rate", "zb"}, {"ZB-V", "ZBV_bubble_rate", "zb-v"}}};
 
 void simulate_cell(Cell& cell, const Column& column, const Profile& profile, bool as_in_paper) {
-  const Schedule* schedule = find_schedule(column.schedule);
-  if (schedule == nullptr) {
-    cell.note = fmt::format("not modelled: there is no schedule '{}' yet", column.schedule);
-    return;
-  }
-  const Problem problem = make_problem(*schedule, profile, as_in_paper);
-  if (const auto refusal = schedule->refusal(problem)) {
+  const Schedule& schedule = *find_schedule(column.schedule);
+  const Problem problem = make_problem(schedule, profile, as_in_paper);
+  if (const auto refusal = schedule.refusal(problem)) {
     cell.note = "not modelled: " + refusal->reason;
     return;
   }
-  const Evaluation result = evaluate(schedule->plan(problem), problem);
+  const Evaluation result = evaluate(schedule.plan(problem), problem);
   const Seconds work =
       Seconds((profile.forward_us + profile.backward_us + profile.weight_us) * 1e-6) *
       profile.microbatches;
@@ -113,19 +109,14 @@ void compare_row(std::vector<Cell>& cells, const std::string& table, const YamlV
 
 // Bubble rate within a limit of `limit` times what p microbatches keep on a device.
 void simulate_point(Cell& cell, const Curve& curve, const Profile& profile, double limit) {
-  const Schedule* schedule = find_schedule(curve.schedule);
-  if (schedule == nullptr) {
-    cell.note = fmt::format("not modelled: there is no schedule '{}' yet", curve.schedule);
-    return;
-  }
-  Problem problem = make_problem(*schedule, profile, false);
+  const Schedule& schedule = *find_schedule(curve.schedule);
+  Problem problem = make_problem(schedule, profile, false);
   const Bytes allowed = limit * problem.shape.devices * problem.device_activation();
   problem.activation_limit = allowed;
-  const Evaluation result = evaluate(schedule->plan(problem), problem);
+  const Evaluation result = evaluate(schedule.plan(problem), problem);
   cell.must_agree = true;
   cell.may_be_lower = true;
-  for (const DeviceEvaluation& device : result.devices) {
-    if (device.peak_activation <= allowed * (1 + 1e-12)) continue;
+  if (result.peak_activation() > allowed * (1 + 1e-12)) {
     cell.note = "the plan takes more memory than the limit allows";
     return;
   }
@@ -181,18 +172,18 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
   map.finish();
   cell.note = "measured there; here the collective itself costs nothing";
   const Profile* profile = find_profile(profiles, setting);
-  const Schedule* schedule = find_schedule("zb-2p");
-  if (profile == nullptr || schedule == nullptr) {
+  if (profile == nullptr) {
     cell.note = "not modelled: no profiled times for this setting";
     cells.push_back(cell);
     return;
   }
-  const Problem problem = make_problem(*schedule, *profile, false);
+  const Schedule& schedule = *find_schedule("zb-2p");
+  const Problem problem = make_problem(schedule, *profile, false);
   BuildOptions options;
   options.iterations = 16;
   options.sync = OptimizerSync::kPostValidation;
   const TaskGraph graph =
-      build_task_graph(std::make_shared<const Program>(schedule->plan(problem)), problem, options);
+      build_task_graph(std::make_shared<const Program>(schedule.plan(problem)), problem, options);
   const Timeline timeline = make_replay_engine()->run(graph, {}, {});
   if (!is_steady(graph, timeline, 1e-9)) throw LogicError("16 iterations have not settled");
   const Report report = analyze(graph, timeline);
