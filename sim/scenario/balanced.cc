@@ -222,12 +222,16 @@ class Balancer {
 
 }  // namespace
 
+bool asks_for_balance(const Scenario& scenario) {
+  return scenario.modelled && scenario.modelled->split.way == LayerSplit::Way::kBalanced;
+}
+
 std::optional<Layout> balanced_layout(const Scenario& scenario, const ScheduleChoice& choice) {
   return Balancer(scenario, choice).run();
 }
 
 void settle_balance(Scenario& scenario) {
-  if (!scenario.modelled || scenario.modelled->split.way != LayerSplit::Way::kBalanced) return;
+  if (!asks_for_balance(scenario)) return;
   for (ScheduleChoice& choice : scenario.schedules) {
     choice.balanced = balanced_layout(scenario, choice);
     if (choice.balanced) continue;

@@ -18,7 +18,10 @@
 
 namespace pipesim {
 
-// Nothing when no split that this finds fits. Requires LayerSplit::Way::kBalanced.
+// Whether the scenario has a model whose layers are to be balanced.
+bool asks_for_balance(const Scenario& scenario);
+
+// Nothing when no split that this finds fits. Requires asks_for_balance.
 std::optional<Layout> balanced_layout(const Scenario& scenario, const ScheduleChoice& choice);
 
 // Sets ScheduleChoice::balanced of every choice, where the scenario asks for it. InfeasibleError,
