@@ -21,13 +21,14 @@ int times_run(const Transformer& model, const StageLayers& stage, LayerKind kind
   return count(model, stage, kind) + more;
 }
 
-Seconds sent_seconds(const CostSetting& setting, const Hardware& hardware, int device,
+Seconds sent_seconds(const CostSetting& setting, const Hardware& hardware, int from, int to,
                      Bytes bytes) {
   const LayerContext& context = setting.context;
   const int ranks = context.tensor * context.context * setting.state.data;
   const int node = hardware.interconnect.gpus_per_node;
   // All ranks of both devices on one node, or the slowest of them crosses.
-  const bool near = device * ranks / node == ((device + 2) * ranks - 1) / node;
+  const bool near =
+      std::min(from, to) * ranks / node == ((std::max(from, to) + 1) * ranks - 1) / node;
   return collective_seconds(hardware.interconnect,
                             {CollectiveKind::kSendReceive, Group::kTensor, bytes},
                             {2, near ? 2 : 1});
@@ -72,14 +73,14 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 }
 
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int device) {
-  return sent_seconds(setting, hardware, device, message_bytes(model, setting.context)) +
+                        const Hardware& hardware, int from, int to) {
+  return sent_seconds(setting, hardware, from, to, message_bytes(model, setting.context)) +
          gathering_seconds(model, setting, hardware);
 }
 
 Seconds message_latency(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int device) {
-  return sent_seconds(setting, hardware, device, Bytes(0)) +
+                        const Hardware& hardware, int from, int to) {
+  return sent_seconds(setting, hardware, from, to, Bytes(0)) +
          gathering_seconds(model, setting, hardware);
 }
 
@@ -97,9 +98,9 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
     stage.recompute = passes.recompute.total();
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);
-    stage.transfer = leaves ? message_seconds(model, setting, hardware,
-                                              std::min(place.device(vs), place.device(next)))
-                            : Seconds(0);
+    stage.transfer =
+        leaves ? message_seconds(model, setting, hardware, place.device(vs), place.device(next))
+               : Seconds(0);
   }
 }
 

@@ -159,7 +159,10 @@ void WorkBuilder::embedding() {
   const double mask = context_.dropout ? divided_ * hidden_ * (2 * kElement + 1) : 0;
   const bool learned = model_.positions == Positions::kLearned;
   stream(PassKind::kF, all * 2 * kElement, 1);
-  stream(PassKind::kB, all * (kElement + 8) / ranks_, 1);  // added to gradients in fp32
+  // Rows are added up in a gradient of the whole matrix, which is zeroed before, and read and added
+  // to the main gradient after: no matmul does that here (PyTorch's embedding, Megatron-LM's hook).
+  const double matrix = 1.0 * model_.vocab_size * hidden_ / ranks_;
+  stream(PassKind::kB, all * 3 * kElement / ranks_ + matrix * 4 * kElement, 3);
   if (learned) stream(PassKind::kF, all * 3 * kElement, 1);
   if (learned) stream(PassKind::kB, all * (kElement + 8), 1);
   if (context_.dropout) stream(pass_, mask, 1);

@@ -50,10 +50,10 @@ MessageCost modelled_message(const Scenario& scenario, const ScheduleChoice& cho
                              const Problem& problem, std::pair<int, int> stages, double factor) {
   const auto [from, to] = stages;
   const Seconds whole = problem.stage(std::min(from, to)).transfer;
-  const int device = std::min(problem.placement.device(from), problem.placement.device(to));
+  const Placement& place = problem.placement;
   const Seconds latency =
       message_latency(scenario.modelled->model, cost_setting_of(scenario, choice),
-                      *scenario.hardware, device) /
+                      *scenario.hardware, place.device(from), place.device(to)) /
       problem.shape.splits;
   return {latency + factor * (whole - latency), latency};
 }

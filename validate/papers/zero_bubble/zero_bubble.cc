@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
-#include "sim/engine/engine.h"
-#include "sim/graph/build.h"
-#include "sim/metrics/analyze.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/yaml.h"
@@ -156,41 +153,6 @@ void compare_figure9(std::vector<Cell>& cells, const YamlValue& figure,
   map.finish();
 }
 
-// Table 10 measured what post-validation gains over waiting for all at the end of an iteration,
-// with ZB-2p: throughput over throughput. Simulated: the all-reduce period, which is the makespan,
-// over the period in which iterations overlap; both without the collective's own cost.
-void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
-                             const std::vector<Profile>& profiles) {
-  YamlMap map(row);
-  Cell cell;
-  cell.table = "Table 10";
-  cell.digits = 3;
-  const Setting setting = read_setting(map);
-  cell.cell = setting.text() + " post-validation / all-reduce";
-  cell.published = map.require("post_validation", "samples/s").number(0, 1e9) /
-                   map.require("allreduce_sync", "samples/s").number(1e-9, 1e9);
-  map.finish();
-  cell.note = "measured there; here the collective itself costs nothing";
-  const Profile* profile = find_profile(profiles, setting);
-  if (profile == nullptr) {
-    cell.note = "not modelled: no profiled times for this setting";
-    cells.push_back(cell);
-    return;
-  }
-  const Schedule& schedule = *find_schedule("zb-2p");
-  const Problem problem = make_problem(schedule, *profile, false);
-  BuildOptions options;
-  options.iterations = 16;
-  options.sync = OptimizerSync::kPostValidation;
-  const TaskGraph graph =
-      build_task_graph(std::make_shared<const Program>(schedule.plan(problem)), problem, options);
-  const Timeline timeline = make_replay_engine()->run(graph, {}, {});
-  if (!is_steady(graph, timeline, 1e-9)) throw LogicError("16 iterations have not settled");
-  const Report report = analyze(graph, timeline);
-  cell.simulated = report.makespan / report.iteration;
-  cells.push_back(cell);
-}
-
 }  // namespace
 
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
@@ -205,9 +167,6 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
     }
   }
   if (const auto figure = root.find("figure9")) compare_figure9(cells, *figure, profiles);
-  if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
-    for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, profiles);
-  }
   compare_zero_bubble_memory(
       cells, root,
       [&profiles](const std::string& model, int devices, int m) -> std::optional<DeviceSeconds> {
@@ -217,6 +176,7 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
             Seconds(profile->forward_us * 1e-6), Seconds(profile->backward_us * 1e-6),
             Seconds(profile->weight_us * 1e-6), Seconds(profile->transfer_us * 1e-6)};
       });
+  compare_zero_bubble_throughput(cells, root, profiles, asked);
   if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }
