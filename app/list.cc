@@ -7,6 +7,7 @@
 #include "models/transformer.h"
 #include "sim/core/data_folder.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/report/costs.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_model.h"
 
@@ -41,9 +42,8 @@ void list_schedules() {
     }
     if (!schedule->options.empty() || schedule->memory_limit) std::cout << "  options:\n";
     if (schedule->memory_limit) {
-      std::cout
-          << "      memory_limit: a multiple of p x one microbatch's activation on a device, or "
-             "bytes of activations per device\n";
+      std::cout << "      memory_limit: a multiple of p x one microbatch's activation on a device, "
+                   "bytes of activations per device, or {total: bytes of all memory}\n";
     }
     for (const OptionSpec& option : schedule->options) std::cout << option_text(option);
   }
@@ -64,17 +64,6 @@ void list_models() {
   std::cout.flush();
 }
 
-void list_numbers(const std::vector<Sourced>& numbers) {
-  std::string source;
-  for (const Sourced& number : numbers) {
-    // The numbers of a group stand together and share their source.
-    if (!source.empty() && number.source != source) std::cout << "      " << source << '\n';
-    source = number.source;
-    std::cout << fmt::format("    {}: {}\n", number.key, number.value);
-  }
-  std::cout << "      " << source << '\n';
-}
-
 void list_hardware(bool clusters, const CommandLine& line) {
   const auto catalog =
       read_hardware_folder(data_folder("catalog"), line.where(line.arguments().size() - 1));
@@ -82,13 +71,13 @@ void list_hardware(bool clusters, const CommandLine& line) {
     for (const ClusterEntry& entry : catalog.clusters) {
       std::cout << fmt::format("{}\n  {}\n  gpu: {}\n", entry.hardware.name, entry.title,
                                entry.hardware.gpu.name);
-      list_numbers(entry.numbers);
+      std::cout << sourced_list(entry.numbers);
     }
     return;
   }
   for (const GpuEntry& entry : catalog.gpus) {
     std::cout << fmt::format("{}\n  {}\n", entry.gpu.name, entry.title);
-    list_numbers(entry.numbers);
+    std::cout << sourced_list(entry.numbers);
   }
 }
 

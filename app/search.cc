@@ -13,6 +13,7 @@
 #include "sim/pipeline/schedule.h"
 #include "sim/report/torch_csv_writer.h"
 #include "sim/scenario/read_scenario.h"
+#include "sim/scenario/read_schedules.h"
 
 namespace pipesim {
 namespace {

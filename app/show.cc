@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "sim/report/costs.h"
 #include "sim/report/picture.h"
 #include "sim/report/svg.h"
 #include "sim/report/table.h"
@@ -22,6 +23,7 @@ struct ShowOptions {
   std::string output = "-";
   std::string colour = "auto";
   int columns = 120;
+  bool costs = false;
 };
 
 std::string text_of(const ShowOptions& options, const Scenario& scenario) {
@@ -31,12 +33,19 @@ std::string text_of(const ShowOptions& options, const Scenario& scenario) {
       options.output == "-" || options.colour != "auto" ? coloured(options.colour) : false;
   for (const ScheduleChoice& choice : scenario.schedules) {
     if (scenario.schedules.size() > 1) text += fmt::format("# {}\n", label_of(choice));
-    if (options.format == "text") {
+    if (options.costs) {
+      text += cost_breakdown(scenario, choice);
+    } else if (options.format == "text") {
       text += pass_lists(*make_program(choice, make_problem(scenario, choice)));
     } else {
       const Simulation simulation = simulate(scenario, choice);
       text += draw(simulation, {.columns = options.columns, .colour = colour});
       text += device_table(scenario, simulation) + critical_path_line(simulation);
+      if (scenario.modelled) {
+        const int devices = scenario.parallel.pipeline;
+        text += fmt::format("layout: {}\n",
+                            to_megatron_layout(layout_of(*scenario.modelled, choice, devices)));
+      }
     }
   }
   return text;
@@ -79,11 +88,17 @@ Subcommand add_show(CLI::App& app) {
   CLI::App* parser = app.add_subcommand("show", "Show the schedules of a scenario");
   parser->add_option("file", options->file, "Scenario (YAML)")->required();
   parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  CLI::Option* format =
+      parser
+          ->add_option(
+              "--format", options->format,
+              "picture (with idle time and peaks), svg, or text: <stage><kind><microbatch>, "
+              "a line per device")
+          ->check(CLI::IsMember({"picture", "svg", "text"}));
   parser
-      ->add_option("--format", options->format,
-                   "picture (with idle time and peaks), svg, or text: <stage><kind><microbatch>, "
-                   "a line per device")
-      ->check(CLI::IsMember({"picture", "svg", "text"}));
+      ->add_flag("--costs", options->costs,
+                 "Instead: what seconds and bytes are made of, with the source of each number")
+      ->excludes(format);
   parser->add_option("-o,--output", options->output,
                      "File to write ('-': standard output); with several schedules an SVG each, "
                      "NAME inserted");

@@ -21,6 +21,30 @@ int times_run(const Transformer& model, const StageLayers& stage, LayerKind kind
   return count(model, stage, kind) + more;
 }
 
+Seconds sent_seconds(const CostSetting& setting, const Hardware& hardware, int from, int to,
+                     Bytes bytes) {
+  const LayerContext& context = setting.context;
+  const int ranks = context.tensor * context.context * setting.state.data;
+  const int node = hardware.interconnect.gpus_per_node;
+  // All ranks of both devices on one node, or the slowest of them crosses.
+  const bool near =
+      std::min(from, to) * ranks / node == ((std::max(from, to) + 1) * ranks - 1) / node;
+  return collective_seconds(hardware.interconnect,
+                            {CollectiveKind::kSendReceive, Group::kTensor, bytes},
+                            {2, near ? 2 : 1});
+}
+
+// Where the framework scatters what tensor ranks hold alike, they gather it after the message.
+Seconds gathering_seconds(const Transformer& model, const CostSetting& setting,
+                          const Hardware& hardware) {
+  const LayerContext& context = setting.context;
+  if (!context.scatter_sends || context.sequence_parallel || context.tensor == 1) return {};
+  const Bytes whole = 1.0 * context.tensor * message_bytes(model, context);
+  return collective_seconds(
+      hardware.interconnect, {CollectiveKind::kAllGather, Group::kTensor, whole},
+      group_shape(setting, hardware.interconnect.gpus_per_node, Group::kTensor));
+}
+
 }  // namespace
 
 StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
@@ -50,21 +74,14 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, int from, int to) {
-  const LayerContext& context = setting.context;
-  const Interconnect& interconnect = hardware.interconnect;
-  const int ranks = context.tensor * context.context * setting.state.data;
-  const int node = interconnect.gpus_per_node;
-  // All ranks of both devices on one node, or the slowest of them crosses.
-  const bool near =
-      std::min(from, to) * ranks / node == ((std::max(from, to) + 1) * ranks - 1) / node;
-  const Bytes bytes = message_bytes(model, context);
-  const Seconds sent = collective_seconds(
-      interconnect, {CollectiveKind::kSendReceive, Group::kTensor, bytes}, {2, near ? 2 : 1});
-  if (!context.scatter_sends || context.sequence_parallel || context.tensor == 1) return sent;
-  return sent + collective_seconds(
-                    interconnect,
-                    {CollectiveKind::kAllGather, Group::kTensor, 1.0 * context.tensor * bytes},
-                    group_shape(setting, node, Group::kTensor));
+  return sent_seconds(setting, hardware, from, to, message_bytes(model, setting.context)) +
+         gathering_seconds(model, setting, hardware);
+}
+
+Seconds message_latency(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, int from, int to) {
+  return sent_seconds(setting, hardware, from, to, Bytes(0)) +
+         gathering_seconds(model, setting, hardware);
 }
 
 void fill_stage_seconds(const Transformer& model, const CostSetting& setting,

@@ -37,6 +37,9 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 // to the first.
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, int from, int to);
+// Of that, what passes before or after the bytes are on their way.
+Seconds message_latency(const Transformer& model, const CostSetting& setting,
+                        const Hardware& hardware, int from, int to);
 
 // Seconds of every virtual stage: F, B, W, FB of the stage with itself, R, and the message to its
 // downstream stage. Bytes are left as they are. `out` has place.virtual_stages() elements, and the

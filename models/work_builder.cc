@@ -21,6 +21,7 @@ void WorkBuilder::linear(const Linear& of) {
   Matmul matmul{m, n, k, whole(of.batch), of.bf16 ? Precision::kBf16 : context_.precision};
   if (pass_ == PassKind::kB) matmul = {m, k, n, matmul.batch, matmul.precision};
   if (pass_ == PassKind::kW) matmul = {k, n, m, matmul.batch, matmul.precision, kAddedGradient};
+  matmul.name = of.name;
   work_.matmuls.push_back(matmul);
   const double rows = of.tokens * of.batch;
   if (matmul.precision == Precision::kFp8) {
@@ -83,14 +84,15 @@ void WorkBuilder::residual() {
 void WorkBuilder::mlp_block() {
   norm(divided_, hidden_);
   before_divided(hidden_);
-  mlp(tokens_, model_.ffn_hidden_size, ranks_, 1);
+  mlp(tokens_, model_.ffn_hidden_size, ranks_, 1, {"MLP, first", "MLP, second"});
   after_divided();
   residual();
 }
 
-void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch) {
+void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, const Names& names) {
   const double parts = model_.gated_mlp ? 2 : 1;
-  linear({.tokens = tokens,
+  linear({.name = names.first,
+          .tokens = tokens,
           .inputs = hidden_,
           .outputs = parts * ffn / ranks,
           .bias = model_.linear_bias,
@@ -98,7 +100,8 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch) {
   const double one = tokens * batch * ffn / ranks * kElement;
   stream(PassKind::kF, (parts + 1) * one, 1);
   stream(PassKind::kB, (2 * parts + 1) * one, 1);
-  linear({.tokens = tokens,
+  linear({.name = names.second,
+          .tokens = tokens,
           .inputs = ffn / ranks,
           .outputs = hidden_,
           .bias = model_.linear_bias,
@@ -108,15 +111,20 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch) {
 void WorkBuilder::moe_block() {
   const Experts& experts = *model_.experts;
   norm(divided_, hidden_);
-  linear(
-      {.tokens = divided_, .inputs = hidden_, .outputs = 1.0 * experts.num_experts, .bf16 = true});
+  linear({.name = "router",
+          .tokens = divided_,
+          .inputs = hidden_,
+          .outputs = 1.0 * experts.num_experts,
+          .bf16 = true});
   dispatch();
   const double rows = expert_rows(model_, context_);
   const double held = std::min(1.0 * experts.num_experts / context_.expert, std::ceil(rows));
-  mlp(rows / held, experts.ffn_hidden_size, context_.expert_tensor, held);
+  mlp(rows / held, experts.ffn_hidden_size, context_.expert_tensor, held,
+      {"experts, first", "experts, second"});
   if (experts.shared_experts > 0) {
     before_divided(hidden_);
-    mlp(tokens_, 1.0 * experts.shared_experts * experts.ffn_hidden_size, ranks_, 1);
+    mlp(tokens_, 1.0 * experts.shared_experts * experts.ffn_hidden_size, ranks_, 1,
+        {"shared experts, first", "shared experts, second"});
     after_divided();
     const double one = divided_ * hidden_ * kElement;
     stream(PassKind::kF, 3 * one, 1);
@@ -191,7 +199,8 @@ void WorkBuilder::logits_gradient(double columns) {
 
 void WorkBuilder::output_matmul(double columns) {
   before_divided(hidden_);
-  linear({.tokens = tokens_, .inputs = hidden_, .outputs = columns, .bf16 = true});
+  linear(
+      {.name = "logits", .tokens = tokens_, .inputs = hidden_, .outputs = columns, .bf16 = true});
 }
 
 void WorkBuilder::append(const Work& more) {
@@ -219,7 +228,10 @@ void WorkBuilder::mtp_projection() {
   norm(divided_, hidden_);
   norm(divided_, hidden_);
   before_divided(2 * hidden_);
-  linear({.tokens = tokens_, .inputs = 2 * hidden_, .outputs = hidden_ / ranks_});
+  linear({.name = "projection",
+          .tokens = tokens_,
+          .inputs = 2 * hidden_,
+          .outputs = hidden_ / ranks_});
   if (context_.tensor > 1 && pass_ == PassKind::kF) {
     collective(CollectiveKind::kAllGather, Group::kTensor, tokens_ * hidden_ * kElement);
   }

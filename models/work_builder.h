@@ -49,6 +49,7 @@ class WorkBuilder {
   static constexpr double kElement = 2;  // bytes of bf16
 
   struct Linear {
+    const char* name = "";
     double tokens = 0;
     double inputs = 0;
     double outputs = 0;
@@ -72,7 +73,11 @@ class WorkBuilder {
   void plain_core(bool backward);
   void exchange_keys();
   void mlp_block();
-  void mlp(double tokens, double ffn, double ranks, double batch);
+  struct Names {
+    const char* first;
+    const char* second;
+  };
+  void mlp(double tokens, double ffn, double ranks, double batch, const Names& names);
   void moe_block();
   void dispatch();
 

@@ -13,7 +13,8 @@ void WorkBuilder::attention_block() {
   }
   exchange_keys();
   core();
-  linear({.tokens = tokens_,
+  linear({.name = "attention's output",
+          .tokens = tokens_,
           .inputs = model_.num_attention_heads * v_head_size(model_) / ranks_,
           .outputs = hidden_,
           .bias = model_.linear_bias});
@@ -26,7 +27,8 @@ void WorkBuilder::plain_projections() {
   const double heads = model_.num_attention_heads;
   const double groups = model_.num_query_groups;
   before_divided(hidden_);
-  linear({.tokens = tokens_,
+  linear({.name = "queries, keys, values",
+          .tokens = tokens_,
           .inputs = hidden_,
           .outputs = (heads + 2 * groups) * size / ranks_,
           .bias = model_.linear_bias || model_.qkv_bias});
@@ -47,17 +49,25 @@ void WorkBuilder::latent_projections() {
   const double qk = qk_head_size(model_);
   const double compressed = latent.kv_rank + latent.rope_head_size;
   if (latent.q_rank > 0) {
-    linear({.tokens = divided_, .inputs = hidden_, .outputs = 1.0 * latent.q_rank});
+    linear({.name = "queries, compressing",
+            .tokens = divided_,
+            .inputs = hidden_,
+            .outputs = 1.0 * latent.q_rank});
     norm(divided_, latent.q_rank);
   }
-  linear({.tokens = divided_, .inputs = hidden_, .outputs = compressed});
+  linear({.name = "keys and values, compressing",
+          .tokens = divided_,
+          .inputs = hidden_,
+          .outputs = compressed});
   norm(divided_, latent.kv_rank);
   before_divided(compressed + (latent.q_rank > 0 ? latent.q_rank : hidden_));
-  linear({.tokens = tokens_,
+  linear({.name = "queries",
+          .tokens = tokens_,
           .inputs = latent.q_rank > 0 ? latent.q_rank : hidden_,
           .outputs = heads * qk,
           .bias = model_.linear_bias});
-  linear({.tokens = tokens_,
+  linear({.name = "keys and values",
+          .tokens = tokens_,
           .inputs = 1.0 * latent.kv_rank,
           .outputs = heads * (latent.nope_head_size + latent.v_head_size),
           .bias = model_.linear_bias});
@@ -109,15 +119,19 @@ void WorkBuilder::plain_core(bool backward) {
   const double heads = context_.micro_batch_size * model_.num_attention_heads / ranks_;
   const std::int64_t batch = std::llround(heads);
   const double scores = heads * static_cast<double>(queries) * static_cast<double>(keys);
-  const Precision bf16 = Precision::kBf16;
+  const auto add = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {
+    Matmul matmul{m, n, k, batch};
+    matmul.name = name;
+    work_.matmuls.push_back(matmul);
+  };
   if (backward) {
-    work_.matmuls.push_back({queries, keys, v, batch, bf16});  // of the probabilities
-    work_.matmuls.push_back({keys, v, queries, batch, bf16});  // of the values
-    work_.matmuls.push_back({queries, qk, keys, batch, bf16});
-    work_.matmuls.push_back({keys, qk, queries, batch, bf16});
+    add("probabilities' gradient", queries, keys, v);
+    add("values' gradient", keys, v, queries);
+    add("queries' gradient", queries, qk, keys);
+    add("keys' gradient", keys, qk, queries);
   } else {
-    work_.matmuls.push_back({queries, keys, qk, batch, bf16});
-    work_.matmuls.push_back({queries, v, keys, batch, bf16});
+    add("scores", queries, keys, qk);
+    add("values by scores", queries, v, keys);
   }
   // Softmax, and dropout with its mask.
   work_.moved += Bytes(scores * kElement * (backward ? 3 : 2));

@@ -81,14 +81,22 @@ class ClassTable {
   }
 
   std::uint32_t optimizer(int device) {
-    TaskClass made = on_device(TaskKind::kOptimizer, device);
-    made.seconds = options_.optimizer * slowdown(device);
-    return add(made);
+    const auto& each = options_.optimizer_of_device;
+    return closing(device, each.empty() ? options_.optimizer : each[static_cast<size_t>(device)]);
+  }
+  // Counts as the optimizer's work too.
+  std::uint32_t gradients(int device) {
+    return closing(device, options_.gradients_of_device[static_cast<size_t>(device)]);
   }
 
  private:
   [[nodiscard]] std::uint32_t base() const {
     return pipeline_ * static_cast<std::uint32_t>(program_.placement().devices());
+  }
+  std::uint32_t closing(int device, Seconds seconds) {
+    TaskClass made = on_device(TaskKind::kOptimizer, device);
+    made.seconds = seconds * slowdown(device);
+    return add(made);
   }
   [[nodiscard]] int rank(int device) const { return ranks_[static_cast<size_t>(device)]; }
   [[nodiscard]] double slowdown(int device) const {
@@ -327,7 +335,7 @@ class GraphBuilder {
     }
     const size_t copies = tables_.size() * static_cast<size_t>(options_.iterations);
     const size_t closing =
-        static_cast<size_t>(options_.iterations) * (last_.size() + 2) * tables_.size();
+        static_cast<size_t>(options_.iterations) * (2 * last_.size() + 2) * tables_.size();
     // At most a rendezvous for each vocabulary pass and a collective after it, one before S and IB.
     const auto units = static_cast<size_t>(program_.shape().units());
     const size_t joins = is_sharded(program_.vocabulary()) ? 9 * units : 0;
@@ -353,23 +361,26 @@ class GraphBuilder {
     reduction_ = static_cast<std::uint32_t>(parts_.classes.size());
     parts_.classes.push_back(reduction);
     const bool replicas = options_.sync == OptimizerSync::kPostValidation && tables_.size() > 1;
-    if (options_.optimizer > Seconds(0) || replicas) {
-      for (size_t i = 0; i < last_.size(); ++i) {
-        optimizer_.push_back(tables_[i / devices_].optimizer(static_cast<int>(i % devices_)));
-      }
+    const bool steps = options_.optimizer > Seconds(0) || !options_.optimizer_of_device.empty();
+    for (size_t i = 0; i < last_.size(); ++i) {
+      ClassTable& table = tables_[i / devices_];
+      const int device = static_cast<int>(i % devices_);
+      if (steps || replicas) optimizer_.push_back(table.optimizer(device));
+      if (!options_.gradients_of_device.empty()) gradients_.push_back(table.gradients(device));
     }
   }
 
   void close_iteration(int iteration) {
     const bool all = options_.sync == OptimizerSync::kAllReduce;
+    if (options_.sync != OptimizerSync::kNone && !gradients_.empty()) step(gradients_, iteration);
     if (all && options_.collective > Seconds(0)) synchronise(reduction_, iteration);
-    if (!optimizer_.empty() && options_.sync != OptimizerSync::kNone) step(iteration);
+    if (options_.sync != OptimizerSync::kNone && !optimizer_.empty()) step(optimizer_, iteration);
     if (options_.sync != OptimizerSync::kPostValidation) synchronise(barrier_, iteration);
   }
 
   // The optimizer steps. Without a reduction that joined all devices, a device still waits for its
   // replicas, with which it shares the gradients: the same position of every pipeline.
-  void step(int iteration) {
+  void step(const std::vector<std::uint32_t>& classes, int iteration) {
     const std::vector<TaskId> ended = last_;
     const bool joined = options_.sync == OptimizerSync::kAllReduce;
     for (size_t i = 0; i < last_.size(); ++i) {
@@ -379,7 +390,7 @@ class GraphBuilder {
         wait_for_all(held_[replica]);
         if (joined) break;
       }
-      last_[i] = close(optimizer_[i], iteration);
+      last_[i] = close(classes[i], iteration);
     }
     for (auto& held : held_) held.clear();
   }
@@ -418,6 +429,7 @@ class GraphBuilder {
   TaskGraph::Parts parts_;
   std::vector<ClassTable> tables_;
   std::vector<std::uint32_t> optimizer_;
+  std::vector<std::uint32_t> gradients_;
   std::uint32_t barrier_ = 0;
   std::uint32_t reduction_ = 0;
 };

@@ -34,6 +34,10 @@ struct BuildOptions {
   OptimizerSync sync = OptimizerSync::kNone;
   Seconds collective;  // the gradient-norm reduction that closes an iteration under kAllReduce
   Seconds optimizer;   // one device's optimizer step
+  // Where devices differ, by device: the step in place of `optimizer`, and what each does with its
+  // gradients before the reduction that joins all. Empty: as above, and nothing.
+  std::vector<Seconds> optimizer_of_device = {};
+  std::vector<Seconds> gradients_of_device = {};
   // Cost of a message from virtual stage `from` to `to` between two ranks of the cluster. Empty:
   // the problem's transfer seconds, no latency.
   std::function<MessageCost(int from, int to, int rank_from, int rank_to)> message;

@@ -34,6 +34,9 @@ Json schedule_json(const ScheduleChoice& choice) {
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     json["memory_limit_bytes"] = bytes->value();
   }
+  if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
+    json["memory_limit_total_bytes"] = total->bytes.value();
+  }
   for (const auto& [name, value] : choice.options) {
     std::visit([&json, &name = name](const auto& plain) { json[name] = plain; }, value);
   }
@@ -64,13 +67,20 @@ Json cost_json(const GivenCost& cost) {
   return json;
 }
 
+const char* kind_of_cost(const Scenario& scenario) {
+  if (!scenario.roofline) return "given";
+  return scenario.roofline->calibration ? "measured" : "roofline";
+}
+
 Json roofline_json(const Scenario& scenario) {
   const Overlap& overlap = scenario.roofline->overlap;
-  return {{"kind", "roofline"},
-          {"gpu", scenario.hardware->gpu.name},
-          {"tp_comm_overlap", overlap.tensor},
-          {"overlap_grad_reduce", overlap.gradient_reduce},
-          {"overlap_param_gather", overlap.parameter_gather}};
+  const auto& calibration = scenario.roofline->calibration;
+  Json json{{"kind", kind_of_cost(scenario)}, {"gpu", scenario.hardware->gpu.name}};
+  if (calibration) json["file"] = calibration->file;
+  json["tp_comm_overlap"] = overlap.tensor;
+  json["overlap_grad_reduce"] = overlap.gradient_reduce;
+  json["overlap_param_gather"] = overlap.parameter_gather;
+  return json;
 }
 
 void add_modelled(Json& json, const Modelled& modelled) {
@@ -273,7 +283,7 @@ void write_json(std::ostream& out, const Scenario& scenario,
   Json document;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
-                         {"cost", scenario.roofline ? "roofline" : "given"}};
+                         {"cost", kind_of_cost(scenario)}};
   document["scenario"] = scenario_json(scenario);
   document["results"] = Json::array();
   for (size_t i = 0; i < simulations.size(); ++i) {

@@ -8,26 +8,10 @@
 #include "sim/core/text.h"
 #include "sim/graph/critical_path.h"
 #include "sim/metrics/memory.h"
+#include "sim/report/aligned.h"
 
 namespace pipesim {
 namespace {
-
-using Row = std::vector<std::string>;
-
-// First column to the left, all others to the right.
-std::string aligned(const std::vector<Row>& rows) {
-  std::vector<size_t> width(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    text += fmt::format("{:<{}}", row[0], width[0]);
-    for (size_t c = 1; c < row.size(); ++c) text += fmt::format("  {:>{}}", row[c], width[c]);
-    text += '\n';
-  }
-  return text;
-}
 
 // Quoted where a comma, a quote or a line end would break the row (RFC 4180).
 std::string csv_field(const std::string& text) {

@@ -5,7 +5,9 @@
 
 #include "models/layer_work.h"
 #include "sim/pipeline/evaluate.h"
+#include "sim/scenario/balanced.h"
 #include "sim/scenario/problem.h"
+#include "sim/scenario/roofline.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -30,7 +32,7 @@ LayerSeconds weights_by_work(const Modelled& modelled) {
   return seconds;
 }
 
-Layout split(const Modelled& modelled, const Placement& placement) {
+Layout split(const Modelled& modelled, const ScheduleChoice& choice, const Placement& placement) {
   const Transformer& model = modelled.model;
   switch (modelled.split.way) {
     case LayerSplit::Way::kListed:
@@ -38,6 +40,11 @@ Layout split(const Modelled& modelled, const Placement& placement) {
     case LayerSplit::Way::kString:
       return parse_megatron_layout(model, modelled.split.text);
     case LayerSplit::Way::kBalanced:
+      if (choice.balanced &&
+          std::cmp_equal(choice.balanced->stages.size(), placement.model_stages())) {
+        return *choice.balanced;
+      }
+      // Before it is settled, or with another number of stages than that was for.
       return balance(model, placement.model_stages(), weights_by_work(modelled));
     case LayerSplit::Way::kEven:
       break;
@@ -75,8 +82,9 @@ Asked in_setting(const Scenario& scenario, const ScheduleChoice& choice,
   return asked;
 }
 
-std::optional<Bytes> peak_of(const Asked& asked) {
-  const auto& [scenario, choice] = asked;
+std::optional<Bytes> peak_of(Asked asked) {
+  const Scenario& scenario = asked.scenario;
+  const ScheduleChoice& choice = asked.choice;
   const Modelled& modelled = *scenario.modelled;
   const bool possible = fault_of(modelled.model, modelled.context).empty() &&
                         fault_of(modelled.model, modelled.context, modelled.state).empty();
@@ -84,6 +92,10 @@ std::optional<Bytes> peak_of(const Asked& asked) {
       (choice.program && choice.program->shape().devices != scenario.parallel.pipeline))
     return std::nullopt;
   try {
+    if (modelled.split.way == LayerSplit::Way::kBalanced) {
+      asked.choice.balanced = balanced_layout(scenario, choice);
+      if (!choice.balanced) return std::nullopt;
+    }
     const MemoryEstimate memory = memory_of(scenario, choice);
     const Problem problem = make_problem(scenario, choice);
     const Evaluation result = evaluate(*make_program(choice, problem), problem);
@@ -122,13 +134,38 @@ LayerContext context_of(const Modelled& modelled, const ScheduleChoice& choice) 
 Layout layout_of(const Modelled& modelled, const ScheduleChoice& choice, int devices) {
   const Placement placement = placement_of(choice, devices);
   try {
-    Layout layout = split(modelled, placement);
+    Layout layout = split(modelled, choice, placement);
     if (std::cmp_equal(layout.stages.size(), placement.model_stages())) return layout;
     throw InfeasibleError(fmt::format("{} stages, but {} has {}", layout.stages.size(), choice.name,
                                       placement.model_stages()));
   } catch (const InfeasibleError& error) {
     throw InputError(modelled.split.where, error.what());
   }
+}
+
+std::optional<Bytes> capacity_of(const Scenario& scenario) {
+  if (scenario.modelled->capacity) return scenario.modelled->capacity;
+  return scenario.hardware ? std::optional(scenario.hardware->gpu.memory) : std::nullopt;
+}
+
+LayerSeconds layer_weights(const Scenario& scenario, const ScheduleChoice& choice) {
+  const Modelled& modelled = *scenario.modelled;
+  if (!scenario.roofline) return weights_by_work(modelled);
+  const LayerCosts costs =
+      layer_costs(modelled.model, cost_setting_of(scenario, choice), *scenario.hardware);
+  const int recomputed = recompute_chunks_of(choice);
+  const double again = recomputed > 0 && recomputed == chunks_of(choice) ? 1 : 0;
+  const auto of = [&](LayerKind kind, double forwards) {
+    const LayerCost& cost = costs[static_cast<size_t>(kind)];
+    return forwards * cost.forward.total() + cost.backward_input.total() +
+           cost.backward_weight.total();
+  };
+  const Seconds output = of(LayerKind::kOutput, 1);
+  return {.embedding = of(LayerKind::kEmbedding, 1),
+          .dense = of(LayerKind::kDense, 1 + again),
+          .moe = of(LayerKind::kMoe, 1 + again),
+          .mtp = of(LayerKind::kMtp, 1 + again) + output,
+          .output = output};
 }
 
 MemoryEstimate memory_of(const Scenario& scenario, const ScheduleChoice& choice) {
@@ -142,15 +179,14 @@ MemoryEstimate memory_of(const Scenario& scenario, const ScheduleChoice& choice)
 std::optional<MemoryChange> change_that_fits(const Scenario& scenario,
                                              const ScheduleChoice& choice) {
   const Modelled& modelled = *scenario.modelled;
-  if (!modelled.capacity) return std::nullopt;
+  const std::optional<Bytes> capacity = capacity_of(scenario);
+  if (!capacity) return std::nullopt;
   const MemorySetting now{context_of(modelled, choice), modelled.state, scenario.parallel.pipeline};
-  return nearest_change(now, *modelled.capacity,
-                        [&](const MemorySetting& setting) -> std::optional<Bytes> {
-                          // Costs by device or stage say nothing of twice as many.
-                          if (setting.pipeline != now.pipeline && given_by_device(scenario.cost))
-                            return std::nullopt;
-                          return peak_of(in_setting(scenario, choice, setting));
-                        });
+  return nearest_change(now, *capacity, [&](const MemorySetting& setting) -> std::optional<Bytes> {
+    // Costs by device or stage say nothing of twice as many.
+    if (setting.pipeline != now.pipeline && given_by_device(scenario.cost)) return std::nullopt;
+    return peak_of(in_setting(scenario, choice, setting));
+  });
 }
 
 }  // namespace pipesim

@@ -42,11 +42,18 @@ LayerContext context_of(const Modelled& modelled, const ScheduleChoice& choice);
 // InputError at the split when the choice's stages cannot be filled so.
 Layout layout_of(const Modelled& modelled, const ScheduleChoice& choice, int devices);
 
+// The memory of a GPU that stages have to fit: the scenario's capacity, or that of its cluster's
+// GPU.
+std::optional<Bytes> capacity_of(const Scenario& scenario);
+
+// Seconds of the choice's layers, or, where costs are given, their FLOPs: what `balance` weighs.
+LayerSeconds layer_weights(const Scenario& scenario, const ScheduleChoice& choice);
+
 // Requires a scenario with modelled memory. O(stages).
 MemoryEstimate memory_of(const Scenario& scenario, const ScheduleChoice& choice);
 
-// The nearest single change (models/memory.h) with which the choice's program would fit the
-// scenario's capacity; plans anew for each that is tried. Empty when there is none.
+// The nearest single change (models/memory.h) with which the choice's program would fit
+// capacity_of; plans anew for each that is tried. Empty when there is none.
 std::optional<MemoryChange> change_that_fits(const Scenario& scenario,
                                              const ScheduleChoice& choice);
 

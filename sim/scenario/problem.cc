@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/vocabulary_share.h"
+#include "sim/core/text.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/roofline.h"
@@ -21,6 +22,17 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
   }
   const T value = values[values.size() == 1 ? 0 : static_cast<size_t>(place.device(vs))];
   return value / (static_cast<double>(place.chunks()) / place.directions());
+}
+
+// One limit serves all devices: what the one that holds most beside activations leaves.
+Bytes left_for_activations(const ScheduleChoice& choice, Bytes total,
+                           const MemoryEstimate& memory) {
+  Bytes beside;
+  for (const DeviceMemory& device : memory.devices) beside = std::max(beside, device.total());
+  if (beside < total) return total - beside;
+  throw InfeasibleError(fmt::format(
+      "memory_limit {} of {}: a device holds {} beside activations; give it more than that",
+      human(total), choice.name, human(beside)));
 }
 
 std::string describe_difference(const Shape& from, const Shape& to) {
@@ -131,6 +143,8 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   if (scenario.roofline) fill_roofline(scenario, choice, problem);
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
+  } else if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
+    problem.activation_limit = left_for_activations(choice, total->bytes, *modelled);
   } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {
     problem.activation_limit =
         *factor * place.devices() * for_planning(problem).device_activation();

@@ -1,138 +1,34 @@
 #include "sim/scenario/read_hardware.h"
 
-#include <array>
 #include <fmt/format.h>
 #include <utility>
 
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
+#include "sim/scenario/read_curves.h"
 
 namespace pipesim {
 namespace {
 
-BytesPerSecond positive_bandwidth(const YamlValue& value) {
-  const BytesPerSecond bandwidth = value.bandwidth();
-  if (bandwidth <= BytesPerSecond(0)) value.fail("must be greater than 0");
-  return bandwidth;
-}
-
-// Numbers that share a source.
-class Group {
- public:
-  Group(YamlMap& entry, const std::string& key, std::vector<Sourced>& numbers)
-      : Group(entry.require(key, "a map of numbers with their source"), key, numbers) {}
-  Group(const YamlValue& value, std::string key, std::vector<Sourced>& numbers)
-      : key_(std::move(key)), map_(value), numbers_(numbers) {
-    source_ = map_.require("source", "where these numbers come from").text();
-  }
-
-  YamlValue number(const std::string& key) {
-    return noted(key, map_.require(key, "a number of this group"));
-  }
-  std::optional<YamlValue> find(const std::string& key) {
-    const auto found = map_.find(key);
-    return found ? std::optional(noted(key, *found)) : std::nullopt;
-  }
-  double share(const std::string& key) { return number(key).number(1e-3, 1); }
-  double factor(const std::string& key) { return number(key).number(0, 1e6); }
-  BytesPerSecond bandwidth(const std::string& key) { return positive_bandwidth(number(key)); }
-  int count(const std::string& key, int most) {
-    return static_cast<int>(number(key).integer(1, most));
-  }
-  void finish() const { map_.finish(); }
-
- private:
-  YamlValue noted(const std::string& key, const YamlValue& value) {
-    numbers_.push_back({fmt::format("{}.{}", key_, key), value.text(), source_});
-    return value;
-  }
-
-  std::string key_;
-  YamlMap map_;
-  std::vector<Sourced>& numbers_;
-  std::string source_;
-};
+constexpr const char* kStated = "stated by the scenario";
 
 void read_chip(YamlMap& entry, GpuEntry& into) {
   Gpu& gpu = into.gpu;
-  Group peak(entry, "peak", into.numbers);
+  NumberGroup peak(entry, "peak", into.numbers);
   gpu.peak[0] = peak.number("bf16").flop_rate();
   if (const auto fp8 = peak.find("fp8")) gpu.peak[1] = fp8->flop_rate();
   if (!gpu.has(Precision::kBf16)) peak.number("bf16").fail("must be greater than 0");
   peak.finish();
-  Group chip(entry, "chip", into.numbers);
+  NumberGroup chip(entry, "chip", into.numbers);
   gpu.multiprocessors = chip.count("multiprocessors", 1 << 12);
   gpu.memory = chip.number("memory").bytes();
   gpu.memory_bandwidth = chip.bandwidth("memory_bandwidth");
   chip.finish();
-  Group power(entry, "power", into.numbers);
+  NumberGroup power(entry, "power", into.numbers);
   gpu.idle_power = power.number("idle").power();
   gpu.busy_power = power.number("busy").power();
   if (gpu.busy_power < gpu.idle_power) power.number("busy").fail("must not be less than idle");
   power.finish();
-}
-
-AttentionCurve read_attention(YamlMap& entry, const char* key, std::vector<Sourced>& numbers) {
-  Group group(entry, key, numbers);
-  AttentionCurve curve{.efficiency = group.share("efficiency"),
-                       .head_ramp = group.factor("head_ramp"),
-                       .streaming = group.factor("streaming")};
-  if (curve.streaming <= 0) group.number("streaming").fail("must be greater than 0");
-  group.finish();
-  return curve;
-}
-
-void read_kernels(YamlMap& entry, GpuEntry& into) {
-  Gpu& gpu = into.gpu;
-  MatmulCurve& curve = gpu.matmul;
-  Group matmul(entry, "matmul", into.numbers);
-  gpu.launch = matmul.number("launch").seconds();
-  curve.efficiency[0] = matmul.share("efficiency");
-  curve.memory_efficiency = matmul.share("memory_efficiency");
-  curve.fill = matmul.factor("fill");
-  curve.edge = matmul.factor("edge");
-  curve.split = matmul.factor("split");
-  curve.tail = matmul.number("tail").number(0, 1);
-  curve.slowdown = matmul.number("slowdown").number(0, 1);
-  const YamlValue slowdown_gflop = matmul.number("slowdown_gflop");
-  curve.slowdown_flops = Flops(slowdown_gflop.number(1e-6, 1e12) * 1e9);
-  matmul.finish();
-  curve.efficiency[1] = curve.efficiency[0];
-  if (gpu.has(Precision::kFp8)) {
-    Group fp8(entry, "matmul_fp8", into.numbers);
-    curve.efficiency[1] = fp8.share("efficiency");
-    fp8.finish();
-  }
-  gpu.attention = {read_attention(entry, "attention_forward", into.numbers),
-                   read_attention(entry, "attention_backward", into.numbers)};
-  Group streaming(entry, "streaming", into.numbers);
-  gpu.streaming = streaming.share("efficiency");
-  streaming.finish();
-}
-
-CollectiveCurve read_curve(Group& group) {
-  return {.base = group.number("base").seconds(),
-          .per_rank = group.number("per_rank").seconds(),
-          .bandwidth = group.bandwidth("bandwidth"),
-          .ramp = group.number("ramp").bytes(),
-          .own_share = group.number("own_share").number(0, 4)};
-}
-
-void read_collectives(YamlMap& entry, GpuEntry& into) {
-  static const std::array<std::string, 4> kNames{"all_reduce", "all_gather", "reduce_scatter",
-                                                 "all_to_all"};  // by CollectiveKind
-  for (size_t kind = 0; kind < kNames.size(); ++kind) {
-    Group group(entry, kNames[kind], into.numbers);
-    into.interconnect.curves[kind] = read_curve(group);
-    group.finish();
-  }
-  const std::string in_switch = "all_reduce_in_switch";
-  if (const auto given = entry.find(in_switch)) {
-    Group group(*given, in_switch, into.numbers);
-    into.interconnect.nvls_ranks = group.count("ranks", 1 << 16);
-    into.interconnect.nvls = read_curve(group);
-    group.finish();
-  }
 }
 
 GpuEntry read_gpu(const std::string& name, const YamlValue& value) {
@@ -141,8 +37,13 @@ GpuEntry read_gpu(const std::string& name, const YamlValue& value) {
   entry.gpu.name = name;
   entry.title = map.require("title", "the product's name").text();
   read_chip(map, entry);
-  read_kernels(map, entry);
-  read_collectives(map, entry);
+  const OpenGroup open = [&](const std::string& key, Needed needed) -> std::optional<NumberGroup> {
+    if (needed == Needed::kYes) return NumberGroup(map, key, entry.numbers);
+    const auto given = map.find(key);
+    return given ? std::optional(NumberGroup(*given, key, entry.numbers)) : std::nullopt;
+  };
+  read_kernel_curves(open, entry.gpu);
+  read_collective_curves(open, entry.interconnect);
   map.finish();
   return entry;
 }
@@ -167,19 +68,19 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
   hardware.gpu = gpu.gpu;
   hardware.interconnect = gpu.interconnect;
   Cluster& cluster = hardware.cluster;
-  Group node(map, "node", entry.numbers);
+  NumberGroup node(map, "node", entry.numbers);
   cluster.gpus_per_node = node.count("gpus", 1024);
   cluster.nics_per_node = node.count("nics", cluster.gpus_per_node);
   node.finish();
-  Group link(map, "link", entry.numbers);
+  NumberGroup link(map, "link", entry.numbers);
   cluster.link_bandwidth = link.bandwidth("bandwidth");
   cluster.link_latency = link.number("latency").seconds();
   link.finish();
-  Group network(map, "network", entry.numbers);
+  NumberGroup network(map, "network", entry.numbers);
   cluster.nic_bandwidth = network.share("achieved") * network.bandwidth("bandwidth");
   cluster.nic_latency = network.number("latency").seconds();
   network.finish();
-  Group host(map, "host", entry.numbers);
+  NumberGroup host(map, "host", entry.numbers);
   hardware.host = {.alone = host.bandwidth("alone"),
                    .duplex = host.bandwidth("duplex"),
                    .gpus_per_switch = host.count("gpus_per_switch", cluster.gpus_per_node),
@@ -193,25 +94,34 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
 }
 
 // A scenario's changes to `cluster`; with a base nothing is required.
-void read_changes(YamlMap& map, Cluster& cluster, bool base) {
+void read_changes(YamlMap& map, Cluster& cluster, std::vector<Sourced>& numbers, bool base) {
+  const auto changed = [&numbers](const char* key, const YamlValue& value) {
+    put(numbers, {key, value.text(), kStated});
+  };
   if (const auto node = map.find("node")) {
     YamlMap of(*node);
     if (const auto gpus = of.find("gpus")) {
       cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
+      changed("node.gpus", *gpus);
     }
     if (const auto nics = of.find("nics")) {
       cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
+      changed("node.nics", *nics);
     } else if (cluster.nics_per_node > cluster.gpus_per_node) {
       node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
                              cluster.gpus_per_node));
     }
     if (const auto bandwidth = of.find("link_bandwidth")) {
       cluster.link_bandwidth = positive_bandwidth(*bandwidth);
+      changed("link.bandwidth", *bandwidth);
     } else if (!base && cluster.gpus_per_node > 1) {
       (void)of.require("link_bandwidth",
                        "the bandwidth between GPUs of a node, such as '300 GB/s'");
     }
-    if (const auto latency = of.find("link_latency")) cluster.link_latency = latency->seconds();
+    if (const auto latency = of.find("link_latency")) {
+      cluster.link_latency = latency->seconds();
+      changed("link.latency", *latency);
+    }
     of.finish();
   }
   const auto network = map.find("network");
@@ -221,10 +131,15 @@ void read_changes(YamlMap& map, Cluster& cluster, bool base) {
                  : map.require("network", "a map with bandwidth and latency of a network card"));
   if (const auto bandwidth = of.find("bandwidth")) {
     cluster.nic_bandwidth = positive_bandwidth(*bandwidth);
+    changed("network.bandwidth", *bandwidth);
+    std::erase_if(numbers, [](const Sourced& each) { return each.key == "network.achieved"; });
   } else if (!base) {
     (void)of.require("bandwidth", "such as '400 Gbps'");
   }
-  if (const auto latency = of.find("latency")) cluster.nic_latency = latency->seconds();
+  if (const auto latency = of.find("latency")) {
+    cluster.nic_latency = latency->seconds();
+    changed("network.latency", *latency);
+  }
   of.finish();
 }
 
@@ -239,9 +154,32 @@ void read_power(YamlMap& gpu, Cluster& cluster) {
 }
 
 // Collectives take the changed link in proportion.
-void scale_links(Interconnect& interconnect, double factor) {
+void scale_links(Interconnect& interconnect, double factor, std::vector<Sourced>& numbers) {
+  if (factor == 1) return;
+  for (Sourced& number : numbers) {
+    const bool collective = number.key.starts_with("all_") || number.key.starts_with("reduce_");
+    if (!collective || !number.key.ends_with(".bandwidth")) continue;
+    number.value += fmt::format(" x {:.4g}", factor);
+    number.source += "; scaled as the scenario's link is to the cluster's";
+  }
   for (CollectiveCurve& curve : interconnect.curves) curve.bandwidth = factor * curve.bandwidth;
   if (interconnect.nvls) interconnect.nvls->bandwidth = factor * interconnect.nvls->bandwidth;
+}
+
+void take(const HardwareCatalog& catalog, const YamlValue& name, ClusterChoice& choice) {
+  const ClusterEntry& entry = catalog.cluster(name);
+  choice.hardware = entry.hardware;
+  choice.cluster = entry.hardware.cluster;
+  choice.numbers = entry.numbers;
+}
+
+// The GPU's numbers go before the cluster's.
+void add_numbers_of_gpu(const HardwareCatalog& catalog, ClusterChoice& choice) {
+  if (!choice.hardware) return;
+  for (const GpuEntry& entry : catalog.gpus) {
+    if (entry.gpu.name != choice.hardware->gpu.name) continue;
+    choice.numbers.insert(choice.numbers.begin(), entry.numbers.begin(), entry.numbers.end());
+  }
 }
 
 template <class Entry, class Name>
@@ -287,20 +225,20 @@ ClusterChoice read_cluster(const YamlValue& value) {
   };
   ClusterChoice choice;
   if (value.is_scalar()) {
-    choice.hardware = from_catalog(value).cluster(value).hardware;
-    choice.cluster = choice.hardware->cluster;
+    const HardwareCatalog catalog = from_catalog(value);
+    take(catalog, value, choice);
+    add_numbers_of_gpu(catalog, choice);
     return choice;
   }
   YamlMap map(value);
   HardwareCatalog catalog;
   if (const auto name = map.find("name")) {
     catalog = from_catalog(*name);
-    choice.hardware = catalog.cluster(*name).hardware;
-    choice.cluster = choice.hardware->cluster;
+    take(catalog, *name, choice);
   }
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
-  read_changes(map, choice.cluster, hardware.has_value());
+  read_changes(map, choice.cluster, choice.numbers, hardware.has_value());
   if (const auto gpu = map.find("gpu")) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {
@@ -315,10 +253,11 @@ ClusterChoice read_cluster(const YamlValue& value) {
     of.finish();
   }
   map.finish();
+  add_numbers_of_gpu(catalog, choice);
   if (hardware) {
     hardware->cluster = choice.cluster;
     agree(*hardware);
-    scale_links(hardware->interconnect, choice.cluster.link_bandwidth / link);
+    scale_links(hardware->interconnect, choice.cluster.link_bandwidth / link, choice.numbers);
   }
   return choice;
 }

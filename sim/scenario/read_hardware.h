@@ -12,16 +12,10 @@
 #include "models/cluster.h"
 #include "models/hardware.h"
 #include "sim/core/error.h"
+#include "sim/scenario/sourced.h"
 #include "sim/scenario/yaml.h"
 
 namespace pipesim {
-
-// One number of the catalogue as it is written there.
-struct Sourced {
-  std::string key;  // "matmul.efficiency"
-  std::string value;
-  std::string source;
-};
 
 struct GpuEntry {
   std::string title;
@@ -50,9 +44,11 @@ HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters
 HardwareCatalog read_hardware_folder(const std::string& folder, const Location& asked);
 
 // `hardware` is set where the cluster has a name. Reads the catalogue of data_folder only then.
+// `numbers` are those of its GPU and of the cluster, or, without a name, the scenario's own.
 struct ClusterChoice {
   Cluster cluster;
   std::optional<Hardware> hardware;
+  std::vector<Sourced> numbers;
 };
 ClusterChoice read_cluster(const YamlValue& value);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/scenario/read_calibration.h"
 #include "sim/scenario/read_model.h"
 
 namespace pipesim {
@@ -146,16 +147,17 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   return modelled;
 }
 
-std::optional<RooflineCost> read_roofline(YamlMap& root, const Scenario& scenario) {
-  static const std::vector<std::string> kCosts{"given", "roofline"};
+std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
+  static const std::vector<std::string> kCosts{"given", "roofline", "measured"};
   const auto given = root.find("cost");
   if (!given) {
     if (scenario.modelled && scenario.hardware) return RooflineCost{};
     return std::nullopt;
   }
   YamlMap map(*given);
-  const YamlValue kind = map.require("kind", "'given' or 'roofline'");
-  if (kind.choice(kCosts) == "given") return std::nullopt;
+  const YamlValue kind = map.require("kind", "'given', 'roofline' or 'measured'");
+  const std::string chosen = kind.choice(kCosts);
+  if (chosen == "given") return std::nullopt;
   if (!scenario.modelled) kind.fail("needs a 'model', and memory that follows from it");
   if (!scenario.hardware) kind.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");
   if (!scenario.hardware->gpu.has(scenario.modelled->context.precision)) {
@@ -165,6 +167,12 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, const Scenario& scenari
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
+  if (chosen == "measured") {
+    auto numbers = *scenario.sources;
+    cost.calibration = read_calibration_file(map.require("file", "a calibration file"),
+                                             scenario.file, *scenario.hardware, numbers);
+    scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
+  }
   map.finish();
   return cost;
 }

@@ -30,8 +30,9 @@ bool memory_is_modelled(YamlMap& root, const ModelParallel& asked);
 Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue& batch,
                        const ModelParallel& asked, const Scenario& scenario);
 
-// `cost: {kind: roofline}`, or no cost beside a model and a cluster by name; nothing when costs are
-// given. Requires model and cluster to be read.
-std::optional<RooflineCost> read_roofline(YamlMap& root, const Scenario& scenario);
+// `cost: {kind: roofline}` or `{kind: measured}`, or no cost beside a model and a cluster by name;
+// nothing when costs are given. Measured curves go into the scenario's hardware. Requires model and
+// cluster to be read.
+std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario);
 
 }  // namespace pipesim

@@ -1,17 +1,17 @@
 #include "sim/scenario/read_scenario.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 
-#include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/balanced.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_modelled.h"
+#include "sim/scenario/read_perturb.h"
 #include "sim/scenario/read_recompute.h"
+#include "sim/scenario/read_schedules.h"
 #include "sim/scenario/read_vocabulary.h"
-#include "sim/scenario/torch_csv.h"
 
 namespace pipesim {
 namespace {
@@ -19,85 +19,6 @@ namespace {
 constexpr long kMaxDevices = 1 << 16;
 constexpr long kMaxMicrobatches = 1 << 20;
 constexpr long kMaxPasses = 1L << 28;
-constexpr const char* kChunksKey = "virtual_pipeline_model_parallel_size";
-
-OptionValue read_option(const YamlValue& value, const OptionSpec& spec) {
-  switch (spec.type) {
-    case OptionSpec::Type::kFlag:
-      return value.flag();
-    case OptionSpec::Type::kInteger:
-      return value.integer(static_cast<long>(spec.minimum), static_cast<long>(spec.maximum));
-    case OptionSpec::Type::kNumber:
-      return value.number(spec.minimum, spec.maximum);
-    case OptionSpec::Type::kText:
-      break;
-  }
-  return value.text();
-}
-
-std::string existing_csv(const YamlValue& value, const std::string& scenario_file) {
-  const std::string named = value.text();
-  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
-  std::error_code ignored;
-  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
-}
-
-ScheduleChoice read_named_schedule(const YamlValue& value) {
-  const auto names = schedule_names();
-  return {.name = value.choice(names), .where = value.where()};
-}
-
-// A plain number is a multiple of p x the activation of one microbatch, a size is bytes.
-std::variant<std::monostate, double, Bytes> read_memory_limit(const YamlValue& value) {
-  if (value.is_scalar() && value.text().find_first_not_of("+-0123456789.eE") == std::string::npos) {
-    return value.number(0, 1e6);
-  }
-  return value.bytes();
-}
-
-ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
-  if (!value.is_map()) return read_named_schedule(value);
-  YamlMap map(value);
-  const auto recompute = [&map]() -> std::optional<Recompute> {
-    const auto given = map.find("recompute");
-    return given ? std::optional(read_recompute(*given)) : std::nullopt;
-  };
-  if (const auto csv = map.find("csv")) {
-    const auto recomputed = recompute();
-    map.finish();
-    const std::string file = existing_csv(*csv, scenario_file);
-    auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
-    return {.name = file, .where = csv->where(), .program = program, .recompute = recomputed};
-  }
-  ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
-  if (const auto chunks = map.find(kChunksKey)) {
-    choice.chunks = static_cast<int>(chunks->integer(1, 1024));
-  }
-  choice.recompute = recompute();
-  const Schedule& schedule = *find_schedule(choice.name);
-  if (schedule.memory_limit) {
-    if (const auto limit = map.find("memory_limit"))
-      choice.memory_limit = read_memory_limit(*limit);
-  }
-  for (const OptionSpec& spec : schedule.options) {
-    if (const auto given = map.find(spec.name)) {
-      choice.options.emplace(spec.name, read_option(*given, spec));
-    }
-  }
-  map.finish();
-  return choice;
-}
-
-std::vector<ScheduleChoice> read_schedules(const YamlValue& value, const std::string& file) {
-  std::vector<ScheduleChoice> choices;
-  if (!value.is_list()) {
-    choices.push_back(read_schedule(value, file));
-    return choices;
-  }
-  for (const YamlValue& each : value.list()) choices.push_back(read_schedule(each, file));
-  if (choices.empty()) value.fail("expected at least one schedule");
-  return choices;
-}
 
 ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
                             ModelParallel& model) {
@@ -347,61 +268,17 @@ Transfers read_framework(const YamlValue& value) {
   return transfers == "blocking" ? Transfers::kBlocking : Transfers::kOverlapped;
 }
 
-Perturbation read_perturb(const YamlValue& value, const Scenario& scenario) {
-  YamlMap map(value);
-  Perturbation perturb;
-  const long ranks = static_cast<long>(scenario.parallel.pipeline) * scenario.parallel.pipelines;
-  if (const auto seed = map.find("seed")) {
-    perturb.seed = static_cast<std::uint64_t>(seed->integer(0, 1L << 53));
-  }
-  if (const auto jitter = map.find("jitter")) perturb.jitter = jitter->number(0, 1);
-  if (const auto runs = map.find("runs")) perturb.runs = static_cast<int>(runs->integer(1, 10000));
-  if (const auto list = map.find("stragglers")) {
-    for (const YamlValue& each : list->list()) {
-      YamlMap of(each);
-      SpeedChange change;
-      change.rank = static_cast<int>(of.require("rank", "the slow rank").integer(0, ranks - 1));
-      // A factor on seconds, as for links; the engine wants speed.
-      change.factor = 1 / of.require("factor", "how many times slower").number(0.001, 1000);
-      if (const auto from = of.find("from")) {
-        change.at_seconds = from->seconds().value();
-        if (change.at_seconds > 0 && scenario.gpu != GpuModel::kHost) {
-          from->fail("a rank that slows down later needs engine: {name: simgrid, gpu: host}");
-        }
-      }
-      of.finish();
-      for (const SpeedChange& other : perturb.stragglers) {
-        const bool again = other.rank == change.rank && scenario.gpu == GpuModel::kTimer;
-        if (again || (other.rank == change.rank && other.at_seconds >= change.at_seconds)) {
-          each.fail(fmt::format("rank {} slows down already (later entries need a later 'from')",
-                                change.rank));
-        }
-      }
-      perturb.stragglers.push_back(change);
-    }
-  }
-  if (const auto list = map.find("links")) {
-    for (const YamlValue& each : list->list()) {
-      YamlMap of(each);
-      DegradedLink link;
-      link.from = static_cast<int>(of.require("from", "the sending rank").integer(0, ranks - 1));
-      link.to = static_cast<int>(of.require("to", "the receiving rank").integer(0, ranks - 1));
-      link.factor = of.require("factor", "how many times slower").number(0.001, 1000);
-      if (link.from == link.to) each.fail("a rank sends no message to itself");
-      of.finish();
-      perturb.links.push_back(link);
-    }
-  }
-  map.finish();
-  return perturb;
-}
-
 void check_limits(const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
     if (std::holds_alternative<Bytes>(choice.memory_limit) && !knows_memory(scenario)) {
       throw InputError(
           choice.where,
           "memory_limit in bytes needs a memory section that says what F acquires, or a model");
+    }
+    if (std::holds_alternative<TotalLimit>(choice.memory_limit) && !scenario.modelled) {
+      throw InputError(choice.where,
+                       "memory_limit in total needs a model, from which the memory "
+                       "beside activations follows");
     }
   }
 }
@@ -423,13 +300,6 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
 }
 
 }  // namespace
-
-std::variant<double, Bytes> parse_memory_limit(const std::string& text, const Location& where) {
-  const YamlSource source("", "memory_limit: 1", {{"memory_limit", text, where}});
-  const auto limit = read_memory_limit(YamlMap(source.root()).require("memory_limit", ""));
-  if (const auto* bytes = std::get_if<Bytes>(&limit)) return *bytes;
-  return std::get<double>(limit);
-}
 
 Scenario read_scenario(const YamlSource& source) {
   const YamlValue value = source.root();
@@ -466,6 +336,7 @@ Scenario read_scenario(const YamlSource& source) {
     ClusterChoice choice = read_cluster(*given);
     scenario.cluster = choice.cluster;
     scenario.hardware = std::move(choice.hardware);
+    scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   scenario.roofline = read_roofline(root, scenario);
   if (!scenario.roofline) {
@@ -475,12 +346,7 @@ Scenario read_scenario(const YamlSource& source) {
   if (const auto memory = root.find("memory"); memory && !modelled) {
     scenario.memory = read_memory(*memory, scenario);
   }
-  if (const auto engine = root.find("engine")) {
-    read_engine(*engine, scenario);
-    if (scenario.roofline && scenario.engine == EngineKind::kSimGrid) {
-      engine->fail("simgrid does not know yet where tensor ranks stand: give the costs");
-    }
-  }
+  if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
   read_optimizer(root, scenario);
   if (const auto framework = root.find("framework")) {
     scenario.transfers = read_framework(*framework);
@@ -489,6 +355,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();
   check_limits(scenario);
+  settle_balance(scenario);
   return scenario;
 }
 

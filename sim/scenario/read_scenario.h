@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/yaml.h"
@@ -11,9 +10,6 @@
 namespace pipesim {
 
 Scenario read_scenario(const YamlSource& source);
-
-// A limit as `memory_limit` of a schedule states it: a multiple, or bytes.
-std::variant<double, Bytes> parse_memory_limit(const std::string& text, const Location& where);
 
 // `asked` locates the request, for when the file cannot be read. A CSV schedule stands relative to
 // the scenario's folder or, when it is not there, to the current one.

@@ -42,21 +42,34 @@ void fill_roofline(const Scenario& scenario, const ScheduleChoice& choice, Probl
   }
 }
 
-Seconds closing_seconds(const Scenario& scenario, const ScheduleChoice& choice) {
+std::vector<StepCost> closing_costs(const Scenario& scenario, const ScheduleChoice& choice) {
   const Modelled& modelled = *scenario.modelled;
   const CostSetting setting = cost_setting_of(scenario, choice);
   const int devices = scenario.parallel.pipeline;
   const Layout layout = layout_of(modelled, choice, devices);
   const Placement placement = placement_of(choice, devices);
   const LayerCosts costs = layer_costs(modelled.model, setting, *scenario.hardware);
-  Seconds longest;
+  std::vector<StepCost> closing;
   for (int device = 0; device < devices; ++device) {
-    const StepCost step =
-        step_cost(modelled.model, setting, *scenario.hardware, layout, placement, costs, device);
-    const bool norm = scenario.sync != OptimizerSync::kPostValidation;
-    longest = std::max(longest, step.total() - (norm ? Seconds(0) : step.norm));
+    closing.push_back(
+        step_cost(modelled.model, setting, *scenario.hardware, layout, placement, costs, device));
+    if (scenario.sync == OptimizerSync::kPostValidation) closing.back().norm = Seconds(0);
   }
-  return longest;
+  return closing;
+}
+
+Cluster cluster_of_positions(const Scenario& scenario) {
+  Cluster cluster = *scenario.cluster;
+  const ParallelSizes& sizes = scenario.parallel;
+  const int gpus = cluster.gpus_per_node;
+  const int replica = sizes.tensor * sizes.context;
+  // Replicas that are not simulated stand between those that are.
+  const int device = replica * sizes.data;
+  const int positions =
+      device <= gpus ? gpus / device * sizes.pipelines : std::min(sizes.pipelines, gpus / replica);
+  cluster.gpus_per_node = std::max(1, positions);
+  cluster.nics_per_node = std::max(1, cluster.gpus_per_node * cluster.nics_per_node / gpus);
+  return cluster;
 }
 
 }  // namespace pipesim

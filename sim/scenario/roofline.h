@@ -2,7 +2,10 @@
 // (docs/model.md, "Seconds"). All require Scenario::roofline.
 #pragma once
 
+#include <vector>
+
 #include "models/layer_cost.h"
+#include "models/step_cost.h"
 #include "sim/pipeline/problem.h"
 #include "sim/scenario/scenario.h"
 
@@ -15,8 +18,13 @@ CostSetting cost_setting_of(const Scenario& scenario, const ScheduleChoice& choi
 // shape stand. Sequence splits share a microbatch's seconds evenly. O(stages).
 void fill_roofline(const Scenario& scenario, const ScheduleChoice& choice, Problem& problem);
 
-// What closes an iteration, of the device that takes longest: gradients, their norm unless the
-// optimizer is validated afterwards, the optimizer's step, parameters. O(stages).
-Seconds closing_seconds(const Scenario& scenario, const ScheduleChoice& choice);
+// What closes an iteration on each device: its gradients, their norm unless the optimizer is
+// validated afterwards, its optimizer step, its parameters. O(stages).
+std::vector<StepCost> closing_costs(const Scenario& scenario, const ScheduleChoice& choice);
+
+// The cluster that pipeline positions see (rank_of): each stands for all the GPUs of a device, and
+// one of them speaks for all, as they do the same at once. A node has as many positions as devices
+// (at least one), and a card for each where GPUs have one each.
+Cluster cluster_of_positions(const Scenario& scenario);
 
 }  // namespace pipesim

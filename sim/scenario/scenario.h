@@ -19,6 +19,7 @@
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/scenario/modelled.h"
+#include "sim/scenario/sourced.h"
 
 namespace pipesim {
 
@@ -30,6 +31,11 @@ struct Recompute {
   Location where = {};
 };
 
+// Of memory_limit: what a device holds in all, of which activations get what is left.
+struct TotalLimit {
+  Bytes bytes;
+};
+
 // A schedule by name, or a program that was read from a CSV file.
 struct ScheduleChoice {
   std::string name;  // of the registry, or the CSV file's path
@@ -37,9 +43,10 @@ struct ScheduleChoice {
   std::optional<int> chunks = {};  // virtual_pipeline_model_parallel_size, when set
   std::map<std::string, OptionValue, std::less<>> options = {};
   std::shared_ptr<const Program> program = nullptr;  // of a CSV file
-  // memory_limit: times p x Problem::device_activation(), or bytes of activations per device.
-  std::variant<std::monostate, double, Bytes> memory_limit = {};
+  // memory_limit: times p x Problem::device_activation(), or bytes per device.
+  std::variant<std::monostate, double, Bytes, TotalLimit> memory_limit = {};
   std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own
+  std::optional<Layout> balanced = {};      // of `balance: auto`, found when the scenario is read
 };
 
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
@@ -91,9 +98,16 @@ struct GivenCost {
   Seconds optimizer;
 };
 
+// A file of curves that were measured, in place of the catalogue's.
+struct Calibration {
+  std::string file;
+  std::string measured;  // on what, when and with what
+};
+
 // Instead of given costs: seconds follow from the model and the named cluster.
 struct RooflineCost {
   Overlap overlap;
+  std::optional<Calibration> calibration = {};
 };
 
 struct GivenMemory {
@@ -137,6 +151,8 @@ struct Scenario {
   std::optional<Modelled> modelled;  // instead: memory follows from a model
   std::optional<Cluster> cluster;
   std::optional<Hardware> hardware;  // of a cluster of the catalogue, changes applied
+  // Where the numbers of both come from; null without a cluster.
+  std::shared_ptr<const std::vector<Sourced>> sources = nullptr;
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
   OptimizerSync sync = OptimizerSync::kNone;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "models/layer_work.h"
+#include "models/stage_cost.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/jitter.h"
 #include "sim/engine/simgrid.h"
@@ -44,6 +45,30 @@ double link_factor(const Scenario& scenario, int from, int to) {
   return factor;
 }
 
+// Only the bytes' time is spent on a way that others share, or that is degraded.
+MessageCost modelled_message(const Scenario& scenario, const ScheduleChoice& choice,
+                             const Problem& problem, std::pair<int, int> stages, double factor) {
+  const auto [from, to] = stages;
+  const Seconds whole = problem.stage(std::min(from, to)).transfer;
+  const Placement& place = problem.placement;
+  const Seconds latency =
+      message_latency(scenario.modelled->model, cost_setting_of(scenario, choice),
+                      *scenario.hardware, place.device(from), place.device(to)) /
+      problem.shape.splits;
+  return {latency + factor * (whole - latency), latency};
+}
+
+// Under all-reduce, gradients come before the norm that joins all devices.
+void add_closing(const Scenario& scenario, const ScheduleChoice& choice, BuildOptions& options) {
+  for (const StepCost& step : closing_costs(scenario, choice)) {
+    // What overlaps the passes is taken from the gradients first.
+    const Seconds gradients = std::max(Seconds(0), step.reduce - step.hidden);
+    options.gradients_of_device.push_back(gradients);
+    options.optimizer_of_device.push_back(step.total() - gradients - step.norm);
+    options.collective = std::max(options.collective, step.norm);
+  }
+}
+
 BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choice,
                            const Problem& problem, int iterations) {
   BuildOptions options;
@@ -51,10 +76,11 @@ BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choic
   options.sync = scenario.sync;
   options.blocking = blocking_calls(scenario, choice);
   options.collective = scenario.cost.collective;
-  options.optimizer =
-      scenario.roofline ? closing_seconds(scenario, choice) : scenario.cost.optimizer;
-  options.message = [&scenario, &problem](int from, int to, int rank_from, int rank_to) {
+  options.optimizer = scenario.cost.optimizer;
+  if (scenario.roofline) add_closing(scenario, choice, options);
+  options.message = [&scenario, &choice, &problem](int from, int to, int rank_from, int rank_to) {
     const double factor = link_factor(scenario, rank_from, rank_to);
+    if (scenario.roofline) return modelled_message(scenario, choice, problem, {from, to}, factor);
     if (!scenario.cost.message) {
       // On a cluster a message of a given time fills its way for that long; without one it has no
       // way to share, only time that passes.
@@ -170,7 +196,8 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
   simulation.program = make_program(choice, simulation.problem);
   simulation.seconds.plan = watch.lap();
   const auto engine = make_engine(scenario);
-  const Cluster cluster = scenario.cluster.value_or(Cluster{});
+  const Cluster cluster =
+      scenario.roofline ? cluster_of_positions(scenario) : scenario.cluster.value_or(Cluster{});
   const auto ranks = ranks_of(scenario);
   const bool overlap = scenario.sync == OptimizerSync::kPostValidation;
   for (int iterations = overlap ? 4 : 1;; iterations *= 2) {

@@ -11,6 +11,7 @@
 #include "sim/core/error.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/balanced.h"
 #include "sim/search/bound.h"
 
 namespace pipesim {
@@ -124,12 +125,13 @@ Search::Search(Scenario scenario, SearchOptions options)
   }
 }
 
-void Search::add(const ScheduleChoice& choice, bool takes_limit) {
+void Search::add(ScheduleChoice choice, bool takes_limit) {
   if (find_schedule(choice.name)->default_splits > options_.max_splits) {
     left_out_.push_back(choice.name + ": splits microbatches along the sequence");
     return;
   }
   try {
+    if (asks_for_balance(scenario_)) choice.balanced = balanced_layout(scenario_, choice);
     Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");

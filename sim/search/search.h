@@ -80,7 +80,7 @@ class Search {
     std::optional<Found> fixed;  // of a schedule that takes no limit
   };
 
-  void add(const ScheduleChoice& choice, bool takes_limit);
+  void add(ScheduleChoice choice, bool takes_limit);
   [[nodiscard]] SearchResult at(Bytes limit, bool look) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit) const;
   [[nodiscard]] Seconds bound(Bytes limit) const;

@@ -79,6 +79,19 @@ TEST_F(Show, WritesPicturesAndListsToAFileToo) {
   EXPECT_EQ(read("list.txt"), printed.output);
 }
 
+TEST_F(Show, BreaksCostsDownInPlaceOfThePicture) {
+  const Outcome given = run("show " + quickstart_ + " schedule=zb-h1 --costs -o costs.txt");
+  EXPECT_EQ(given.code, 0) << given.output;
+  EXPECT_TRUE(read("costs.txt").starts_with("stage  device")) << read("costs.txt");
+  const std::string modelled =
+      std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml schedule=1f1b";
+  const Outcome costs = run("show " + modelled + " --costs");
+  EXPECT_EQ(costs.code, 0) << costs.output;
+  EXPECT_TRUE(costs.output.starts_with("model llama3-70b")) << costs.output;
+  EXPECT_EQ(run("show " + modelled + " --costs").output, costs.output);
+  EXPECT_EQ(run("show " + modelled + " --costs --format svg").code, 2);
+}
+
 // What is committed in docs/ follows the registry only when it is made again; what the command
 // makes always does.
 TEST_F(Gallery, ShowsEveryRegisteredSchedule) {

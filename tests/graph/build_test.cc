@@ -294,5 +294,28 @@ TEST(BuildTaskGraph, SplitsTheBytesOfABackwardBetweenBAndW) {
   }
 }
 
+// Gradients, then what joins all, then each device's own step.
+TEST(BuildTaskGraph, ClosesEveryDeviceInItsOwnTime) {
+  const auto [problem, program] = planned("1f1b", {2, 1, 1, 1}, {10, 12, 8, 1});
+  const double passes = 2 * 30 + 2;
+  BuildOptions options;
+  options.sync = OptimizerSync::kAllReduce;
+  options.optimizer_of_device = {Seconds(3), Seconds(20)};
+  const auto end = [&, &problem = problem, &program = program] {
+    return ends_of_iterations(build_task_graph(program, problem, options)).front();
+  };
+  // Device 1 ends 21 seconds before device 0, a message and a BW.
+  EXPECT_DOUBLE_EQ(end(), passes + 3);
+  options.optimizer_of_device = {Seconds(3), Seconds(30)};
+  EXPECT_DOUBLE_EQ(end(), passes - 21 + 30);
+  options.gradients_of_device = {Seconds(1), Seconds(24)};
+  options.collective = Seconds(5);
+  EXPECT_DOUBLE_EQ(end(), passes - 21 + 24 + 5 + 30);
+  options.sync = OptimizerSync::kPostValidation;
+  EXPECT_DOUBLE_EQ(end(), passes - 21 + 24 + 30) << "nothing joins all";
+  options.sync = OptimizerSync::kNone;
+  EXPECT_DOUBLE_EQ(end(), passes);
+}
+
 }  // namespace
 }  // namespace pipesim

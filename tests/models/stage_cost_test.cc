@@ -138,6 +138,19 @@ TEST(StageCost, SendsFromTheLastDeviceToTheFirstAsFarAsTheyAreApart) {
   EXPECT_GT(seconds(15, 0), seconds(0, 1));
 }
 
+TEST(StageCost, KnowsWhatOfAMessageIsNotItsBytes) {
+  Hardware slow = simple();
+  slow.interconnect.nic_latency = Seconds(5e-6);
+  CostSetting crossing = setting(8, true);
+  EXPECT_NEAR(message_latency(small(), crossing, slow, 0, 1).value(), 5e-6, 1e-15);
+  EXPECT_NEAR(message_seconds(small(), crossing, slow, 0, 1).value(), 5e-6 + 1048576 / 8e9, 1e-12);
+  crossing.context.sequence_parallel = false;
+  crossing.context.scatter_sends = true;
+  EXPECT_NEAR(message_latency(small(), crossing, slow, 0, 1).value(), 5e-6 + 1048576 * 7 / 8e9,
+              1e-12)
+      << "seven eighths are gathered";
+}
+
 TEST(StepCost, ShardsTheOptimizerAndHidesWhatIsAskedFor) {
   const Transformer model = small();
   const Placement place = Placement::looped(1, 1);

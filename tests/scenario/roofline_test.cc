@@ -1,6 +1,7 @@
 // Scenarios whose seconds follow from a model and the GPUs of a cluster.
 #include "sim/scenario/roofline.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
@@ -85,8 +86,12 @@ TEST(Roofline, TakesLongerOnAnOlderGpu) {
 TEST(Roofline, ClosesAnIterationWithoutTheNormUnderPostValidation) {
   const Scenario waits = read();
   const Scenario goes_on = read({{"optimizer.sync", "post_validation"}});
-  EXPECT_LT(closing_seconds(goes_on, goes_on.schedules.front()),
-            closing_seconds(waits, waits.schedules.front()));
+  const auto first = [](const Scenario& scenario) {
+    return closing_costs(scenario, scenario.schedules.front()).front();
+  };
+  EXPECT_EQ(first(goes_on).norm, Seconds(0));
+  EXPECT_GT(first(waits).norm, Seconds(0));
+  EXPECT_EQ(first(goes_on).optimizer, first(waits).optimizer);
 }
 
 TEST(Roofline, NamesWhatItNeeds) {
@@ -97,7 +102,6 @@ TEST(Roofline, NamesWhatItNeeds) {
             std::string::npos);
   EXPECT_NE(refusal({{"cost.kind", "roofline"}, {"cost.overlap", "true"}}).find("unknown key"),
             std::string::npos);
-  EXPECT_NE(refusal({{"engine", "simgrid"}}).find("tensor ranks"), std::string::npos);
   const std::string plain =
       "schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 4}\n";
   EXPECT_NE(refusal({{"cost.kind", "roofline"}}, plain).find("needs a 'model'"), std::string::npos);
@@ -108,6 +112,92 @@ TEST(Roofline, NamesWhatItNeeds) {
                     unnamed)
                 .find("needs a 'cluster' by name"),
             std::string::npos);
+}
+
+TEST(Roofline, ClosesEveryDeviceByItsOwnParameters) {
+  const Scenario scenario = read();
+  const auto closing = closing_costs(scenario, scenario.schedules.front());
+  ASSERT_EQ(closing.size(), 4U);
+  EXPECT_GT(closing.front().optimizer, closing[1].optimizer) << "the embedding";
+  EXPECT_GT(closing.back().reduce, closing[1].reduce) << "the output";
+  EXPECT_EQ(closing[1].total(), closing[2].total());
+  const Simulation simulation = run(scenario);
+  const auto& devices = simulation.report.devices;
+  EXPECT_GT(devices.front().busy - devices[1].busy, Seconds(0));
+  EXPECT_GT(devices[1].idle_by_cause[static_cast<size_t>(IdleCause::kCollective)], Seconds(0));
+}
+
+TEST(Roofline, CountsAttentionAgainInBUnderSelectiveRecompute) {
+  const auto stage = [](const Scenario& scenario) {
+    return make_problem(scenario, scenario.schedules.front()).stage(1);
+  };
+  const StageCost none = stage(read());
+  const StageCost selective = stage(read({{"recompute", "selective"}}));
+  EXPECT_EQ(selective.forward, none.forward);
+  EXPECT_GT(selective.backward_input, none.backward_input);
+  EXPECT_LT(selective.backward_input - none.backward_input, 0.5 * none.forward);
+  EXPECT_EQ(selective.backward_weight, none.backward_weight);
+  EXPECT_LE(selective.activation, none.activation);
+}
+
+TEST(Roofline, LimitsAllMemoryOfADevice) {
+  const Scenario scenario = read({{"schedule", "{name: zb, memory_limit: {total: 60 GiB}}"}});
+  const ScheduleChoice& choice = scenario.schedules.front();
+  Bytes beside;
+  for (const DeviceMemory& device : memory_of(scenario, choice).devices) {
+    beside = std::max(beside, device.total());
+  }
+  EXPECT_EQ(*make_problem(scenario, choice).activation_limit, 60.0 * kGiB - beside);
+  EXPECT_LE(*run(scenario).report.peak_memory, 60.0 * kGiB);
+  const Scenario tight = read({{"schedule", "{name: zb, memory_limit: {total: 1 GiB}}"}});
+  EXPECT_THROW((void)make_problem(tight, tight.schedules.front()), InfeasibleError);
+  EXPECT_NE(refusal({{"schedule", "{name: zb, memory_limit: {totl: 1 GiB}}"}}).find("'total'"),
+            std::string::npos);
+  const std::string given =
+      "schedule: {name: zb, memory_limit: {total: 60 GiB}}\nparallel: "
+      "{pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 4}\ncost: {kind: given, "
+      "forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n";
+  EXPECT_NE(refusal({}, given).find("needs a model"), std::string::npos);
+}
+
+TEST(Roofline, PutsDevicesOnNodesByTheirRanks) {
+  const auto nodes = [](const std::string& sizes) {
+    const Cluster cluster = cluster_of_positions(
+        read({{"parallel", "{pipeline_model_parallel_size: 4, " + sizes + "}"},
+              {"batch", "{num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}"}}));
+    return std::pair(cluster.gpus_per_node, cluster.nics_per_node);
+  };
+  EXPECT_EQ(nodes("tensor_model_parallel_size: 1"), std::pair(8, 8));
+  EXPECT_EQ(nodes("tensor_model_parallel_size: 2"), std::pair(4, 4));
+  EXPECT_EQ(nodes("tensor_model_parallel_size: 8"), std::pair(1, 1));
+  EXPECT_EQ(nodes("tensor_model_parallel_size: 2, data_parallel_size: 2"), std::pair(2, 2));
+  EXPECT_EQ(nodes("tensor_model_parallel_size: 4, data_parallel_size: 4"), std::pair(1, 1));
+}
+
+TEST(Roofline, TakesTheSameUnderBothEnginesWhereNothingIsShared) {
+  for (const char* ranks : {"1", "2", "8"}) {
+    const std::vector<std::pair<std::string, std::string>> of{
+        {"parallel.tensor_model_parallel_size", ranks}, {"perturb", "{jitter: 0}"}};
+    auto shared = of;
+    shared.emplace_back("engine", "simgrid");
+    const Simulation replay = run(read(of));
+    const Simulation simgrid = run(read(shared));
+    EXPECT_FALSE(simgrid.timeline.shared_links);
+    EXPECT_NEAR(simgrid.report.iteration / replay.report.iteration, 1, 1e-11) << ranks;
+  }
+}
+
+TEST(Roofline, SharesTheWaysOnWhichMessagesMeetUnderSimGrid) {
+  // Two devices a node; slow cards, on which one message is not gone when the next comes.
+  const std::vector<std::pair<std::string, std::string>> of{
+      {"schedule", "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 2}"},
+      {"cluster", "{name: dgx-h100, network: {bandwidth: 2 GB/s}}"},
+      {"perturb", "{jitter: 0}"}};
+  auto shared = of;
+  shared.emplace_back("engine", "simgrid");
+  const Simulation simgrid = run(read(shared));
+  EXPECT_TRUE(simgrid.timeline.shared_links);
+  EXPECT_GT(simgrid.report.iteration, run(read(of)).report.iteration);
 }
 
 }  // namespace

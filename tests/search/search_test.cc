@@ -288,5 +288,27 @@ TEST(Refine, ReachesEveryProvenOptimum) {
   EXPECT_EQ(count, 104);
 }
 
+TEST(Search, BalancesTheLayersOfEveryFamily) {
+  const Scenario scenario = read_scenario(YamlSource("s.yaml", R"(
+model: {family: llama, num_layers: 7, hidden_size: 2048, num_attention_heads: 16,
+        ffn_hidden_size: 5632, vocab_size: 64000}
+cluster: dgx-a100
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4, balance: auto}
+batch: {num_microbatches: 8, micro_batch_size: 2, seq_length: 4096}
+memory: {kind: model, capacity: 9 GiB}
+)"));
+  SearchOptions options;
+  options.schedules = {"1f1b"};
+  options.refine = false;
+  const Search search(scenario, options);
+  const SearchResult result = search.at(10 * search.unit());
+  ASSERT_TRUE(result.best);
+  const Problem wanted = make_problem(scenario, scenario.schedules.front());
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(result.best->problem.stage(stage).forward, wanted.stage(stage).forward);
+  }
+}
+
 }  // namespace
 }  // namespace pipesim

@@ -1,0 +1,26 @@
+// What a pass of a layer consists of, kernel by kernel and collective by collective, each timed
+// alone (models/layer_cost.h's sum, taken apart).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/layer_cost.h"
+
+namespace pipesim {
+
+struct CostPart {
+  std::string name;   // "queries, keys, values"
+  std::string shape;  // "4096 x 3072 x 4096", "17 kernels", "2 ranks, 2 a node"
+  Flops flops;        // of matmuls and attention
+  Bytes bytes;        // of all others; attention has both
+  double share = 0;   // of the peak, or of the memory bandwidth; 0: of neither
+  Seconds seconds;    // launches included
+  std::string curve;  // the group of the catalogue's numbers that it is timed by
+};
+
+// Their seconds less PassCost::hidden are PassCost::total().
+std::vector<CostPart> parts_of(const Transformer& model, LayerKind kind, PassKind pass,
+                               const CostSetting& setting, const Hardware& hardware);
+
+}  // namespace pipesim

@@ -1,0 +1,31 @@
+// What `balance: auto` stands for: the split of layers over the stages of a choice with the least
+// maximal stage time, of those that fit a GPU's memory.
+//
+// A stage takes its layers' seconds of F, B and W, and of R where every chunk recomputes
+// (layer_weights); the embedding, MTP modules and the output are layers of their own seconds. What
+// a stage keeps follows from the schedule's program: how many microbatches' activations, stashes
+// and checkpoints it holds at once, whatever their size. With one chunk a device the split is the
+// best of all that fit, where the program's order does not depend on the split; a schedule that
+// orders by seconds or bytes is planned again with what is found, at most a few times, and a better
+// split may be missed. With several chunks layers leave the device that lacks most, a chunk at a
+// time: the one that costs least, which may miss a better split too.
+#pragma once
+
+#include <optional>
+
+#include "models/layout.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Whether the scenario has a model whose layers are to be balanced.
+bool asks_for_balance(const Scenario& scenario);
+
+// Nothing when no split that this finds fits. Requires asks_for_balance.
+std::optional<Layout> balanced_layout(const Scenario& scenario, const ScheduleChoice& choice);
+
+// Sets ScheduleChoice::balanced of every choice, where the scenario asks for it. InfeasibleError,
+// with the nearest change that fits, when no split does.
+void settle_balance(Scenario& scenario);
+
+}  // namespace pipesim

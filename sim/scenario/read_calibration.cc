@@ -1,0 +1,95 @@
+#include "sim/scenario/read_calibration.h"
+
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "sim/scenario/read_curves.h"
+
+namespace pipesim {
+namespace {
+
+// "date", then what took part.
+std::string read_measured(const YamlValue& value) {
+  YamlMap map(value);
+  std::string text = map.require("device", "the GPU as its driver names it").text();
+  text += ", " + map.require("date", "the day of the measurements, as 2026-11-21").text();
+  text += ", driver " + map.require("driver", "the version of the GPU's driver").text();
+  for (const char* library : {"cuda", "cublas", "nccl"}) {
+    if (const auto version = map.find(library)) {
+      text += fmt::format(", {} {}", library, version->text());
+    }
+  }
+  if (const auto note = map.find("note")) text += "; " + note->text();
+  map.finish();
+  return text;
+}
+
+// What a curve leaves of its measurements, and how far those lie apart when they are repeated.
+std::string read_error(YamlMap& group, const std::string& measured) {
+  YamlMap map(group.require("error", "a map with rows, median, within_90 and spread"));
+  const long rows = map.require("rows", "the number of measurements").integer(1, 1L << 40);
+  const auto percent = [&map](const char* key, const char* what) {
+    return 100 * map.require(key, what).number(0, 100);
+  };
+  const double median = percent("median", "the median error of the curve, as 0.032");
+  const double within = percent("within_90", "the error that 90% of the rows keep within");
+  const double spread = percent("spread", "the median spread of repeated measurements");
+  map.finish();
+  return fmt::format(
+      "measured: {}; {} rows, median {:.1f}%, 90% of rows within {:.1f}%, repeated within {:.1f}%",
+      measured, rows, median, within, spread);
+}
+
+void read_host(const OpenGroup& open, HostLink& host) {
+  if (auto group = open("host", Needed::kNo)) {
+    host.alone = group->bandwidth("alone");
+    host.duplex = group->bandwidth("duplex");
+    group->finish();
+  }
+}
+
+}  // namespace
+
+Calibration read_calibration(const YamlSource& source, Hardware& hardware,
+                             std::vector<Sourced>& numbers) {
+  YamlMap root(source.root());
+  const YamlValue schema = root.require("schema", kCalibrationSchema);
+  const std::array<std::string, 1> schemas{kCalibrationSchema};
+  (void)schema.choice(schemas);
+  const YamlValue gpu = root.require("gpu", "the GPU's name in the catalogue");
+  if (gpu.text() != hardware.gpu.name) {
+    gpu.fail(fmt::format("was measured on '{}', but cluster {} has {}", gpu.text(), hardware.name,
+                         hardware.gpu.name));
+  }
+  Calibration calibration{
+      source.name(), read_measured(root.require("measured", "a map with device, date and driver"))};
+  const std::string from = fmt::format("{}, {}", calibration.file, calibration.measured);
+  std::vector<Sourced> read;
+  YamlMap curves(root.require("curves", "a map of curves"));
+  const OpenGroup open = [&](const std::string& key, Needed) -> std::optional<NumberGroup> {
+    const auto given = curves.find(key);
+    if (!given) return std::nullopt;
+    return NumberGroup(*given, key, read,
+                       [&from](YamlMap& group) { return read_error(group, from); });
+  };
+  read_kernel_curves(open, hardware.gpu);
+  read_collective_curves(open, hardware.interconnect);
+  read_host(open, hardware.host);
+  curves.finish();
+  root.finish();
+  if (read.empty()) curves.value().fail("expected at least one curve");
+  for (Sourced& number : read) put(numbers, std::move(number));
+  return calibration;
+}
+
+Calibration read_calibration_file(const YamlValue& file, const std::string& scenario_file,
+                                  Hardware& hardware, std::vector<Sourced>& numbers) {
+  const std::string named = file.text();
+  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
+  std::error_code ignored;
+  const std::string path = std::filesystem::exists(beside, ignored) ? beside.string() : named;
+  return read_calibration(YamlSource::from_file(path, file.where()), hardware, numbers);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,121 @@
+// The breakdown of costs adds up, and names where every number comes from.
+#include "sim/report/costs.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/report/layer_parts.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/scenario/roofline.h"
+
+namespace pipesim {
+namespace {
+
+constexpr const char* kBase = R"(
+model: llama3-8b
+cluster: dgx-h100
+schedule: 1f1b
+parallel: {tensor_model_parallel_size: 2, sequence_parallel: true, pipeline_model_parallel_size: 4,
+           data_parallel_size: 2}
+batch: {global_batch_size: 32, micro_batch_size: 1, seq_length: 4096}
+)";
+
+Scenario read(const std::vector<std::pair<std::string, std::string>>& overrides = {},
+              const char* base = kBase) {
+  std::vector<Override> all;
+  for (const auto& [key, value] : overrides) all.push_back({key, value, {}});
+  return read_scenario(YamlSource("test", base, all));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_sums(const Scenario& scenario) {
+  const CostSetting setting = cost_setting_of(scenario, scenario.schedules.front());
+  const Transformer& model = scenario.modelled->model;
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kMoe, LayerKind::kEmbedding,
+                               LayerKind::kOutput, LayerKind::kMtp}) {
+    if (kind == LayerKind::kMoe && !model.experts) continue;
+    if (kind == LayerKind::kMtp && model.mtp_layers == 0) continue;
+    const LayerCost cost = layer_cost(model, kind, setting, *scenario.hardware);
+    const auto expect = [&](PassKind pass, const PassCost& of) {
+      Seconds sum = -of.hidden;
+      for (const CostPart& part : parts_of(model, kind, pass, setting, *scenario.hardware)) {
+        EXPECT_FALSE(part.name.empty());
+        EXPECT_FALSE(part.curve.empty());
+        EXPECT_LT(part.share, 1) << part.name;
+        sum += part.seconds;
+      }
+      EXPECT_NEAR(sum.value(), of.total().value(), 1e-12 + 1e-9 * of.total().value());
+    };
+    expect(PassKind::kF, cost.forward);
+    expect(PassKind::kB, cost.backward_input);
+    expect(PassKind::kW, cost.backward_weight);
+  }
+}
+
+TEST(Costs, OfAPassAreTheSumOfItsParts) {
+  expect_sums(read());
+  expect_sums(read({{"cost", "{kind: roofline, tp_comm_overlap: true}"}}));
+  expect_sums(read({{"recompute", "selective"}, {"memory", "{kind: model, dropout: true}"}}));
+  expect_sums(read({{"memory", "{kind: model, flash_attention: false, precision: fp8}"}}));
+  expect_sums(read({{"model", "{base: deepseek-v3, mtp_num_layers: 1}"},
+                    {"parallel",
+                     "{tensor_model_parallel_size: 2, sequence_parallel: true, "
+                     "pipeline_model_parallel_size: 4, data_parallel_size: 4, "
+                     "expert_model_parallel_size: 8, expert_tensor_parallel_size: 1, "
+                     "context_parallel_size: 2, balance: auto}"},
+                    {"memory", "{kind: model, capacity: 9000 GiB}"}}));
+}
+
+TEST(Costs, NameEveryMatmulByItsShape) {
+  const Scenario scenario = read();
+  const auto parts =
+      parts_of(scenario.modelled->model, LayerKind::kDense, PassKind::kF,
+               cost_setting_of(scenario, scenario.schedules.front()), *scenario.hardware);
+  // 32 heads and 2 x 8 groups of 128, and two halves of an MLP of 14336, over two ranks.
+  EXPECT_EQ(parts[0].name, "queries, keys, values");
+  EXPECT_EQ(parts[0].shape, "4096 x 3072 x 4096");
+  EXPECT_DOUBLE_EQ(parts[0].flops.value(), 2.0 * 4096 * 3072 * 4096);
+  EXPECT_EQ(parts[2].name, "MLP, first");
+  EXPECT_EQ(parts[2].shape, "4096 x 14336 x 4096");
+  EXPECT_EQ(parts[0].curve, "matmul");
+}
+
+TEST(Costs, AreShownWithTheirSources) {
+  const Scenario scenario = read();
+  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  for (const char* part :
+       {"model llama3-8b, 8.030 B parameters (source: ", "layout Et*8|(t*8|)*2t*8L",
+        "dense layer F", "dense layer W", "4096 x 3072 x 4096", "all-gather, tensor ranks",
+        "2 ranks, 2 a node", "what closes an iteration", "memory of a GPU", "peak activation",
+        "matmul.efficiency: ", "fitted: ", "network.bandwidth: 400 Gbps", "published: "}) {
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  }
+  EXPECT_FALSE(has(text, "host.")) << "nothing here is timed by it";
+}
+
+TEST(Costs, SayWhatTheScenarioChanged) {
+  const Scenario scenario =
+      read({{"cluster", "{name: dgx-h100, node: {link_bandwidth: 100 GB/s}}"}});
+  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  EXPECT_TRUE(has(text, "link.bandwidth: 100 GB/s\n")) << text;
+  EXPECT_TRUE(has(text, "stated by the scenario")) << text;
+  EXPECT_TRUE(has(text, "scaled as the scenario's link is")) << text;
+}
+
+TEST(Costs, ThatAreGivenAreThoseOfTheStages) {
+  const Scenario scenario = read({}, R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 2}
+batch: {num_microbatches: 4}
+cost: {kind: given, forward: [10 ms, 12 ms], backward_input: 13 ms, backward_weight: 8 ms}
+)");
+  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  EXPECT_TRUE(has(text, "12.000 ms")) << text;
+  EXPECT_TRUE(has(text, "given by test")) << text;
+  EXPECT_FALSE(has(text, "model")) << text;
+}
+
+}  // namespace
+}  // namespace pipesim

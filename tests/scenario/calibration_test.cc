@@ -1,0 +1,128 @@
+// Calibration files: what they replace, where they are wrong, and that the seconds follow.
+#include <algorithm>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "sim/scenario/problem.h"
+#include "sim/scenario/read_calibration.h"
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+const std::string kExample =
+    std::string(PIPESIM_SOURCE_DIR) + "/tests/scenario/data/calibration/example.yaml";
+
+constexpr const char* kBase = R"(
+model: llama3-8b
+cluster: dgx-h100
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}
+)";
+
+Scenario read(const std::string& cost) {
+  return read_scenario(YamlSource("test", kBase, {{"cost", cost, {}}}));
+}
+Scenario read_example() { return read("{kind: measured, file: " + kExample + "}"); }
+
+std::string refusal_of(const std::string& cost) {
+  try {
+    (void)read(cost);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string example() {
+  std::ostringstream text;
+  text << std::ifstream(kExample).rdbuf();
+  return text.str();
+}
+
+// The message for the example with `from` replaced by `to`.
+std::string refusal_with(const std::string& from, const std::string& to) {
+  std::string text = example();
+  text.replace(text.find(from), from.size(), to);
+  Hardware hardware = *read("{kind: roofline}").hardware;
+  std::vector<Sourced> numbers;
+  try {
+    (void)read_calibration(YamlSource("c.yaml", text), hardware, numbers);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Calibration, ReplacesTheCurvesThatItHasAndNoOthers) {
+  const Hardware catalogue = *read("{kind: roofline}").hardware;
+  const Hardware measured = *read_example().hardware;
+  EXPECT_DOUBLE_EQ(measured.gpu.matmul.efficiency[0], 0.75);
+  EXPECT_DOUBLE_EQ(measured.gpu.matmul.efficiency[1], 0.6);
+  EXPECT_DOUBLE_EQ(measured.gpu.launch.value(), 3e-6);
+  EXPECT_DOUBLE_EQ(measured.gpu.attention[1].efficiency, 0.6);
+  EXPECT_DOUBLE_EQ(measured.gpu.streaming, 0.85);
+  EXPECT_DOUBLE_EQ(measured.interconnect.curves[0].bandwidth.value(), 360e9);
+  EXPECT_DOUBLE_EQ(measured.host.alone.value(), 50e9);
+  EXPECT_EQ(measured.interconnect.curves[1].base, catalogue.interconnect.curves[1].base);
+  EXPECT_EQ(measured.gpu.peak, catalogue.gpu.peak);
+  EXPECT_EQ(measured.host.gpus_per_switch, catalogue.host.gpus_per_switch);
+}
+
+TEST(Calibration, IsTheSourceOfItsNumbers) {
+  const Scenario scenario = read_example();
+  ASSERT_TRUE(scenario.roofline->calibration);
+  EXPECT_EQ(scenario.roofline->calibration->file, kExample);
+  const auto source = [&](const std::string& key) {
+    const auto found = std::ranges::find(*scenario.sources, key, &Sourced::key);
+    return found == scenario.sources->end() ? "" : found->value + " " + found->source;
+  };
+  EXPECT_TRUE(has(source("matmul.efficiency"), "0.75 measured: ")) << source("matmul.efficiency");
+  EXPECT_TRUE(has(source("matmul.efficiency"), "2026-01-01, driver 550.00, cuda 12.4"));
+  EXPECT_TRUE(has(source("matmul.efficiency"), "1000 rows, median 3.1%, 90% of rows within 9.0%"));
+  EXPECT_TRUE(has(source("all_gather.base"), "fitted: ")) << source("all_gather.base");
+}
+
+TEST(Calibration, ChangesTheSecondsOfStages) {
+  const auto forward = [](const Scenario& scenario) {
+    return make_problem(scenario, scenario.schedules.front()).stage(1).forward;
+  };
+  const Seconds catalogue = forward(read("{kind: roofline}"));
+  const Seconds measured = forward(read_example());
+  EXPECT_NE(measured, catalogue);
+  EXPECT_NEAR(measured / catalogue, 1, 0.3);
+}
+
+TEST(Calibration, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(refusal_with("efficiency: 0.75", "efficiency: 0.75"), "");
+  EXPECT_TRUE(has(refusal_with("calibration/1", "calibration/2"), "c.yaml:2:9: ")) << "the place";
+  EXPECT_TRUE(has(refusal_with("calibration/1", "calibration/2"), "pipesim-calibration/1"));
+  EXPECT_TRUE(has(refusal_with("gpu: h100-sxm", "gpu: a100-sxm-80gb"),
+                  "was measured on 'a100-sxm-80gb', but cluster dgx-h100 has h100-sxm"));
+  EXPECT_TRUE(has(refusal_with("driver: 550.00\n  ", ""), "'driver' is missing"));
+  EXPECT_TRUE(has(refusal_with("edge: 30", "egde: 30"), "did you mean 'edge'?"));
+  EXPECT_TRUE(has(refusal_with("matmul:", "matmull:"), "did you mean 'matmul'?"));
+  EXPECT_TRUE(has(refusal_with("launch: 3 us", "launch: 3"), "unit"));
+  EXPECT_TRUE(has(refusal_with("efficiency: 0.75", "efficiency: 7.5"), "c.yaml:"));
+  EXPECT_TRUE(has(refusal_with("median: 0.031, ", ""), "'median' is missing"));
+  const std::string text = example();
+  EXPECT_TRUE(
+      has(refusal_with(text.substr(text.find("curves:")), "curves: {}\n"), "at least one curve"));
+}
+
+TEST(Calibration, NeedsItsFileAndAModel) {
+  EXPECT_TRUE(has(refusal_of("{kind: measured}"), "'file' is missing"));
+  EXPECT_TRUE(
+      has(refusal_of("{kind: measured, file: nowhere.yaml}"), "cannot read 'nowhere.yaml'"));
+  EXPECT_TRUE(has(refusal_of("{kind: roofline, file: x}"), "unknown key"));
+  EXPECT_TRUE(has(refusal_of("{kind: measurd, file: x}"), "did you mean 'measured'?"));
+}
+
+}  // namespace
+}  // namespace pipesim
