@@ -75,6 +75,8 @@ struct Schedule {
   std::vector<OptionSpec> options = {};
   bool memory_limit =
       false;  // takes Problem::activation_limit, as option memory_limit of the scenario
+  // Copies activations to the host: the problem must know how long that takes.
+  bool offloads = false;
   // Empty when the problem is accepted. `plan` may rely on it. nullptr: every shape is.
   std::optional<Refusal> (*refuse)(const Problem&) = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.

@@ -6,7 +6,7 @@
 
 namespace pipesim {
 
-// `none`, `selective`, `full`, or a map {granularity: ..., chunks: N}, N with `full` only.
+// `none`, `selective`, `pointwise`, `full`, or a map {granularity: ..., chunks: N}, N with `full` only.
 // InputError otherwise.
 Recompute read_recompute(const YamlValue& value);
 
