@@ -29,7 +29,8 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
     }
     return kDone;
   }
-  if (!options.name.empty() && std::ranges::find(names, options.name) == names.end()) {
+  const std::string wanted = validation_name(options.name);
+  if (!wanted.empty() && std::ranges::find(names, wanted) == names.end()) {
     throw InputError(
         line.where(options.name),
         fmt::format("unknown validation '{}'{}", options.name, suggestion(options.name, names)));
@@ -39,11 +40,11 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
   std::string text;
   bool failed = false;
   for (const Validation& validation : validations()) {
-    if (!options.name.empty() && validation.name != options.name) continue;
+    if (!wanted.empty() && validation.name != wanted) continue;
     // A folder of one's own need not hold every paper, unless it is asked for.
     const bool any = std::ranges::any_of(
         names, [&folder](const std::string& name) { return has_paper(folder, name); });
-    if (options.name.empty() && any && !has_paper(folder, validation.name)) continue;
+    if (wanted.empty() && any && !has_paper(folder, validation.name)) continue;
     const auto cells = validation.compare(folder, line.where(options.data));
     text += validation_table(validation, cells);
     failed = failed || missed(cells);

@@ -49,6 +49,10 @@ std::string fault_of(const Transformer& model, const LayerContext& context) {
       {"seq_length", context.seq_length, "2 x context_parallel_size", chunks},
       {"seq_length", context.seq_length, "context x tensor parallel size", parts * context.context},
   }};
+  if (context.vocabulary_devices > 0 && model.mtp_layers > 0) {
+    return "MTP modules make logits where they stand, so that no other device can hold a share of "
+           "the vocabulary";
+  }
   if (context.seq_length < 1 || context.micro_batch_size < 1) {
     return "a layer needs seq_length and micro_batch_size";
   }

@@ -32,8 +32,11 @@ struct LayerContext {
   int expert_tensor = 1;           // ranks that divide each expert
   RecomputeGranularity recompute = RecomputeGranularity::kNone;
   bool flash_attention = true;
-  bool causal = true;          // halves the work of flash attention; without it all scores are made
-  bool dropout = false;        // after attention and MLP and in attention, with masks of a byte
+  bool causal = true;    // halves the work of flash attention; without it all scores are made
+  bool dropout = false;  // after attention and MLP and in attention, with masks of a byte
+  // Pipeline devices that each hold a share of the embedding and the output; 0: they stand whole on
+  // the first and the last stage.
+  int vocabulary_devices = 0;
   bool scatter_sends = false;  // tensor ranks send a part each and gather (Megatron's option)
   Precision precision = Precision::kBf16;  // of the linear layers, router and output excepted
 };

@@ -27,23 +27,6 @@ Seconds collective_of(const Work& work, Group group, const CostSetting& setting,
   return sum;
 }
 
-PassCost cost_of(const Work& work, const CostSetting& setting, const Hardware& hardware) {
-  const Gpu& gpu = hardware.gpu;
-  PassCost cost;
-  for (const Matmul& matmul : work.matmuls) cost.matmul += matmul_seconds(gpu, matmul) - gpu.launch;
-  for (const Attention& attention : work.attention) {
-    cost.attention += attention_seconds(gpu, attention) - gpu.launch;
-  }
-  cost.memory_bound = memory_bound_seconds(gpu, work.moved, 0);
-  cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
-                                      static_cast<size_t>(work.kernels)) *
-                  gpu.launch;
-  cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
-  cost.context = collective_of(work, Group::kContext, setting, hardware);
-  cost.expert = collective_of(work, Group::kExpert, setting, hardware);
-  return cost;
-}
-
 // Of B: the reductions of input gradients, which nothing in B waits for.
 Seconds reductions(const Work& backward, const CostSetting& setting, const Hardware& hardware) {
   Work only;
@@ -100,16 +83,33 @@ GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group grou
   return shape(setting.state.data * context.context, context.tensor);
 }
 
+PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware) {
+  const Gpu& gpu = hardware.gpu;
+  PassCost cost;
+  for (const Matmul& matmul : work.matmuls) cost.matmul += matmul_seconds(gpu, matmul) - gpu.launch;
+  for (const Attention& attention : work.attention) {
+    cost.attention += attention_seconds(gpu, attention) - gpu.launch;
+  }
+  cost.memory_bound = memory_bound_seconds(gpu, work.moved, 0);
+  cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
+                                      static_cast<size_t>(work.kernels)) *
+                  gpu.launch;
+  cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
+  cost.context = collective_of(work, Group::kContext, setting, hardware);
+  cost.expert = collective_of(work, Group::kExpert, setting, hardware);
+  return cost;
+}
+
 PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
                    const CostSetting& setting, const Hardware& hardware) {
-  return cost_of(layer_work(model, kind, pass, setting.context), setting, hardware);
+  return work_cost(layer_work(model, kind, pass, setting.context), setting, hardware);
 }
 
 LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting& setting,
                      const Hardware& hardware) {
   const Work backward = layer_work(model, kind, PassKind::kB, setting.context);
   LayerCost cost{pass_cost(model, kind, PassKind::kF, setting, hardware),
-                 cost_of(backward, setting, hardware),
+                 work_cost(backward, setting, hardware),
                  pass_cost(model, kind, PassKind::kW, setting, hardware)};
   if (setting.context.tensor == 1) return cost;
   PassCost& f = cost.forward;

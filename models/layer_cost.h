@@ -76,6 +76,9 @@ using LayerCosts = std::array<LayerCost, 5>;
 // divisor.
 GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group group);
 
+// What the work takes as if nothing else ran; nothing is hidden.
+PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware);
+
 // One pass as if nothing else ran. Requires what layer_work requires.
 PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
                    const CostSetting& setting, const Hardware& hardware);

@@ -26,6 +26,7 @@ class Tensors {
   }
   void output() {
     keep("input of the final norm", divided_ * hidden_ * kElement, Kept::kForB);
+    if (context_.vocabulary_devices > 0) return;
     keep("input of the logits", divided_ * hidden_ * kElement, Kept::kForW);
     const double logits = tokens_ * model_.vocab_size / ranks_;
     keep("softmax of the logits, fp32", logits * 4, Kept::kForB);
@@ -192,12 +193,15 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
 
 LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerContext& context) {
   LayerMemory memory;
-  const LayerParameters held =
+  LayerParameters held =
       layer_parameters(model, kind, {context.tensor, context.expert, context.expert_tensor});
+  const bool ends = kind == LayerKind::kEmbedding || kind == LayerKind::kOutput;
+  if (ends && context.vocabulary_devices > 0) {
+    held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
+  }
   memory.dense_parameters = held.dense;
   memory.expert_parameters = held.expert;
   memory.weights = Bytes((held.dense + held.expert) * kElement);
-  const bool ends = kind == LayerKind::kEmbedding || kind == LayerKind::kOutput;
   if (context.precision == Precision::kFp8 && !ends) memory.weights += Bytes(2 * held.matmul);
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
     const bool again = tensor.again != RecomputeGranularity::kNone &&

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/layer_memory.h"
+#include "models/vocabulary_share.h"
 
 namespace pipesim {
 namespace {
@@ -54,8 +55,12 @@ class Estimate {
   [[nodiscard]] DeviceMemory device(const std::vector<const StageLayers*>& stages) const {
     DeviceMemory held;
     double temporary = 0;
+    if (context_.vocabulary_devices > 0) {
+      temporary = share_temporaries(model_, context_).value();
+      held.buffers = share_buffers(model_, context_);
+    }
     for (const StageLayers* stage : stages) {
-      if (stage->embedding) {
+      if (stage->embedding && context_.vocabulary_devices == 0) {
         // Its gradient comes whole, and last: what the microbatch kept on the stage is free by
         // then.
         const double gradient = kElement * matrix() - this->stage(*stage).activation.value();
@@ -74,7 +79,7 @@ class Estimate {
         Bytes(vocabulary_parameters(stages) * (kElement + gradient() + kAdam / dense_ranks()));
     // An output and a gradient on their way out, and a gradient that has come in; what comes in
     // forward is the stage's first activation.
-    held.buffers = Bytes(3 * message(model_, context_) + temporary);
+    held.buffers += Bytes(3 * message(model_, context_) + temporary);
     held.overhead = kFrameworkOverhead;
     return held;
   }
@@ -108,12 +113,15 @@ class Estimate {
     double beside = 0;  // positions and the final norm
     bool input = false;
     bool output = false;
+    const bool shared = context_.vocabulary_devices > 0;
+    const double counted = shared ? 0 : matrix();
     for (const StageLayers* stage : stages) {
-      if (stage->embedding) beside += of(LayerKind::kEmbedding).dense_parameters - matrix();
-      if (stage->output) beside += of(LayerKind::kOutput).dense_parameters - matrix();
+      if (stage->embedding) beside += of(LayerKind::kEmbedding).dense_parameters - counted;
+      if (stage->output) beside += of(LayerKind::kOutput).dense_parameters - counted;
       input = input || stage->embedding || stage->mtp > 0;
       output = output || stage->output || stage->mtp > 0;
     }
+    if (shared) return beside + share_parameters(model_, context_);
     const int matrices = (input ? 1 : 0) + (output ? 1 : 0);
     return beside + matrix() * (model_.tied_embeddings ? std::min(matrices, 1) : matrices);
   }
@@ -177,6 +185,7 @@ std::string fault_of(const Transformer& model, const LayerContext& context,
 Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind == LayerKind::kEmbedding) return Bytes(0);
   if (kind == LayerKind::kOutput) {
+    if (context.vocabulary_devices > 0) return Bytes(0);
     // F has the logits as they come and in fp32, beside the softmax that it keeps.
     return Bytes(6 * layer_tokens(context) * model.vocab_size / context.tensor);
   }

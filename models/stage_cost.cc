@@ -49,13 +49,14 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 }
 
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int device) {
+                        const Hardware& hardware, int from, int to) {
   const LayerContext& context = setting.context;
   const Interconnect& interconnect = hardware.interconnect;
   const int ranks = context.tensor * context.context * setting.state.data;
   const int node = interconnect.gpus_per_node;
   // All ranks of both devices on one node, or the slowest of them crosses.
-  const bool near = device * ranks / node == ((device + 2) * ranks - 1) / node;
+  const bool near =
+      std::min(from, to) * ranks / node == ((std::max(from, to) + 1) * ranks - 1) / node;
   const Bytes bytes = message_bytes(model, context);
   const Seconds sent = collective_seconds(
       interconnect, {CollectiveKind::kSendReceive, Group::kTensor, bytes}, {2, near ? 2 : 1});
@@ -80,9 +81,9 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
     stage.recompute = passes.recompute.total();
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);
-    stage.transfer = leaves ? message_seconds(model, setting, hardware,
-                                              std::min(place.device(vs), place.device(next)))
-                            : Seconds(0);
+    stage.transfer =
+        leaves ? message_seconds(model, setting, hardware, place.device(vs), place.device(next))
+               : Seconds(0);
   }
 }
 

@@ -33,9 +33,10 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 
 // A microbatch's activations (or gradients) between two devices, every tensor, context and data
 // rank sending at once: a send and receive, and, where the framework scatters, the tensor ranks'
-// gather of the whole. `device`: the sender or the receiver with the lower number.
+// gather of the whole. The two need not be neighbours: a looped pipeline sends from the last device
+// to the first.
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
-                        const Hardware& hardware, int device);
+                        const Hardware& hardware, int from, int to);
 
 // Seconds of every virtual stage: F, B, W, FB of the stage with itself, R, and the message to its
 // downstream stage. Bytes are left as they are. `out` has place.virtual_stages() elements, and the

@@ -6,6 +6,7 @@
 
 #include "models/layer_parameters.h"
 #include "models/stage_cost.h"
+#include "models/vocabulary_share.h"
 
 namespace pipesim {
 namespace {
@@ -45,18 +46,29 @@ Seconds seen(Seconds whole, double parameters, int ranks, Seconds cover) {
   return std::max(share * whole, whole - cover);
 }
 
+// Which ends of the model a device holds.
+struct Ends {
+  bool input = false;
+  bool output = false;
+};
+
+Ends ends_of(const Layout& layout, const Placement& place, int device) {
+  Ends ends;
+  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    const StageLayers& stage = stage_of(layout, place, device, chunk);
+    ends.input = ends.input || stage.embedding;
+    ends.output = ends.output || stage.output;
+  }
+  return ends;
+}
+
 // The embedding's gradient between the two devices that hold the matrix.
 Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                      const Layout& layout, const Placement& place, int device) {
   if (!model.tied_embeddings || place.devices() == 1) return {};
-  bool input = false;
-  bool output = false;
-  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
-    const StageLayers& stage = stage_of(layout, place, device, chunk);
-    input = input || stage.embedding;
-    output = output || stage.output;
-  }
-  if (input == output) return {};
+  if (setting.context.vocabulary_devices > 0) return {};  // every device holds both of its share
+  const Ends ends = ends_of(layout, place, device);
+  if (ends.input == ends.output) return {};
   const Bytes bytes(gradient_bytes(setting.state) * model.vocab_size * model.hidden_size /
                     setting.context.tensor);
   const int ranks = setting.context.tensor * setting.context.context * setting.state.data;
@@ -84,12 +96,8 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
                                             LayerKind::kMoe, LayerKind::kMtp, LayerKind::kOutput};
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   HeldParameters held;
-  bool input = false;
-  bool output = false;
   for (int chunk = 0; chunk < place.chunks(); ++chunk) {
     const StageLayers& stage = stage_of(layout, place, device, chunk);
-    input = input || stage.embedding;
-    output = output || stage.output;
     for (const LayerKind kind : kKinds) {
       const int number = count(model, stage, kind);
       if (number == 0) continue;
@@ -98,8 +106,15 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
       held.expert += number * one.expert;
     }
   }
-  if (model.tied_embeddings && input && output) {
-    held.dense -= 1.0 * model.vocab_size * model.hidden_size / context.tensor;
+  const Ends ends = ends_of(layout, place, device);
+  const double matrix = 1.0 * model.vocab_size * model.hidden_size / context.tensor;
+  if (context.vocabulary_devices > 0) {
+    const int matrices = (ends.input ? 1 : 0) + (ends.output ? 1 : 0);
+    held.dense += share_parameters(model, context) - matrices * matrix;
+    return held;
+  }
+  if (model.tied_embeddings && ends.input && ends.output) {
+    held.dense -= matrix;
   }
   return held;
 }

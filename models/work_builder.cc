@@ -156,11 +156,16 @@ void WorkBuilder::embedding() {
   const double all = tokens_ * hidden_;
   const double mask = context_.dropout ? divided_ * hidden_ * (2 * kElement + 1) : 0;
   const bool learned = model_.positions == Positions::kLearned;
-  stream(PassKind::kF, all * 2 * kElement, 1);
-  stream(PassKind::kB, all * (kElement + 8) / ranks_, 1);  // added to gradients in fp32
+  const bool whole = context_.vocabulary_devices == 0;
+  if (whole) stream(PassKind::kF, all * 2 * kElement, 1);
+  // Rows are added up in a gradient of the whole matrix, which is zeroed before, and read and added
+  // to the main gradient after: no matmul does that here (PyTorch's embedding, Megatron-LM's hook).
+  const double matrix = 1.0 * model_.vocab_size * hidden_ / ranks_;
+  if (whole) stream(PassKind::kB, all * 3 * kElement / ranks_ + matrix * 4 * kElement, 3);
   if (learned) stream(PassKind::kF, all * 3 * kElement, 1);
   if (learned) stream(PassKind::kB, all * (kElement + 8), 1);
   if (context_.dropout) stream(pass_, mask, 1);
+  if (!whole) return;
   if (pass_ == PassKind::kF) {
     after_divided();
   } else if (context_.tensor > 1 && context_.sequence_parallel) {
@@ -168,15 +173,46 @@ void WorkBuilder::embedding() {
   }
 }
 
+void WorkBuilder::share_of_embedding(double rows) {
+  const double all = tokens_ * hidden_ * kElement;
+  stream(PassKind::kF, 3 * all, 2);  // rows in and out; zeros for what others have
+  // A gradient of all rows is zeroed, filled, and read and added to the main one.
+  stream(PassKind::kB, all + rows * hidden_ * 4 * kElement, 3);
+  if (pass_ == PassKind::kF) after_divided();
+}
+
 void WorkBuilder::output() {
   norm(divided_, hidden_);
+  if (context_.vocabulary_devices == 0) logits(std::ceil(model_.vocab_size / ranks_));
+}
+
+void WorkBuilder::early_gradient(double columns) {
+  stream(PassKind::kF, tokens_ * columns * (4 + kElement), 1);
+  stream(PassKind::kF, 2 * tokens_ * hidden_ * kElement, 1);
+}
+
+void WorkBuilder::logits_gradient(double columns) {
+  stream(PassKind::kB, tokens_ * columns * (8 + 6), 2);
+}
+
+void WorkBuilder::output_matmul(double columns) {
   before_divided(hidden_);
-  const double columns = std::ceil(model_.vocab_size / ranks_);
   linear({.tokens = tokens_, .inputs = hidden_, .outputs = columns, .bf16 = true});
+}
+
+void WorkBuilder::append(const Work& more) {
+  for (const Matmul& each : more.matmuls) work_.matmuls.push_back(each);
+  for (const Collective& each : more.collectives) work_.collectives.push_back(each);
+  work_.moved += more.moved;
+  work_.kernels += more.kernels;
+}
+
+void WorkBuilder::logits(double columns) {
+  output_matmul(columns);
   // Loss in fp32: cast, maximum, exponentials and their sum, division; backward the gradient in
   // place, and cast.
   stream(PassKind::kF, tokens_ * columns * (6 + 4 + 8 + 8), 5);
-  stream(PassKind::kB, tokens_ * columns * (8 + 6), 2);
+  logits_gradient(columns);
   if (context_.tensor > 1 && pass_ == PassKind::kF) {
     // The maximum, the target's logit, and the sum.
     for (int i = 0; i < 3; ++i) {

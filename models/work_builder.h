@@ -29,9 +29,20 @@ class WorkBuilder {
       mlp_block();
     }
   }
+  // What stands on the ends: not the shares of a vocabulary that all devices divide.
   void embedding();
   void output();
   void mtp_projection();
+  // Of a share of a divided vocabulary with this many rows of the embedding, or columns of the
+  // output: layer_work's, in the builder's pass.
+  void share_of_embedding(double rows);
+  void logits(double columns);
+  // vocab-2's in F: the exponentials in 16 bits for the gradient's matmul, the targets' rows.
+  void early_gradient(double columns);
+  // Parts of `logits`: its matmul, and the gradient that B makes of what F kept.
+  void output_matmul(double columns);
+  void logits_gradient(double columns);
+  void append(const Work& more);
   [[nodiscard]] const Work& work() const { return work_; }
 
  private:

@@ -12,11 +12,9 @@
 // m); there are about 60 p blocks.
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 #include <vector>
 
-#include "sim/core/text.h"
 #include "sim/pipeline/building_block.h"
 #include "sim/pipeline/run_within.h"
 #include "sim/pipeline/schedule.h"
@@ -34,15 +32,13 @@ constexpr int kRounds = 16;           // microbatches that show the period of a 
 constexpr int kFew = 3;               // times p: microbatches that show its ramps
 
 // Seconds in whole picoseconds: the sums of unlike passes then tie exactly where the times as
-// written do. Without bytes every chunk counts 1.
+// written do.
 Problem in_ticks(Problem problem) {
-  const bool bytes_known = problem.device_activation() > Bytes(0);
   for (StageCost& stage : problem.stages) {
     for (Seconds* seconds :
          {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.transfer}) {
       *seconds = Seconds(std::round(seconds->value() * 1e12));
     }
-    if (!bytes_known) stage.activation = stage.weight_stash = Bytes(1);
   }
   return problem;
 }
@@ -307,31 +303,11 @@ PassLists Search::lists_of(const BlockBuilder& builder) const {
   return lists;
 }
 
-Bytes microbatch_activation(const Problem& problem) {
-  const Bytes known = problem.device_activation();
-  return known > Bytes(0) ? known : Bytes(2);
-}
 Bytes limit_1p(const Problem& problem) {
-  return problem.shape.devices * microbatch_activation(problem);
+  return problem.shape.devices * problem.device_activation();
 }
 Bytes limit_given(const Problem& problem) {
   return problem.activation_limit.value_or(limit_1p(problem));
-}
-
-std::optional<Refusal> refuse(const Problem& problem) {
-  const Bytes least = microbatch_activation(problem);
-  if (limit_given(problem) >= least) return std::nullopt;
-  return Refusal{fmt::format("v-search needs a memory limit of at least {}, what one microbatch "
-                             "keeps on the device that keeps most; the limit is {}",
-                             human(least), human(limit_given(problem))),
-                 problem.shape};
-}
-
-bool b_frees_nothing(const Problem& problem) {
-  const Bytes activation = problem.stage(0).activation;
-  return std::ranges::all_of(problem.stages, [activation](const StageCost& stage) {
-    return stage.activation == activation && stage.weight_stash == activation;
-  });
 }
 
 bool is_exact(const Problem& problem, Bytes limit) {
@@ -379,7 +355,6 @@ Schedule v_search() {
       "v-search", "the best V-shaped building block within memory_limit; without one as v-zb",
       "Controllable Memory, arXiv 2405.15362, section 4 and appendix A");
   record.memory_limit = true;
-  record.refuse = refuse;
   return record;
 }
 

@@ -45,7 +45,7 @@ class Play {
  private:
   struct Device {
     std::vector<Pass> passes;
-    std::vector<std::int8_t> types;  // of the passes; W: -1
+    std::vector<std::uint8_t> types;  // of the passes; W: kTypes
     std::vector<long> starts;
     long clock = 0;
   };
@@ -100,12 +100,12 @@ void Play::fill(Device& device, const std::array<int, kTypes>& first) const {
   std::array<int, kTypes> ran{};
   std::array<int, 2> weights{};  // of chunk 1 and 0
   for (int slot = 0; weights[0] + weights[1] < 2 * m_; ++slot) {
-    int type = -1;
+    int type = kTypes;
     for (int each = 0; each < kTypes; ++each) {
       const int since = slot - first[static_cast<size_t>(each)];
       if (since >= 0 && since % kPeriod == 0 && since / kPeriod < m_) type = each;
     }
-    if (type >= 0) {
+    if (type < kTypes) {
       const auto t = static_cast<size_t>(type);
       device.passes.push_back(make_pass(kKinds[t], ran[t]++, kChunks[t]));
     } else if (weights[0] < ran[kB1]) {
@@ -115,7 +115,7 @@ void Play::fill(Device& device, const std::array<int, kTypes>& first) const {
     } else {
       continue;
     }
-    device.types.push_back(static_cast<std::int8_t>(type));
+    device.types.push_back(static_cast<std::uint8_t>(type));
   }
   device.starts.reserve(device.passes.size());
 }
@@ -136,14 +136,14 @@ bool Play::step(int d) {
   const int type = device.types[at];
   const int n = static_cast<int>(device.passes[at].microbatch);
   long start = device.clock;
-  if (type >= 0) {
+  if (type < kTypes) {
     const auto input = ready(d, type, n);
     if (!input) return false;
     start = std::max(start, *input);
   }
   device.starts.push_back(start);
   device.clock = start + kUnit;
-  if (type >= 0) end_[index(d, type, n)] = device.clock;
+  if (type < kTypes) end_[index(d, type, n)] = device.clock;
   return true;
 }
 

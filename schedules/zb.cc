@@ -13,11 +13,9 @@
 //     there is room for one more F as soon as the owed W have run.
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 #include <vector>
 
-#include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
@@ -111,7 +109,6 @@ Planner::Planner(const Problem& problem, Bytes limit)
       warm_up_(devices_.size()),
       forward_end_(devices_.size() * static_cast<size_t>(microbatches_)),
       lists_(devices_.size()) {
-  const bool bytes_known = problem.device_activation() > Bytes(0);
   for (int d = 0; d <= last_; ++d) {
     const StageCost& cost = problem.stage(d);
     Device& device = at(d);
@@ -120,8 +117,8 @@ Planner::Planner(const Problem& problem, Bytes limit)
     device.weight = ticks(cost.backward_weight);
     device.to_downstream = ticks(cost.transfer);
     if (d > 0) device.to_upstream = at(d - 1).to_downstream;
-    device.activation = bytes_known ? cost.activation.value() : 1;
-    device.weight_stash = bytes_known ? cost.weight_stash.value() : 1;
+    device.activation = cost.activation.value();
+    device.weight_stash = cost.weight_stash.value();
   }
 }
 
@@ -287,34 +284,12 @@ void Planner::append(int d, PassKind kind, int microbatch, double arrival, doubl
   lists_[static_cast<size_t>(d)].push_back(make_pass(kind, microbatch));
 }
 
-// Without bytes every microbatch counts 1.
-Bytes microbatch_activation(const Problem& problem) {
-  const Bytes known = problem.device_activation();
-  return known > Bytes(0) ? known : Bytes(1);
-}
-
 Bytes limit_1p(const Problem& problem) {
-  return problem.shape.devices * microbatch_activation(problem);
+  return problem.shape.devices * problem.device_activation();
 }
 Bytes limit_2p(const Problem& problem) { return 2 * limit_1p(problem); }
 Bytes limit_given(const Problem& problem) {
   return problem.activation_limit.value_or(limit_2p(problem));
-}
-
-std::optional<Refusal> refuse(const Problem& problem) {
-  const Bytes least = microbatch_activation(problem);
-  if (limit_given(problem) >= least) return std::nullopt;
-  return Refusal{fmt::format("zb needs a memory limit of at least {}, what one microbatch keeps on "
-                             "the device that keeps most; the limit is {}",
-                             human(least), human(limit_given(problem))),
-                 problem.shape};
-}
-
-bool b_frees_nothing(const Problem& problem) {
-  const Bytes activation = problem.stage(0).activation;
-  return std::ranges::all_of(problem.stages, [activation](const StageCost& stage) {
-    return stage.activation == activation && stage.weight_stash == activation;
-  });
 }
 
 // The three records differ in nothing but their limit, and their claims in what it lets in flight.
@@ -323,7 +298,7 @@ struct Within {
   static Program plan(const Problem& problem) { return Planner(problem, limit_of(problem)).best(); }
 
   static int in_flight(const Problem& problem, int /*device*/) {
-    const double fit = limit_of(problem) / microbatch_activation(problem) * kRounding;
+    const double fit = limit_of(problem) / problem.device_activation() * kRounding;
     return static_cast<int>(std::min(fit, static_cast<double>(problem.shape.microbatches)));
   }
 
@@ -385,7 +360,6 @@ const RegisteredSchedule kZb{{
     .summary = "Zero Bubble's automatic schedule within memory_limit; without one as zb-2p",
     .source = "Zero Bubble, arXiv 2401.10241, section 3.1",
     .memory_limit = true,
-    .refuse = refuse,
     .plan = WithinGiven::plan,
     .claims = WithinGiven::claims(
         "max(0, (p-1) (F+B) - (k-1) min(F, W)) with k = min(limit, m) microbatches in flight",

@@ -8,13 +8,11 @@
 // why any limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "schedules/zb_v_rounds.h"
-#include "sim/core/text.h"
 #include "sim/pipeline/greedy.h"
 #include "sim/pipeline/schedule.h"
 
@@ -26,14 +24,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
 
-// Without bytes every chunk counts 1.
-Bytes microbatch_activation(const Problem& problem) {
-  const Bytes known = problem.device_activation();
-  return known > Bytes(0) ? known : Bytes(2);
-}
-
 Bytes limit_of(const Problem& problem) {
-  return problem.activation_limit.value_or(problem.shape.devices * microbatch_activation(problem));
+  return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
 }
 
 class Search {
@@ -118,7 +110,7 @@ class Search {
 
 Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
-  const Bytes of_1f1b = problem.shape.devices * microbatch_activation(problem);
+  const Bytes of_1f1b = problem.shape.devices * problem.device_activation();
   Search search(problem, limit);
   if (problem.option<bool>("published_rules").value_or(false)) {
     return {problem.shape, problem.placement, std::move(search).best_published()};
@@ -128,22 +120,9 @@ Program plan(const Problem& problem) {
                                       : std::move(search).best()};
 }
 
-std::optional<Refusal> refuse(const Problem& problem) {
-  const Bytes least = microbatch_activation(problem);
-  if (limit_of(problem) >= least) return std::nullopt;
-  return Refusal{fmt::format("zb-v needs a memory limit of at least {}, what one microbatch keeps "
-                             "on the device that keeps most; the limit is {}",
-                             human(least), human(limit_of(problem))),
-                 problem.shape};
-}
-
 bool in_1f1b_memory(const Problem& problem) {
-  const StageCost& first = problem.stage(0);
-  const bool b_frees_nothing = std::ranges::all_of(problem.stages, [&first](const StageCost& cost) {
-    return cost.activation == first.activation && cost.weight_stash == first.activation;
-  });
-  return uniform(problem) && free_transfers(problem) && b_frees_nothing &&
-         limit_of(problem) == problem.shape.devices * microbatch_activation(problem);
+  return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
+         limit_of(problem) == problem.shape.devices * problem.device_activation();
 }
 
 const RegisteredSchedule kZbV{{
@@ -159,7 +138,6 @@ const RegisteredSchedule kZbV{{
                  .help = "only the paper's rounds and its four choices, to compare with",
                  .default_text = "false"}},
     .memory_limit = true,
-    .refuse = refuse,
     .plan = plan,
     .claims = {.bubble = {.formula = "max(0, 2p-1-m) F, F of a chunk",
                           .domain = "F = B = W, m >= p, the default limit; equal stages, free "

@@ -30,7 +30,6 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
       wanted_(devices_.size()),
       stuck_(devices_.size() + 2),
       lists_(devices_.size()) {
-  const bool bytes_known = problem.device_activation() > Bytes(0);
   for (const StageCost& cost : problem.stages) transfer_.push_back(ticks(cost.transfer));
   for (int d = 0; d <= last_; ++d) {
     for (const int c : {0, 1}) {
@@ -39,8 +38,8 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
       chunk.forward = ticks(cost.forward);
       chunk.backward = ticks(cost.backward_input);
       chunk.weight = ticks(cost.backward_weight);
-      chunk.activation = bytes_known ? cost.activation.value() : 1;
-      chunk.weight_stash = bytes_known ? cost.weight_stash.value() : 1;
+      chunk.activation = cost.activation.value();
+      chunk.weight_stash = cost.weight_stash.value();
       shortest_ = std::min({shortest_, chunk.forward, chunk.backward, chunk.weight});
       at(d).spare -= microbatches_ * (chunk.forward + chunk.backward + chunk.weight);
     }

@@ -7,6 +7,7 @@
 // deadlock.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "sim/core/units.h"
@@ -33,6 +34,15 @@ struct Evaluation {
   Seconds work;      // busy time of that device (ties: the lowest)
 
   [[nodiscard]] double bubble_rate() const { return (cost - work) / cost; }
+
+  // Of the device that peaks highest.
+  [[nodiscard]] Bytes peak_activation() const {
+    Bytes largest;
+    for (const DeviceEvaluation& device : devices) {
+      largest = std::max(largest, device.peak_activation);
+    }
+    return largest;
+  }
 };
 
 Evaluation evaluate(const Program& program, const Problem& problem);

@@ -30,7 +30,6 @@ GreedyPlanner::GreedyPlanner(const Problem& problem, Bytes limit)
   const Placement& place = problem.placement;
   const bool vee = chunks_ == 2 && place == Placement::vee(problem.shape.devices);
   if (chunks_ != 1 && !vee) throw LogicError("greedy: neither one chunk nor a V");
-  const bool bytes_known = problem.device_activation() > Bytes(0);
   double shortest = kNever;
   double longest = 1;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
@@ -41,8 +40,8 @@ GreedyPlanner::GreedyPlanner(const Problem& problem, Bytes limit)
     device.seconds[c] = ticks(cost.forward);
     device.seconds[3 - c] = ticks(cost.backward_input);
     device.weight[c] = ticks(cost.backward_weight);
-    device.activation[c] = bytes_known ? cost.activation.value() : 1;
-    device.weight_stash[c] = bytes_known ? cost.weight_stash.value() : 1;
+    device.activation[c] = cost.activation.value();
+    device.weight_stash[c] = cost.weight_stash.value();
     // The neighbours on the way of a microbatch: forward to vs + 1, backward to vs - 1.
     const auto forward = [&](int stage) {
       return Neighbour{place.device(stage), place.chunk(stage)};

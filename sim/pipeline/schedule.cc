@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "sim/core/error.h"
+#include "sim/core/text.h"
 
 namespace pipesim {
 namespace {
@@ -45,6 +46,13 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
                                to_text(problem.vocabulary)),
                    problem.shape};
   }
+  const Bytes least = problem.device_activation();
+  if (memory_limit && problem.activation_limit && *problem.activation_limit < least) {
+    return Refusal{fmt::format("{} needs a memory limit of at least {}, what one microbatch keeps "
+                               "on the device that keeps most; the limit is {}",
+                               name, human(least), human(*problem.activation_limit)),
+                   problem.shape};
+  }
   return refuse == nullptr ? std::nullopt : refuse(problem);
 }
 
@@ -68,6 +76,15 @@ RegisteredSchedule::RegisteredSchedule(Schedule schedule) {
   registered().push_back(std::make_unique<const Schedule>(std::move(schedule)));
 }
 
+Problem for_planning(Problem problem) {
+  const bool bytes_known = problem.device_activation() > Bytes(0);
+  for (StageCost& stage : problem.stages) {
+    if (!bytes_known) stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.splits);
+    stage.activation = std::max(stage.activation, stage.weight_stash);
+  }
+  return problem;
+}
+
 bool uniform(const Problem& problem) {
   const StageCost& first = problem.stages.front();
   return std::ranges::all_of(problem.stages, [&first](const StageCost& stage) {
@@ -79,6 +96,13 @@ bool uniform(const Problem& problem) {
 bool free_transfers(const Problem& problem) {
   return std::ranges::all_of(problem.stages,
                              [](const StageCost& stage) { return stage.transfer == Seconds(0); });
+}
+
+bool b_frees_nothing(const Problem& problem) {
+  const Bytes activation = problem.stages.front().activation;
+  return std::ranges::all_of(problem.stages, [activation](const StageCost& stage) {
+    return stage.activation == activation && stage.weight_stash == activation;
+  });
 }
 
 }  // namespace pipesim

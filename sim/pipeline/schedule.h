@@ -73,11 +73,13 @@ struct Schedule {
   int default_splits = 1;
   Placement (*place)(int devices, int chunks) = Placement::looped;
   std::vector<OptionSpec> options = {};
-  bool memory_limit =
-      false;  // takes Problem::activation_limit, as option memory_limit of the scenario
+  // Takes Problem::activation_limit, as option memory_limit of the scenario, from what one
+  // microbatch keeps on.
+  bool memory_limit = false;
   // Copies activations to the host: the problem must know how long that takes.
   bool offloads = false;
-  // Empty when the problem is accepted. `plan` may rely on it. nullptr: every shape is.
+  // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
+  // rely on. nullptr: every shape is.
   std::optional<Refusal> (*refuse)(const Problem&) = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   Program (*plan)(const Problem&) = nullptr;
@@ -103,8 +105,15 @@ class RegisteredSchedule {
   explicit RegisteredSchedule(Schedule schedule);
 };
 
-// Conditions that claims share: all stages cost the same, and transfers are free.
+// The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs
+// more, B acquires the rest, and a plan for what is held at most from F on stays within it), and
+// without bytes every chunk counts 1, so that a memory limit counts chunks.
+Problem for_planning(Problem problem);
+
+// Conditions that claims share: all stages cost the same, transfers are free, and all stages keep
+// the same bytes until W.
 bool uniform(const Problem& problem);
 bool free_transfers(const Problem& problem);
+bool b_frees_nothing(const Problem& problem);
 
 }  // namespace pipesim

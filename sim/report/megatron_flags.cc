@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sim/core/error.h"
+#include "sim/pipeline/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -64,8 +65,7 @@ std::string zb_2p(const Asked& asked, MegatronFlags& to) {
 }
 std::string zb(const Asked& asked, MegatronFlags& to) {
   if (!asked.problem.activation_limit) return zb_2p(asked, to);
-  const Bytes known = asked.problem.device_activation();
-  const Bytes one = known > Bytes(0) ? known : Bytes(1);  // a limit then counts microbatches
+  const Bytes one = for_planning(asked.problem).device_activation();
   const double pending = std::floor(*asked.problem.activation_limit / one * (1 + 1e-12));
   return zero_bubble(asked, to,
                      static_cast<int>(std::min<double>(pending, asked.shape.microbatches)));

@@ -59,6 +59,7 @@ Asked in_setting(const Scenario& scenario, const ScheduleChoice& choice,
   asked.scenario.batch.microbatches *= parts;
   asked.scenario.parallel.pipeline = setting.pipeline;
   modelled.context = setting.context;
+  if (is_sharded(scenario.vocabulary)) modelled.context.vocabulary_devices = setting.pipeline;
   modelled.context.recompute = RecomputeGranularity::kNone;
   // As Megatron does where nothing is said, experts are divided as the rest is.
   const LayerContext& before = scenario.modelled->context;
@@ -101,7 +102,9 @@ std::optional<Bytes> peak_of(const Asked& asked) {
 bool given_by_device(const GivenCost& cost) {
   return std::ranges::any_of(
       std::array{cost.forward.size(), cost.backward_input.size(), cost.backward_weight.size(),
-                 cost.overlapped.size(), cost.recompute.size()},
+                 cost.overlapped.size(), cost.recompute.size(), cost.output_forward.size(),
+                 cost.output_backward.size(), cost.input_forward.size(),
+                 cost.input_backward.size()},
       [](size_t length) { return length > 1; });
 }
 

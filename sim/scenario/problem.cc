@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "models/vocabulary_share.h"
 #include "sim/pipeline/offload.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
@@ -23,12 +24,6 @@ T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, 
   return value / (static_cast<double>(place.chunks()) / place.directions());
 }
 
-// Without a memory section every microbatch counts 1 per device, and so does a relative limit.
-Bytes unit_activation(const Problem& problem) {
-  const Bytes activation = for_planning(problem).device_activation();
-  return activation > Bytes(0) ? activation : Bytes(1);
-}
-
 std::string describe_difference(const Shape& from, const Shape& to) {
   std::string text;
   const auto add = [&text](const char* key, int value) {
@@ -40,10 +35,11 @@ std::string describe_difference(const Shape& from, const Shape& to) {
   return text;
 }
 
-// Of every device's share of the vocabulary, and of the collectives.
+// Of every device's share of the vocabulary, and of the collectives; modelled ones by
+// fill_roofline.
 void add_vocabulary(const Scenario& scenario, Problem& problem) {
   problem.vocabulary = scenario.vocabulary;
-  if (!is_sharded(problem.vocabulary)) return;
+  if (!is_sharded(problem.vocabulary) || scenario.roofline) return;
   const GivenCost& cost = scenario.cost;
   for (size_t d = 0; d < static_cast<size_t>(problem.shape.devices); ++d) {
     const auto of = [d](const auto& values) { return values[values.size() == 1 ? 0 : d]; };
@@ -54,6 +50,10 @@ void add_vocabulary(const Scenario& scenario, Problem& problem) {
     share.input_backward = of(cost.input_backward);
     if (scenario.memory && !scenario.memory->output_activation.empty()) {
       share.output_activation = of(scenario.memory->output_activation);
+    }
+    if (scenario.modelled) {
+      share.output_activation =
+          share_activation(scenario.modelled->model, scenario.modelled->context);
     }
     problem.vocabulary_costs.push_back(share);
   }
@@ -109,13 +109,6 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 }
 
 }  // namespace
-
-Problem for_planning(Problem problem) {
-  for (StageCost& stage : problem.stages) {
-    stage.activation = std::max(stage.activation, stage.weight_stash);
-  }
-  return problem;
-}
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
@@ -183,7 +176,8 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
   } else if (const auto* factor = std::get_if<double>(&choice.memory_limit)) {
-    problem.activation_limit = *factor * place.devices() * unit_activation(problem);
+    problem.activation_limit =
+        *factor * place.devices() * for_planning(problem).device_activation();
   }
   return problem;
 }

@@ -16,10 +16,6 @@ Placement placement_of(const ScheduleChoice& choice, int devices);
 // 0 when the scenario has neither. O(stages).
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
 
-// The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs
-// more, B acquires the rest, and a plan for what is held at most from F on stays within it).
-Problem for_planning(Problem problem);
-
 // The choice's program. InputError at the choice when the schedule does not accept the shape: why,
 // and the nearest one that it does accept. InfeasibleError when it does not fit the memory limit.
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);

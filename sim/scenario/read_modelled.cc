@@ -128,6 +128,7 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   context.expert = asked.expert;
   context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;
   context.sequence_parallel = asked.sequence_parallel;
+  if (is_sharded(scenario.vocabulary)) context.vocabulary_devices = scenario.parallel.pipeline;
   modelled.state.data = scenario.parallel.data;
   if (const auto memory = root.find("memory")) {
     YamlMap map(*memory);

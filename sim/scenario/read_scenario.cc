@@ -449,6 +449,9 @@ Scenario read_scenario(const YamlSource& source) {
   scenario.batch = read_batch(batch, scenario.parallel);
   check_programs(parallel, batch, scenario);
   const bool modelled = memory_is_modelled(root, model);
+  if (const auto given = root.find("vocabulary")) {
+    scenario.vocabulary = read_vocabulary(*given, model.split);
+  }
   if (modelled) {
     scenario.modelled = read_modelled(root, parallel, batch, model, scenario);
     scenario.batch.seq_length = scenario.modelled->context.seq_length;
@@ -466,13 +469,6 @@ Scenario read_scenario(const YamlSource& source) {
     ClusterChoice choice = read_cluster(*given);
     scenario.cluster = choice.cluster;
     scenario.hardware = std::move(choice.hardware);
-  }
-  if (const auto given = root.find("vocabulary")) {
-    scenario.vocabulary = read_vocabulary(*given);
-    if (modelled && is_sharded(scenario.vocabulary)) {
-      given->fail(
-          "a model does not say what a share of the vocabulary costs: give cost and memory");
-    }
   }
   scenario.roofline = read_roofline(root, scenario);
   if (!scenario.roofline) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,13 +35,23 @@ auto of_devices(const YamlValue& value, const Scenario& scenario, Read read) {
 
 }  // namespace
 
-VocabularyPlacement read_vocabulary(const YamlValue& value) {
-  if (!value.is_map()) return read_placement(value);
-  YamlMap map(value);
-  const auto placement = read_placement(
-      map.require("placement", "first_last, redistributed, interlaced, vocab-1 or vocab-2"));
-  map.finish();
-  return placement;
+VocabularyPlacement read_vocabulary(const YamlValue& value, LayerSplit& split) {
+  std::optional<VocabularyPlacement> placement;
+  if (value.is_map()) {
+    YamlMap map(value);
+    placement = read_placement(
+        map.require("placement", "first_last, redistributed, interlaced, vocab-1 or vocab-2"));
+    map.finish();
+  } else {
+    placement = read_placement(value);
+  }
+  if (placement == VocabularyPlacement::kRedistributed) {
+    if (split.where.line > 0 && split.way != LayerSplit::Way::kBalanced) {
+      value.fail("'redistributed' balances the layers, but parallel says how to split them");
+    }
+    split.way = LayerSplit::Way::kBalanced;
+  }
+  return *placement;
 }
 
 void read_vocabulary_cost(YamlMap& map, const Scenario& scenario, GivenCost& cost) {

@@ -6,8 +6,9 @@
 
 namespace pipesim {
 
-// A placement, or a map {placement: ...}. InputError otherwise.
-VocabularyPlacement read_vocabulary(const YamlValue& value);
+// A placement, or a map {placement: ...}. Redistributed, the layers of a model are balanced; then
+// InputError where `split` says how to split them.
+VocabularyPlacement read_vocabulary(const YamlValue& value, LayerSplit& split);
 
 // The keys of `cost` and `memory` that speak of a device's share of a sharded vocabulary: one value
 // or one per device. Without a sharded one they are not looked for, so that they are unknown keys.

@@ -4,6 +4,7 @@
 
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
+#include "models/vocabulary_share.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 
@@ -23,6 +24,13 @@ void fill_roofline(const Scenario& scenario, const ScheduleChoice& choice, Probl
   const Layout layout = layout_of(modelled, choice, scenario.parallel.pipeline);
   fill_stage_seconds(modelled.model, setting, *scenario.hardware, layout, problem.placement,
                      layer_costs(modelled.model, setting, *scenario.hardware), problem.stages);
+  if (is_sharded(problem.vocabulary)) {
+    problem.vocabulary_costs.assign(
+        static_cast<size_t>(problem.shape.devices),
+        share_cost(modelled.model, problem.vocabulary, setting, *scenario.hardware));
+    problem.barriers =
+        barrier_seconds(modelled.model, problem.vocabulary, setting, *scenario.hardware);
+  }
   const double splits = problem.shape.splits;
   for (StageCost& stage : problem.stages) {
     for (Seconds* seconds :

@@ -11,8 +11,8 @@ namespace pipesim {
 // How the choice's passes run. Megatron-LM's own schedules run B and W as one pass.
 CostSetting cost_setting_of(const Scenario& scenario, const ScheduleChoice& choice);
 
-// Seconds of every stage and message of a problem whose placement and shape stand. Sequence splits
-// share a microbatch's seconds evenly. O(stages).
+// Seconds of every stage, message and share of the vocabulary of a problem whose placement and
+// shape stand. Sequence splits share a microbatch's seconds evenly. O(stages).
 void fill_roofline(const Scenario& scenario, const ScheduleChoice& choice, Problem& problem);
 
 // What closes an iteration, of the device that takes longest: gradients, their norm unless the

@@ -119,7 +119,6 @@ class DeviceBound {
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   const Placement& place = problem.placement;
   const int stages = place.model_stages();
-  const bool bytes_known = problem.device_activation() > Bytes(0);
   // From the end of F to the start of B of the same stage, and from the start of the first stage's
   // F.
   std::vector<double> way(static_cast<size_t>(stages)), forward_start(way);
@@ -141,8 +140,8 @@ Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
       const auto s = static_cast<size_t>(place.virtual_stage(d, c));
       const StageCost& cost = problem.stages[s];
       chunks.push_back({cost.forward.value(), cost.backward_input.value(),
-                        cost.backward_weight.value(), bytes_known ? cost.activation.value() : 1,
-                        bytes_known ? cost.weight_stash.value() : 1, way[s]});
+                        cost.backward_weight.value(), cost.activation.value(),
+                        cost.weight_stash.value(), way[s]});
     }
     const auto first = static_cast<size_t>(place.virtual_stage(d, 0));
     const auto last = static_cast<size_t>(place.virtual_stage(d, place.chunks() - 1));

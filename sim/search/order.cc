@@ -25,15 +25,14 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
       words_(std::move(words)) {
   const Placement& place = problem.placement;
   const auto index = [&](int vs) { return place.device(vs) * v_ + place.chunk(vs); };
-  const bool bytes_known = problem.device_activation() > Bytes(0);
   for (int vs = 0; vs < p_ * v_; ++vs) {
     Chunk& chunk = chunks_[static_cast<size_t>(index(vs))];
     const StageCost& cost = problem.stage(vs);
     chunk.forward = cost.forward.value();
     chunk.backward = cost.backward_input.value();
     chunk.weight = cost.backward_weight.value();
-    chunk.activation = bytes_known ? cost.activation.value() : 1;
-    chunk.stash = bytes_known ? cost.weight_stash.value() : 1;
+    chunk.activation = cost.activation.value();
+    chunk.stash = cost.weight_stash.value();
     chunk.from_downstream = cost.transfer.value();
     chunk.from_upstream = 0;
     if (const int up = place.upstream(vs); up >= 0) {

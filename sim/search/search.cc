@@ -29,9 +29,7 @@ Found measure(std::string schedule, const Problem& problem, std::shared_ptr<cons
   found.makespan = result.makespan;
   found.time = objective == Objective::kMakespan ? found.makespan : found.cost;
   found.bubble_rate = result.bubble_rate();
-  for (const DeviceEvaluation& device : result.devices) {
-    found.peak = std::max(found.peak, device.peak_activation);
-  }
+  found.peak = result.peak_activation();
   return found;
 }
 
@@ -113,7 +111,8 @@ Search::Search(Scenario scenario, SearchOptions options)
       choice.chunks = chunks;
       const bool overlaps = std::ranges::find(schedule->options, "overlap", &OptionSpec::name) !=
                             schedule->options.end();
-      if (overlaps && scenario_.cost.overlapped.empty()) choice.options["overlap"] = false;
+      const bool cost_known = scenario_.roofline || !scenario_.cost.overlapped.empty();
+      if (overlaps && !cost_known) choice.options["overlap"] = false;
       add(choice, schedule->memory_limit);
     }
   }

@@ -69,7 +69,6 @@ Windows::Windows(const Problem& problem, Bytes limit)
       count_(problem.placement.model_stages()),
       limit_(limit.value() * kRounding),
       on_device_(static_cast<std::size_t>(p_)) {
-  const bool known = problem.device_activation() > Bytes(0);
   for (int s = 0; s < count_; ++s) {
     const StageCost& cost = problem.stage(s);
     Stage stage;
@@ -77,8 +76,8 @@ Windows::Windows(const Problem& problem, Bytes limit)
                      cost.backward_weight.value()};
     if (s > 0) stage.from_upstream = problem.stage(s - 1).transfer.value();
     if (s + 1 < count_) stage.from_downstream = cost.transfer.value();
-    stage.activation = known ? cost.activation.value() : 1;
-    stage.stash = known ? cost.weight_stash.value() : 1;
+    stage.activation = cost.activation.value();
+    stage.stash = cost.weight_stash.value();
     stage.device = problem.placement.device(s);
     stage.chunk = problem.placement.chunk(s);
     stages_.push_back(stage);

@@ -276,6 +276,20 @@ TEST(LayerWork, MovesTheTensorsOfItsMemoryBoundKernels) {
   EXPECT_EQ(weights.kernels, 0);
 }
 
+// Measured: the first of eight stages takes 1.6 ms longer backward with 128k words than with 32k,
+// hidden 3072, at both sequence lengths (Vocabulary Parallelism's runs on one host).
+TEST(LayerWork, MovesTheGradientOfTheWholeEmbeddingBackward) {
+  Transformer model = llama3_70b();
+  LayerContext context;
+  context.seq_length = 1024;
+  const Work before = layer_work(model, LayerKind::kEmbedding, PassKind::kB, context);
+  const Work forward = layer_work(model, LayerKind::kEmbedding, PassKind::kF, context);
+  model.vocab_size += 96000;
+  const Work after = layer_work(model, LayerKind::kEmbedding, PassKind::kB, context);
+  EXPECT_DOUBLE_EQ((after.moved - before.moved).value(), 96000.0 * 8192 * 8);
+  EXPECT_EQ(forward.moved, layer_work(model, LayerKind::kEmbedding, PassKind::kF, context).moved);
+}
+
 TEST(LayerWork, TakesNoPassThatIsTwo) {
   EXPECT_THROW((void)layer_work(llama3_70b(), LayerKind::kDense, PassKind::kBW, plain(1, 1024)),
                LogicError);

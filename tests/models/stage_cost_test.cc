@@ -116,13 +116,26 @@ TEST(StageCost, OverlapsExpertsBetweenTheLongerPassAndBoth) {
 
 TEST(StageCost, SendsAPartFromEveryTensorRankUnderSequenceParallelism) {
   // 2 x 1024 x 512 bytes at 1 GB/s within a node.
-  EXPECT_NEAR(message_seconds(small(), setting(), simple(), 0).value(), 1048576 / 1e9, 1e-12);
-  EXPECT_NEAR(message_seconds(small(), setting(4, true), simple(), 0).value(), 1048576 / 4e9,
+  EXPECT_NEAR(message_seconds(small(), setting(), simple(), 0, 1).value(), 1048576 / 1e9, 1e-12);
+  EXPECT_NEAR(message_seconds(small(), setting(4, true), simple(), 0, 1).value(), 1048576 / 4e9,
               1e-12);
   CostSetting scattered = setting(4);
   scattered.context.scatter_sends = true;
   // A quarter sent, and three quarters gathered.
-  EXPECT_NEAR(message_seconds(small(), scattered, simple(), 0).value(), 1048576 / 1e9, 1e-12);
+  EXPECT_NEAR(message_seconds(small(), scattered, simple(), 0, 1).value(), 1048576 / 1e9, 1e-12);
+}
+
+TEST(StageCost, SendsFromTheLastDeviceToTheFirstAsFarAsTheyAreApart) {
+  // Nodes of eight: devices 0 and 1 share one, the ends of a loop of sixteen do not, of eight do.
+  Hardware hardware = simple();
+  hardware.interconnect.nic_bandwidth = BytesPerSecond(1e8);
+  const auto seconds = [&hardware](int from, int to) {
+    return message_seconds(small(), setting(), hardware, from, to);
+  };
+  EXPECT_EQ(seconds(7, 0), seconds(0, 1));
+  EXPECT_EQ(seconds(15, 0), seconds(7, 8));
+  EXPECT_EQ(seconds(0, 15), seconds(15, 0));
+  EXPECT_GT(seconds(15, 0), seconds(0, 1));
 }
 
 TEST(StepCost, ShardsTheOptimizerAndHidesWhatIsAskedFor) {

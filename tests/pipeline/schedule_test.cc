@@ -92,6 +92,28 @@ TEST(Conditions, SeeEveryStageAndEveryBoundary) {
   }
 }
 
+TEST(ForPlanning, CountsEveryChunkOnceWhereNoBytesAreGiven) {
+  Problem problem = testing::make_problem({4, 2, 8, 2});
+  for (StageCost& cost : problem.stages) cost.activation = cost.weight_stash = Bytes(0);
+  const Problem counted = for_planning(problem);
+  for (const StageCost& cost : counted.stages) {
+    EXPECT_EQ(cost.activation, Bytes(0.5)) << "of a split";
+    EXPECT_EQ(cost.weight_stash, Bytes(0.5));
+  }
+  EXPECT_EQ(counted.device_activation(), Bytes(2));
+}
+
+TEST(ForPlanning, KeepsGivenBytesButLetsFAcquireWhatWNeeds) {
+  Problem problem = testing::make_problem({4, 1, 8, 1});
+  for (StageCost& cost : problem.stages) cost.activation = cost.weight_stash = Bytes(0);
+  problem.stages[1].activation = Bytes(5);
+  problem.stages[2].weight_stash = Bytes(3);
+  const Problem planning = for_planning(problem);
+  EXPECT_EQ(planning.stage(0).activation, Bytes(0));
+  EXPECT_EQ(planning.stage(1).activation, Bytes(5));
+  EXPECT_EQ(planning.stage(2).activation, Bytes(3));
+}
+
 TEST(Problem, GivesAnOptionOrNothing) {
   Problem problem;
   EXPECT_EQ(problem.option<long>("group"), std::nullopt);

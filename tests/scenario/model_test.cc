@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "models/layer_work.h"
 #include "sim/scenario/read_model.h"
 
 namespace pipesim {
@@ -72,14 +73,23 @@ TEST(Catalogue, HasThePublishedActivatedTotals) {
 
 TEST(Catalogue, HasTheSizesThatNamesRound) {
   const std::map<std::string, double> names{
-      {"zb-1.5b", 1.5},   {"zb-6.2b", 6.2},   {"zb-14.6b", 14.6},   {"zb-28.3b", 28.3},
-      {"cm-9.6b", 9.6},   {"cm-21b", 21},     {"cm-38.5b", 38.5},   {"cm-98.5b", 98.5},
-      {"po-5.8b", 5.8},   {"po-10.5b", 10.5}, {"po-18.1b", 18.1},   {"po-42.9b", 42.9},
-      {"po-66.6b", 66.6}, {"po-83.8b", 83.8}, {"megatron-22b", 22}, {"mcore-16b", 16},
-      {"mcore-70b", 70},  {"mcore-177b", 177}};
+      {"zb-1.5b", 1.5},   {"zb-6.2b", 6.2},    {"zb-14.6b", 14.6},   {"zb-28.3b", 28.3},
+      {"cm-9.6b", 9.6},   {"cm-21b", 21},      {"cm-38.5b", 38.5},   {"cm-98.5b", 98.5},
+      {"po-5.8b", 5.8},   {"po-10.5b", 10.5},  {"po-18.1b", 18.1},   {"po-42.9b", 42.9},
+      {"po-66.6b", 66.6}, {"po-83.8b", 83.8},  {"megatron-22b", 22}, {"mcore-16b", 16},
+      {"mcore-70b", 70},  {"mcore-177b", 177}, {"gpt3-5b", 5}};
   for (const auto& [name, billions] : names) {
     EXPECT_NEAR(total_parameters(catalogue(name)) / (1e9 * billions), 1, 0.02) << name;
   }
+}
+
+// NeMo's summary prints model TFLOP and tokens per second and GPU: 562 and 4312, and 765 and 23406.
+TEST(Catalogue, TakesTheModelFlopsATokenThatNemoPublishes) {
+  const auto flops = [](const char* name, int sequence) {
+    return model_flops(catalogue(name), sequence, false).value() / sequence;
+  };
+  EXPECT_NEAR(flops("nemotron-22b", 4096) / (562e12 / 4312), 1, 0.005);
+  EXPECT_NEAR(flops("gpt3-5b", 2048) / (765e12 / 23406), 1, 0.005);
 }
 
 TEST(Catalogue, HasTheSizesThatNarayanansTable1Prints) {
@@ -130,7 +140,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 53U);
+  EXPECT_EQ(names.size(), 55U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/pipeline/evaluate.h"
@@ -102,6 +103,23 @@ TEST(Scenario, LimitsMemoryInMultiplesAndInBytes) {
   EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 1.5 * 4 * 2 * 1073741824.0);
   scenario.schedules.front().memory_limit = Bytes(5e9);
   EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 5e9);
+}
+
+// Without a memory section a limit counts chunks: of 1 it is 1F1B's memory, the default of zb-v and
+// v-search, whatever their number of chunks; of 0.5 they need longer.
+TEST(Scenario, LimitsMemoryInMultiplesWithoutBytes) {
+  for (const char* name : {"zb-1p", "zb-v", "v-search"}) {
+    const auto cost_at = [name](std::optional<double> limit) {
+      Scenario scenario = read(kBase, {fmt::format("schedule={}", name)});
+      ScheduleChoice& choice = scenario.schedules.front();
+      if (choice.name == "zb-1p" && limit) choice.name = "zb";
+      if (limit) choice.memory_limit = *limit;
+      const Problem problem = make_problem(scenario, choice);
+      return evaluate(*make_program(choice, problem), problem).cost;
+    };
+    EXPECT_EQ(cost_at(1), cost_at(std::nullopt)) << name;
+    EXPECT_GT(cost_at(0.5), cost_at(1)) << name;
+  }
 }
 
 TEST(Scenario, DividesAMicrobatchIntoItsSplits) {

@@ -18,14 +18,6 @@
 namespace pipesim {
 namespace {
 
-Bytes peak(const Evaluation& result) {
-  Bytes largest;
-  for (const DeviceEvaluation& device : result.devices) {
-    largest = std::max(largest, device.peak_activation);
-  }
-  return largest;
-}
-
 TEST(Refine, IsNeverLongerAndKeepsTheLimit) {
   testing::Random random(11);
   int shorter = 0;
@@ -41,7 +33,7 @@ TEST(Refine, IsNeverLongerAndKeepsTheLimit) {
     const Evaluation after = evaluate(refined, problem);
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
     EXPECT_LE(after.cost.value(), before.cost.value() * (1 + 1e-12));
-    EXPECT_LE(peak(after), *problem.activation_limit * (1 + 1e-9));
+    EXPECT_LE(after.peak_activation(), *problem.activation_limit * (1 + 1e-9));
     EXPECT_GE(after.cost.value() * (1 + 1e-9),
               lower_bound(problem, *problem.activation_limit).value());
     shorter += after.cost < before.cost ? 1 : 0;
@@ -104,7 +96,7 @@ TEST(Search, IsNeverWorseThanAnyFamilyThatFits) {
           stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.chunks);
         }
         const Evaluation one = evaluate(*make_program(choice, problem), problem);
-        if (peak(one) > limit * (1 + 1e-9)) continue;
+        if (one.peak_activation() > limit * (1 + 1e-9)) continue;
         EXPECT_LE(result.best->cost, one.cost * (1 + 1e-9));
       } catch (const InputError&) {  // refuses the shape
         continue;
@@ -168,6 +160,23 @@ TEST(Refine, IsNeverLongerInMakespan) {
     EXPECT_LE(makespan, evaluate(start, problem).makespan.value() * (1 + 1e-12));
     EXPECT_GE(makespan * (1 + 1e-9), lower_bound(problem, limit, Objective::kMakespan).value());
   }
+}
+
+TEST(Search, OverlapsBlocksWhereTheModelSaysHowLongTheyTake) {
+  SearchOptions options;
+  options.schedules = {"dualpipev"};
+  options.refine = false;
+  const Search search(read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+model: llama3-8b
+cluster: dgx-h100
+parallel: {tensor_model_parallel_size: 8, pipeline_model_parallel_size: 4}
+batch: {global_batch_size: 16, micro_batch_size: 1, seq_length: 4096}
+)")),
+                      options);
+  const SearchResult result = search.at(2 * search.unit());
+  ASSERT_TRUE(result.registered.has_value());
+  EXPECT_FALSE(result.registered->program->pairs().empty());
 }
 
 TEST(Search, SaysWhenNothingFits) {

@@ -1,22 +1,60 @@
 #include "validate/papers/paper_data.h"
 
+#include <array>
 #include <filesystem>
 
+#include "sim/core/data_folder.h"
+#include "sim/core/error.h"
+#include "sim/scenario/read_hardware.h"
+
 namespace pipesim {
+
+namespace {
+
+struct OtherName {
+  const char* name;
+  const char* other;
+};
+constexpr std::array<OtherName, 2> kOtherNames{
+    {{"simumax", "simumax_b200"}, {"nemo", "nemo_h100"}}};
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+}  // namespace
+
+std::string validation_name(const std::string& name) {
+  for (const OtherName& each : kOtherNames) {
+    if (name == each.other) return each.name;
+  }
+  return name;
+}
 
 std::string paper_file(const std::string& folder, const std::string& name) {
   const std::filesystem::path base(folder);
   const auto plain = base / (name + ".yaml");
   const auto nested = base / name / (name + ".yaml");
-  std::error_code ignored;
-  const bool use_nested =
-      !std::filesystem::exists(plain, ignored) && std::filesystem::exists(nested, ignored);
-  return (use_nested ? nested : plain).string();
+  if (is_there(plain)) return plain.string();
+  if (is_there(nested)) return nested.string();
+  for (const OtherName& each : kOtherNames) {
+    const auto other = base / (std::string(each.other) + ".yaml");
+    if (name == each.name && is_there(other)) return other.string();
+  }
+  return plain.string();
 }
 
 bool has_paper(const std::string& folder, const std::string& name) {
-  std::error_code ignored;
-  return std::filesystem::exists(paper_file(folder, name), ignored);
+  return is_there(paper_file(folder, name));
+}
+
+Hardware cluster_of_catalog(const std::string& name, const Location& asked) {
+  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
+  for (const ClusterEntry& each : catalog.clusters) {
+    if (each.hardware.name == name) return each.hardware;
+  }
+  throw LogicError("no cluster " + name + " in the catalogue");
 }
 
 }  // namespace pipesim

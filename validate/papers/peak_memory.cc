@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/layer_work.h"
+#include "models/vocabulary_share.h"
 #include "sim/core/error.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
@@ -21,6 +22,18 @@ DeviceSeconds by_work(const MeasuredRun& run) {
   return {of(PassKind::kF), of(PassKind::kB), of(PassKind::kW), Seconds(0)};
 }
 
+// In the same unit; collectives take no time.
+VocabularyCost share_by_work(const MeasuredRun& run, const LayerContext& context) {
+  const auto of = [&](PassKind pass) {
+    return Seconds(flops(share_work(run.model, pass, run.vocabulary, context)).value() * 1e-15);
+  };
+  VocabularyCost share;
+  share.output_forward = of(PassKind::kS);
+  share.output_backward = of(PassKind::kT);
+  share.output_activation = share_activation(run.model, context);
+  return share;
+}
+
 }  // namespace
 
 Bytes allocated_at_peak(const MeasuredRun& run) {
@@ -31,7 +44,13 @@ Bytes allocated_at_peak(const MeasuredRun& run) {
   const Placement& place = problem.placement;
   problem.shape = {run.devices, run.chunks, run.microbatches, 1};
   const Layout layout = even_layout(run.model, place, run.split);
-  const MemoryEstimate memory = estimate_memory(run.model, run.context, layout, place, run.state);
+  LayerContext context = run.context;
+  if (is_sharded(run.vocabulary)) {
+    context.vocabulary_devices = run.devices;
+    problem.vocabulary = run.vocabulary;
+    problem.vocabulary_costs.assign(static_cast<size_t>(run.devices), share_by_work(run, context));
+  }
+  const MemoryEstimate memory = estimate_memory(run.model, context, layout, place, run.state);
   const DeviceSeconds seconds = run.seconds.value_or(by_work(run));
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const StageMemory& kept = memory.stages[static_cast<size_t>(place.model_stage(vs))];

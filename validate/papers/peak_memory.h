@@ -9,6 +9,7 @@
 
 #include "models/memory.h"
 #include "sim/core/units.h"
+#include "sim/pipeline/vocabulary.h"
 
 namespace pipesim {
 
@@ -29,6 +30,7 @@ struct MeasuredRun {
   int devices = 1;
   int chunks = 1;
   int microbatches = 1;
+  VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   std::optional<DeviceSeconds> seconds;
 };
 

@@ -8,6 +8,8 @@
 
 #include "validate/papers/korthikanti/korthikanti.h"
 #include "validate/papers/megatron/megatron.h"
+#include "validate/papers/nemo/nemo.h"
+#include "validate/papers/simumax/simumax.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -43,6 +45,9 @@ const std::vector<Validation>& validations() {
        compare_korthikanti},
       {"megatron", "Megatron-LM's published throughput, TFLOP/s per GPU, from first principles",
        compare_megatron},
+      {"nemo", "NeMo's published throughput on H100 in FP8, from first principles", compare_nemo},
+      {"simumax", "SimuMax's measured runs of Megatron-LM on B200, from first principles",
+       compare_simumax},
       {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search}};
   return kAll;
 }
@@ -94,7 +99,7 @@ struct Count {
     std::string text = fmt::format("{} of {} cells simulated", simulated, published);
     if (shares.empty()) return text;
     const auto target = [](double share) {
-      return share > 0 ? fmt::format(" (target {:g}%)", 100 * share) : std::string();
+      return share > 0 ? fmt::format(" (target {:.3g}%)", 100 * share) : std::string();
     };
     text += fmt::format(", median error {:.1f}%{}, worst {:.1f}%{}", 100 * median_share(),
                         target(median), 100 * std::ranges::max(shares), target(most));

@@ -4,18 +4,12 @@
 #include <optional>
 
 #include "models/layer_work.h"
-#include "models/stage_cost.h"
-#include "models/step_cost.h"
 #include "sim/core/data_folder.h"
-#include "sim/engine/engine.h"
-#include "sim/graph/build.h"
-#include "sim/metrics/analyze.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_model.h"
 #include "sim/scenario/yaml.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/timed_run.h"
 
 namespace pipesim {
 namespace {
@@ -112,33 +106,17 @@ Row read_row(const YamlValue& value, const Stack& stack) {
   return row;
 }
 
-// Seconds of an iteration, by replay.
 Seconds iteration(const Row& row, const Stack& stack) {
-  const CostSetting& setting = row.setting;
-  ScheduleChoice choice;
-  choice.name = row.chunks > 1 ? "interleaved-1f1b" : "1f1b";
-  choice.chunks = row.chunks;
-  Problem problem;
-  problem.placement = placement_of(choice, row.pipeline);
-  const Placement& place = problem.placement;
-  problem.shape = {row.pipeline, row.chunks, row.microbatches(), 1};
-  problem.stages.resize(static_cast<size_t>(place.virtual_stages()));
-  if (setting.context.recompute == RecomputeGranularity::kFull) {
-    problem.recompute_chunks = row.chunks;
-  }
-  const Layout layout = even_layout(row.model, place, {});
-  const LayerCosts costs = layer_costs(row.model, setting, stack.hardware);
-  fill_stage_seconds(row.model, setting, stack.hardware, layout, place, costs, problem.stages);
-  BuildOptions options;
-  options.sync = OptimizerSync::kAllReduce;
-  if (stack.blocking) options.blocking = CallGroups::kMegatron;
-  for (int device = 0; device < row.pipeline; ++device) {
-    const StepCost step =
-        step_cost(row.model, setting, stack.hardware, layout, place, costs, device);
-    options.optimizer = std::max(options.optimizer, step.total());
-  }
-  const TaskGraph graph = build_task_graph(make_program(choice, problem), problem, options);
-  return analyze(graph, make_replay_engine()->run(graph, Cluster{}, {})).iteration;
+  TimedRun run;
+  run.model = row.model;
+  run.setting = row.setting;
+  run.hardware = stack.hardware;
+  run.schedule = row.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  run.devices = row.pipeline;
+  run.chunks = row.chunks;
+  run.microbatches = row.microbatches();
+  run.blocking = stack.blocking;
+  return iteration_seconds(run);
 }
 
 // Of an iteration on all GPUs, as the source counts.

@@ -30,6 +30,7 @@ std::vector<Profile> read_table(YamlMap& root, const std::string& key, double ch
     profile.backward_us = chunks_per_stage * number("b_us");
     profile.weight_us = chunks_per_stage * number("w_us");
     profile.transfer_us = map.require("c_us", "a number").number(0, 1e12);
+    profile.of_chunks = chunks_per_stage > 1;
     profiles.push_back(profile);
   }
   return profiles;

@@ -18,6 +18,7 @@ struct Profile {
   int layers = 0;
   double hidden = 0, heads = 0;
   double forward_us = 0, backward_us = 0, weight_us = 0, transfer_us = 0;  // of a whole stage
+  bool of_chunks = false;  // profiled with ZB-V, of its chunks
 
   // What a transformer layer keeps of a token until B, and of that until W: 34h + 5as and 32h bytes
   // (the paper's Table 1), up to a factor that limits in multiples of it do not see.

@@ -50,11 +50,7 @@ optimizer: {{sync: post_validation}}
 Bytes peak_of(const Limit& limit, const Profile& profile) {
   const Schedule& schedule = *find_schedule(limit.schedule);
   const Problem problem = make_problem(schedule, profile, false);
-  Bytes peak;
-  for (const DeviceEvaluation& device : evaluate(schedule.plan(problem), problem).devices) {
-    peak = std::max(peak, device.peak_activation);
-  }
-  return peak;
+  return evaluate(schedule.plan(problem), problem).peak_activation();
 }
 
 double rate(Seconds cost, const Profile& profile) {

@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
-#include "sim/engine/engine.h"
-#include "sim/graph/build.h"
-#include "sim/metrics/analyze.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/yaml.h"
@@ -52,17 +49,13 @@ constexpr std::array<Curve, 2> kFigure9{
     {{"ZB", "ZB_bubble_rate", "zb"}, {"ZB-V", "ZBV_bubble_rate", "zb-v"}}};
 
 void simulate_cell(Cell& cell, const Column& column, const Profile& profile, bool as_in_paper) {
-  const Schedule* schedule = find_schedule(column.schedule);
-  if (schedule == nullptr) {
-    cell.note = fmt::format("not modelled: there is no schedule '{}' yet", column.schedule);
-    return;
-  }
-  const Problem problem = make_problem(*schedule, profile, as_in_paper);
-  if (const auto refusal = schedule->refusal(problem)) {
+  const Schedule& schedule = *find_schedule(column.schedule);
+  const Problem problem = make_problem(schedule, profile, as_in_paper);
+  if (const auto refusal = schedule.refusal(problem)) {
     cell.note = "not modelled: " + refusal->reason;
     return;
   }
-  const Evaluation result = evaluate(schedule->plan(problem), problem);
+  const Evaluation result = evaluate(schedule.plan(problem), problem);
   const Seconds work =
       Seconds((profile.forward_us + profile.backward_us + profile.weight_us) * 1e-6) *
       profile.microbatches;
@@ -113,19 +106,14 @@ void compare_row(std::vector<Cell>& cells, const std::string& table, const YamlV
 
 // Bubble rate within a limit of `limit` times what p microbatches keep on a device.
 void simulate_point(Cell& cell, const Curve& curve, const Profile& profile, double limit) {
-  const Schedule* schedule = find_schedule(curve.schedule);
-  if (schedule == nullptr) {
-    cell.note = fmt::format("not modelled: there is no schedule '{}' yet", curve.schedule);
-    return;
-  }
-  Problem problem = make_problem(*schedule, profile, false);
+  const Schedule& schedule = *find_schedule(curve.schedule);
+  Problem problem = make_problem(schedule, profile, false);
   const Bytes allowed = limit * problem.shape.devices * problem.device_activation();
   problem.activation_limit = allowed;
-  const Evaluation result = evaluate(schedule->plan(problem), problem);
+  const Evaluation result = evaluate(schedule.plan(problem), problem);
   cell.must_agree = true;
   cell.may_be_lower = true;
-  for (const DeviceEvaluation& device : result.devices) {
-    if (device.peak_activation <= allowed * (1 + 1e-12)) continue;
+  if (result.peak_activation() > allowed * (1 + 1e-12)) {
     cell.note = "the plan takes more memory than the limit allows";
     return;
   }
@@ -165,41 +153,6 @@ void compare_figure9(std::vector<Cell>& cells, const YamlValue& figure,
   map.finish();
 }
 
-// Table 10 measured what post-validation gains over waiting for all at the end of an iteration,
-// with ZB-2p: throughput over throughput. Simulated: the all-reduce period, which is the makespan,
-// over the period in which iterations overlap; both without the collective's own cost.
-void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& row,
-                             const std::vector<Profile>& profiles) {
-  YamlMap map(row);
-  Cell cell;
-  cell.table = "Table 10";
-  cell.digits = 3;
-  const Setting setting = read_setting(map);
-  cell.cell = setting.text() + " post-validation / all-reduce";
-  cell.published = map.require("post_validation", "samples/s").number(0, 1e9) /
-                   map.require("allreduce_sync", "samples/s").number(1e-9, 1e9);
-  map.finish();
-  cell.note = "measured there; here the collective itself costs nothing";
-  const Profile* profile = find_profile(profiles, setting);
-  const Schedule* schedule = find_schedule("zb-2p");
-  if (profile == nullptr || schedule == nullptr) {
-    cell.note = "not modelled: no profiled times for this setting";
-    cells.push_back(cell);
-    return;
-  }
-  const Problem problem = make_problem(*schedule, *profile, false);
-  BuildOptions options;
-  options.iterations = 16;
-  options.sync = OptimizerSync::kPostValidation;
-  const TaskGraph graph =
-      build_task_graph(std::make_shared<const Program>(schedule->plan(problem)), problem, options);
-  const Timeline timeline = make_replay_engine()->run(graph, {}, {});
-  if (!is_steady(graph, timeline, 1e-9)) throw LogicError("16 iterations have not settled");
-  const Report report = analyze(graph, timeline);
-  cell.simulated = report.makespan / report.iteration;
-  cells.push_back(cell);
-}
-
 }  // namespace
 
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
@@ -214,9 +167,6 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
     }
   }
   if (const auto figure = root.find("figure9")) compare_figure9(cells, *figure, profiles);
-  if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
-    for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, profiles);
-  }
   compare_zero_bubble_memory(
       cells, root,
       [&profiles](const std::string& model, int devices, int m) -> std::optional<DeviceSeconds> {
@@ -226,6 +176,7 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
             Seconds(profile->forward_us * 1e-6), Seconds(profile->backward_us * 1e-6),
             Seconds(profile->weight_us * 1e-6), Seconds(profile->transfer_us * 1e-6)};
       });
+  compare_zero_bubble_throughput(cells, root, profiles, asked);
   if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }

@@ -1,6 +1,6 @@
 // Zero Bubble Pipeline Parallelism: bubble rates calculated from profiled times (Tables 5 and 8)
-// and within memory limits (Figure 9), what post-validation gains (Table 10), and memory per GPU
-// (Tables 4, 6 and 11).
+// and within memory limits (Figure 9), memory per GPU (Tables 4, 6 and 11), throughput (Tables 4,
+// 6, 7, 11 and 12) and what post-validation gains (Table 10).
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include "sim/scenario/yaml.h"
 #include "validate/papers/peak_memory.h"
 #include "validate/papers/validation.h"
+#include "validate/papers/zero_bubble/profile.h"
 
 namespace pipesim {
 
@@ -29,5 +30,10 @@ using ProfileOf =
 // Adds the cells of the tables of measured memory that the file has.
 void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
                                 const ProfileOf& profile_of);
+
+// Adds the cells of measured throughput that the file has (docs/model.md, "Measured throughput").
+void compare_zero_bubble_throughput(std::vector<Cell>& cells, YamlMap& root,
+                                    const std::vector<zero_bubble::Profile>& profiles,
+                                    const Location& asked);
 
 }  // namespace pipesim

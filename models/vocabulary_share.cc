@@ -1,0 +1,137 @@
+#include "models/vocabulary_share.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/work_builder.h"
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kElement = 2;  // bytes of bf16
+
+// Of one share's matrix, columns of the output or rows of the embedding.
+double columns(const Transformer& model, const LayerContext& context) {
+  return std::ceil(1.0 * model.vocab_size / context.tensor / context.vocabulary_devices);
+}
+
+double logits(const Transformer& model, const LayerContext& context) {
+  return layer_tokens(context) * columns(model, context);
+}
+
+// A microbatch's activations or gradients at an end of the pipeline.
+Bytes message(const Transformer& model, const LayerContext& context) {
+  return Bytes(layer_tokens(context) * model.hidden_size * kElement);
+}
+
+// How the pipeline's devices stand in nodes: ranks fill them in the order tensor, context, expert,
+// data, pipeline.
+GroupShape pipeline_group(const CostSetting& setting, int gpus_per_node) {
+  const LayerContext& context = setting.context;
+  const int devices = context.vocabulary_devices;
+  const int stride = context.tensor * context.context * setting.state.data;
+  int near = std::clamp(gpus_per_node / stride, 1, devices);
+  while (devices % near != 0) --near;
+  return {devices, near};
+}
+
+}  // namespace
+
+Work share_work(const Transformer& model, PassKind pass, VocabularyPlacement placement,
+                const LayerContext& context) {
+  const bool early = placement == VocabularyPlacement::kVocab2;
+  const double width = columns(model, context);
+  WorkBuilder forward(model, PassKind::kF, context);
+  WorkBuilder backward(model, PassKind::kB, context);
+  WorkBuilder weights(model, PassKind::kW, context);
+  switch (pass) {
+    case PassKind::kIF:
+      forward.share_of_embedding(width);
+      return forward.work();
+    case PassKind::kIB:
+      backward.share_of_embedding(width);
+      return backward.work();
+    case PassKind::kS:
+      forward.logits(width);
+      if (early) {
+        forward.early_gradient(width);
+        backward.output_matmul(width);
+        forward.append(backward.work());
+      }
+      return forward.work();
+    case PassKind::kT:
+      if (early) {
+        backward.logits_gradient(width);
+      } else {
+        backward.logits(width);
+      }
+      weights.logits(width);
+      backward.append(weights.work());
+      return backward.work();
+    default:
+      throw LogicError("no pass of a vocabulary's share");
+  }
+}
+
+Bytes share_activation(const Transformer& model, const LayerContext& context) {
+  // Exponentials in fp32, and the input for the weights' gradient.
+  return 4.0 * Bytes(logits(model, context)) + message(model, context);
+}
+
+VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placement,
+                          const CostSetting& setting, const Hardware& hardware) {
+  const auto seconds = [&](PassKind pass) {
+    return work_cost(share_work(model, pass, placement, setting.context), setting, hardware)
+        .total();
+  };
+  return {.output_forward = seconds(PassKind::kS),
+          .output_backward = seconds(PassKind::kT),
+          .input_forward = seconds(PassKind::kIF),
+          .input_backward = seconds(PassKind::kIB),
+          .output_activation = share_activation(model, setting.context)};
+}
+
+BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement placement,
+                               const CostSetting& setting, const Hardware& hardware) {
+  const Interconnect& interconnect = hardware.interconnect;
+  const GroupShape group = pipeline_group(setting, interconnect.gpus_per_node);
+  const auto take = [&](CollectiveKind kind, Bytes bytes) {
+    return collective_seconds(interconnect, {kind, Group::kData, bytes}, group);
+  };
+  const Bytes whole = message(model, setting.context);
+  const Bytes number = Bytes(4 * layer_tokens(setting.context));  // one a token, in fp32
+  BarrierSeconds seconds{};
+  const auto set = [&seconds](Barrier barrier, Seconds value) {
+    seconds[static_cast<size_t>(barrier)] = value;
+  };
+  set(Barrier::kEmbedding, take(CollectiveKind::kAllReduce, whole));
+  set(Barrier::kOutput, take(CollectiveKind::kAllGather, whole));
+  // Maximum and sum; the target's logit goes with the sum.
+  Seconds softmax =
+      take(CollectiveKind::kAllReduce, number) + take(CollectiveKind::kAllReduce, 2 * number);
+  if (placement == VocabularyPlacement::kVocab2) {
+    softmax += take(CollectiveKind::kReduceScatter, whole);
+  }
+  set(Barrier::kSoftmax, softmax);
+  set(Barrier::kOutputGradient, take(CollectiveKind::kReduceScatter, whole));
+  set(Barrier::kEmbeddingGradient, take(CollectiveKind::kAllGather, whole));
+  return seconds;
+}
+
+double share_parameters(const Transformer& model, const LayerContext& context) {
+  return (model.tied_embeddings ? 1 : 2) * columns(model, context) * model.hidden_size;
+}
+
+Bytes share_temporaries(const Transformer& model, const LayerContext& context) {
+  // S has the logits as they come and in fp32; IB the embedding's gradient as a whole.
+  return Bytes(
+      std::max(6 * logits(model, context), kElement * columns(model, context) * model.hidden_size));
+}
+
+Bytes share_buffers(const Transformer& model, const LayerContext& context) {
+  // An embedding and its gradient, an output and its gradient on their way.
+  return 4 * message(model, context);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,49 @@
+// A device's share of a vocabulary that all devices of a pipeline divide (Vocabulary Parallelism,
+// arXiv 2411.05288, sections 3 to 5): what its passes compute, keep and exchange.
+//
+// The output's columns and the embedding's rows are divided evenly, over tensor ranks and devices.
+//   S    the logits of the share, their maximum, exponentials and sum
+//   T    the gradient of the logits, and from it that of the weights
+//        vocab-2 makes the input's gradient in S, from the exponentials before they are scaled and
+//        the rows of the targets; vocab-1 and interlaced make it in T
+//   IF   the rows of the tokens that the share has, zeros for the others
+//   IB   their gradients into one of all rows, which is added to the main one
+// What is left on the ends: learned positions and dropout on the first stage, the final norm on the
+// last; layer_work, layer_memory and layer_cost count no more there when vocabulary_devices says
+// so. docs/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed room.
+#pragma once
+
+#include "models/layer_context.h"
+#include "models/layer_cost.h"
+#include "models/transformer.h"
+#include "models/work.h"
+#include "sim/core/units.h"
+#include "sim/pipeline/pass.h"
+#include "sim/pipeline/vocabulary.h"
+
+namespace pipesim {
+
+// All require LayerContext::vocabulary_devices to be the devices of the pipeline, a sharded
+// placement, and fault_of(model, context) to be empty.
+
+// `pass` is S, T, IF or IB; LogicError otherwise. Only the collectives of tensor ranks.
+Work share_work(const Transformer& model, PassKind pass, VocabularyPlacement placement,
+                const LayerContext& context);
+
+// Seconds of one microbatch, and the bytes from S to T.
+VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placement,
+                          const CostSetting& setting, const Hardware& hardware);
+Bytes share_activation(const Transformer& model, const LayerContext& context);
+
+// Seconds of the collectives that join the passes, over the pipeline's devices. A broadcast takes
+// what an all-gather of as many bytes does, a reduction to one device what a reduce-scatter does.
+BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement placement,
+                               const CostSetting& setting, const Hardware& hardware);
+
+// Of both matrices, of the one where they are tied.
+double share_parameters(const Transformer& model, const LayerContext& context);
+// Beside what is kept, while a pass of the share runs; and what its collectives send and receive.
+Bytes share_temporaries(const Transformer& model, const LayerContext& context);
+Bytes share_buffers(const Transformer& model, const LayerContext& context);
+
+}  // namespace pipesim

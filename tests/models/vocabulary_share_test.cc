@@ -1,0 +1,116 @@
+// A device's share of a divided vocabulary against the whole.
+#include "models/vocabulary_share.h"
+
+#include <gtest/gtest.h>
+
+#include "models/layer_memory.h"
+#include "models/layer_work.h"
+#include "models/memory.h"
+#include "models/step_cost.h"
+#include "sim/core/error.h"
+#include "tests/models/shapes.h"
+
+namespace pipesim {
+namespace {
+
+using enum VocabularyPlacement;
+
+constexpr int kDevices = 8;
+
+LayerContext whole() {
+  LayerContext context;
+  context.seq_length = 2048;
+  return context;
+}
+LayerContext divided() {
+  LayerContext context = whole();
+  context.vocabulary_devices = kDevices;
+  return context;
+}
+
+double share_flops(PassKind pass, VocabularyPlacement placement) {
+  return flops(share_work(testing::gpt(32, 3072, 24, 128000), pass, placement, divided())).value();
+}
+
+TEST(VocabularyShare, OfAllDevicesComputesWhatTheWholeOutputDoes) {
+  const Transformer model = testing::gpt(32, 3072, 24, 128000);
+  double output = 0;
+  for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
+    output += flops(layer_work(model, LayerKind::kOutput, pass, whole())).value();
+  }
+  for (const VocabularyPlacement placement : {kVocab1, kVocab2, kInterlaced}) {
+    const double share =
+        share_flops(PassKind::kS, placement) + share_flops(PassKind::kT, placement);
+    EXPECT_DOUBLE_EQ(kDevices * share, output) << to_text(placement);
+  }
+}
+
+TEST(VocabularyShare, RunsTheInputsGradientBeforeTheBarrierOnlyInVocab2) {
+  EXPECT_DOUBLE_EQ(share_flops(PassKind::kS, kVocab2), 2 * share_flops(PassKind::kT, kVocab2));
+  EXPECT_DOUBLE_EQ(share_flops(PassKind::kT, kVocab1), 2 * share_flops(PassKind::kS, kVocab1));
+  EXPECT_DOUBLE_EQ(share_flops(PassKind::kT, kInterlaced), share_flops(PassKind::kT, kVocab1));
+  EXPECT_THROW(share_flops(PassKind::kF, kVocab1), LogicError);
+}
+
+TEST(VocabularyShare, LeavesPositionsAndTheFinalNormToTheEnds) {
+  Transformer model = testing::gpt(32, 3072, 24, 128000);
+  for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
+    const Work output = layer_work(model, LayerKind::kOutput, pass, divided());
+    EXPECT_TRUE(output.matmuls.empty());
+    EXPECT_EQ(output.kernels, pass == PassKind::kW ? 0 : 1);
+  }
+  const LayerMemory embedding = layer_memory(model, LayerKind::kEmbedding, divided());
+  EXPECT_DOUBLE_EQ(embedding.dense_parameters, 2048.0 * 3072);
+  const LayerMemory output = layer_memory(model, LayerKind::kOutput, divided());
+  EXPECT_DOUBLE_EQ(output.dense_parameters, 2.0 * 3072);
+  EXPECT_DOUBLE_EQ(output.activation.value(), 2.0 * 2048 * 3072);
+}
+
+// Both ways of counting parameters, tied and not.
+TEST(VocabularyShare, HoldsTheWholeModelBetweenAllDevices) {
+  for (const bool tied : {true, false}) {
+    Transformer model = testing::gpt(32, 3072, 24, 128000);
+    model.tied_embeddings = tied;
+    const Placement place = Placement::looped(kDevices, 1);
+    const Layout layout = even_layout(model, place, {});
+    const MemoryEstimate memory = estimate_memory(model, divided(), layout, place, {});
+    double by_memory = 0;
+    double by_step = 0;
+    for (int device = 0; device < kDevices; ++device) {
+      const DeviceMemory& held = memory.devices[static_cast<size_t>(device)];
+      by_memory += (held.weights.value() / 2) + held.vocabulary.value() / 18;
+      by_step += held_parameters(model, divided(), layout, place, device).dense;
+    }
+    EXPECT_NEAR(by_memory / total_parameters(model), 1, 1e-12) << tied;
+    EXPECT_NEAR(by_step / total_parameters(model), 1, 1e-12) << tied;
+  }
+}
+
+TEST(VocabularyShare, TakesEquallyMuchOfEveryDeviceButForTheEnds) {
+  const Transformer model = testing::gpt(32, 3072, 24, 128000);
+  const Placement place = Placement::looped(kDevices, 1);
+  const MemoryEstimate memory =
+      estimate_memory(model, divided(), even_layout(model, place, {}), place, {});
+  const DeviceMemory& middle = memory.devices[3];
+  EXPECT_DOUBLE_EQ(middle.vocabulary.value(), 18.0 * 128000 / kDevices * 3072);
+  EXPECT_DOUBLE_EQ(memory.devices[0].vocabulary.value() - middle.vocabulary.value(),
+                   18.0 * 2048 * 3072);
+  EXPECT_DOUBLE_EQ(memory.devices[0].buffers.value(), middle.buffers.value());
+}
+
+TEST(VocabularyShare, RoundsUpWhereTheVocabularyDoesNotDivide) {
+  const Transformer model = testing::gpt(32, 3072, 24, 50257);
+  const Work work = share_work(model, PassKind::kS, kVocab1, divided());
+  ASSERT_EQ(work.matmuls.size(), 1U);
+  EXPECT_EQ(work.matmuls[0].n, 6283);
+}
+
+TEST(VocabularyShare, IsImpossibleBesideModulesThatMakeLogitsOfTheirOwn) {
+  Transformer model = testing::gpt(32, 3072, 24, 128000);
+  EXPECT_EQ(fault_of(model, divided()), "");
+  model.mtp_layers = 1;
+  EXPECT_NE(fault_of(model, divided()).find("MTP modules"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,15 @@
+// NeMo's published pre-training throughput on H100 in FP8 against first principles: tokens and
+// model TFLOP per second and GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/papers/validation.h"
+
+namespace pipesim {
+
+// Reads nemo.yaml (validate/papers/paper_data.h), and the catalogues.
+std::vector<Cell> compare_nemo(const std::string& folder, const Location& asked);
+
+}  // namespace pipesim

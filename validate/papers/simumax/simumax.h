@@ -1,0 +1,15 @@
+// SimuMax's measured runs of Megatron-LM on B200 against first principles: milliseconds of an
+// iteration and GiB allocated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/papers/validation.h"
+
+namespace pipesim {
+
+// Reads simumax.yaml (validate/papers/paper_data.h), and the catalogues.
+std::vector<Cell> compare_simumax(const std::string& folder, const Location& asked);
+
+}  // namespace pipesim

@@ -1,0 +1,161 @@
+#include "validate/papers/timed_run.h"
+
+#include <algorithm>
+
+#include "models/memory.h"
+#include "models/stage_cost.h"
+#include "models/step_cost.h"
+#include "sim/core/error.h"
+#include "sim/engine/engine.h"
+#include "sim/metrics/analyze.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/problem.h"
+
+namespace pipesim {
+namespace {
+
+Layout layout_of(const TimedRun& run, const Placement& place) {
+  return run.layers.empty() ? even_layout(run.model, place, run.split)
+                            : listed_layout(run.model, run.layers);
+}
+
+Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& layout,
+                   const LayerCosts& costs) {
+  Problem problem;
+  problem.placement = schedule.place(run.devices, run.chunks);
+  const Placement& place = problem.placement;
+  problem.shape = {run.devices, run.chunks, run.microbatches, 1};
+  problem.stages.resize(static_cast<size_t>(place.virtual_stages()));
+  if (run.setting.context.recompute == RecomputeGranularity::kFull) {
+    problem.recompute_chunks = run.chunks;
+  }
+  fill_stage_seconds(run.model, run.setting, run.hardware, layout, place, costs, problem.stages);
+  const MemoryEstimate memory =
+      estimate_memory(run.model, run.setting.context, layout, place, run.setting.state);
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    StageCost& stage = problem.stages[static_cast<size_t>(vs)];
+    if (!run.measured.empty()) {
+      const MeasuredStage& measured = run.measured[static_cast<size_t>(vs)];
+      stage.forward = measured.forward;
+      stage.backward_input = measured.backward;
+      stage.backward_weight = Seconds(0);
+    }
+    const double factor = run.compute_factor;
+    stage.forward = factor * run.profiled.forward * stage.forward;
+    stage.backward_input = factor * run.profiled.backward_input * stage.backward_input;
+    stage.backward_weight = factor * run.profiled.backward_weight * stage.backward_weight;
+    stage.overlapped = factor * *stage.overlapped;
+    stage.recompute = factor * run.profiled.forward * *stage.recompute;
+    if (stage.transfer > Seconds(0)) stage.transfer += run.profiled.message;
+    const StageMemory& kept = memory.stages[static_cast<size_t>(place.model_stage(vs))];
+    stage.activation = kept.activation;
+    stage.weight_stash = kept.weight_stash;
+    stage.checkpoint = kept.checkpoint;
+  }
+  return problem;
+}
+
+StageCost mean_of(const std::vector<StageCost>& all) {
+  StageCost mean;
+  const double stages = static_cast<double>(all.size());
+  double sent = 0;
+  for (const StageCost& stage : all) {
+    mean.forward += stage.forward / stages;
+    mean.backward_input += stage.backward_input / stages;
+    mean.backward_weight += stage.backward_weight / stages;
+    mean.activation += stage.activation / stages;
+    mean.weight_stash += stage.weight_stash / stages;
+    mean.transfer += stage.transfer;
+    if (stage.transfer > Seconds(0)) ++sent;
+  }
+  mean.transfer = sent > 0 ? mean.transfer / sent : Seconds(0);
+  return mean;
+}
+
+// Of every device the mean over its chunks, of those the median.
+template <class T>
+T typical(const Problem& problem, T StageCost::*what) {
+  const Placement& place = problem.placement;
+  std::vector<T> devices;
+  for (int device = 0; device < place.devices(); ++device) {
+    T sum{};
+    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+      sum += problem.stage(place.virtual_stage(device, chunk)).*what;
+    }
+    devices.push_back(sum / place.chunks());
+  }
+  std::ranges::sort(devices);
+  return devices[devices.size() / 2];
+}
+
+Problem as_if_equal(Problem problem) {
+  const Problem given = problem;
+  for (StageCost& stage : problem.stages) {
+    stage.forward = typical(given, &StageCost::forward);
+    stage.backward_input = typical(given, &StageCost::backward_input);
+    stage.backward_weight = typical(given, &StageCost::backward_weight);
+    stage.activation = typical(given, &StageCost::activation);
+    stage.weight_stash = typical(given, &StageCost::weight_stash);
+  }
+  return problem;
+}
+
+// What closes an iteration, on the device that takes longest.
+Seconds closing(const TimedRun& run, const Layout& layout, const Placement& place,
+                const LayerCosts& costs) {
+  Seconds longest;
+  for (int device = 0; device < run.devices; ++device) {
+    const StepCost step =
+        step_cost(run.model, run.setting, run.hardware, layout, place, costs, device);
+    const bool norm = run.sync != OptimizerSync::kPostValidation;
+    const Seconds apart = (run.compute_factor - 1) * step.optimizer;
+    longest = std::max(longest, step.total() + apart - (norm ? Seconds(0) : step.norm));
+  }
+  return longest;
+}
+
+const Schedule& schedule_of(const TimedRun& run) {
+  const Schedule* schedule = find_schedule(run.schedule);
+  if (schedule == nullptr) throw LogicError("no schedule " + run.schedule);
+  return *schedule;
+}
+
+}  // namespace
+
+StageCost mean_stage(const TimedRun& run) {
+  const Schedule& schedule = schedule_of(run);
+  const Placement place = schedule.place(run.devices, run.chunks);
+  const LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
+  return mean_of(problem_of(run, schedule, layout_of(run, place), costs).stages);
+}
+
+Seconds iteration_seconds(const TimedRun& run) {
+  constexpr int kMaxIterations = 64;
+  const Schedule& schedule = schedule_of(run);
+  const Placement place = schedule.place(run.devices, run.chunks);
+  const Layout layout = layout_of(run, place);
+  const LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
+  const Problem problem = problem_of(run, schedule, layout, costs);
+  if (const auto refusal = schedule.refusal(for_planning(problem))) {
+    throw InfeasibleError(refusal->reason);
+  }
+  ScheduleChoice choice;
+  choice.name = run.schedule;
+  choice.chunks = run.chunks;
+  const auto program = make_program(choice, run.plan_as_if_equal ? as_if_equal(problem) : problem);
+  BuildOptions options;
+  options.sync = run.sync;
+  options.optimizer = closing(run, layout, place, costs);
+  if (run.blocking) options.blocking = schedule.calls;
+  const bool overlap = run.sync == OptimizerSync::kPostValidation;
+  const auto engine = make_replay_engine();
+  for (options.iterations = overlap ? 4 : 1;; options.iterations *= 2) {
+    const TaskGraph graph = build_task_graph(program, problem, options);
+    const Timeline timeline = engine->run(graph, Cluster{}, {});
+    if (!overlap || options.iterations == kMaxIterations || is_steady(graph, timeline, 1e-9)) {
+      return analyze(graph, timeline).iteration;
+    }
+  }
+}
+
+}  // namespace pipesim

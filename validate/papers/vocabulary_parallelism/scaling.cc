@@ -1,0 +1,69 @@
+// Table 3: how well vocabulary layers divide over GPUs.
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "models/layer_cost.h"
+#include "sim/scenario/read_model.h"
+#include "validate/papers/paper_data.h"
+#include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kVocabulary = 256000;
+
+// Passes of the layer on one GPU, collectives between the parts left out.
+Seconds layer_seconds(Transformer model, LayerKind kind, int seq, int parts,
+                      const Hardware& hardware) {
+  model.vocab_size = kVocabulary / parts;
+  CostSetting setting;
+  setting.context.seq_length = seq;
+  setting.state.gradients_in_fp32 = false;
+  const LayerCost cost = layer_cost(model, kind, setting, hardware);
+  return cost.forward.total() + cost.backward_input.total() + cost.backward_weight.total();
+}
+
+}  // namespace
+
+void compare_scaling(std::vector<Cell>& cells, const YamlValue& table, const Location& asked) {
+  const Hardware hardware = cluster_of_catalog("a100-roce", asked);
+  constexpr std::array kModels{std::pair{8, "vp-4b"}, std::pair{16, "vp-10b"},
+                               std::pair{32, "vp-21b"}};
+  YamlMap map(table);
+  std::vector<std::string> columns;
+  for (const YamlValue& each : map.require("columns", "8GPU, ...").list()) {
+    columns.push_back(each.text());
+  }
+  for (const YamlValue& value : map.require("rows", "a list").list()) {
+    YamlMap row(value);
+    const int seq = static_cast<int>(row.require("seq", "sequence length").integer(1, 1 << 24));
+    const std::string layer = row.require("layer", "Input, Output-Vocab-1, ...").text();
+    const auto values = row.require("v", "a percentage for every column").list();
+    if (values.size() != columns.size()) value.fail("not as many values as columns");
+    for (size_t i = 0; i < values.size(); ++i) {
+      Cell cell;
+      cell.table = "Table 3, " + layer;
+      cell.cell = fmt::format("seq {}, {}, %", seq, columns[i]);
+      cell.published = values[i].number(0, 1e4);
+      cell.digits = 2;
+      cell.relative = true;
+      const auto* const model = std::ranges::find_if(kModels, [&](const auto& each) {
+        return columns[i] == fmt::format("{}GPU", each.first);
+      });
+      if (model == kModels.end()) {
+        cell.note = "not modelled: no model of the paper runs on as many GPUs";
+      } else {
+        const LayerKind kind = layer == "Input" ? LayerKind::kEmbedding : LayerKind::kOutput;
+        const Transformer shape = find_model(model->second, value.where());
+        const Seconds whole = layer_seconds(shape, kind, seq, 1, hardware);
+        const Seconds part = layer_seconds(shape, kind, seq, model->first, hardware);
+        cell.simulated = 100 * (whole / part) / model->first;
+        if (layer == "Output-Vocab-2") cell.note = "its further elementwise work is not modelled";
+      }
+      cells.push_back(cell);
+    }
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,278 @@
+// Measured throughput by the one-cell protocol: Table 4, and what the same factors say of Tables 6,
+// 7, 11 and 12 and of the ratio of Table 10.
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+
+#include "validate/papers/one_cell.h"
+#include "validate/papers/paper_data.h"
+#include "validate/papers/timed_run.h"
+#include "validate/papers/zero_bubble/profile.h"
+#include "validate/papers/zero_bubble/row.h"
+#include "validate/papers/zero_bubble/zero_bubble.h"
+
+namespace pipesim {
+namespace {
+
+using zero_bubble::ModelRow;
+using zero_bubble::Profile;
+using zero_bubble::Row;
+
+struct Table {
+  const char* key;
+  const char* name;
+  bool target;     // has one
+  bool of_table3;  // runs the numbers of microbatches that Table 3 lists
+};
+constexpr std::array<Table, 4> kTables{{{"table4_measured", "Table 4", true, true},
+                                        {"table6_measured_same_memory", "Table 6", false, false},
+                                        {"table11_same_memory", "Table 11", false, true},
+                                        {"table12_small_m", "Table 12", false, false}}};
+
+struct Measured {
+  const Table* table;
+  Row row;
+  double samples = 0;  // per second and GPU
+  std::string note;
+};
+
+// What does not change from row to row of a model.
+struct Stack {
+  Hardware hardware;
+  Profiled profiled;
+  double factor = 1;
+  std::string note;
+  const Measured* fitted = nullptr;
+};
+
+// As the authors ran it. 1F1B and 1F1B-I are Megatron-LM's: B and W in one, an all-reduce before
+// the step, and transfers that hold the GPU (their launch script switches overlapping off). Theirs
+// plan with one F, B and W for all stages, the median device's, and validate afterwards. Embeddings
+// are not tied in the script.
+TimedRun timed_run(const Row& row, const Stack& stack) {
+  const zero_bubble::Run of = zero_bubble::run_of(row);
+  const bool megatron = row.schedule.starts_with("1F1B");
+  TimedRun run;
+  run.model = of.model;
+  run.model.tied_embeddings = false;
+  run.setting = {of.context, of.state, {}, megatron};
+  run.hardware = stack.hardware;
+  run.split = of.split;
+  run.schedule = of.schedule;
+  run.devices = row.devices;
+  run.chunks = of.chunks;
+  run.microbatches = of.microbatches;
+  run.sync = megatron ? OptimizerSync::kAllReduce : OptimizerSync::kPostValidation;
+  run.plan_as_if_equal = !megatron;
+  run.profiled = stack.profiled;
+  run.compute_factor = stack.factor;
+  return run;
+}
+
+double samples(const Row& row, Seconds iteration) {
+  return 1.0 * row.microbatches * row.micro_batch / row.devices / iteration.value();
+}
+
+// Table 11 prints 32 microbatches in the middle rows of models that run more (in Table 3, and by
+// the throughputs, which lie between those of the rows around): the middle number of Table 3 is
+// meant.
+std::string correct_misprint(Row& row, const std::vector<ModelRow>& models) {
+  const auto of = std::ranges::find(models, row.model, &ModelRow::model);
+  if (of == models.end() || of->microbatches.empty()) return {};
+  const std::vector<int>& known = of->microbatches;
+  if (std::ranges::find(known, row.microbatches) != known.end()) return {};
+  const int meant = known[known.size() / 2];
+  std::string note = fmt::format("printed as m={}; ", row.microbatches);
+  row.microbatches = meant;
+  return note;
+}
+
+std::vector<Measured> read_tables(YamlMap& root, const std::vector<ModelRow>& models) {
+  std::vector<Measured> all;
+  for (const Table& table : kTables) {
+    const auto rows = root.find(table.key);
+    if (!rows) continue;
+    for (const YamlValue& each : rows->list()) {
+      YamlMap map(each);
+      Measured measured{&table, zero_bubble::read_row(each, map, models), 0, {}};
+      const auto rate = map.find("samples_per_gpu_s");
+      if (!rate) continue;
+      measured.samples = rate->number(1e-9, 1e9);
+      if (table.of_table3) measured.note = correct_misprint(measured.row, models);
+      all.push_back(measured);
+    }
+  }
+  return all;
+}
+
+// Table 9 gives the authors' mean times of a model's passes and messages.
+Profiled profiled_of(const std::string& model, const std::vector<Profile>& profiles,
+                     const std::vector<ModelRow>& models, const Stack& stack,
+                     const Location& where) {
+  const auto of_model = std::ranges::find(models, model, &ModelRow::model);
+  Profiled mean{0, 0, 0, {}};
+  double rows = 0;
+  for (const Profile& profile : profiles) {
+    if (profile.model != model || profile.of_chunks || of_model == models.end()) continue;
+    const TimedRun run = timed_run(
+        {model, "ZB-2p", profile.devices, profile.microbatches, of_model->micro_batch, where},
+        stack);
+    const StageCost ours = mean_stage(run);
+    mean.forward += profile.forward_us * 1e-6 / ours.forward.value();
+    mean.backward_input += profile.backward_us * 1e-6 / ours.backward_input.value();
+    mean.backward_weight += profile.weight_us * 1e-6 / ours.backward_weight.value();
+    mean.message += Seconds(profile.transfer_us * 1e-6) - ours.transfer;
+    ++rows;
+  }
+  if (rows == 0) return {};
+  return {mean.forward / rows, mean.backward_input / rows, mean.backward_weight / rows,
+          std::max(Seconds(0), mean.message / rows)};
+}
+
+// The 1F1B cell with most microbatches, of the first table that has one.
+const Measured* cell_to_fit(const std::string& model, const std::vector<Measured>& all) {
+  const Measured* found = nullptr;
+  for (const Measured& each : all) {
+    if (each.row.model != model || each.row.schedule != "1F1B") continue;
+    if (found != nullptr && found->table != each.table) break;
+    if (found == nullptr || each.row.microbatches > found->row.microbatches) found = &each;
+  }
+  return found;
+}
+
+void fit(Stack& stack, const std::string& model, const std::vector<Measured>& all) {
+  stack.fitted = cell_to_fit(model, all);
+  if (stack.fitted == nullptr) {
+    stack.note = "no 1F1B cell to fit a factor to";
+    return;
+  }
+  TimedRun run = timed_run(stack.fitted->row, stack);
+  const Row& row = stack.fitted->row;
+  const Seconds measured(1.0 * row.microbatches * row.micro_batch / row.devices /
+                         stack.fitted->samples);
+  stack.factor = fitted_factor(measured, [&run](double factor) {
+    run.compute_factor = factor;
+    return iteration_seconds(run);
+  });
+  stack.note = fmt::format("factor {:.3f}", stack.factor);
+}
+
+void simulate(Cell& cell, const std::function<double()>& value) {
+  try {
+    cell.simulated = value();
+  } catch (const InfeasibleError& error) {
+    cell.note = std::string("not modelled: ") + error.what();
+  }
+}
+
+Cell throughput_cell(const Measured& measured, const Stack& stack) {
+  const Row& row = measured.row;
+  const bool fitted = &measured == stack.fitted;
+  Cell cell;
+  cell.table =
+      fmt::format("{} throughput, {}", measured.table->name, fitted ? "fitted" : row.schedule);
+  cell.cell = row.text() + ", samples/s/GPU";
+  cell.published = measured.samples;
+  cell.digits = 2;
+  cell.relative = true;
+  cell.note = measured.note + stack.note;
+  simulate(cell, [&] { return samples(row, iteration_seconds(timed_run(row, stack))); });
+  if (measured.table->target && !fitted && cell.simulated) {
+    cell.must_agree = true;
+    cell.worst = 0.05;
+    cell.median = 0.02;
+  }
+  return cell;
+}
+
+// Table 7: the same microbatches at twice the size.
+void compare_doubling(std::vector<Cell>& cells, const YamlValue& value,
+                      const std::vector<ModelRow>& models,
+                      const std::function<const Stack&(const Row&)>& stack_of) {
+  YamlMap map(value);
+  Row row = zero_bubble::read_row(value, map, models);
+  const Stack& stack = stack_of(row);
+  double published = 0;
+  double ours = 0;
+  for (const char* size : {"small", "large"}) {
+    row.micro_batch = static_cast<int>(
+        map.require(std::string("b_") + size, "micro batch size").integer(1, 1 << 20));
+    Cell cell;
+    cell.table = "Table 7 throughput, " + row.schedule;
+    cell.cell = row.text() + ", samples/s/GPU";
+    cell.published = map.require(std::string("thr_") + size, "samples/s/GPU").number(1e-9, 1e9);
+    cell.digits = 2;
+    cell.relative = true;
+    cell.note = stack.note;
+    simulate(cell, [&] { return samples(row, iteration_seconds(timed_run(row, stack))); });
+    cells.push_back(cell);
+    const bool first = size == std::string("small");
+    published = first ? cell.published : cell.published / published;
+    ours = first ? cell.simulated.value_or(0) : cell.simulated.value_or(0) / ours;
+  }
+  Cell gain;
+  gain.table = "Table 7 gain";
+  gain.cell = row.text() + " over half the micro batch";
+  gain.published = published;
+  gain.digits = 3;
+  gain.relative = true;
+  if (ours > 0) gain.simulated = ours;
+  cells.push_back(gain);
+}
+
+// Table 10: what post-validation gains over waiting for all at the end of an iteration, with ZB-2p:
+// throughput over throughput, which should be within 5 points.
+void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& value,
+                             const std::vector<ModelRow>& models,
+                             const std::function<const Stack&(const Row&)>& stack_of) {
+  YamlMap map(value);
+  Row row = zero_bubble::read_row(value, map, models);
+  row.schedule = "ZB-2p";
+  const Stack& stack = stack_of(row);
+  Cell cell;
+  cell.table = "Table 10";
+  cell.cell = row.text() + ", post-validation / all-reduce";
+  cell.published = map.require("post_validation", "samples/s").number(0, 1e9) /
+                   map.require("allreduce_sync", "samples/s").number(1e-9, 1e9);
+  cell.digits = 3;
+  cell.relative = true;
+  cell.must_agree = true;
+  cell.worst = 0.05 / cell.published;
+  cell.note = stack.note;
+  simulate(cell, [&] {
+    TimedRun run = timed_run(row, stack);
+    const Seconds after = iteration_seconds(run);
+    run.sync = OptimizerSync::kAllReduce;
+    return iteration_seconds(run) / after;
+  });
+  cells.push_back(cell);
+}
+
+}  // namespace
+
+void compare_zero_bubble_throughput(std::vector<Cell>& cells, YamlMap& root,
+                                    const std::vector<Profile>& profiles, const Location& asked) {
+  const auto models = zero_bubble::read_models(root);
+  const std::vector<Measured> all = read_tables(root, models);
+  const Hardware hardware = cluster_of_catalog("a100-roce", asked);
+  std::map<std::string, Stack> stacks;
+  const auto stack_of = [&](const Row& row) -> const Stack& {
+    const auto [at, made] = stacks.try_emplace(row.model);
+    Stack& stack = at->second;
+    if (!made) return stack;
+    stack.hardware = hardware;
+    stack.profiled = profiled_of(row.model, profiles, models, stack, row.where);
+    fit(stack, row.model, all);
+    return stack;
+  };
+  for (const Measured& each : all) cells.push_back(throughput_cell(each, stack_of(each.row)));
+  if (const auto rows = root.find("table7_microbatch_doubling")) {
+    for (const YamlValue& row : rows->list()) compare_doubling(cells, row, models, stack_of);
+  }
+  if (const auto rows = root.find("table10_post_validation_vs_allreduce")) {
+    for (const YamlValue& row : rows->list()) compare_synchronisation(cells, row, models, stack_of);
+  }
+}
+
+}  // namespace pipesim
