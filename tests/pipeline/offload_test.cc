@@ -38,7 +38,7 @@ struct Case {
   Program program;
 };
 
-Case random_case(testing::Random& random) {
+Case case_of(testing::Random& random) {
   const bool vee = random.coin();
   const Shape shape{random.integer(1, 6), vee ? 2 : random.integer(1, 3), random.integer(1, 20), 1};
   const Placement place = vee ? Placement::vee(shape.devices)
@@ -58,7 +58,7 @@ TEST(Offload, NeverCostsTimeNorMemory) {
   testing::Random random(5);
   size_t copies = 0;
   for (int round = 0; round < 300; ++round) {
-    const auto [problem, program] = random_case(random);
+    const auto [problem, program] = case_of(random);
     const int chunks = random.integer(1, problem.shape.chunks);
     SCOPED_TRACE("round " + std::to_string(round));
     const Program offloaded = with_offload(program, problem, chunks);
@@ -79,7 +79,7 @@ TEST(Offload, NeverCostsTimeNorMemory) {
 TEST(Offload, CopiesKeepTheirLinkAndTheirOrder) {
   testing::Random random(6);
   for (int round = 0; round < 100; ++round) {
-    const auto [problem, kept] = random_case(random);
+    const auto [problem, kept] = case_of(random);
     SCOPED_TRACE("round " + std::to_string(round));
     const auto program =
         std::make_shared<const Program>(with_offload(kept, problem, problem.shape.chunks));
@@ -91,12 +91,12 @@ TEST(Offload, CopiesKeepTheirLinkAndTheirOrder) {
     for (size_t d = 0; d < expected.devices.size(); ++d) {
       EXPECT_EQ(report.devices[d].peak_activation, expected.devices[d].peak_activation);
     }
-    std::map<std::pair<TaskKind, size_t>, double> link_free;
+    std::map<std::pair<bool, size_t>, double> link_free;
     std::map<std::string, double> out_end;
     for (TaskId task = 0; task < graph.size(); ++task) {
       const TaskClass& of = graph.task_class(task);
       if (of.kind != TaskKind::kCopyOut && of.kind != TaskKind::kCopyIn) continue;
-      double& free = link_free[{of.kind, program->copies()->link_of(of.device)}];
+      double& free = link_free[{of.kind == TaskKind::kCopyOut, program->copies()->link_of(of.device)}];
       EXPECT_LE(free, timeline.start[task]) << graph.name(task);
       free = timeline.end[task];
       const std::string activation = graph.name(task).substr(0, graph.name(task).find(' '));
