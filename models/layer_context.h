@@ -1,16 +1,26 @@
 // How a layer runs: the microbatch, over which ranks it is divided, and what the framework does.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "models/transformer.h"
 #include "models/work.h"
 
 namespace pipesim {
 
-// What is computed again for the backward: nothing, the inside of attention between its inputs and
-// its output (within B), or the whole layer from its input (pass R).
-enum class RecomputeGranularity : std::uint8_t { kNone, kSelective, kFull };
+// What is computed again for the backward: nothing; within B the inside of attention between its
+// inputs and its output, or what costs no matmul, the outputs of norms, activations and dropouts
+// (PipeOffload, arXiv 2503.01328, section 4.4); or the whole layer from its input (pass R).
+enum class RecomputeGranularity : std::uint8_t { kNone, kSelective, kPointwise, kFull };
+inline constexpr std::array<std::string_view, 4> kRecomputeGranularities{"none", "selective",
+                                                                         "pointwise", "full"};
+
+constexpr std::string_view to_text(RecomputeGranularity granularity) {
+  return kRecomputeGranularities[static_cast<size_t>(granularity)];
+}
 
 struct LayerContext {
   int micro_batch_size = 1;

@@ -6,6 +6,8 @@ namespace pipesim {
 namespace {
 
 constexpr double kElement = 2;  // bytes of bf16
+constexpr RecomputeGranularity kInside = RecomputeGranularity::kSelective;
+constexpr RecomputeGranularity kCheap = RecomputeGranularity::kPointwise;
 
 class Tensors {
  public:
@@ -40,8 +42,9 @@ class Tensors {
   [[nodiscard]] const KeptTensors& list() const { return list_; }
 
  private:
-  void keep(const char* name, double bytes, Kept kept, bool core = false) {
-    list_.push_back({name, Bytes(bytes), kept, core});
+  void keep(const char* name, double bytes, Kept kept,
+            RecomputeGranularity again = RecomputeGranularity::kNone) {
+    list_.push_back({name, Bytes(bytes), kept, again});
   }
   void plain_projections();
   void latent_projections();
@@ -63,7 +66,7 @@ void Tensors::plain_projections() {
   const double size = model_.kv_channels;
   const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
   const double keys = tokens_ * model_.num_query_groups * size / ranks_;
-  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW);
+  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW, kCheap);
   if (model_.qk_norm) {
     keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
   }
@@ -80,9 +83,10 @@ void Tensors::latent_projections() {
   const double v = latent.v_head_size;
   const double q_rank = divided_ * latent.q_rank;
   const double kv_rank = divided_ * latent.kv_rank;
-  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW);
+  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW, kCheap);
   keep("compressed, before their norms", (q_rank + kv_rank) * kElement, Kept::kForB);
-  keep("compressed, inputs of queries, keys, values", (q_rank + kv_rank) * linear_, Kept::kForW);
+  keep("compressed, inputs of queries, keys, values", (q_rank + kv_rank) * linear_, Kept::kForW,
+       kCheap);
   keep("queries", heads * qk * kElement, Kept::kForB);
   keep("keys", heads * qk * kElement, Kept::kForB);
   keep("values", heads * v * kElement, Kept::kForB);
@@ -96,24 +100,24 @@ void Tensors::core() {
   const double heads = model_.num_attention_heads / ranks_;
   const double outputs = tokens_ * heads * v_head_size(model_);
   if (context_.flash_attention) {
-    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, true);
+    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, kInside);
     const bool copied = context_.precision == Precision::kFp8;
     keep("output of attention", outputs * kElement, copied ? Kept::kForB : Kept::kForBoth);
     if (copied) keep("output of attention, fp8", outputs, Kept::kForW);
     return;
   }
   const double scores = tokens_ * context_.seq_length * heads;
-  keep("softmax of the scores", scores * kElement, Kept::kForB, true);
+  keep("softmax of the scores", scores * kElement, Kept::kForB, kInside);
   if (context_.dropout) {
-    keep("mask of the scores", scores, Kept::kForB, true);
-    keep("scores after dropout", scores * kElement, Kept::kForB, true);
+    keep("mask of the scores", scores, Kept::kForB, kInside);
+    keep("scores after dropout", scores * kElement, Kept::kForB, kInside);
   }
   keep("output of attention", outputs * linear_, Kept::kForW);
 }
 
 // The gradient of a row-divided matrix's output was gathered for B, and stays so for W.
 void Tensors::after_block(const char* mask, const char* norm) {
-  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB);
+  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB, kCheap);
   if (model_.post_norms) keep(norm, divided_ * hidden_ * kElement, Kept::kForB);
 }
 
@@ -136,9 +140,9 @@ void Tensors::mlp_block(LayerKind kind) {
   } else {
     const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
     const double parts = model_.gated_mlp ? 2 : 1;
-    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW);
+    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, kCheap);
     keep("MLP before its activation", parts * inner * kElement, Kept::kForB);
-    keep("MLP after its activation", inner * linear_, Kept::kForW);
+    keep("MLP after its activation", inner * linear_, Kept::kForW, kCheap);
     keep("gradient of the MLP before its activation", parts * inner * linear_, Kept::kFromB);
     keep("gradient of the MLP", tokens_ * hidden_ * linear_, Kept::kFromB);
   }
@@ -155,7 +159,7 @@ void Tensors::experts() {
   keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
   keep("input of the experts", rows * hidden_ * linear_, Kept::kForW);
   keep("experts before their activation", parts * inner * kElement, Kept::kForB);
-  keep("experts after their activation", inner * linear_, Kept::kForW);
+  keep("experts after their activation", inner * linear_, Kept::kForW, kCheap);
   keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
   keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
   if (experts.shared_experts == 0) return;
@@ -165,7 +169,7 @@ void Tensors::experts() {
     keep("input of the shared experts, fp8", divided_ * hidden_, Kept::kForW);
   }
   keep("shared experts before their activation", parts * shared * kElement, Kept::kForB);
-  keep("shared experts after their activation", shared * linear_, Kept::kForW);
+  keep("shared experts after their activation", shared * linear_, Kept::kForW, kCheap);
   keep("gradient of the shared experts before their activation", parts * shared * linear_,
        Kept::kFromB);
   keep("gradient of the shared experts", tokens_ * hidden_ * linear_, Kept::kFromB);
@@ -199,9 +203,9 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   memory.expert_parameters = held.expert;
   memory.weights = Bytes((held.dense + held.expert) * kElement);
   if (context.precision == Precision::kFp8 && !ends) memory.weights += Bytes(2 * held.matmul);
-  const bool selective = context.recompute == RecomputeGranularity::kSelective;
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
-    const bool again = selective && tensor.attention_core;
+    const bool again =
+        tensor.again != RecomputeGranularity::kNone && tensor.again == context.recompute;
     if (tensor.kept != Kept::kFromB && !again) memory.activation += tensor.bytes;
     if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
   }

@@ -5,9 +5,11 @@
 // 4): a linear layer keeps its input, attention queries, keys and values, a norm, an activation and
 // a dropout what their backward reads. GPT keeps so sbh(34 + 5as/h) bytes, over t tensor ranks
 // sbh(10 + 24/t + 5as/ht), with sequence parallelism sbh/t (34 + 5as/h), without the 5as/h under
-// selective recompute, 2sbh under full. Of these, W needs the inputs of linear layers, and beside
-// them the gradients of their outputs, which B makes: 32sbh (Zero Bubble, arXiv 2401.10241, Table
-// 1). Flash attention keeps no scores but a number per token and head (Dao 2023, arXiv 2307.08691).
+// selective recompute, 2sbh under full. Under pointwise recompute of flash attention it is
+// sbh(16 + 4g/a) for g groups of keys and values (PipeOffload, arXiv 2503.01328, section 4.4). Of
+// these, W needs the inputs of linear layers, and beside them the gradients of their outputs, which
+// B makes: 32sbh (Zero Bubble, arXiv 2401.10241, Table 1). Flash attention keeps no scores but a
+// number per token and head (Dao 2023, arXiv 2307.08691).
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -29,7 +31,8 @@ struct KeptTensor {
   const char* name = "";
   Bytes bytes;
   Kept kept = Kept::kForB;
-  bool attention_core = false;  // made again by selective recompute
+  // The granularity that makes it again within B; kNone: neither does.
+  RecomputeGranularity again = RecomputeGranularity::kNone;
 };
 using KeptTensors = boost::container::static_vector<KeptTensor, 40>;
 

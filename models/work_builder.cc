@@ -42,8 +42,13 @@ void WorkBuilder::stream(PassKind pass, double bytes, int kernels) {
   work_.kernels += kernels;
 }
 
-void WorkBuilder::norm(double tokens, double width) {
+void WorkBuilder::again(double bytes) {
+  if (context_.recompute == RecomputeGranularity::kPointwise) stream(PassKind::kB, bytes, 1);
+}
+
+void WorkBuilder::norm(double tokens, double width, bool before_linear) {
   const double one = tokens * width * kElement;
+  if (before_linear) again(2 * one);
   stream(PassKind::kF, 2 * one, 1);  // in, out
   stream(PassKind::kB, 3 * one, 1);  // gradient, input, gradient
 }
@@ -78,7 +83,7 @@ void WorkBuilder::residual() {
   stream(PassKind::kF, 3 * one + mask, 1);  // output, residual, sum
   stream(PassKind::kB, 3 * one, 1);         // both gradients, their sum
   if (context_.dropout) stream(PassKind::kB, 2 * one + mask, 1);
-  if (model_.post_norms) norm(divided_, hidden_);
+  if (model_.post_norms) norm(divided_, hidden_, false);
 }
 
 void WorkBuilder::mlp_block() {
@@ -100,6 +105,7 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
   const double one = tokens * batch * ffn / ranks * kElement;
   stream(PassKind::kF, (parts + 1) * one, 1);
   stream(PassKind::kB, (2 * parts + 1) * one, 1);
+  again((parts + 1) * one);
   linear({.name = names.second,
           .tokens = tokens,
           .inputs = ffn / ranks,

@@ -61,7 +61,10 @@ class WorkBuilder {
   void collective(CollectiveKind kind, Group group, double bytes);
   // Bytes moved and kernels launched in F, or in B.
   void stream(PassKind pass, double bytes, int kernels);
-  void norm(double tokens, double width);
+  // A kernel of F that B runs again under pointwise recomputation.
+  void again(double bytes);
+  // Before a linear layer, which is what pointwise recomputation makes again.
+  void norm(double tokens, double width, bool before_linear = true);
   void before_divided(double width);  // the way into column-divided matrices
   void after_divided();               // the way out of row-divided ones
   void residual();

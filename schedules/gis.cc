@@ -13,10 +13,19 @@
 // 3 r + 3 d / 2: then every F comes after the one upstream and every B after the one downstream,
 // and the at least 3 p / 2 slots of a round are enough for the way from the last device to the
 // first, or back, as well.
+//
+// `gis` has groups of p, `gis-h` of half as many: less memory, more bubble. `po-h` and `po-f` are
+// gis-h with activations offloaded while they lie idle: of the half of the chunks that wait
+// longest, or of all. The half is
+// rounded up: the paper's Figure 15 has 5 chunks, and 3 of them fit its memory better than 2.
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "sim/pipeline/offload.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 
@@ -88,17 +97,27 @@ class Groups {
   int before_move_;  // chunks
 };
 
+// How the four differ.
+struct Variant {
+  bool half_groups = false;
+  enum class Offload { kNone, kHalf, kAll } offload = Offload::kNone;
+};
+using Offloads = Variant::Offload;
+
 // Groups of one under recompute, as in the authors' generator: chunks that do not recompute then
 // keep as few microbatches as can be.
+template <Variant kVariant>
 int group_size(const Problem& problem) {
   if (problem.recompute_chunks > 0) return 1;
-  const long devices = problem.shape.devices;
-  return static_cast<int>(std::min(problem.option<long>("group_size").value_or(devices), devices));
+  const int devices = problem.shape.devices;
+  const long group = kVariant.half_groups ? ceiling(devices, 2) : devices;
+  return static_cast<int>(
+      std::min(problem.option<long>("group_size").value_or(group), static_cast<long>(devices)));
 }
 
-Program plan(const Problem& problem) {
+Program grouped(const Problem& problem, int group) {
   const Shape& shape = problem.shape;
-  const Groups groups(problem, group_size(problem));
+  const Groups groups(problem, group);
   const std::vector<Row> rows = groups.rows();
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
@@ -120,67 +139,114 @@ Program plan(const Problem& problem) {
   return with_recompute(program, problem.recompute_chunks);
 }
 
-// Full groups that follow each other without an empty row.
-bool dense(const Problem& problem) {
-  const int group = group_size(problem);
-  return problem.shape.microbatches % group == 0 && Groups(problem, group).apart() == 1;
-}
+template <Variant kVariant>
+struct Grouped {
+  static int group(const Problem& problem) { return group_size<kVariant>(problem); }
 
-// A chunk's turn comes again after g rows, a pass of the first microbatch after p devices: a group
-// of less than p waits for it at every chunk, going up with F and coming down with B and W.
-// Published for g = p and g = p/2; the form between was found by experiment.
-Seconds bubble(const Problem& problem) {
-  const Shape& shape = problem.shape;
-  const StageCost& cost = problem.stage(0);
-  const int group = group_size(problem);
-  const Seconds up = (shape.devices - group) * cost.forward;
-  const Seconds down =
-      shape.devices * cost.backward_input - group * (cost.backward_input + cost.backward_weight);
-  return (shape.devices - 1) * (cost.forward + cost.backward_input) +
-         (shape.chunks - 1) * (up + std::max(Seconds(0), down));
-}
+  static Program plan(const Problem& problem) {
+    Program program = grouped(problem, group(problem));
+    if (kVariant.offload == Offloads::kNone) return program;
+    const int chunks = problem.shape.chunks;
+    const long usual = kVariant.offload == Offloads::kAll ? chunks : ceiling(chunks, 2);
+    const long offloaded = problem.option<long>("offload_chunks").value_or(usual);
+    return with_offload(program, problem, static_cast<int>(offloaded));
+  }
 
-const RegisteredSchedule kGis{{
-    .name = "gis",
-    .summary = "interleaved 1F1B with B and W apart, in groups of any size up to p: less memory",
-    .source = "PipeOffload, arXiv 2503.01328",
-    .default_chunks = 2,
-    .min_chunks = 2,
-    .max_chunks = 1024,
-    .options = {{.name = "group_size",
-                 .help = "microbatches that go through a chunk before the next chunk's turn; more "
-                         "than p count as p, and under recompute it is 1",
-                 .minimum = 1,
-                 .maximum = 1 << 20,
-                 .default_text = "the number of devices"}},
-    .plan = plan,
-    .claims = {.bubble = {.formula = "(p-1) (F+B) + (v-1) ((p-g) F + max(0, p B - g (B+W))), F, B, "
-                                     "W of a chunk",
-                          .domain = "m a multiple of g, g at least the rows of a round (p/2 when "
-                                    "all passes are alike); g = p or W <= F+B; equal stages, free "
-                                    "transfers",
-                          .holds =
-                              [](const Problem& problem) {
-                                const StageCost& cost = problem.stage(0);
-                                const bool filled =
-                                    group_size(problem) == problem.shape.devices ||
-                                    cost.backward_weight <= cost.forward + cost.backward_input;
-                                return filled && problem.recompute_chunks == 0 && dense(problem) &&
-                                       uniform(problem) && free_transfers(problem);
-                              },
-                          .bubble = bubble},
-               .peak = {.formula = "min((v-1)g + p-d, m v) chunks",
-                        .domain = "m a multiple of g, g at least the rows of a round (p/2 when "
-                                  "all passes are alike)",
-                        .holds = dense,
-                        .in_flight =
-                            [](const Problem& problem, int device) {
-                              const Shape& shape = problem.shape;
-                              return std::min(
-                                  (shape.chunks - 1) * group_size(problem) + shape.devices - device,
-                                  shape.microbatches * shape.chunks);
-                            }}},
-}};
+  // Full groups that follow each other without an empty row.
+  static bool dense(const Problem& problem) {
+    return problem.shape.microbatches % group(problem) == 0 &&
+           Groups(problem, group(problem)).apart() == 1;
+  }
+
+  static bool exact(const Problem& problem) {
+    const StageCost& cost = problem.stage(0);
+    const bool filled = group(problem) == problem.shape.devices ||
+                        cost.backward_weight <= cost.forward + cost.backward_input;
+    return filled && problem.recompute_chunks == 0 && dense(problem) && uniform(problem) &&
+           free_transfers(problem);
+  }
+
+  // A chunk's turn comes again after g rows, a pass of the first microbatch after p devices: a
+  // group of less than p waits for it at every chunk, going up with F and coming down with B and W.
+  // Published for g = p and g = p/2; the form between was found by experiment. Copies take none of
+  // it.
+  static Seconds bubble(const Problem& problem) {
+    const Shape& shape = problem.shape;
+    const StageCost& cost = problem.stage(0);
+    const int size = group(problem);
+    const Seconds up = (shape.devices - size) * cost.forward;
+    const Seconds down =
+        shape.devices * cost.backward_input - size * (cost.backward_input + cost.backward_weight);
+    return (shape.devices - 1) * (cost.forward + cost.backward_input) +
+           (shape.chunks - 1) * (up + std::max(Seconds(0), down));
+  }
+
+  static int in_flight(const Problem& problem, int device) {
+    const Shape& shape = problem.shape;
+    return std::min((shape.chunks - 1) * group(problem) + shape.devices - device,
+                    shape.microbatches * shape.chunks);
+  }
+
+  static Schedule record(std::string name, std::string summary) {
+    Schedule record;
+    record.name = std::move(name);
+    record.summary = std::move(summary);
+    record.source = "PipeOffload, arXiv 2503.01328";
+    record.default_chunks = 2;
+    record.min_chunks = 2;
+    record.max_chunks = 1024;
+    record.options.push_back(
+        {.name = "group_size",
+         .help = "microbatches that go through a chunk before the next chunk's turn; more than p "
+                 "count as p, and under recompute it is 1",
+         .minimum = 1,
+         .maximum = 1 << 20,
+         .default_text =
+             kVariant.half_groups ? "half the devices, rounded up" : "the number of devices"});
+    if (kVariant.offload != Offloads::kNone) {
+      record.options.push_back({.name = "offload_chunks",
+                                .help = "chunks of every device that offload, those whose "
+                                        "activations wait longest",
+                                .minimum = 0,
+                                .maximum = 1024,
+                                .default_text = kVariant.offload == Offloads::kAll
+                                                    ? "all"
+                                                    : "half of them, rounded up"});
+      record.offloads = true;
+    }
+    record.plan = plan;
+    const std::string_view gap =
+        kVariant.half_groups
+            ? "no closed form is known for a last group that is not full, as where p is odd"
+            : "";
+    record.claims = {
+        .bubble = {.formula = "(p-1) (F+B) + (v-1) ((p-g) F + max(0, p B - g (B+W))), F, B, W of "
+                              "a chunk",
+                   .domain = "m a multiple of g, g at least the rows of a round (p/2 when all "
+                             "passes are alike); g = p or W <= F+B; equal stages, free transfers",
+                   .gap = gap,
+                   .holds = exact,
+                   .bubble = bubble},
+        .peak = {.formula = "min((v-1)g + p-d, m v) chunks, those on the host included",
+                 .domain = "m a multiple of g, g at least the rows of a round (p/2 when all passes "
+                           "are alike)",
+                 .gap = gap,
+                 .holds = dense,
+                 .in_flight = in_flight}};
+    return record;
+  }
+};
+
+const RegisteredSchedule kGis{Grouped<Variant{}>::record(
+    "gis", "interleaved 1F1B with B and W apart, in groups of any size up to p: less memory")};
+const RegisteredSchedule kGisH{Grouped<Variant{.half_groups = true}>::record(
+    "gis-h", "gis in groups of half the devices: about half its memory, more bubble")};
+const RegisteredSchedule kPoH{
+    Grouped<Variant{.half_groups = true, .offload = Offloads::kHalf}>::record(
+        "po-h", "gis-h with the half of the chunks offloaded whose activations wait longest")};
+const RegisteredSchedule kPoF{
+    Grouped<Variant{.half_groups = true, .offload = Offloads::kAll}>::record(
+        "po-f", "gis-h with the activations of all chunks offloaded")};
 
 }  // namespace
 }  // namespace pipesim

@@ -81,8 +81,8 @@ class UsedCluster {
       made.kind = JobKind::kTransfer;
       made.latency = of.latency.value();
       made.route = job_route(from, to);
-    } else if (gpus_are_hosts_ && of.kind != TaskKind::kCollective &&
-               of.kind != TaskKind::kBarrier) {
+    } else if (gpus_are_hosts_ &&
+               (of.kind == TaskKind::kCompute || of.kind == TaskKind::kOptimizer)) {
       made.kind = JobKind::kExecution;
       made.host = host_of_device_[of.device];
     }

@@ -30,6 +30,7 @@ class ClassTable {
         compute_(stages_ * kPassKinds, kNoClass),
         transfer_(stages_ * 2, kNoClass),
         barrier_class_(kBarriers, kNoClass),
+        copy_(program.copies() == nullptr ? 0 : stages_ * 4, kNoClass),
         overlapped_(program.pairs().empty() ? 0 : stages_ * chunks_, kNoClass) {}
 
   std::uint32_t compute(int device, const Pass& pass) {
@@ -80,6 +81,21 @@ class ClassTable {
     return known = add(made);
   }
 
+  std::uint32_t copy(const Copy& copy, bool out) {
+    const auto device = static_cast<int>(copy.device);
+    const auto vs = static_cast<size_t>(program_.placement().virtual_stage(device, copy.chunk));
+    std::uint32_t& known = copy_[vs * 4 + (out ? 0 : 2) + (copy.alone ? 1 : 0)];
+    if (known != kNoClass) return known;
+    TaskClass made = on_device(out ? TaskKind::kCopyOut : TaskKind::kCopyIn, device);
+    made.chunk = copy.chunk;
+    made.alone = copy.alone;
+    made.seconds = copy_seconds(problem_, program_, copy, out);
+    const Pass forward = make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk);
+    const Bytes bytes = pass_bytes(problem_, program_, device, forward).acquired;
+    (out ? made.released : made.acquired) = bytes;
+    return known = add(made);
+  }
+
   std::uint32_t optimizer(int device) {
     const auto& each = options_.optimizer_of_device;
     return closing(device, each.empty() ? options_.optimizer : each[static_cast<size_t>(device)]);
@@ -127,10 +143,14 @@ class ClassTable {
   std::vector<std::uint32_t> compute_;
   std::vector<std::uint32_t> transfer_;
   std::vector<std::uint32_t> barrier_class_;
+  std::vector<std::uint32_t> copy_;  // by virtual stage, direction, and whether alone
   std::vector<std::uint32_t> overlapped_;
 };
 
 constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
+
+// The latest copy over a host link, out and back.
+using LinkTasks = std::array<TaskId, 2>;
 
 // Appends the tasks of one pipeline and iteration, in the order of the walk.
 class TaskVisitor {
@@ -140,10 +160,12 @@ class TaskVisitor {
   static constexpr Value kNothing = kNoTask - 1;
 
   TaskVisitor(TaskGraph::Parts& parts, ClassTable& classes, std::span<TaskId> last_of_device,
-              const Program& program, int iteration)
+              std::span<LinkTasks> last_of_link, const Program& program, int iteration)
       : parts_(parts),
         classes_(classes),
         last_(last_of_device),
+        last_of_link_(last_of_link),
+        copies_(program.copies()),
         place_(program.placement()),
         first_unit_(static_cast<std::uint32_t>(iteration * program.shape().units())),
         first_pair_(static_cast<std::uint32_t>(iteration) *
@@ -151,6 +173,8 @@ class TaskVisitor {
 
   Value run(int device, const Pass& pass, Value input, Value gradient) {
     follow(device);
+    parts_.waits_for.insert(parts_.waits_for.end(), awaited_.begin(), awaited_.end());
+    awaited_.clear();
     if (input < kNothing) parts_.waits_for.push_back(input);
     if (gradient < kNothing) parts_.waits_for.push_back(gradient);
     return add(device, pass);
@@ -184,6 +208,15 @@ class TaskVisitor {
   }
   void hold(int device, Value until) { last_[static_cast<size_t>(device)] = until; }
 
+  void await(int /*device*/, Value task) { awaited_.push_back(task); }
+  Value copy(const Copy& copy, bool out, Value a, Value b) {
+    TaskId& last = last_of_link_[copies_->link_of(copy.device)][out ? 0 : 1];
+    if (last != kNoTask) parts_.waits_for.push_back(last);
+    parts_.waits_for.push_back(a);
+    if (b != a) parts_.waits_for.push_back(b);
+    return last = close(classes_.copy(copy, out), first_unit_ + copy.unit);
+  }
+
   // A message that waits for the edges that have been appended.
   TaskId transfer(bool forward, int from, int to, std::uint32_t unit) {
     return close(classes_.transfer(forward, from, to), first_unit_ + unit);
@@ -210,6 +243,9 @@ class TaskVisitor {
   TaskGraph::Parts& parts_;
   ClassTable& classes_;
   std::span<TaskId> last_;
+  std::span<LinkTasks> last_of_link_;
+  const CopyPlan* copies_;
+  std::vector<TaskId> awaited_;  // by the next pass
   const Placement& place_;
   std::uint32_t first_unit_;
   std::uint32_t first_pair_;
@@ -226,7 +262,7 @@ class BatchVisitor {
         held_(held),
         open_(held.size()),
         place_(program.placement()),
-        tasks_(parts, classes, last_of_device, program, iteration) {}
+        tasks_(parts, classes, last_of_device, {}, program, iteration) {}
 
   void run(int device, const Pass& pass) {
     std::vector<TaskId>& held = held_[static_cast<size_t>(device)];
@@ -280,11 +316,13 @@ class GraphBuilder {
         options_(options),
         devices_(static_cast<size_t>(program->shape().devices)),
         last_(devices_ * ranks.size(), kNoTask),
-        held_(last_.size()) {
-    if (options.blocking && is_sharded(program->vocabulary())) {
+        held_(last_.size()),
+        links_(program->copies() == nullptr ? 0 : program->copies()->links.size()),
+        last_of_link_(links_ * ranks.size(), {kNoTask, kNoTask}) {
+    if (options.blocking && program->copies() != nullptr) {
       throw InfeasibleError(
-          "blocking transfers are not known for a sharded vocabulary, whose frameworks send beside "
-          "compute: framework.transfers must be overlapped");
+          "blocking transfers are not known beside copies to the host: framework.transfers must be "
+          "overlapped");
     }
     if (options.blocking && is_sharded(program->vocabulary())) {
       throw InfeasibleError(
@@ -313,7 +351,8 @@ class GraphBuilder {
           BatchVisitor visitor(parts_, tables_[i], last, held, program_, iteration);
           walk_batches(program_, *batches_, visitor);
         } else {
-          TaskVisitor visitor(parts_, tables_[i], last, program_, iteration);
+          const std::span<LinkTasks> links(last_of_link_.data() + i * links_, links_);
+          TaskVisitor visitor(parts_, tables_[i], last, links, program_, iteration);
           walk(program_, visitor);
         }
       }
@@ -339,10 +378,15 @@ class GraphBuilder {
     // At most a rendezvous for each vocabulary pass and a collective after it, one before S and IB.
     const auto units = static_cast<size_t>(program_.shape().units());
     const size_t joins = is_sharded(program_.vocabulary()) ? 9 * units : 0;
-    const size_t tasks = copies * (program_.size() + messages + joins) + closing;
-    const size_t edges =
-        copies * (program_.size() + (batches_ ? 4 : 2) * messages + 3 * joins * (devices_ + 1)) +
-        4 * closing;
+    // A copy waits for the one before it and two more, one pass for it and a gated one too.
+    size_t to_host = 0;
+    if (const CopyPlan* plan = program_.copies()) {
+      for (const LinkCopies& link : plan->links) to_host += link.out.size() + link.in.size();
+    }
+    const size_t tasks = copies * (program_.size() + messages + joins + to_host) + closing;
+    const size_t edges = copies * (program_.size() + (batches_ ? 4 : 2) * messages +
+                                   3 * joins * (devices_ + 1) + 5 * to_host) +
+                         4 * closing;
     if (edges >= kNoTask - 1)
       throw InfeasibleError("more than 2^32 dependencies: too large to simulate");
     parts_.class_of.reserve(tasks);
@@ -425,6 +469,8 @@ class GraphBuilder {
   std::vector<TaskId> last_;  // the latest task on each device's compute stream
   // Blocking transfers that hold it since.
   std::vector<std::vector<TaskId>> held_;
+  size_t links_;  // to hosts, of a pipeline
+  std::vector<LinkTasks> last_of_link_;
   std::optional<CommBatches> batches_;
   TaskGraph::Parts parts_;
   std::vector<ClassTable> tables_;

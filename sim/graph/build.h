@@ -51,7 +51,7 @@ struct BuildOptions {
 // The graph of `ranks.size()` identical pipelines, `ranks[i][d]` being where device d of pipeline i
 // stands in the cluster. O(tasks). Throws InfeasibleError naming the passes when the program has a
 // cycle or blocking transfers hold devices for good; when transfers are to be blocking and the
-// vocabulary is sharded; and when there are more than 2^32 edges.
+// vocabulary is sharded or there are copies to the host; and when there are more than 2^32 edges.
 TaskGraph build_task_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
                            const std::vector<std::vector<int>>& ranks, const BuildOptions& options);
 

@@ -69,6 +69,11 @@ std::string TaskGraph::name(TaskId task) const {
                          to_text(of.pass), microbatch(task), of.receiver % per_pipeline);
     case TaskKind::kOptimizer:
       return fmt::format("optimizer of device {}", device);
+    case TaskKind::kCopyOut:
+    case TaskKind::kCopyIn:
+      return fmt::format("{}F{} {} host",
+                         program(of).placement().virtual_stage(static_cast<int>(device), of.chunk),
+                         microbatch(task), of.kind == TaskKind::kCopyOut ? "to" : "from");
     case TaskKind::kBarrier:
       return fmt::format("{} {}", to_text(of.barrier), microbatch(task));
     case TaskKind::kCollective:

@@ -27,7 +27,15 @@ enum class TaskKind : std::uint8_t {
   kCollective,  // of all devices at the end of an iteration; starts when all are ready
   kOptimizer,   // the optimizer step on a device's compute stream
   kBarrier,     // a collective of a sharded vocabulary, among a pipeline's devices, beside compute
+  kCopyOut,     // an activation on its way to the host, on a device's copy stream
+  kCopyIn,      // and back
 };
+
+// Whether such a task takes nothing of a device's compute stream.
+constexpr bool is_beside_compute(TaskKind kind) {
+  return kind == TaskKind::kTransfer || kind == TaskKind::kBarrier || kind == TaskKind::kCopyOut ||
+         kind == TaskKind::kCopyIn;
+}
 
 using TaskId = std::uint32_t;
 
@@ -42,6 +50,7 @@ struct TaskClass {
   std::uint16_t chunk_back = 0;  // of an overlapped block: of its backward
   Seconds seconds;               // alone and undisturbed; of a transfer: latency included
   Seconds latency;               // of a transfer
+  bool alone = false;            // of a copy (copies.h)
   Bytes acquired;                // activations, at the start
   Bytes released;                // activations, at the end
 };

@@ -56,7 +56,7 @@ class Analysis {
     const bool single = graph_.iterations() == 1;
     for (TaskId task = 0; task < graph_.size(); ++task) {
       const TaskClass& of = graph_.task_class(task);
-      if (of.kind == TaskKind::kTransfer || of.kind == TaskKind::kBarrier) continue;
+      if (is_beside_compute(of.kind)) continue;
       const int iteration = single ? 0 : graph_.iteration(task);
       if (iteration == middle_) {
         visit(task, of, single);
@@ -142,6 +142,9 @@ class Analysis {
         const bool held = only_messages && waited.device == of.device;
         device.charge(IdleCause::kTransfer, to - (held ? from : begin));
         if (held) return;
+      } else if (waited.kind == TaskKind::kCopyOut || waited.kind == TaskKind::kCopyIn) {
+        only_messages = false;
+        device.charge(IdleCause::kHostCopy, to - begin);
       } else if (waited.kind == TaskKind::kBarrier) {
         only_messages = false;
         device.charge(IdleCause::kCollective, to - begin);

@@ -1,6 +1,7 @@
 // Memory over time as one list of events; peaks and curves are folds of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -26,23 +27,36 @@ struct MemoryEvent {
 
 // Calls `visit` for every event of one iteration. The events of a device come in order of time, at
 // equal times releases first: passes of a device follow each other, a pass acquires at its start
-// and releases at its end. O(tasks).
+// and releases at its end. With copies to the host all events come in order of time. O(tasks), with
+// copies O(n log n).
 template <class Visit>
 void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int iteration,
                          Visit&& visit) {
-  for (TaskId task = 0; task < graph.size(); ++task) {
-    const TaskClass& of = graph.task_class(task);
-    if (of.kind != TaskKind::kCompute) continue;
-    if (graph.iterations() > 1 && graph.iteration(task) != iteration) continue;
-    if (of.acquired != Bytes(0)) {
-      visit(MemoryEvent{timeline.start[task], of.device, MemoryCategory::kActivations,
+  const auto of_tasks = [&](auto&& see) {
+    for (TaskId task = 0; task < graph.size(); ++task) {
+      const TaskClass& of = graph.task_class(task);
+      if (of.acquired == Bytes(0) && of.released == Bytes(0)) continue;
+      if (graph.iterations() > 1 && graph.iteration(task) != iteration) continue;
+      if (of.acquired != Bytes(0)) {
+        see(MemoryEvent{timeline.start[task], of.device, MemoryCategory::kActivations,
                         of.acquired.value(), task});
-    }
-    if (of.released != Bytes(0)) {
-      visit(MemoryEvent{timeline.end[task], of.device, MemoryCategory::kActivations,
+      }
+      if (of.released != Bytes(0)) {
+        see(MemoryEvent{timeline.end[task], of.device, MemoryCategory::kActivations,
                         -of.released.value(), task});
+      }
     }
-  }
+  };
+  const bool copies = std::ranges::any_of(graph.pipelines(), [](const PipelineInstance& pipeline) {
+    return pipeline.program->copies() != nullptr;
+  });
+  if (!copies) return of_tasks(visit);
+  std::vector<MemoryEvent> events;
+  of_tasks([&events](const MemoryEvent& event) { events.push_back(event); });
+  std::ranges::stable_sort(events, [](const MemoryEvent& a, const MemoryEvent& b) {
+    return a.seconds < b.seconds || (a.seconds == b.seconds && a.delta_bytes < b.delta_bytes);
+  });
+  for (const MemoryEvent& event : events) visit(event);
 }
 
 // A device's level after each of its events: the curve over time.

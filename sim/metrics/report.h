@@ -19,11 +19,12 @@ enum class IdleCause : std::uint8_t {
   kCoolDown,    // after its last forward
   kTransfer,    // a message on its way
   kCollective,  // a collective of all devices, or of a sharded vocabulary
+  kHostCopy,    // an activation on its way to the host, or back
   kImbalance,   // upstream compute, on a stage that is slower than this one
   kOrder,       // upstream compute otherwise
 };
-inline constexpr std::array<std::string_view, 6> kIdleCauseNames{
-    "warm_up", "cool_down", "transfer", "collective", "imbalance", "order"};
+inline constexpr std::array<std::string_view, 7> kIdleCauseNames{
+    "warm_up", "cool_down", "transfer", "collective", "host_copy", "imbalance", "order"};
 using IdleSeconds = std::array<Seconds, kIdleCauseNames.size()>;
 
 struct DeviceReport {

@@ -1,6 +1,7 @@
 #include "sim/pipeline/evaluate.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/core/error.h"
 #include "sim/pipeline/walk.h"
@@ -15,9 +16,11 @@ class TimeVisitor {
   static constexpr Value kNothing = 0;
 
   TimeVisitor(const Program& program, const Problem& problem)
-      : program_(program),
-        problem_(problem),
-        devices_(static_cast<size_t>(problem.shape.devices)) {}
+      : program_(program), problem_(problem), devices_(static_cast<size_t>(problem.shape.devices)) {
+    if (program.copies() == nullptr) return;
+    links_.resize(program.copies()->links.size());
+    changes_.resize(devices_.size());
+  }
 
   Value run(int device, const Pass& pass, Value input, Value gradient) {
     State& state = devices_[static_cast<size_t>(device)];
@@ -27,7 +30,7 @@ class TimeVisitor {
     state.started = true;
     state.clock = state.ended = start + seconds;
     state.busy += seconds;
-    account(state, device, pass);
+    account(state, device, pass, start);
     return state.clock;
   }
 
@@ -39,13 +42,27 @@ class TimeVisitor {
     double& clock = devices_[static_cast<size_t>(device)].clock;
     clock = std::max(clock, until);
   }
+  void await(int device, Value until) { hold(device, until); }
+  Value copy(const Copy& copy, bool out, Value a, Value b) {
+    double& link = links_[program_.copies()->link_of(copy.device)][out ? 0 : 1];
+    const double start = std::max({link, a, b});
+    link = start + copy_seconds(problem_, program_, copy, out).value();
+    const auto device = static_cast<int>(copy.device);
+    const double bytes =
+        pass_bytes(problem_, program_, device,
+                   make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk))
+            .acquired.value();
+    changes_[copy.device].push_back(out ? Change{link, -bytes} : Change{start, bytes});
+    return link;
+  }
   Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t /*unit*/) {
     if (to < 0) return result;
     const int boundary = kind == PassKind::kF ? from : to;
     return result + problem_.stage(boundary).transfer.value();
   }
 
-  [[nodiscard]] Evaluation finish() const {
+  [[nodiscard]] Evaluation finish() {
+    for (size_t d = 0; d < changes_.size(); ++d) devices_[d].peak = peak_of(changes_[d]);
     Evaluation result;
     double first = devices_.front().first_start;
     double last = 0;
@@ -81,8 +98,30 @@ class TimeVisitor {
     return kind == PassKind::kW || kind == PassKind::kBW || kind == PassKind::kFB;
   }
 
-  void account(State& state, int device, const Pass& pass) {
+  // With copies the bytes of a device do not come and go in the order of its passes.
+  struct Change {
+    double seconds = 0;
+    double bytes = 0;
+  };
+
+  // At equal times releases come first.
+  static double peak_of(std::vector<Change>& changes) {
+    std::ranges::sort(changes, [](const Change& a, const Change& b) {
+      return a.seconds < b.seconds || (a.seconds == b.seconds && a.bytes < b.bytes);
+    });
+    double held = 0;
+    double peak = 0;
+    for (const Change& change : changes) peak = std::max(peak, held += change.bytes);
+    return peak;
+  }
+
+  void account(State& state, int device, const Pass& pass, double start) {
     const PassBytes bytes = pass_bytes(problem_, program_, device, pass);
+    if (!changes_.empty()) {
+      auto& changes = changes_[static_cast<size_t>(device)];
+      changes.push_back({start, bytes.acquired.value()});
+      changes.push_back({state.ended, -bytes.released.value()});
+    }
     const bool acquires = pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
     state.held += bytes.acquired.value();
     state.in_flight += acquires ? 1 : 0;
@@ -97,6 +136,8 @@ class TimeVisitor {
   const Program& program_;
   const Problem& problem_;
   std::vector<State> devices_;
+  std::vector<std::array<double, 2>> links_;  // end of the last copy out, and back
+  std::vector<std::vector<Change>> changes_;  // by device
 };
 
 Seconds vocabulary_seconds(const Problem& problem, int device, PassKind kind) {
@@ -137,6 +178,12 @@ Seconds pass_seconds(const Problem& problem, const Program& program, int device,
     default:
       return cost.backward_input + cost.backward_weight;
   }
+}
+
+Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out) {
+  const StageCost& cost =
+      problem.stage(program.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk));
+  return (copy.alone ? problem.copy_alone_factor : 1) * (out ? cost.copy_out : cost.copy_in);
 }
 
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass) {

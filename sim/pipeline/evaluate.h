@@ -57,4 +57,7 @@ struct PassBytes {
 };
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass);
 
+// Of a copy to the host, or back, of what F acquired.
+Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out);
+
 }  // namespace pipesim

@@ -30,6 +30,9 @@ struct StageCost {
   // Under recompute F acquires the checkpoint only (its input), R the rest of the activation.
   std::optional<Seconds> recompute = {};  // R; without it as long as forward
   Bytes checkpoint = {};
+  // Of what F acquired, to the host and back, while its link carries copies both ways.
+  Seconds copy_out = {};
+  Seconds copy_in = {};
 };
 
 using OptionValue = std::variant<bool, long, double, std::string>;
@@ -39,6 +42,12 @@ struct Problem {
   Placement placement = Placement::looped(1, 1);
   std::vector<StageCost> stages;          // by virtual stage
   std::optional<Bytes> activation_limit;  // per device
+  // Chunks of every device that offload (offload.h), and by how many backwards of their stage their
+  // copies back end before they are needed.
+  int offload_chunks = 0;
+  double prefetch = 1;
+  int devices_per_host_link = 1;
+  double copy_alone_factor = 1;  // on a copy while its link carries none the other way
   // Chunks of every device, from the first, that recompute. A schedule may place their R itself;
   // where it does not, `with_recompute` does so after it.
   int recompute_chunks = 0;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fmt/format.h>
+#include <utility>
 
 #include "sim/core/error.h"
 
@@ -212,6 +213,43 @@ std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placem
     }
   }
   return checker.missing();
+}
+
+Program Program::with_copies(CopyPlan plan) const {
+  const auto devices = static_cast<size_t>(placement_.devices());
+  const auto per_link = static_cast<size_t>(plan.devices_per_link);
+  if (per_link < 1 || plan.links.size() != (devices + per_link - 1) / per_link ||
+      plan.gates.size() != devices) {
+    throw LogicError("not a copy plan: its links or gates do not match the devices");
+  }
+  std::vector<std::uint8_t> seen(static_cast<size_t>(placement_.virtual_stages()) *
+                                 static_cast<size_t>(shape_.units()));
+  const auto mark = [&](const Copy& copy, size_t link, std::uint8_t before) {
+    const bool known = copy.device < devices && copy.chunk < placement_.chunks() &&
+                       plan.link_of(copy.device) == link &&
+                       std::cmp_less(copy.unit, shape_.units());
+    const auto at = known ? static_cast<size_t>(placement_.virtual_stage(
+                                static_cast<int>(copy.device), copy.chunk)) *
+                                    static_cast<size_t>(shape_.units()) +
+                                copy.unit
+                          : 0;
+    if (!known || seen[at] != before) {
+      throw LogicError(fmt::format("not a copy plan: {} of microbatch {}, chunk {} of device {}",
+                                   before == 0 ? "copy out" : "copy back", copy.unit, copy.chunk,
+                                   copy.device));
+    }
+    ++seen[at];
+  };
+  for (size_t link = 0; link < plan.links.size(); ++link) {
+    for (const Copy& copy : plan.links[link].out) mark(copy, link, 0);
+    for (const Copy& copy : plan.links[link].in) mark(copy, link, 1);
+    if (plan.links[link].out.size() != plan.links[link].in.size()) {
+      throw LogicError("not a copy plan: a copy out has no way back");
+    }
+  }
+  Program program = *this;
+  program.copies_ = std::make_shared<const CopyPlan>(std::move(plan));
+  return program;
 }
 
 size_t Program::size() const {

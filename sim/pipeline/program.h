@@ -7,11 +7,13 @@
 // order can be executed is for `walk` to say.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/pipeline/copies.h"
 #include "sim/pipeline/pass.h"
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/shape.h"
@@ -60,6 +62,12 @@ class Program {
   [[nodiscard]] bool recomputes(int vs) const { return recomputes_[static_cast<size_t>(vs)]; }
   [[nodiscard]] size_t size() const;  // passes on all devices
 
+  // The same passes with these copies beside them. Throws LogicError when they name an activation
+  // that is not there, one twice, or a copy out without its way back. O(passes).
+  [[nodiscard]] Program with_copies(CopyPlan plan) const;
+  // nullptr when every activation stays on its device.
+  [[nodiscard]] const CopyPlan* copies() const { return copies_.get(); }
+
   // `2F0`, or `3F0&1BW2` for an overlapped block.
   [[nodiscard]] std::string text(int device, const Pass& pass) const;
 
@@ -71,6 +79,7 @@ class Program {
   WrapAround wrap_around_;
   VocabularyPlacement vocabulary_;
   std::vector<bool> recomputes_;  // by virtual stage
+  std::shared_ptr<const CopyPlan> copies_;
 };
 
 }  // namespace pipesim

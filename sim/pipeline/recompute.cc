@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/core/error.h"
+
 namespace pipesim {
 namespace {
 
@@ -30,6 +32,7 @@ Program with_recompute(const Program& program, int chunks) {
       list.push_back(pass);
     }
   }
+  if (program.copies() != nullptr) throw LogicError("recomputation stands before copies");
   const auto pairs = program.pairs();
   return {program.shape(),       place,
           std::move(lists),      {pairs.begin(), pairs.end()},

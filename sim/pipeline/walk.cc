@@ -28,8 +28,9 @@ class Deadlock {
       if (!is_stuck(d)) continue;
       if (stuck < 0) stuck = d;
       text += fmt::format("\n  device {} waits before {} for {}", d, program_.text(d, blocked(d)),
-                          name(wanted(d)));
+                          program_.copies() != nullptr ? "its turn, or a copy" : name(wanted(d)));
     }
+    if (program_.copies() != nullptr) return text;
     return text + "\n  cycle: " + cycle(stuck);
   }
 
@@ -153,6 +154,8 @@ struct OrderVisitor {
   static Value join(Barrier, std::uint32_t, std::span<const Value>) { return kNothing; }
   static Value last(int) { return kNothing; }
   static void hold(int, Value) {}
+  static Value copy(const Copy&, bool, Value, Value) { return kNothing; }
+  static void await(int, Value) {}
 };
 
 }  // namespace

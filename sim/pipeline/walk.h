@@ -6,6 +6,7 @@
 //   split k <- k-1 and B split k <- k+1 (Seq1F1B); an overlapped block waits for both its passes;
 //   with a sharded vocabulary, its passes and the ends of the pipeline for collectives (joins.h),
 //   and interlaced passes for all devices to come to them and for the collective after them;
+//   with copies to the host, what copy_walk.h says;
 //   and every pass for the one before it on its device.
 // Evaluation and task graph are visitors, so that they cannot differ.
 //
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/pipeline/copy_walk.h"
 #include "sim/pipeline/joins.h"
 #include "sim/pipeline/program.h"
 
@@ -41,6 +43,10 @@ void check_executable(const Program& program);
 //   Value join(Barrier, unit, span<const Value> results): what those see that wait for it;
 //   Value last(int device): the end of what the device did last;
 //   void hold(int device, Value): the device goes on after it.
+// For programs with copies also:
+//   Value copy(const Copy&, bool out, Value a, Value b): one that waits for both and for the one
+//     before it in its direction of its link;
+//   void await(int device, Value): the next pass of the device waits for it too.
 template <class Visitor>
 void walk(const Program& program, Visitor& visitor);
 
@@ -55,6 +61,9 @@ class Walker {
   static constexpr bool kJoins = requires(Visitor & visitor, Value value) {
     visitor.hold(0, value);
   };
+  static constexpr bool kCopies = requires(Visitor & visitor, Value value) {
+    visitor.await(0, value);
+  };
 
   Walker(const Program& program, Visitor& visitor)
       : program_(program),
@@ -67,7 +76,9 @@ class Walker {
         position_(static_cast<size_t>(place_.devices()), 0),
         queued_(position_.size(), 1),
         sharded_(is_sharded(program.vocabulary())),
-        joins_(program, Visitor::kNotYet) {
+        joins_(program, Visitor::kNotYet),
+        copies_(program, Visitor::kNotYet) {
+    if (copies_.any() && !kCopies) throw LogicError("this visitor knows no copies");
     if (sharded_ && !kJoins) throw LogicError("this visitor knows no vocabulary passes");
     for (int d = 0; d < place_.devices(); ++d) queue_.push_back(d);
   }
@@ -102,6 +113,29 @@ class Walker {
     return woken;
   }
 
+  // Whether the copies are there that the device's next pass waits for.
+  bool copied(int device, const Pass& pass) {
+    if constexpr (kCopies) {
+      return copies_.ready(device, position_[static_cast<size_t>(device)], pass,
+                           [&](Value end) { visitor_.await(device, end); });
+    }
+    return true;
+  }
+
+  Value run_pass(int device, const Pass& pass, Value input, Value gradient, size_t& woken) {
+    const Value result = visitor_.run(device, pass, input, gradient);
+    if constexpr (kCopies) {
+      if (!copies_.any()) return result;
+      copies_.ran(device, position_[static_cast<size_t>(device)], pass, result,
+                  [&](const Copy& copy, bool out, Value a, Value b) {
+                    const auto of = static_cast<int>(copy.device);
+                    if (of != device) wake(of, woken);
+                    return visitor_.copy(copy, out, a, b);
+                  });
+    }
+    return result;
+  }
+
   bool step(int device, const Pass& pass, size_t& woken) {
     Value input = Visitor::kNothing;
     Value gradient = Visitor::kNothing;
@@ -109,14 +143,16 @@ class Walker {
       const OverlappedPair& pair = program_.pair(pass);
       if (!ready(device, pair.forward, input, gradient)) return false;
       if (!ready(device, pair.backward, input, gradient)) return false;
-      const Value result = visitor_.run(device, pass, input, gradient);
+      if (copies_.any() && !copied(device, pass)) return false;
+      const Value result = run_pass(device, pass, input, gradient, woken);
       finish(device, pair.forward, result, woken);
       finish(device, pair.backward, result, woken);
     } else if (is_vocabulary(pass.kind)) {
       return step_vocabulary(device, pass, woken);
     } else {
       if (!ready(device, pass, input, gradient)) return false;
-      finish(device, pass, visitor_.run(device, pass, input, gradient), woken);
+      if (copies_.any() && !copied(device, pass)) return false;
+      finish(device, pass, run_pass(device, pass, input, gradient, woken), woken);
     }
     return true;
   }
@@ -206,7 +242,7 @@ class Walker {
     if (program_.vocabulary() == VocabularyPlacement::kInterlaced) {
       return step_together(device, pass, input, woken);
     }
-    finish_vocabulary(device, pass, visitor_.run(device, pass, input, Visitor::kNothing), woken);
+    finish_vocabulary(device, pass, run_pass(device, pass, input, Visitor::kNothing, woken), woken);
     return true;
   }
 
@@ -222,7 +258,7 @@ class Walker {
       gathered_.push_back(input);
       const Value met = visitor_.join(Barrier::kRendezvous, pass.microbatch, gathered_);
       for (int d = 0; d < place_.devices(); ++d) {
-        finish_vocabulary(d, pass, visitor_.run(d, pass, met, Visitor::kNothing), woken);
+        finish_vocabulary(d, pass, run_pass(d, pass, met, Visitor::kNothing, woken), woken);
         if (d == device) continue;
         ++position_[static_cast<size_t>(d)];
         wake(d, woken);
@@ -259,6 +295,7 @@ class Walker {
   size_t tail_ = 0;
   bool sharded_;
   Joins<Value> joins_;
+  CopyWalk<Value> copies_;
   std::vector<Value> gathered_;
 };
 

@@ -20,6 +20,7 @@ Scenario example(const Schedule& schedule) {
   scenario.cost.forward = scenario.cost.backward_input =
       scenario.cost.backward_weight = {Seconds(1)};
   scenario.cost.overlapped = {Seconds(3)};
+  scenario.cost.copy_out = scenario.cost.copy_in = {Seconds(0.5)};
   GivenMemory memory;
   memory.activation = memory.weight_stash = {kGiB};
   scenario.memory = memory;
@@ -67,8 +68,10 @@ std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
       "# Gallery\n\n"
       "Every schedule that is registered, made by `pipesim gallery -o docs`. Each device has the "
       "same work: F = B = W = 1 s for a microbatch on a whole device, whatever its chunks; an "
-      "overlapped block takes as long as its two passes, messages are free, and an activation is "
-      "held until its W. A schedule that does not accept 4 devices and 8 microbatches is shown on "
+      "overlapped block takes as long as its two passes, messages are free, a copy to the host or "
+      "back takes half a second, and "
+      "an activation is held until its W. A schedule that does not accept 4 devices and 8 "
+      "microbatches is shown on "
       "the nearest shape that it accepts.\n\n"
       "| schedule | p | m | v | first to last pass | bubble | peak, microbatches |\n"
       "|---|---|---|---|---|---|---|\n";

@@ -24,8 +24,9 @@ Json schedule_json(const ScheduleChoice& choice) {
   if (const int chunks = recompute_chunks_of(choice); chunks > 0) {
     json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
   }
-  if (choice.recompute && choice.recompute->selective) {
-    json["recompute"] = {{"granularity", "selective"}};
+  const RecomputeGranularity granularity = granularity_of(choice);
+  if (granularity != RecomputeGranularity::kNone && granularity != RecomputeGranularity::kFull) {
+    json["recompute"] = {{"granularity", to_text(granularity)}};
   }
   if (choice.program) return json;
   json["virtual_pipeline_model_parallel_size"] = chunks_of(choice);

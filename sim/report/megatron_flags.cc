@@ -149,6 +149,11 @@ std::string_view reason_for(std::string_view schedule) {
   if (schedule == "dualpipe" || schedule == "dualpipev") {
     return "it is a runtime of its own (deepseek-ai/DualPipe)";
   }
+  if (schedule == "po-h" || schedule == "po-f") {
+    return "the fork plans copies to the host by itself, by flags that are not known here; gis-h "
+           "is "
+           "the same order without them";
+  }
   return "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that selects it";
 }
 

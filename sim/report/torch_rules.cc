@@ -42,6 +42,10 @@ std::optional<std::string> beyond_the_form(const Program& program) {
         "whole microbatch",
         program.shape().splits);
   }
+  if (program.copies() != nullptr) {
+    return "it copies activations to the host and back, for which PyTorch's schedules have no "
+           "action";
+  }
   if (program.wrap_around() != WrapAround::kEvery) {
     return "it does not wait for every message at the wrap-around boundary, and PyTorch's runtime "
            "does";

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kComputeThread = 0;
 constexpr int kSendThread = 1;
+constexpr int kCopyOutThread = 2;
+constexpr int kCopyInThread = 3;
 
 class TraceWriter {
  public:
@@ -56,6 +58,11 @@ class TraceWriter {
           device, kComputeThread);
     event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"send"}}}})", device,
           kSendThread);
+    if (graph_.pipelines().front().program->copies() == nullptr) return;
+    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"copy out"}}}})",
+          device, kCopyOutThread);
+    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"copy in"}}}})",
+          device, kCopyInThread);
   }
 
   void write_task(TaskId task) {
@@ -84,6 +91,12 @@ class TraceWriter {
               R"({{"ph":"X","name":"all-reduce","cat":"collective","pid":{},"tid":{},"ts":{},"dur":{}}})",
               0, kSendThread, start, duration);
         }
+        break;
+      case TaskKind::kCopyOut:
+      case TaskKind::kCopyIn:
+        event(R"({{"ph":"X","name":"{}","cat":"copy","pid":{},"tid":{},"ts":{},"dur":{}}})",
+              graph_.name(task), of.device,
+              of.kind == TaskKind::kCopyOut ? kCopyOutThread : kCopyInThread, start, duration);
         break;
       case TaskKind::kBarrier:
         event(R"({{"ph":"b","name":"{}","cat":"collective","id":{},"pid":{},"tid":{},"ts":{}}})",

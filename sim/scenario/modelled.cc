@@ -75,9 +75,7 @@ Asked in_setting(const Scenario& scenario, const ScheduleChoice& choice,
   modelled.state = setting.state;
   asked.choice.recompute = choice.recompute.value_or(Recompute{});
   if (setting.context.recompute != context_of(*scenario.modelled, choice).recompute) {
-    asked.choice.recompute =
-        Recompute{.full = setting.context.recompute == RecomputeGranularity::kFull,
-                  .selective = setting.context.recompute == RecomputeGranularity::kSelective};
+    asked.choice.recompute = Recompute{.granularity = setting.context.recompute};
   }
   return asked;
 }
@@ -126,8 +124,7 @@ bool given_by_device(const GivenCost& cost) {
 LayerContext context_of(const Modelled& modelled, const ScheduleChoice& choice) {
   LayerContext context = modelled.context;
   if (!choice.recompute) return context;
-  if (choice.recompute->selective) context.recompute = RecomputeGranularity::kSelective;
-  if (choice.recompute->full) context.recompute = RecomputeGranularity::kFull;
+  context.recompute = granularity_of(choice);
   return context;
 }
 

@@ -5,6 +5,7 @@
 
 #include "models/vocabulary_share.h"
 #include "sim/core/text.h"
+#include "sim/pipeline/offload.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/roofline.h"
@@ -72,6 +73,43 @@ void add_vocabulary(const Scenario& scenario, Problem& problem) {
   problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
 }
 
+// Seconds of copies, where they are not given, follow from the bytes that F acquires and the
+// cluster's host links.
+void add_host_links(const Scenario& scenario, Problem& problem) {
+  problem.copy_alone_factor = scenario.cost.copy_solo_factor;
+  if (scenario.hardware && scenario.cost.copy_out.empty()) {
+    const HostLink& host = scenario.hardware->host;
+    const Placement& place = problem.placement;
+    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+      StageCost& stage = problem.stages[static_cast<size_t>(vs)];
+      const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
+      const Bytes kept = recomputes ? stage.checkpoint : stage.activation;
+      stage.copy_out = stage.copy_in = kept / host.duplex;
+    }
+    problem.copy_alone_factor = host.duplex / host.alone;
+    // Ranks of one stage stand next to each other and copy alike.
+    const ParallelSizes& sizes = scenario.parallel;
+    problem.devices_per_host_link =
+        std::max(1, host.gpus_per_switch / (sizes.tensor * sizes.context * sizes.data));
+  }
+  if (!scenario.offload) return;
+  problem.prefetch = scenario.offload->prefetch;
+  if (const auto devices = scenario.offload->devices_per_link) {
+    problem.devices_per_host_link = *devices;
+  }
+}
+
+void check_copies(const ScheduleChoice& choice, const Problem& problem) {
+  const bool known = std::ranges::any_of(problem.stages, [](const StageCost& stage) {
+    return stage.copy_out > Seconds(0) && stage.copy_in > Seconds(0);
+  });
+  if (known) return;
+  throw InputError(choice.where,
+                   fmt::format("{} copies activations to the host: cost.copy_out and cost.copy_in "
+                               "must say how long that takes, or a model and a cluster by name",
+                               choice.name));
+}
+
 void check_overlapped(const ScheduleChoice& choice, const Program& program,
                       const Problem& problem) {
   if (program.pairs().empty() || problem.stages.front().overlapped) return;
@@ -97,6 +135,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   const double splits = problem.shape.splits;
   problem.options = choice.options;
   problem.recompute_chunks = recompute_chunks_of(choice);
+  if (scenario.offload) problem.offload_chunks = scenario.offload->chunks.value_or(place.chunks());
   add_vocabulary(scenario, problem);
   const GivenCost& cost = scenario.cost;
   std::optional<MemoryEstimate> modelled;
@@ -113,6 +152,10 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
     }
     if (!cost.overlapped.empty()) stage.overlapped = seconds(cost.overlapped);
     if (!cost.recompute.empty()) stage.recompute = seconds(cost.recompute);
+    if (!cost.copy_out.empty()) {
+      stage.copy_out = seconds(cost.copy_out);
+      stage.copy_in = seconds(cost.copy_in);
+    }
     const int next = place.downstream(vs);
     if (next >= 0 && place.device(next) != place.device(vs)) {
       stage.transfer = cost.transfer;
@@ -141,6 +184,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
     problem.stages.push_back(stage);
   }
   if (scenario.roofline) fill_roofline(scenario, choice, problem);
+  add_host_links(scenario, problem);
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
   } else if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
@@ -170,11 +214,18 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       throw InputError(choice.where, fmt::format("{}; nearest shape that it accepts: {}",
                                                  refusal->reason, nearest));
     }
+    if (schedule.offloads) check_copies(choice, problem);
     program = std::make_shared<const Program>(schedule.plan(planning));
   }
   check_overlapped(choice, *program, problem);
+  if (program->copies() != nullptr) return program;
   if (problem.recompute_chunks > 0) {
     program = std::make_shared<const Program>(with_recompute(*program, problem.recompute_chunks));
+  }
+  if (problem.offload_chunks > 0) {
+    check_copies(choice, problem);
+    program =
+        std::make_shared<const Program>(with_offload(*program, problem, problem.offload_chunks));
   }
   return program;
 }

@@ -1,5 +1,6 @@
 #include "sim/scenario/read_recompute.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string>
 #include <vector>
@@ -7,11 +8,11 @@
 namespace pipesim {
 namespace {
 
-void read_granularity(const YamlValue& value, Recompute& recompute) {
-  static const std::vector<std::string> kGranularities{"none", "selective", "full"};
-  const std::string granularity = value.choice(kGranularities);
-  recompute.full = granularity == "full";
-  recompute.selective = granularity == "selective";
+RecomputeGranularity read_granularity(const YamlValue& value) {
+  static const std::vector<std::string> kNames(kRecomputeGranularities.begin(),
+                                               kRecomputeGranularities.end());
+  const auto found = std::ranges::find(kNames, value.choice(kNames));
+  return static_cast<RecomputeGranularity>(found - kNames.begin());
 }
 
 }  // namespace
@@ -20,13 +21,15 @@ Recompute read_recompute(const YamlValue& value) {
   Recompute recompute;
   recompute.where = value.where();
   if (!value.is_map()) {
-    read_granularity(value, recompute);
+    recompute.granularity = read_granularity(value);
     return recompute;
   }
   YamlMap map(value);
-  read_granularity(map.require("granularity", "none, selective or full"), recompute);
+  recompute.granularity =
+      read_granularity(map.require("granularity", "none, selective, pointwise or full"));
   if (const auto chunks = map.find("chunks")) {
-    if (!recompute.full) chunks->fail("is of granularity 'full'");
+    if (recompute.granularity != RecomputeGranularity::kFull)
+      chunks->fail("is of granularity 'full'");
     recompute.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
   map.finish();
@@ -39,10 +42,13 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
   for (ScheduleChoice& choice : scenario.schedules) {
     if (!choice.recompute) choice.recompute = common;
     const Recompute& recompute = *choice.recompute;
-    if (recompute.selective && !scenario.modelled) {
+    const bool of_layers = recompute.granularity == RecomputeGranularity::kSelective ||
+                           recompute.granularity == RecomputeGranularity::kPointwise;
+    if (of_layers && !scenario.modelled) {
       throw InputError(recompute.where,
-                       "selective recomputation needs a model, which says what attention keeps; "
-                       "'full' recomputes whole chunks ('chunks' says how many)");
+                       fmt::format("{} recomputation needs a model, which says what layers keep; "
+                                   "'full' recomputes whole chunks ('chunks' says how many)",
+                                   to_text(recompute.granularity)));
     }
     if (recompute.chunks.value_or(0) <= chunks_of(choice)) continue;
     throw InputError(recompute.where,

@@ -6,8 +6,8 @@
 
 namespace pipesim {
 
-// `none`, `selective`, `full`, or a map {granularity: ..., chunks: N}, N with `full` only.
-// InputError otherwise.
+// `none`, `selective`, `pointwise`, `full`, or a map {granularity: ..., chunks: N}, N with `full`
+// only. InputError otherwise.
 Recompute read_recompute(const YamlValue& value);
 
 // Gives every schedule without a word of its own the scenario's, or none. InputError where more

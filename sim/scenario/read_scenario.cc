@@ -8,6 +8,7 @@
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_modelled.h"
+#include "sim/scenario/read_offload.h"
 #include "sim/scenario/read_perturb.h"
 #include "sim/scenario/read_recompute.h"
 #include "sim/scenario/read_schedules.h"
@@ -170,6 +171,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
     cost.recompute = read_times(*given, cost.per, scenario);
   }
   read_vocabulary_cost(map, scenario, cost);
+  read_copy_cost(map, scenario, cost);
   const auto optional_seconds = [&map](const char* key) {
     const auto given = map.find(key);
     return given ? given->seconds() : Seconds(0);
@@ -325,6 +327,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.batch.seq_length = scenario.modelled->context.seq_length;
   }
   settle_recompute(root, scenario);
+  if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
                         scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);

@@ -18,15 +18,21 @@ int splits_of(const ScheduleChoice& choice) {
                                        : static_cast<int>(std::get<long>(given->second));
 }
 
+RecomputeGranularity granularity_of(const ScheduleChoice& choice) {
+  return choice.recompute ? choice.recompute->granularity : RecomputeGranularity::kNone;
+}
+
 int recompute_chunks_of(const ScheduleChoice& choice) {
-  if (!choice.recompute || !choice.recompute->full) return 0;
+  if (granularity_of(choice) != RecomputeGranularity::kFull) return 0;
   return choice.recompute->chunks.value_or(chunks_of(choice));
 }
 
 std::string label_of(const ScheduleChoice& choice) {
   const int recomputed = recompute_chunks_of(choice);
-  if (choice.recompute && choice.recompute->selective) {
-    return choice.name + " (selective recompute)";
+  const RecomputeGranularity granularity = granularity_of(choice);
+  if (granularity == RecomputeGranularity::kSelective ||
+      granularity == RecomputeGranularity::kPointwise) {
+    return fmt::format("{} ({} recompute)", choice.name, to_text(granularity));
   }
   if (recomputed == 0) return choice.name;
   if (recomputed == chunks_of(choice)) return choice.name + " (recompute)";

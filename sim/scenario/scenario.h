@@ -23,11 +23,19 @@
 
 namespace pipesim {
 
-// Full recomputation of the first chunks of every device, or of attention's inside on all.
+// Full recomputation of the first chunks of every device, or of parts of every layer
+// (models/layer_context.h).
 struct Recompute {
-  bool full = false;
-  bool selective = false;
-  std::optional<int> chunks = {};  // without it, of all
+  RecomputeGranularity granularity = RecomputeGranularity::kNone;
+  std::optional<int> chunks = {};  // with kFull; without it, of all
+  Location where = {};
+};
+
+// Activations wait on the host between F and B (sim/pipeline/offload.h).
+struct Offload {
+  std::optional<int> chunks = {};            // of every device; without it, all
+  std::optional<int> devices_per_link = {};  // without it, what the cluster says, or 1
+  double prefetch = 1;
   Location where = {};
 };
 
@@ -53,7 +61,8 @@ struct ScheduleChoice {
 int chunks_of(const ScheduleChoice& choice);
 // The sequence splits of a microbatch, likewise.
 int splits_of(const ScheduleChoice& choice);
-// The chunks of every device, from the first, that recompute.
+RecomputeGranularity granularity_of(const ScheduleChoice& choice);
+// The chunks of every device, from the first, that recompute in full.
 int recompute_chunks_of(const ScheduleChoice& choice);
 // How tables call the choice: its name, and what it recomputes.
 std::string label_of(const ScheduleChoice& choice);
@@ -92,6 +101,10 @@ struct GivenCost {
   std::vector<Seconds> output_backward;
   std::vector<Seconds> input_forward;
   std::vector<Seconds> input_backward;
+  // Of what F acquired; empty: not known.
+  std::vector<Seconds> copy_out;
+  std::vector<Seconds> copy_in;
+  double copy_solo_factor = 1;   // on a copy while its link carries none the other way
   Seconds transfer;              // between different devices, unless `message` is set
   std::optional<Bytes> message;  // of a boundary: the cluster says how long that takes
   Seconds collective;  // of a pipeline's devices: of a sharded vocabulary, and the gradient norm
@@ -155,6 +168,7 @@ struct Scenario {
   std::shared_ptr<const std::vector<Sourced>> sources = nullptr;
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
+  std::optional<Offload> offload;
   OptimizerSync sync = OptimizerSync::kNone;
   Transfers transfers = Transfers::kOverlapped;
   Perturbation perturb;

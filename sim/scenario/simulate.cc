@@ -153,7 +153,10 @@ void add_utilization(const Scenario& scenario, const ScheduleChoice& choice, Thr
   const double used = rate.samples_per_second_per_gpu * flops.value();
   rate.model_tflops_per_gpu = used / 1e12;
   rate.mfu = used / peak.value();
-  if (context.recompute == RecomputeGranularity::kSelective) return;
+  if (context.recompute != RecomputeGranularity::kNone &&
+      context.recompute != RecomputeGranularity::kFull) {
+    return;
+  }
   const double again =
       static_cast<double>(recompute_chunks_of(choice)) / std::max(1, chunks_of(choice));
   rate.hfu = *rate.mfu * (1 + again / 3);  // a forward of three

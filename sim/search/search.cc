@@ -56,6 +56,7 @@ void refuse_what_is_not_considered(const Scenario& scenario) {
   if (std::ranges::any_of(scenario.schedules, recomputes)) {
     refuse("activations that are kept: leave out recompute");
   }
+  if (scenario.offload) refuse("activations that stay on their device: leave out offload");
   if (is_sharded(scenario.vocabulary)) {
     refuse("a vocabulary in the first and last stage: leave out vocabulary");
   }
@@ -128,6 +129,10 @@ Search::Search(Scenario scenario, SearchOptions options)
 void Search::add(ScheduleChoice choice, bool takes_limit) {
   if (find_schedule(choice.name)->default_splits > options_.max_splits) {
     left_out_.push_back(choice.name + ": splits microbatches along the sequence");
+    return;
+  }
+  if (find_schedule(choice.name)->offloads) {
+    left_out_.push_back(choice.name + ": copies activations to the host");
     return;
   }
   try {

@@ -110,6 +110,19 @@ TEST(LayerMemory, FlashAttentionKeepsANumberPerTokenAndHead) {
   EXPECT_DOUBLE_EQ(activation(context), kS * kB * 32 * kH);
 }
 
+// PipeOffload, section 4.4: (16 + 4 g / a) b s h, 20 without groups.
+TEST(LayerMemory, KeepsWhatPipeOffloadSaysUnderPointwiseRecompute) {
+  LayerContext context = plain(4, 2048);
+  context.flash_attention = true;
+  context.recompute = RecomputeGranularity::kPointwise;
+  EXPECT_DOUBLE_EQ(activation(context), kS * kB * (20 * kH + 4 * kA)) << "and a number per head";
+  Transformer grouped = gpt(22, 2304, 24);
+  grouped.num_query_groups = 8;
+  const LayerMemory memory = layer_memory(grouped, LayerKind::kDense, context);
+  EXPECT_DOUBLE_EQ(memory.activation.value(), 4.0 * 2048 * ((16 + 4.0 * 8 / 24) * 2304 + 4 * 24));
+  EXPECT_GT(memory.weight_stash, memory.activation) << "what B makes again is kept for W";
+}
+
 TEST(LayerMemory, CountsGroupedQueriesAndTheGatedMlpTensorByTensor) {
   LayerContext context;
   context.seq_length = 4096;

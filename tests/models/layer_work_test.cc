@@ -173,6 +173,12 @@ TEST(LayerWork, RecomputesWhatItsGranularitySays) {
   context.recompute = RecomputeGranularity::kSelective;
   const Work selective = layer_work(llama3_70b(), LayerKind::kDense, PassKind::kB, context);
   EXPECT_EQ(flops(selective) - flops(none), forward.attention[0].flops);
+  context.recompute = RecomputeGranularity::kPointwise;
+  const Work pointwise = layer_work(llama3_70b(), LayerKind::kDense, PassKind::kB, context);
+  EXPECT_EQ(flops(pointwise), flops(none));
+  // Two norms, in and out, and the activation of the gated MLP, two in and one out; in bf16.
+  EXPECT_DOUBLE_EQ((pointwise.moved - none.moved).value(), 2.0 * 4096 * (4 * 8192 + 3 * 28672));
+  context.recompute = RecomputeGranularity::kSelective;
   const Work again = layer_work(llama3_70b(), LayerKind::kDense, PassKind::kR, context);
   EXPECT_EQ(flops(again), flops(forward));
   EXPECT_EQ(again.moved, forward.moved);

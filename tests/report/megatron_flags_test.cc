@@ -20,7 +20,7 @@ Scenario scenario_of(const std::string& schedule, int devices = 4,
                     "batch: {num_microbatches: 8" +
                     batch +
                     "}\ncost: {kind: given, forward: 1 ms, backward_input: 1 ms, "
-                    "backward_weight: 1 ms, overlapped: 3 ms}\n"));
+                    "backward_weight: 1 ms, overlapped: 3 ms, copy_out: 1 ms, copy_in: 1 ms}\n"));
 }
 
 MegatronFlags flags_of(const Scenario& scenario) {

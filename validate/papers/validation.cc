@@ -9,6 +9,7 @@
 #include "validate/papers/korthikanti/korthikanti.h"
 #include "validate/papers/megatron/megatron.h"
 #include "validate/papers/nemo/nemo.h"
+#include "validate/papers/pipeoffload/pipeoffload.h"
 #include "validate/papers/simumax/simumax.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
@@ -40,6 +41,7 @@ const std::vector<Validation>& validations() {
       {"vocabulary_parallelism",
        "Balancing Pipeline Parallelism with Vocabulary Parallelism, arXiv 2411.05288",
        compare_vocabulary_parallelism},
+      {"pipeoffload", "PipeOffload, arXiv 2503.01328", compare_pipeoffload},
       {"korthikanti",
        "Reducing Activation Recomputation in Large Transformer Models, arXiv 2205.05198",
        compare_korthikanti},

@@ -1,0 +1,21 @@
+// Activation offload as a transform of a program (PipeOffload, Wan et al. 2025, arXiv 2503.01328,
+// section 4): activations that lie idle between F and B wait on the host.
+//
+// No copy makes the iteration longer as planned: an activation goes out as soon as its F has ended
+// and its link is free, comes back as late as it can, and stays on the device when the link could
+// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go.
+// Forwards before the first backward of a device start as late as their microbatches allow, so that
+// copies out can make room for them.
+#pragma once
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// Offloads that many chunks of every device, those with the longest lifespans. Host links, copy
+// seconds and prefetch as the problem says. O(n log n) of n passes. Throws InfeasibleError as
+// `walk` does.
+Program with_offload(const Program& program, const Problem& problem, int chunks);
+
+}  // namespace pipesim

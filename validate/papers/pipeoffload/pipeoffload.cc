@@ -1,0 +1,295 @@
+#include "validate/papers/pipeoffload/pipeoffload.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+#include "models/layer_memory.h"
+#include "models/layer_work.h"
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/scenario/simulate.h"
+#include "validate/papers/paper_data.h"
+
+namespace pipesim {
+namespace {
+
+// Table 1, for d devices and v chunks of F, B, W each: peaks in units of M, what d microbatches
+// keep on a device, and bubbles.
+struct Formula {
+  const char* paper;
+  const char* schedule;
+  bool exact_peak;  // 1F1B-I's leaves out what vanishes for many devices
+  double (*peak)(double d, double v);
+  double (*bubble)(double d, double v, const StageCost& cost);
+};
+
+double all(const StageCost& cost) {
+  return (cost.forward + cost.backward_input + cost.backward_weight).value();
+}
+double both(const StageCost& cost) { return (cost.forward + cost.backward_input).value(); }
+
+constexpr std::array<Formula, 4> kTable1{
+    {{"1F1B", "1f1b", true, [](double, double) { return 1.0; },
+      [](double d, double v, const StageCost& cost) { return v * (d - 1) * all(cost); }},
+     {"1F1B-I", "interleaved-1f1b", false, [](double, double v) { return (v + 1) / v; },
+      [](double d, double, const StageCost& cost) { return (d - 1) * all(cost); }},
+     {"GIS", "gis", true, [](double, double) { return 1.0; },
+      [](double d, double, const StageCost& cost) { return (d - 1) * both(cost); }},
+     {"GIS-H", "gis-h", true, [](double, double v) { return (v + 1) / (2 * v); },
+      [](double d, double v, const StageCost& cost) {
+        return (d - 1) * both(cost) + (v - 1) * d / 2 * (both(cost) - cost.backward_weight.value());
+      }}}};
+
+// Equal stages that keep 1 until W; `chunks` of them on a device share its time.
+Problem equal_stages(const Schedule& schedule, int devices, int chunks, int microbatches,
+                     double share) {
+  Problem problem;
+  problem.shape = {devices, chunks, microbatches, 1};
+  problem.placement = schedule.place(devices, chunks);
+  StageCost cost;
+  cost.forward = Seconds(share);
+  cost.backward_input = Seconds(1.1 * share);
+  cost.backward_weight = Seconds(0.8 * share);
+  cost.activation = cost.weight_stash = Bytes(share);
+  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  return problem;
+}
+
+void compare_table1(std::vector<Cell>& cells) {
+  for (const Formula& formula : kTable1) {
+    const Schedule& schedule = *find_schedule(formula.schedule);
+    for (const auto& [devices, chunks] : {std::pair(4, 2), {8, 4}, {16, 5}}) {
+      const int own = schedule.max_chunks == 1 ? 1 : chunks;
+      const Problem problem = equal_stages(schedule, devices, own, 4 * devices, 1.0 * chunks / own);
+      const Evaluation result = evaluate(schedule.plan(problem), problem);
+      StageCost chunk = problem.stages.front();
+      for (Seconds* each : {&chunk.forward, &chunk.backward_input, &chunk.backward_weight}) {
+        *each = *each * own / chunks;
+      }
+      Cell cell;
+      cell.table = "Table 1";
+      cell.relative = true;
+      cell.must_agree = true;
+      cell.worst = 1e-9;
+      cell.cell = fmt::format("{} d={} v={} bubble", formula.paper, devices, chunks);
+      cell.published = formula.bubble(devices, chunks, chunk);
+      cell.simulated = (result.cost - result.work).value();
+      cells.push_back(cell);
+      cell.cell = fmt::format("{} d={} v={} peak / M", formula.paper, devices, chunks);
+      cell.published = formula.peak(devices, chunks);
+      cell.simulated = result.peak_activation().value() / (devices * chunks);
+      cell.must_agree = formula.exact_peak;
+      if (!formula.exact_peak) cell.note = "the formula leaves out 1/(dv), one chunk";
+      cells.push_back(cell);
+    }
+  }
+}
+
+// The paper's models: 128 channels a head, 8 groups of keys and values.
+Transformer paper_model(int hidden) {
+  Transformer model;
+  model.num_layers = 1;
+  model.hidden_size = hidden;
+  model.num_attention_heads = hidden / 128;
+  model.num_query_groups = 8;
+  model.kv_channels = 128;
+  model.ffn_hidden_size = 4 * hidden;
+  model.vocab_size = 50304;
+  return model;
+}
+
+double seconds_of_layer(const Transformer& model, const LayerContext& context) {
+  constexpr double kPaperFlops = 220e12;
+  double work = 0;
+  for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
+    work += flops(layer_work(model, LayerKind::kDense, pass, context)).value();
+  }
+  return work / kPaperFlops;
+}
+
+std::vector<int> sizes(YamlMap& map, const char* key) {
+  std::vector<int> all;
+  for (const YamlValue& each : map.require(key, "a list of sizes").list()) {
+    all.push_back(static_cast<int>(each.integer(1, 1 << 20)));
+  }
+  return all;
+}
+
+// A grid of numbers, by row and column.
+std::vector<std::vector<double>> grid(const YamlValue& value, size_t rows, size_t columns) {
+  std::vector<std::vector<double>> all;
+  for (const YamlValue& row : value.list()) {
+    all.emplace_back();
+    for (const YamlValue& each : row.list()) all.back().push_back(each.number(-1e6, 1e6));
+    if (all.back().size() != columns) row.fail(fmt::format("expected {} numbers", columns));
+  }
+  if (all.size() != rows) value.fail(fmt::format("expected {} rows", rows));
+  return all;
+}
+
+// The backward of the paper's attention is counted as twice its forward, what a flash kernel makes
+// again left out.
+LayerContext paper_context(int seq_length) {
+  LayerContext context;
+  context.seq_length = seq_length;
+  context.causal = false;
+  context.flash_attention = false;
+  return context;
+}
+
+void compare_ratios(std::vector<Cell>& cells, const YamlValue& value) {
+  constexpr double kPaperBandwidth = 15e9;
+  YamlMap map(value);
+  const std::vector<int> hidden = sizes(map, "rows_hidden");
+  const std::vector<int> length = sizes(map, "cols_seq");
+  const auto published =
+      grid(map.require("k", "a row per hidden size"), hidden.size(), length.size());
+  for (size_t row = 0; row < hidden.size(); ++row) {
+    for (size_t column = 0; column < length.size(); ++column) {
+      const Transformer model = paper_model(hidden[row]);
+      LayerContext kept = paper_context(length[column]);
+      kept.flash_attention = true;
+      kept.recompute = RecomputeGranularity::kPointwise;
+      const Bytes bytes = layer_memory(model, LayerKind::kDense, kept).activation;
+      Cell cell;
+      cell.table = "Figure 1";
+      cell.cell = fmt::format("k, h={} s={}", hidden[row], length[column]);
+      cell.published = published[row][column];
+      cell.simulated = 2 * bytes.value() / kPaperBandwidth /
+                       seconds_of_layer(model, paper_context(length[column]));
+      cell.digits = 2;
+      cell.relative = true;
+      cell.must_agree = true;
+      cell.worst = 0.06;
+      cells.push_back(cell);
+    }
+  }
+}
+
+void compare_recompute(std::vector<Cell>& cells, const YamlValue& value,
+                       const std::vector<int>& hidden, const std::vector<int>& length) {
+  YamlMap map(value);
+  const YamlValue given = map.require("reduced_activation_pct", "a row per hidden size");
+  const size_t columns = std::min<size_t>(3, length.size());
+  const auto published = grid(given, hidden.size(), columns);
+  for (size_t row = 0; row < hidden.size(); ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      const Transformer model = paper_model(hidden[row]);
+      LayerContext context = paper_context(length[column]);
+      context.flash_attention = true;
+      context.dropout = true;
+      const Bytes whole = layer_memory(model, LayerKind::kDense, context).activation;
+      context.recompute = RecomputeGranularity::kPointwise;
+      const Bytes kept = layer_memory(model, LayerKind::kDense, context).activation;
+      Cell cell;
+      cell.table = "Figure 16";
+      cell.cell = fmt::format("activation saved %, h={} s={}", hidden[row], length[column]);
+      cell.published = published[row][column];
+      cell.simulated = 100 * (1 - kept / whole);
+      cell.digits = 1;
+      cells.push_back(cell);
+    }
+  }
+}
+
+// As the paper calls a schedule.
+const char* schedule_of(const YamlValue& name) {
+  constexpr std::array<std::pair<const char*, const char*>, 6> kNames{
+      {{"1F1B", "1f1b"},
+       {"1F1B-I", "interleaved-1f1b"},
+       {"GIS", "gis"},
+       {"GIS-H", "gis-h"},
+       {"PO-H", "po-h"},
+       {"PO-F", "po-f"}}};
+  std::vector<std::string> known;
+  for (const auto& [paper, ours] : kNames) {
+    if (name.text() == paper) return ours;
+    known.emplace_back(paper);
+  }
+  name.fail(fmt::format("expected one of {}", fmt::join(known, ", ")));
+}
+
+// Assumed, where the paper does not say: micro batch 1, one layer in a chunk, the first and the
+// last stage one less, norms, activations and dropouts made again.
+Simulation run_10b(const std::string& schedule, int seq_length) {
+  const bool chunked = schedule != "1f1b";
+  const Scenario scenario = read_scenario(
+      YamlSource("pipeoffload",
+                 fmt::format(R"(
+schedule: {}
+model: po-10.5b
+cluster: a100-roce
+parallel: {{pipeline_model_parallel_size: 8{}, account_for_embedding_in_pipeline_split: true,
+           account_for_loss_in_pipeline_split: true}}
+batch: {{global_batch_size: 64, micro_batch_size: 1, seq_length: {}}}
+memory: {{kind: model, capacity: 80 GiB}}
+recompute: pointwise
+)",
+                             schedule, chunked ? ", virtual_pipeline_model_parallel_size: 5" : "",
+                             seq_length)));
+  return simulate(scenario, scenario.schedules.front());
+}
+
+void compare_figure15(std::vector<Cell>& cells, const YamlValue& rows) {
+  for (const YamlValue& row : rows.list()) {
+    YamlMap map(row);
+    const auto length = static_cast<int>(map.require("seq", "tokens").integer(1, 1 << 20));
+    const YamlValue name = map.require("schedule", "as the paper calls it");
+    const YamlValue mfu = map.require("mfu_pct", "percent");
+    const YamlValue memory = map.require("act_mem_gb", "GB");
+    map.finish();
+    if (mfu.text() == "SKIP") continue;
+    const std::string schedule = schedule_of(name);
+    const Simulation simulation = run_10b(schedule, length);
+    Cell cell;
+    cell.table = "Figure 15, memory";
+    cell.cell = fmt::format("{} s={}", name.text(), length);
+    cell.digits = 1;
+    if (mfu.text() == "OOM") {
+      cell.table = "Figure 15, out of memory";
+      cell.published = 1;
+      cell.simulated = simulation.fit && !simulation.fit->fits ? 1 : 0;
+      cells.push_back(cell);
+      continue;
+    }
+    cell.relative = true;
+    cell.published = memory.number(0, 1e6);
+    cell.simulated = simulation.report.peak_activation / kGiB;
+    if (schedule == "po-f") cell.note = "the paper's PO-F keeps more than its formula says";
+    cells.push_back(cell);
+    cell.table = "Figure 15, MFU";
+    cell.published = mfu.number(0, 100);
+    cell.note = "";
+    if (simulation.throughput && simulation.throughput->mfu) {
+      cell.simulated = 100 * *simulation.throughput->mfu;
+    }
+    cells.push_back(cell);
+  }
+}
+
+}  // namespace
+
+std::vector<Cell> compare_pipeoffload(const std::string& folder, const Location& asked) {
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "pipeoffload"), asked);
+  YamlMap root(source.root());
+  std::vector<Cell> cells;
+  compare_table1(cells);
+  const YamlValue ratios = root.require("fig1_k_grid", "rows_hidden, cols_seq, k");
+  compare_ratios(cells, ratios);
+  if (const auto figure = root.find("fig15")) {
+    YamlMap models(*figure);
+    compare_figure15(cells, models.require("m10p5B_8gpu", "a list of rows"));
+  }
+  if (const auto figure = root.find("fig16_recompute_ablation")) {
+    YamlMap map(ratios);
+    const std::vector<int> hidden = sizes(map, "rows_hidden");
+    compare_recompute(cells, *figure, hidden, sizes(map, "cols_seq"));
+  }
+  return cells;
+}
+
+}  // namespace pipesim
