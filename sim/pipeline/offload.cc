@@ -1,6 +1,7 @@
 #include "sim/pipeline/offload.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -108,15 +109,17 @@ class Link {
     drop_what_cannot_come_back();
     place_back();
     drop_what_cannot_go_out();
-    // What was dropped leaves the others more room: backs later, outs earlier. What is still too
-    // late is dropped too.
+    // What was dropped leaves the others more room: backs later, outs earlier. Of what still spends
+    // no time on the host, which saves nothing, every second one is dropped, until there is none.
     for (bool changed = true; changed;) {
       place_back();
       place_out();
       changed = false;
-      for (size_t i = 0; i < all_.size(); ++i) {
-        if (!kept_[i] || out_end_[i] <= late(back_start_[i])) continue;
-        kept_[i] = false;
+      bool drop = true;
+      for (const size_t i : by_made_) {
+        if (!kept_[i] || late(out_end_[i]) < back_start_[i]) continue;
+        if (drop) kept_[i] = false;
+        drop = !drop;
         changed = true;
       }
     }
@@ -268,6 +271,10 @@ class Offload {
   [[nodiscard]] size_t slot(int device, const Pass& pass) const {
     return static_cast<size_t>(place_.virtual_stage(device, pass.chunk)) * units_ + pass.microbatch;
   }
+  [[nodiscard]] const Use& use_of(const Copy& copy) const {
+    return uses_[slot(static_cast<int>(copy.device),
+                      make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk))];
+  }
   [[nodiscard]] double& start(const Place& at) {
     return times_.start[static_cast<size_t>(at.device)][at.position];
   }
@@ -368,20 +375,22 @@ class Offload {
         each.back = cost.copy_in.value();
         each.made = end(use.forward);
         each.needed = start(use.backward) - problem_.prefetch * cost.backward_input.value();
-        if (each.out + each.back <= each.lifespan()) candidates.push_back(each);
+        const double copies = each.out + each.back;
+        if (copies > 0 && copies <= each.lifespan()) candidates.push_back(each);
       }
     }
   }
 
   void fill(const Link& link, CopyPlan& plan, LinkCopies& to) {
     for (const auto& [copy, ended] : link.out()) {
-      add_gate(copy.device, ended, static_cast<std::uint32_t>(to.out.size()), plan);
+      add_gate(copy, ended, static_cast<std::uint32_t>(to.out.size()), plan);
       to.out.push_back(copy);
     }
     for (const auto& [copy, starts] : link.back()) {
-      // The last pass that has ended by then.
+      // The last pass that has ended by then, before the one that needs it.
       const auto& ends = times_.end[copy.device];
-      const auto after = std::ranges::upper_bound(ends, starts * (1 + kSlack)) - ends.begin();
+      const auto ended = std::ranges::upper_bound(ends, starts * (1 + kSlack)) - ends.begin();
+      const auto after = std::min<std::ptrdiff_t>(ended, use_of(copy).backward.position);
       to.in.push_back(copy);
       to.in.back().after = after == 0 ? Copy::kAnyTime : static_cast<std::uint32_t>(after - 1);
     }
@@ -389,11 +398,13 @@ class Offload {
 
   // The first forward that starts no earlier than the copy out ends waits for it. Of several copies
   // the last one stands for all.
-  void add_gate(std::uint32_t device, double ended, std::uint32_t out, CopyPlan& plan) {
+  void add_gate(const Copy& copy, double ended, std::uint32_t out, CopyPlan& plan) {
+    const std::uint32_t device = copy.device;
     const auto& starts = times_.start[device];
     const auto passes = program_.passes(static_cast<int>(device));
     auto at = static_cast<size_t>(std::ranges::lower_bound(starts, ended * (1 - kSlack)) -
                                   starts.begin());
+    at = std::max<size_t>(at, use_of(copy).forward.position + 1);
     while (at < passes.size() && passes[at].kind != PassKind::kF &&
            passes[at].kind != PassKind::kFB) {
       ++at;

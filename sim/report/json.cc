@@ -58,6 +58,11 @@ Json cost_json(const GivenCost& cost) {
     json["input_forward_seconds"] = values_of(cost.input_forward);
     json["input_backward_seconds"] = values_of(cost.input_backward);
   }
+  if (!cost.copy_out.empty()) {
+    json["copy_out_seconds"] = values_of(cost.copy_out);
+    json["copy_in_seconds"] = values_of(cost.copy_in);
+    json["copy_solo_factor"] = cost.copy_solo_factor;
+  }
   if (cost.message) {
     json["message_bytes"] = cost.message->value();
   } else {
@@ -160,6 +165,9 @@ Json scenario_json(const Scenario& scenario) {
     if (!scenario.memory->checkpoint.empty()) {
       json["memory"]["checkpoint_bytes"] = values_of(scenario.memory->checkpoint);
     }
+    if (!scenario.memory->output_activation.empty()) {
+      json["memory"]["output_activation_bytes"] = values_of(scenario.memory->output_activation);
+    }
   }
   if (scenario.modelled) add_modelled(json, *scenario.modelled);
   if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
@@ -172,6 +180,14 @@ Json scenario_json(const Scenario& scenario) {
   json["framework"] = {
       {"transfers", scenario.transfers == Transfers::kBlocking ? "blocking" : "overlapped"}};
   json["vocabulary"] = {{"placement", to_text(scenario.vocabulary)}};
+  json["offload"] = nullptr;
+  if (const auto& offload = scenario.offload) {
+    json["offload"] = {
+        {"chunks", offload->chunks ? Json(*offload->chunks) : Json(nullptr)},
+        {"devices_per_link",
+         offload->devices_per_link ? Json(*offload->devices_per_link) : Json(nullptr)},
+        {"prefetch", offload->prefetch}};
+  }
   json["perturb"] = perturb_json(scenario.perturb);
   return json;
 }

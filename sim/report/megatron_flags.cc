@@ -206,6 +206,9 @@ MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& cho
   const auto* const line = std::ranges::find(kTable, choice.name, &Line::schedule);
   if (line == kTable.end()) refuse(choice, reason_for(choice.name));
   check_passes(choice, program);
+  if (program.copies() != nullptr) {
+    refuse(choice, "the flags that copy its activations to the host are not known here");
+  }
   const Shape& shape = program.shape();
   if (shape.devices == 1 && line->add != plain) {
     refuse(choice, fmt::format("{} runs it on two devices or more", line->runtime));

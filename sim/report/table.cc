@@ -136,15 +136,21 @@ std::string memory_csv(const Scenario& scenario, std::span<const Simulation> sim
 std::string critical_path_line(const Simulation& simulation) {
   const TaskGraph& graph = *simulation.graph;
   const Timeline& timeline = simulation.timeline;
-  std::array<int, 2> tasks{};
-  std::array<double, 2> seconds{};
+  std::array<int, 3> tasks{};
+  std::array<double, 3> seconds{};
   for (const TaskId task : critical_path(graph, timeline)) {
-    const size_t message = graph.task_class(task).kind == TaskKind::kTransfer ? 1 : 0;
-    ++tasks[message];
-    seconds[message] += timeline.end[task] - timeline.start[task];
+    const TaskKind kind = graph.task_class(task).kind;
+    const size_t group = kind == TaskKind::kTransfer ? 1 : is_beside_compute(kind) ? 2 : 0;
+    ++tasks[group];
+    seconds[group] += timeline.end[task] - timeline.start[task];
   }
-  return fmt::format("critical path: {} passes and steps of {}, {} messages of {}\n", tasks[0],
-                     human(Seconds(seconds[0])), tasks[1], human(Seconds(seconds[1])));
+  std::string line =
+      fmt::format("critical path: {} passes and steps of {}, {} messages of {}", tasks[0],
+                  human(Seconds(seconds[0])), tasks[1], human(Seconds(seconds[1])));
+  if (tasks[2] > 0) {
+    line += fmt::format(", {} collectives and copies of {}", tasks[2], human(Seconds(seconds[2])));
+  }
+  return line + '\n';
 }
 
 }  // namespace pipesim

@@ -67,6 +67,7 @@ void note_moments(const Program& program, std::vector<Moments>& moments) {
         release(place.virtual_stage(device, pair.backward.chunk), pair.backward.kind);
         continue;
       }
+      if (is_vocabulary(pass.kind)) continue;  // they hold nothing of a stage's layers
       const int vs = place.virtual_stage(device, pass.chunk);
       if (pass.kind == PassKind::kF || pass.kind == PassKind::kR) {
         acquire(vs, pass.kind == PassKind::kR);
@@ -154,8 +155,16 @@ class Balancer {
   }
 
   // Whether what the schedule plans with the choice's split fits; notes what its stages hold, and
-  // the device that holds most.
+  // the device that holds most. What cannot be planned, within a memory limit, does not.
   bool fits() {
+    try {
+      return plan_fits();
+    } catch (const InfeasibleError&) {
+      return false;
+    }
+  }
+
+  bool plan_fits() {
     const Problem problem = make_problem(scenario_, choice_);
     const auto program = make_program(choice_, problem);
     moments_.assign(moments_.size(), {});

@@ -80,33 +80,39 @@ void add_host_links(const Scenario& scenario, Problem& problem) {
   if (scenario.hardware && scenario.cost.copy_out.empty()) {
     const HostLink& host = scenario.hardware->host;
     const Placement& place = problem.placement;
+    // Ranks of one stage stand next to each other and copy alike, at the same time.
+    const ParallelSizes& sizes = scenario.parallel;
+    const int ranks = sizes.tensor * sizes.context * sizes.data;
+    const int per_switch = std::min(host.gpus_per_switch, scenario.cluster->gpus_per_node);
+    const double sharing = std::min(per_switch, ranks);
     for (int vs = 0; vs < place.virtual_stages(); ++vs) {
       StageCost& stage = problem.stages[static_cast<size_t>(vs)];
       const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
       const Bytes kept = recomputes ? stage.checkpoint : stage.activation;
-      stage.copy_out = stage.copy_in = kept / host.duplex;
+      stage.copy_out = stage.copy_in = sharing * (kept / host.duplex);
     }
     problem.copy_alone_factor = host.duplex / host.alone;
-    // Ranks of one stage stand next to each other and copy alike.
-    const ParallelSizes& sizes = scenario.parallel;
+    problem.devices_per_host_link = std::max(1, per_switch / ranks);
+  }
+  if (scenario.offload) {
+    problem.prefetch = scenario.offload->prefetch;
     problem.devices_per_host_link =
-        std::max(1, host.gpus_per_switch / (sizes.tensor * sizes.context * sizes.data));
+        scenario.offload->devices_per_link.value_or(problem.devices_per_host_link);
   }
-  if (!scenario.offload) return;
-  problem.prefetch = scenario.offload->prefetch;
-  if (const auto devices = scenario.offload->devices_per_link) {
-    problem.devices_per_host_link = *devices;
-  }
+  // Where iterations overlap, a device that has ended its own copies not yet.
+  const bool overlaps = scenario.sync == OptimizerSync::kPostValidation;
+  if (overlaps && problem.devices_per_host_link > 1) problem.copy_alone_factor = 1;
 }
 
 void check_copies(const ScheduleChoice& choice, const Problem& problem) {
   const bool known = std::ranges::any_of(problem.stages, [](const StageCost& stage) {
-    return stage.copy_out > Seconds(0) && stage.copy_in > Seconds(0);
+    return stage.copy_out > Seconds(0) || stage.copy_in > Seconds(0);
   });
   if (known) return;
   throw InputError(choice.where,
                    fmt::format("{} copies activations to the host: cost.copy_out and cost.copy_in "
-                               "must say how long that takes, or a model and a cluster by name",
+                               "must say how long that takes, or bytes of activations, given or of "
+                               "a model, and a cluster by name",
                                choice.name));
 }
 
@@ -210,7 +216,8 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       // A refusal for memory has no other shape to offer: its reason says the least limit, and it
       // is a request that cannot be met, not a mistake in writing.
       const std::string nearest = describe_difference(problem.shape, refusal->nearest);
-      if (nearest.empty()) throw InfeasibleError(refusal->reason);
+      if (nearest.empty() && problem.activation_limit) throw InfeasibleError(refusal->reason);
+      if (nearest.empty()) throw InputError(choice.where, refusal->reason);
       throw InputError(choice.where, fmt::format("{}; nearest shape that it accepts: {}",
                                                  refusal->reason, nearest));
     }

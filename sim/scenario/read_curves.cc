@@ -111,6 +111,8 @@ void read_collective_curves(const OpenGroup& open, Interconnect& interconnect) {
                                                  "all_to_all"};  // by CollectiveKind
   for (size_t kind = 0; kind < kNames.size(); ++kind) {
     if (auto group = open(kNames[kind], Needed::kYes)) {
+      // A curve of all-reduces in the switch belongs to the one that it stands beside.
+      if (kind == 0) interconnect.nvls.reset();
       interconnect.curves[kind] = read_curve(*group);
       group->finish();
     }

@@ -1,28 +1,10 @@
 #include "sim/scenario/read_offload.h"
 
 #include <fmt/format.h>
-#include <utility>
-#include <vector>
+
+#include "sim/pipeline/schedule.h"
 
 namespace pipesim {
-namespace {
-
-// One value for all devices or stages, or a list of one for each.
-std::vector<Seconds> read_copies(const YamlValue& value, CostBasis per, const Scenario& scenario) {
-  if (!value.is_list()) return {value.seconds()};
-  std::vector<Seconds> seconds;
-  for (const YamlValue& each : value.list()) seconds.push_back(each.seconds());
-  const bool matches = per == CostBasis::kStage || seconds.size() == 1 ||
-                       std::cmp_equal(seconds.size(), scenario.parallel.pipeline);
-  if (!matches) {
-    value.fail(fmt::format("expected one value or one per device ({}), not {}",
-                           scenario.parallel.pipeline, seconds.size()));
-  }
-  return seconds;
-}
-
-}  // namespace
-
 std::optional<Offload> read_offload(const YamlValue& value) {
   Offload offload;
   offload.where = value.where();
@@ -42,15 +24,34 @@ std::optional<Offload> read_offload(const YamlValue& value) {
   return offload;
 }
 
-void read_copy_cost(YamlMap& map, const Scenario& scenario, GivenCost& cost) {
+void check_offload(const Scenario& scenario) {
+  if (!scenario.offload || !scenario.offload->chunks) return;
+  const Offload& offload = *scenario.offload;
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
+    if (schedule != nullptr && schedule->offloads) {
+      throw InputError(offload.where,
+                       fmt::format("{} offloads by itself: its option offload_chunks says how many "
+                                   "chunks",
+                                   choice.name));
+    }
+    if (*offload.chunks <= chunks_of(choice)) continue;
+    throw InputError(offload.where,
+                     fmt::format("{} chunks are to offload, but {} has {} per device",
+                                 *offload.chunks, choice.name, chunks_of(choice)));
+  }
+}
+
+void read_copy_cost(YamlMap& map, const std::function<std::vector<Seconds>(const YamlValue&)>& read,
+                    GivenCost& cost) {
   const auto out = map.find("copy_out");
   const auto in = map.find("copy_in");
   if (out.has_value() != in.has_value()) {
     (out ? *out : *in).fail("needs both 'copy_out' and 'copy_in'");
   }
   if (out) {
-    cost.copy_out = read_copies(*out, cost.per, scenario);
-    cost.copy_in = read_copies(*in, cost.per, scenario);
+    cost.copy_out = read(*out);
+    cost.copy_in = read(*in);
   }
   if (const auto factor = map.find("copy_solo_factor")) {
     if (!out) factor->fail("is of 'copy_out' and 'copy_in', which are not given");

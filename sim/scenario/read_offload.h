@@ -1,6 +1,10 @@
 // The scenario's `offload` section, and what given costs say of copies to the host.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <vector>
+
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/yaml.h"
 
@@ -10,8 +14,12 @@ namespace pipesim {
 // otherwise.
 std::optional<Offload> read_offload(const YamlValue& value);
 
-// `copy_out`, `copy_in` (one value, or one per device or stage as of the passes) and
-// `copy_solo_factor` of `cost`.
-void read_copy_cost(YamlMap& map, const Scenario& scenario, GivenCost& cost);
+// InputError where a schedule has fewer chunks than are to offload, or says so by an option of its
+// own.
+void check_offload(const Scenario& scenario);
+
+// `copy_out`, `copy_in` (each by `read`) and `copy_solo_factor` of `cost`.
+void read_copy_cost(YamlMap& map, const std::function<std::vector<Seconds>(const YamlValue&)>& read,
+                    GivenCost& cost);
 
 }  // namespace pipesim

@@ -171,7 +171,12 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
     cost.recompute = read_times(*given, cost.per, scenario);
   }
   read_vocabulary_cost(map, scenario, cost);
-  read_copy_cost(map, scenario, cost);
+  const auto copies = [&](const YamlValue& given) {
+    auto seconds = one_or_list(given, [](const YamlValue& each) { return each.seconds(); });
+    check_length(given, seconds.size(), cost.per, scenario);
+    return seconds;
+  };
+  read_copy_cost(map, copies, cost);
   const auto optional_seconds = [&map](const char* key) {
     const auto given = map.find(key);
     return given ? given->seconds() : Seconds(0);
@@ -328,6 +333,7 @@ Scenario read_scenario(const YamlSource& source) {
   }
   settle_recompute(root, scenario);
   if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
+  check_offload(scenario);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
                         scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);

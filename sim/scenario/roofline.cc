@@ -32,10 +32,17 @@ void fill_roofline(const Scenario& scenario, const ScheduleChoice& choice, Probl
         barrier_seconds(modelled.model, problem.vocabulary, setting, *scenario.hardware);
   }
   const double splits = problem.shape.splits;
-  for (StageCost& stage : problem.stages) {
-    for (Seconds* seconds :
-         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.transfer}) {
+  const Placement& place = problem.placement;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    StageCost& stage = problem.stages[static_cast<size_t>(vs)];
+    for (Seconds* seconds : {&stage.forward, &stage.backward_input, &stage.backward_weight}) {
       *seconds = *seconds / splits;
+    }
+    if (const int next = place.downstream(vs); next >= 0 && stage.transfer > Seconds(0)) {
+      // Bytes are divided, latency is every message's own.
+      const Seconds latency = message_latency(modelled.model, setting, *scenario.hardware,
+                                              place.device(vs), place.device(next));
+      stage.transfer = latency + (stage.transfer - latency) / splits;
     }
     if (stage.overlapped) *stage.overlapped = *stage.overlapped / splits;
     if (stage.recompute) *stage.recompute = *stage.recompute / splits;

@@ -53,8 +53,7 @@ MessageCost modelled_message(const Scenario& scenario, const ScheduleChoice& cho
   const Placement& place = problem.placement;
   const Seconds latency =
       message_latency(scenario.modelled->model, cost_setting_of(scenario, choice),
-                      *scenario.hardware, place.device(from), place.device(to)) /
-      problem.shape.splits;
+                      *scenario.hardware, place.device(from), place.device(to));
   return {latency + factor * (whole - latency), latency};
 }
 

@@ -15,7 +15,6 @@
 
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -23,24 +22,10 @@
 
 #include "sim/core/error.h"
 #include "sim/pipeline/schedule.h"
+#include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim::golden {
-
-inline std::filesystem::path automatic_folder() {
-  return std::filesystem::path(PIPESIM_SOURCE_DIR) / "tests" / "golden" / "data" / "automatic";
-}
-
-inline nlohmann::json read_json(const std::filesystem::path& file) {
-  nlohmann::json data;
-  std::ifstream(file) >> data;
-  return data;
-}
-
-inline double of_device(const nlohmann::json& values, int device) {
-  return values.is_array() ? values.at(static_cast<size_t>(device)).get<double>()
-                           : values.get<double>();
-}
 
 inline void set_times(Problem& problem, const nlohmann::json& times) {
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {

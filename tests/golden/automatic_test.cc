@@ -14,14 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<std::filesystem::path> data_files() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(golden::automatic_folder())) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
+std::vector<std::filesystem::path> data_files() { return golden::data_files("automatic"); }
 
 bool same_order(const Program& a, const Program& b) {
   for (int device = 0; device < a.shape().devices; ++device) {

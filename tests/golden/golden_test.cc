@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,29 +11,16 @@
 #include "sim/graph/build.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
+#include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
 namespace {
 
+using golden::data_files;
+using golden::of_device;
+using golden::read_json;
 using nlohmann::json;
-
-std::vector<std::filesystem::path> data_files() {
-  std::vector<std::filesystem::path> files;
-  const std::filesystem::path folder =
-      std::filesystem::path(PIPESIM_SOURCE_DIR) / "tests" / "golden" / "data";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-// A list has one entry per device, the same for all its chunks.
-double of_device(const json& times, int device) {
-  return times.is_array() ? times.at(static_cast<size_t>(device)).get<double>()
-                          : times.get<double>();
-}
 
 void set_times(Problem& problem, const json& times) {
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
@@ -57,7 +43,7 @@ struct Instance {
   Problem problem;
 
   explicit Instance(const std::filesystem::path& file) {
-    std::ifstream(file) >> data;
+    data = read_json(file);
     schedule = find_schedule(data.at("schedule").get<std::string>());
     if (schedule == nullptr) return;
     const json& params = data.at("params");

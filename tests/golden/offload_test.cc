@@ -3,35 +3,20 @@
 // must offload there as well.
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
+#include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
 namespace {
 
+using golden::data_files;
+using golden::read_json;
 using nlohmann::json;
-
-std::vector<std::filesystem::path> data_files() {
-  std::vector<std::filesystem::path> files;
-  const auto folder =
-      std::filesystem::path(PIPESIM_SOURCE_DIR) / "tests" / "golden" / "data" / "offload";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-json read(const std::filesystem::path& file) {
-  json data;
-  std::ifstream(file) >> data;
-  return data;
-}
 
 Problem problem_of(const json& params) {
   const auto number = [&params](const char* key) { return params.at(key).get<double>(); };
@@ -61,7 +46,7 @@ std::string written(const Program& program, int device) {
 class OffloadGolden : public ::testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(OffloadGolden, PeaksNoHigherAtNoHigherCost) {
-  const json data = read(GetParam());
+  const json data = read_json(GetParam());
   const Problem problem = problem_of(data.at("params"));
   const Program program = find_schedule("po-h")->plan(problem);
   const Evaluation ours = evaluate(program, problem);
@@ -78,7 +63,7 @@ TEST_P(OffloadGolden, PeaksNoHigherAtNoHigherCost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Instances, OffloadGolden, ::testing::ValuesIn(data_files()),
+INSTANTIATE_TEST_SUITE_P(Instances, OffloadGolden, ::testing::ValuesIn(data_files("offload")),
                          [](const auto& info) { return info.param.stem().string(); });
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,29 +11,15 @@
 #include "sim/graph/build.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
+#include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
 namespace {
 
+using golden::data_files;
+using golden::read_json;
 using nlohmann::json;
-
-std::vector<std::filesystem::path> data_files() {
-  std::vector<std::filesystem::path> files;
-  const auto folder =
-      std::filesystem::path(PIPESIM_SOURCE_DIR) / "tests" / "golden" / "data" / "vocabulary";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-json read(const std::filesystem::path& file) {
-  json data;
-  std::ifstream(file) >> data;
-  return data;
-}
 
 Problem problem_of(const json& data) {
   const json& params = data.at("params");
@@ -85,7 +70,7 @@ std::vector<std::string> written(const Program& program) {
 class GoldenVocabulary : public ::testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(GoldenVocabulary, HasTheOrderTheTimesAndTheMemoryOfTheReference) {
-  const json data = read(GetParam());
+  const json data = read_json(GetParam());
   const Problem problem = problem_of(data);
   const Schedule& schedule = *find_schedule(data.at("schedule").get<std::string>());
   ASSERT_FALSE(schedule.refusal(problem).has_value());
@@ -122,13 +107,13 @@ TEST_P(GoldenVocabulary, HasTheOrderTheTimesAndTheMemoryOfTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Data, GoldenVocabulary, ::testing::ValuesIn(data_files()),
+INSTANTIATE_TEST_SUITE_P(Data, GoldenVocabulary, ::testing::ValuesIn(data_files("vocabulary")),
                          [](const auto& file) { return file.param.stem().string(); });
 
 TEST(GoldenVocabularyData, CoversEveryShardedPlacement) {
   const auto files = [](const char* schedule, const char* placement) {
-    return std::ranges::count_if(data_files(), [&](const auto& file) {
-      const json data = read(file);
+    return std::ranges::count_if(data_files("vocabulary"), [&](const auto& file) {
+      const json data = read_json(file);
       return data.at("schedule") == schedule && data.at("vocabulary") == placement;
     });
   };

@@ -20,7 +20,7 @@ Program plan(std::string_view name, const Problem& problem) {
 }
 
 TEST(ZeroBubbleAutomatic, IsOptimalWhereTheOptimumIsKnown) {
-  const auto data = golden::read_json(golden::automatic_folder() / "zb_heuristic.json");
+  const auto data = golden::read_json(golden::data_folder("automatic") / "zb_heuristic.json");
   ASSERT_FALSE(data.at("optimum").empty());
   for (const auto& instance : data.at("optimum")) {
     SCOPED_TRACE(instance.at("id"));

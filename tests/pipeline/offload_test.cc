@@ -135,6 +135,20 @@ TEST(Offload, LeavesEverythingOnTheDeviceWhereNothingComesBackInTime) {
   for (const LinkCopies& link : plan.copies()->links) EXPECT_TRUE(link.out.empty());
 }
 
+// A stage without layers takes no time and keeps nothing, its neighbours do.
+TEST(Offload, LeavesStagesWithoutLayersAlone) {
+  for (const int empty : {0, 1, 2, 3}) {
+    Problem problem = with_copies({4, 1, 12, 1}, {1, 1, 1, 0}, 0.2);
+    problem.stages[static_cast<size_t>(empty)] = {};
+    const Program kept = find_schedule("1f1b")->plan(problem);
+    const Program plan = with_offload(kept, problem, 1);
+    EXPECT_EQ(evaluate(plan, problem).makespan, evaluate(kept, problem).makespan) << empty;
+    for (const LinkCopies& link : plan.copies()->links) {
+      for (const Copy& copy : link.out) EXPECT_NE(static_cast<int>(copy.device), empty);
+    }
+  }
+}
+
 TEST(Offload, RefusesAPlanThatIsNone) {
   const Problem problem = with_copies({2, 1, 2, 1}, {1, 1, 1, 0}, 0.1);
   const Program program = find_schedule("1f1b")->plan(problem);

@@ -63,9 +63,12 @@ TEST(ScenarioOffload, TakesBytesAndBandwidthFromModelAndCluster) {
   const StageCost& stage = offloaded.problem.stage(9);
   EXPECT_DOUBLE_EQ(stage.copy_out.value(), stage.activation.value() / 21e9);
   EXPECT_DOUBLE_EQ(offloaded.problem.copy_alone_factor, 21 / 35.2);
-  EXPECT_EQ(run(kModelled, {"parallel.tensor_model_parallel_size=4"}).problem.devices_per_host_link,
-            1)
-      << "the GPUs of a switch hold parts of one stage";
+  const Problem divided = run(kModelled, {"parallel.tensor_model_parallel_size=4"}).problem;
+  EXPECT_EQ(divided.devices_per_host_link, 1) << "the GPUs of a switch hold parts of one stage";
+  EXPECT_DOUBLE_EQ(divided.stage(9).copy_out.value(),
+                   2 * divided.stage(9).activation.value() / 21e9)
+      << "and copy at the same time";
+  EXPECT_EQ(run(kModelled, {"optimizer.sync=post_validation"}).problem.copy_alone_factor, 1);
 }
 
 TEST(ScenarioOffload, NeedsTheSecondsOfCopies) {
@@ -80,6 +83,16 @@ TEST(ScenarioOffload, NeedsTheSecondsOfCopies) {
                 .find("needs both 'copy_out' and 'copy_in'"),
             std::string::npos);
   EXPECT_NE(refusal(kGiven, {"offload.chunk=1"}).find("chunks"), std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"offload.chunks=2"}).find("but 1f1b has 1 per device"),
+            std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"schedule=po-h", "offload.chunks=1"}).find("offload_chunks"),
+            std::string::npos);
+  for (const char* list : {"[1 ms, 2 ms]", "[]"}) {
+    EXPECT_NE(
+        refusal(kGiven, {"cost.per=stage", std::string("cost.copy_in=") + list}).find("expected"),
+        std::string::npos)
+        << list;
+  }
 }
 
 }  // namespace
