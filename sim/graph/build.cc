@@ -88,7 +88,6 @@ class ClassTable {
     if (known != kNoClass) return known;
     TaskClass made = on_device(out ? TaskKind::kCopyOut : TaskKind::kCopyIn, device);
     made.chunk = copy.chunk;
-    made.alone = copy.alone;
     made.seconds = copy_seconds(problem_, program_, copy, out);
     const Pass forward = make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk);
     const Bytes bytes = pass_bytes(problem_, program_, device, forward).acquired;

@@ -50,7 +50,6 @@ struct TaskClass {
   std::uint16_t chunk_back = 0;  // of an overlapped block: of its backward
   Seconds seconds;               // alone and undisturbed; of a transfer: latency included
   Seconds latency;               // of a transfer
-  bool alone = false;            // of a copy (copies.h)
   Bytes acquired;                // activations, at the start
   Bytes released;                // activations, at the end
 };
