@@ -1,6 +1,8 @@
 // pipesim validate: the simulator against published figures, cell by cell.
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -8,7 +10,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "validate/papers/paper_data.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/validation_page.h"
 
 namespace pipesim {
 namespace {
@@ -17,41 +19,93 @@ struct ValidateOptions {
   std::string name;
   std::string data;
   std::string json;
+  std::string output;
   bool list = false;
 };
 
-int validate(const ValidateOptions& options, const CommandLine& line) {
+int list() {
+  for (const Validation& validation : validations()) {
+    std::cout << fmt::format("{}: {}\n", validation.name, validation.title);
+  }
+  return kDone;
+}
+
+// The validation's name that was asked for, or none for all.
+std::string wanted_name(const ValidateOptions& options, const CommandLine& line) {
   std::vector<std::string> names;
   for (const Validation& validation : validations()) names.push_back(validation.name);
-  if (options.list) {
-    for (const Validation& validation : validations()) {
-      std::cout << fmt::format("{}: {}\n", validation.name, validation.title);
-    }
-    return kDone;
-  }
   const std::string wanted = validation_name(options.name);
   if (!wanted.empty() && std::ranges::find(names, wanted) == names.end()) {
     throw InputError(
         line.where(options.name),
         fmt::format("unknown validation '{}'{}", options.name, suggestion(options.name, names)));
   }
-  const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
-  std::vector<Cell> all;
-  std::string text;
-  bool failed = false;
+  if (!wanted.empty() && !options.output.empty()) {
+    throw InputError(line.where(options.output),
+                     "the page is of all papers: leave the name away, or the page");
+  }
+  return wanted;
+}
+
+std::vector<Compared> compare(const std::string& folder, const std::string& wanted,
+                              const Location& asked) {
+  const bool any = std::ranges::any_of(
+      validations(), [&folder](const Validation& each) { return has_paper(folder, each.name); });
+  std::vector<Compared> all;
   for (const Validation& validation : validations()) {
     if (!wanted.empty() && validation.name != wanted) continue;
     // A folder of one's own need not hold every paper, unless it is asked for.
-    const bool any = std::ranges::any_of(
-        names, [&folder](const std::string& name) { return has_paper(folder, name); });
     if (wanted.empty() && any && !has_paper(folder, validation.name)) continue;
-    const auto cells = validation.compare(folder, line.where(options.data));
-    text += validation_table(validation, cells);
-    failed = failed || missed(cells);
-    all.insert(all.end(), cells.begin(), cells.end());
+    all.push_back({&validation, validation.compare(folder, asked)});
   }
-  write_outputs({{options.json, line.where(options.json),
-                  [&all](std::ostream& out) { out << validation_json(all); }}});
+  return all;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<Output> outputs(const ValidateOptions& options, const std::string& folder,
+                            const std::vector<Compared>& all,
+                            const std::optional<ExpectedErrors>& expected,
+                            const CommandLine& line) {
+  std::vector<Output> files{{options.json, line.where(options.json), [&all](std::ostream& out) {
+                               std::vector<Cell> cells;
+                               for (const Compared& each : all)
+                                 cells.insert(cells.end(), each.cells.begin(), each.cells.end());
+                               out << validation_json(cells);
+                             }}};
+  if (options.output.empty()) return files;
+  const Location where = line.where(options.output);
+  const std::filesystem::path to = options.output;
+  files.push_back({(to / "validation.md").string(), where, [&, folder](std::ostream& out) {
+                     out << validation_page(all, expected, text_of(folder + "/where_from.md"));
+                   }});
+  files.push_back({(to / "validation.svg").string(), where,
+                   [&all](std::ostream& out) { out << validation_drawing(all); }});
+  return files;
+}
+
+int validate(const ValidateOptions& options, const CommandLine& line) {
+  if (options.list) return list();
+  const std::string wanted = wanted_name(options, line);
+  const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
+  const auto expected = read_expected(folder);
+  const auto all = compare(folder, wanted, line.where(options.data));
+  std::string text;
+  bool failed = false;
+  for (const Compared& each : all) {
+    text += validation_table(*each.validation, each.cells);
+    failed = failed || missed(each.cells);
+    if (!expected) continue;
+    for (const std::string& sentence :
+         unexpected(each.validation->name, table_errors(each.cells), *expected)) {
+      text += "MISSED " + sentence + "\n";
+      failed = true;
+    }
+  }
+  write_outputs(outputs(options, folder, all, expected, line));
   if (options.json != "-") std::cout << text << std::flush;
   return failed ? kFailed : kDone;
 }
@@ -65,6 +119,8 @@ Subcommand add_validate(CLI::App& app) {
                      "Which paper (when not given all but search, which takes a minute)");
   parser->add_option("--data", options->data, "Folder with tables of the same format");
   parser->add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
+  parser->add_option("-o,--output", options->output,
+                     "Folder for validation.md and validation.svg, of all papers");
   parser->add_flag("--list", options->list, "List the papers");
   return {parser, [options](const CommandLine& line) { return validate(*options, line); }};
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "validate/papers/korthikanti/korthikanti.h"
@@ -11,6 +10,7 @@
 #include "validate/papers/nemo/nemo.h"
 #include "validate/papers/pipeoffload/pipeoffload.h"
 #include "validate/papers/simumax/simumax.h"
+#include "validate/papers/table_error.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -56,71 +56,6 @@ const std::vector<Validation>& validations() {
 
 namespace {
 
-// What is said of a table under its cells.
-struct Count {
-  int published = 0, simulated = 0, agree = 0, lower = 0;
-  double worst = 0;
-  bool relative = false;
-  double most = 0, median = 0;  // targets
-  std::vector<double> shares;   // absolute relative errors
-
-  void add(const Cell& cell) {
-    ++published;
-    relative = cell.relative;
-    most = std::max(most, cell.worst);
-    median = std::max(median, cell.median);
-    if (!cell.simulated) return;
-    ++simulated;
-    const double error = *cell.error();
-    agree += cell.agrees() ? 1 : 0;
-    lower += cell.may_be_lower && error < -std::pow(10.0, -cell.digits) ? 1 : 0;
-    worst = std::max(worst, std::abs(error));
-    shares.push_back(std::abs(*cell.relative_error()));
-  }
-
-  [[nodiscard]] double median_share() const {
-    if (shares.empty()) return 0;
-    std::vector<double> sorted = shares;
-    std::ranges::sort(sorted);
-    const size_t half = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-  }
-  [[nodiscard]] long within(double limit) const {
-    return std::ranges::count_if(shares, [limit](double share) { return share <= limit; });
-  }
-  [[nodiscard]] bool beyond_median() const { return median > 0 && median_share() > median; }
-
-  [[nodiscard]] std::string text() const {
-    if (!relative) {
-      return fmt::format(
-          "{} of {} cells simulated, {} agree to the printed digits{}, worst difference {:.6f}",
-          simulated, published, agree,
-          lower > 0 ? fmt::format(" or are lower ({} by more than the last digit)", lower) : "",
-          worst);
-    }
-    std::string text = fmt::format("{} of {} cells simulated", simulated, published);
-    if (shares.empty()) return text;
-    const auto target = [](double share) {
-      return share > 0 ? fmt::format(" (target {:.3g}%)", 100 * share) : std::string();
-    };
-    text += fmt::format(", median error {:.1f}%{}, worst {:.1f}%{}", 100 * median_share(),
-                        target(median), 100 * std::ranges::max(shares), target(most));
-    if (most <= 0)
-      text += fmt::format(", {} within 15%, {} within 30%", within(0.15), within(0.30));
-    return beyond_median() ? text + " MISSED" : text;
-  }
-};
-
-// By table. What stands beside a cell for information is not counted.
-std::map<std::string, Count> counts_of(const std::vector<Cell>& cells) {
-  std::map<std::string, Count> counts;
-  for (const Cell& cell : cells) {
-    if (cell.simulated && !cell.must_agree && !cell.relative) continue;
-    counts[cell.table].add(cell);
-  }
-  return counts;
-}
-
 std::string error_text(const Cell& cell) {
   if (!cell.simulated) return fmt::format("{:>10} {:>10}", "-", "-");
   if (cell.relative) {
@@ -136,9 +71,7 @@ std::string error_text(const Cell& cell) {
 bool missed(const std::vector<Cell>& cells) {
   const bool cell_missed = std::ranges::any_of(
       cells, [](const Cell& cell) { return cell.must_agree && !cell.agrees(); });
-  return cell_missed || std::ranges::any_of(counts_of(cells), [](const auto& entry) {
-           return entry.second.beyond_median();
-         });
+  return cell_missed || std::ranges::any_of(table_errors(cells), &TableError::beyond_median);
 }
 
 std::string validation_table(const Validation& validation, const std::vector<Cell>& cells) {
@@ -154,8 +87,8 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
                         width, cell.published, cell.digits, error_text(cell),
                         cell.must_agree && !cell.agrees() ? "MISSED " : "", cell.note);
   }
-  for (const auto& [table, count] : counts_of(cells)) {
-    text += fmt::format("{}: {}\n", table, count.text());
+  for (const TableError& error : table_errors(cells)) {
+    text += fmt::format("{}: {}\n", error.table, error.text());
   }
   return text;
 }
