@@ -120,6 +120,13 @@ bool in_place(const Output& output) {
 
 }  // namespace
 
+void make_folder(const std::string& path, const Location& where) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    throw InputError(where, fmt::format("cannot make the folder '{}': {}", path, error.message()));
+}
+
 void write_outputs(const std::vector<Output>& outputs) {
   if (std::ranges::count(outputs, "-", &Output::path) > 1) {
     const auto last = std::ranges::find(outputs.rbegin(), outputs.rend(), "-", &Output::path);

@@ -15,11 +15,7 @@ int write_gallery(const std::string& folder, const CommandLine& line) {
   namespace fs = std::filesystem;
   const Location where = line.where(folder);
   const fs::path drawings = fs::path(folder) / "gallery";
-  std::error_code error;
-  fs::create_directories(drawings, error);
-  if (error) {
-    throw InputError(where, fmt::format("cannot make the folder '{}'", drawings.string()));
-  }
+  make_folder(drawings.string(), where);
   const auto gallery = make_gallery();
   std::vector<Output> outputs{{(fs::path(folder) / "gallery.md").string(), where,
                                [&](std::ostream& out) { out << gallery_page(gallery); }}};

@@ -105,6 +105,7 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
       failed = true;
     }
   }
+  if (!options.output.empty()) make_folder(options.output, line.where(options.output));
   write_outputs(outputs(options, folder, all, expected, line));
   if (options.json != "-") std::cout << text << std::flush;
   return failed ? kFailed : kDone;

@@ -18,7 +18,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 Cell share(const std::string& table, double published, double simulated) {
-  Cell cell{.table = table, .cell = "a", .published = published, .simulated = simulated};
+  Cell cell;
+  cell.table = table;
+  cell.cell = "a";
+  cell.published = published;
+  cell.simulated = simulated;
   cell.relative = true;
   return cell;
 }
@@ -86,7 +90,8 @@ TEST(TableErrors, AreInTheOrderInWhichTablesAppear) {
 }
 
 TEST(TableErrors, ABubbleLowerThanPublishedIsNotOff) {
-  Cell cell{.table = "Figure 9", .cell = "a", .published = 0.2, .simulated = 0.1};
+  Cell cell = share("Figure 9", 0.2, 0.1);
+  cell.relative = false;
   cell.must_agree = cell.may_be_lower = true;
   EXPECT_EQ(table_errors({cell})[0].worst, 0);
   EXPECT_EQ(table_errors({cell})[0].lower, 1);
@@ -94,7 +99,9 @@ TEST(TableErrors, ABubbleLowerThanPublishedIsNotOff) {
 
 TEST(ValidationPage, NamesEveryCellAndWhatIsNotModelled) {
   const Validation validation{"paper", "A paper", nullptr};
-  Cell absent{.table = "Table 2", .cell = "b|c", .published = 3};
+  Cell absent = share("Table 2", 3, 0);
+  absent.cell = "b|c";
+  absent.simulated.reset();
   absent.note = "no such schedule";
   const std::vector<Compared> all{{&validation, {share("Table 1", 100, 95), absent}}};
   const std::string page = validation_page(all, ExpectedErrors{}, "## Of one's own\n");

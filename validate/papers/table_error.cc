@@ -14,14 +14,16 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-bool counted(const Cell& cell) { return !cell.simulated || cell.must_agree || cell.relative; }
+bool bound(const Cell& cell) { return !cell.simulated || cell.must_agree || cell.relative; }
 
 TableError error_of(const std::string& table, const std::vector<Cell>& cells) {
   TableError error;
   error.table = table;
+  const bool any_bound = std::ranges::any_of(
+      cells, [&table](const Cell& cell) { return cell.table == table && bound(cell); });
   std::vector<double> deviations;
   for (const Cell& cell : cells) {
-    if (cell.table != table || !counted(cell)) continue;
+    if (cell.table != table || (any_bound && !bound(cell))) continue;
     ++error.published;
     error.relative = cell.relative;
     error.worst_target = std::max(error.worst_target, cell.worst);
@@ -71,8 +73,7 @@ std::string TableError::text() const {
 std::vector<TableError> table_errors(const std::vector<Cell>& cells) {
   std::vector<std::string> tables;
   for (const Cell& cell : cells) {
-    if (counted(cell) && std::ranges::find(tables, cell.table) == tables.end())
-      tables.push_back(cell.table);
+    if (std::ranges::find(tables, cell.table) == tables.end()) tables.push_back(cell.table);
   }
   std::vector<TableError> errors;
   errors.reserve(tables.size());

@@ -32,8 +32,8 @@ struct TableError {
   [[nodiscard]] std::string text() const;
 };
 
-// In the order in which tables first appear. What stands beside a cell for information, neither a
-// share nor bound to agree, is not counted. O(n t) for n cells of t tables.
+// In the order in which tables first appear. Cells that are neither shares nor bound to agree stand
+// for information beside those that are, and are not counted then. O(n t) for n cells of t tables.
 std::vector<TableError> table_errors(const std::vector<Cell>& cells);
 
 }  // namespace pipesim

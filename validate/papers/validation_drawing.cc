@@ -10,7 +10,7 @@ namespace pipesim {
 namespace {
 
 // Pixels.
-constexpr double kTop = 40, kLeft = 60, kSide = 400, kGap = 300, kStrips = 330, kRow = 13;
+constexpr double kTop = 40, kLeft = 60, kSide = 400, kGap = 400, kStrips = 330, kRow = 13;
 constexpr double kMargin = 20, kLegendLine = 16;
 // Errors beyond this stand at the edge.
 constexpr double kMostShare = 0.5;
@@ -68,7 +68,7 @@ Decades decades_of(const std::vector<Compared>& all) {
   for (const Compared& each : all) {
     for (const Cell& cell : each.cells) {
       if (!on_log_axes(cell)) continue;
-      least = std::min({least, cell.published, *cell.simulated});
+      least = std::min(least, cell.published);
       most = std::max({most, cell.published, *cell.simulated});
     }
   }
@@ -77,8 +77,10 @@ Decades decades_of(const std::vector<Compared>& all) {
 
 std::string scatter(const std::vector<Compared>& all) {
   const Decades decades = decades_of(all);
+  // Simulated values below all published ones stand at the edge.
   const auto along = [&decades](double value) {
-    return kSide * (std::log10(value) - decades.least) / (decades.most - decades.least);
+    const double decade = std::max(std::log10(value), decades.least);
+    return kSide * (decade - decades.least) / (decades.most - decades.least);
   };
   const double bottom = kTop + kSide;
   std::string svg = words(kLeft, kTop - 12, "simulated against published, each in its cell's unit");
@@ -128,7 +130,8 @@ std::string strips(const std::vector<Compared>& all, double& bottom) {
   std::string svg = words(left, kTop - 12, "error, by table (beyond 50%: at the edge)");
   for (const double share : {-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5}) {
     svg += line(at(share), kTop, at(share), bottom, share == 0 ? "#555555" : "#dddddd");
-    svg += words(at(share), bottom + 14, fmt::format("{:+.0f}%", 100 * share), "middle");
+    svg += words(at(share), bottom + 14, share == 0 ? "0" : fmt::format("{:+.0f}%", 100 * share),
+                 "middle");
   }
   bottom += 14;
   return svg + marks;
