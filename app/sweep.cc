@@ -46,9 +46,10 @@ class ProgressLine {
     if (!terminal_) return;
     const double seconds = elapsed();
     const std::uint32_t done = progress.before + progress.evaluated;
+    // Large points go first: the bar and the time left follow the work, not the count.
     constexpr int kWidth = 24;
-    const int filled =
-        static_cast<int>(kWidth * (progress.points > 0 ? double(done) / progress.points : 1));
+    const double before = static_cast<double>(progress.before) / progress.points;
+    const int filled = static_cast<int>(kWidth * (before + (1 - before) * progress.share));
     std::string line = fmt::format("\r\033[K[{:=<{}}{:>{}}] {}/{} points", "", filled, "",
                                    kWidth - filled, done, progress.points);
     if (progress.evaluated > 0 && seconds > 0) {

@@ -78,7 +78,9 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
 ResultStore::~ResultStore() = default;
 
 void ResultStore::refuse(const std::string& why) const {
-  throw InputError(asked_, fmt::format("'{}': {}", path_, why));
+  std::string line = why;  // SQLite may say it in several
+  std::ranges::replace(line, '\n', ' ');
+  throw InputError(asked_, fmt::format("'{}': {}", path_, line));
 }
 
 // SQLite's words, and what they mean for a person.
