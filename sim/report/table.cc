@@ -9,17 +9,11 @@
 #include "sim/graph/critical_path.h"
 #include "sim/metrics/memory.h"
 #include "sim/report/aligned.h"
+#include "sim/report/csv.h"
+#include "sim/report/metric_row.h"
 
 namespace pipesim {
 namespace {
-
-// Quoted where a comma, a quote or a line end would break the row (RFC 4180).
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 std::string percent(double rate) { return fmt::format("{:.2f}%", 100 * rate); }
 
@@ -99,21 +93,10 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
 }
 
 std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations) {
-  std::string text =
-      "schedule,iteration_seconds,makespan_seconds,cost_seconds,bubble_rate,bubble_rate_makespan,"
-      "bubble_over_ideal,samples_per_second,samples_per_second_per_gpu,peak_activation_bytes,"
-      "peak_memory_bytes\n";
+  std::string text = "schedule" + metric_header() + '\n';
   for (size_t i = 0; i < simulations.size(); ++i) {
-    const Report& report = simulations[i].report;
-    const auto& rate = simulations[i].throughput;
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(label_of(scenario.schedules[i])),
-        report.iteration.value(), report.makespan.value(), report.cost.value(), report.bubble_rate,
-        report.bubble_rate_makespan, report.bubble_over_ideal,
-        rate ? fmt::format("{}", rate->samples_per_second) : "",
-        rate ? fmt::format("{}", rate->samples_per_second_per_gpu) : "",
-        knows_memory(scenario) ? fmt::format("{}", report.peak_activation.value()) : "",
-        report.peak_memory ? fmt::format("{}", report.peak_memory->value()) : "");
+    text += csv_field(label_of(scenario.schedules[i])) +
+            metric_fields(metrics_of(scenario, simulations[i])) + '\n';
   }
   return text;
 }

@@ -220,21 +220,25 @@ HardwareCatalog read_hardware_folder(const std::string& folder, const Location& 
 }
 
 ClusterChoice read_cluster(const YamlValue& value) {
-  const auto from_catalog = [](const YamlValue& name) {
-    return read_hardware_folder(data_folder("catalog"), name.where());
+  // Read once: a sweep reads thousands of scenarios.
+  const auto from_catalog = [](const YamlValue& name) -> const HardwareCatalog& {
+    static const HardwareCatalog kShipped =
+        read_hardware_folder(data_folder("catalog"), name.where());
+    return kShipped;
   };
   ClusterChoice choice;
   if (value.is_scalar()) {
-    const HardwareCatalog catalog = from_catalog(value);
+    const HardwareCatalog& catalog = from_catalog(value);
     take(catalog, value, choice);
     add_numbers_of_gpu(catalog, choice);
     return choice;
   }
   YamlMap map(value);
-  HardwareCatalog catalog;
+  static const HardwareCatalog kNone;
+  const HardwareCatalog* catalog = &kNone;
   if (const auto name = map.find("name")) {
-    catalog = from_catalog(*name);
-    take(catalog, *name, choice);
+    catalog = &from_catalog(*name);
+    take(*catalog, *name, choice);
   }
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
@@ -243,7 +247,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {
       if (!hardware) name->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
-      const GpuEntry& other = catalog.gpu(*name);
+      const GpuEntry& other = catalog->gpu(*name);
       hardware->gpu = other.gpu;
       hardware->interconnect = other.interconnect;
       choice.cluster.idle_power = other.gpu.idle_power;
@@ -253,7 +257,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
     of.finish();
   }
   map.finish();
-  add_numbers_of_gpu(catalog, choice);
+  add_numbers_of_gpu(*catalog, choice);
   if (hardware) {
     hardware->cluster = choice.cluster;
     agree(*hardware);

@@ -157,15 +157,15 @@ std::vector<Transformer> read_models(const YamlValue& root) {
   return models;
 }
 
-std::vector<Transformer> catalogue_models() {
-  const YamlSource source = catalogue_source();
-  return read_models(source.root());
+const std::vector<Transformer>& catalogue_models() {
+  static const std::vector<Transformer> kModels = read_models(catalogue_source().root());
+  return kModels;
 }
 
 Transformer find_model(const std::string& name, const Location& asked) {
-  auto models = catalogue_models();
+  const auto& models = catalogue_models();
   const auto found = std::ranges::find(models, name, &Transformer::name);
-  if (found != models.end()) return std::move(*found);
+  if (found != models.end()) return *found;
   std::vector<std::string> names;
   for (const Transformer& model : models) names.push_back(model.name);
   throw InputError(asked, fmt::format("model '{}' is not known{}", name, suggestion(name, names)));

@@ -26,8 +26,8 @@ Transformer read_hf_config(const YamlValue& root, const std::string& name);
 // The model is called as the folder that the file stands in. `asked` locates the request.
 Transformer read_hf_config_file(const std::string& path, const Location& asked);
 
-// The shipped catalogue, in its order: read anew with every call.
-std::vector<Transformer> catalogue_models();
+// The shipped catalogue, in its order: read with the first call.
+const std::vector<Transformer>& catalogue_models();
 // InputError at `asked`, with the nearest name, when there is none.
 Transformer find_model(const std::string& name, const Location& asked);
 // The same, of a catalogue's text.

@@ -101,15 +101,6 @@ BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choic
   return options;
 }
 
-std::unique_ptr<Engine> make_engine(const Scenario& scenario) {
-  if (scenario.engine == EngineKind::kReplay) return make_replay_engine();
-  SimGridOptions options;
-  options.gpu = scenario.gpu;
-  if (scenario.gpu == GpuModel::kHost) options.speed_profile = scenario.perturb.stragglers;
-  options.processes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return make_simgrid_engine(options);
-}
-
 std::vector<std::vector<int>> ranks_of(const Scenario& scenario) {
   std::vector<std::vector<int>> ranks(static_cast<size_t>(scenario.parallel.pipelines));
   for (int pipeline = 0; pipeline < scenario.parallel.pipelines; ++pipeline) {
@@ -186,18 +177,33 @@ void add_memory(const Scenario& scenario, const ScheduleChoice& choice, Report& 
 
 }  // namespace
 
+std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
+  if (scenario.engine == EngineKind::kReplay) return make_replay_engine();
+  SimGridOptions options;
+  options.gpu = scenario.gpu;
+  if (scenario.gpu == GpuModel::kHost) options.speed_profile = scenario.perturb.stragglers;
+  options.processes = processes;
+  return make_simgrid_engine(options);
+}
+
 std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
   if (scenario.transfers == Transfers::kOverlapped) return std::nullopt;
   return choice.program ? CallGroups::kEveryPass : find_schedule(choice.name)->calls;
 }
 
-Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
+Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
+                    const SimulateOptions& options) {
   Stopwatch watch;
   Simulation simulation;
   simulation.problem = make_problem(scenario, choice);
   simulation.program = make_program(choice, simulation.problem);
   simulation.seconds.plan = watch.lap();
-  const auto engine = make_engine(scenario);
+  std::unique_ptr<Engine> own;
+  if (options.engine == nullptr) {
+    own =
+        make_engine(scenario, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  }
+  const Engine& engine = own ? *own : *options.engine;
   const Cluster cluster =
       scenario.roofline ? cluster_of_positions(scenario) : scenario.cluster.value_or(Cluster{});
   const auto ranks = ranks_of(scenario);
@@ -207,7 +213,7 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
         build_task_graph(simulation.program, simulation.problem, ranks,
                          build_options(scenario, choice, simulation.problem, iterations)));
     simulation.seconds.build += watch.lap();
-    simulation.timeline = engine->run(*simulation.graph, cluster, {});
+    simulation.timeline = engine.run(*simulation.graph, cluster, {});
     simulation.seconds.run += watch.lap();
     if (iterations == kMaxIterations ||
         is_steady(*simulation.graph, simulation.timeline, kSteadyTolerance)) {
@@ -217,13 +223,15 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
   const double jitter =
       scenario.perturb.jitter.value_or(simulation.timeline.shared_links ? kContentionJitter : 0);
   simulation.report = jitter > 0
-                          ? run_ensemble(scenario, *engine, cluster, jitter, simulation, watch)
+                          ? run_ensemble(scenario, engine, cluster, jitter, simulation, watch)
                           : analyze(*simulation.graph, simulation.timeline);
   add_memory(scenario, choice, simulation.report);
   simulation.throughput = throughput_of(scenario, choice, simulation.report);
   if (scenario.modelled && scenario.modelled->capacity) {
     simulation.fit = Fit{*simulation.report.peak_memory <= *scenario.modelled->capacity};
-    if (!simulation.fit->fits) simulation.fit->change = change_that_fits(scenario, choice);
+    if (!simulation.fit->fits && options.look_for_change) {
+      simulation.fit->change = change_that_fits(scenario, choice);
+    }
   }
   simulation.seconds.metrics += watch.lap();
   return simulation;

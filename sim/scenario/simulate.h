@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "sim/engine/engine.h"
 #include "sim/graph/task_graph.h"
 #include "sim/graph/timeline.h"
 #include "sim/metrics/report.h"
@@ -53,11 +54,22 @@ struct Simulation {
 // program from a CSV file names no framework: one call before every pass.
 std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice);
 
+// The engine that the scenario names. Under SimGrid, runs of an ensemble go `processes` at a time.
+std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
+
+// For callers of many simulations; what is reported is the same.
+struct SimulateOptions {
+  const Engine* engine = nullptr;  // as make_engine makes it; without one, it is made for the call
+  // Whether to look for Fit::change, which plans anew for each that is tried.
+  bool look_for_change = true;
+};
+
 // Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many
 // are simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one
 // is the steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws
 // InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock, of
 // the program or of blocking transfers).
-Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice);
+Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
+                    const SimulateOptions& options = {});
 
 }  // namespace pipesim

@@ -92,6 +92,40 @@ int second_document(const std::vector<std::string>& lines) {
   return 0;
 }
 
+std::string in_one_line(const YAML::Node& node) {
+  if (node.IsScalar()) {
+    const std::string& text = node.Scalar();
+    const auto plain = [](unsigned char c) {
+      return std::isalnum(c) != 0 || std::string_view(" _-+./").find(c) != std::string_view::npos;
+    };
+    const bool bare = !text.empty() &&
+                      std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
+                      text.back() != ' ' && text != "null" && text != "Null" && text != "NULL" &&
+                      std::ranges::all_of(text, plain);
+    if (bare) return text;
+    std::string quoted = "\"";
+    for (const char c : text) {
+      const bool control = static_cast<unsigned char>(c) < 0x20;
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
+    }
+    return quoted + '"';
+  }
+  std::vector<std::string> parts;
+  if (node.IsSequence()) {
+    for (const auto& each : node) parts.push_back(in_one_line(each));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+  if (!node.IsMap()) return "~";
+  for (const auto& item : node) {
+    const bool text = item.first.IsScalar();
+    parts.push_back((text ? normalized(item.first.Scalar()) : in_one_line(item.first)) + ": " +
+                    in_one_line(item.second));
+  }
+  std::ranges::sort(parts);
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 // `at` with what stands at `path` replaced. Containers on the way are made anew and everything else
 // is kept: assigning into a node would change every alias of it.
 YAML::Node replaced(const YAML::Node& at, std::span<const std::string> path,
@@ -182,7 +216,8 @@ Location YamlSource::locate(const YAML::Mark& mark, const std::string& path) con
     const bool above = !path.empty() && given.path.starts_with(path + ".") && mark.is_null();
     if (!below && !above) continue;
     Location where = given.where;
-    if (below && where.column > 0) where.column += static_cast<int>(given.path.size()) + 1;
+    if (below && !given.at_value && where.column > 0)
+      where.column += static_cast<int>(given.path.size()) + 1;
     return where;
   }
   if (mark.is_null()) return {name_, 1, 1, lines_.front()};
@@ -281,6 +316,8 @@ Watts YamlValue::power() const { return Watts(quantity("a power", "700 W", kPowe
 FlopsPerSecond YamlValue::flop_rate() const {
   return FlopsPerSecond(quantity("a rate", "989 TFLOP/s", kFlopRateUnits, 1e18));
 }
+
+std::string YamlValue::one_line() const { return in_one_line(node_); }
 
 std::vector<YamlValue> YamlValue::list() const {
   if (!node_.IsSequence()) fail(fmt::format("expected a list, not {}", kind_of(node_)));

@@ -21,11 +21,13 @@
 
 namespace pipesim {
 
-// One `path.to.key=value` and where it stands on the command line.
+// A value in the place of what a text says: one `path.to.key=value` of the command line, or one
+// that a sweep sets.
 struct Override {
   std::string path;
   std::string value;
-  Location where;  // of the first letter of the path
+  Location where;         // of the first letter of the path
+  bool at_value = false;  // `where` is the value's own place
 };
 
 // Splits "path.to.key=value"; InputError when there is no '=' or an empty key.
@@ -44,6 +46,7 @@ class YamlSource {
 
   [[nodiscard]] YamlValue root() const;
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:
   friend class YamlValue;
@@ -85,6 +88,9 @@ class YamlValue {
   [[nodiscard]] Watts power() const;
   [[nodiscard]] FlopsPerSecond flop_rate() const;
   [[nodiscard]] std::vector<YamlValue> list() const;
+  // As YAML of one line that reads back as the same value; keys by the alphabet, dashes as
+  // underscores, so that the same value gives the same text.
+  [[nodiscard]] std::string one_line() const;
   // Of a map whose keys are names that the file chooses: as written, in its order, each once.
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
 

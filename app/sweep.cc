@@ -1,0 +1,185 @@
+// pipesim sweep: every point of a grid of scenarios, over all cores, stored so that it can go on
+// after anything.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "sim/sweep/mpi_workers.h"
+#include "sim/sweep/results.h"
+#include "sim/sweep/run_sweep.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kInterrupted = 130;  // as shells report a program that SIGINT has ended
+
+struct SweepCommand {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string folder;
+  std::string json;
+  std::optional<int> processes;
+};
+
+volatile std::sig_atomic_t stop_asked = 0;
+extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
+
+std::string human_seconds(double seconds) {
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+// One line on a terminal that is written anew.
+class ProgressLine {
+ public:
+  void show(const SweepProgress& progress) const {
+    if (!terminal_) return;
+    const double seconds = elapsed();
+    const std::uint32_t done = progress.before + progress.evaluated;
+    // Large points go first: the bar and the time left follow the work, not the count.
+    constexpr int kWidth = 24;
+    const double before = static_cast<double>(progress.before) / progress.points;
+    const int filled = static_cast<int>(kWidth * (before + (1 - before) * progress.share));
+    std::string line = fmt::format("\r\033[K[{:=<{}}{:>{}}] {}/{} points", "", filled, "",
+                                   kWidth - filled, done, progress.points);
+    if (progress.evaluated > 0 && seconds > 0) {
+      line += fmt::format(", {:.0f}/s", progress.evaluated / seconds);
+    }
+    if (progress.share > 0.01 && progress.share < 1) {
+      line +=
+          fmt::format(", {} left", human_seconds(seconds * (1 - progress.share) / progress.share));
+    }
+    std::cerr << line << std::flush;
+  }
+  void clear() const {
+    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+  }
+  [[nodiscard]] double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  bool terminal_ = ::isatty(2) == 1;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+void write_tables(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
+                  const ResultStore& store, const SweepRun& run) {
+  const Location where = line.where(command.folder);
+  write_outputs(
+      {{command.folder + "/results.csv", where,
+        [&](std::ostream& out) { write_results_csv(out, sweep, store); }},
+       {command.folder + "/failed.csv", where,
+        [&](std::ostream& out) { write_failed_csv(out, sweep, store, run.lost); }},
+       {command.folder + "/sweep.yaml", where, [&](std::ostream& out) { out << sweep.text(); }},
+       {command.json, line.where(command.json), [&](std::ostream& out) {
+          write_sweep_json(out, sweep, store, run.lost, PIPESIM_VERSION);
+        }}});
+}
+
+int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
+           const ResultStore& store, const SweepRun& run, double seconds) {
+  const SweepProgress& progress = run.progress;
+  if (run.stopped) {
+    std::cerr << fmt::format(
+        "pipesim: stopped; {} of {} points are stored in '{}': the same command goes on from "
+        "there\n",
+        progress.before + progress.evaluated, progress.points, command.folder);
+    return kInterrupted;
+  }
+  write_tables(command, line, sweep, store, run);
+  std::uint32_t failed = static_cast<std::uint32_t>(run.lost.size());
+  store.visit([&failed](const PointResult& result) {
+    failed += result.outcome == PointResult::Outcome::kRefused ? 1U : 0U;
+  });
+  std::string text = fmt::format("{} points: {} results, {} failed", progress.points,
+                                 progress.points - failed, failed);
+  if (failed > 0) text += " (reasons in failed.csv)";
+  if (progress.before > 0) text += fmt::format("; {} were stored before", progress.before);
+  text += fmt::format("; {:.1f} s; {}/results.csv\n", seconds, command.folder);
+  (command.json == "-" ? std::cerr : std::cout) << text;
+  if (!run.lost.empty()) {
+    std::cerr << fmt::format(
+        "pipesim: {} points have no result because their processes ended; the same command tries "
+        "them "
+        "again\n",
+        run.lost.size());
+    return kFailed;
+  }
+  return failed == progress.points ? kFailed : kDone;
+}
+
+// Stores and writes; the only one of several ranks that does.
+int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
+         Workers& workers) {
+  ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.where(command.folder));
+  const ProgressLine bar;
+  const SweepRun run = run_sweep(sweep, store, workers,
+                                 {[] { return stop_asked != 0; },
+                                  [&bar](const SweepProgress& progress) { bar.show(progress); }});
+  bar.clear();
+  return finish(command, line, sweep, store, run, bar.elapsed());
+}
+
+int run_sweep_command(const SweepCommand& command, const CommandLine& line,
+                      const std::optional<Launch>& launched) {
+  const Sweep sweep =
+      Sweep::read(command.file, line.where(command.file), line.overrides(command.overrides));
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  // The launcher has said how many ranks the cores are for.
+  const int processes = std::min<int>(command.processes.value_or(launched ? 1 : cores),
+                                      static_cast<int>(std::min(sweep.points(), 1U << 16)));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, ask_to_stop);
+  Evaluator evaluate(sweep);
+  LocalWorkers local(processes,
+                     [&evaluate](std::uint32_t point) { return to_bytes(evaluate(point)); });
+  if (!launched) return lead(command, line, sweep, local);
+  const Mpi mpi(*launched);
+  if (launched->rank > 0) {
+    serve_rank(local, mpi);
+    return kDone;
+  }
+  MpiWorkers all(local, mpi);
+  return lead(command, line, sweep, all);
+}
+
+// Of several ranks that meet the same mistake, the first says so.
+int run_rank(const SweepCommand& command, const CommandLine& line) {
+  const auto launched = launch();
+  if (!launched || launched->rank == 0) return run_sweep_command(command, line, launched);
+  try {
+    return run_sweep_command(command, line, launched);
+  } catch (const InputError&) {
+    return kBadInput;
+  } catch (const InfeasibleError&) {
+    return kFailed;
+  }
+}
+
+}  // namespace
+
+Subcommand add_sweep(CLI::App& app) {
+  auto command = std::make_shared<SweepCommand>();
+  CLI::App* parser = app.add_subcommand(
+      "sweep", "Simulate every point of a grid of scenarios; a sweep that was stopped goes on");
+  parser->add_option("file", command->file, "Scenario with a section 'sweep' (YAML)")->required();
+  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser->add_option("-o", command->folder, "Folder of the results; made when it is not there")
+      ->required();
+  parser->add_option("-j", command->processes, "Processes (default: as many as cores)")
+      ->check(CLI::Range(1, 4096));
+  parser->add_option("--json", command->json, "Write the points as JSON ('-': standard output)");
+  return {parser, [command](const CommandLine& line) { return run_rank(*command, line); }};
+}
+
+}  // namespace pipesim

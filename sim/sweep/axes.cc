@@ -1,0 +1,239 @@
+#include "sim/sweep/axes.h"
+
+#include <algorithm>
+#include <boost/random/mersenne_twister.hpp>
+#include <boost/random/uniform_int_distribution.hpp>
+#include <fmt/format.h>
+
+#include "sim/sweep/decimal.h"
+
+namespace pipesim {
+namespace {
+
+constexpr size_t kMaxValues = 10'000'000;
+// A draw takes one of at least so many values between its ends.
+constexpr std::int64_t kDrawSteps = 1'000'000;
+
+SweptValue swept(const YamlValue& value) {
+  const Location where = value.where();
+  return {value.one_line(), where.line, where.column};
+}
+
+SweptValue swept(const Decimal& number, const YamlValue& range) {
+  const Location where = range.where();
+  return {number.text(), where.line, where.column};
+}
+
+Decimal decimal_of(const YamlValue& value, const std::string& unit) {
+  const auto number = parse_decimal(value.text());
+  if (!number) value.fail("expected a decimal number, with its unit if it has one");
+  if (number->unit != unit) {
+    value.fail(fmt::format("its unit is '{}', that of 'from' is '{}'", number->unit, unit));
+  }
+  return *number;
+}
+
+[[noreturn]] void too_long(const YamlValue& value) {
+  value.fail("numbers of more than 18 digits; list them, or use another unit");
+}
+
+struct Ends {
+  Decimal from, to;
+};
+
+Ends read_ends(YamlMap& map) {
+  const YamlValue from = map.require("from", "the first value");
+  const auto first = parse_decimal(from.text());
+  if (!first) from.fail("expected a decimal number, with its unit if it has one");
+  return {*first, decimal_of(map.require("to", "the last value"), first->unit)};
+}
+
+bool exceeds(const Decimal& value, const Decimal& end, const YamlValue& range) {
+  const int places = std::max(value.places, end.places);
+  const auto a = value.digits_with(places);
+  const auto b = end.digits_with(places);
+  if (!a || !b) too_long(range);
+  return *a > *b;
+}
+
+// {from, to, step} or {from, to, times}, both ends included.
+std::vector<SweptValue> read_range(const YamlValue& range) {
+  YamlMap map(range);
+  const auto [from, to] = read_ends(map);
+  const auto step = map.find("step");
+  const auto times = map.find("times");
+  map.finish();
+  if (step.has_value() == times.has_value()) {
+    range.fail("expected {from, to, step} or {from, to, times}");
+  }
+  if (exceeds(from, to, range)) range.fail("'from' is greater than 'to'");
+  const Decimal by = step ? decimal_of(*step, from.unit) : decimal_of(*times, "");
+  const Decimal least{step ? 0 : 1, 0, ""};
+  if (!exceeds(by, least, range) || (times && from.digits <= 0)) {
+    range.fail(step ? "'step' must be greater than 0"
+                    : "'from' must be greater than 0 and 'times' than 1");
+  }
+  std::vector<SweptValue> values;
+  for (Decimal value = from; !exceeds(value, to, range);) {
+    if (values.size() == kMaxValues) range.fail(fmt::format("more than {} values", kMaxValues));
+    values.push_back(swept(value, range));
+    if (times) {
+      const auto next = product(value, by);
+      if (!next) too_long(range);
+      value = *next;
+      continue;
+    }
+    const int places = std::max(value.places, by.places);
+    const auto a = value.digits_with(places);
+    const auto b = by.digits_with(places);
+    if (!a || !b || __builtin_add_overflow(*a, *b, &value.digits)) too_long(range);
+    value.places = places;
+  }
+  return values;
+}
+
+std::vector<SweptValue> read_list(const YamlValue& value) {
+  std::vector<SweptValue> values;
+  for (const YamlValue& each : value.list()) values.push_back(swept(each));
+  if (values.empty()) value.fail("expected at least one value");
+  return values;
+}
+
+std::vector<SweptValue> read_values(const YamlValue& value) {
+  if (value.is_map()) return read_range(value);
+  if (!value.is_list()) value.fail("expected a list of values, or {from, to, step}");
+  return read_list(value);
+}
+
+// A key is a path of another map, not one of its own.
+std::string path_of(const std::string& key, const YamlValue& value) {
+  std::string path = key;
+  std::ranges::replace(path, '-', '_');
+  const bool empty_part = path.empty() || path.front() == '.' || path.back() == '.' ||
+                          path.find("..") != std::string::npos;
+  if (empty_part) value.fail("expected path.to.key of a scenario");
+  if (path == "schedule") {
+    value.fail(
+        "every schedule of the scenario's own list is a point: list them there, outside 'sweep'");
+  }
+  if (path == "sweep" || path.starts_with("sweep.")) value.fail("a sweep cannot sweep itself");
+  return path;
+}
+
+void read_grid(const YamlValue& grid, std::vector<Axis>& axes) {
+  for (const auto& [key, value] : grid.entries()) {
+    axes.push_back({{{path_of(key, value), read_values(value)}}});
+  }
+}
+
+void read_zip(const YamlValue& zip, std::vector<Axis>& axes) {
+  Axis axis;
+  for (const auto& [key, value] : zip.entries()) {
+    SweptKey swept_key{path_of(key, value), read_values(value)};
+    if (!axis.keys.empty() && swept_key.values.size() != axis.length()) {
+      value.fail(fmt::format("{} values, but {} has {}: zipped keys advance together",
+                             swept_key.values.size(), axis.keys.front().path, axis.length()));
+    }
+    axis.keys.push_back(std::move(swept_key));
+  }
+  if (axis.keys.empty()) zip.fail("expected at least one key");
+  axes.push_back(std::move(axis));
+}
+
+using Generator = boost::random::mt19937_64;
+
+// Of a list one of its values, of {from, to} a number between, both ends included.
+class Drawn {
+ public:
+  explicit Drawn(const YamlValue& value) : value_(value) {
+    if (!value.is_map()) {
+      choices_ = read_values(value);
+      last_ = static_cast<std::int64_t>(choices_.size()) - 1;
+      return;
+    }
+    YamlMap map(value);
+    const auto [from, to] = read_ends(map);
+    map.finish();
+    if (!exceeds(to, from, value)) value.fail("'to' must be greater than 'from'");
+    unit_ = from.unit;
+    places_ = std::max(from.places, to.places);
+    const bool whole = unit_.empty() && places_ == 0;
+    for (;; ++places_) {
+      const auto first = from.digits_with(places_);
+      const auto last = to.digits_with(places_);
+      if (!first || !last) too_long(value);
+      first_ = *first;
+      last_ = *last;
+      if (whole || last_ / 2 - first_ / 2 >= kDrawSteps / 2) return;
+    }
+  }
+
+  SweptValue next(Generator& generator) const {
+    const std::int64_t at =
+        boost::random::uniform_int_distribution<std::int64_t>(first_, last_)(generator);
+    if (!choices_.empty()) return choices_[static_cast<size_t>(at)];
+    return swept(Decimal{at, places_, unit_}, value_);
+  }
+
+ private:
+  YamlValue value_;
+  std::vector<SweptValue> choices_;
+  std::int64_t first_ = 0;
+  std::int64_t last_ = 0;
+  int places_ = 0;
+  std::string unit_;
+};
+
+void read_draw(const YamlValue& draw, std::vector<Axis>& axes) {
+  YamlMap map(draw);
+  const auto seed = map.require("seed", "a whole number").integer(0, 1L << 53);
+  const auto count =
+      map.require("count", "how many draws").integer(1, static_cast<long>(kMaxValues));
+  const YamlValue keys = map.require("keys", "keys and what their values are drawn from");
+  map.finish();
+  Axis axis;
+  std::vector<Drawn> drawn;
+  for (const auto& [key, value] : keys.entries()) {
+    axis.keys.push_back({path_of(key, value), {}});
+    drawn.emplace_back(value);
+  }
+  if (axis.keys.empty()) keys.fail("expected at least one key");
+  Generator generator(static_cast<std::uint64_t>(seed));
+  for (long i = 0; i < count; ++i) {
+    for (size_t k = 0; k < drawn.size(); ++k) {
+      axis.keys[k].values.push_back(drawn[k].next(generator));
+    }
+  }
+  axes.push_back(std::move(axis));
+}
+
+void check_paths(const YamlValue& sweep, const std::vector<Axis>& axes) {
+  std::vector<std::string> paths;
+  for (const Axis& axis : axes) {
+    for (const SweptKey& key : axis.keys) {
+      for (const std::string& other : paths) {
+        if (key.path == other) sweep.fail(fmt::format("{} is swept twice", other));
+        if (key.path.starts_with(other + ".") || other.starts_with(key.path + ".")) {
+          sweep.fail(
+              fmt::format("{} and {} are swept, but one is within the other", other, key.path));
+        }
+      }
+      paths.push_back(key.path);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Axis> read_axes(const YamlValue& sweep) {
+  YamlMap map(sweep);
+  std::vector<Axis> axes;
+  if (const auto grid = map.find("grid")) read_grid(*grid, axes);
+  if (const auto zip = map.find("zip")) read_zip(*zip, axes);
+  if (const auto draw = map.find("draw")) read_draw(*draw, axes);
+  map.finish();
+  check_paths(sweep, axes);
+  return axes;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,35 @@
+// The section `sweep` of a file: which keys take which values together (docs/sweep.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario/yaml.h"
+
+namespace pipesim {
+
+// A value as YAML of one line, and where it stands in the file; of a range or a draw, where that
+// does.
+struct SweptValue {
+  std::string text;
+  int line = 0;
+  int column = 0;
+};
+
+struct SweptKey {
+  std::string path;  // dotted, as on the command line
+  std::vector<SweptValue> values;
+};
+
+// Keys that advance together: their lists have one length.
+struct Axis {
+  std::vector<SweptKey> keys;
+  [[nodiscard]] size_t length() const { return keys.front().values.size(); }
+};
+
+// In this order: an axis for every key of `grid`, one for `zip`, one for `draw`. InputError for
+// what is no sweep, for keys that are there twice or within each other, and for `schedule`, whose
+// list is swept anyway.
+std::vector<Axis> read_axes(const YamlValue& sweep);
+
+}  // namespace pipesim

@@ -1,0 +1,25 @@
+// The calls of MPI that a sweep needs, in a module of their own: libmpi takes tens of milliseconds
+// to load, and only a process that mpirun or srun has started needs it. Faults of MPI end the job,
+// as MPI does.
+#pragma once
+
+#include <cstddef>
+
+namespace pipesim {
+
+struct MpiCalls {
+  void (*start)();
+  int (*rank)();
+  int (*size)();
+  void (*send)(int to, const void* bytes, std::size_t count);
+  // Bytes of a message that has come, and from whom; -1 when there is none.
+  long (*waiting)(int* from);
+  void (*receive)(int from, void* bytes, std::size_t count);
+  void (*end)();
+};
+
+// The module's one symbol, as extern "C".
+using MpiModuleEntry = const MpiCalls*();
+inline constexpr const char* kMpiModuleEntry = "pipesim_mpi_calls";
+
+}  // namespace pipesim

@@ -1,0 +1,141 @@
+#include "sim/sweep/mpi_workers.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+// How long a rank looks at its own workers before it looks at other ranks.
+constexpr int kTurnMilliseconds = 1;
+
+// Between ranks: the number of a worker in its rank, or kEnd, and to rank 0 what has happened; then
+// points or the event's text.
+constexpr std::int32_t kEnd = -1;
+
+std::string message(std::int32_t head, std::string_view rest) {
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
+  return bytes.append(rest);
+}
+
+std::int32_t head_of(const std::string& bytes) {
+  std::int32_t head = kEnd;
+  std::memcpy(&head, bytes.data(), std::min(sizeof(head), bytes.size()));
+  return head;
+}
+
+int number_in(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? -1 : std::atoi(text);
+}
+
+const MpiCalls* load() {
+  std::error_code ignored;
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto module = executable.parent_path().parent_path() / "lib" / "pipesim" / "sweep-mpi.so";
+  if (!std::filesystem::exists(module, ignored)) {
+    throw InfeasibleError(
+        "started as one of several ranks, but pipesim was built without MPI: install "
+        "libopenmpi-dev "
+        "and openmpi-bin and build it again, or start it alone; -j sets its processes");
+  }
+  void* library = ::dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr)
+    throw InfeasibleError(fmt::format("MPI cannot be loaded: {}", ::dlerror()));
+  auto* const entry = reinterpret_cast<MpiModuleEntry*>(::dlsym(library, kMpiModuleEntry));
+  if (entry == nullptr) throw LogicError(::dlerror());
+  return entry();
+}
+
+}  // namespace
+
+std::optional<Launch> launch() {
+  constexpr std::pair<const char*, const char*> kLaunchers[] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+  for (const auto& [rank, size] : kLaunchers) {
+    const Launch launched{number_in(rank), number_in(size)};
+    if (launched.size > 1 && launched.rank >= 0) return launched;
+  }
+  return std::nullopt;
+}
+
+Mpi::Mpi(const Launch& launched) : calls_(load()) {
+  calls_->start();
+  if (calls_->size() == launched.size) return;
+  const int found = calls_->size();
+  calls_->end();
+  throw InfeasibleError(fmt::format(
+      "{} ranks were started, but MPI joins {} of them; under Slurm try srun --mpi=pmix",
+      launched.size, found));
+}
+
+Mpi::~Mpi() { calls_->end(); }
+
+void Mpi::send(int to, const std::string& bytes) const {
+  calls_->send(to, bytes.data(), bytes.size());
+}
+
+std::optional<Mpi::Message> Mpi::receive() const {
+  Message message;
+  const long size = calls_->waiting(&message.from);
+  if (size < 0) return std::nullopt;
+  message.bytes.resize(static_cast<size_t>(size));
+  calls_->receive(message.from, message.bytes.data(), message.bytes.size());
+  return message;
+}
+
+MpiWorkers::~MpiWorkers() {
+  for (int rank = 1; rank < mpi_.size(); ++rank) mpi_.send(rank, message(kEnd, ""));
+  // A rank may be about to send: it has ended when it says so.
+  for (int left = mpi_.size() - 1; left > 0;) {
+    const auto came = mpi_.receive();
+    if (came && head_of(came->bytes) == kEnd) --left;
+  }
+}
+
+void MpiWorkers::give(int worker, std::span<const std::uint32_t> points) {
+  if (worker < local_.count()) return local_.give(worker, points);
+  const std::string_view bytes(reinterpret_cast<const char*>(points.data()), points.size_bytes());
+  mpi_.send(worker / local_.count(), message(worker % local_.count(), bytes));
+}
+
+std::vector<WorkerEvent> MpiWorkers::wait(int milliseconds) {
+  std::vector<WorkerEvent> events;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  while (events.empty() && std::chrono::steady_clock::now() < until) {
+    events = local_.wait(kTurnMilliseconds);
+    while (auto came = mpi_.receive()) {
+      const int worker = came->from * local_.count() + head_of(came->bytes);
+      const auto kind = static_cast<WorkerEvent::Kind>(came->bytes.at(sizeof(std::int32_t)));
+      events.push_back({worker, kind, came->bytes.substr(sizeof(std::int32_t) + 1)});
+    }
+  }
+  return events;
+}
+
+void serve_rank(LocalWorkers& local, const Mpi& mpi) {
+  for (;;) {
+    while (const auto came = mpi.receive()) {
+      const std::int32_t worker = head_of(came->bytes);
+      if (worker == kEnd) return mpi.send(0, message(kEnd, ""));
+      std::vector<std::uint32_t> points((came->bytes.size() - sizeof(worker)) /
+                                        sizeof(std::uint32_t));
+      std::memcpy(points.data(), came->bytes.data() + sizeof(worker),
+                  points.size() * sizeof(points[0]));
+      local.give(worker, points);
+    }
+    for (const WorkerEvent& event : local.wait(kTurnMilliseconds)) {
+      mpi.send(0, message(event.worker, static_cast<char>(event.kind) + event.text));
+    }
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,151 @@
+#include "sim/sweep/point.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+// What the error says, without its place and without line ends.
+std::string one_line_of(const std::string& text, const Location* where) {
+  std::string line = text.substr(0, text.find('\n'));
+  if (where != nullptr && line.starts_with(where->file)) {
+    const size_t colon = line.find(": ", where->file.size());
+    if (colon != std::string::npos) line.erase(0, colon + 2);
+  }
+  constexpr size_t kMost = 4000;
+  return line.substr(0, kMost);
+}
+
+template <class T>
+void put(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+void put_text(std::string& bytes, const std::string& text) {
+  put(bytes, static_cast<std::uint32_t>(text.size()));
+  bytes += text;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  template <class T>
+  T value() {
+    T read;
+    std::memcpy(&read, take(sizeof(T)).data(), sizeof(T));
+    return read;
+  }
+  std::string text() { return std::string(take(value<std::uint32_t>())); }
+
+ private:
+  std::string_view take(size_t count) {
+    if (count > bytes_.size()) throw LogicError("a result of a sweep came in part");
+    const std::string_view taken = bytes_.substr(0, count);
+    bytes_.remove_prefix(count);
+    return taken;
+  }
+  std::string_view bytes_;
+};
+
+}  // namespace
+
+std::string to_bytes(const PointResult& result) {
+  std::string bytes;
+  put(bytes, result.point);
+  put(bytes, result.outcome);
+  put(bytes, result.key);
+  for (const auto& value : result.metrics) {
+    put(bytes, value.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  put_text(bytes, result.schedule);
+  put_text(bytes, result.reason);
+  return bytes;
+}
+
+PointResult point_from_bytes(std::string_view bytes) {
+  Reader reader(bytes);
+  PointResult result;
+  result.point = reader.value<std::uint32_t>();
+  result.outcome = reader.value<PointResult::Outcome>();
+  result.key = reader.value<Fingerprint>();
+  for (auto& value : result.metrics) {
+    const auto number = reader.value<double>();
+    if (number == number) value = number;
+  }
+  result.schedule = reader.text();
+  result.reason = reader.text();
+  return result;
+}
+
+void Evaluator::open(std::uint32_t setting) {
+  if (setting_ == setting) return;
+  setting_.reset();
+  scenario_.reset();
+  source_ = sweep_.source(setting);
+  try {
+    scenario_ = read_scenario(*source_);
+  } catch (const InputError&) {  // perhaps of one schedule alone
+  } catch (const InfeasibleError&) {
+  }
+  setting_ = setting;
+}
+
+const Engine& Evaluator::engine_for(const Scenario& scenario) {
+  const auto same = [](const SpeedChange& a, const SpeedChange& b) {
+    return a.rank == b.rank && a.at_seconds == b.at_seconds && a.factor == b.factor;
+  };
+  const bool fits = engine_ && engine_kind_ == scenario.engine && engine_gpu_ == scenario.gpu &&
+                    std::ranges::equal(engine_changes_, scenario.perturb.stragglers, same);
+  if (!fits) {
+    // A process of a sweep is one of many.
+    engine_ = make_engine(scenario, 1);
+    engine_kind_ = scenario.engine;
+    engine_gpu_ = scenario.gpu;
+    engine_changes_ = scenario.perturb.stragglers;
+  }
+  return *engine_;
+}
+
+void Evaluator::evaluate(std::uint32_t point, PointResult& result) {
+  const std::uint32_t schedule = sweep_.schedule(point);
+  result.schedule = Sweep::schedule_name(*source_, schedule);
+  result.key = sweep_.key(*source_, schedule);
+  const auto simulate_one = [&](const Scenario& scenario, const ScheduleChoice& choice) {
+    result.schedule = label_of(choice);
+    const SimulateOptions options{&engine_for(scenario), false};
+    result.metrics = metrics_of(scenario, simulate(scenario, choice, options));
+  };
+  if (scenario_) return simulate_one(*scenario_, scenario_->schedules.at(schedule));
+  const YamlSource alone = sweep_.source(sweep_.setting(point), schedule);
+  const Scenario scenario = read_scenario(alone);
+  simulate_one(scenario, scenario.schedules.front());
+}
+
+PointResult Evaluator::operator()(std::uint32_t point) {
+  PointResult result;
+  result.point = point;
+  try {
+    open(sweep_.setting(point));
+    evaluate(point, result);
+  } catch (const InputError& error) {
+    result.outcome = PointResult::Outcome::kRefused;
+    result.reason = one_line_of(error.what(), &error.where());
+  } catch (const InfeasibleError& error) {
+    result.outcome = PointResult::Outcome::kRefused;
+    result.reason = one_line_of(error.what(), nullptr);
+  } catch (const std::bad_alloc&) {
+    result.outcome = PointResult::Outcome::kFault;
+    result.reason = "not enough memory";
+  } catch (const std::exception& error) {
+    result.outcome = PointResult::Outcome::kFault;
+    result.reason = std::string("internal error: ") + one_line_of(error.what(), nullptr);
+  }
+  return result;
+}
+
+}  // namespace pipesim

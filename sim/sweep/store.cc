@@ -1,0 +1,252 @@
+#include "sim/sweep/store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+namespace pipesim {
+namespace {
+
+constexpr int kApplication = 0x70697065;  // "pipe"
+constexpr int kSchema = 1;
+
+std::string metric_columns(const char* after) {
+  std::string text;
+  for (const std::string_view name : kMetricNames) text += fmt::format(", {}{}", name, after);
+  return text;
+}
+
+std::string schema() {
+  return fmt::format(
+      "CREATE TABLE sweep (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+      "CREATE TABLE result (key BLOB PRIMARY KEY, schedule TEXT NOT NULL, reason TEXT{})"
+      " WITHOUT ROWID;"
+      "CREATE TABLE point (point INTEGER PRIMARY KEY, key BLOB NOT NULL REFERENCES result);"
+      "CREATE VIEW results AS SELECT point, hex(key) AS key, schedule, reason{}"
+      " FROM point JOIN result USING (key) ORDER BY point;"
+      "PRAGMA application_id = {}; PRAGMA user_version = {};",
+      metric_columns(" REAL"), metric_columns(""), kApplication, kSchema);
+}
+
+void bind_text(sqlite3_stmt* statement, int at, const std::string& text) {
+  sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
+std::string column_text(sqlite3_stmt* statement, int at) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, at));
+  return text == nullptr
+             ? ""
+             : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement, at)));
+}
+
+}  // namespace
+
+void ResultStore::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
+void ResultStore::Close::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const std::string& version,
+                         const Location& asked)
+    : path_(folder + "/" + kStoreName), asked_(asked) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw InputError(asked, fmt::format("cannot write '{}': {}", folder, error.message()));
+  sqlite3* opened = nullptr;
+  const int code =
+      sqlite3_open_v2(path_.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  database_.reset(opened);
+  if (code != SQLITE_OK) refuse(sqlite3_errmsg(opened));
+  sqlite3_extended_result_codes(opened, 1);
+  execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;");
+  // The first lock: held until the store is closed.
+  execute("BEGIN EXCLUSIVE");
+  if (text_of("SELECT count(*) FROM sqlite_schema") == "0" &&
+      text_of("PRAGMA application_id") == "0") {
+    create(sweep, version);
+  } else {
+    check(sweep, version);
+  }
+  execute("COMMIT");
+  stored_.resize(sweep.points());
+  find_stored();
+  std::string marks;
+  for (size_t i = 0; i < kMetricNames.size(); ++i) marks += ", ?";
+  add_result_ = prepare("INSERT OR IGNORE INTO result VALUES (?, ?, ?" + marks + ")");
+  add_point_ = prepare("INSERT OR IGNORE INTO point VALUES (?, ?)");
+}
+
+ResultStore::~ResultStore() = default;
+
+void ResultStore::refuse(const std::string& why) const {
+  std::string line = why;  // SQLite may say it in several
+  std::ranges::replace(line, '\n', ' ');
+  throw InputError(asked_, fmt::format("'{}': {}", path_, line));
+}
+
+// SQLite's words, and what they mean for a person.
+void ResultStore::fail() const {
+  const std::string words = sqlite3_errmsg(database_.get());
+  switch (sqlite3_errcode(database_.get()) & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      refuse("another process is at work on it, or reads it");
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      refuse(fmt::format("not a store of results, or damaged ({}); use another folder", words));
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+      refuse(fmt::format("cannot be written ({})", words));
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+      throw InfeasibleError(fmt::format(
+          "cannot write '{}': {}; what was stored before is safe: make room and run the "
+          "same command again",
+          path_, words));
+    default:
+      throw LogicError(fmt::format("{}: {}", path_, words));
+  }
+}
+
+void ResultStore::execute(const char* sql) const {
+  if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+}
+
+ResultStore::Statement ResultStore::prepare(const std::string& sql) const {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
+    fail();
+  return Statement(statement);
+}
+
+// Whether there is a row.
+bool ResultStore::step(sqlite3_stmt* statement) const {
+  const int code = sqlite3_step(statement);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) fail();
+  return code == SQLITE_ROW;
+}
+
+std::string ResultStore::text_of(const std::string& sql) const {
+  const Statement statement = prepare(sql);
+  return step(statement.get()) ? column_text(statement.get(), 0) : "";
+}
+
+void ResultStore::create(const Sweep& sweep, const std::string& version) {
+  execute(schema().c_str());
+  const Statement add = prepare("INSERT INTO sweep VALUES (?, ?)");
+  const std::pair<const char*, std::string> facts[] = {
+      {"pipesim", version},
+      {"identity", hex(sweep.identity())},
+      {"points", fmt::format("{}", sweep.points())}};
+  for (const auto& [name, value] : facts) {
+    bind_text(add.get(), 1, name);
+    bind_text(add.get(), 2, value);
+    step(add.get());
+    sqlite3_reset(add.get());
+  }
+}
+
+void ResultStore::check(const Sweep& sweep, const std::string& version) {
+  if (text_of("PRAGMA application_id") != fmt::format("{}", kApplication)) {
+    refuse("an SQLite database, but no store of a sweep; use another folder");
+  }
+  const std::string of_schema = text_of("PRAGMA user_version");
+  if (of_schema != fmt::format("{}", kSchema)) {
+    refuse(fmt::format("a store of format {}, this pipesim writes format {}; use another folder",
+                       of_schema, kSchema));
+  }
+  if (const std::string found = text_of("PRAGMA quick_check(1)"); found != "ok") {
+    refuse(fmt::format("damaged ({}); use another folder", found));
+  }
+  const auto fact = [this](const char* name) {
+    return text_of(fmt::format("SELECT value FROM sweep WHERE name = '{}'", name));
+  };
+  if (fact("pipesim") != version) {
+    refuse(fmt::format("results of pipesim {}, this is {}: numbers may differ; use another folder",
+                       fact("pipesim"), version));
+  }
+  if (fact("identity") != hex(sweep.identity())) {
+    refuse("results of another sweep, or of this one before it was changed; use another folder");
+  }
+}
+
+void ResultStore::find_stored() {
+  const Statement all = prepare("SELECT point FROM point");
+  while (step(all.get())) {
+    const auto point = static_cast<size_t>(sqlite3_column_int64(all.get(), 0));
+    if (point < stored_.size()) stored_[point] = true;
+  }
+}
+
+void ResultStore::add(const PointResult& result) {
+  if (result.outcome == PointResult::Outcome::kFault) throw LogicError("a fault is no result");
+  waiting_.push_back(result);
+}
+
+void ResultStore::commit() {
+  std::vector<PointResult> results;
+  results.swap(waiting_);
+  std::erase_if(results, [this](const PointResult& result) { return stored_[result.point]; });
+  if (results.empty()) return;
+  execute("BEGIN");
+  try {
+    for (const PointResult& result : results) {
+      sqlite3_stmt* row = add_result_.get();
+      sqlite3_bind_blob(row, 1, result.key.data(), static_cast<int>(result.key.size()),
+                        SQLITE_TRANSIENT);
+      bind_text(row, 2, result.schedule);
+      if (result.outcome == PointResult::Outcome::kRefused) {
+        bind_text(row, 3, result.reason);
+      } else {
+        sqlite3_bind_null(row, 3);
+      }
+      int at = 4;
+      for (const auto& value : result.metrics) {
+        value ? sqlite3_bind_double(row, at, *value) : sqlite3_bind_null(row, at);
+        ++at;
+      }
+      step(row);
+      sqlite3_reset(row);
+      sqlite3_stmt* point = add_point_.get();
+      sqlite3_bind_int64(point, 1, result.point);
+      sqlite3_bind_blob(point, 2, result.key.data(), static_cast<int>(result.key.size()),
+                        SQLITE_TRANSIENT);
+      step(point);
+      sqlite3_reset(point);
+    }
+    execute("COMMIT");
+  } catch (...) {
+    sqlite3_reset(add_result_.get());
+    sqlite3_reset(add_point_.get());
+    sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+  for (const PointResult& result : results) stored_[result.point] = true;
+}
+
+void ResultStore::visit(const std::function<void(const PointResult&)>& see) const {
+  const Statement all = prepare("SELECT point, key, schedule, reason" + metric_columns("") +
+                                " FROM point JOIN result USING (key) ORDER BY point");
+  while (step(all.get())) {
+    sqlite3_stmt* row = all.get();
+    PointResult result;
+    result.point = static_cast<std::uint32_t>(sqlite3_column_int64(row, 0));
+    const auto* key = static_cast<const std::uint8_t*>(sqlite3_column_blob(row, 1));
+    if (sqlite3_column_bytes(row, 1) == static_cast<int>(result.key.size())) {
+      std::copy_n(key, result.key.size(), result.key.begin());
+    }
+    result.schedule = column_text(row, 2);
+    if (sqlite3_column_type(row, 3) != SQLITE_NULL) {
+      result.outcome = PointResult::Outcome::kRefused;
+      result.reason = column_text(row, 3);
+    }
+    for (size_t i = 0; i < result.metrics.size(); ++i) {
+      const int at = static_cast<int>(i) + 4;
+      if (sqlite3_column_type(row, at) == SQLITE_NULL) continue;
+      result.metrics[i] = sqlite3_column_double(row, at);
+    }
+    see(result);
+  }
+}
+
+}  // namespace pipesim

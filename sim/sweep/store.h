@@ -1,0 +1,75 @@
+// The results of a sweep in DIR/results.sqlite, written by one process.
+//
+// A result stands once under the key of its resolved scenario; a point refers to it. What `commit`
+// has returned from survives kill -9 and a power cut: a rollback journal with synchronous=FULL. A
+// journal rather than a write-ahead log, because a few commits a second need no more, the store
+// then is one file, and it works on the network file systems of clusters, which share no memory.
+// The process holds the store alone (locking_mode=EXCLUSIVE). Whatever fails leaves the file as it
+// was at the last commit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/core/error.h"
+#include "sim/sweep/point.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace pipesim {
+
+inline constexpr const char* kStoreName = "results.sqlite";
+
+class ResultStore {
+ public:
+  // Opens the store of `folder`, or makes one for `sweep`. InputError at `asked` where the folder
+  // cannot be written, and for what is no store, is damaged, or is of another version of pipesim,
+  // of another sweep, or in use; nothing is changed then. InfeasibleError where the disk is full.
+  ResultStore(const std::string& folder, const Sweep& sweep, const std::string& version,
+              const Location& asked);
+  ResultStore(const ResultStore&) = delete;
+  ResultStore& operator=(const ResultStore&) = delete;
+  ~ResultStore();
+
+  // What has a result, by point.
+  [[nodiscard]] const std::vector<bool>& stored() const { return stored_; }
+
+  // Keeps the result for the next commit. A point that is stored already is left as it is. Not for
+  // faults, which are no results.
+  void add(const PointResult& result);
+  // InfeasibleError when the disk is full or does not write; then nothing since the last is stored.
+  void commit();
+
+  // All points that have been committed, in their order.
+  void visit(const std::function<void(const PointResult&)>& see) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const;
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  using Statement = std::unique_ptr<sqlite3_stmt, Close>;
+
+  void check(const Sweep& sweep, const std::string& version);
+  void create(const Sweep& sweep, const std::string& version);
+  void find_stored();
+  void execute(const char* sql) const;
+  [[nodiscard]] Statement prepare(const std::string& sql) const;
+  bool step(sqlite3_stmt* statement) const;
+  [[nodiscard]] std::string text_of(const std::string& sql) const;
+  [[noreturn]] void fail() const;
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  std::string path_;
+  Location asked_;
+  std::unique_ptr<sqlite3, Close> database_;
+  Statement add_result_, add_point_;
+  std::vector<bool> stored_;
+  std::vector<PointResult> waiting_;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,290 @@
+#include "sim/sweep/sweep.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+
+#include "sim/core/data_folder.h"
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::uint32_t kMaxPoints = 1'000'000'000;
+constexpr std::uint32_t kSample = 1000;
+constexpr const char* kSection = "sweep";
+
+// What makes a point large: the keys whose numbers multiply the tasks of a simulation.
+constexpr std::array<std::string_view, 6> kSizes{"parallel.pipeline_model_parallel_size",
+                                                 "parallel.virtual_pipeline_model_parallel_size",
+                                                 "batch.num_microbatches",
+                                                 "batch.global_batch_size",
+                                                 "pipelines",
+                                                 "perturb.runs"};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// The section's key, at the start of a line of its own.
+bool opens_section(const std::string& line) {
+  return line.starts_with(kSection) &&
+         line.find_first_not_of(" \t", std::string_view(kSection).size()) ==
+             line.find(':', std::string_view(kSection).size());
+}
+
+// Whether a line can be within a section of the outermost map.
+bool continues_section(const std::string& line) {
+  return line.empty() || line[0] == ' ' || line[0] == '\t' || line[0] == '#' || line[0] == '\r' ||
+         line[0] == '}' || line[0] == ']' || line.starts_with("- ");
+}
+
+std::string without_section(const std::vector<std::string>& lines) {
+  std::string text;
+  bool inside = false;
+  for (const std::string& line : lines) {
+    inside = opens_section(line) || (inside && continues_section(line));
+    text += (inside ? "" : line) + '\n';
+  }
+  return text;
+}
+
+// Every text of a value, for the files that it may name.
+void collect_texts(const YamlValue& value, std::vector<std::string>& texts) {
+  if (value.is_scalar()) texts.push_back(value.node().Scalar());
+  if (value.is_list()) {
+    for (const YamlValue& each : value.list()) collect_texts(each, texts);
+  }
+  if (value.is_map()) {
+    for (const auto& [key, each] : value.entries()) collect_texts(each, texts);
+  }
+}
+
+double weight_of(const Axis& axis, size_t value) {
+  double weight = 1;
+  for (const SweptKey& key : axis.keys) {
+    if (std::ranges::find(kSizes, key.path) == kSizes.end()) continue;
+    weight *= std::max(1.0, std::strtod(key.values[value].text.c_str(), nullptr));
+  }
+  return weight;
+}
+
+}  // namespace
+
+Sweep Sweep::read(const std::string& path, const Location& asked, std::vector<Override> overrides) {
+  // Reports a file that cannot be read, and what is no YAML.
+  (void)YamlSource::from_file(path, asked, overrides);
+  return {path, read_file(path), std::move(overrides)};
+}
+
+Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides)
+    : name_(std::move(name)),
+      text_(std::move(text)),
+      lines_(lines_of(text_)),
+      overrides_(std::move(overrides)) {
+  const YamlSource whole(name_, text_, overrides_);
+  if (whole.root().is_null()) whole.root().fail("expected a scenario: this file is empty");
+  YamlMap root(whole.root());
+  const YamlValue section = root.require(kSection, "what to sweep: {grid: {key: [values]}}");
+  if (std::ranges::none_of(lines_, opens_section)) {
+    section.fail("'sweep:' must begin a line of its own");
+  }
+  scenario_text_ = without_section(lines_);
+  axes_ = read_axes(section);
+  if (const auto schedule = root.find("schedule"); schedule && schedule->is_list()) {
+    schedules_ = static_cast<std::uint32_t>(std::max<size_t>(1, schedule->list().size()));
+  }
+  double points = schedules_;
+  for (const Axis& axis : axes_) {
+    points *= static_cast<double>(axis.length());
+    if (points > kMaxPoints) section.fail(fmt::format("more than {} points", kMaxPoints));
+    settings_ *= static_cast<std::uint32_t>(axis.length());
+    weights_.emplace_back();
+    for (size_t i = 0; i < axis.length(); ++i) weights_.back().push_back(weight_of(axis, i));
+    for (const SweptKey& key : axis.keys) keys_.push_back(key.path);
+  }
+  settle_overrides();
+  find_surroundings(whole.root());
+  // The order of keys numbers the points, and one_line() does not keep it.
+  identity_ = fingerprint(
+      fmt::format("{}\n{}{}", whole.root().one_line(), fmt::join(keys_, "\n"), surroundings_));
+  check_settings();
+}
+
+// What the command line says of the section `sweep` has been read with it, and what it says of a
+// swept key would be lost.
+void Sweep::settle_overrides() {
+  std::erase_if(overrides_, [](const Override& given) {
+    return given.path == kSection || given.path.starts_with("sweep.");
+  });
+  for (const Override& given : overrides_) {
+    for (const std::string& key : keys_) {
+      if (given.path == key || given.path.starts_with(key + ".")) {
+        throw InputError(given.where,
+                         fmt::format("{} is swept: its values are those of '{}'", key, kSection));
+      }
+    }
+  }
+}
+
+void Sweep::find_surroundings(const YamlValue& root) {
+  std::vector<std::string> texts;
+  collect_texts(root, texts);
+  std::ranges::sort(texts);
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  const auto add = [this](const std::string& path) {
+    surroundings_ += fmt::format("\n{}", hex(fingerprint(read_file(path))));
+  };
+  namespace fs = std::filesystem;
+  for (const std::string& text : texts) {
+    std::error_code ignored;
+    const fs::path beside = fs::path(name_).parent_path() / text;
+    if (text.empty() || text == ".") continue;
+    if (fs::is_regular_file(beside, ignored)) {
+      add(beside.string());
+    } else if (fs::is_regular_file(text, ignored)) {
+      add(text);
+    }
+  }
+  const auto of_catalogue = [](const std::string& path) {
+    return path == "model" || path == "cluster" || path.starts_with("model.") ||
+           path.starts_with("cluster.");
+  };
+  bool catalogue = std::ranges::any_of(keys_, of_catalogue);
+  for (const auto& [key, value] : root.entries()) catalogue = catalogue || of_catalogue(key);
+  if (!catalogue) return;
+  for (const char* file : {"models.yaml", "gpus.yaml", "clusters.yaml"}) {
+    add(data_folder("catalog") + "/" + file);
+  }
+}
+
+void Sweep::check_settings() const {
+  const std::uint32_t tried = std::min(settings_, kSample);
+  const auto sample = [&](std::uint32_t i) {
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(i) * settings_ / tried);
+  };
+  // Nothing when a setting of the sample can be read; the first one's error otherwise.
+  const auto error_of_all = [&](const auto& source_of) -> std::optional<InputError> {
+    std::optional<InputError> first;
+    for (std::uint32_t i = 0; i < tried; ++i) {
+      try {
+        (void)read_scenario(source_of(sample(i)));
+        return std::nullopt;
+      } catch (const InputError& error) {
+        if (!first) first = error;
+      } catch (const InfeasibleError&) {
+        return std::nullopt;  // understood
+      }
+    }
+    return first;
+  };
+  const auto together = [this](std::uint32_t setting) { return source(setting); };
+  if (!error_of_all(together)) return;
+  for (std::uint32_t s = 0; s < schedules_; ++s) {
+    const auto alone = [this, s](std::uint32_t setting) { return source(setting, s); };
+    if (const auto error = error_of_all(alone)) throw InputError(*error);
+  }
+}
+
+std::vector<size_t> Sweep::indices(std::uint32_t setting) const {
+  std::vector<size_t> at(axes_.size());
+  size_t rest = setting;
+  for (size_t a = axes_.size(); a-- > 0;) {
+    at[a] = rest % axes_[a].length();
+    rest /= axes_[a].length();
+  }
+  return at;
+}
+
+std::vector<std::string> Sweep::values(std::uint32_t setting) const {
+  const std::vector<size_t> at = indices(setting);
+  std::vector<std::string> values;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    for (const SweptKey& key : axes_[a].keys) values.push_back(key.values[at[a]].text);
+  }
+  return values;
+}
+
+double Sweep::weight(std::uint32_t setting) const {
+  double weight = 1;
+  size_t rest = setting;
+  for (size_t a = axes_.size(); a-- > 0;) {
+    weight *= weights_[a][rest % axes_[a].length()];
+    rest /= axes_[a].length();
+  }
+  return weight;
+}
+
+YamlSource Sweep::source(std::uint32_t setting) const {
+  const std::vector<size_t> at = indices(setting);
+  std::vector<Override> overrides = overrides_;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    for (const SweptKey& key : axes_[a].keys) {
+      const SweptValue& value = key.values[at[a]];
+      const auto line = static_cast<size_t>(value.line - 1);
+      overrides.push_back(
+          {key.path,
+           value.text,
+           {name_, value.line, value.column, line < lines_.size() ? lines_[line] : ""},
+           true});
+    }
+  }
+  return {name_, scenario_text_, std::move(overrides)};
+}
+
+YamlSource Sweep::source(std::uint32_t setting, std::uint32_t schedule) const {
+  const YamlSource all = source(setting);
+  YamlMap root(all.root());
+  const auto list = root.find("schedule");
+  if (!list || !list->is_list()) return all;
+  const YamlValue one = list->list().at(schedule);
+  std::vector<Override> overrides = all.overrides();
+  overrides.push_back({"schedule", one.one_line(), one.where(), true});
+  return {name_, scenario_text_, std::move(overrides)};
+}
+
+Fingerprint Sweep::key(const YamlSource& source, std::uint32_t schedule) const {
+  const YamlValue root = source.root();
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : root.entries()) {
+    const bool one_of = key == "schedule" && value.is_list();
+    parts.push_back(key + ": " + (one_of ? value.list().at(schedule) : value).one_line());
+    std::replace(parts.back().begin(), parts.back().begin() + static_cast<long>(key.size()), '-',
+                 '_');
+  }
+  std::ranges::sort(parts);
+  return fingerprint(fmt::format("{}", fmt::join(parts, "\n")) + surroundings_);
+}
+
+std::string Sweep::schedule_name(const YamlSource& source, std::uint32_t schedule) {
+  YamlMap root(source.root());
+  const auto given = root.find("schedule");
+  if (!given) return "";
+  // Chosen by index: assigning to a node would change the document.
+  const auto list = given->is_list() ? given->list() : std::vector<YamlValue>{*given};
+  if (schedule >= list.size()) return "";
+  const YamlValue& one = list[schedule];
+  if (one.is_scalar()) return one.node().Scalar();
+  if (!one.is_map()) return "";
+  YamlMap map(one);
+  for (const char* key : {"name", "csv"}) {
+    if (const auto name = map.find(key); name && name->is_scalar()) return name->node().Scalar();
+  }
+  return "";
+}
+
+}  // namespace pipesim

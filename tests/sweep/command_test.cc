@@ -1,0 +1,135 @@
+// `pipesim sweep` as its user meets it.
+#include "tests/app/command.h"
+
+#include "tests/sweep/files.h"
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::kSmallSweep;
+using testing::Outcome;
+
+// 432 points that take a second or two.
+const std::string kLongerSweep =
+    "schedule: [1f1b, zb-v, v-half]\n"
+    "parallel: {pipeline_model_parallel_size: 8}\nbatch: {num_microbatches: 128}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 10 ms, backward_weight: 10 ms}\n"
+    "sweep:\n  grid:\n    parallel.pipeline_model_parallel_size: [8, 16, 24]\n"
+    "    cost.forward: {from: 5 ms, to: 28.5 ms, step: 0.5 ms}\n";
+
+class SweepCommand : public testing::Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    write("s.yaml", kSmallSweep);
+  }
+};
+
+TEST_F(SweepCommand, LeavesTablesStoreAndFile) {
+  const Outcome outcome = run("sweep s.yaml -o new/out --json all.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("12 points: 10 results, 2 failed"), std::string::npos)
+      << outcome.output;
+  EXPECT_TRUE(read("new/out/results.csv")
+                  .starts_with("point,cost.forward,batch.num_microbatches,schedule,"
+                               "iteration_seconds,makespan_seconds,"));
+  EXPECT_TRUE(fs::exists(folder_ / "new/out/results.sqlite"));
+  EXPECT_EQ(read("new/out/sweep.yaml"), kSmallSweep);
+  EXPECT_NE(read("all.json").find("\"failed\""), std::string::npos);
+}
+
+TEST_F(SweepCommand, IsTheSameBytesForAnyNumberOfProcesses) {
+  EXPECT_EQ(run("sweep s.yaml -o one -j 1 --json one.json").code, 0);
+  EXPECT_EQ(run("sweep s.yaml -o five -j 5 --json five.json").code, 0);
+  for (const char* name : {"results.csv", "failed.csv"}) {
+    EXPECT_EQ(read(std::string("one/") + name), read(std::string("five/") + name));
+  }
+  EXPECT_EQ(read("one.json"), read("five.json"));
+}
+
+TEST_F(SweepCommand, StopsOnCtrlCAndTheSameCommandGoesOn) {
+  write("s.yaml", kLongerSweep);
+  EXPECT_EQ(run("sweep s.yaml -o whole").code, 0);
+  const std::string command = std::string(PIPESIM_EXECUTABLE) + " sweep s.yaml -o out -j 1";
+  const Outcome stopped = shell("timeout -s INT 0.4 " + command + "; exit $?");
+  // timeout says 124; the command itself has said that it stopped, or was done before.
+  if (stopped.code == 124) {
+    EXPECT_NE(stopped.output.find("the same command goes on from there"), std::string::npos)
+        << stopped.output;
+    EXPECT_FALSE(fs::exists(folder_ / "out/results.csv"));
+  }
+  EXPECT_EQ(shell(command).code, 0);
+  EXPECT_EQ(read("out/results.csv"), read("whole/results.csv"));
+}
+
+TEST_F(SweepCommand, ABadKeyIsOneErrorAndWritesNothing) {
+  std::string text = kSmallSweep;
+  text.replace(text.find("cost.forward"), 12, "cost.forwart");
+  write("s.yaml", text);
+  const Outcome outcome = run("sweep s.yaml -o out");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.output.starts_with("pipesim: s.yaml:7:")) << outcome.output;
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(SweepCommand, RefusesTheStoreOfAnotherSweepAndLeavesIt) {
+  EXPECT_EQ(run("sweep s.yaml -o out").code, 0);
+  const std::string store = read("out/results.sqlite");
+  const std::string table = read("out/results.csv");
+  const Outcome outcome = run("sweep s.yaml -o out cost.backward_weight='1 ms'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.output.find("results of another sweep"), std::string::npos) << outcome.output;
+  EXPECT_EQ(read("out/results.sqlite"), store);
+  EXPECT_EQ(read("out/results.csv"), table);
+}
+
+TEST_F(SweepCommand, SaysWhereItCannotWrite) {
+  write("file", "");
+  const Outcome outcome = run("sweep s.yaml -o file/out");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.output.find("cannot write 'file/out'"), std::string::npos) << outcome.output;
+}
+
+TEST_F(SweepCommand, IsOneWhenNoPointHasAResult) {
+  write("s.yaml",
+        "schedule: interleaved-1f1b\nparallel: {pipeline_model_parallel_size: 2, "
+        "virtual_pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 4}\n"
+        "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n"
+        "sweep: {grid: {batch.num_microbatches: [3, 5]}}\n");
+  EXPECT_EQ(run("sweep s.yaml -o out").code, 1);
+  EXPECT_NE(read("out/failed.csv").find("nearest shape"), std::string::npos);
+}
+
+TEST_F(SweepCommand, SpreadsOverRanksOfMpi) {
+  if (!fs::exists(fs::path(PIPESIM_EXECUTABLE).parent_path() / "../lib/pipesim/sweep-mpi.so") ||
+      shell("command -v mpirun").code != 0) {
+    GTEST_SKIP() << "built without MPI, or no mpirun (libopenmpi-dev, openmpi-bin)";
+  }
+  EXPECT_EQ(run("sweep s.yaml -o alone").code, 0);
+  const std::string ranks =
+      "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; "
+      "mpirun --oversubscribe -n 3 " +
+      std::string(PIPESIM_EXECUTABLE);
+  const Outcome outcome = shell(ranks + " sweep s.yaml -o ranks");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(read("ranks/results.csv"), read("alone/results.csv"));
+  EXPECT_EQ(read("ranks/failed.csv"), read("alone/failed.csv"));
+  // One of three says what is wrong.
+  const Outcome bad = shell(ranks + " sweep s.yaml -o other cost.forward=3");
+  const std::string message = "is swept";
+  EXPECT_NE(bad.output.find(message), std::string::npos) << bad.output;
+  EXPECT_EQ(bad.output.find(message), bad.output.rfind(message)) << bad.output;
+}
+
+TEST_F(SweepCommand, SaysWhenItIsLaunchedAsRanksAndHasNoMpi) {
+  fs::create_directories(folder_ / "bin");
+  fs::copy_file(PIPESIM_EXECUTABLE, folder_ / "bin/pipesim");
+  const Outcome outcome =
+      shell("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 bin/pipesim sweep s.yaml -o out");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.output.find("built without MPI"), std::string::npos) << outcome.output;
+}
+
+}  // namespace
+}  // namespace pipesim
