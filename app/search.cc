@@ -36,17 +36,23 @@ constexpr const char* kHeader =
     " "
     "bubble   registered       bound     gap\n";
 
-std::string row(const SearchResult& result, Bytes unit) {
-  std::string text = fmt::format("{:10.4f}  {:>10}", result.limit / unit, human(result.limit));
+// Bytes, or what they are of what p microbatches keep where no bytes are known.
+std::string shown(Bytes bytes, Bytes unit, bool known) {
+  return known ? human(bytes) : fmt::format("{:.4f}", bytes / unit);
+}
+
+std::string row(const SearchResult& result, Bytes unit, bool known) {
+  std::string text =
+      fmt::format("{:10.4f}  {:>10}", result.limit / unit, known ? human(result.limit) : "-");
   if (!result.best) return text + "  nothing fits\n";
   const Found& best = *result.best;
   const std::string name = best.schedule + (best.refined ? " (refined)" : "");
   const std::string registered = result.registered ? human(result.registered->time) : "-";
   return text +
          fmt::format("  {:>10}  {:24}  {:6}  {:>10}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
-                     human(best.peak), name, best.problem.shape.chunks, human(best.cost),
-                     human(best.makespan), 100 * best.bubble_rate, registered, human(result.bound),
-                     100 * result.gap());
+                     shown(best.peak, unit, known), name, best.problem.shape.chunks,
+                     human(best.cost), human(best.makespan), 100 * best.bubble_rate, registered,
+                     human(result.bound), 100 * result.gap());
 }
 
 void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Bytes unit) {
@@ -84,9 +90,10 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
   return names;
 }
 
-void print_for_people(const Search& search, const std::vector<SearchResult>& results) {
+void print_for_people(const Search& search, const std::vector<SearchResult>& results,
+                      bool in_memory) {
   std::cout << kHeader;
-  for (const SearchResult& result : results) std::cout << row(result, search.unit());
+  for (const SearchResult& result : results) std::cout << row(result, search.unit(), in_memory);
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
 }
@@ -99,7 +106,8 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   const auto limit = parse_memory_limit(command.limit, line.where(command.limit));
   const bool in_bytes = std::holds_alternative<Bytes>(limit);
-  if (in_bytes && !knows_memory(scenario)) {
+  const bool in_memory = knows_memory(scenario);
+  if (in_bytes && !in_memory) {
     throw InputError(
         line.where(command.limit),
         "a limit in bytes needs a memory section that says what F acquires, or a model");
@@ -117,12 +125,14 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
     results.push_back(
         search.at(in_bytes ? std::get<Bytes>(limit) : std::get<double>(limit) * search.unit()));
     if (!results.front().best) {
-      throw InfeasibleError(fmt::format("no schedule fits into {}; one microbatch keeps {}",
-                                        human(results.front().limit),
-                                        human(search.unit() / scenario.parallel.pipeline)));
+      const auto of = [&](Bytes bytes) { return shown(bytes, search.unit(), in_memory); };
+      throw InfeasibleError(fmt::format(
+          "no schedule fits into {}{}; one microbatch keeps {}", of(results.front().limit),
+          in_memory ? "" : fmt::format(" of what {} microbatches keep", scenario.parallel.pipeline),
+          of(search.unit() / scenario.parallel.pipeline)));
     }
   }
-  if (command.csv != "-" && command.output != "-") print_for_people(search, results);
+  if (command.csv != "-" && command.output != "-") print_for_people(search, results, in_memory);
   write_outputs({{command.csv, line.where(command.csv),
                   [&](std::ostream& out) { write_csv(out, results, search.unit()); }},
                  {command.output, line.where(command.output), [&](std::ostream& out) {

@@ -1,120 +1,301 @@
-// The split of layers over stages with the least maximal stage time.
+#include "models/balance.h"
+
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
 
-#include "models/layout.h"
+#include "models/device_filling.h"
 #include "sim/core/error.h"
 
 namespace pipesim {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 1e-12;  // sums of the same times differ by so much
 
-// Cuts of the sequence embedding, decoder layers, all MTP modules, output into stages.
-class Cuts {
+void sort_distinct(std::vector<double>& values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+class Balance {
  public:
-  Cuts(const Transformer& model, int stages, const LayerSeconds& seconds, const StageFits& fits)
+  Balance(const Transformer& model, const Placement& place, const LayerSeconds& seconds,
+          DeviceRoom* room)
       : model_(model),
-        stages_(static_cast<size_t>(stages)),
-        parts_(static_cast<size_t>(model.num_layers) + (model.mtp_layers > 0 ? 3 : 2)),
-        fits_(fits) {
-    before_.push_back(0);
-    for (size_t part = 0; part < parts_; ++part) {
-      const StageLayers one = between(part, part + 1);
-      before_.push_back(before_.back() + stage_seconds(model, one, seconds).value());
-    }
-    // Whether parts [begin, end) fit on a stage, asked once.
-    fitting_.resize(stages_ * (parts_ + 1) * (parts_ + 1));
-    for (size_t stage = 0; stage < stages_; ++stage) {
-      for (size_t end = 0; end <= parts_; ++end) {
-        for (size_t begin = 0; begin <= end; ++begin) {
-          fitting_[index(stage, begin, end)] =
-              !fits_ || fits_(static_cast<int>(stage), between(begin, end));
-        }
-      }
+        line_(model, seconds, place.model_stages()),
+        units_(units_of(place)),
+        room_(room) {
+    const int last = line_.stages - 1;
+    for (int turn = 0; turn <= (line_.all.leading > 0 ? last : 0); ++turn) {
+      zones_.push_back({turn, last});
+      if (line_.modules > 0 && last > 0) zones_.push_back({turn, last - 1});
     }
   }
 
   Layout run() {
-    // The least maximum first, then the least squares among what is within it: sums of times
-    // differ by rounding, which the margin takes in.
-    const double maximum =
-        solve(kNever, [](double so_far, double stage) { return std::max(so_far, stage); });
-    if (maximum == kNever) {
-      throw InfeasibleError(
-          fmt::format("no split of {}'s layers over {} stages fits", model_.name, stages_));
-    }
-    solve(maximum * (1 + 1e-12),
-          [](double so_far, double stage) { return so_far + stage * stage; });
-    Layout layout;
-    size_t end = parts_;
-    for (size_t stage = stages_; stage-- > 0;) {
-      const size_t begin = from_[stage * (parts_ + 1) + end];
-      layout.stages.insert(layout.stages.begin(), between(begin, end));
-      end = begin;
-    }
-    return layout;
+    settle_stage_bound();
+    settle_device_bound();
+    return layout();
   }
 
  private:
-  [[nodiscard]] size_t index(size_t stage, size_t begin, size_t end) const {
-    return (stage * (parts_ + 1) + end) * (parts_ + 1) + begin;
+  // Every time that a stage can take.
+  [[nodiscard]] std::vector<double> stage_times() const {
+    std::vector<double> times;
+    for (const Zone& zone : zones_) {
+      for (int stage = 0; stage < line_.stages; ++stage) {
+        times.push_back(fixed_seconds(line_, zone, stage));
+      }
+    }
+    return with_layers(std::move(times));
   }
 
-  [[nodiscard]] StageLayers between(size_t begin, size_t end) const {
-    const auto layers = static_cast<size_t>(model_.num_layers);
-    const size_t first = std::clamp<size_t>(begin, 1, layers + 1) - 1;
-    const size_t behind = std::clamp<size_t>(end, 1, layers + 1) - 1;
-    StageLayers stage;
-    stage.first = static_cast<int>(first);
-    stage.layers = static_cast<int>(behind - first);
-    stage.embedding = begin == 0 && end > 0;
-    stage.output = begin < parts_ && end == parts_;
-    const bool modules = begin <= layers + 1 && end > layers + 1;
-    if (modules && model_.mtp_layers > 0) stage.mtp = model_.mtp_layers;
-    return stage;
+  // Every time that a device can.
+  [[nodiscard]] std::vector<double> device_times() const {
+    std::vector<double> times;
+    for (const Zone& zone : zones_) {
+      for (const Unit& unit : units_) times.push_back(fixed_of(unit, zone));
+    }
+    return with_layers(std::move(times));
   }
 
-  // Fills `from_` with where the last stage begins in a best split of the first `end` parts. Ties:
-  // the latest begin, which leaves more layers to earlier stages.
-  template <class Join>
-  double solve(double most, Join join) {
-    std::vector<double> best(parts_ + 1, kNever);
-    best[0] = 0;
-    from_.assign(stages_ * (parts_ + 1), 0);
-    for (size_t stage = 0; stage < stages_; ++stage) {
-      std::vector<double> next(parts_ + 1, kNever);
-      for (size_t end = 0; end <= parts_; ++end) {
-        for (size_t begin = end + 1; begin-- > 0;) {
-          const double seconds = before_[end] - before_[begin];
-          if (seconds > most) break;
-          if (best[begin] == kNever || !fitting_[index(stage, begin, end)]) continue;
-          const double value = join(best[begin], seconds);
-          if (value >= next[end]) continue;
-          next[end] = value;
-          from_[stage * (parts_ + 1) + end] = begin;
+  [[nodiscard]] std::vector<double> with_layers(std::vector<double> fixed) const {
+    sort_distinct(fixed);
+    std::vector<double> times;
+    for (const double beside : fixed) {
+      for (int a = 0; a <= line_.all.leading; ++a) {
+        for (int b = 0; b <= line_.all.following; ++b) {
+          times.push_back(beside + a * line_.leading_seconds + b * line_.following_seconds);
         }
       }
-      best = std::move(next);
     }
-    return best[parts_];
+    sort_distinct(times);
+    return times;
+  }
+
+  [[nodiscard]] double fixed_of(const Unit& unit, const Zone& zone) const {
+    double sum = 0;
+    for (const int stage : unit.stages) sum += fixed_seconds(line_, zone, stage);
+    return sum;
+  }
+
+  void settle_stage_bound() {
+    const std::vector<double> times = stage_times();
+    const auto holds = [&](size_t at, DeviceRoom* room) {
+      bound_ = times[at];
+      asked_ = room;
+      tables_.clear();
+      return std::ranges::any_of(zones_, [&](const Zone& zone) { return reaches(zone, kNever); });
+    };
+    // Large bounds leave many ways to fill a device: without limits of room the least is quickly
+    // found, and it is most often near the one with them.
+    size_t least = first_of(0, times.size() - 1, [&](size_t at) { return holds(at, nullptr); });
+    if (holds(least, room_)) return;
+    const size_t end = times.size() - 1;
+    size_t most = least;
+    for (size_t step = 1;; step *= 2) {
+      if (most == end) {
+        throw InfeasibleError(
+            fmt::format("no split of {}'s layers over {} stages fits", model_.name, line_.stages));
+      }
+      most = std::min(end, least + step);
+      if (holds(most, room_)) break;
+      least = most;
+    }
+    (void)holds(first_of(least + 1, most, [&](size_t at) { return holds(at, room_); }), room_);
+  }
+
+  void settle_device_bound() {
+    const std::vector<double> times = device_times();
+    device_bound_ = times[first_of(0, times.size() - 1, [&](size_t at) {
+      return std::ranges::any_of(zones_,
+                                 [&](const Zone& zone) { return reaches(zone, times[at]); });
+    })];
+  }
+
+  // The least of [from, last] that holds, as all behind it do; `last` does.
+  template <class Holds>
+  static size_t first_of(size_t from, size_t last, const Holds& holds) {
+    while (from < last) {
+      const size_t middle = from + (last - from) / 2;
+      if (holds(middle)) {
+        last = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    return last;
+  }
+
+  // The most following layers that the unit takes beside each number of leading ones. A zone
+  // matters by where it cuts the unit.
+  const std::vector<int>& table(size_t unit, const Zone& zone) {
+    const auto& stages = units_[unit].stages;
+    const auto before = std::ranges::count_if(stages, [&](int s) { return s < zone.turn; });
+    const bool inside = std::ranges::find(stages, zone.turn) != stages.end();
+    const auto [at, fresh] =
+        tables_.try_emplace(std::tuple{unit, before, inside, zone.modules}, std::vector<int>{});
+    if (!fresh) return at->second;
+    DeviceFilling filling(line_, units_[unit], zone, bound_, asked_);
+    for (int a = 0; a <= line_.all.leading; ++a) {
+      const int most = filling.most(a);
+      if (most < 0 && a > 0) break;
+      at->second.push_back(most);
+    }
+    return at->second;
+  }
+
+  // Of the table's, within the bound on device seconds.
+  [[nodiscard]] int within(int most, size_t unit, const Zone& zone, int leading,
+                           double bound) const {
+    if (bound == kNever || most < 0) return most;
+    const double left =
+        bound * (1 + kRounding) - fixed_of(units_[unit], zone) - leading * line_.leading_seconds;
+    if (left < 0) return -1;
+    if (line_.following_seconds <= 0) return most;
+    return static_cast<int>(std::min(1.0 * most, std::floor(left / line_.following_seconds)));
+  }
+
+  // Whether the devices together take all layers.
+  bool reaches(const Zone& zone, double device_bound) {
+    const auto all = static_cast<size_t>(line_.all.leading);
+    std::vector<int> most(all + 1, -1);  // following ones, by leading ones
+    most[0] = 0;
+    for (size_t unit = 0; unit < units_.size(); ++unit) {
+      std::vector<int> next(all + 1, -1);
+      const std::vector<int>& of_unit = table(unit, zone);
+      for (size_t a = 0; a < of_unit.size(); ++a) {
+        const int more = within(of_unit[a], unit, zone, static_cast<int>(a), device_bound);
+        for (size_t x = 0; more >= 0 && x + a <= all; ++x) {
+          if (most[x] >= 0) next[x + a] = std::max(next[x + a], most[x] + more);
+        }
+      }
+      most = std::move(next);
+    }
+    return most[all] >= line_.all.following;
+  }
+
+  struct Spread {
+    double squares = kNever;
+    Zone zone;
+    std::vector<LayerCounts> of_unit;
+  };
+
+  // The split over devices within both bounds with the least sum of squared times; of equal ones
+  // that which leaves more to earlier devices.
+  Spread spread(const Zone& zone) {
+    const int leading = line_.all.leading;
+    const int following = line_.all.following;
+    const auto index = [&](int x, int y) { return static_cast<size_t>(x * (following + 1) + y); };
+    const size_t states = index(leading, following) + 1;
+    std::vector<double> least(states, kNever);
+    least[0] = 0;
+    std::vector<std::vector<LayerCounts>> taken;
+    for (size_t unit = 0; unit < units_.size(); ++unit) {
+      std::vector<double> next(states, kNever);
+      taken.emplace_back(states);
+      const std::vector<int>& of_unit = table(unit, zone);
+      const double fixed = fixed_of(units_[unit], zone);
+      for (int a = 0; std::cmp_less(a, of_unit.size()); ++a) {
+        const int most = within(of_unit[static_cast<size_t>(a)], unit, zone, a, device_bound_);
+        for (int b = 0; b <= most; ++b) {
+          const double seconds = fixed + a * line_.leading_seconds + b * line_.following_seconds;
+          for (int x = a; x <= leading; ++x) {
+            for (int y = b; y <= following; ++y) {
+              const double sum = least[index(x - a, y - b)] + seconds * seconds;
+              double& best = next[index(x, y)];
+              if (!(sum < best * (1 - kRounding))) continue;
+              best = sum;
+              taken.back()[index(x, y)] = {a, b};
+            }
+          }
+        }
+      }
+      least = std::move(next);
+    }
+    Spread found{least.back(), zone, std::vector<LayerCounts>(units_.size())};
+    LayerCounts left = line_.all;
+    for (size_t unit = units_.size(); found.squares < kNever && unit-- > 0;) {
+      const LayerCounts counts = taken[unit][index(left.leading, left.following)];
+      found.of_unit[unit] = counts;
+      left = {left.leading - counts.leading, left.following - counts.following};
+    }
+    return found;
+  }
+
+  Layout layout() {
+    Spread best;
+    for (const Zone& zone : zones_) {
+      if (!reaches(zone, device_bound_)) continue;
+      Spread one = spread(zone);
+      if (one.squares < best.squares * (1 - kRounding)) best = std::move(one);
+    }
+    std::vector<LayerCounts> of_stage(static_cast<size_t>(line_.stages));
+    for (size_t u = 0; u < units_.size(); ++u) {
+      const Unit& unit = units_[u];
+      const auto counts =
+          DeviceFilling(line_, unit, best.zone, bound_, room_).evenest(best.of_unit[u]);
+      if (!counts) throw LogicError("a device does not take the layers that it was found to take");
+      for (size_t i = 0; i < unit.stages.size(); ++i) {
+        of_stage[static_cast<size_t>(unit.stages[i])] = (*counts)[i];
+      }
+    }
+    Layout result;
+    int first = 0;
+    for (int stage = 0; stage < line_.stages; ++stage) {
+      const LayerCounts& counts = of_stage[static_cast<size_t>(stage)];
+      result.stages.push_back(layers_on(line_, best.zone, stage, counts));
+      result.stages.back().first = first;
+      first += result.stages.back().layers;
+    }
+    return result;
   }
 
   const Transformer& model_;
-  size_t stages_;
-  size_t parts_;
+  LayerLine line_;
+  std::vector<Unit> units_;
+  DeviceRoom* room_;
+  std::vector<Zone> zones_;
+  double bound_ = kNever;         // of a stage
+  double device_bound_ = kNever;  // of a device
+  DeviceRoom* asked_ = nullptr;   // what the tables were made with
+  std::map<std::tuple<size_t, long, bool, int>, std::vector<int>> tables_;  // within bound_
+};
+
+// Stages of a linear pipeline, each asked by itself.
+class StageRoom : public DeviceRoom {
+ public:
+  StageRoom(const StageFits& fits, int layers) : fits_(fits), layers_(layers) {}
+  bool fits(int device, std::span<const StageLayers> chunks) override {
+    return fits_(device, chunks.front());
+  }
+  int most_more(int, std::span<const StageLayers>, std::span<const int> open) override {
+    return open.empty() ? 0 : layers_;
+  }
+
+ private:
   const StageFits& fits_;
-  std::vector<double> before_;  // seconds of the parts before each
-  std::vector<bool> fitting_;
-  std::vector<size_t> from_;
+  int layers_;
 };
 
 }  // namespace
 
+Layout balance(const Transformer& model, const Placement& place, const LayerSeconds& seconds,
+               DeviceRoom* room) {
+  return Balance(model, place, seconds, room).run();
+}
+
 Layout balance(const Transformer& model, int stages, const LayerSeconds& seconds,
                const StageFits& fits) {
-  return Cuts(model, stages, seconds, fits).run();
+  const Placement place = Placement::looped(stages, 1);
+  if (!fits) return balance(model, place, seconds);
+  StageRoom room(fits, model.num_layers);
+  return balance(model, place, seconds, &room);
 }
 
 }  // namespace pipesim

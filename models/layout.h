@@ -82,8 +82,8 @@ Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
 using StageFits = std::function<bool(int stage, const StageLayers& layers)>;
 
 // Of all splits over `stages` stages that fit, one with the least maximal stage time, and of those
-// one with the least sum of squared stage times (ties: more layers on earlier stages). Exact, by
-// dynamic programming: O(stages x layers^2) in time. All MTP modules stand on one stage.
+// one with the least sum of squared stage times. models/balance.h has what splits there are, and
+// the same for several stages a device. Where a stage has room for some layers it has for fewer.
 Layout balance(const Transformer& model, int stages, const LayerSeconds& seconds,
                const StageFits& fits = {});
 

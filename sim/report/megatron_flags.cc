@@ -192,6 +192,31 @@ void add_sizes(const Scenario& scenario, const Shape& shape, MegatronFlags& to) 
                                  shape.devices * sizes.tensor * sizes.data, sizes.data));
 }
 
+// Whether every stage has as many decoder layers, and the MTP modules stand with the output: what
+// both do without being told.
+bool is_even(const Layout& layout) {
+  return std::ranges::all_of(layout.stages, [&](const StageLayers& stage) {
+    return stage.layers == layout.stages.front().layers && (stage.mtp == 0 || stage.output);
+  });
+}
+
+// Megatron-LM takes the number of chunks from the layout, and refuses to be told both.
+void add_layout(const Scenario& scenario, const ScheduleChoice& choice, MegatronFlags& to) {
+  if (!scenario.modelled) return;
+  const Layout layout = layout_of(*scenario.modelled, choice, scenario.parallel.pipeline);
+  if (is_even(layout)) return;
+  const std::string text = to_megatron_layout(layout);
+  if (to.runtime == kMegatron) {
+    std::erase_if(to.flags, [](const std::string& flag) {
+      return flag.starts_with("--num-virtual-stages-per-pipeline-rank ");
+    });
+    to.flags.push_back(fmt::format("--pipeline-model-parallel-layout \"{}\"", text));
+  } else {
+    to.notes.push_back(
+        fmt::format("the layers stand unevenly, {}, for which it has no flag", text));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> megatron_schedules() {
@@ -217,6 +242,7 @@ MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& cho
   add_sizes(scenario, shape, flags);
   const std::string reason = line->add({scenario, choice, problem, shape}, flags);
   if (!reason.empty()) refuse(choice, reason);
+  add_layout(scenario, choice, flags);
   return flags;
 }
 

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
-#include <tuple>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
 #include <utility>
 
+#include "models/balance.h"
+#include "models/memory_model.h"
+#include "models/vocabulary_share.h"
 #include "sim/core/text.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/scenario/problem.h"
@@ -13,70 +18,184 @@
 namespace pipesim {
 namespace {
 
-// Units of which a stage keeps the activation, the stash and the checkpoint at one moment.
-struct Held {
-  int activations = 0;
-  int stashes = 0;
-  int checkpoints = 0;
-
-  [[nodiscard]] bool within(const Held& other) const {
-    return activations <= other.activations && stashes <= other.stashes &&
-           checkpoints <= other.checkpoints;
-  }
-  [[nodiscard]] Bytes bytes(const StageMemory& memory) const {
-    return 1.0 * activations * memory.activation + 1.0 * stashes * memory.weight_stash +
-           1.0 * checkpoints * memory.checkpoint;
-  }
-};
+// What a device keeps at one moment: numbers of activations, stashes and checkpoints of each chunk
+// in turn, and last of shares of the output.
+using Held = std::vector<double>;
+enum Part : size_t { kActivation, kStash, kCheckpoint, kParts };
 
 // The moments of which none holds less of everything than another.
-using Moments = std::vector<Held>;
+class Moments {
+ public:
+  explicit Moments(int chunks) : now_(static_cast<size_t>(chunks) * kParts + 1) {}
 
-void note(Moments& moments, const Held& held) {
-  if (std::ranges::any_of(moments, [&](const Held& each) { return held.within(each); })) return;
-  std::erase_if(moments, [&](const Held& each) { return each.within(held); });
-  moments.push_back(held);
+  double& now(int chunk, Part part) { return now_[static_cast<size_t>(chunk) * kParts + part]; }
+  double& shares() { return now_.back(); }
+
+  void note() {
+    const auto within = [](const Held& one, const Held& other) {
+      return std::equal(one.begin(), one.end(), other.begin(), std::less_equal<>());
+    };
+    const auto above =
+        std::ranges::find_if(all_, [&](const Held& each) { return within(now_, each); });
+    if (above != all_.end()) {
+      std::iter_swap(all_.begin(), above);  // what comes next is likely near
+      return;
+    }
+    std::erase_if(all_, [&](const Held& each) { return within(each, now_); });
+    all_.push_back(now_);
+  }
+  [[nodiscard]] const std::vector<Held>& all() const { return all_; }
+
+ private:
+  Held now_;
+  std::vector<Held> all_;
+};
+
+void acquire(const Program& program, int device, const Pass& pass, Moments& moments) {
+  const bool again = pass.kind == PassKind::kR;
+  const int vs = program.placement().virtual_stage(device, pass.chunk);
+  const bool whole = again || !program.recomputes(vs);
+  if (again) --moments.now(pass.chunk, kCheckpoint);
+  ++moments.now(pass.chunk, whole ? kActivation : kCheckpoint);
 }
 
-// By virtual stage.
-void note_moments(const Program& program, std::vector<Moments>& moments) {
-  const Placement& place = program.placement();
-  std::vector<Held> held(moments.size());
-  const auto acquire = [&](int vs, bool again) {
-    Held& now = held[static_cast<size_t>(vs)];
-    if (again) {
-      --now.checkpoints;
-      ++now.activations;
+void release(const Pass& pass, Moments& moments) {
+  --moments.now(pass.chunk, pass.kind == PassKind::kW ? kStash : kActivation);
+  if (pass.kind == PassKind::kB) ++moments.now(pass.chunk, kStash);
+}
+
+std::vector<Held> moments_of(const Program& program, int device) {
+  Moments moments(program.placement().chunks());
+  for (const Pass& pass : program.passes(device)) {
+    if (pass.kind == PassKind::kFB) {
+      const OverlappedPair& pair = program.pair(pass);
+      acquire(program, device, pair.forward, moments);
+      moments.note();
+      release(pair.backward, moments);
+    } else if (is_vocabulary(pass.kind)) {
+      if (pass.kind == PassKind::kS) ++moments.shares();
+      if (pass.kind == PassKind::kT) --moments.shares();
+    } else if (pass.kind == PassKind::kF || pass.kind == PassKind::kR) {
+      acquire(program, device, pass, moments);
     } else {
-      ++(program.recomputes(vs) ? now.checkpoints : now.activations);
+      release(pass, moments);
     }
-    note(moments[static_cast<size_t>(vs)], now);
-  };
-  const auto release = [&](int vs, PassKind kind) {
-    Held& now = held[static_cast<size_t>(vs)];
-    if (kind != PassKind::kW) --now.activations;
-    if (kind == PassKind::kW) --now.stashes;
-    if (kind == PassKind::kB) ++now.stashes;
-    note(moments[static_cast<size_t>(vs)], now);
-  };
-  for (int device = 0; device < place.devices(); ++device) {
-    for (const Pass& pass : program.passes(device)) {
-      if (pass.kind == PassKind::kFB) {
-        const OverlappedPair& pair = program.pair(pass);
-        acquire(place.virtual_stage(device, pair.forward.chunk), false);
-        release(place.virtual_stage(device, pair.backward.chunk), pair.backward.kind);
-        continue;
-      }
-      if (is_vocabulary(pass.kind)) continue;  // they hold nothing of a stage's layers
-      const int vs = place.virtual_stage(device, pass.chunk);
-      if (pass.kind == PassKind::kF || pass.kind == PassKind::kR) {
-        acquire(vs, pass.kind == PassKind::kR);
-      } else {
-        release(vs, pass.kind);
-      }
+    moments.note();
+  }
+  return moments.all();
+}
+
+// Devices of a GPU's memory that run a program.
+class MemoryRoom : public DeviceRoom {
+ public:
+  MemoryRoom(const Modelled& modelled, const LayerContext& context, const ScheduleChoice& choice,
+             const Placement& place, Bytes capacity)
+      : model_(modelled.model, context, modelled.state),
+        splits_(splits_of(choice)),
+        capacity_(static_cast<size_t>(place.devices()), capacity) {
+    if (context.vocabulary_devices > 0) share_ = share_activation(modelled.model, context);
+    if (const auto* limit = std::get_if<Bytes>(&choice.memory_limit)) limit_ = *limit;
+    const bool moe = moe_layers(modelled.model) > 0;
+    for (const bool dense : {true, false}) {
+      if (dense ? moe_layers(modelled.model) == modelled.model.num_layers : !moe) continue;
+      const StageLayers one{.first = dense ? 0 : modelled.model.num_layers - 1, .layers = 1};
+      const DeviceMemory held = model_.device({&one, 1});
+      const StageMemory kept = model_.stage(one);
+      layer_ = std::min(layer_, held.weights + held.gradients + held.optimizer);
+      least_.activation = std::min(least_.activation, kept.activation);
+      least_.weight_stash = std::min(least_.weight_stash, kept.weight_stash);
+      least_.checkpoint = std::min(least_.checkpoint, kept.checkpoint);
     }
   }
-}
+
+  void observe(const Program& program) {
+    moments_.clear();
+    means_.clear();
+    for (size_t device = 0; device < capacity_.size(); ++device) {
+      moments_.push_back(moments_of(program, static_cast<int>(device)));
+      const std::vector<Held>& all = moments_.back();
+      Held mean(all.front().size());
+      for (const Held& held : all) {
+        for (size_t i = 0; i < mean.size(); ++i)
+          mean[i] += held[i] / static_cast<double>(all.size());
+      }
+      means_.push_back(std::move(mean));
+    }
+  }
+  void take_away(int device, Bytes bytes) { capacity_[static_cast<size_t>(device)] -= bytes; }
+
+  void limit(Bytes kept) { limit_ = kept; }
+
+  Bytes peak(int device, std::span<const StageLayers> chunks) {
+    return model_.device(chunks).total() + kept(device, chunks);
+  }
+
+  bool fits(int device, std::span<const StageLayers> chunks) override {
+    const Bytes kept_most = kept(device, chunks);
+    if (limit_ && kept_most > *limit_) return false;
+    return model_.device(chunks).total() + kept_most <= capacity_[static_cast<size_t>(device)];
+  }
+
+  int most_more(int device, std::span<const StageLayers> chunks,
+                std::span<const int> open) override {
+    if (open.empty()) return 0;
+    const DeviceMemory beside = model_.device(chunks);
+    // Temporaries may become fewer.
+    const Bytes left = capacity_[static_cast<size_t>(device)] - (beside.total() - beside.buffers);
+    double most = std::numeric_limits<int>::max();
+    note_stages(chunks);
+    const auto bound_by = [&](const Held& held) {
+      Bytes least(std::numeric_limits<double>::infinity());
+      for (const int chunk : open) least = std::min(least, bytes(held, chunk, least_));
+      most = std::min(most, (left - bytes(held)) / (layer_ + least / splits_));
+    };
+    const auto d = static_cast<size_t>(device);
+    for (const Held& held : moments_[d]) bound_by(held);
+    // Chunks that weigh least at one moment or another all weigh something in the mean.
+    bound_by(means_[d]);
+    return most < 0 ? 0 : static_cast<int>(most);
+  }
+
+ private:
+  static Bytes bytes(const Held& held, int chunk, const StageMemory& memory) {
+    const double* numbers = held.data() + static_cast<size_t>(chunk) * kParts;
+    return numbers[kActivation] * memory.activation + numbers[kStash] * memory.weight_stash +
+           numbers[kCheckpoint] * memory.checkpoint;
+  }
+  void note_stages(std::span<const StageLayers> chunks) {
+    stages_.clear();
+    for (const StageLayers& chunk : chunks) stages_.push_back(model_.stage(chunk));
+  }
+  // Of the stages noted last.
+  [[nodiscard]] Bytes bytes(const Held& held) const {
+    Bytes sum;
+    for (size_t chunk = 0; chunk < stages_.size(); ++chunk) {
+      sum += bytes(held, static_cast<int>(chunk), stages_[chunk]);
+    }
+    return sum / splits_ + held.back() * share_;
+  }
+  // What passes keep of these layers at most.
+  Bytes kept(int device, std::span<const StageLayers> chunks) {
+    note_stages(chunks);
+    Bytes most;
+    for (const Held& held : moments_[static_cast<size_t>(device)]) {
+      most = std::max(most, bytes(held));
+    }
+    return most;
+  }
+
+  MemoryModel model_;
+  double splits_;
+  Bytes share_;
+  std::vector<Bytes> capacity_;             // by device
+  std::optional<Bytes> limit_;              // of what passes keep
+  std::vector<std::vector<Held>> moments_;  // by device
+  std::vector<Held> means_;                 // of each device's
+  std::vector<StageMemory> stages_;
+  // Of one layer, of either kind the less.
+  Bytes layer_{std::numeric_limits<double>::infinity()};
+  StageMemory least_{layer_, layer_, layer_};
+};
 
 class Balancer {
  public:
@@ -87,133 +206,81 @@ class Balancer {
         place_(placement_of(choice, scenario.parallel.pipeline)),
         context_(context_of(modelled_, choice)),
         weights_(layer_weights(scenario, choice)),
-        capacity_(capacity_of(scenario)),
-        moments_(static_cast<size_t>(place_.virtual_stages())),
-        room_(moments_.size()) {}
+        capacity_(capacity_of(scenario)) {
+    const auto* total = std::get_if<TotalLimit>(&choice.memory_limit);
+    if (total != nullptr) capacity_ = std::min(total->bytes, capacity_.value_or(total->bytes));
+  }
 
   std::optional<Layout> run() {
-    choice_.balanced = fastest();
-    if (!capacity_ || fits()) return choice_.balanced;
-    if (place_.chunks() > 1) return with_less_on_full_devices();
-    const Bytes all = *capacity_ - kFrameworkOverhead;
-    std::ranges::fill(room_, all);
-    // What a schedule that plans by bytes holds changes with the split.
-    constexpr int kRounds = 4;
+    choice_.balanced = balance(modelled_.model, place_, weights_);
+    if (!capacity_) return choice_.balanced;
+    MemoryRoom room(modelled_, context_, choice_, place_, *capacity_);
+    // The first split that is found fits, unless the order of passes follows the split or copies
+    // make other moments.
+    constexpr int kRounds = 24;
     for (int round = 0; round < kRounds; ++round) {
-      const auto found = fastest();
-      if (!found) break;
-      choice_.balanced = found;
-      if (fits()) return choice_.balanced;
+      if (plan_fits(room, round > 0)) return choice_.balanced;
+      try {
+        choice_.balanced = balance(modelled_.model, place_, weights_, &room);
+      } catch (const InfeasibleError&) {
+        return std::nullopt;
+      }
     }
-    return with_less_on_full_devices();
+    return std::nullopt;
   }
 
  private:
-  // The fastest split whose stages keep to their room.
-  std::optional<Layout> fastest() {
-    try {
-      return balance(modelled_.model, place_.model_stages(), weights_,
-                     [this](int stage, const StageLayers& layers) { return fits(stage, layers); });
-    } catch (const InfeasibleError&) {
-      return std::nullopt;
-    }
-  }
-
-  [[nodiscard]] Seconds slowest(const Layout& layout) const {
-    Seconds most;
-    for (const StageLayers& stage : layout.stages) {
-      most = std::max(most, stage_seconds(modelled_.model, stage, weights_));
-    }
-    return most;
-  }
-
-  // Of the device that lacks most, the chunk gives a layer away that leaves the fastest split.
-  std::optional<Layout> with_less_on_full_devices() {
-    for (int left = 2 * static_cast<int>(room_.size()) + modelled_.model.num_layers; !fits();) {
-      if (left-- == 0) return std::nullopt;
-      const Layout before = *choice_.balanced;
-      std::optional<Layout> best;
-      std::vector<std::optional<Bytes>> room;
-      for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
-        const int vs = place_.virtual_stage(fullest_, chunk);
-        std::optional<Bytes>& one = room_[static_cast<size_t>(vs)];
-        const std::optional<Bytes> kept = one;
-        const auto stage = static_cast<size_t>(place_.model_stage(vs));
-        one = std::min(use(vs, before.stages[stage]), kept.value_or(*capacity_)) - Bytes(1);
-        const auto found = fastest();
-        if (found && (!best || slowest(*found) < slowest(*best))) {
-          best = found;
-          room = room_;
-        }
-        one = kept;
-      }
-      if (!best) return std::nullopt;
-      choice_.balanced = best;
-      room_ = room;
-    }
-    return choice_.balanced;
-  }
-
-  // Whether what the schedule plans with the choice's split fits; notes what its stages hold, and
-  // the device that holds most. What cannot be planned, within a memory limit, does not.
-  bool fits() {
-    try {
-      return plan_fits();
-    } catch (const InfeasibleError&) {
-      return false;
-    }
-  }
-
-  bool plan_fits() {
-    const Problem problem = make_problem(scenario_, choice_);
-    const auto program = make_program(choice_, problem);
-    moments_.assign(moments_.size(), {});
-    note_moments(*program, moments_);
-    const Evaluation result = evaluate(*program, problem);
+  // Whether what the schedule plans with the choice's split fits. If not, `room` is told what the
+  // devices hold. Where a split was found with such knowledge and holds more all the same, that
+  // much is taken away.
+  bool plan_fits(MemoryRoom& room, bool known) {
     const MemoryEstimate memory = memory_of(scenario_, choice_);
-    Bytes most;
+    ScheduleChoice choice = choice_;
+    Problem problem;
+    std::shared_ptr<const Program> program;
+    const auto plan = [&] {
+      problem = make_problem(scenario_, choice);
+      program = make_program(choice, problem);
+    };
+    bool fits = true;
+    try {
+      plan();
+    } catch (const InfeasibleError&) {  // its memory limit; what it holds is seen without
+      fits = false;
+      limit_by(memory, room);
+      choice.memory_limit = std::monostate();
+      plan();
+    }
+    room.observe(*program);
+    const Evaluation result = evaluate(*program, problem);
     for (int device = 0; device < place_.devices(); ++device) {
       const auto d = static_cast<size_t>(device);
-      const Bytes held = memory.devices[d].total() + result.devices[d].peak_activation;
-      if (held <= most) continue;
-      most = held;
-      fullest_ = device;
+      const Bytes peak = memory.devices[d].total() + result.devices[d].peak_activation;
+      fits = fits && peak <= *capacity_;
+      if (known && peak > *capacity_) room.take_away(device, peak - *capacity_);
+      // Copies to the host make room that passes do not show.
+      if (!known && program->copies() != nullptr) {
+        room.take_away(device, peak - room.peak(device, chunks_of(device)));
+      }
     }
-    return most <= *capacity_;
+    return fits;
   }
 
-  // What the stage's layers and what passes keep of them take of the device.
-  Bytes use(int vs, const StageLayers& layers) {
-    const auto& [stage_memory, beside] = memory_of_layers(layers);
-    Bytes peak;
-    for (const Held& held : moments_[static_cast<size_t>(vs)]) {
-      peak = std::max(peak, held.bytes(stage_memory) / splits_of(choice_));
-    }
-    return beside.total() - beside.overhead + peak;
+  // One limit on activations serves all devices: what the one that holds most beside leaves.
+  void limit_by(const MemoryEstimate& memory, MemoryRoom& room) const {
+    if (!std::holds_alternative<TotalLimit>(choice_.memory_limit)) return;
+    Bytes beside;
+    for (const DeviceMemory& device : memory.devices) beside = std::max(beside, device.total());
+    room.limit(*capacity_ - beside);
   }
 
-  // With two directions a stage stands on two devices, each with moments of its own.
-  bool fits(int stage, const StageLayers& layers) {
-    for (int vs = 0; vs < place_.virtual_stages(); ++vs) {
-      if (place_.model_stage(vs) != stage) continue;
-      const std::optional<Bytes>& room = room_[static_cast<size_t>(vs)];
-      if (room && use(vs, layers) > *room) return false;
+  [[nodiscard]] std::vector<StageLayers> chunks_of(int device) const {
+    std::vector<StageLayers> chunks;
+    for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
+      const int stage = place_.model_stage(place_.virtual_stage(device, chunk));
+      chunks.push_back(choice_.balanced->stages[static_cast<size_t>(stage)]);
     }
-    return true;
-  }
-
-  using Memory = std::pair<StageMemory, DeviceMemory>;
-
-  // Of a device with these layers alone. Layers count by kind, not by number.
-  const Memory& memory_of_layers(const StageLayers& layers) {
-    const std::tuple key{count(modelled_.model, layers, LayerKind::kDense),
-                         count(modelled_.model, layers, LayerKind::kMoe), layers.mtp,
-                         layers.embedding, layers.output};
-    const auto found = known_.find(key);
-    if (found != known_.end()) return found->second;
-    const MemoryEstimate one = estimate_memory(modelled_.model, context_, Layout{{layers}},
-                                               Placement::looped(1, 1), modelled_.state);
-    return known_.emplace(key, Memory{one.stages.front(), one.devices.front()}).first->second;
+    return chunks;
   }
 
   const Scenario& scenario_;
@@ -223,10 +290,6 @@ class Balancer {
   LayerContext context_;
   LayerSeconds weights_;
   std::optional<Bytes> capacity_;
-  std::vector<Moments> moments_;            // of the program planned last, by virtual stage
-  std::vector<std::optional<Bytes>> room_;  // beside overhead; none: as much as it takes
-  int fullest_ = 0;
-  std::map<std::tuple<int, int, int, bool, bool>, Memory> known_;
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 //
 // A stage takes its layers' seconds of F, B and W, and of R where every chunk recomputes
 // (layer_weights); the embedding, MTP modules and the output are layers of their own seconds. What
-// a stage keeps follows from the schedule's program: how many microbatches' activations, stashes
-// and checkpoints it holds at once, whatever their size. With one chunk a device the split is the
-// best of all that fit, where the program's order does not depend on the split; a schedule that
-// orders by seconds or bytes is planned again with what is found, at most a few times, and a better
-// split may be missed. With several chunks layers leave the device that lacks most, a chunk at a
-// time: the one that costs least, which may miss a better split too.
+// a device keeps follows from the schedule's program: how many microbatches' activations, stashes
+// and checkpoints it holds at once on each chunk, whatever their size. Where the program's order
+// does not depend on the split, the split is the best of all that fit (models/balance.h). A
+// schedule that orders by seconds or bytes, or copies to the host, is planned again with what is
+// found, at most two dozen times, and a better split may be missed; what is returned was planned
+// and fits.
 #pragma once
 
 #include <optional>

@@ -47,6 +47,19 @@ std::string describe_difference(const Shape& from, const Shape& to) {
   return text;
 }
 
+// Where no bytes are known a limit is a multiple of what p microbatches keep, and so is what is
+// needed. Nothing where they are, or where the limit is not what is wrong.
+std::optional<std::string> limit_without_bytes(const ScheduleChoice& choice,
+                                               const Problem& problem) {
+  const Bytes one = for_planning(problem).device_activation();
+  if (problem.device_activation() > Bytes(0) || *problem.activation_limit >= one) return {};
+  const int devices = problem.shape.devices;
+  return fmt::format(
+      "{} needs memory_limit {:.4g} at least, what one microbatch keeps of what {} do; it is "
+      "{:.4g}",
+      choice.name, 1.0 / devices, devices, *problem.activation_limit / (devices * one));
+}
+
 // Of every device's share of the vocabulary, and of the collectives; modelled ones by
 // fill_roofline.
 void add_vocabulary(const Scenario& scenario, Problem& problem) {
@@ -216,7 +229,9 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       // A refusal for memory has no other shape to offer: its reason says the least limit, and it
       // is a request that cannot be met, not a mistake in writing.
       const std::string nearest = describe_difference(problem.shape, refusal->nearest);
-      if (nearest.empty() && problem.activation_limit) throw InfeasibleError(refusal->reason);
+      if (nearest.empty() && problem.activation_limit) {
+        throw InfeasibleError(limit_without_bytes(choice, problem).value_or(refusal->reason));
+      }
       if (nearest.empty()) throw InputError(choice.where, refusal->reason);
       throw InputError(choice.where, fmt::format("{}; nearest shape that it accepts: {}",
                                                  refusal->reason, nearest));

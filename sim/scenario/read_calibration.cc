@@ -1,19 +1,40 @@
 #include "sim/scenario/read_calibration.h"
 
 #include <array>
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
+#include <utility>
 
 #include "sim/scenario/read_curves.h"
 
 namespace pipesim {
 namespace {
 
-// "date", then what took part.
+constexpr const char* kInSwitch = "all_reduce_in_switch";
+
+std::string read_day(const YamlValue& value) {
+  std::string text = value.text();
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  int read = 0;
+  const bool written =
+      std::sscanf(text.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &read) == 3 &&
+      std::cmp_equal(read, text.size());
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!written || !date.ok())
+    value.fail(fmt::format("'{}' is no day; expected one as 2026-11-21", text));
+  return text;
+}
+
+// "device", then what took part.
 std::string read_measured(const YamlValue& value) {
   YamlMap map(value);
   std::string text = map.require("device", "the GPU as its driver names it").text();
-  text += ", " + map.require("date", "the day of the measurements, as 2026-11-21").text();
+  text += ", " + read_day(map.require("date", "the day of the measurements, as 2026-11-21"));
   text += ", driver " + map.require("driver", "the version of the GPU's driver").text();
   for (const char* library : {"cuda", "cublas", "nccl"}) {
     if (const auto version = map.find(library)) {
@@ -29,12 +50,15 @@ std::string read_measured(const YamlValue& value) {
 std::string read_error(YamlMap& group, const std::string& measured) {
   YamlMap map(group.require("error", "a map with rows, median, within_90 and spread"));
   const long rows = map.require("rows", "the number of measurements").integer(1, 1L << 40);
-  const auto percent = [&map](const char* key, const char* what) {
-    return 100 * map.require(key, what).number(0, 100);
-  };
-  const double median = percent("median", "the median error of the curve, as 0.032");
-  const double within = percent("within_90", "the error that 90% of the rows keep within");
-  const double spread = percent("spread", "the median spread of repeated measurements");
+  const auto percent = [](const YamlValue& value) { return 100 * value.number(0, 100); };
+  const double median = percent(map.require("median", "the median error of the curve, as 0.032"));
+  const YamlValue within_90 =
+      map.require("within_90", "the error that 90% of the rows keep within");
+  const double within = percent(within_90);
+  if (within < median)
+    within_90.fail("must not be less than median, within which half of the rows are");
+  const double spread =
+      percent(map.require("spread", "the median spread of repeated measurements"));
   map.finish();
   return fmt::format(
       "measured: {}; {} rows, median {:.1f}%, 90% of rows within {:.1f}%, repeated within {:.1f}%",
@@ -43,10 +67,24 @@ std::string read_error(YamlMap& group, const std::string& measured) {
 
 void read_host(const OpenGroup& open, HostLink& host) {
   if (auto group = open("host", Needed::kNo)) {
-    host.alone = group->bandwidth("alone");
-    host.duplex = group->bandwidth("duplex");
+    read_host_bandwidths(*group, host);
     group->finish();
   }
+}
+
+// Whether the file says that the machine's switches reduce nothing.
+bool is_without_switch(const std::string& key, const YamlValue& curve) {
+  if (key != kInSwitch || !curve.is_scalar()) return false;
+  static const std::array<std::string, 1> kNone{"none"};
+  (void)curve.choice(kNone);
+  return true;
+}
+
+void drop_switch(Interconnect& interconnect, std::vector<Sourced>& numbers) {
+  interconnect.nvls.reset();
+  std::erase_if(numbers, [](const Sourced& number) {
+    return number.key.starts_with(std::string(kInSwitch) + '.');
+  });
 }
 
 }  // namespace
@@ -70,6 +108,11 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
   const OpenGroup open = [&](const std::string& key, Needed) -> std::optional<NumberGroup> {
     const auto given = curves.find(key);
     if (!given) return std::nullopt;
+    if (is_without_switch(key, *given)) {
+      drop_switch(hardware.interconnect, numbers);
+      read.push_back({kInSwitch, given->text(), "measured: " + from});
+      return std::nullopt;
+    }
     return NumberGroup(*given, key, read,
                        [&from](YamlMap& group) { return read_error(group, from); });
   };

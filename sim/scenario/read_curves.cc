@@ -111,8 +111,6 @@ void read_collective_curves(const OpenGroup& open, Interconnect& interconnect) {
                                                  "all_to_all"};  // by CollectiveKind
   for (size_t kind = 0; kind < kNames.size(); ++kind) {
     if (auto group = open(kNames[kind], Needed::kYes)) {
-      // A curve of all-reduces in the switch belongs to the one that it stands beside.
-      if (kind == 0) interconnect.nvls.reset();
       interconnect.curves[kind] = read_curve(*group);
       group->finish();
     }
@@ -122,6 +120,13 @@ void read_collective_curves(const OpenGroup& open, Interconnect& interconnect) {
     interconnect.nvls = read_curve(*group);
     group->finish();
   }
+}
+
+void read_host_bandwidths(NumberGroup& group, HostLink& host) {
+  host.alone = group.bandwidth("alone");
+  const YamlValue duplex = group.number("duplex");
+  host.duplex = positive_bandwidth(duplex);
+  if (host.duplex > host.alone) duplex.fail("must not be more than alone, which shares with none");
 }
 
 }  // namespace pipesim

@@ -9,6 +9,7 @@
 
 #include "models/collective.h"
 #include "models/gpu.h"
+#include "models/hardware.h"
 #include "sim/scenario/sourced.h"
 #include "sim/scenario/yaml.h"
 
@@ -55,5 +56,7 @@ using OpenGroup = std::function<std::optional<NumberGroup>(const std::string& ke
 void read_kernel_curves(const OpenGroup& open, Gpu& gpu);
 // Of one node, likewise.
 void read_collective_curves(const OpenGroup& open, Interconnect& interconnect);
+// Copies to and from the host, alone and with all that share the way.
+void read_host_bandwidths(NumberGroup& group, HostLink& host);
 
 }  // namespace pipesim

@@ -81,10 +81,9 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
   cluster.nic_latency = network.number("latency").seconds();
   network.finish();
   NumberGroup host(map, "host", entry.numbers);
-  hardware.host = {.alone = host.bandwidth("alone"),
-                   .duplex = host.bandwidth("duplex"),
-                   .gpus_per_switch = host.count("gpus_per_switch", cluster.gpus_per_node),
-                   .memory = host.number("memory").bytes()};
+  read_host_bandwidths(host, hardware.host);
+  hardware.host.gpus_per_switch = host.count("gpus_per_switch", cluster.gpus_per_node);
+  hardware.host.memory = host.number("memory").bytes();
   host.finish();
   map.finish();
   cluster.idle_power = hardware.gpu.idle_power;

@@ -104,7 +104,8 @@ bool memory_is_modelled(YamlMap& root, const ModelParallel& asked) {
     modelled = kind.choice(kKinds) == "model";
     if (modelled && !model) kind.fail("needs a 'model'");
     if (!modelled && model) {
-      model->fail("nothing uses it: the costs and the memory are both given");
+      model->fail(
+          "nothing uses it where memory.kind is 'given': leave it out, or let that be 'model'");
     }
   }
   if (!modelled && asked.asked) {

@@ -104,5 +104,47 @@ TEST(MegatronFlags, EveryScheduleHasThemOrAReason) {
   }
 }
 
+// A model whose layers stand as `parallel` says.
+MegatronFlags flags_with_layers(const std::string& schedule, const std::string& parallel) {
+  return flags_of(read_scenario(YamlSource(
+      "s.yaml",
+      "model: {family: llama, num_layers: 12, hidden_size: 2048, num_attention_heads: 16, "
+      "ffn_hidden_size: 5632, vocab_size: 64000}\ncluster: dgx-a100\nschedule: " +
+          schedule + "\nparallel: {pipeline_model_parallel_size: 4, " + parallel +
+          "}\nbatch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 1024}\n")));
+}
+
+bool names_a_layout(const MegatronFlags& flags) {
+  return std::ranges::any_of(flags.flags, [](const std::string& flag) {
+    return flag.starts_with("--pipeline-model-parallel-layout ");
+  });
+}
+
+TEST(MegatronFlags, SayWhereLayersStandThatStandUnevenly) {
+  EXPECT_FALSE(names_a_layout(flags_with_layers("1f1b", "num_layers_per_stage: [3, 3, 3, 3]")));
+  const MegatronFlags listed = flags_with_layers("1f1b", "num_layers_per_stage: [4, 3, 3, 2]");
+  EXPECT_NE(
+      std::ranges::find(listed.flags, "--pipeline-model-parallel-layout \"Et*4|(ttt|)*2ttL\""),
+      listed.flags.end());
+  EXPECT_TRUE(names_a_layout(flags_with_layers("1f1b", "balance: auto")));
+  EXPECT_TRUE(names_a_layout(
+      flags_with_layers("1f1b", "pipeline_model_parallel_layout: \"Et*4|ttt|ttt|ttL\"")));
+  const MegatronFlags fork = flags_with_layers("zb-1p", "num_layers_per_stage: [4, 3, 3, 2]");
+  EXPECT_FALSE(names_a_layout(fork));
+  EXPECT_TRUE(std::ranges::any_of(fork.notes, [](const std::string& note) {
+    return note.find("Et*4|(ttt|)*2ttL, for which it has no flag") != std::string::npos;
+  }));
+}
+
+// The layout has the number of chunks, and Megatron-LM takes one of the two.
+TEST(MegatronFlags, DoNotSayTheChunksBesideALayout) {
+  const MegatronFlags flags =
+      flags_with_layers("{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 2}",
+                        "num_layers_per_stage: [2, 2, 2, 2, 1, 1, 1, 1]");
+  EXPECT_TRUE(names_a_layout(flags));
+  for (const std::string& flag : flags.flags)
+    EXPECT_FALSE(flag.starts_with("--num-virtual")) << flag;
+}
+
 }  // namespace
 }  // namespace pipesim

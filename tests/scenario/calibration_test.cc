@@ -116,6 +116,62 @@ TEST(Calibration, SaysWhatIsWrongAndWhere) {
       has(refusal_with(text.substr(text.find("curves:")), "curves: {}\n"), "at least one curve"));
 }
 
+// The example with `from` replaced by `to`, over the catalogue's H100.
+Hardware hardware_with(const std::string& from, const std::string& to,
+                       std::vector<Sourced>* numbers = nullptr) {
+  const Scenario scenario = read("{kind: roofline}");
+  std::string text = example();
+  text.replace(text.find(from), from.size(), to);
+  Hardware hardware = *scenario.hardware;
+  std::vector<Sourced> all = *scenario.sources;
+  (void)read_calibration(YamlSource("c.yaml", text), hardware, all);
+  if (numbers != nullptr) *numbers = all;
+  return hardware;
+}
+
+// An all-reduce of 8 ranks runs in the switch, of 4 around the ring.
+TEST(Calibration, OfTheRingLeavesAllReducesInTheSwitch) {
+  const Interconnect catalogue = read("{kind: roofline}").hardware->interconnect;
+  const Interconnect ring = hardware_with("note", "note").interconnect;
+  const auto seconds = [](const Interconnect& of, int ranks) {
+    return collective_seconds(of, {CollectiveKind::kAllReduce, Group::kTensor, Bytes(64e6)},
+                              {ranks, ranks});
+  };
+  ASSERT_TRUE(ring.nvls);
+  EXPECT_EQ(seconds(ring, 8), seconds(catalogue, 8));
+  EXPECT_NE(seconds(ring, 4), seconds(catalogue, 4));
+  std::vector<Sourced> numbers;
+  const Interconnect without =
+      hardware_with("  host:", "  all_reduce_in_switch: none\n  host:", &numbers).interconnect;
+  EXPECT_FALSE(without.nvls);
+  EXPECT_GT(seconds(without, 8), seconds(ring, 8));
+  EXPECT_TRUE(std::ranges::none_of(numbers, [](const Sourced& number) {
+    return number.key.starts_with("all_reduce_in_switch.");
+  }));
+  const Interconnect own =
+      hardware_with("  host:",
+                    "  all_reduce_in_switch: {ranks: 4, base: 2 us, per_rank: 2 us, bandwidth: "
+                    "500 GB/s, ramp: 15 MB, own_share: 0, error: {rows: 9, median: 0.1, "
+                    "within_90: 0.2, spread: 0}}\n  host:")
+          .interconnect;
+  EXPECT_LT(seconds(own, 4), seconds(without, 4));
+  EXPECT_TRUE(has(refusal_with("  host:", "  all_reduce_in_switch: non\n  host:"), "'none'"));
+}
+
+TEST(Calibration, RefusesWhatNoMeasurementCanBe) {
+  EXPECT_TRUE(has(refusal_with("duplex: 30 GB/s", "duplex: 60 GB/s"),
+                  "duplex: must not be more than alone"));
+  EXPECT_TRUE(has(refusal_with("within_90: 0.09", "within_90: 0.03"),
+                  "within_90: must not be less than median"));
+  EXPECT_TRUE(has(refusal_with("within_90: 0.09", "within_90: 0.03"), "c.yaml:"));
+  EXPECT_EQ(refusal_with("date: 2026-01-01", "date: 2024-02-29"), "");
+  for (const char* day : {"2026-02-29", "2026-13-01", "2026-01-00", "yesterday", "2026-01-01x"}) {
+    EXPECT_TRUE(has(refusal_with("date: 2026-01-01", std::string("date: ") + day),
+                    std::string("'") + day + "' is no day; expected one as 2026-11-21"))
+        << day;
+  }
+}
+
 TEST(Calibration, NeedsItsFileAndAModel) {
   EXPECT_TRUE(has(refusal_of("{kind: measured}"), "'file' is missing"));
   EXPECT_TRUE(

@@ -348,5 +348,19 @@ TEST(Simulate, SharesNothingWithoutACluster) {
   EXPECT_NEAR(shared.iteration.value(), iteration("replay").iteration.value(), 1e-11);
 }
 
+TEST(MakeProgram, WordsALimitAsItIsGivenWhereNoBytesAreKnown) {
+  const Scenario scenario = read(kBase, {"schedule={name: zb, memory_limit: 0.1}"});
+  const ScheduleChoice& choice = scenario.schedules.front();
+  try {
+    (void)make_program(choice, make_problem(scenario, choice));
+    FAIL() << "fits";
+  } catch (const InfeasibleError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("zb needs memory_limit 0."), std::string::npos) << text;
+    EXPECT_NE(text.find("; it is 0.1"), std::string::npos) << text;
+    EXPECT_EQ(text.find(" B"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace pipesim

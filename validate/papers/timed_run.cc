@@ -100,18 +100,22 @@ Problem as_if_equal(Problem problem) {
   return problem;
 }
 
-// What closes an iteration, on the device that takes longest.
-Seconds closing(const TimedRun& run, const Layout& layout, const Placement& place,
-                const LayerCosts& costs) {
-  Seconds longest;
+// What closes an iteration, on every device: its gradients before the norm that joins all, under
+// all-reduce, and the rest after it.
+void add_closing(const TimedRun& run, const Layout& layout, const Placement& place,
+                 const LayerCosts& costs, BuildOptions& options) {
   for (int device = 0; device < run.devices; ++device) {
     const StepCost step =
         step_cost(run.model, run.setting, run.hardware, layout, place, costs, device);
-    const bool norm = run.sync != OptimizerSync::kPostValidation;
     const Seconds apart = (run.compute_factor - 1) * step.optimizer;
-    longest = std::max(longest, step.total() + apart - (norm ? Seconds(0) : step.norm));
+    // What overlaps the passes is taken from the gradients first.
+    const Seconds gradients = std::max(Seconds(0), step.reduce - step.hidden);
+    options.gradients_of_device.push_back(gradients);
+    options.optimizer_of_device.push_back(step.total() + apart - gradients - step.norm);
+    if (run.sync != OptimizerSync::kPostValidation) {
+      options.collective = std::max(options.collective, step.norm);
+    }
   }
-  return longest;
 }
 
 const Schedule& schedule_of(const TimedRun& run) {
@@ -145,7 +149,7 @@ Seconds iteration_seconds(const TimedRun& run) {
   const auto program = make_program(choice, run.plan_as_if_equal ? as_if_equal(problem) : problem);
   BuildOptions options;
   options.sync = run.sync;
-  options.optimizer = closing(run, layout, place, costs);
+  add_closing(run, layout, place, costs, options);
   if (run.blocking) options.blocking = schedule.calls;
   const bool overlap = run.sync == OptimizerSync::kPostValidation;
   const auto engine = make_replay_engine();

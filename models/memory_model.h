@@ -1,0 +1,40 @@
+// The memory of stages and devices for one model and setting, asked for many splits of its layers:
+// the inside of estimate_memory (models/memory.h).
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "models/layer_memory.h"
+#include "models/memory.h"
+
+namespace pipesim {
+
+// Keeps references to the model, the context and the state, of which both faults must be empty.
+// Nothing allocates.
+class MemoryModel {
+ public:
+  MemoryModel(const Transformer& model, const LayerContext& context, const ParameterState& state);
+
+  [[nodiscard]] StageMemory stage(const StageLayers& layers) const;
+  // Of a device that holds these stages. O(stages).
+  [[nodiscard]] DeviceMemory device(std::span<const StageLayers> stages) const;
+
+ private:
+  [[nodiscard]] const LayerMemory& of(LayerKind kind) const {
+    return memory_[static_cast<size_t>(kind)];
+  }
+  [[nodiscard]] double matrix() const;
+  [[nodiscard]] double gradient() const;
+  [[nodiscard]] double dense_ranks() const;
+  void add_layers(DeviceMemory& held, int number, const LayerMemory& layer) const;
+  [[nodiscard]] double vocabulary_parameters(std::span<const StageLayers> stages) const;
+
+  const Transformer& model_;
+  const LayerContext& context_;
+  const ParameterState& state_;
+  std::array<LayerMemory, 5> memory_{};  // by LayerKind
+  std::array<Bytes, 5> temporaries_{};
+};
+
+}  // namespace pipesim
