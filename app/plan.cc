@@ -8,11 +8,11 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <unistd.h>
 
 #include "app/commands.h"
 #include "sim/core/text.h"
-#include "sim/scenario/read_model.h"
 #include "sim/search/plan_question.h"
 #include "sim/search/plan_report.h"
 
@@ -58,6 +58,18 @@ class Interruptible {
   struct sigaction before_ {};
 };
 
+// Where a name of a list with commas stands.
+Location where_listed(const CommandLine& line, const std::string& name) {
+  for (size_t i = 0; i < line.arguments().size(); ++i) {
+    const std::string& argument = line.arguments()[i];
+    std::istringstream list(argument.substr(argument.find('=') + 1));
+    for (std::string each; std::getline(list, each, ',');) {
+      if (each == name) return line.where(i);
+    }
+  }
+  return line.where(name);
+}
+
 // "15T", "300B": K, M, B and T stand for 10^3 to 10^12.
 double read_tokens(const std::string& text, const Location& where) {
   static const std::string kLetters = "KMBT";
@@ -90,7 +102,7 @@ std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names&
   for (const std::string& name : asked) {
     const auto found = std::ranges::find(known, name);
     if (found == known.end()) {
-      throw InputError(line.where(name),
+      throw InputError(where_listed(line, name),
                        fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
     }
     all.push_back(static_cast<Enum>(found - known.begin()));
@@ -102,11 +114,12 @@ void check_schedules(const std::vector<std::string>& names, const CommandLine& l
   for (const std::string& name : names) {
     const Schedule* schedule = find_schedule(name);
     if (schedule == nullptr) {
-      throw InputError(line.where(name), fmt::format("unknown schedule '{}'{}", name,
-                                                     suggestion(name, schedule_names())));
+      throw InputError(where_listed(line, name), fmt::format("unknown schedule '{}'{}", name,
+                                                             suggestion(name, schedule_names())));
     }
     if (schedule->place(2, schedule->min_chunks).directions() > 1) {
-      throw InputError(line.where(name), name + " holds two copies of the model: not planned");
+      throw InputError(where_listed(line, name),
+                       name + " holds two copies of the model: not planned");
     }
   }
 }
@@ -149,7 +162,7 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   } else {
     add_named("model", "base", command.model, line.where(command.model), others, settings);
   }
-  add_named("cluster", "name", cluster, line.where(cluster), others, settings);
+  add_named("cluster", "name", cluster, where_listed(line, cluster), others, settings);
   const std::string length = fmt::format("{}", command.seq_length);
   settings.push_back({"batch.seq_length", length, line.where(length)});
   if (!command.limit.empty()) {

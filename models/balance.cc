@@ -24,13 +24,13 @@ class Cuts {
       const StageLayers one = between(part, part + 1);
       before_.push_back(before_.back() + stage_seconds(model, one, seconds).value());
     }
+    if (!fits_) return;
     // Whether parts [begin, end) fit on a stage, asked once.
     fitting_.resize(stages_ * (parts_ + 1) * (parts_ + 1));
     for (size_t stage = 0; stage < stages_; ++stage) {
       for (size_t end = 0; end <= parts_; ++end) {
         for (size_t begin = 0; begin <= end; ++begin) {
-          fitting_[index(stage, begin, end)] =
-              !fits_ || fits_(static_cast<int>(stage), between(begin, end));
+          fitting_[index(stage, begin, end)] = fits_(static_cast<int>(stage), between(begin, end));
         }
       }
     }
@@ -40,7 +40,7 @@ class Cuts {
     // The least maximum first, then the least squares among what is within it: sums of times
     // differ by rounding, which the margin takes in.
     const double maximum =
-        solve(kNever, [](double so_far, double stage) { return std::max(so_far, stage); });
+        solve(reachable(), [](double so_far, double stage) { return std::max(so_far, stage); });
     if (maximum == kNever) {
       throw InfeasibleError(
           fmt::format("no split of {}'s layers over {} stages fits", model_.name, stages_));
@@ -58,6 +58,16 @@ class Cuts {
   }
 
  private:
+  // A maximum that some split keeps to: stages that take parts until they have their share of all.
+  [[nodiscard]] double reachable() const {
+    if (fits_) return kNever;
+    double largest = 0;
+    for (size_t part = 0; part < parts_; ++part) {
+      largest = std::max(largest, before_[part + 1] - before_[part]);
+    }
+    return (before_.back() / static_cast<double>(stages_) + largest) * (1 + 1e-9);
+  }
+
   [[nodiscard]] size_t index(size_t stage, size_t begin, size_t end) const {
     return (stage * (parts_ + 1) + end) * (parts_ + 1) + begin;
   }
@@ -89,7 +99,8 @@ class Cuts {
         for (size_t begin = end + 1; begin-- > 0;) {
           const double seconds = before_[end] - before_[begin];
           if (seconds > most) break;
-          if (best[begin] == kNever || !fitting_[index(stage, begin, end)]) continue;
+          if (best[begin] == kNever) continue;
+          if (fits_ && !fitting_[index(stage, begin, end)]) continue;
           const double value = join(best[begin], seconds);
           if (value >= next[end]) continue;
           next[end] = value;
@@ -106,7 +117,7 @@ class Cuts {
   size_t parts_;
   const StageFits& fits_;
   std::vector<double> before_;  // seconds of the parts before each
-  std::vector<bool> fitting_;
+  std::vector<bool> fitting_;   // where anything may not fit
   std::vector<size_t> from_;
 };
 

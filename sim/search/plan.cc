@@ -219,7 +219,15 @@ class Planner {
     }
   }
 
+  // Of runs of the same sizes that take the same time, the first in the order of points is named.
   void keep(Planned planned) {
+    const auto twin = std::ranges::find_if(best_, [&](const Planned& other) {
+      return other.iteration == planned.iteration && same_sizes(other.point, planned.point);
+    });
+    if (twin != best_.end()) {
+      if (planned.id < twin->id) *twin = std::move(planned);
+      return;
+    }
     const auto before = [](const Planned& a, const Planned& b) {
       return std::tie(a.iteration, a.id) < std::tie(b.iteration, b.id);
     };

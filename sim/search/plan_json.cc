@@ -47,6 +47,7 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
   json["mfu"] = planned.mfu;
   json["peak_memory_bytes"] = planned.peak.value();
   json["headroom_bytes"] = (question.limit - planned.peak).value();
+  json["bubble"] = planned.bubble();
   for (size_t i = 0; i < planned.shares.size(); ++i) {
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
   }

@@ -50,8 +50,10 @@ PlanShare share_of(IdleCause cause) {
       return PlanShare::kImbalance;
     case IdleCause::kCollective:
       return PlanShare::kCollectives;
+    case IdleCause::kOrder:
+      return PlanShare::kOrder;
     default:
-      return PlanShare::kBubble;
+      return PlanShare::kRamps;
   }
 }
 

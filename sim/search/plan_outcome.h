@@ -17,15 +17,16 @@ enum class PlanShare : std::uint8_t {
   kKernels,      // what kernels take more than that
   kRecompute,    // forwards that are run again because activations do not fit
   kCollectives,  // of tensor, context, expert and vocabulary ranks, as far as seen
-  kBubble,       // waiting for the first and after the last microbatches, and for the order between
+  kRamps,        // idle in warm-up and cool-down
+  kOrder,        // waiting for passes upstream
   kImbalance,    // waiting for a slower stage
   kTransfers,    // waiting for messages
   kHostCopies,   // waiting for copies to or from the host
   kReduction,    // of gradients, their norm, and parameters back, as far as they are seen
   kOptimizer,
 };
-inline constexpr std::array<std::string_view, 10> kPlanShareNames{
-    "model",     "kernels",   "recompute",   "collectives", "bubble",
+inline constexpr std::array<std::string_view, 11> kPlanShareNames{
+    "model",     "kernels",   "recompute",   "collectives", "ramps",    "order",
     "imbalance", "transfers", "host_copies", "reduction",   "optimizer"};
 using PlanShares = std::array<double, kPlanShareNames.size()>;
 
@@ -46,12 +47,17 @@ struct Planned {
   std::optional<Contended> contended = {};
 
   [[nodiscard]] double share(PlanShare share) const { return shares[static_cast<size_t>(share)]; }
+  // All idle time but what collectives take.
+  [[nodiscard]] double bubble() const {
+    return share(PlanShare::kRamps) + share(PlanShare::kOrder) + share(PlanShare::kImbalance) +
+           share(PlanShare::kTransfers) + share(PlanShare::kHostCopies);
+  }
 };
 
 // Requires a scenario of the question and its simulation.
 Planned planned_of(const Scenario& scenario, const Simulation& simulation);
 
-// The largest two of what is lost beside the kernels' own: "bubble 8.1%, collectives 6.9%". Those
+// The largest two of what is lost beside the kernels' own: "ramps 8.1%, collectives 6.9%". Those
 // under half a percent are left out.
 std::string limits_of(const Planned& planned);
 

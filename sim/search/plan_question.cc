@@ -17,7 +17,8 @@ constexpr const char* kLeast =
     "parallel: {pipeline_model_parallel_size: 1}\n"
     "batch: {num_microbatches: 1, micro_batch_size: 1}\n";
 
-const std::array<PlanSetting, 3> kDefaults{{{"parallel.sequence_parallel", "true"},
+const std::array<PlanSetting, 4> kDefaults{{{"parallel.sequence_parallel", "true"},
+                                            {"cost.kind", "roofline"},
                                             {"memory.kind", "model"},
                                             {"memory.use_distributed_optimizer", "true"}}};
 
@@ -29,8 +30,6 @@ void check_path(const Override& setting) {
   if (std::ranges::count(kSections, section) > 0 || std::ranges::count(kKeys, setting.path) > 0) {
     return;
   }
-  std::vector<std::string> known = kSections;
-  known.insert(known.end(), kKeys.begin(), kKeys.end());
   static const std::vector<std::string> kPlanned{"schedule", "parallel",   "batch", "recompute",
                                                  "offload",  "vocabulary", "engine"};
   const bool planned = std::ranges::count(kPlanned, section) > 0;
@@ -38,7 +37,7 @@ void check_path(const Override& setting) {
       setting.where,
       fmt::format("'{}' is not a key that a plan starts from{}{}", setting.path,
                   planned ? ": it is planned, and options narrow what is tried (--help)" : "",
-                  planned ? "" : suggestion(setting.path, known)));
+                  planned ? "" : suggestion(section, kSections)));
 }
 
 }  // namespace

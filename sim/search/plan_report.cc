@@ -22,11 +22,6 @@ const std::string& cluster_name(const ClusterPlan& plan) {
   return plan.question.base.hardware->name;
 }
 
-double bubble_of(const Planned& planned) {
-  return planned.share(PlanShare::kBubble) + planned.share(PlanShare::kImbalance) +
-         planned.share(PlanShare::kTransfers) + planned.share(PlanShare::kHostCopies);
-}
-
 // Which columns there are.
 struct Columns {
   bool cluster = false;
@@ -89,7 +84,7 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
   add(percent(planned.mfu));
   add(human(planned.peak));
   add(human(plan.question.limit - planned.peak));
-  add(percent(bubble_of(planned)));
+  add(percent(planned.bubble()));
   if (tokens) {
     const PlanBudget budget = budget_of(plan.question, planned, *tokens);
     add(fmt::format("{:.1f}", budget.days));

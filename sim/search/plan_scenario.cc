@@ -96,9 +96,8 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   }
   if (point.offload) root.set("offload", "true");
   root.set("memory.capacity", exact(question.limit));
-  std::string text =
-      fmt::format("# Planned for {} GPUs: {} a run of pipesim, {} at most on a GPU.\n",
-                  question.gpus, human(planned.iteration), human(planned.peak));
+  std::string text = fmt::format("# Planned for {} GPUs: {} an iteration, {} at most on a GPU.\n",
+                                 question.gpus, human(planned.iteration), human(planned.peak));
   root.write(text, 0);
   return text;
 }
