@@ -123,9 +123,17 @@ class Planner {
     return !steps.empty();
   }
 
+  // The point before is the same without, where both are tried.
+  [[nodiscard]] bool fits_without_offload(size_t id) const {
+    if (id == 0 || !points_[id].offload || fits_[id - 1] == 0) return false;
+    PlanPoint without = points_[id];
+    without.offload = false;
+    return points_[id - 1] == without;
+  }
+
   void advance(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
-    if (point.offload && fits_[step.candidate.id - 1] != 0) {
+    if (fits_without_offload(step.candidate.id)) {
       step.fate = Fate::kRepeated;
       return;
     }
@@ -193,7 +201,7 @@ class Planner {
     const size_t id = step.candidate.id;
     const bool evaluated = step.fate == Fate::kPlanned || step.fate == Fate::kUnfit;
     counts_.evaluated += evaluated ? 1 : 0;
-    if (evaluated && points_[id].offload && fits_[id - 1] != 0) return;  // came together
+    if (evaluated && fits_without_offload(id)) return;  // both were run at a time
     switch (step.fate) {
       case Fate::kWaits:
         queue_.push(std::move(step.candidate));

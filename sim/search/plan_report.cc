@@ -104,7 +104,11 @@ std::string counts_line(const ClusterPlan& plan) {
       "{} refused by their schedule, {} the same as another",
       cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit),
       counts.too_large, counts.too_slow, counts.refused, counts.repeated);
-  if (plan.result.stopped) text += "; ended early, so that faster ones may be left";
+  if (plan.result.stopped) {
+    const size_t decided = counts.evaluated + counts.too_large + counts.refused + counts.repeated;
+    text += fmt::format("; ended early: {} undecided, of which some may be faster",
+                        counts.points - decided);
+  }
   text += '\n';
   if (counts.faster_with_memory > 0) {
     text += fmt::format("{}: memory excludes {} points that might be faster than the first\n",
