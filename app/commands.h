@@ -28,6 +28,7 @@ Subcommand add_import(CLI::App& app);
 Subcommand add_list(CLI::App& app);
 Subcommand add_search(CLI::App& app);
 Subcommand add_sweep(CLI::App& app);
+Subcommand add_plan(CLI::App& app);
 Subcommand add_validate(CLI::App& app);
 
 }  // namespace pipesim

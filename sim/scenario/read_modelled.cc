@@ -114,6 +114,15 @@ bool memory_is_modelled(YamlMap& root, const ModelParallel& asked) {
   return modelled;
 }
 
+void take_sizes(const Scenario& scenario, Modelled& modelled) {
+  LayerContext& context = modelled.context;
+  context.micro_batch_size = *scenario.batch.micro_batch_size;
+  context.tensor = scenario.parallel.tensor;
+  context.context = scenario.parallel.context;
+  context.vocabulary_devices = is_sharded(scenario.vocabulary) ? scenario.parallel.pipeline : 0;
+  modelled.state.data = scenario.parallel.data;
+}
+
 Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue& batch,
                        const ModelParallel& asked, const Scenario& scenario) {
   Modelled modelled;
@@ -122,16 +131,12 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   if (modelled.split.where.line == 0) modelled.split.where = parallel.where();
   LayerContext& context = modelled.context;
   if (!scenario.batch.micro_batch_size) batch.fail("a model needs micro_batch_size");
-  context.micro_batch_size = *scenario.batch.micro_batch_size;
   context.seq_length = scenario.batch.seq_length.value_or(modelled.model.max_position_embeddings);
   if (context.seq_length < 1) batch.fail("a model without learned positions needs seq_length");
-  context.tensor = scenario.parallel.tensor;
-  context.context = asked.context;
+  take_sizes(scenario, modelled);
   context.expert = asked.expert;
   context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;
   context.sequence_parallel = asked.sequence_parallel;
-  if (is_sharded(scenario.vocabulary)) context.vocabulary_devices = scenario.parallel.pipeline;
-  modelled.state.data = scenario.parallel.data;
   if (const auto memory = root.find("memory")) {
     YamlMap map(*memory);
     (void)map.find("kind");

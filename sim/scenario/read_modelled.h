@@ -25,6 +25,10 @@ ModelParallel read_model_parallel(YamlMap& parallel);
 // InputError for a model that nothing uses, or for keys that need one.
 bool memory_is_modelled(YamlMap& root, const ModelParallel& asked);
 
+// What a model's context and state repeat of the scenario's sizes, batch and vocabulary. Requires a
+// micro_batch_size.
+void take_sizes(const Scenario& scenario, Modelled& modelled);
+
 // Reads `model` and `memory`. Requires memory_is_modelled, and schedules, sizes and batch to be
 // read; checks every choice's layout.
 Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue& batch,

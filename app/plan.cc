@@ -1,0 +1,365 @@
+// pipesim plan: the fastest layouts of a model on so many GPUs.
+#include "sim/search/plan.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "sim/core/text.h"
+#include "sim/search/plan_question.h"
+#include "sim/search/plan_report.h"
+
+namespace pipesim {
+namespace {
+
+struct PlanCommand {
+  std::string model;
+  std::vector<std::string> clusters;
+  std::vector<std::string> settings;
+  int gpus = 0;
+  long global_batch = 0;
+  int seq_length = 0;
+  std::string limit;
+  std::string tokens;
+  std::vector<double> prices;
+  int contention = 3;
+  PlanAxes axes;
+  std::vector<std::string> schedules, recompute, vocabulary;
+  bool no_offload = false;
+  PlanOptions options;
+  std::string json, csv, output;
+};
+
+// From the first Ctrl-C on; the second ends the program.
+std::atomic<bool> interrupted = false;
+
+void interrupt(int /*signal*/) { interrupted = true; }
+
+class Interruptible {
+ public:
+  Interruptible() {
+    struct sigaction action {};
+    action.sa_handler = interrupt;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_);
+  }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible() { sigaction(SIGINT, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
+// Where a name of a list with commas stands.
+Location where_listed(const CommandLine& line, const std::string& name) {
+  for (size_t i = 0; i < line.arguments().size(); ++i) {
+    const std::string& argument = line.arguments()[i];
+    std::istringstream list(argument.substr(argument.find('=') + 1));
+    for (std::string each; std::getline(list, each, ',');) {
+      if (each == name) return line.where(i);
+    }
+  }
+  return line.where(name);
+}
+
+// "15T", "300B": K, M, B and T stand for 10^3 to 10^12.
+double read_tokens(const std::string& text, const Location& where) {
+  static const std::string kLetters = "KMBT";
+  std::string digits = text;
+  double unit = 1;
+  if (const size_t letter = digits.empty() ? std::string::npos : kLetters.find(digits.back());
+      letter != std::string::npos) {
+    digits.pop_back();
+    for (size_t i = 0; i <= letter; ++i) unit *= 1000;
+  }
+  size_t read = 0;
+  double number = 0;
+  try {
+    number = std::stod(digits, &read);
+  } catch (const std::exception&) {
+    read = 0;
+  }
+  if (read == 0 || read != digits.size() || !(number > 0) || number > 1e30) {
+    throw InputError(where, fmt::format("'{}': expected a number of tokens, such as 15T", text));
+  }
+  return number * unit;
+}
+
+// Of `names`, by their numbers.
+template <class Enum, class Names>
+std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names& names,
+                             const CommandLine& line) {
+  std::vector<Enum> all;
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& name : asked) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) {
+      throw InputError(where_listed(line, name),
+                       fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
+    }
+    all.push_back(static_cast<Enum>(found - known.begin()));
+  }
+  return all;
+}
+
+void check_schedules(const std::vector<std::string>& names, const CommandLine& line) {
+  for (const std::string& name : names) {
+    const Schedule* schedule = find_schedule(name);
+    if (schedule == nullptr) {
+      throw InputError(where_listed(line, name), fmt::format("unknown schedule '{}'{}", name,
+                                                             suggestion(name, schedule_names())));
+    }
+    if (schedule->place(2, schedule->min_chunks).directions() > 1) {
+      throw InputError(where_listed(line, name),
+                       name + " holds two copies of the model: not planned");
+    }
+  }
+}
+
+PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
+  PlanAxes axes = command.axes;
+  if (!command.schedules.empty()) axes.schedules = command.schedules;
+  check_schedules(axes.schedules, line);
+  if (!command.recompute.empty()) {
+    axes.recompute =
+        read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities, line);
+  }
+  if (!command.vocabulary.empty()) {
+    axes.vocabulary =
+        read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements, line);
+  }
+  if (command.no_offload) {
+    axes.offload = {false};
+    std::erase_if(axes.schedules,
+                  [](const std::string& name) { return find_schedule(name)->offloads; });
+  }
+  return axes;
+}
+
+// A name stands as it is, unless keys of its own change it.
+void add_named(const std::string& section, const std::string& key, const std::string& value,
+               const Location& where, const std::vector<Override>& others,
+               std::vector<Override>& settings) {
+  const bool changed = std::ranges::any_of(
+      others, [&](const Override& other) { return other.path.starts_with(section + "."); });
+  settings.push_back({changed ? section + "." + key : section, value, where});
+}
+
+ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
+                          const PlanAxes& axes, const CommandLine& line) {
+  const std::vector<Override> others = line.overrides(command.settings);
+  std::vector<Override> settings;
+  if (command.model.ends_with(".json")) {
+    settings.push_back({"model.hf_config", command.model, line.where(command.model)});
+  } else {
+    add_named("model", "base", command.model, line.where(command.model), others, settings);
+  }
+  add_named("cluster", "name", cluster, where_listed(line, cluster), others, settings);
+  const std::string length = fmt::format("{}", command.seq_length);
+  settings.push_back({"batch.seq_length", length, line.where(length)});
+  if (!command.limit.empty()) {
+    settings.push_back({"memory.capacity", command.limit, line.where(command.limit)});
+  }
+  settings.insert(settings.end(), others.begin(), others.end());
+  ClusterPlan plan = read_plan_question(settings);
+  plan.question.gpus = command.gpus;
+  plan.question.global_batch = command.global_batch;
+  plan.question.axes = axes;
+  const int node = plan.question.base.hardware->cluster.gpus_per_node;
+  if (command.gpus > node && command.gpus % node != 0) {
+    throw InputError(line.where(fmt::format("{}", command.gpus)),
+                     fmt::format("{} has nodes of {} GPUs: give whole nodes", cluster, node));
+  }
+  return plan;
+}
+
+std::string show_progress(const std::string& cluster, const PlanProgress& progress) {
+  return fmt::format("\r\033[K{}: {} of {} points decided, {} run{}", cluster, progress.decided,
+                     progress.points, progress.evaluated,
+                     progress.best ? ", best " + human(*progress.best) : "");
+}
+
+void search(const PlanCommand& command, ClusterPlan& plan) {
+  PlanOptions options = command.options;
+  options.stop = [] { return interrupted.load(); };
+  const bool terminal = ::isatty(2) == 1;
+  const std::string& cluster = plan.question.base.hardware->name;
+  auto shown = std::chrono::steady_clock::now();
+  if (terminal) {
+    options.progress = [&](const PlanProgress& progress) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - shown < std::chrono::milliseconds(100)) return;
+      shown = now;
+      std::cerr << show_progress(cluster, progress) << std::flush;
+    };
+  }
+  plan.result = pipesim::plan(plan.question, options);
+  auto& best = plan.result.best;
+  for (size_t i = 0; i < std::min(best.size(), static_cast<size_t>(command.contention)); ++i) {
+    if (interrupted) break;
+    if (terminal) {
+      std::cerr << fmt::format("\r\033[K{}: {} of {} again with contention", cluster, i + 1,
+                               std::min(best.size(), static_cast<size_t>(command.contention)))
+                << std::flush;
+    }
+    best[i].contended = with_contention(plan.question, best[i]);
+  }
+  if (terminal) std::cerr << "\r\033[K" << std::flush;
+}
+
+[[noreturn]] void nothing_fits(const ClusterPlan& plan) {
+  const PlanQuestion& question = plan.question;
+  const PlanCounts& counts = plan.result.counts;
+  const std::string who = fmt::format("{} on {} GPUs of {}", question.base.modelled->model.name,
+                                      question.gpus, question.base.hardware->name);
+  if (counts.points == 0) {
+    throw InfeasibleError(
+        who +
+        ": no layout divides the layers, heads and batch that are asked for (docs/plan.md "
+        "has the rules)");
+  }
+  if (!plan.result.least_memory) {
+    throw InfeasibleError(fmt::format("{}: schedules refuse all {} layouts", who, counts.points));
+  }
+  throw InfeasibleError(fmt::format("{}: none of {} layouts fits in {}; the least takes {} or more",
+                                    who, counts.points, human(question.limit),
+                                    human(*plan.result.least_memory)));
+}
+
+const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
+  return *std::ranges::min_element(plans, {}, [](const ClusterPlan& plan) {
+    return plan.result.best.empty() ? Seconds(1e300) : plan.result.best.front().iteration;
+  });
+}
+
+int run(const PlanCommand& command, const CommandLine& line) {
+  const std::optional<double> tokens =
+      command.tokens.empty()
+          ? std::nullopt
+          : std::optional(read_tokens(command.tokens, line.where(command.tokens)));
+  if (command.prices.size() > 1 && command.prices.size() != command.clusters.size()) {
+    throw InputError(line.where("--price-per-gpu-hour"),
+                     fmt::format("expected one price, or one for each cluster ({}), not {}",
+                                 command.clusters.size(), command.prices.size()));
+  }
+  if (!command.prices.empty() && !tokens) {
+    throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
+  }
+  const PlanAxes axes = read_axes(command, line);
+  std::vector<ClusterPlan> plans;
+  for (size_t i = 0; i < command.clusters.size(); ++i) {
+    plans.push_back(read_question(command, command.clusters[i], axes, line));
+    if (!command.prices.empty()) {
+      plans.back().price = command.prices[command.prices.size() == 1 ? 0 : i];
+    }
+  }
+  {
+    const Interruptible from_here;
+    for (ClusterPlan& plan : plans) search(command, plan);
+  }
+  const ClusterPlan& best = fastest(plans);
+  if (best.result.best.empty() && !interrupted) nothing_fits(best);
+  std::vector<Output> files{
+      {command.json, line.where(command.json),
+       [&](std::ostream& out) { write_plan_json(out, plans, tokens, PIPESIM_VERSION); }},
+      {command.csv, line.where(command.csv),
+       [&](std::ostream& out) { out << plan_csv(plans, tokens); }}};
+  if (!best.result.best.empty()) {
+    files.push_back({command.output, line.where(command.output), [&](std::ostream& out) {
+                       out << plan_scenario(best, best.result.best.front());
+                     }});
+  }
+  write_outputs(files);
+  if (std::ranges::find(files, "-", &Output::path) == files.end()) {
+    std::cout << plan_table(plans, tokens) << std::flush;
+  }
+  return interrupted ? kFailed : kDone;
+}
+
+void add_question(CLI::App& parser, PlanCommand& command) {
+  parser
+      .add_option("--model", command.model,
+                  "A name of `pipesim list models`, or a Hugging Face config.json")
+      ->required();
+  parser
+      .add_option("--cluster", command.clusters,
+                  "A name of `pipesim list clusters`, or several with commas to compare")
+      ->required()
+      ->delimiter(',');
+  parser.add_option("--gpus", command.gpus, "How many GPUs")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  parser.add_option("--global-batch-size", command.global_batch, "Samples of an iteration")
+      ->required()
+      ->check(CLI::Range(1, 1 << 30));
+  parser.add_option("--seq-length", command.seq_length, "Tokens of a sample")
+      ->required()
+      ->check(CLI::Range(1, 1 << 28));
+  parser.add_option("--memory-limit", command.limit,
+                    "Of a GPU, such as '72 GiB' (default: the GPU's memory)");
+  parser.add_option("settings", command.settings,
+                    "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
+}
+
+void add_axes(CLI::App& parser, PlanCommand& command) {
+  const auto sizes = [&](const char* name, std::vector<int>& to, const char* help) {
+    parser.add_option(name, to, help)->delimiter(',')->check(CLI::Range(1, 1 << 16));
+  };
+  PlanAxes& axes = command.axes;
+  sizes("--tensor", axes.tensor, "Only these tensor parallel sizes (default: divisors of a node)");
+  sizes("--context", axes.context, "Only these context parallel sizes");
+  sizes("--expert", axes.expert, "Only these expert parallel sizes");
+  sizes("--pipeline", axes.pipeline, "Only these pipeline parallel sizes");
+  sizes("--virtual", axes.chunks, "Only these chunks per device, where a schedule has a choice");
+  sizes("--micro-batch-size", axes.micro_batch, "Only these (default: 1, 2, 4, 8)");
+  parser.add_option("--schedules", command.schedules, "Only these schedules")->delimiter(',');
+  parser.add_option("--recompute", command.recompute, "Only these (default: none,selective,full)")
+      ->delimiter(',');
+  parser
+      .add_option("--vocabulary", command.vocabulary,
+                  "Only these placements (default: first_last,vocab-1,vocab-2)")
+      ->delimiter(',');
+  parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
+}
+
+}  // namespace
+
+Subcommand add_plan(CLI::App& app) {
+  auto command = std::make_shared<PlanCommand>();
+  CLI::App* parser =
+      app.add_subcommand("plan", "Find the fastest layouts of a model on a number of GPUs");
+  add_question(*parser, *command);
+  add_axes(*parser, *command);
+  parser->add_option("--best", command->options.best, "How many layouts to name (default 10)")
+      ->check(CLI::Range(1, 10000));
+  parser
+      ->add_option("--contention", command->contention,
+                   "How many of them to run again by SimGrid, messages sharing ports and cards "
+                   "(default 3)")
+      ->check(CLI::Range(0, 10000));
+  parser->add_option("--tokens", command->tokens,
+                     "Of training in all, such as 15T: adds days and GPU-hours");
+  parser
+      ->add_option("--price-per-gpu-hour", command->prices, "Adds the price; one, or one a cluster")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1e9));
+  parser->add_flag("--exhaustive", command->options.exhaustive,
+                   "Run every point, which finds the same");
+  parser->add_option("--threads", command->options.threads, "Default: as the machine has")
+      ->check(CLI::Range(1, 1024));
+  parser->add_option("--json", command->json, "Write all as JSON ('-': standard output)");
+  parser->add_option("--csv", command->csv, "Write the layouts as CSV ('-': standard output)");
+  parser->add_option("-o", command->output,
+                     "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
+  return {parser, [command](const CommandLine& line) { return run(*command, line); }};
+}
+
+}  // namespace pipesim

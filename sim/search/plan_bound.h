@@ -1,0 +1,31 @@
+// What no run of a layout can be better than, found without planning or simulating it.
+//
+// Time: a device runs all its passes, after the forwards that its first one waits for, and before
+// the backwards upstream of its last one; then what closes the iteration. Where iterations overlap
+// (optimizer.sync: post_validation) only a device's own work counts. Memory: all that a device
+// holds beside activations, and the activations of one microbatch when its backward begins; where B
+// and W are one pass, of as many as the schedule claims. Both hold for what `simulate` reports, but
+// for rounding, with any engine but jitter: nothing makes a message or a pass shorter than planned.
+#pragma once
+
+#include "sim/pipeline/problem.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Less than any bound is, by its rounding.
+inline constexpr double kBelow = 1 - 1e-9;
+
+// The seconds of all passes, shared evenly by the devices: cheaper and lower than the next. O(layer
+// kinds).
+Seconds work_bound(const Scenario& scenario, const ScheduleChoice& choice);
+
+struct RunBound {
+  Seconds iteration;
+  Bytes memory;  // of the device that holds most
+};
+
+// Requires `problem` to be the choice's, and a placement in one direction. O(stages).
+RunBound run_bound(const Scenario& scenario, const ScheduleChoice& choice, const Problem& problem);
+
+}  // namespace pipesim

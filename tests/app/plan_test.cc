@@ -1,0 +1,79 @@
+// pipesim plan as a person meets it.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Outcome;
+
+class PlanCommand : public testing::Command {
+ protected:
+  // Few points, quickly.
+  const std::string plan_ =
+      "plan --model zb-1.5b --cluster dgx-a100 --gpus 8 --global-batch-size 32 --seq-length 1024 "
+      "--tensor 1 --micro-batch-size 2 --schedules 1f1b,zb-h1 --no-offload ";
+};
+
+TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
+  const Outcome planned = run(plan_ + "-o best.yaml --json plan.json --csv plan.csv");
+  EXPECT_EQ(planned.code, 0) << planned.output;
+  EXPECT_EQ(run("run best.yaml --json run.json --no-picture").code, 0);
+  const auto plan = nlohmann::json::parse(read("plan.json"));
+  const auto best = plan["plans"][0]["layouts"][0];
+  const auto result = nlohmann::json::parse(read("run.json"))["results"][0];
+  EXPECT_EQ(best["iteration_seconds"], result["iteration_seconds"]);
+  EXPECT_EQ(best["peak_memory_bytes"], result["peak_memory_bytes"]);
+  EXPECT_EQ(best["mfu"], result["mfu"]);
+  EXPECT_EQ(best["tokens_per_second_per_gpu"], result["tokens_per_second_per_gpu"]);
+  EXPECT_EQ(best["scenario"], read("best.yaml"));
+  EXPECT_FALSE(best["contended"].is_null());
+  EXPECT_TRUE(read("plan.csv").starts_with("cluster,rank,schedule,tensor_model_parallel_size"));
+  EXPECT_NE(planned.output.find("points;"), std::string::npos);
+}
+
+TEST_F(PlanCommand, PricesATokenBudgetOnSeveralClusters) {
+  const Outcome outcome =
+      run(plan_ +
+          "--cluster dgx-h100 --tokens 2T --price-per-gpu-hour 1.5,3 --contention 0 "
+          "--best 1 --json -");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const auto plans = nlohmann::json::parse(outcome.output)["plans"];
+  ASSERT_EQ(plans.size(), 2U);
+  for (const auto& plan : plans) {
+    const double price = plan["cluster"] == "dgx-h100" ? 3 : 1.5;
+    const auto& best = plan["layouts"][0];
+    const double rate = best["tokens_per_second_per_gpu"];
+    EXPECT_NEAR(best["gpu_hours"], 2e12 / rate / 3600, 1);
+    EXPECT_NEAR(best["days"].get<double>() * 24 * 8, best["gpu_hours"], 1);
+    EXPECT_NEAR(best["price"], price * best["gpu_hours"].get<double>(), 1);
+  }
+}
+
+TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
+  const auto fails = [&](const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = run(arguments + " -o best.yaml");
+    EXPECT_EQ(outcome.code, code) << outcome.output;
+    EXPECT_NE(outcome.output.find(words), std::string::npos) << outcome.output;
+  };
+  const std::string batch = " --gpus 8 --global-batch-size 32 --seq-length 1024";
+  fails("plan --model zb-1.5 --cluster dgx-a100" + batch, 2, "did you mean 'zb-1.5b'?");
+  fails("plan --model zb-1.5b --cluster dgx-a10" + batch, 2, "did you mean 'dgx-a100'?");
+  fails(plan_ + "--schedules zb-h", 2, "did you mean 'zb-h1'?");
+  fails(plan_ + "--schedules dualpipe", 2, "two copies");
+  fails(plan_ + "--recompute ful", 2, "did you mean 'full'?");
+  fails(plan_ + "--tokens 15X", 2, "'15X': expected a number of tokens");
+  fails(plan_ + "--price-per-gpu-hour 2", 2, "needs --tokens");
+  fails(plan_ + "batch.micro_batch_size=1", 2, "it is planned");
+  fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");
+  fails("plan --model zb-1.5b --cluster dgx-a100 --gpus 12 --global-batch-size 32 --seq-length 64",
+        2, "nodes of 8 GPUs");
+  fails(plan_ + "--memory-limit '2 GiB'", 1, "layouts fits in 2.00 GiB; the least takes");
+  fails(plan_ + "--pipeline 3", 1, "no layout divides");
+  EXPECT_EQ(files(), 0U);
+}
+
+}  // namespace
+}  // namespace pipesim
