@@ -27,6 +27,7 @@ Subcommand add_export(CLI::App& app);
 Subcommand add_import(CLI::App& app);
 Subcommand add_list(CLI::App& app);
 Subcommand add_search(CLI::App& app);
+Subcommand add_report(CLI::App& app);
 Subcommand add_validate(CLI::App& app);
 
 }  // namespace pipesim
