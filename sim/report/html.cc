@@ -72,13 +72,14 @@ Json parsed_document(const ReportInput& input) {
 }  // namespace
 
 struct HtmlReport::Data {
+  explicit Data(std::string version)
+      : page(Json{{"version", std::move(version)}, {"runs", Json::array()}, {"sweep", nullptr}}) {}
+
   Json page;
   size_t passes = 0;  // of the timelines so far
 };
 
-HtmlReport::HtmlReport(std::string version) : data_(std::make_unique<Data>()) {
-  data_->page = {{"version", std::move(version)}, {"runs", Json::array()}, {"sweep", nullptr}};
-}
+HtmlReport::HtmlReport(std::string version) : data_(std::make_unique<Data>(std::move(version))) {}
 HtmlReport::HtmlReport(HtmlReport&&) noexcept = default;
 HtmlReport& HtmlReport::operator=(HtmlReport&&) noexcept = default;
 HtmlReport::~HtmlReport() = default;
@@ -148,9 +149,11 @@ ReportInput read_report_input(const std::string& path, const Location& asked) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   // Streaming nothing sets a fail bit, which is no fault of an empty file.
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file && !file.eof()) throw InputError(asked, fmt::format("cannot read '{}'", path));
-  if (!text) throw InputError(asked, fmt::format("cannot read '{}'", path));
+  const bool empty = file.is_open() && file.peek() == std::ifstream::traits_type::eof();
+  if (!empty) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || !text) {
+    throw InputError(asked, fmt::format("cannot read '{}'", path));
+  }
   return {path, text.str()};
 }
 

@@ -54,7 +54,7 @@ std::vector<CsvRow> rows_of(const ReportInput& input) {
       row.cells.back() += c;
     }
   }
-  if (quoted) throw InputError({input.path, row.line, 0, ""}, "a quote has no end");
+  if (quoted) throw InputError({input.path, row.line, 1, ""}, "a quote has no end");
   end_row();
   return rows;
 }
@@ -106,7 +106,7 @@ Table table_of(const ReportInput& input) {
   }
   for (const CsvRow& row : rows) {
     if (row.cells.size() == names.size()) continue;
-    throw InputError({input.path, row.line, 0, ""},
+    throw InputError({input.path, row.line, 1, ""},
                      fmt::format("expected {} cells, not {}", names.size(), row.cells.size()));
   }
   Table table;

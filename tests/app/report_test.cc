@@ -40,7 +40,7 @@ TEST_F(Command, ReportRefusesWhatIsNoResultAndWritesNothing) {
            {"no.json", "no.json:3:2: is no JSON"},
            {"other.json", "has no 'scenario'; expected a document of 'pipesim run --json'"},
            {"empty", "'empty' is no folder of a sweep: it has no results.csv"},
-           {"sweep", "results.csv:3: expected 3 cells, not 2"},
+           {"sweep", "results.csv:3:1: expected 3 cells, not 2"},
            {"other", "is no table of a sweep"},
            {"sweep schedule=1f1b", "only a scenario can be changed"},
            {"sweep " + quickstart_, "a sweep is reported alone"},

@@ -13,8 +13,10 @@ const painted = id => {
   for (let i = 0; i < data.length; i += 4) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
   return seen.size;  // colours
 };
-const send = (id, type, options) => document.getElementById(id).dispatchEvent(
-  new (type.startsWith('key') ? KeyboardEvent : type === 'wheel' ? WheelEvent : PointerEvent)(type, {bubbles: true, cancelable: true, ...options}));
+const send = (id, type, options) => {
+  const Event = type.startsWith('key') ? KeyboardEvent : type === 'wheel' ? WheelEvent : PointerEvent;
+  document.getElementById(id).dispatchEvent(new Event(type, {bubbles: true, cancelable: true, ...options}));
+};
 const at = (id, x, y) => {
   const rect = document.getElementById(id).getBoundingClientRect();
   return {clientX: rect.left + x, clientY: rect.top + y};

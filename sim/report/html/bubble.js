@@ -53,7 +53,8 @@ class Bubble {
     const percent = value => show(value, 'share');
     plainTable('bubble-table', [{name: ofDevicesName(this.rows), values: this.bars.map(bar => bar.name)},
       {name: 'idle', values: this.bars.map(bar => bar.idle), format: percent},
-      ...kCauses.map(([cause], i) => ({name: causeName(cause), values: this.bars.map(bar => bar.shares[i]), format: percent}))], 2000);
+      ...kCauses.map(([cause], i) => (
+        {name: causeName(cause), values: this.bars.map(bar => bar.shares[i]), format: percent}))], 2000);
   }
 
   draw(context, width) {
@@ -93,8 +94,8 @@ class Bubble {
       const bar = this.shown[barAt(event)];
       if (!bar) return tip.hide();
       const parts = kCauses.map(([cause], i) => [causeName(cause), bar.shares[i]]).filter(([, share]) => share > 0);
-      tip.show(`${bar.name}: idle ${show(bar.idle, 'share')}\n${parts.map(([name, share]) => `${name} ${show(share, 'share')}`).join('\n')}`,
-        event.clientX, event.clientY);
+      const lines = parts.map(([name, share]) => `${name} ${show(share, 'share')}`);
+      tip.show([`${bar.name}: idle ${show(bar.idle, 'share')}`, ...lines].join('\n'), event.clientX, event.clientY);
     });
     canvas.addEventListener('pointerleave', () => tip.hide());
     canvas.addEventListener('click', event => {

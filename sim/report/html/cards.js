@@ -62,11 +62,14 @@ function bestRow(found) {
   return best;
 }
 
+const kOfSweep = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'mfu', 'bubble_rate',
+  'peak_activation_bytes', 'peak_memory_bytes'];
+
 function cardsOfSweep() {
   const failed = report.sweep.failed[0]?.values.length ?? 0;
   const cards = [card('points', rowCount.toLocaleString('en-US'),
     failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run')];
-  for (const name of ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'mfu', 'bubble_rate', 'peak_activation_bytes', 'peak_memory_bytes']) {
+  for (const name of kOfSweep) {
     const found = columnNamed(name);
     const best = found ? bestRow(found) : -1;
     if (best < 0) continue;

@@ -39,10 +39,15 @@ const columns = report.sweep ? columnsOfSweep() : columnsOfRuns();
 const rowCount = columns.length > 0 ? columns[0].values.length : 0;
 const columnNamed = name => columns.find(each => each.name === name);
 
+// Inputs by their last name, where that tells them apart.
+const lastName = path => path.slice(path.lastIndexOf('/') + 1);
+const inputsDiffer = new Set(report.runs.map(run => lastName(run.file))).size === report.runs.length;
+const nameOfInput = run => inputsDiffer ? lastName(run.file) : run.file;
+
 function nameOfRow(row) {
   const schedule = String(columnNamed('schedule')?.values[row] ?? '');
   if (report.sweep) return `point ${columnNamed('point').values[row]}: ${schedule}`;
-  return report.runs.length > 1 ? `${schedule} in ${results[row].run.file}` : schedule;
+  return report.runs.length > 1 ? `${schedule} in ${nameOfInput(results[row].run)}` : schedule;
 }
 
 // Which row is open and which pass the filter; the parts of the page listen.
@@ -83,7 +88,8 @@ function decoded(timeline) {
   data.isCritical = new Uint8Array(data.start.length);
   for (const pass of data.critical) data.isCritical[pass] = 1;
   if (timeline.memory) {
-    data.memory = {first: timeline.memory.first, at: words(timeline.memory.at), bytes: words(timeline.memory.bytes, Float32Array)};
+    const {first, at, bytes: level} = timeline.memory;
+    data.memory = {first, at: words(at), bytes: words(level, Float32Array)};
   }
   return data;
 }

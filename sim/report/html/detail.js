@@ -26,8 +26,10 @@ function waysBack(row) {
     const overrides = overridesOfPoint(row);
     return {
       commands: [
-        copyable(`Run it: save the scenario below as ${kPointFile}, then`, commandLine(['pipesim', 'run', kPointFile, ...overrides]), true),
-        copyable('See its timeline', commandLine(['pipesim', 'report', kPointFile, ...overrides, '-o', 'point.html']), true)],
+        copyable(`Run it: save the scenario below as ${kPointFile}, then`,
+          commandLine(['pipesim', 'run', kPointFile, ...overrides]), true),
+        copyable('See its timeline',
+          commandLine(['pipesim', 'report', kPointFile, ...overrides, '-o', 'point.html']), true)],
       texts: [copyable('The scenario without its sweep', report.sweep.scenario)],
     };
   }
@@ -44,7 +46,8 @@ function numbersOf(row) {
   const list = el('dl');
   for (const each of columns) {
     const value = each.values[row];
-    if (value !== null && each.name !== 'point') list.append(el('dt', {title: each.name}, each.label), el('dd', {}, show(value, each.kind)));
+    if (value === null || each.name === 'point') continue;
+    list.append(el('dt', {title: each.name}, each.label), el('dd', {}, show(value, each.kind)));
   }
   return list;
 }

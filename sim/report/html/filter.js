@@ -1,6 +1,7 @@
 // The filter above the table: words that a row must have, and conditions on columns with units.
 
-const kFilterUnits = {'%': 0.01, s: 1, ms: 1e-3, us: 1e-6, ns: 1e-9, b: 1, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40};
+const kFilterUnits = {'%': 0.01};
+for (const [name, size] of [...kTimeUnits, ...kByteUnits]) kFilterUnits[name.toLowerCase()] = size;
 
 // The column whose name or label begins with, or else contains, `text`.
 function columnLike(text) {

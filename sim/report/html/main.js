@@ -15,12 +15,15 @@ function startTheme() {
 function startHeader() {
   const {runs, sweep} = report;
   const unique = values => [...new Set(values)].join(', ');
-  byId('title').textContent = sweep ? `Sweep ${sweep.folder}` : runs.length === 1 ? runs[0].file : `${runs.length} inputs: ${runs.map(run => run.file).join(', ')}`;
+  const files = runs.map(run => run.file);
+  const changed = runs.find(run => run.overrides.length > 0)?.overrides;
+  byId('title').textContent = sweep ? `Sweep ${sweep.folder}`
+    : files.length === 1 ? files[0] : `${files.length} inputs: ${files.join(', ')}`;
   byId('about').textContent = [
     counted(rowCount, 'result'),
     sweep ? null : `engine ${unique(runs.map(run => run.document.pipesim.engine))}`,
     `costs ${sweep ? sweep.cost : unique(runs.map(run => run.document.pipesim.cost))}`,
-    sweep || !runs.some(run => run.overrides.length > 0) ? null : `changed: ${runs.find(run => run.overrides.length > 0).overrides.join(' ')}`,
+    changed ? `changed: ${changed.join(' ')}` : null,
     `pipesim ${report.version}`].filter(Boolean).join(' \u00b7 ');
 }
 

@@ -32,7 +32,8 @@ class MemoryPlot {
     }
     const names = new Set(this.held.flat().map(([name]) => name));
     legend('memory-legend', [[kActivations, 'activations'],
-      ...kCategories.filter(([name]) => names.has(name)).map(([name, fill]) => [fill, name]), ['var(--quiet)', 'other devices (lines)']]);
+      ...kCategories.filter(([name]) => names.has(name)).map(([name, fill]) => [fill, name]),
+      ['var(--quiet)', 'other devices (lines)']]);
     this.plot.draw();
   }
 
@@ -94,7 +95,7 @@ class MemoryPlot {
     this.trace(context, view.device, base, true);
     context.fillStyle = kActivations;
     context.fill();
-    const every = Math.ceil(data.devices / 64);
+    const every = Math.ceil(data.devices / 24);
     context.strokeStyle = colours.ink;
     context.globalAlpha = 0.4;
     for (let device = 0; device < data.devices; device += every) {

@@ -7,7 +7,7 @@ const kShapes = ['circle', 'square', 'triangle', 'diamond', 'down', 'plus', 'cro
 function mark(context, shape, x, y, r) {
   context.beginPath();
   const polygon = (...points) => {
-    points.forEach(([dx, dy], i) => i === 0 ? context.moveTo(x + dx * r, y + dy * r) : context.lineTo(x + dx * r, y + dy * r));
+    for (const [dx, dy] of points) context.lineTo(x + dx * r, y + dy * r);
     context.closePath();
   };
   switch (shape) {
@@ -17,8 +17,10 @@ function mark(context, shape, x, y, r) {
     case 'diamond': polygon([0, -1.2], [1.2, 0], [0, 1.2], [-1.2, 0]); break;
     case 'down': polygon([0, 1.1], [1.05, -0.8], [-1.05, -0.8]); break;
     case 'bar': context.rect(x - 1.2 * r, y - 0.4 * r, 2.4 * r, 0.8 * r); break;
-    case 'plus': context.rect(x - 0.35 * r, y - 1.1 * r, 0.7 * r, 2.2 * r); context.rect(x - 1.1 * r, y - 0.35 * r, 2.2 * r, 0.7 * r); break;
-    default: polygon([-1.1, -0.7], [-0.7, -1.1], [0, -0.4], [0.7, -1.1], [1.1, -0.7], [0.4, 0], [1.1, 0.7], [0.7, 1.1], [0, 0.4], [-0.7, 1.1], [-1.1, 0.7], [-0.4, 0]);
+    case 'plus': polygon([-0.35, -1.1], [0.35, -1.1], [0.35, -0.35], [1.1, -0.35], [1.1, 0.35], [0.35, 0.35],
+      [0.35, 1.1], [-0.35, 1.1], [-0.35, 0.35], [-1.1, 0.35], [-1.1, -0.35], [-0.35, -0.35]); break;
+    default: polygon([-1.1, -0.7], [-0.7, -1.1], [0, -0.4], [0.7, -1.1], [1.1, -0.7], [0.4, 0],
+      [1.1, 0.7], [0.7, 1.1], [0, 0.4], [-0.7, 1.1], [-1.1, 0.7], [-0.4, 0]);
   }
 }
 
@@ -55,14 +57,21 @@ class Pareto {
     const fill = (id, names) => {
       const select = byId(id);
       for (const each of columns.filter(one => one.better !== 0)) select.append(el('option', {value: each.name}, each.label));
-      select.value = names.find(name => columnNamed(name)) ?? select.options[0]?.value ?? '';
+      // The first that every row has, else the first that any has.
+      const whole = names.find(name => columnNamed(name)?.values.every(value => value !== null));
+      select.value = whole ?? names.find(name => columnNamed(name)) ?? select.options[0]?.value ?? '';
       select.addEventListener('change', () => this.update());
     };
     fill('pareto-x', ['peak_memory_bytes', 'peak_activation_bytes', 'bubble_rate']);
-    fill('pareto-y', ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds']);
+    fill('pareto-y', ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second',
+      'iteration_seconds']);
   }
 
-  look(series) { return [kSeries[series % kSeries.length], kShapes[(series + Math.floor(series / kSeries.length)) % kShapes.length]]; }
+  // A second round of colours has other shapes.
+  look(series) {
+    const round = Math.floor(series / kSeries.length);
+    return [kSeries[series % kSeries.length], kShapes[(series + round) % kShapes.length]];
+  }
 
   fillLegend() {
     const most = 24;
@@ -96,7 +105,8 @@ class Pareto {
     this.spanX = span(this.x);
     this.spanY = span(this.y);
     const names = `${this.y.label} against ${this.x.label}`;
-    byId('pareto').setAttribute('aria-label', `${names}: ${this.rows.length} points, ${this.frontier.length} on the frontier`);
+    byId('pareto').setAttribute('aria-label',
+      `${names}: ${this.rows.length} points, ${this.frontier.length} on the frontier`);
     document.querySelector('#pareto-part h2').textContent = names[0].toUpperCase() + names.slice(1);
     this.plot.draw();
   }

@@ -10,7 +10,8 @@ class ResultTable {
     this.rows = [];
     this.body = el('tbody');
     this.heads = this.columns.map(each => this.head(each));
-    this.best = new Map(this.columns.filter(each => each.better !== 0).map(each => [each, rowCount > 1 ? bestRow(each) : -1]));
+    const compared = rowCount > 1 ? this.columns.filter(each => each.better !== 0) : [];
+    this.best = new Map(compared.map(each => [each, bestRow(each)]));
     container.replaceChildren(el('table', {'aria-rowcount': rowCount + 1, 'aria-label': 'Results'},
       el('thead', {}, el('tr', {}, ...this.heads)), this.body));
     container.tabIndex = -1;
@@ -61,7 +62,8 @@ class ResultTable {
     const sight = Math.ceil((this.container.clientHeight || 420) / kRowHeight) + 20;
     const end = Math.min(this.rows.length, begin + sight);
     const focused = this.body.contains(document.activeElement);
-    const gap = rows => el('tr', {'aria-hidden': 'true'}, el('td', {colSpan: this.columns.length, style: `height:${rows * kRowHeight}px;padding:0;border:0`}));
+    const gap = rows => el('tr', {'aria-hidden': 'true'}, el('td',
+      {colSpan: this.columns.length, style: `height:${rows * kRowHeight}px;padding:0;border:0`}));
     const lines = begin > 0 ? [gap(begin)] : [];
     for (let i = begin; i < end; ++i) lines.push(this.line(this.rows[i], i));
     if (end < this.rows.length) lines.push(gap(this.rows.length - end));
@@ -106,8 +108,11 @@ function plainTable(id, parts, most) {
     body.append(el('tr', {}, ...parts.map(each => el('td', {className: typeof each.values[row] === 'string' ? 'text' : ''},
       each.format ? each.format(each.values[row]) : show(each.values[row], 'number')))));
   }
-  if (count > most) body.append(el('tr', {}, el('td', {className: 'text', colSpan: parts.length}, `and ${count - most} more`)));
-  byId(id).replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...parts.map(each => el('th', {scope: 'col', className: 'plain'}, each.label ?? each.name)))), body));
+  if (count > most) {
+    body.append(el('tr', {}, el('td', {className: 'text', colSpan: parts.length}, `and ${count - most} more`)));
+  }
+  const heads = parts.map(each => el('th', {scope: 'col', className: 'plain'}, each.label ?? each.name));
+  byId(id).replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...heads)), body));
 }
 
 function startTable() {

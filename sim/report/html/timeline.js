@@ -26,14 +26,15 @@ const view = {
 function passText(data, pass) {
   const device = upperBound(data.first, pass, 0, data.first.length) - 1;
   const part = ({kind, meaning, stage, chunk}, microbatch) => {
-    const piece = data.splits > 1 ? `microbatch ${Math.floor(microbatch / data.splits)}, split ${microbatch % data.splits}` : `microbatch ${microbatch}`;
-    return `${kind} ${meaning}, ${piece}, stage ${stage}, chunk ${chunk}`;
+    const split = data.splits > 1 ? `, split ${microbatch % data.splits}` : '';
+    return `${kind} ${meaning}, microbatch ${Math.floor(microbatch / data.splits)}${split}, stage ${stage}, chunk ${chunk}`;
   };
   const parts = data.classes[data.ofClass[pass]];
   const lines = parts.map((each, i) => part(each, i === 0 ? data.microbatch[pass] : data.second[pass]));
   const at = fraction => seconds(fraction / kWhole * data.seconds, 6);
-  return `${lines.join('\nbeside ')}\ndevice ${device}\nstart ${at(data.start[pass])}, end ${at(data.start[pass] + data.length[pass])}\n` +
-    `duration ${at(data.length[pass])}${data.isCritical[pass] ? '\non the critical path' : ''}`;
+  const end = data.start[pass] + data.length[pass];
+  return [lines.join('\nbeside '), `device ${device}`, `start ${at(data.start[pass])}, end ${at(end)}`,
+    `duration ${at(data.length[pass])}`, ...(data.isCritical[pass] ? ['on the critical path'] : [])].join('\n');
 }
 
 class Timeline {
@@ -58,23 +59,31 @@ class Timeline {
     // Another schedule of the same run is compared in the same view.
     const fresh = !view.data || !data || view.data.devices !== data.devices;
     Object.assign(view, {data, pass: -1}, fresh ? {from: 0, to: 1, top: 0, device: 0} : {});
-    const why = timeline?.left_out !== undefined
-      ? `left out: ${timeline.left_out.toLocaleString('en-US')} passes are too many for one page; 'pipesim run --trace' writes them for Perfetto`
-      : 'a document of results has no timeline: report its scenario instead';
-    byId('timeline-note').textContent = data
-      ? `${data.start.length.toLocaleString('en-US')} passes on ${counted(data.devices, 'device')} in ${seconds(data.seconds)}` : why;
     byId('timeline').parentElement.hidden = !data;
     byId('timeline-hint').hidden = !data;
+    for (const control of document.querySelectorAll('#timeline-part label, #timeline-part .buttons')) control.hidden = !data;
     if (data) this.layOut(data);
+    byId('timeline-note').textContent = this.note(timeline, data);
     this.fillLegend(data);
     view.changed();
   }
 
+  note(timeline, data) {
+    const number = count => count.toLocaleString('en-US');
+    if (!data) {
+      return timeline?.left_out === undefined ? 'a document of results has no timeline: report its scenario instead'
+        : `left out: ${number(timeline.left_out)} passes are too many for one page; 'pipesim run --trace' is for them`;
+    }
+    const hidden = this.rows < data.devices ? `; ${this.rows} devices in sight, drag for the others` : '';
+    return `${number(data.start.length)} passes on ${counted(data.devices, 'device')} in ${seconds(data.seconds)}${hidden}`;
+  }
+
   layOut(data) {
-    this.row = Math.max(7, Math.min(26, Math.floor(560 / data.devices)));
+    this.row = Math.max(4, Math.min(26, Math.floor(560 / data.devices)));
     this.rows = Math.min(data.devices, Math.floor(560 / this.row));
     this.plot.setHeight(this.rows * this.row + kAxis);
-    byId('timeline').setAttribute('aria-label', `Timeline of ${nameOfRow(state.row)}: ${data.devices} devices, ${seconds(data.seconds)}`);
+    byId('timeline').setAttribute('aria-label',
+      `Timeline of ${nameOfRow(state.row)}: ${counted(data.devices, 'device')}, ${seconds(data.seconds)}`);
   }
 
   fillLegend(data) {
@@ -94,7 +103,9 @@ class Timeline {
   }
 
   get left() { return 8 + 7 * `device ${view.data.devices - 1}`.length; }
-  xOf(fraction) { return this.left + (fraction / kWhole - view.from) / (view.to - view.from) * (this.plot.width - this.left); }
+  xOf(fraction) {
+    return this.left + (fraction / kWhole - view.from) / (view.to - view.from) * (this.plot.width - this.left);
+  }
   timeAt(x) { return view.from + (x - this.left) / (this.plot.width - this.left) * (view.to - view.from); }
 
   draw(context, width) {
@@ -199,9 +210,9 @@ class Timeline {
     context.textAlign = 'right';
     for (let i = 0; i < this.rows; ++i) {
       const device = view.top + i;
-      if (device % every !== 0 && device !== view.device) continue;
+      if (device % every !== 0) continue;
       context.fillStyle = device === view.device ? colours.accent : colours.quiet;
-      context.fillText(`device ${device}`, this.left - 6, (i + 0.5) * this.row);
+      context.fillText(`device ${device}`, this.left - 6, Math.max((i + 0.5) * this.row, 6));
     }
   }
 
@@ -266,7 +277,8 @@ class Timeline {
     canvas.addEventListener('keydown', event => {
       const data = view.data;
       if (!data || event.ctrlKey || event.metaKey || event.altKey) return;
-      const middle = view.pass >= 0 ? (data.start[view.pass] + data.length[view.pass] / 2) / kWhole : (view.from + view.to) / 2;
+      const middle = view.pass < 0 ? (view.from + view.to) / 2
+        : (data.start[view.pass] + data.length[view.pass] / 2) / kWhole;
       const walk = step => this.goTo(Math.max(data.first[view.device],
         Math.min((view.pass >= 0 ? view.pass : this.near(view.device, middle)) + step, data.first[view.device + 1] - 1)));
       const change = step => {
@@ -276,7 +288,8 @@ class Timeline {
       const actions = {
         ArrowRight: () => walk(1), ArrowLeft: () => walk(-1), ArrowDown: () => change(1), ArrowUp: () => change(-1),
         Home: () => this.goTo(data.first[view.device]), End: () => this.goTo(data.first[view.device + 1] - 1),
-        '+': () => view.zoom(0.5, middle), '=': () => view.zoom(0.5, middle), '-': () => view.zoom(2, middle), 0: () => view.move(0, 1),
+        '+': () => view.zoom(0.5, middle), '=': () => view.zoom(0.5, middle), '-': () => view.zoom(2, middle),
+        0: () => view.move(0, 1),
       };
       if (!actions[event.key]) return;
       event.preventDefault();
@@ -297,7 +310,8 @@ class Timeline {
     if (begin < view.from || end > view.to) view.move((begin + end - span) / 2);
     else view.changed();
     const rect = this.plot.canvas.getBoundingClientRect();
-    tip.show(passText(data, pass), rect.left + Math.max(this.left, this.xOf(data.start[pass])), rect.top + (view.device - view.top + 1) * this.row);
+    tip.show(passText(data, pass), rect.left + Math.max(this.left, this.xOf(data.start[pass])),
+      rect.top + (view.device - view.top + 1) * this.row);
   }
 }
 
