@@ -85,6 +85,9 @@ function decoded(timeline) {
     critical: words(timeline.critical), memory: null,
   };
   data.devices = data.first.length - 1;
+  // A class's colour in a crowd: the mean of its halves.
+  data.rgb = data.classes.map(parts => [0, 1, 2].map(
+    i => parts.reduce((sum, {fill}) => sum + rgbOf(fill)[i], 0) / parts.length));
   data.isCritical = new Uint8Array(data.start.length);
   for (const pass of data.critical) data.isCritical[pass] = 1;
   if (timeline.memory) {

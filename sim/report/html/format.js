@@ -91,6 +91,8 @@ function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll('\'', '\'\\\'\'')}'`;
 }
 
+const rgbOf = hex => [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
+
 // The step of 1, 2 or 5 times a power of ten that gives at most `most` ticks in `span`.
 function stepFor(span, most) {
   const least = span / Math.max(most, 1);

@@ -18,6 +18,7 @@ class Plot {
     this.context = canvas.getContext('2d');
     this.paint = draw;
     this.waiting = false;
+    this.width = canvas.clientWidth;  // asked for once per frame: it makes the browser lay out
     this.setHeight(height);
     new ResizeObserver(() => this.draw()).observe(canvas);
     state.on('theme', () => this.draw());
@@ -26,7 +27,6 @@ class Plot {
     this.height = height;
     this.canvas.style.height = height + 'px';
   }
-  get width() { return this.canvas.clientWidth; }
   draw() {
     if (this.waiting) return;
     this.waiting = true;
@@ -34,6 +34,7 @@ class Plot {
   }
   drawNow() {
     const scale = window.devicePixelRatio || 1;
+    this.width = this.canvas.clientWidth;
     const wide = Math.round(this.width * scale), high = Math.round(this.height * scale);
     if (wide === 0) return;  // not shown
     if (this.canvas.width !== wide || this.canvas.height !== high) {

@@ -41,6 +41,7 @@ class Timeline {
   constructor() {
     this.plot = new Plot(byId('timeline'), 200, (...to) => this.draw(...to));
     this.drag = null;
+    this.left = 0;
     this.listenToPointer();
     this.listenToKeys();
     view.listeners.push(() => this.plot.draw());
@@ -75,10 +76,12 @@ class Timeline {
         : `left out: ${number(timeline.left_out)} passes are too many for one page; 'pipesim run --trace' is for them`;
     }
     const hidden = this.rows < data.devices ? `; ${this.rows} devices in sight, drag for the others` : '';
-    return `${number(data.start.length)} passes on ${counted(data.devices, 'device')} in ${seconds(data.seconds)}${hidden}`;
+    const dense = data.start.length / data.devices > 1500 ? '; until one zooms in, a pixel has the mean colour of its passes' : '';
+    return `${number(data.start.length)} passes on ${counted(data.devices, 'device')} in ${seconds(data.seconds)}${hidden}${dense}`;
   }
 
   layOut(data) {
+    this.left = 8 + 7 * `device ${data.devices - 1}`.length;  // names stand before it
     this.row = Math.max(4, Math.min(26, Math.floor(560 / data.devices)));
     this.rows = Math.min(data.devices, Math.floor(560 / this.row));
     this.plot.setHeight(this.rows * this.row + kAxis);
@@ -102,10 +105,10 @@ class Timeline {
       data ? [['var(--critical)', 'critical path']] : []));
   }
 
-  get left() { return 8 + 7 * `device ${view.data.devices - 1}`.length; }
   xOf(fraction) {
     return this.left + (fraction / kWhole - view.from) / (view.to - view.from) * (this.plot.width - this.left);
   }
+  get pixelsPerTick() { return (this.plot.width - this.left) / kWhole / (view.to - view.from); }
   timeAt(x) { return view.from + (x - this.left) / (this.plot.width - this.left) * (view.to - view.from); }
 
   draw(context, width) {
@@ -131,7 +134,7 @@ class Timeline {
     const to = upperBound(data.start, view.to * kWhole, begin, end);
     context.fillStyle = colours.panel;
     context.fillRect(this.left, y + this.row - 1, width, 1);
-    if (to - from > 1.5 * (width - this.left)) return this.drawColumns(context, data, device, y, width);
+    if (to - from > 1.5 * (width - this.left)) return this.drawColumns(context, data, from, to, y, width);
     for (let pass = from; pass < to; ++pass) this.drawPass(context, data, pass, y);
   }
 
@@ -150,22 +153,31 @@ class Timeline {
     });
   }
 
-  // With more passes than pixels: each pixel shows the pass at its middle, neighbours as one stroke.
-  drawColumns(context, data, device, y, width) {
-    const begin = data.first[device], end = data.first[device + 1];
-    let fill = null, since = 0;
-    const stroke = (x, next) => {
-      if (fill) { context.fillStyle = fill; context.fillRect(since, y, x - since, this.row - 1); }
-      [fill, since] = [next, x];
-    };
-    for (let x = this.left; x < width; ++x) {
-      const at = this.timeAt(x + 0.5) * kWhole;
-      const pass = upperBound(data.start, at, begin, end) - 1;
-      const busy = pass >= begin && at < data.start[pass] + data.length[pass];
-      const next = busy ? data.classes[data.ofClass[pass]][0].fill : null;
-      if (next !== fill) stroke(x, next);
+  // With more passes than pixels: each pixel has the mean colour of what it covers, neighbours of one
+  // colour as one stroke. Picking a pass for each pixel would show patterns that are not there.
+  drawColumns(context, data, from, to, y, width) {
+    const pixels = Math.ceil(width - this.left);
+    const sum = new Float32Array(4 * pixels);  // red, green, blue, and how much is covered
+    for (let pass = from; pass < to; ++pass) {
+      const [red, green, blue] = data.rgb[data.ofClass[pass]];
+      const begin = this.xOf(data.start[pass]) - this.left, end = begin + data.length[pass] * this.pixelsPerTick;
+      for (let x = Math.max(0, Math.floor(begin)); x < Math.min(pixels, end); ++x) {
+        const part = Math.min(end, x + 1) - Math.max(begin, x);
+        sum[4 * x] += part * red;
+        sum[4 * x + 1] += part * green;
+        sum[4 * x + 2] += part * blue;
+        sum[4 * x + 3] += part;
+      }
     }
-    stroke(width, null);
+    const free = rgbOf(colours.bar);
+    const channel = (x, i) => Math.min(252, sum[4 * x + i] + Math.max(0, 1 - sum[4 * x + 3]) * free[i]) & 252;
+    const colourAt = x => channel(x, 0) << 16 | channel(x, 1) << 8 | channel(x, 2);
+    for (let x = 0; x < pixels;) {
+      const since = x, colour = colourAt(x);
+      do ++x; while (x < pixels && colourAt(x) === colour);
+      context.fillStyle = '#' + colour.toString(16).padStart(6, '0');
+      context.fillRect(this.left + since, y, x - since, this.row - 1);
+    }
   }
 
   // A bar under each pass of the path, and lines where it goes to another device; both with an
