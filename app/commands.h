@@ -29,6 +29,7 @@ Subcommand add_list(CLI::App& app);
 Subcommand add_search(CLI::App& app);
 Subcommand add_sweep(CLI::App& app);
 Subcommand add_plan(CLI::App& app);
+Subcommand add_report(CLI::App& app);
 Subcommand add_validate(CLI::App& app);
 
 }  // namespace pipesim

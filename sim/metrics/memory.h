@@ -25,10 +25,12 @@ struct MemoryEvent {
   TaskId task = 0;
 };
 
-// Calls `visit` for every event of one iteration. The events of a device come in order of time, at
-// equal times releases first: passes of a device follow each other, a pass acquires at its start
-// and releases at its end. With copies to the host all events come in order of time. O(tasks), with
-// copies O(n log n).
+inline constexpr int kEveryIteration = -1;
+
+// Calls `visit` for every event of one iteration, or of all. The events of a device come in order
+// of time, at equal times releases first: passes of a device follow each other, a pass acquires at
+// its start and releases at its end. With copies to the host all events come in order of time.
+// O(tasks), with copies O(n log n).
 template <class Visit>
 void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int iteration,
                          Visit&& visit) {
@@ -36,7 +38,8 @@ void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int i
     for (TaskId task = 0; task < graph.size(); ++task) {
       const TaskClass& of = graph.task_class(task);
       if (of.acquired == Bytes(0) && of.released == Bytes(0)) continue;
-      if (graph.iterations() > 1 && graph.iteration(task) != iteration) continue;
+      const bool all = graph.iterations() == 1 || iteration == kEveryIteration;
+      if (!all && graph.iteration(task) != iteration) continue;
       if (of.acquired != Bytes(0)) {
         see(MemoryEvent{timeline.start[task], of.device, MemoryCategory::kActivations,
                         of.acquired.value(), task});

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/document.h"
+
 namespace pipesim {
 namespace {
 
@@ -295,8 +297,8 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
 
 }  // namespace
 
-void write_json(std::ostream& out, const Scenario& scenario,
-                std::span<const Simulation> simulations, const JsonOptions& options) {
+Json run_document(const Scenario& scenario, std::span<const Simulation> simulations,
+                  const JsonOptions& options) {
   Json document;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
@@ -307,7 +309,14 @@ void write_json(std::ostream& out, const Scenario& scenario,
     document["results"].push_back(
         result_json(scenario, scenario.schedules[i], simulations[i], options.timings));
   }
-  out << document.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+  return document;
+}
+
+void write_json(std::ostream& out, const Scenario& scenario,
+                std::span<const Simulation> simulations, const JsonOptions& options) {
+  out << run_document(scenario, simulations, options)
+             .dump(1, ' ', false, Json::error_handler_t::replace)
+      << '\n';
 }
 
 }  // namespace pipesim

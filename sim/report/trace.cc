@@ -1,8 +1,11 @@
 #include "sim/report/trace.h"
 
-#include <algorithm>
+#include <array>
+#include <cmath>
 #include <fmt/format.h>
-#include <fmt/ostream.h>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "sim/metrics/memory.h"
@@ -10,10 +13,11 @@
 namespace pipesim {
 namespace {
 
-constexpr int kComputeThread = 0;
-constexpr int kSendThread = 1;
-constexpr int kCopyOutThread = 2;
-constexpr int kCopyInThread = 3;
+enum class Stream { kCompute, kMessages, kCopyOut, kCopyIn };
+constexpr std::array kStreamNames{"compute", "messages", "copy out", "copy in"};
+
+constexpr size_t kBuffered = size_t{1} << 16U;
+constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 
 class TraceWriter {
  public:
@@ -21,127 +25,155 @@ class TraceWriter {
       : out_(out), graph_(*simulation.graph), timeline_(simulation.timeline) {}
 
   void write(const std::string& name) {
-    fmt::print(
-        out_,
-        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"schedule\":\"{}\"}},\"traceEvents\":[\n",
-        escaped(name));
-    for (int device = 0; device < graph_.devices(); ++device) name_device(device);
+    using Json = nlohmann::json;
+    const Json quoted(name);
+    out_ << R"({"displayTimeUnit":"ms","otherData":{"schedule":)"
+         << quoted.dump(-1, ' ', false, Json::error_handler_t::replace) << "},\"traceEvents\":[\n";
+    for (std::uint32_t device = 0; device < devices(); ++device) name_device(device);
     for (TaskId task = 0; task < graph_.size(); ++task) write_task(task);
-    for (int iteration = 0; iteration < graph_.iterations(); ++iteration) write_memory(iteration);
-    fmt::print(out_, "\n]}}\n");
+    write_memory();
+    flush();
+    out_ << "\n]}\n";
   }
 
  private:
-  static std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    }
-    return out;
+  [[nodiscard]] std::uint32_t devices() const {
+    return static_cast<std::uint32_t>(graph_.devices());
   }
+  static std::uint32_t process(std::uint32_t device) { return device + 1; }
+  static std::uint32_t thread(std::uint32_t device, Stream stream) {
+    return device * static_cast<std::uint32_t>(kStreamNames.size()) +
+           static_cast<std::uint32_t>(stream) + 1;
+  }
+  // Whole nanoseconds.
+  static double ns(double seconds) { return std::round(seconds * 1e9); }
 
   template <class... Args>
   void event(fmt::format_string<Args...> format, Args&&... args) {
-    out_ << (first_ ? "" : ",\n");
+    if (!first_) buffer_.append(std::string_view(",\n"));
     first_ = false;
-    fmt::print(out_, format, std::forward<Args>(args)...);
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+    if (buffer_.size() >= kBuffered) flush();
+  }
+  void flush() {
+    out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    buffer_.clear();
   }
 
-  static double us(double seconds) { return seconds * 1e6; }
-
-  void name_device(int device) {
-    event(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"device {0}"}}}})", device);
-    event(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})",
+  void name_device(std::uint32_t device) {
+    const std::uint32_t pid = process(device);
+    event(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"device {}"}}}})", pid,
           device);
-    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"compute"}}}})",
-          device, kComputeThread);
-    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"send"}}}})", device,
-          kSendThread);
-    if (graph_.pipelines().front().program->copies() == nullptr) return;
-    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"copy out"}}}})",
-          device, kCopyOutThread);
-    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"copy in"}}}})",
-          device, kCopyInThread);
+    event(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", pid,
+          device);
+    const bool copies = graph_.pipelines().front().program->copies() != nullptr;
+    const size_t streams = copies ? kStreamNames.size() : 2;
+    for (size_t stream = 0; stream < streams; ++stream) {
+      event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", pid,
+            thread(device, static_cast<Stream>(stream)), kStreamNames[stream]);
+    }
   }
 
   void write_task(TaskId task) {
     const TaskClass& of = graph_.task_class(task);
-    const double start = us(timeline_.start[task]);
-    const double duration = us(timeline_.end[task] - timeline_.start[task]);
     switch (of.kind) {
       case TaskKind::kCompute:
-      case TaskKind::kOptimizer:
-        event(R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},)"
-              R"("args":{{"iteration":{}}}}})",
-              graph_.name(task), of.kind == TaskKind::kCompute ? to_text(of.pass) : "optimizer",
-              of.device, kComputeThread, start, duration, graph_.iteration(task));
-        write_arrivals(task, of, start);
+        slice(task, of.device, Stream::kCompute, graph_.name(task), to_text(of.pass));
+        write_arrivals(task, of);
         break;
-      case TaskKind::kTransfer:
-        // Messages of one device may overlap each other, which async events allow.
-        event(R"({{"ph":"b","name":"{}","cat":"message","id":{},"pid":{},"tid":{},"ts":{}}})",
-              graph_.name(task), task, of.device, kSendThread, start);
-        event(R"({{"ph":"e","name":"{}","cat":"message","id":{},"pid":{},"tid":{},"ts":{}}})",
-              graph_.name(task), task, of.device, kSendThread, start + duration);
+      case TaskKind::kOptimizer:
+        slice(task, of.device, Stream::kCompute, graph_.name(task), "optimizer");
         break;
       case TaskKind::kCollective:
-        if (duration > 0) {
-          event(
-              R"({{"ph":"X","name":"all-reduce","cat":"collective","pid":{},"tid":{},"ts":{},"dur":{}}})",
-              0, kSendThread, start, duration);
+        if (timeline_.end[task] > timeline_.start[task]) {
+          slice(task, 0, Stream::kMessages, graph_.name(task), "collective");
         }
         break;
       case TaskKind::kCopyOut:
+        slice(task, of.device, Stream::kCopyOut, graph_.name(task), "copy");
+        break;
       case TaskKind::kCopyIn:
-        event(R"({{"ph":"X","name":"{}","cat":"copy","pid":{},"tid":{},"ts":{},"dur":{}}})",
-              graph_.name(task), of.device,
-              of.kind == TaskKind::kCopyOut ? kCopyOutThread : kCopyInThread, start, duration);
+        slice(task, of.device, Stream::kCopyIn, graph_.name(task), "copy");
+        break;
+      case TaskKind::kTransfer:
+        beside(task, of.device, fmt::format("to device {}", of.receiver), "message");
         break;
       case TaskKind::kBarrier:
-        event(R"({{"ph":"b","name":"{}","cat":"collective","id":{},"pid":{},"tid":{},"ts":{}}})",
-              graph_.name(task), task, of.device, kSendThread, start);
-        event(R"({{"ph":"e","name":"{}","cat":"collective","id":{},"pid":{},"tid":{},"ts":{}}})",
-              graph_.name(task), task, of.device, kSendThread, start + duration);
+        beside(task, of.device, to_text(of.barrier), "collective");
         break;
     }
+  }
+
+  void slice(TaskId task, std::uint32_t device, Stream stream, std::string_view name,
+             std::string_view category) {
+    const double start = ns(timeline_.start[task]);
+    event(R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+          R"("args":{{"iteration":{}}}}})",
+          name, category, process(device), thread(device, stream), start / 1e3,
+          (ns(timeline_.end[task]) - start) / 1e3, graph_.iteration(task));
+  }
+
+  // What may overlap others of its device. Viewers put those of one name into one track.
+  void beside(TaskId task, std::uint32_t device, std::string_view name, std::string_view category) {
+    const auto end = [&](const char* phase, double seconds) {
+      event(R"({{"ph":"{}","name":"{}","cat":"{}","id":{},"pid":{},"tid":{},"ts":{:.3f},)"
+            R"("args":{{"task":"{}"}}}})",
+            phase, name, category, task, process(device), thread(device, Stream::kMessages),
+            ns(seconds) / 1e3, graph_.name(task));
+    };
+    end("b", timeline_.start[task]);
+    end("e", timeline_.end[task]);
   }
 
   // An arrow per message, from the pass that sent it to the one that it reaches. It leaves in the
-  // middle of the sender: at its very end a viewer would take it for the next pass's. A message
-  // that waited for other messages only (in blocking calls) is its own origin.
-  void write_arrivals(TaskId task, const TaskClass& of, double start) {
+  // middle of the sender: at its very end a viewer would take it for the next pass's.
+  void write_arrivals(TaskId task, const TaskClass& of) {
     for (const TaskId message : graph_.waits_for(task)) {
       const TaskClass& sent = graph_.task_class(message);
       if (sent.kind != TaskKind::kTransfer || sent.receiver != of.device) continue;
-      const auto waited = graph_.waits_for(message);
-      const auto sender = std::ranges::find_if(waited, [&](TaskId each) {
-        const TaskClass& before = graph_.task_class(each);
-        return before.kind == TaskKind::kCompute && before.device == sent.device;
-      });
-      const bool known = sender != waited.end();
-      const TaskId origin = known ? *sender : message;
-      event(R"({{"ph":"s","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
-            message, sent.device, known ? kComputeThread : kSendThread,
-            us((timeline_.start[origin] + timeline_.end[origin]) / 2));
+      const TaskId sender = pass_before(message, sent.device);
+      if (sender == kNoTask) continue;
+      event(R"({{"ph":"s","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{:.3f}}})",
+            message, process(sent.device), thread(sent.device, Stream::kCompute),
+            std::floor((ns(timeline_.start[sender]) + ns(timeline_.end[sender])) / 2) / 1e3);
       event(
-          R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}}})",
-          message, of.device, kComputeThread, start);
+          R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":{},"pid":{},"tid":{},"ts":{:.3f}}})",
+          message, process(of.device), thread(of.device, Stream::kCompute),
+          ns(timeline_.start[task]) / 1e3);
     }
   }
 
-  void write_memory(int iteration) {
-    std::vector<double> level(static_cast<size_t>(graph_.devices()), 0);
-    visit_memory_events(graph_, timeline_, iteration, [&](const MemoryEvent& change) {
+  // The last pass of the device before the message: what it waited for or, in blocking calls, what
+  // the messages before it waited for.
+  [[nodiscard]] TaskId pass_before(TaskId message, std::uint32_t device) const {
+    for (const TaskId waited : graph_.waits_for(message)) {
+      const TaskClass& of = graph_.task_class(waited);
+      if (of.kind == TaskKind::kCompute && of.device == device) return waited;
+    }
+    for (const TaskId waited : graph_.waits_for(message)) {
+      const TaskClass& of = graph_.task_class(waited);
+      if (of.kind != TaskKind::kTransfer) continue;
+      if (of.device != device && of.receiver != device) continue;
+      const TaskId found = pass_before(waited, device);
+      if (found != kNoTask) return found;
+    }
+    return kNoTask;
+  }
+
+  void write_memory() {
+    std::vector<double> level(devices(), 0);
+    visit_memory_events(graph_, timeline_, kEveryIteration, [&](const MemoryEvent& change) {
       level[change.device] += change.delta_bytes;
-      event(R"({{"ph":"C","name":"{}","pid":{},"ts":{},"args":{{"bytes":{}}}}})", kActivationsName,
-            change.device, us(change.seconds), level[change.device]);
+      event(R"({{"ph":"C","name":"{}","pid":{},"ts":{:.3f},"args":{{"bytes":{:.0f}}}}})",
+            kActivationsName, process(change.device), ns(change.seconds) / 1e3,
+            std::round(level[change.device]) + 0.0);  // never -0
     });
   }
 
   std::ostream& out_;
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  fmt::memory_buffer buffer_;  // what has not been written yet
   bool first_ = true;
 };
 

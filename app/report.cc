@@ -1,0 +1,118 @@
+// pipesim report: results as one self-contained HTML page.
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "sim/core/data_folder.h"
+#include "sim/report/html.h"
+#include "sim/scenario/read_scenario.h"
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportOptions {
+  std::vector<std::string> arguments;
+  std::string output;
+};
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// `path.to.key=value`, unless a file is called so.
+bool is_override(const std::string& argument) {
+  std::error_code ignored;
+  return argument.find('=') != std::string::npos && !fs::exists(argument, ignored);
+}
+
+void add_scenario(HtmlReport& report, const std::string& path,
+                  const std::vector<std::string>& overrides, const CommandLine& line) {
+  const Location where = line.where(path);
+  const Scenario scenario = read_scenario_file(path, where, line.overrides(overrides));
+  std::vector<Simulation> simulations;
+  const bool progress = ::isatty(2) == 1;
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (progress) {
+      std::cerr << fmt::format("\r\033[K{}: [{}/{}] {}", path, simulations.size() + 1,
+                               scenario.schedules.size(), choice.name)
+                << std::flush;
+    }
+    simulations.push_back(simulate(scenario, choice));
+  }
+  if (progress) std::cerr << "\r\033[K" << std::flush;
+  report.add(read_report_input(path, where), overrides, scenario, simulations);
+}
+
+SweepFolder read_sweep(const std::string& folder, const Location& where) {
+  const auto file = [&](const char* name) {
+    const std::string path = (fs::path(folder) / name).string();
+    if (!fs::exists(path)) {
+      throw InputError(where,
+                       fmt::format("'{}' is no folder of a sweep: it has no {}", folder, name));
+    }
+    return read_report_input(path, where);
+  };
+  return {folder, file("results.csv"), file("failed.csv"), file("sweep.yaml")};
+}
+
+HtmlReport collect(const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& overrides, const CommandLine& line) {
+  HtmlReport report(PIPESIM_VERSION);
+  for (const std::string& path : inputs) {
+    const bool document = fs::path(path).extension() == ".json";
+    if (!overrides.empty() && (document || is_folder(path))) {
+      throw InputError(line.where(overrides.front()),
+                       fmt::format("'{}' holds results: only a scenario can be changed", path));
+    }
+    if (is_folder(path)) {
+      if (inputs.size() > 1) throw InputError(line.where(path), "a sweep is reported alone");
+      report.add_sweep(read_sweep(path, line.where(path)));
+    } else if (document) {
+      report.add_document(read_report_input(path, line.where(path)));
+    } else {
+      add_scenario(report, path, overrides, line);
+    }
+  }
+  return report;
+}
+
+int report(const ReportOptions& options, const CommandLine& line) {
+  std::vector<std::string> inputs, overrides;
+  for (const std::string& argument : options.arguments) {
+    (is_override(argument) ? overrides : inputs).push_back(argument);
+  }
+  if (inputs.empty()) {
+    throw InputError(line.where(line.arguments().size()),
+                     "expected a scenario, a document of 'run --json' or a sweep's folder");
+  }
+  const Location where = line.where(options.output);
+  const std::string page =
+      collect(inputs, overrides, line).page(data_folder("report"), line.where(0));
+  write_outputs({{options.output, where, [&page](std::ostream& out) { out << page; }}});
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_report(CLI::App& app) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* parser =
+      app.add_subcommand("report", "Write results as one HTML page that needs nothing else");
+  parser
+      ->add_option("inputs", options->arguments,
+                   "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "
+                   "path.to.key=value changes the scenarios")
+      ->required();
+  parser->add_option("-o,--output", options->output, "File to write ('-': standard output)")
+      ->required();
+  return {parser, [options](const CommandLine& line) { return report(*options, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,89 @@
+// The numbers that one looks for first, of the open result or of a sweep as a whole.
+
+function card(name, value, note = '', text = false) {
+  return el('div', {className: 'card'}, el('div', {className: 'name'}, name),
+    el('div', {className: 'value' + (text ? ' text' : '')}, value), el('div', {className: 'note'}, note));
+}
+
+const kCostNotes = {
+  given: 'seconds as the scenario gives them', measured: 'from a calibration file',
+  roofline: 'from model and catalogue, not calibrated',
+};
+
+function costCard(cost, calibration) {
+  return card('source of costs', cost, calibration ? `calibrated: ${calibration}` : kCostNotes[cost] ?? '', true);
+}
+
+// "12.3% less than 1f1b", against the first result.
+function against(name, value, kind) {
+  const first = columnNamed(name)?.values[0];
+  if (state.row === 0 || rowCount < 2 || typeof first !== 'number' || first === 0) return '';
+  const change = kind === 'share' ? 100 * (value - first) : 100 * (value / first - 1);
+  const unit = kind === 'share' ? ' points' : '%';
+  if (Math.abs(change) < 0.005) return `as ${nameOfRow(0)}`;
+  return `${fixed(Math.abs(change), 1)}${unit} ${change > 0 ? 'more' : 'less'} than ${nameOfRow(0)}`;
+}
+
+// The largest of the devices, and what it has beside activations.
+function memoryNote(result, run) {
+  const capacity = run.document.scenario?.memory?.capacity_bytes;
+  if (typeof capacity !== 'number') return 'of the fullest GPU';
+  const free = capacity - result.peak_memory_bytes;
+  return free >= 0 ? `${bytes(free)} of ${bytes(capacity)} left` : `${bytes(-free)} more than ${bytes(capacity)}`;
+}
+
+function cardsOfResult({run, result}) {
+  const cards = [];
+  const add = (name, kind, notes) => {
+    if (typeof result[name] !== 'number') return;
+    cards.push(card(labelOf(name), show(result[name], kind), notes || against(name, result[name], kind)));
+  };
+  const ensemble = result.ensemble;
+  add('iteration_seconds', 'seconds', ensemble ? `mean of ${ensemble.runs} runs, p95 ${seconds(ensemble.p95)}` : '');
+  add('tokens_per_second_per_gpu', 'rate');
+  add('samples_per_second_per_gpu', 'rate');
+  add('mfu', 'share');
+  add('bubble_rate', 'share', [against('bubble_rate', result.bubble_rate, 'share'),
+    `of makespan ${show(result.bubble_rate_makespan, 'share')}, over ideal ${show(result.bubble_over_ideal, 'share')}`]
+    .filter(Boolean).join('; '));
+  add('peak_activation_bytes', 'bytes');
+  add('peak_memory_bytes', 'bytes', typeof result.peak_memory_bytes === 'number' ? memoryNote(result, run) : '');
+  cards.push(costCard(String(run.document.pipesim.cost), run.calibration));
+  return cards;
+}
+
+// The row with the best value of a column, or -1.
+function bestRow(found) {
+  let best = -1;
+  for (let row = 0; row < rowCount; ++row) {
+    const value = found.values[row];
+    if (typeof value === 'number' && (best < 0 || found.better * (value - found.values[best]) > 0)) best = row;
+  }
+  return best;
+}
+
+const kOfSweep = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'mfu', 'bubble_rate',
+  'peak_activation_bytes', 'peak_memory_bytes'];
+
+function cardsOfSweep() {
+  const failed = report.sweep.failed[0]?.values.length ?? 0;
+  const cards = [card('points', rowCount.toLocaleString('en-US'),
+    failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run')];
+  for (const name of kOfSweep) {
+    const found = columnNamed(name);
+    const best = found ? bestRow(found) : -1;
+    if (best < 0) continue;
+    const open = el('button', {type: 'button'}, nameOfRow(best));
+    open.addEventListener('click', () => state.open(best));
+    cards.push(card(`${found.better > 0 ? 'most' : 'least'} ${found.label}`, show(found.values[best], found.kind), open));
+  }
+  cards.push(costCard(report.sweep.cost, null));
+  return cards;
+}
+
+function startCards() {
+  const fill = () => byId('cards').replaceChildren(
+    ...(report.sweep ? cardsOfSweep() : rowCount > 0 ? cardsOfResult(results[state.row]) : []));
+  if (!report.sweep) state.on('row', fill);
+  fill();
+}

@@ -1,0 +1,101 @@
+// Numbers with units, and the few helpers that build the page. Text from outside is always set as
+// text, never as markup.
+
+// An element with properties (`class`, `for` and other attributes too) and children.
+function el(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in node && name !== 'list') node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children.filter(child => child !== null && child !== undefined));
+  return node;
+}
+
+const byId = id => document.getElementById(id);
+
+function fixed(value, digits) {
+  return value.toLocaleString('en-US', {minimumFractionDigits: digits, maximumFractionDigits: digits});
+}
+
+// `digits` significant ones, without an exponent where that is readable.
+function significant(value, digits = 4) {
+  if (value === 0) return '0';
+  const size = Math.floor(Math.log10(Math.abs(value)));
+  if (size >= 9 || size < -4) return value.toExponential(digits - 1);
+  if (Number.isInteger(value)) return value.toLocaleString('en-US');
+  return fixed(value, Math.min(Math.max(digits - 1 - size, 0), 8));
+}
+
+const kTimeUnits = [['s', 1], ['ms', 1e-3], ['us', 1e-6], ['ns', 1e-9]];
+const kByteUnits = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]];
+
+function unitOf(value, units) {
+  return units.find(([, size]) => Math.abs(value) >= size) ?? units[units.length - 1];
+}
+
+function withUnit(value, units, digits = 5) {
+  if (value === 0) return '0 ' + (units === kTimeUnits ? 's' : 'B');
+  const [name, size] = unitOf(value, units);
+  return `${significant(value / size, digits)} ${name}`;
+}
+
+const seconds = (value, digits) => withUnit(value, kTimeUnits, digits);
+const bytes = (value, digits = 4) => withUnit(value, kByteUnits, digits);
+
+// What a column's name says of its values; the names are those of `pipesim run --csv` and --json.
+function kindOf(name) {
+  if (/_seconds$/.test(name)) return 'seconds';
+  if (/_bytes$/.test(name)) return 'bytes';
+  if (/^(mfu|hfu)$|^bubble_/.test(name)) return 'share';
+  if (/_per_second|tflops/.test(name)) return 'rate';
+  return 'number';
+}
+
+function show(value, kind) {
+  if (value === null || value === undefined) return '-';
+  if (typeof value !== 'number') return String(value);
+  switch (kind) {
+    case 'seconds': return seconds(value);
+    case 'bytes': return bytes(value);
+    case 'share': return fixed(100 * value, 2) + '%';
+    case 'rate': return significant(value, 5);
+    default: return Number.isInteger(value) ? String(value) : significant(value, 6);
+  }
+}
+
+const kLabels = {
+  iteration_seconds: 'iteration', makespan_seconds: 'makespan', cost_seconds: 'cost',
+  bubble_rate: 'bubble rate', bubble_rate_makespan: 'bubble of makespan', bubble_over_ideal: 'bubble over ideal',
+  samples_per_second: 'samples/s', samples_per_second_per_gpu: 'samples/s/GPU',
+  tokens_per_second_per_gpu: 'tokens/s/GPU', model_tflops_per_gpu: 'TFLOP/s/GPU', mfu: 'MFU', hfu: 'HFU',
+  peak_activation_bytes: 'peak activation', peak_memory_bytes: 'peak memory',
+};
+
+// Of a swept key its last word: the whole name stands in the hint.
+function labelOf(name) {
+  if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);
+  return kLabels[name] ?? name.replace(/_(seconds|bytes)$/, '').replaceAll('_', ' ');
+}
+
+// 1: more is better, -1: less is better, 0: neither.
+function betterOf(name) {
+  if (/^(mfu|hfu)$|_per_second|tflops/.test(name)) return 1;
+  return /_seconds$|_bytes$|^bubble_/.test(name) ? -1 : 0;
+}
+
+const counted = (count, thing) => `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`;
+
+// For a POSIX shell.
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll('\'', '\'\\\'\'')}'`;
+}
+
+const rgbOf = hex => [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
+
+// The step of 1, 2 or 5 times a power of ten that gives at most `most` ticks in `span`.
+function stepFor(span, most) {
+  const least = span / Math.max(most, 1);
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * ([1, 2, 5].find(factor => factor * power >= least) ?? 10);
+}

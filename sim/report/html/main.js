@@ -1,0 +1,40 @@
+// Puts the parts together.
+
+function startTheme() {
+  const button = byId('theme');
+  const apply = theme => {
+    document.documentElement.dataset.theme = theme;
+    button.textContent = theme === 'dark' ? 'Light' : 'Dark';
+    readColours();
+    state.tell('theme');
+  };
+  button.addEventListener('click', () => apply(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
+  apply(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+}
+
+function startHeader() {
+  const {runs, sweep} = report;
+  const unique = values => [...new Set(values)].join(', ');
+  const files = runs.map(run => run.file);
+  const changed = runs.find(run => run.overrides.length > 0)?.overrides;
+  byId('title').textContent = sweep ? `Sweep ${sweep.folder}`
+    : files.length === 1 ? files[0] : `${files.length} inputs: ${files.join(', ')}`;
+  byId('about').textContent = [
+    counted(rowCount, 'result'),
+    sweep ? null : `engine ${unique(runs.map(run => run.document.pipesim.engine))}`,
+    `costs ${sweep ? sweep.cost : unique(runs.map(run => run.document.pipesim.cost))}`,
+    changed ? `changed: ${changed.join(' ')}` : null,
+    `pipesim ${report.version}`].filter(Boolean).join(' \u00b7 ');
+}
+
+startTheme();
+startHeader();
+startPicker();
+startCards();
+const pareto = startPareto();
+startDetail();
+startTable();
+startFilter();
+const timeline = startTimeline();
+startMemory(timeline);
+startBubble();

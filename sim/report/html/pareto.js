@@ -1,0 +1,257 @@
+// Every result as a point of two metrics, with the frontier of what nothing else beats on both.
+
+// Colours that stay apart without red and green, and a shape each, for greys.
+const kSeries = ['#1f77c9', '#d9730d', '#0f9d76', '#b0469c', '#8a6d00', '#5b6bd8', '#c23b4a', '#5d7a8c'];
+const kShapes = ['circle', 'square', 'triangle', 'diamond', 'down', 'plus', 'cross', 'bar'];
+
+function mark(context, shape, x, y, r) {
+  context.beginPath();
+  const polygon = (...points) => {
+    for (const [dx, dy] of points) context.lineTo(x + dx * r, y + dy * r);
+    context.closePath();
+  };
+  switch (shape) {
+    case 'circle': context.arc(x, y, r, 0, 7); break;
+    case 'square': context.rect(x - 0.85 * r, y - 0.85 * r, 1.7 * r, 1.7 * r); break;
+    case 'triangle': polygon([0, -1.1], [1.05, 0.8], [-1.05, 0.8]); break;
+    case 'diamond': polygon([0, -1.2], [1.2, 0], [0, 1.2], [-1.2, 0]); break;
+    case 'down': polygon([0, 1.1], [1.05, -0.8], [-1.05, -0.8]); break;
+    case 'bar': context.rect(x - 1.2 * r, y - 0.4 * r, 2.4 * r, 0.8 * r); break;
+    case 'plus': polygon([-0.35, -1.1], [0.35, -1.1], [0.35, -0.35], [1.1, -0.35], [1.1, 0.35], [0.35, 0.35],
+      [0.35, 1.1], [-0.35, 1.1], [-0.35, 0.35], [-1.1, 0.35], [-1.1, -0.35], [-0.35, -0.35]); break;
+    default: polygon([-1.1, -0.7], [-0.7, -1.1], [0, -0.4], [0.7, -1.1], [1.1, -0.7], [0.4, 0],
+      [1.1, 0.7], [0.7, 1.1], [0, 0.4], [-0.7, 1.1], [-1.1, 0.7], [-0.4, 0]);
+  }
+}
+
+// Rows that no other row beats on both axes, from left to right. Values that differ by rounding
+// only count as equal.
+function frontierOf(rows, x, y) {
+  const scoreOf = axis => {
+    const score = new Map(rows.map(row => [row, axis.better * Number(axis.values[row].toPrecision(10))]));
+    return row => score.get(row);
+  };
+  const [across, up] = [scoreOf(x), scoreOf(y)];
+  const sorted = [...rows].sort((a, b) => across(b) - across(a) || up(b) - up(a) || a - b);
+  const frontier = [];
+  for (const row of sorted) {
+    if (frontier.length === 0 || up(row) > up(frontier[frontier.length - 1])) frontier.push(row);
+  }
+  return frontier.sort((a, b) => x.values[a] - x.values[b]);
+}
+
+class Pareto {
+  constructor() {
+    this.series = [...new Set(columnNamed('schedule').values.map(String))];
+    const ofName = new Map(this.series.map((name, i) => [name, i]));
+    this.seriesOf = columnNamed('schedule').values.map(name => ofName.get(String(name)));
+    this.hover = -1;
+    this.fillChoices();
+    this.plot = new Plot(byId('pareto'), 380, (...to) => this.draw(...to));
+    this.fillLegend();
+    this.listen();
+    this.update();
+  }
+
+  fillChoices() {
+    const fill = (id, names) => {
+      const select = byId(id);
+      for (const each of columns.filter(one => one.better !== 0)) select.append(el('option', {value: each.name}, each.label));
+      // The first that every row has, else the first that any has.
+      const whole = names.find(name => columnNamed(name)?.values.every(value => value !== null));
+      select.value = whole ?? names.find(name => columnNamed(name)) ?? select.options[0]?.value ?? '';
+      select.addEventListener('change', () => this.update());
+    };
+    fill('pareto-x', ['peak_memory_bytes', 'peak_activation_bytes', 'bubble_rate']);
+    fill('pareto-y', ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second',
+      'iteration_seconds']);
+  }
+
+  // A second round of colours has other shapes.
+  look(series) {
+    const round = Math.floor(series / kSeries.length);
+    return [kSeries[series % kSeries.length], kShapes[(series + round) % kShapes.length]];
+  }
+
+  fillLegend() {
+    const most = 24;
+    byId('pareto-legend').replaceChildren(...this.series.slice(0, most).map((name, i) => {
+      const canvas = el('canvas', {width: 28, height: 28});
+      const context = canvas.getContext('2d');
+      const [fill, shape] = this.look(i);
+      context.fillStyle = fill;
+      mark(context, shape, 14, 14, 9);
+      context.fill();
+      return el('span', {}, canvas, name);
+    }), ...(this.series.length > most ? [`and ${this.series.length - most} more`] : []));
+  }
+
+  // After a change of axes or of the filter.
+  update() {
+    this.x = columnNamed(byId('pareto-x').value);
+    this.y = columnNamed(byId('pareto-y').value);
+    this.rows = state.shown.filter(row => this.x.values[row] !== null && this.y.values[row] !== null);
+    this.frontier = frontierOf(this.rows, this.x, this.y);
+    this.order = [...this.rows].sort((a, b) => this.x.values[a] - this.x.values[b] || a - b);
+    const span = axis => {
+      let low = Infinity, high = -Infinity;
+      for (const row of this.rows) {
+        low = Math.min(low, axis.values[row]);
+        high = Math.max(high, axis.values[row]);
+      }
+      if (!(high > low)) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
+      return [low - (high - low) * 0.04, high + (high - low) * 0.04];
+    };
+    this.spanX = span(this.x);
+    this.spanY = span(this.y);
+    const names = `${this.y.label} against ${this.x.label}`;
+    byId('pareto').setAttribute('aria-label',
+      `${names}: ${this.rows.length} points, ${this.frontier.length} on the frontier`);
+    document.querySelector('#pareto-part h2').textContent = names[0].toUpperCase() + names.slice(1);
+    this.plot.draw();
+  }
+
+  place(row) {
+    const {left, top, width, height} = this.box;
+    return [left + (this.x.values[row] - this.spanX[0]) / (this.spanX[1] - this.spanX[0]) * width,
+      top + height - (this.y.values[row] - this.spanY[0]) / (this.spanY[1] - this.spanY[0]) * height];
+  }
+
+  draw(context, width, height) {
+    this.box = {left: 72, top: 10, width: width - 72 - 14, height: height - 10 - 44};
+    if (this.rows.length === 0) {
+      context.fillStyle = colours.quiet;
+      context.fillText('Nothing to show: no row has both.', this.box.left, height / 2);
+      return;
+    }
+    this.drawAxes(context);
+    const radius = this.rows.length > 2000 ? 2.2 : this.rows.length > 300 ? 3.2 : 5;
+    const onFrontier = new Set(this.frontier);
+    context.globalAlpha = this.rows.length > 300 ? 0.45 : 0.85;
+    for (const row of this.rows) if (!onFrontier.has(row)) this.drawPoint(context, row, radius);
+    context.globalAlpha = 1;
+    this.drawFrontier(context);
+    for (const row of this.frontier) this.drawPoint(context, row, Math.max(radius, 4.5), colours.ink);
+    if (this.rows.includes(state.row)) this.drawRing(context, state.row, colours.ink, 9);
+    if (this.hover >= 0) this.drawRing(context, this.hover, colours.accent, 7);
+  }
+
+  drawPoint(context, row, radius, stroke = null) {
+    const [fill, shape] = this.look(this.seriesOf[row]);
+    mark(context, shape, ...this.place(row), radius);
+    context.fillStyle = fill;
+    context.fill();
+    if (!stroke) return;
+    context.strokeStyle = stroke;
+    context.lineWidth = 1;
+    context.stroke();
+  }
+
+  drawRing(context, row, colour, radius) {
+    context.strokeStyle = colour;
+    context.lineWidth = 2;
+    context.beginPath();
+    context.arc(...this.place(row), radius, 0, 7);
+    context.stroke();
+  }
+
+  drawFrontier(context) {
+    context.strokeStyle = colours.ink;
+    context.lineWidth = 1.2;
+    context.setLineDash([5, 3]);
+    context.beginPath();
+    this.frontier.forEach((row, i) => i === 0 ? context.moveTo(...this.place(row)) : context.lineTo(...this.place(row)));
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  drawAxes(context) {
+    const {left, top, width, height} = this.box;
+    context.lineWidth = 1;
+    context.textAlign = 'center';
+    for (const [value, text] of ticksOf(...this.spanX, this.x.kind, width / 90)) {
+      const at = Math.round(left + (value - this.spanX[0]) / (this.spanX[1] - this.spanX[0]) * width) + 0.5;
+      context.fillStyle = colours.grid;
+      context.fillRect(at, top, 1, height);
+      context.fillStyle = colours.quiet;
+      context.fillText(text, at, top + height + 12);
+    }
+    context.textAlign = 'right';
+    for (const [value, text] of ticksOf(...this.spanY, this.y.kind, height / 45)) {
+      const at = Math.round(top + height - (value - this.spanY[0]) / (this.spanY[1] - this.spanY[0]) * height) + 0.5;
+      context.fillStyle = colours.grid;
+      context.fillRect(left, at, width, 1);
+      context.fillStyle = colours.quiet;
+      context.fillText(text, left - 8, at);
+    }
+    context.strokeStyle = colours.line;
+    context.strokeRect(left + 0.5, top + 0.5, width, height);
+    context.fillStyle = colours.ink;
+    context.textAlign = 'center';
+    const towards = axis => axis.better < 0 ? 'less is better' : 'more is better';
+    context.fillText(`${this.x.label} (${towards(this.x)})`, left + width / 2, top + height + 32);
+    context.save();
+    context.translate(9, top + height / 2);
+    context.rotate(-Math.PI / 2);
+    context.fillText(`${this.y.label} (${towards(this.y)})`, 0, 0);
+    context.restore();
+    context.textAlign = 'left';
+  }
+
+  // The row whose point is nearest to a place on the page, within reach; -1 for none.
+  rowAt(event) {
+    const rect = this.plot.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - rect.left, event.clientY - rect.top];
+    let best = -1, distance = 14 * 14;
+    for (const row of this.box ? this.rows : []) {
+      const [px, py] = this.place(row);
+      const d = (px - x) ** 2 + (py - y) ** 2;
+      if (d < distance) [best, distance] = [row, d];
+    }
+    return best;
+  }
+
+  describe(row) {
+    return `${nameOfRow(row)}\n${this.x.label}: ${show(this.x.values[row], this.x.kind)}\n` +
+      `${this.y.label}: ${show(this.y.values[row], this.y.kind)}${this.frontier.includes(row) ? '\non the frontier' : ''}`;
+  }
+
+  listen() {
+    const canvas = this.plot.canvas;
+    canvas.addEventListener('pointermove', event => {
+      const row = this.rowAt(event);
+      canvas.style.cursor = row >= 0 ? 'pointer' : 'default';
+      if (row >= 0) tip.show(this.describe(row), event.clientX, event.clientY);
+      else tip.hide();
+      if (row !== this.hover) {
+        this.hover = row;
+        this.plot.draw();
+      }
+    });
+    canvas.addEventListener('pointerleave', () => { tip.hide(); this.hover = -1; this.plot.draw(); });
+    canvas.addEventListener('click', event => { const row = this.rowAt(event); if (row >= 0) state.open(row); });
+    canvas.addEventListener('keydown', event => {
+      const steps = {ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10, Home: -rowCount, End: rowCount};
+      if (!(event.key in steps) || this.order.length === 0) return;
+      event.preventDefault();
+      const at = this.order.indexOf(state.row) + steps[event.key];
+      const row = this.order[Math.max(0, Math.min(at, this.order.length - 1))];
+      state.open(row);
+      if (!this.box) return;
+      const rect = canvas.getBoundingClientRect();
+      const [x, y] = this.place(row);
+      tip.show(this.describe(row), rect.left + x, rect.top + y);
+    });
+    canvas.addEventListener('blur', () => tip.hide());
+    state.on('shown', () => this.update());
+    state.on('row', () => this.plot.draw());
+  }
+}
+
+function startPareto() {
+  const enough = rowCount > 1 && columns.filter(each => each.better !== 0).length > 1;
+  if (enough) return new Pareto();
+  byId('explore').classList.add('alone');
+  byId('explore').hidden = true;  // what it would say stands in cards and scenario
+  return null;
+}

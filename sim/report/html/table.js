@@ -1,0 +1,132 @@
+// The rows as a table that sorts, and that holds only the rows that are in sight.
+
+const kRowHeight = 30;
+
+class ResultTable {
+  constructor(container) {
+    this.container = container;
+    this.columns = columns;
+    this.sorted = null;  // {column, descending}
+    this.rows = [];
+    this.body = el('tbody');
+    this.heads = this.columns.map(each => this.head(each));
+    const compared = rowCount > 1 ? this.columns.filter(each => each.better !== 0) : [];
+    this.best = new Map(compared.map(each => [each, bestRow(each)]));
+    container.replaceChildren(el('table', {'aria-rowcount': rowCount + 1, 'aria-label': 'Results'},
+      el('thead', {}, el('tr', {}, ...this.heads)), this.body));
+    container.tabIndex = -1;
+    container.addEventListener('scroll', () => this.fill());
+    new ResizeObserver(() => this.fill()).observe(container);
+    this.body.addEventListener('click', event => {
+      const row = event.target.closest('tr[data-row]');
+      if (row) state.open(Number(row.dataset.row));
+    });
+    this.body.addEventListener('keydown', event => this.walk(event));
+    state.on('shown', () => this.sort());
+    state.on('row', () => { this.reveal(); this.fill(); });
+    this.sort();
+  }
+
+  head(each) {
+    const button = el('button', {type: 'button', title: each.name}, each.label);
+    button.addEventListener('click', () => {
+      // The better end first; once more turns it round.
+      const again = this.sorted?.column === each;
+      this.sorted = {column: each, descending: again ? !this.sorted.descending : each.better > 0};
+      this.sort();
+    });
+    return el('th', {scope: 'col', className: each.text ? 'text' : ''}, button);
+  }
+
+  sort() {
+    this.rows = [...state.shown];
+    if (this.sorted) {
+      const {column: {values, text}, descending} = this.sorted;
+      const sign = descending ? -1 : 1;
+      const compare = text ? (a, b) => String(a).localeCompare(String(b), 'en', {numeric: true}) : (a, b) => a - b;
+      // Empty cells last, whichever way; ties by number.
+      this.rows.sort((a, b) => (values[a] === null) - (values[b] === null) ||
+        (values[a] === null ? 0 : sign * compare(values[a], values[b])) || a - b);
+    }
+    this.columns.forEach((each, i) => {
+      const mine = this.sorted?.column === each;
+      this.heads[i].setAttribute('aria-sort', !mine ? 'none' : this.sorted.descending ? 'descending' : 'ascending');
+      this.heads[i].firstChild.textContent = each.label + (!mine ? '' : this.sorted.descending ? ' \u2193' : ' \u2191');
+    });
+    this.fill();
+  }
+
+  // The rows in sight, between two empty ones as high as all others.
+  fill() {
+    const begin = Math.max(0, Math.floor(this.container.scrollTop / kRowHeight) - 10);
+    const sight = Math.ceil((this.container.clientHeight || 420) / kRowHeight) + 20;
+    const end = Math.min(this.rows.length, begin + sight);
+    const focused = this.body.contains(document.activeElement);
+    const gap = rows => el('tr', {'aria-hidden': 'true'}, el('td',
+      {colSpan: this.columns.length, style: `height:${rows * kRowHeight}px;padding:0;border:0`}));
+    const lines = begin > 0 ? [gap(begin)] : [];
+    for (let i = begin; i < end; ++i) lines.push(this.line(this.rows[i], i));
+    if (end < this.rows.length) lines.push(gap(this.rows.length - end));
+    this.body.replaceChildren(...lines);
+    if (focused) this.body.querySelector('tr[tabindex="0"]')?.focus({preventScroll: true});
+  }
+
+  line(row, i) {
+    const chosen = row === state.row;
+    // One row can be reached with Tab: the open one, or the first.
+    const reached = chosen || (i === 0 && !this.rows.includes(state.row));
+    return el('tr', {'data-row': row, 'aria-rowindex': i + 2, 'aria-selected': String(chosen), tabIndex: reached ? 0 : -1},
+      ...this.columns.map(each => el('td', {
+        className: (each.text ? 'text' : '') + (this.best.get(each) === row ? ' best' : ''),
+        title: each.text ? String(each.values[row] ?? '') : '',
+      }, show(each.values[row], each.kind))));
+  }
+
+  walk(event) {
+    const page = Math.floor(this.container.clientHeight / kRowHeight) - 2;
+    const steps = {ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rowCount, End: rowCount};
+    if (!(event.key in steps) || this.rows.length === 0) return;
+    event.preventDefault();
+    const at = this.rows.indexOf(state.row) + steps[event.key];
+    state.open(this.rows[Math.max(0, Math.min(at, this.rows.length - 1))]);
+  }
+
+  reveal() {
+    const at = this.rows.indexOf(state.row);
+    if (at < 0) return;
+    const top = at * kRowHeight, high = this.container.clientHeight - kRowHeight;
+    if (top < this.container.scrollTop) this.container.scrollTop = top;
+    else if (top + kRowHeight > this.container.scrollTop + high) this.container.scrollTop = top + kRowHeight - high;
+  }
+}
+
+// A plain table of columns {name or label, values}, its first `most` rows.
+function plainTable(id, parts, most) {
+  const count = parts[0]?.values.length ?? 0;
+  const body = el('tbody');
+  for (let row = 0; row < Math.min(count, most); ++row) {
+    body.append(el('tr', {}, ...parts.map(each => el('td', {className: typeof each.values[row] === 'string' ? 'text' : ''},
+      each.format ? each.format(each.values[row]) : show(each.values[row], 'number')))));
+  }
+  if (count > most) {
+    body.append(el('tr', {}, el('td', {className: 'text', colSpan: parts.length}, `and ${count - most} more`)));
+  }
+  const heads = parts.map(each => el('th', {scope: 'col', className: 'plain'}, each.label ?? each.name));
+  byId(id).replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...heads)), body));
+}
+
+function startTable() {
+  if (rowCount === 0) {
+    byId('table').replaceChildren(el('p', {className: 'quiet'}, 'No results.'));
+  } else {
+    new ResultTable(byId('table'));
+  }
+  byId('table-part').querySelector('.grow').hidden = rowCount < 2;
+  byId('table-part').querySelector('.hint').hidden = rowCount < 2;
+  const failed = report.sweep?.failed ?? [];
+  const count = failed[0]?.values.length ?? 0;
+  if (count === 0) return;
+  byId('failed-part').hidden = false;
+  byId('failed-title').textContent = `${counted(count, 'point')} that could not be run, and why`;
+  plainTable('failed', failed, 1000);
+}

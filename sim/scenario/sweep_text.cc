@@ -1,0 +1,82 @@
+#include "sim/scenario/sweep_text.h"
+
+#include <sstream>
+#include <yaml-cpp/yaml.h>
+
+#include "sim/scenario/yaml.h"
+
+namespace pipesim {
+namespace {
+
+// A line in the first column that is neither blank nor a comment begins a section.
+bool begins_section(const std::string& line) {
+  return !line.empty() && std::string("# \t\r").find(line.front()) == std::string::npos;
+}
+
+std::string without_sweep(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept;
+  std::string comments;  // in the first column: they belong to the section that follows
+  bool within = false;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string whole = line + '\n';
+    if (begins_section(line)) {
+      const size_t end = line.find_first_of(" \t:");
+      const bool was_within = within;
+      within = line.substr(0, end) == "sweep";
+      if (!within) kept += was_within ? comments + whole : whole;
+      comments.clear();
+    } else if (!within) {
+      kept += whole;
+    } else if (line.starts_with('#')) {
+      comments += whole;
+    } else {
+      comments.clear();
+    }
+  }
+  return kept + comments;
+}
+
+std::string name_of(const YAML::Node& schedule) {
+  if (schedule.IsScalar()) return schedule.Scalar();
+  for (const char* key : {"name", "csv"}) {
+    if (schedule.IsMap() && schedule[key] && schedule[key].IsScalar())
+      return schedule[key].Scalar();
+  }
+  return "";
+}
+
+std::string on_one_line(const YAML::Node& node) {
+  YAML::Emitter out;
+  out.SetSeqFormat(YAML::Flow);
+  out.SetMapFormat(YAML::Flow);
+  out << node;
+  std::string line = out.c_str();
+  for (char& c : line) c = c == '\n' ? ' ' : c;
+  return line;
+}
+
+}  // namespace
+
+SweepText read_sweep_text(const std::string& name, const std::string& text) {
+  const YamlSource source(name, text);
+  YamlMap root(source.root());
+  SweepText read{without_sweep(text), {}, "roofline"};
+  if (const auto schedule = root.find("schedule")) {
+    const YAML::Node& node = schedule->node();
+    const auto add = [&read](const YAML::Node& each) {
+      read.schedules.emplace_back(name_of(each), on_one_line(each));
+    };
+    if (node.IsSequence()) {
+      for (const YAML::Node& each : node) add(each);
+    } else {
+      add(node);
+    }
+  }
+  if (const auto cost = root.find("cost"); cost && cost->is_map() && cost->node()["kind"]) {
+    read.cost = cost->node()["kind"].Scalar();
+  }
+  return read;
+}
+
+}  // namespace pipesim

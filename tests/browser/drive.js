@@ -1,0 +1,104 @@
+// Uses a report as a person would, in a browser, and leaves what came of it in the document.
+// Stands behind the page's own scripts; `faults` is filled by the test's first script.
+
+const painted = id => {
+  const canvas = document.getElementById(id);
+  if (!canvas || canvas.offsetParent === null || canvas.width === 0) return 0;
+  const copy = document.createElement('canvas');
+  [copy.width, copy.height] = [canvas.width, canvas.height];
+  const context = copy.getContext('2d', {willReadFrequently: true});
+  context.drawImage(canvas, 0, 0);
+  const {data} = context.getImageData(0, 0, copy.width, copy.height);
+  const seen = new Set();
+  for (let i = 0; i < data.length; i += 4) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
+  return seen.size;  // colours
+};
+const send = (id, type, options) => {
+  const Event = type.startsWith('key') ? KeyboardEvent : type === 'wheel' ? WheelEvent : PointerEvent;
+  document.getElementById(id).dispatchEvent(new Event(type, {bubbles: true, cancelable: true, ...options}));
+};
+const at = (id, x, y) => {
+  const rect = document.getElementById(id).getBoundingClientRect();
+  return {clientX: rect.left + x, clientY: rect.top + y};
+};
+const pause = () => new Promise(done => setTimeout(done, 100));
+
+async function driveTimeline(found) {
+  const middle = at('timeline', timeline.left + (timeline.plot.width - timeline.left) * 0.5, timeline.row * 0.5);
+  send('timeline', 'pointermove', middle);
+  found.hover = document.getElementById('tip').textContent;
+  send('timeline', 'wheel', {...middle, deltaY: -2000, ctrlKey: true});
+  await pause();
+  found.zoomed = view.to - view.from;
+  found.zoomedColours = painted('timeline');
+  const from = view.from;
+  send('timeline', 'pointerdown', {...middle, pointerId: 1});
+  send('timeline', 'pointermove', {...middle, clientX: middle.clientX - 50, buttons: 1, pointerId: 1});
+  send('timeline', 'pointerup', {...middle, pointerId: 1});
+  found.moved = view.from - from;
+  send('timeline', 'keydown', {key: 'ArrowDown'});
+  send('timeline', 'keydown', {key: 'ArrowRight'});
+  found.walked = document.getElementById('tip').textContent;
+  send('timeline', 'keydown', {key: '0'});
+  found.fitted = view.to - view.from;
+}
+
+async function drivePareto(found) {
+  const other = pareto.rows.find(row => row !== state.row);
+  const [x, y] = pareto.place(other);
+  send('pareto', 'pointermove', at('pareto', x, y));
+  found.paretoHover = document.getElementById('tip').textContent;
+  send('pareto', 'click', at('pareto', x, y));
+  found.opened = state.row;
+  found.detail = document.getElementById('detail').textContent;
+  send('pareto', 'keydown', {key: 'End'});
+  found.walkedTo = state.row;
+  found.frontier = pareto.frontier.length;
+}
+
+async function driveTable(found) {
+  const heads = [...document.querySelectorAll('#table thead button')];
+  heads.find(each => each.title === 'iteration_seconds').click();
+  const {values} = columnNamed('iteration_seconds');
+  const rows = () => [...document.querySelectorAll('#table tbody tr[data-row]')];
+  found.lines = rows().length;
+  found.first = values[Number(rows()[0].dataset.row)];
+  found.least = values.reduce((a, b) => Math.min(a, b));
+  const input = document.getElementById('filter');
+  const filter = text => {
+    input.value = text;
+    input.dispatchEvent(new Event('input', {bubbles: true}));
+    return state.shown.length;
+  };
+  found.filtered = filter(`${columnNamed('schedule').values[0]} iteration<=${values[0] * 1000}ms`);
+  found.none = filter('nosuchword');
+  found.refused = (filter('nosuch>3'), document.getElementById('filter-note').textContent);
+  filter('');
+}
+
+(async () => {
+  const found = {};
+  try {
+    await pause();
+    Object.assign(found, {
+      title: document.getElementById('title').textContent, cards: document.querySelectorAll('.card').length,
+      about: document.getElementById('about').textContent, rows: rowCount,
+      timelineColours: painted('timeline'), memoryColours: painted('memory'), bubbleColours: painted('bubble'),
+      paretoColours: painted('pareto'), passes: view.data?.start.length ?? 0, critical: view.data?.critical.length ?? 0,
+      scenario: document.getElementById('scenario').textContent, images: document.images.length,
+    });
+    if (view.data) await driveTimeline(found);
+    if (rowCount > 0) await driveTable(found);
+    if (pareto) await drivePareto(found);
+    document.getElementById('theme').click();
+    await pause();
+    found.theme = document.documentElement.dataset.theme;
+  } catch (error) {
+    faults.push(String(error.stack ?? error));
+  }
+  found.faults = faults;
+  const result = document.createElement('pre');
+  result.id = 'found';
+  result.textContent = `found:${encodeURIComponent(JSON.stringify(found))}:found`;
+  document.body.append(result);
+})();

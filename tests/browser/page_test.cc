@@ -1,0 +1,194 @@
+// Reports opened in a real browser, from a file: no error, everything drawn, and it answers to
+// pointer and keys.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::Command;
+using testing::Outcome;
+
+std::string unescaped(const std::string& text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%') {
+      plain += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+class Page : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    const Outcome found = shell("command -v chromium || command -v google-chrome");
+    if (found.code != 0) {
+      GTEST_SKIP() << "no Chromium on this machine; tools/install_dependencies test installs it";
+    }
+    browser_ = found.output.substr(0, found.output.find('\n'));
+  }
+
+  // What tests/browser/drive.js finds in the report of `arguments`.
+  json open(const std::string& arguments) {
+    const Outcome made = run("report " + arguments + " -o page.html");
+    EXPECT_EQ(made.code, 0) << made.output;
+    std::string page = read("page.html");
+    std::ostringstream driver;
+    driver << std::ifstream(std::string(PIPESIM_SOURCE_DIR) + "/tests/browser/drive.js").rdbuf();
+    page.insert(
+        page.find("<head>") + 6,
+        "<script>const faults = [];"
+        "addEventListener('error', event => faults.push(String(event.message)));"
+        "addEventListener('unhandledrejection', event => faults.push(String(event.reason)));"
+        "addEventListener('securitypolicyviolation', event => faults.push('blocked: ' + "
+        "event.blockedURI));</script>");
+    page.insert(page.rfind("</body>"), "<script>" + driver.str() + "</script>");
+    write("driven.html", page);
+    const Outcome shown = shell(
+        "HOME=\"$PWD\" timeout 300 " + browser_ +
+        " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --window-size=1300,1600"
+        " --user-data-dir=\"$PWD/profile\" --enable-logging=stderr --virtual-time-budget=10000"
+        " --dump-dom \"file://$PWD/driven.html\" > dom.html");
+    EXPECT_EQ(shown.output.find("CONSOLE"), std::string::npos) << shown.output;
+    const std::string dom = read("dom.html");
+    const size_t begin = dom.rfind("found:", dom.rfind(":found") - 1);
+    EXPECT_NE(begin, std::string::npos) << shown.output;
+    if (begin == std::string::npos) return json::object();
+    const size_t end = dom.find(":found", begin);
+    const json found = json::parse(unescaped(dom.substr(begin + 6, end - begin - 6)));
+    EXPECT_EQ(found.at("faults"), json::array());
+    return found;
+  }
+
+  static void expect_timeline(const json& found) {
+    EXPECT_GE(found.at("timelineColours"), 8);
+    EXPECT_GE(found.at("memoryColours"), 5);
+    EXPECT_GE(found.at("bubbleColours"), 4);
+    EXPECT_GT(found.at("critical"), 0);
+    EXPECT_GE(found.at("cards"), 4);
+    EXPECT_LT(found.at("zoomed"), 0.1);
+    EXPECT_GE(found.at("zoomedColours"), 4);
+    EXPECT_GT(found.at("moved"), 0);
+    EXPECT_EQ(found.at("fitted"), 1);
+    const std::string walked = found.at("walked");
+    for (const char* word : {"microbatch", "stage", "device 1", "start", "end", "duration"}) {
+      EXPECT_NE(walked.find(word), std::string::npos) << walked;
+    }
+  }
+  static void expect_table(const json& found) {
+    EXPECT_EQ(found.at("first"), found.at("least"));
+    EXPECT_GE(found.at("filtered"), 1);
+    EXPECT_EQ(found.at("none"), 0);
+    EXPECT_EQ(found.at("refused"), "no column like 'nosuch'");
+  }
+
+  std::string browser_;
+};
+
+TEST_F(Page, OneResultOpens) {
+  const json found = open(quickstart_ + " schedule=1f1b");
+  expect_timeline(found);
+  expect_table(found);
+  EXPECT_EQ(found.at("passes"), 8 * 24 * 2);
+  EXPECT_EQ(found.at("rows"), 1);
+  EXPECT_EQ(found.at("paretoColours"), 0);  // one point makes no chart
+  EXPECT_NE(found.at("scenario").get<std::string>().find("schedule=1f1b"), std::string::npos);
+}
+
+TEST_F(Page, AComparisonOpensTheScenarioOfAPoint) {
+  const json found = open(quickstart_);
+  expect_timeline(found);
+  expect_table(found);
+  EXPECT_EQ(found.at("rows"), 5);
+  EXPECT_GE(found.at("paretoColours"), 8);
+  EXPECT_NE(found.at("opened"), 0);
+  EXPECT_NE(found.at("paretoHover"), "");
+  EXPECT_NE(found.at("detail").get<std::string>().find("pipesim run "), std::string::npos);
+}
+
+TEST_F(Page, ADocumentOfResultsOpensWithoutATimeline) {
+  EXPECT_EQ(run("run " + quickstart_ + " --json r.json").code, 0);
+  const json found = open("r.json");
+  expect_table(found);
+  EXPECT_EQ(found.at("passes"), 0);
+  EXPECT_GE(found.at("bubbleColours"), 4);
+}
+
+TEST_F(Page, FiveThousandResultsOpen) {
+  fs::create_directories(folder_ / "sweep");
+  std::string csv =
+      "point,batch.num_microbatches,cost.forward,schedule,iteration_seconds,bubble_rate,"
+      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes\n";
+  for (int point = 0; point < 5000; ++point) {
+    const int m = 8 + point % 100;
+    const double seconds = 0.01 * (m + 7 + point % 13);
+    csv += fmt::format("{},{},{} ms,{},{},{},{},{},\n", point, m, 1 + point / 1000 * 0.5,
+                       std::array{"1f1b", "zb-h1", "zb-v"}.at(static_cast<size_t>(point) % 3),
+                       seconds, 7.0 / (m + 7), m / seconds, 1e9 * (1 + point % 17));
+  }
+  write("sweep/results.csv", csv);
+  write("sweep/failed.csv",
+        "point,batch.num_microbatches,cost.forward,schedule,reason\n5000,3,1 ms,zb-v,\"says "
+        "\"\"no\"\", "
+        "and why\"\n");
+  write(
+      "sweep/sweep.yaml",
+      "# the base\nschedule: [1f1b, zb-h1, {name: zb-v, memory_limit: 1.5}]\nsweep:\n  grid:\n    "
+      "batch.num_microbatches: [8, 9]\n# costs\ncost: {kind: given, forward: 1 ms}\n");
+  const json found = open("sweep");
+  expect_table(found);
+  EXPECT_EQ(found.at("rows"), 5000);
+  EXPECT_LT(found.at("lines"), 60);  // only those in sight
+  EXPECT_GE(found.at("paretoColours"), 8);
+  EXPECT_GE(found.at("frontier"), 1);
+  const std::string scenario = found.at("scenario");
+  EXPECT_EQ(scenario.find("grid"), std::string::npos) << scenario;
+  EXPECT_NE(scenario.find("# costs"), std::string::npos) << scenario;
+  const std::string detail = found.at("detail");
+  EXPECT_NE(detail.find("batch.num_microbatches="), std::string::npos) << detail;
+  EXPECT_NE(found.at("about").get<std::string>().find("costs given"), std::string::npos);
+}
+
+TEST_F(Page, FiftyThousandPassesOpen) {
+  const json found = open(quickstart_ +
+                          " schedule=zb-h1 parallel.pipeline_model_parallel_size=16 "
+                          "batch.num_microbatches=1042");
+  expect_timeline(found);
+  EXPECT_EQ(found.at("passes"), 16 * 1042 * 3);
+}
+
+TEST_F(Page, ManyDevicesOverlappedBlocksAndAllMemoryOpen) {
+  expect_timeline(open(quickstart_ + " schedule=dualpipe parallel.pipeline_model_parallel_size=128 "
+                                     "batch.num_microbatches=256 'cost.overlapped=46 ms'"));
+  expect_timeline(open(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml"));
+}
+
+TEST_F(Page, TextFromOutsideStaysText) {
+  EXPECT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o x.csv").code, 0);
+  fs::create_directories(folder_ / "<");
+  const std::string name = "script><img src=x onerror=faults.push(1)>&amp;\"'.csv";
+  fs::rename(folder_ / "x.csv", folder_ / "<" / name);
+  write("s.yaml",
+        "# </script><!-- <script> \xff\nschedule:\n  csv: '</script><img src=x "
+        "onerror=faults.push(1)>&amp;\"''.csv'\nparallel: {pipeline_model_parallel_size: 8}\n"
+        "batch: {num_microbatches: 24}\ncost: {kind: given, forward: 1 ms, backward_input: 1 ms, "
+        "backward_weight: 1 ms}\n");
+  const json found = open("s.yaml");
+  EXPECT_EQ(found.at("images"), 0);
+  EXPECT_EQ(found.at("rows"), 1);
+  EXPECT_NE(found.at("scenario").get<std::string>().find("# </script><!-- <script> \xEF\xBF\xBD"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim
