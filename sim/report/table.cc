@@ -48,8 +48,8 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
     Row& row = rows.emplace_back(Row{label_of(scenario.schedules[i]), human(report.iteration)});
     if (spread) {
       const auto& ensemble = report.ensemble;
-      row.insert(row.end(), {ensemble ? human(ensemble->p50) : "-",
-                             ensemble ? human(ensemble->p95) : "-"});
+      row.insert(row.end(),
+                 {ensemble ? human(ensemble->p50) : "-", ensemble ? human(ensemble->p95) : "-"});
     }
     row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
                            percent(report.bubble_over_ideal),
