@@ -56,7 +56,7 @@ def _panel(ax: Axes, drawing: dict, scale: float, capacity: float | None) -> boo
     ax.annotate(f"{peaks[most] / GIB:.1f} GiB, device {most}", (at, peaks[most] / GIB), (4, 3),
                 textcoords="offset points", fontsize=7)
     if capacity:
-        ax.plot(ax.get_xlim(), [capacity / GIB] * 2, color="black", linestyle=(0, (1, 2)), linewidth=1)
+        ax.axhline(capacity / GIB, color="black", linestyle=(0, (1, 2)), linewidth=1)
     ax.set_title(drawing["schedule"])
     return len(curves) > 2
 

@@ -9,7 +9,7 @@ import style
 from tables import InputError, part, read_json
 
 # Beside the colour, so that kinds differ in grey too. Forward is plain.
-HATCH = {"F": "", "B": "/////", "BW": "/////", "W": ".....", "R": "xxxxx", "S": "\\\\\\\\", "T": "\\\\\\\\",
+HATCH = {"F": "", "B": "/////", "BW": "\\\\\\\\\\", "W": ".....", "R": "xxxxx", "S": "\\\\\\\\", "T": "\\\\\\\\",
          "IF": "----", "IB": "----"}
 FONT = 5.5
 MOST_BOXES = 20000  # beyond, boxes have no edge, no hatch and no number
