@@ -26,10 +26,12 @@ Subcommand add_gallery(CLI::App& app);
 Subcommand add_export(CLI::App& app);
 Subcommand add_import(CLI::App& app);
 Subcommand add_list(CLI::App& app);
+Subcommand add_plot(CLI::App& app);
 Subcommand add_search(CLI::App& app);
 Subcommand add_sweep(CLI::App& app);
 Subcommand add_plan(CLI::App& app);
 Subcommand add_report(CLI::App& app);
+Subcommand add_sensitivity(CLI::App& app);
 Subcommand add_validate(CLI::App& app);
 
 }  // namespace pipesim

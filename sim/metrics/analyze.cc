@@ -308,6 +308,7 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
                            mean.iteration,
                            Seconds(spread),
                            Seconds(percentile(periods, 0.05)),
+                           Seconds(percentile(periods, 0.50)),
                            Seconds(percentile(periods, 0.95))};
   return mean;
 }

@@ -51,7 +51,7 @@ struct Ensemble {
   int runs = 0;
   std::uint64_t seed = 0;
   double jitter = 0;
-  Seconds mean, stddev, p05, p95;
+  Seconds mean, stddev, p05, p50, p95;
 };
 
 struct Report {

@@ -238,6 +238,7 @@ Json ensemble_json(const Ensemble& ensemble) {
           {"mean", ensemble.mean.value()},
           {"stddev", ensemble.stddev.value()},
           {"p05", ensemble.p05.value()},
+          {"p50", ensemble.p50.value()},
           {"p95", ensemble.p95.value()}};
 }
 

@@ -33,15 +33,23 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
   std::vector<Row> rows{{"schedule", "iteration", "bubble rate", "of makespan", "over ideal",
                          "peak activation", "samples/s/GPU"}};
   if (scenario.modelled) rows.front().insert(rows.front().end() - 1, "peak memory");
+  const bool spread = std::ranges::any_of(
+      simulations, [](const Simulation& each) { return each.report.ensemble.has_value(); });
+  if (spread) rows.front().insert(rows.front().begin() + 2, {"median", "p95"});
   for (size_t i = 0; i < simulations.size(); ++i) {
     const Report& report = simulations[i].report;
     const auto& rate = simulations[i].throughput;
-    rows.push_back({label_of(scenario.schedules[i]), human(report.iteration),
-                    percent(report.bubble_rate), percent(report.bubble_rate_makespan),
-                    percent(report.bubble_over_ideal),
-                    knows_memory(scenario) ? human(report.peak_activation) : "-",
-                    rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-"});
-    if (report.peak_memory) rows.back().insert(rows.back().end() - 1, human(*report.peak_memory));
+    Row& row = rows.emplace_back(Row{label_of(scenario.schedules[i]), human(report.iteration)});
+    if (spread) {
+      const auto& ensemble = report.ensemble;
+      row.insert(row.end(),
+                 {ensemble ? human(ensemble->p50) : "-", ensemble ? human(ensemble->p95) : "-"});
+    }
+    row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
+                           percent(report.bubble_over_ideal),
+                           knows_memory(scenario) ? human(report.peak_activation) : "-"});
+    if (report.peak_memory) row.push_back(human(*report.peak_memory));
+    row.push_back(rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-");
   }
   std::string text = aligned(rows);
   for (size_t i = 0; i < simulations.size(); ++i) {

@@ -305,6 +305,7 @@ TEST(Ensemble, AveragesTimesAndKeepsTheirSpread) {
   EXPECT_DOUBLE_EQ(mean.ensemble->mean.value(), 10);
   EXPECT_DOUBLE_EQ(mean.ensemble->stddev.value(), std::sqrt(2.0));
   EXPECT_DOUBLE_EQ(mean.ensemble->p05.value(), 9.1);
+  EXPECT_DOUBLE_EQ(mean.ensemble->p50.value(), 10);
   EXPECT_DOUBLE_EQ(mean.ensemble->p95.value(), 10.9);
 }
 

@@ -1,0 +1,230 @@
+// pipesim plot: figures, drawn by the scripts of plots/ with matplotlib. Scenarios are simulated
+// here and handed on as documents; results that exist already are drawn as they are.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "app/commands.h"
+#include "sim/core/data_folder.h"
+#include "sim/core/text.h"
+#include "sim/report/json.h"
+#include "sim/report/plot_data.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/search/sensitivity_report.h"
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a script returns when its interpreter has no matplotlib (plots/__main__.py).
+constexpr int kNoMatplotlib = 77;
+constexpr std::array kFactors{0.5, 2.0};  // of a sensitivity analysis that is made here
+
+struct PlotCommand {
+  std::string kind;
+  std::vector<std::string> inputs;  // files, folders of sweeps, and key=value
+  std::string output;
+  // Handed on to the script.
+  std::string x, y, value, panel, series, relative_to, published, title;
+  std::vector<std::string> where;
+  double width = 0;
+};
+
+const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",     "pareto",
+                                      "curves",   "heatmap", "sensitivity"};
+const std::vector<std::string> kFormats{"pdf", "svg", "png"};
+
+// A folder of its own for what goes to the script and comes back; gone at the end.
+class Workplace {
+ public:
+  Workplace() {
+    std::string name = (fs::temp_directory_path() / "pipesim-plot-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw InfeasibleError(
+          fmt::format("cannot make a folder in '{}'", fs::temp_directory_path().string()));
+    }
+    folder_ = name;
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  ~Workplace() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return (folder_ / name).string();
+  }
+
+ private:
+  fs::path folder_;
+};
+
+void write_document(std::ostream& out, const std::string& kind, const Scenario& scenario) {
+  if (kind == "sensitivity") {
+    std::vector<Sensitivity> all;
+    for (const ScheduleChoice& choice : scenario.schedules) {
+      all.push_back(sensitivity_of(scenario, choice, kFactors));
+    }
+    return write_sensitivity_json(out, all, PIPESIM_VERSION);
+  }
+  std::vector<Simulation> simulations;
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    simulations.push_back(simulate(scenario, choice));
+  }
+  if (kind == "timeline" || kind == "memory") return write_plot_data(out, scenario, simulations);
+  write_json(out, scenario, simulations, {PIPESIM_VERSION});
+}
+
+// The script's inputs, as "name=file": scenarios become documents, folders of sweeps their results.
+std::vector<std::string> prepared(const PlotCommand& command, const CommandLine& line,
+                                  const Workplace& workplace) {
+  std::vector<std::string> files, overrides, arguments;
+  for (const std::string& input : command.inputs) {
+    (input.find('=') != std::string::npos && !fs::exists(input) ? overrides : files)
+        .push_back(input);
+  }
+  bool used = overrides.empty();
+  for (const std::string& file : files) {
+    const std::string extension = fs::path(file).extension().string();
+    std::string name = fs::path(file).stem().string();
+    std::string path = file;
+    if (fs::is_directory(file)) {
+      name = fs::path(file).lexically_normal().filename().string();
+      path = (fs::path(file) / "results.csv").string();
+    } else if (extension != ".json" && extension != ".csv") {
+      const Scenario scenario =
+          read_scenario_file(file, line.where(file), line.overrides(overrides));
+      if (command.kind == "curves" || command.kind == "heatmap") {
+        throw InputError(line.where(file),
+                         fmt::format("{} draws several points: expected results.csv or the folder "
+                                     "of a sweep, or a JSON document",
+                                     command.kind));
+      }
+      path = workplace.file(fmt::format("{}.json", arguments.size()));
+      std::ofstream document(path, std::ios::binary);
+      write_document(document, command.kind, scenario);
+      used = true;
+    }
+    arguments.push_back(fmt::format("{}={}", name, path));
+  }
+  if (files.empty()) throw InputError(line.where(line.arguments().size()), "expected an input");
+  if (!used) {
+    throw InputError(line.where(overrides.front()), "changes a scenario, but no input is one");
+  }
+  return arguments;
+}
+
+// Exit code of the program; nothing when there is no such program.
+std::optional<int> exit_code(std::vector<std::string> command) {
+  std::vector<char*> arguments;
+  for (std::string& each : command) arguments.push_back(each.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (::posix_spawnp(&child, arguments.front(), nullptr, nullptr, arguments.data(), environ) != 0) {
+    return std::nullopt;
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
+}
+
+// The first interpreter that has matplotlib draws.
+int draw(const std::vector<std::string>& script) {
+  std::vector<std::string> interpreters{"python3", "/usr/bin/python3"};
+  if (const char* chosen = std::getenv("PIPESIM_PYTHON"); chosen != nullptr && *chosen != '\0') {
+    interpreters = {chosen};
+  }
+  for (const std::string& interpreter : interpreters) {
+    std::vector<std::string> command{interpreter};
+    command.insert(command.end(), script.begin(), script.end());
+    const auto code = exit_code(std::move(command));
+    if (code && *code != kNoMatplotlib) return *code;
+  }
+  throw InfeasibleError(
+      fmt::format("no matplotlib for {}: install it (Debian: apt-get install python3-matplotlib), "
+                  "or name an interpreter that has it in PIPESIM_PYTHON",
+                  fmt::join(interpreters, " or ")));
+}
+
+std::vector<std::string> script_of(const PlotCommand& command, const CommandLine& line,
+                                   const Workplace& workplace, const std::string& figure) {
+  // -B: the scripts may stand where nothing can be written.
+  std::vector<std::string> script{"-B", data_folder("plots"), command.kind, "--out", figure};
+  const auto option = [&script](const char* name, const std::string& text) {
+    if (!text.empty()) script.push_back(fmt::format("--{}={}", name, text));
+  };
+  option("x", command.x);
+  option("y", command.y);
+  option("value", command.value);
+  option("panel", command.panel);
+  option("series", command.series);
+  option("relative-to", command.relative_to);
+  option("published", command.published);
+  option("title", command.title);
+  for (const std::string& each : command.where) option("where", each);
+  if (command.width > 0) option("width", fmt::format("{}", command.width));
+  script.emplace_back("--");
+  for (std::string& input : prepared(command, line, workplace)) script.push_back(std::move(input));
+  return script;
+}
+
+int plot(const PlotCommand& command, const CommandLine& line) {
+  std::string format = fs::path(command.output).extension().string();
+  if (!format.empty()) format.erase(0, 1);
+  if (std::ranges::find(kFormats, format) == kFormats.end()) {
+    throw InputError(
+        line.where(command.output),
+        fmt::format("expected a file that ends in .pdf, .svg or .png, not '{}'", command.output));
+  }
+  const Workplace workplace;
+  const std::string figure = workplace.file("figure." + format);
+  const int code = draw(script_of(command, line, workplace, figure));
+  if (code != kDone) return code == kBadInput ? kBadInput : kFailed;  // the script has said why
+  write_outputs({{command.output, line.where(command.output), [&figure](std::ostream& out) {
+                    out << std::ifstream(figure, std::ios::binary).rdbuf();
+                  }}});
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_plot(CLI::App& app) {
+  auto command = std::make_shared<PlotCommand>();
+  CLI::App* parser = app.add_subcommand("plot", "Draw a figure (needs Python with matplotlib)");
+  parser->add_option("kind", command->kind, fmt::format("{}", fmt::join(kKinds, ", ")))
+      ->required()
+      ->check(CLI::IsMember(kKinds));
+  parser
+      ->add_option("inputs", command->inputs,
+                   "Scenarios (YAML) with key=value, JSON documents of pipesim, results.csv or the "
+                   "folder of a sweep")
+      ->required();
+  parser->add_option("-o,--output", command->output, "The figure: .pdf, .svg or .png")->required();
+  parser->add_option("--x", command->x, "Column on the x axis, or of a heat map's columns");
+  parser->add_option("--y", command->y, "Column on the y axis, or of a heat map's rows");
+  parser->add_option("--value", command->value, "Column that a heat map shows");
+  parser->add_option("--panel", command->panel, "A panel for every value of this column");
+  parser->add_option("--series", command->series,
+                     "A line or a mark for every value of this column (default schedule)");
+  parser->add_option("--where", command->where, "Only rows with COLUMN=VALUE");
+  parser->add_option("--relative-to", command->relative_to,
+                     "Change of y, or of the heat map's value, against rows with COLUMN=VALUE");
+  parser->add_option("--published", command->published,
+                     "Published points to draw beside (CSV with the same columns)");
+  parser->add_option("--title", command->title, "Above the figure");
+  parser->add_option("--width", command->width, "Of the figure, in inches")
+      ->check(CLI::Range(2.0, 40.0));
+  return {parser, [command](const CommandLine& line) { return plot(*command, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,77 @@
+// pipesim sensitivity: what moves when each number of a scenario is multiplied, one at a time.
+#include <charconv>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "app/commands.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/search/sensitivity_report.h"
+
+namespace pipesim {
+namespace {
+
+struct SensitivityCommand {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string factors = "0.5,2";
+  std::string json, csv;
+};
+
+std::vector<double> factors_of(const SensitivityCommand& command, const CommandLine& line) {
+  std::vector<double> factors;
+  std::istringstream list(command.factors);
+  for (std::string text; std::getline(list, text, ',');) {
+    double factor = 0;
+    const char* end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, factor);
+    if (error != std::errc() || read != end || !(factor >= 0.001 && factor <= 1000)) {
+      throw InputError(line.where(command.factors),
+                       fmt::format("expected factors from 0.001 to 1000 with commas between, such "
+                                   "as 0.5,2, not '{}'",
+                                   command.factors));
+    }
+    factors.push_back(factor);
+  }
+  if (factors.empty()) {
+    throw InputError(line.where(command.factors), "expected at least one factor, such as 0.5,2");
+  }
+  return factors;
+}
+
+int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) {
+  const std::vector<double> factors = factors_of(command, line);
+  const Scenario scenario =
+      read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
+  std::vector<Sensitivity> all;
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    all.push_back(sensitivity_of(scenario, choice, factors));
+  }
+  write_outputs({{command.json, line.where(command.json),
+                  [&](std::ostream& out) { write_sensitivity_json(out, all, PIPESIM_VERSION); }},
+                 {command.csv, line.where(command.csv),
+                  [&](std::ostream& out) { out << sensitivity_csv(all); }}});
+  if (command.json == "-" || command.csv == "-") return kDone;
+  for (const Sensitivity& each : all) {
+    std::cout << (&each == &all.front() ? "" : "\n") << sensitivity_table(each);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_sensitivity(CLI::App& app) {
+  auto command = std::make_shared<SensitivityCommand>();
+  CLI::App* parser =
+      app.add_subcommand("sensitivity", "Show what moves when each number of a scenario changes");
+  parser->add_option("file", command->file, "Scenario (YAML)")->required();
+  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser->add_option("--factor", command->factors,
+                     "What every value is multiplied by, with commas between (default 0.5,2)");
+  parser->add_option("--json", command->json, "Write the results as JSON ('-': standard output)");
+  parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
+  return {parser, [command](const CommandLine& line) { return run_sensitivity(*command, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,69 @@
+"""What figures of several points share: panels of a table, series in them, and published points beside."""
+import argparse
+import dataclasses
+
+from matplotlib.lines import Line2D
+
+import style
+from tables import InputError, Table, joined, quantity, read_table
+
+
+@dataclasses.dataclass
+class Points:
+    """One table, and the published one beside it where there is one, for the same panels and series."""
+    table: Table
+    published: Table | None
+    panel: str  # a column, or nothing
+    column: str  # whose values the series are
+    series: list[str]
+
+    def panels(self) -> list[tuple[str, Table, Table | None]]:
+        """Title, and the rows of each; published rows without such a column are in every panel."""
+        if not self.panel:
+            return [("", self.table, self.published)]
+        every = []
+        for value in self.table.values(self.panel):
+            beside = self.published
+            if beside and self.panel in beside.columns:
+                rows = [row for row in beside.rows if row[self.panel] == value]
+                beside = dataclasses.replace(beside, rows=rows)
+            title = f"{quantity(self.panel).name} {value}" if self.table.is_numeric(self.panel) else value
+            every.append((title, self.table.only([f"{self.panel}={value}"]), beside))
+        return every
+
+    def legend(self) -> list[Line2D]:
+        handles = [Line2D([], [], color=style.colour(i), marker=style.mark(i), linestyle="none", label=name)
+                   for i, name in enumerate(without_common_end(self.series))]
+        if self.published:
+            handles += [Line2D([], [], color="#555555", marker="o", linestyle="none", label="pipesim"),
+                        Line2D([], [], color="#555555", marker="o", linestyle="none", markerfacecolor="white",
+                               label="published")]
+        return handles
+
+
+def without_common_end(names: list[str]) -> list[str]:
+    """What stands in brackets after every name says nothing."""
+    ends = {name.partition(" (")[2] for name in names}
+    return [name.partition(" (")[0] for name in names] if len(ends) == 1 and len(names) > 1 else names
+
+
+def read(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Points:
+    table = joined(inputs).only(asked.where)
+    column = table.require(asked.series or "schedule")
+    panel = table.require(asked.panel) if asked.panel else "input" if len(inputs) > 1 else ""
+    published = read_table(asked.published) if asked.published else None
+    if published:
+        published.require(column)
+    every = table.rows + (published.rows if published else [])
+    return Points(table, published, panel, column, list(dict.fromkeys(row[column] for row in every)))
+
+
+def one_per_place(points: Points, table: Table, shown: list[str], place) -> None:
+    """Refuses two rows for one place of a figure: which key tells them apart has to be chosen."""
+    seen = set()
+    for row in table.rows:
+        if place(row) in seen:
+            hidden = ", ".join(f"'{key}'" for key in table.varying(shown + [points.panel])) or "nothing that it names"
+            raise InputError(f"{table.source}:{row.get('', '1')}:1: several rows for one place of the figure; "
+                             f"they differ in {hidden}: choose with --where, --panel or --x")
+        seen.add(place(row))

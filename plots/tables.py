@@ -1,0 +1,237 @@
+"""Documents and tables that figures are drawn from, read strictly: a fault is named with its place."""
+import csv
+import dataclasses
+import difflib
+import json
+import re
+
+
+class InputError(Exception):
+    """What a person gave cannot be drawn; the message says where, and what was expected."""
+
+
+# How columns are called on axes: what they are, their unit, what a value is divided by.
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    name: str
+    unit: str = ""
+    scale: float = 1.0
+    higher_is_better: bool = False
+
+    def label(self) -> str:
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+_KNOWN = {
+    "iteration_seconds": Quantity("iteration time", "s"),
+    "bubble_rate": Quantity("bubble rate", "%", 0.01),
+    "bubble_rate_makespan": Quantity("bubble rate, of the makespan", "%", 0.01),
+    "bubble_over_ideal": Quantity("bubble over ideal time", "%", 0.01),
+    "samples_per_second": Quantity("samples per second", higher_is_better=True),
+    "samples_per_second_per_gpu": Quantity("samples per second and GPU", higher_is_better=True),
+    "tokens_per_second_per_gpu": Quantity("tokens per second and GPU", higher_is_better=True),
+    "microbatches_per_second": Quantity("throughput", higher_is_better=True),
+    "model_tflops_per_gpu": Quantity("model TFLOP/s per GPU", higher_is_better=True),
+    "mfu": Quantity("MFU", "%", 0.01, higher_is_better=True),
+    "hfu": Quantity("HFU", "%", 0.01, higher_is_better=True),
+    "peak_activation_bytes": Quantity("peak activation memory", "GiB", 2.0**30),
+    "peak_memory_bytes": Quantity("peak memory", "GiB", 2.0**30),
+    "fits": Quantity("fits", higher_is_better=True),
+    "fits_capacity": Quantity("fits", higher_is_better=True),
+    "memory_limit": Quantity("memory limit (x p microbatches)"),
+    "num_microbatches": Quantity("microbatches"),
+    "micro_batch_size": Quantity("micro batch size"),
+    "vocab_size": Quantity("vocabulary size"),
+    "seq_length": Quantity("sequence length"),
+    "hidden_size": Quantity("hidden size"),
+    "h": Quantity("hidden size"),
+    "s": Quantity("sequence length"),
+    "simulated": Quantity(""),
+    "pipeline_model_parallel_size": Quantity("pipeline devices"),
+}
+
+
+def quantity(column: str) -> Quantity:
+    if column in _KNOWN:
+        return _KNOWN[column]
+    short = column.rsplit(".", 1)[-1]
+    if short in _KNOWN:
+        return _KNOWN[short]
+    for suffix, unit, scale in (("_seconds", "s", 1.0), ("_bytes", "GiB", 2.0**30)):
+        if column.endswith(suffix):
+            return Quantity(column.removesuffix(suffix).replace("_", " "), unit, scale)
+    return Quantity(short.replace("_", " "))
+
+
+@dataclasses.dataclass
+class Table:
+    """Rows of text by column; `keys` are the columns that say which point a row is."""
+    source: str
+    columns: list[str]
+    keys: list[str]
+    rows: list[dict[str, str]]
+
+    def require(self, column: str) -> str:
+        if column in self.columns:
+            return column
+        near = difflib.get_close_matches(column, self.columns, 1, 0.5)
+        hint = f"did you mean '{near[0]}'?" if near else "it has " + ", ".join(self.columns)
+        raise InputError(f"{self.source}:1:1: no column '{column}'; {hint}")
+
+    def number(self, row: dict[str, str], column: str) -> float | None:
+        """Nothing where the cell is empty; a number may carry a unit that all rows share."""
+        text = row.get(column, "")
+        if text in ("", "-"):
+            return None
+        try:
+            return float(text.split(" ")[0])
+        except ValueError:
+            place = f"{self.source}:{row.get('', '1')}:1"
+            raise InputError(f"{place}: expected a number in '{column}', not '{text}'") from None
+
+    def is_numeric(self, column: str) -> bool:
+        try:
+            return all(self.number(row, column) is not None for row in self.rows)
+        except InputError:
+            return False
+
+    def has_values(self, column: str) -> bool:
+        return column in self.columns and any(row.get(column, "") not in ("", "-") for row in self.rows)
+
+    def values(self, column: str) -> list[str]:
+        """Different ones, in the order of their number, or of their first appearance."""
+        found = list(dict.fromkeys(row[column] for row in self.rows))
+        return sorted(found, key=lambda text: float(text.split(" ")[0])) if self.is_numeric(column) else found
+
+    def only(self, conditions: list[str]) -> "Table":
+        """Rows that meet all COLUMN=VALUE."""
+        rows = self.rows
+        for condition in conditions:
+            column, found, value = condition.partition("=")
+            if not found:
+                raise InputError(f"command line:1:1: expected COLUMN=VALUE, not '{condition}'")
+            self.require(column)
+            left = [row for row in rows if row[column] == value]
+            if not left:
+                known = ", ".join(dict.fromkeys(row[column] for row in rows))
+                raise InputError(f"{self.source}:1:1: no row with {column} '{value}'; there are {known}")
+            rows = left
+        return dataclasses.replace(self, rows=rows)
+
+    def relative_to(self, condition: str, metric: str) -> "Table":
+        """`metric` as its change against the row that has the condition and else the same keys."""
+        if not condition:
+            return self
+        column, _, value = condition.partition("=")
+        bases = {self._others(row, column): self.number(row, metric) for row in self.only([condition]).rows}
+        rows = []
+        for row in self.rows:
+            base, now = bases.get(self._others(row, column)), self.number(row, metric)
+            if row[column] != value and base and now is not None:
+                rows.append(row | {metric: repr(now / base - 1)})
+        if not rows:
+            raise InputError(f"{self.source}:1:1: no row to compare with those of {column} '{value}'")
+        return dataclasses.replace(self, rows=rows)
+
+    def _others(self, row: dict[str, str], column: str) -> tuple[str, ...]:
+        return tuple(row[key] for key in self.keys if key != column)
+
+    def varying(self, besides: list[str]) -> list[str]:
+        """Keys of several values that a figure does not show; of keys that advance together the first."""
+        def count(*keys: str) -> int:
+            return len({tuple(row[key] for key in keys) for row in self.rows})
+
+        shown = [key for key in besides if key in self.keys]
+        free: list[str] = []
+        for key in self.keys:
+            together = any(count(key) == count(key, other) == count(other) for other in shown + free)
+            if key not in besides and count(key) > 1 and not together:
+                free.append(key)
+        return free
+
+
+_NOT_KEYS = {"point", "", "note", "refined", "error", "relative_error"}
+
+
+def is_key(column: str) -> bool:
+    if column in _NOT_KEYS or column in _KNOWN and len(column) > 1:
+        return False
+    return "." in column or not re.search(r"(_seconds|_bytes|_rate|_per_gpu|simulated|published|families)$", column)
+
+
+def read_json(path: str) -> dict | list:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        at = f"{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else "1:1"
+        raise InputError(f"{path}:{at}: this is no JSON document") from None
+
+
+def part(document: dict | list, name: str, path: str, made_by: str) -> list:
+    if not isinstance(document, dict) or name not in document:
+        raise InputError(f"{path}:1:1: expected a document with '{name}', as {made_by} writes it")
+    return document[name]
+
+
+def read_table(path: str) -> Table:
+    return _read_csv(path) if path.endswith(".csv") else _of_document(path, read_json(path))
+
+
+def _read_csv(path: str) -> Table:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            lines = [(number, line) for number, line in enumerate(file, 1) if not line.startswith("#")]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    reader = csv.reader(line for _, line in lines)
+    columns = next(reader, [])
+    if len(columns) < 2:
+        raise InputError(f"{path}:1:1: expected a table with named columns")
+    rows = []
+    for cells in reader:
+        number = lines[reader.line_num - 1][0]
+        if len(cells) != len(columns):
+            raise InputError(f"{path}:{number}:1: {len(cells)} cells, but {len(columns)} columns")
+        rows.append(dict(zip(columns, cells)) | {"": str(number)})
+    if not rows:
+        raise InputError(f"{path}:1:1: no rows")
+    return Table(path, columns, [column for column in columns if is_key(column)], rows)
+
+
+def _of_document(path: str, document: dict | list) -> Table:
+    if isinstance(document, list):
+        return _of_validation(path, document)
+    rows = []
+    for result in part(document, "results", path, "pipesim run --json"):
+        plain = {key: value for key, value in result.items() if isinstance(value, (str, int, float, type(None)))}
+        rows.append({key: "" if value is None else str(value) for key, value in plain.items()})
+    columns = list(rows[0]) if rows else []
+    return Table(path, columns, ["schedule"], rows)
+
+
+def _of_validation(path: str, cells: list) -> Table:
+    """Of `pipesim validate --json`: key=value in a cell's name become columns."""
+    rows = []
+    for cell in cells:
+        row = {key: str(cell[key]) for key in ("table", "cell", "published", "simulated") if cell.get(key) is not None}
+        row |= dict(re.findall(r"(\w+)=(\S+)", row.get("cell", "")))
+        rows.append(row)
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    rows = [{column: row.get(column, "") for column in columns} for row in rows]
+    keys = [column for column in columns if column not in ("cell", "published", "simulated")]
+    return Table(path, columns, keys, rows)
+
+
+def joined(inputs: list[tuple[str, str]]) -> Table:
+    """All inputs as one table; of several, `input` says which."""
+    tables = [(name, read_table(path)) for name, path in inputs]
+    if len(tables) == 1:
+        return tables[0][1]
+    columns = list(dict.fromkeys(column for _, table in tables for column in table.columns))
+    keys = ["input"] + list(dict.fromkeys(key for _, table in tables for key in table.keys))
+    rows = [{column: row.get(column, "") for column in columns + [""]} | {"input": name}
+            for name, table in tables for row in table.rows]
+    return Table(tables[0][1].source, columns + ["input"], keys, rows)

@@ -1,0 +1,184 @@
+// Figures as a user asks for them: each kind, each format, the same bytes again, and mistakes by
+// name.
+#include <gtest/gtest.h>
+#include <regex>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Outcome;
+
+// Skips where no interpreter has matplotlib.
+class Figures : public testing::Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    const Outcome outcome = run("plot bubble " + quickstart_ + " schedule=1f1b -o probe.png");
+    if (outcome.output.find("no matplotlib") != std::string::npos) GTEST_SKIP() << outcome.output;
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+  }
+
+  // The SVG that the arguments draw; its text stays text.
+  [[nodiscard]] std::string svg(const std::string& arguments) const {
+    const Outcome outcome = run("plot " + arguments + " -o figure.svg");
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(outcome.output, "");
+    std::string text = read("figure.svg");
+    EXPECT_TRUE(text.starts_with("<?xml")) << arguments;
+    EXPECT_TRUE(text.ends_with("</svg>\n")) << arguments;
+    return text;
+  }
+  static void expect_texts(const std::string& svg, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      EXPECT_NE(svg.find(">" + text + "</text>"), std::string::npos) << text;
+    }
+  }
+
+  const std::string two_ = quickstart_ +
+                           " schedule='[1f1b, zb-h2]' batch.num_microbatches=8 "
+                           "parallel.pipeline_model_parallel_size=4";
+  const std::string paper_ = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/paper/";
+};
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST_F(Figures, TimelineHasABoxAndANumberForEveryPass) {
+  const std::string figure = svg("timeline " + two_ + " schedule=1f1b");
+  expect_texts(figure, {"device", "time (ms)", "F  forward"});
+  EXPECT_NE(figure.find("1f1b: p = 4, m = 8"), std::string::npos);
+  // Microbatch 7 has a forward and a backward on each of 4 devices.
+  EXPECT_EQ(count(figure, ">7</text>"), 8U);
+}
+
+TEST_F(Figures, TimelineShowsBothHalvesOfAnOverlappedBlock) {
+  const std::string figure =
+      svg("timeline " + two_ + " schedule=dualpipe cost.overlapped='40 ms' --width 14");
+  EXPECT_NE(figure.find("dualpipe: p = 4"), std::string::npos);
+  expect_texts(figure, {"F  forward", "BW  both gradients"});
+}
+
+TEST_F(Figures, MemoryNamesThePeak) {
+  const std::string figure = svg("memory " + two_);
+  expect_texts(figure, {"1f1b", "zb-h2", "activations (GiB)", "13.8 GiB, device 0", "peak"});
+}
+
+TEST_F(Figures, BubbleStacksCausesOfSchedulesAndOfDevices) {
+  expect_texts(svg("bubble " + two_), {"1f1b", "zb-h2", "warm-up", "cool-down", "28.6%"});
+  expect_texts(svg("bubble " + two_ + " schedule=zb-h2"), {"zb-h2: idle time of every device"});
+}
+
+TEST_F(Figures, ParetoTakesScenariosDocumentsAndTables) {
+  const std::vector<std::string> texts{"1f1b", "zb-h2", "peak activation memory (GiB)",
+                                       "samples per second and GPU"};
+  expect_texts(svg("pareto " + two_), texts);
+  ASSERT_EQ(run("run " + two_ + " --no-picture --json run.json --csv run.csv").code, 0);
+  expect_texts(svg("pareto run.json"), texts);
+  expect_texts(svg("pareto run.csv"), texts);
+}
+
+TEST_F(Figures, SensitivityDrawsTheLongestBarFirst) {
+  const std::string figure = svg("sensitivity " + two_ + " schedule=1f1b");
+  expect_texts(figure, {"forward", "transfer", "value x 0.5", "value x 2", "1f1b"});
+  EXPECT_LT(figure.find(">speed of the busiest device</text>"), figure.find(">transfer</text>"));
+}
+
+constexpr const char* kSweep =
+    "point,batch.num_microbatches,model.vocab_size,schedule,iteration_seconds,bubble_rate,mfu\n"
+    "0,8,32000,1f1b,1.0,0.30,0.40\n1,8,32000,zb-h1,0.9,0.20,0.45\n"
+    "2,16,32000,1f1b,1.8,0.20,0.44\n3,16,32000,zb-h1,1.7,0.12,0.48\n"
+    "4,8,64000,1f1b,1.1,0.32,0.41\n5,8,64000,zb-h1,1.0,0.22,0.46\n"
+    "6,16,64000,1f1b,2.0,0.22,0.45\n7,16,64000,zb-h1,1.9,0.14,0.49\n";
+
+TEST_F(Figures, CurvesOfASweepWithPublishedPoints) {
+  std::filesystem::create_directory(folder_ / "out");
+  write("out/results.csv", kSweep);
+  write("published.csv",
+        "# from a paper\nschedule,batch.num_microbatches,bubble_rate\n1f1b,8,0.31\n1f1b,16,0.21\n");
+  expect_texts(svg("curves out --x batch.num_microbatches --y bubble_rate --panel model.vocab_size "
+                   "--published published.csv"),
+               {"vocabulary size 32000", "vocabulary size 64000", "microbatches", "bubble rate (%)",
+                "published"});
+  const Outcome several = run("plot curves out --x batch.num_microbatches -o none.svg");
+  EXPECT_EQ(several.code, 2);
+  EXPECT_NE(several.output.find("'model.vocab_size'"), std::string::npos) << several.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.svg"));
+}
+
+TEST_F(Figures, HeatMapsWriteEveryValue) {
+  write("results.csv", kSweep);
+  const std::string figure = svg("heatmap results.csv --value mfu");
+  expect_texts(figure, {"40.0", "45.0", "49.0", "1f1b", "zb-h1", "MFU (%)"});
+  expect_texts(svg("heatmap results.csv --relative-to schedule=1f1b"),
+               {"change of iteration time (%)", "-10.00", "-5.56"});
+  ASSERT_EQ(run("validate pipeoffload --json k.json").code, 0);
+  expect_texts(svg("heatmap k.json --where 'table=Figure 1'"), {"published", "1.70", "0.49"});
+}
+
+TEST_F(Figures, EveryFormatIsItselfAndTheSameBytesAgain) {
+  for (const auto& [format, begin] : {std::pair<std::string, std::string>{"pdf", "%PDF-"},
+                                      {"png", "\x89PNG"},
+                                      {"svg", "<?xml"}}) {
+    ASSERT_EQ(run("plot timeline " + two_ + " -o a." + format).code, 0) << format;
+    ASSERT_EQ(run("plot timeline " + two_ + " -o b." + format).code, 0) << format;
+    const std::string first = read("a." + format);
+    EXPECT_TRUE(first.starts_with(begin)) << format;
+    EXPECT_GT(first.size(), 2000U) << format;
+    EXPECT_EQ(first, read("b." + format)) << format;
+  }
+}
+
+TEST_F(Figures, MistakesAreNamedAndNothingIsWritten) {
+  write("results.csv", kSweep);
+  write("broken.csv", "schedule,mfu\n1f1b,0.4\nzb-h1\n");
+  for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
+           {"pareto results.csv --x iteration_seconds --y bubbel_rate",
+            "did you mean 'bubble_rate'?"},
+           {"pareto results.csv --x mfu --where schedule=2f2b", "there are 1f1b, zb-h1"},
+           {"pareto broken.csv", "broken.csv:3:1: 1 cells, but 2 columns"},
+           {"heatmap " + quickstart_, "expected results.csv"},
+           {"timeline results.csv", "results.csv:1:1: this is no JSON document"},
+           {"pareto results.csv batch.num_microbatches=8", "changes a scenario"}}) {
+    const Outcome outcome = run("plot " + arguments + " -o none.svg");
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_NE(outcome.output.find(message), std::string::npos) << outcome.output;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "none.svg"));
+  }
+  EXPECT_NE(run("plot bubble " + quickstart_ + " -o figure.jpg").output.find("ends in .pdf, .svg"),
+            std::string::npos);
+}
+
+using Plot = testing::Command;
+
+TEST_F(Plot, SaysHowToGetMatplotlibWhereNoInterpreterHasIt) {
+  const Outcome outcome =
+      shell("PIPESIM_PYTHON=/nowhere/python3 " + std::string(PIPESIM_EXECUTABLE) + " plot bubble " +
+            quickstart_ + " -o figure.svg");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.output.find("apt-get install python3-matplotlib"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(files(), 0U);
+}
+
+// What a sweep of such a file starts from is a scenario that runs.
+TEST_F(Plot, ScenariosOfPapersRun) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/paper")) {
+    if (entry.path().extension() != ".yaml") continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    const std::string whole = text.str();
+    const size_t sweep = whole.find("\nsweep:");
+    write("scenario.yaml", sweep == std::string::npos ? whole : whole.substr(0, sweep + 1));
+    const Outcome outcome = run("run scenario.yaml --no-picture");
+    EXPECT_EQ(outcome.code, 0) << entry.path() << '\n' << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
