@@ -74,6 +74,9 @@ BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choic
   options.iterations = iterations;
   options.sync = scenario.sync;
   options.blocking = blocking_calls(scenario, choice);
+  if (scenario.engine == EngineKind::kSimGrid) {
+    options.contending_copies = host_way(scenario, choice).duplex;
+  }
   options.collective = scenario.cost.collective;
   options.optimizer = scenario.cost.optimizer;
   if (scenario.roofline) add_closing(scenario, choice, options);
@@ -191,15 +194,18 @@ std::optional<CallGroups> blocking_calls(const Scenario& scenario, const Schedul
   return choice.program ? CallGroups::kEveryPass : find_schedule(choice.name)->calls;
 }
 
-Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
+namespace {
+
+Simulation simulate_once(const Scenario& scenario, const ScheduleChoice& choice) {
   Stopwatch watch;
   Simulation simulation;
   simulation.problem = make_problem(scenario, choice);
   simulation.program = make_program(choice, simulation.problem);
   simulation.seconds.plan = watch.lap();
   const auto engine = make_engine(scenario);
-  const Cluster cluster =
+  Cluster cluster =
       scenario.roofline ? cluster_of_positions(scenario) : scenario.cluster.value_or(Cluster{});
+  cluster.host = host_way(scenario, choice);
   const auto ranks = ranks_of(scenario);
   const bool overlap = scenario.sync == OptimizerSync::kPostValidation;
   for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
@@ -221,11 +227,46 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
                           : analyze(*simulation.graph, simulation.timeline);
   add_memory(scenario, choice, simulation.report);
   simulation.throughput = throughput_of(scenario, choice, simulation.report);
+  simulation.host = host_memory_of(scenario, *simulation.graph, simulation.timeline);
   if (scenario.modelled && scenario.modelled->capacity) {
     simulation.fit = Fit{*simulation.report.peak_memory <= *scenario.modelled->capacity};
     if (!simulation.fit->fits) simulation.fit->change = change_that_fits(scenario, choice);
   }
   simulation.seconds.metrics += watch.lap();
+  return simulation;
+}
+
+// The choice with so many chunks of every device offloaded.
+ScheduleChoice with_offloaded(ScheduleChoice choice, int chunks) {
+  if (offload_chunks_of(choice) == 0) {
+    choice.options["offload_chunks"] = static_cast<long>(chunks);
+    return choice;
+  }
+  choice.offload->which.clear();
+  choice.offload->chunks = chunks;
+  return choice;
+}
+
+void find_chunks_that_fit(const Scenario& scenario, const ScheduleChoice& choice,
+                          HostMemory& memory) {
+  const int now = offload_chunks_of(choice) > 0 ? offload_chunks_of(choice) : chunks_of(choice);
+  memory.chunks_that_fit = 0;
+  for (int chunks = now - 1; chunks > 0; --chunks) {
+    const auto fewer = simulate_once(scenario, with_offloaded(choice, chunks)).host;
+    if (!fewer->fits()) continue;
+    memory.chunks_that_fit = chunks;
+    memory.then = *fewer->node;
+    return;
+  }
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice) {
+  Simulation simulation = simulate_once(scenario, choice);
+  if (simulation.host && !simulation.host->fits()) {
+    find_chunks_that_fit(scenario, choice, *simulation.host);
+  }
   return simulation;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/graph/timeline.h"
 #include "sim/metrics/report.h"
 #include "sim/pipeline/problem.h"
+#include "sim/scenario/host_links.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -44,7 +45,8 @@ struct Simulation {
   Timeline timeline;  // of an ensemble: of its first run
   Report report;
   std::optional<Throughput> throughput;
-  std::optional<Fit> fit;  // where a capacity is given
+  std::optional<Fit> fit;          // where a capacity is given
+  std::optional<HostMemory> host;  // where activations wait on the host
   StepSeconds seconds;
 };
 
@@ -55,7 +57,8 @@ std::optional<CallGroups> blocking_calls(const Scenario& scenario, const Schedul
 
 // Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many
 // are simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one
-// is the steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws
+// is the steady state. Jitter, or messages or copies that shared a link, make the result an
+// ensemble. Where hosts lack memory, fewer offloaded chunks are simulated until it suffices. Throws
 // InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock, of
 // the program or of blocking transfers).
 Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice);
