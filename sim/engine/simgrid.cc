@@ -76,7 +76,7 @@ class UsedCluster {
 
  private:
   // Of the ways to the host, numbered apart from those of models/cluster.h.
-  enum class HostPart { kPortOut, kPortIn, kLinkOut, kLinkIn, kLink };
+  enum class HostPart { kEngineOut, kEngineIn, kPortOut, kPortIn, kLinkOut, kLinkIn, kLink };
   static int resource(HostPart part, int number) {
     constexpr int kParts = static_cast<int>(HostPart::kLink) + 1;
     return -1 - (number * kParts + static_cast<int>(part));
@@ -132,6 +132,9 @@ class UsedCluster {
       const bool out = to == kHostMemory;
       made.bandwidth = cluster_.host.alone.value();
       made.slows_gpus = false;  // copies have engines of their own
+      // Which are no faster where messages make the rest of the way wider.
+      add_link(resource(out ? HostPart::kEngineOut : HostPart::kEngineIn, out ? from : to),
+               made.bandwidth);
       add_port(out ? from : to, out);
       add_host_link(out ? from : to, out);
     } else {

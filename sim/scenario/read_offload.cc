@@ -119,13 +119,15 @@ void choose(const Scenario& scenario, ScheduleChoice& choice) {
     if (free && (!simulation.host || simulation.host->fits())) {
       choice.offload->chunks = chunks;
       choice.offload->reason = fmt::format(
-          "{} of {} chunks at no cost in time: copies take k = {:.3g} of the passes, {}{}", chunks,
-          all, ratio_of(simulation.problem), counted(simulation), more);
+          "{} of {} chunks at no cost in time: copies take up to k = {:.3g} of the passes, {}{}",
+          chunks, all, ratio_of(simulation.problem), counted(simulation), more);
       return;
     }
-    more = free ? fmt::format("; {} would take {} of a host", chunks, human(*simulation.host->node))
-                : fmt::format("; {} would take {:.2f}% longer", chunks,
-                              100 * longer / kept.iteration.value());
+    const std::string consequence =
+        free ? fmt::format("take {} of a node's host memory", human(*simulation.host->node))
+             : fmt::format("make the iteration {:.2f}% longer",
+                           100 * longer / kept.iteration.value());
+    more = fmt::format("; {} chunk{} would {}", chunks, chunks == 1 ? "" : "s", consequence);
   }
   choice.offload->reason = "none" + more;
   choice.offload->chunks = 0;

@@ -225,6 +225,18 @@ TEST_P(BothGpuModels, LetMessagesAndCopiesMeetAtThePortOfAGpuWhoseCardIsBehindIt
   }
 }
 
+// Messages that are faster than copies make the common way wider, and copies no faster.
+TEST_P(BothGpuModels, CopyNoFasterThanAloneWhereCardsAreFaster) {
+  const TaskGraph graph = CopyBench{.devices_per_link = 1, .message = 1}.graph();
+  Cluster cluster;
+  cluster.nic_bandwidth = BytesPerSecond(3e9);
+  cluster.host.alone = cluster.host.port = BytesPerSecond(1e9);
+  cluster.host.cards = CardWay::kHostLink;
+  const Timeline timeline = engine_->run(graph, cluster, {});
+  const double copied = end_of_copy(graph, timeline, TaskKind::kCopyOut, 1, 0);
+  expect_near(copied, timeline.end[task(graph, "1F0")] + 4);
+}
+
 TEST(SimGridHost, LosesNothingToACopy) {
   const TaskGraph graph = CopyBench{}.graph();
   Cluster cluster;

@@ -130,7 +130,7 @@ Case draw_case(std::uint64_t seed) {
   const bool copies = draw.chance(0.4);
   if (copies) draw_copies(draw, problem, made.cluster);
   auto program = std::make_shared<Program>(schedule.plan(problem));
-  if (copies) {
+  if (copies && program->copies() == nullptr) {
     program = std::make_shared<Program>(with_offload(*program, problem, problem.shape.chunks));
   }
   const int pipelines = draw.chance(0.2) ? 2 : 1;

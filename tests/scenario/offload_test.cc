@@ -168,9 +168,10 @@ TEST(ScenarioOffload, RefusesMicrobatchesThatAreNotThereOrAScheduleOfItsOwn) {
 TEST(ScenarioOffload, ChoosesTheMostChunksThatCostNoTime) {
   const Scenario free = scenario_of(kGiven, {"schedule=gis-h", "offload=auto"});
   EXPECT_EQ(offload_chunks_of(free.schedules[0]), 2);
-  EXPECT_NE(free.schedules[0].offload->reason.find("2 of 2 chunks at no cost in time: copies take "
-                                                   "k = 0.4 of the passes"),
-            std::string::npos)
+  EXPECT_NE(
+      free.schedules[0].offload->reason.find("2 of 2 chunks at no cost in time: copies take up to "
+                                             "k = 0.4 of the passes"),
+      std::string::npos)
       << free.schedules[0].offload->reason;
   // Where copies of four devices meet, they are late.
   const std::vector<std::string> contended{
@@ -271,9 +272,15 @@ TEST(ScenarioOffload, NamesTheChunksWithWhichAHostThatIsTooSmallWouldDo) {
 TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {
   const Simulation one = run(kModelled);
   EXPECT_EQ(one.host->capacity, Bytes(2e12));
-  // Twice the ranks with half the bytes each on the same node.
-  const Simulation two = run(kModelled, {"parallel.tensor_model_parallel_size=2"});
-  EXPECT_GT(*two.host->node, Bytes(0));
+  // Its GPUs hold all devices, in which not all peak at once.
+  Bytes sum;
+  for (const Bytes& device : one.host->devices) sum += device;
+  EXPECT_LE(*one.host->node, sum);
+  EXPECT_GT(*one.host->node, std::ranges::max(one.host->devices));
+  // A node for each device, eight GPUs that hold alike.
+  const Simulation divided = run(kModelled, {"parallel.tensor_model_parallel_size=8"});
+  EXPECT_DOUBLE_EQ(divided.host->node->value(),
+                   8 * std::ranges::max(divided.host->devices).value());
   const Simulation small = run(kModelled, {"cluster={name: dgx-h100, host: {memory: 1 GB}}"});
   EXPECT_FALSE(small.host->fits());
   EXPECT_NE(refusal(kModelled, {"cluster={name: dgx-h100, host: {duplex: 50 GB/s}}"})
