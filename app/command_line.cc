@@ -86,7 +86,12 @@ class Unfinished {
                                                 : fs::path(output.path);
     beside_ = fmt::format("{}.{}.unfinished", place_.string(), ::getpid());
     std::ofstream file(beside_, std::ios::binary);
-    if (file) output.write(file);
+    try {
+      if (file) output.write(file);
+    } catch (...) {
+      fs::remove(beside_, error);  // no destructor runs
+      throw;
+    }
     file.close();
     if (!file) {
       fs::remove(beside_, error);

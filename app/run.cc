@@ -92,8 +92,9 @@ int run(const RunOptions& options, const CommandLine& line) {
   write_outputs(files);
   if (std::ranges::find(files, "-", &Output::path) == files.end())
     print_for_people(options, scenario, simulations);
-  const bool fits = std::ranges::all_of(
-      simulations, [](const Simulation& each) { return !each.fit || each.fit->fits; });
+  const bool fits = std::ranges::all_of(simulations, [](const Simulation& each) {
+    return (!each.fit || each.fit->fits) && (!each.host || each.host->fits());
+  });
   return fits ? kDone : kFailed;
 }
 

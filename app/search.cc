@@ -1,6 +1,7 @@
 // pipesim search: the best schedule under a limit on activation memory, or the frontier of both.
 #include "sim/search/search.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
@@ -31,34 +32,80 @@ struct SearchCommand {
   bool no_refinement = false;
 };
 
-constexpr const char* kHeader =
-    "limit/pM_B       limit        peak  schedule                  chunks        cost    makespan  "
-    " "
-    "bubble   registered       bound     gap\n";
+std::string name_of(const Found& found) {
+  return label_of(found.choice) + (found.refined ? " (refined)" : "");
+}
 
 // Bytes, or what they are of what p microbatches keep where no bytes are known.
 std::string shown(Bytes bytes, Bytes unit, bool known) {
   return known ? human(bytes) : fmt::format("{:.4f}", bytes / unit);
 }
 
-std::string row(const SearchResult& result, Bytes unit, bool known) {
+// Widest of the names, so that columns stand under each other.
+int name_width(const std::vector<SearchResult>& results) {
+  size_t width = 24;
+  for (const SearchResult& result : results) {
+    if (result.best) width = std::max(width, name_of(*result.best).size());
+  }
+  return static_cast<int>(width);
+}
+
+std::string header(int width) {
+  return fmt::format(
+      "limit/pM_B       limit        peak  {:{}}  chunks        cost    makespan   bubble   "
+      "registered       bound     gap\n",
+      "schedule", width);
+}
+
+std::string row(const SearchResult& result, Bytes unit, bool known, int width) {
   std::string text =
       fmt::format("{:10.4f}  {:>10}", result.limit / unit, known ? human(result.limit) : "-");
   if (!result.best) return text + "  nothing fits\n";
   const Found& best = *result.best;
-  const std::string name = best.schedule + (best.refined ? " (refined)" : "");
   const std::string registered = result.registered ? human(result.registered->time) : "-";
   return text +
-         fmt::format("  {:>10}  {:24}  {:6}  {:>10}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
-                     shown(best.peak, unit, known), name, best.problem.shape.chunks,
+         fmt::format("  {:>10}  {:{}}  {:6}  {:>10}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
+                     shown(best.peak, unit, known), name_of(best), width, best.problem.shape.chunks,
                      human(best.cost), human(best.makespan), 100 * best.bubble_rate, registered,
                      human(result.bound), 100 * result.gap());
 }
 
-void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Bytes unit) {
+size_t activations_that_leave(const Program& program) {
+  size_t copies = 0;
+  if (program.copies() == nullptr) return copies;
+  for (const LinkCopies& link : program.copies()->links) copies += link.out.size();
+  return copies;
+}
+
+// What was chosen of offload and recomputation, and against what.
+std::string reason_of(const SearchResult& result) {
+  const Found& best = *result.best;
+  std::string text = "chosen: " + name_of(best);
+  if (keeps_all(best)) {
+    return text + ", which keeps every activation: none that offloads or recomputes takes less\n";
+  }
+  if (const size_t copies = activations_that_leave(*best.program); copies > 0) {
+    const size_t all = static_cast<size_t>(best.program->placement().virtual_stages()) *
+                       static_cast<size_t>(best.program->shape().units());
+    text += fmt::format(", {} of {} activations wait on the host", copies, all);
+  }
+  if (!result.kept) {
+    return text + "; nothing that keeps every activation fits the limit\n";
+  }
+  return text + fmt::format(
+                    "; {:.2f}% less time than {}, the best that keeps every activation "
+                    "({}, peak {})\n",
+                    100 * (1 - best.time / result.kept->time), name_of(*result.kept),
+                    human(result.kept->time), human(result.kept->peak));
+}
+
+void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Bytes unit,
+               const SearchOptions& options) {
+  const bool relieved = options.offload || options.recompute;
   out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks,cost_seconds,"
          "makespan_seconds,bubble_rate,peak_activation_bytes,registered_schedule,"
-         "registered_cost_seconds,bound_seconds\n";
+         "registered_cost_seconds,bound_seconds"
+      << (relieved ? ",offload_chunks,recompute_chunks,activations_on_host\n" : "\n");
   for (const SearchResult& result : results) {
     if (!result.best) continue;
     const Found& best = *result.best;
@@ -71,7 +118,12 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
     } else {
       out << ',';
     }
-    out << fmt::format(",{}\n", result.bound.value());
+    out << fmt::format(",{}", result.bound.value());
+    if (relieved) {
+      out << fmt::format(",{},{},{}", offload_chunks_of(best.choice),
+                         recompute_chunks_of(best.choice), activations_that_leave(*best.program));
+    }
+    out << '\n';
   }
 }
 
@@ -91,9 +143,15 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
 }
 
 void print_for_people(const Search& search, const std::vector<SearchResult>& results,
-                      bool in_memory) {
-  std::cout << kHeader;
-  for (const SearchResult& result : results) std::cout << row(result, search.unit(), in_memory);
+                      bool in_memory, const SearchOptions& options) {
+  const int width = name_width(results);
+  std::cout << header(width);
+  for (const SearchResult& result : results) {
+    std::cout << row(result, search.unit(), in_memory, width);
+  }
+  if (results.size() == 1 && (options.offload || options.recompute)) {
+    std::cout << reason_of(results.front());
+  }
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
 }
@@ -132,11 +190,19 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
           of(search.unit() / scenario.parallel.pipeline)));
     }
   }
-  if (command.csv != "-" && command.output != "-") print_for_people(search, results, in_memory);
+  if (command.csv != "-" && command.output != "-") {
+    print_for_people(search, results, in_memory, options);
+  }
   write_outputs({{command.csv, line.where(command.csv),
-                  [&](std::ostream& out) { write_csv(out, results, search.unit()); }},
+                  [&](std::ostream& out) { write_csv(out, results, search.unit(), options); }},
                  {command.output, line.where(command.output), [&](std::ostream& out) {
-                    write_torch_csv(out, *results.front().best->program);
+                    const Program& best = *results.front().best->program;
+                    if (best.copies() != nullptr) {
+                      throw InfeasibleError(
+                          "PyTorch's CSV cannot say what waits on the host: run " +
+                          label_of(results.front().best->choice) + " from a scenario");
+                    }
+                    write_torch_csv(out, best);
                   }}});
   return kDone;
 }
@@ -166,6 +232,10 @@ Subcommand add_search(CLI::App& app) {
       ->add_option("--max-splits", command->search.max_splits,
                    "Most sequence splits that a family may take (default 1)")
       ->check(CLI::Range(1, 1024));
+  parser->add_flag("--offload", command->search.offload,
+                   "Families may also let activations of some chunks wait on the host");
+  parser->add_flag("--recompute", command->search.recompute,
+                   "Families may also recompute some chunks in full");
   parser->add_flag("--no-refinement", command->no_refinement, "Only the families as they are");
   parser
       ->add_option("--effort", command->effort,

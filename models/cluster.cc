@@ -28,7 +28,8 @@ Route route(const Cluster& cluster, int from, int to) {
     return {
         {at.port(from, true), at.port(to, false)}, cluster.link_bandwidth, cluster.link_latency};
   }
-  return {{at.card(from, true), at.card(to, false)}, cluster.nic_bandwidth, cluster.nic_latency};
+  return {
+      {at.card(from, true), at.card(to, false)}, cluster.nic_bandwidth, cluster.nic_latency, true};
 }
 
 Seconds message_seconds(const Cluster& cluster, int from, int to, Bytes size) {

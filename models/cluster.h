@@ -13,6 +13,21 @@
 
 namespace pipesim {
 
+// What messages over network cards have in common with copies to the host.
+enum class CardWay {
+  kApart,     // nothing that is known
+  kPort,      // the GPU's port: its card stands behind the same PCIe switch
+  kHostLink,  // the port and the link of the switch to the host, behind which the card stands
+};
+
+// The way of a GPU's copies: its port, then the link to the host that the GPUs of its switch share.
+struct HostWay {
+  BytesPerSecond port{1e9};   // of a GPU, each way
+  BytesPerSecond alone{1e9};  // one direction of the link, nothing else on it
+  double duplex = 1;  // of that, what each direction keeps while both are busy; 1/2 at least
+  CardWay cards = CardWay::kApart;
+};
+
 struct Cluster {
   int gpus_per_node = 1;
   int nics_per_node = 1;
@@ -25,6 +40,8 @@ struct Cluster {
   // Power of a GPU that waits and that computes, for energy accounting (engine simgrid, gpu: host).
   std::optional<Watts> idle_power;
   std::optional<Watts> busy_power;
+  HostWay host;                      // of a rank (engine simgrid)
+  std::optional<Bytes> host_memory;  // of a node
 };
 
 // A way between two ranks.
@@ -32,6 +49,7 @@ struct Route {
   std::vector<int> resources;  // numbers of the shared one-way resources on the way
   BytesPerSecond bandwidth;    // of the narrowest of them
   Seconds latency;
+  bool over_cards = false;
 };
 
 // Throws nothing; `from` and `to` are ranks >= 0, unequal.

@@ -29,8 +29,11 @@ class Numbering {
   std::map<int, std::int32_t> number_;
 };
 
+// In place of a rank: where copies to the host go.
+constexpr int kHostMemory = -1;
+
 // What of the cluster the graph uses, numbered as the module wants it: the hosts of its ranks, the
-// routes of its messages and the links on them.
+// routes of its messages and copies and the links on them.
 class UsedCluster {
  public:
   UsedCluster(const TaskGraph& graph, const Cluster& cluster, const SimGridOptions& options)
@@ -39,6 +42,7 @@ class UsedCluster {
     for (std::uint32_t device = 0; device < devices; ++device) {
       host_of_device_.push_back(hosts_.of(graph.rank(device)));
     }
+    find_host_links();
     classes_.reserve(graph.classes().size());
     for (const TaskClass& of : graph.classes()) classes_.push_back(job_class(of));
     for (const SpeedChange& change : options.speed_profile) {
@@ -71,6 +75,28 @@ class UsedCluster {
   }
 
  private:
+  // Of the ways to the host, numbered apart from those of models/cluster.h.
+  enum class HostPart { kEngineOut, kEngineIn, kPortOut, kPortIn, kLinkOut, kLinkIn, kLink };
+  static int resource(HostPart part, int number) {
+    constexpr int kParts = static_cast<int>(HostPart::kLink) + 1;
+    return -1 - (number * kParts + static_cast<int>(part));
+  }
+
+  // Pipelines have links of their own, as in replay.
+  void find_host_links() {
+    std::uint32_t device = 0;
+    int first = 0;
+    for (const PipelineInstance& pipeline : graph_.pipelines()) {
+      const CopyPlan* plan = pipeline.program->copies();
+      if (plan == nullptr) return;
+      const auto devices = static_cast<std::uint32_t>(pipeline.rank_of_device.size());
+      for (std::uint32_t d = 0; d < devices; ++d, ++device) {
+        host_link_of_rank_[graph_.rank(device)] = first + static_cast<int>(plan->link_of(d));
+      }
+      first += static_cast<int>(plan->links.size());
+    }
+  }
+
   JobClass job_class(const TaskClass& of) {
     JobClass made;
     made.seconds = of.seconds.value();
@@ -81,6 +107,11 @@ class UsedCluster {
       made.kind = JobKind::kTransfer;
       made.latency = of.latency.value();
       made.route = job_route(from, to);
+    } else if (of.kind == TaskKind::kCopyOut || of.kind == TaskKind::kCopyIn) {
+      const bool out = of.kind == TaskKind::kCopyOut;
+      const int rank = graph_.rank(of.device);
+      made.kind = JobKind::kTransfer;
+      made.route = out ? job_route(rank, kHostMemory) : job_route(kHostMemory, rank);
     } else if (gpus_are_hosts_ &&
                (of.kind == TaskKind::kCompute || of.kind == TaskKind::kOptimizer)) {
       made.kind = JobKind::kExecution;
@@ -93,22 +124,56 @@ class UsedCluster {
     const auto [known, added] =
         route_number_.emplace(std::pair(from, to), static_cast<std::int32_t>(routes_.size()));
     if (!added) return known->second;
-    const Route way = route(cluster_, from, to);
     JobRoute made;
     made.from = hosts_.of(from);
     made.to = hosts_.of(to);
     made.first_link = static_cast<std::uint32_t>(route_links_.size());
-    made.links = static_cast<std::uint32_t>(way.resources.size());
-    made.bandwidth = way.bandwidth.value();
-    for (const int resource : way.resources) {
-      const auto link = static_cast<std::uint32_t>(links_.of(resource));
-      link_bandwidth_.resize(std::max<size_t>(link_bandwidth_.size(), link + 1), 0.0);
-      // A resource is as wide as the widest way over it.
-      link_bandwidth_[link] = std::max(link_bandwidth_[link], made.bandwidth);
-      route_links_.push_back(link);
+    if (from == kHostMemory || to == kHostMemory) {
+      const bool out = to == kHostMemory;
+      made.bandwidth = cluster_.host.alone.value();
+      made.slows_gpus = false;  // copies have engines of their own
+      // Which are no faster where messages make the rest of the way wider.
+      add_link(resource(out ? HostPart::kEngineOut : HostPart::kEngineIn, out ? from : to),
+               made.bandwidth);
+      add_port(out ? from : to, out);
+      add_host_link(out ? from : to, out);
+    } else {
+      const Route way = route(cluster_, from, to);
+      made.bandwidth = way.bandwidth.value();
+      for (const int each : way.resources) add_link(each, made.bandwidth);
+      if (way.over_cards && !host_link_of_rank_.empty()) {
+        add_way_to_card(from, true, made.bandwidth);
+        add_way_to_card(to, false, made.bandwidth);
+      }
     }
+    made.links = static_cast<std::uint32_t>(route_links_.size()) - made.first_link;
     routes_.push_back(made);
     return known->second;
+  }
+
+  // A resource is as wide as it says, or as the widest way over it.
+  void add_link(int resource, double bandwidth) {
+    const auto link = static_cast<std::uint32_t>(links_.of(resource));
+    link_bandwidth_.resize(std::max<size_t>(link_bandwidth_.size(), link + 1), 0.0);
+    link_bandwidth_[link] = std::max(link_bandwidth_[link], bandwidth);
+    route_links_.push_back(link);
+  }
+  void add_port(int rank, bool out, double message = 0) {
+    add_link(resource(out ? HostPart::kPortOut : HostPart::kPortIn, rank),
+             std::max(message, cluster_.host.port.value()));
+  }
+  void add_host_link(int rank, bool out, double message = 0) {
+    const int link = host_link_of_rank_.at(rank);
+    const double one = cluster_.host.alone.value();
+    add_link(resource(out ? HostPart::kLinkOut : HostPart::kLinkIn, link), std::max(message, one));
+    if (cluster_.host.duplex >= 1) return;  // directions do not disturb each other
+    add_link(resource(HostPart::kLink, link),
+             std::max({message, one, 2 * cluster_.host.duplex * one}));
+  }
+  void add_way_to_card(int rank, bool out, double message) {
+    if (cluster_.host.cards == CardWay::kApart) return;
+    add_port(rank, out, message);
+    if (cluster_.host.cards == CardWay::kHostLink) add_host_link(rank, out, message);
   }
 
   const TaskGraph& graph_;
@@ -116,6 +181,7 @@ class UsedCluster {
   bool gpus_are_hosts_;
   Numbering hosts_;
   Numbering links_;
+  std::map<int, int> host_link_of_rank_;  // of a graph with copies
   std::map<std::pair<int, int>, std::int32_t> route_number_;
   std::vector<std::int32_t> host_of_device_;
   std::vector<JobClass> classes_;

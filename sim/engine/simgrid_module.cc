@@ -382,7 +382,7 @@ void Execution::start_flow(TaskId task) {
     for (const SlotId other : flows_on_link_[link]) disturb(slot, other);
     flows_on_link_[link].push_back(slot);
   }
-  if (share_ > 0) {
+  if (share_ > 0 && way.slows_gpus) {
     message_starts(static_cast<size_t>(way.from), 0);
     message_starts(static_cast<size_t>(way.to), 1);
   }
@@ -427,9 +427,10 @@ void Execution::completed(SlotId slot) {
   const JobClass& of = class_of(task);
   if (of.kind == JobKind::kTransfer) {
     leave_links(slot);
-    if (share_ > 0) {
-      message_ends(static_cast<size_t>(route(task).from), 0);
-      message_ends(static_cast<size_t>(route(task).to), 1);
+    const JobRoute& way = route(task);
+    if (share_ > 0 && way.slows_gpus) {
+      message_ends(static_cast<size_t>(way.from), 0);
+      message_ends(static_cast<size_t>(way.to), 1);
     }
   } else {
     std::erase(gpus_[static_cast<size_t>(of.host)].computing, slot);

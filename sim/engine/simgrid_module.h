@@ -29,6 +29,7 @@ struct JobRoute {
   std::uint32_t first_link = 0;  // in Job::route_links
   std::uint32_t links = 0;
   double bandwidth = 0;
+  bool slows_gpus = true;  // what flows takes JobSettings::message_share of both hosts
 };
 
 struct JobSpeedChange {

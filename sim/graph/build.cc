@@ -84,11 +84,14 @@ class ClassTable {
   std::uint32_t copy(const Copy& copy, bool out) {
     const auto device = static_cast<int>(copy.device);
     const auto vs = static_cast<size_t>(program_.placement().virtual_stage(device, copy.chunk));
-    std::uint32_t& known = copy_[vs * 4 + (out ? 0 : 2) + (copy.alone ? 1 : 0)];
+    const bool planned = !options_.contending_copies.has_value();
+    std::uint32_t& known = copy_[vs * 4 + (out ? 0 : 2) + (planned && copy.alone ? 1 : 0)];
     if (known != kNoClass) return known;
     TaskClass made = on_device(out ? TaskKind::kCopyOut : TaskKind::kCopyIn, device);
     made.chunk = copy.chunk;
-    made.seconds = copy_seconds(problem_, program_, copy, out);
+    made.seconds = planned ? copy_seconds(problem_, program_, copy, out)
+                           : *options_.contending_copies *
+                                 (out ? problem_.stages[vs].copy_out : problem_.stages[vs].copy_in);
     const Pass forward = make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk);
     const Bytes bytes = pass_bytes(problem_, program_, device, forward).acquired;
     (out ? made.released : made.acquired) = bytes;
@@ -148,7 +151,8 @@ class ClassTable {
 
 constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 
-// The latest copy over a host link, out and back.
+// The latest copy out, and back, of those that go one after the other: over a host link, or of a
+// device.
 using LinkTasks = std::array<TaskId, 2>;
 
 // Appends the tasks of one pipeline and iteration, in the order of the walk.
@@ -159,12 +163,14 @@ class TaskVisitor {
   static constexpr Value kNothing = kNoTask - 1;
 
   TaskVisitor(TaskGraph::Parts& parts, ClassTable& classes, std::span<TaskId> last_of_device,
-              std::span<LinkTasks> last_of_link, const Program& program, int iteration)
+              std::span<LinkTasks> last_of_link, const Program& program, int iteration,
+              bool copies_contend = false)
       : parts_(parts),
         classes_(classes),
         last_(last_of_device),
         last_of_link_(last_of_link),
         copies_(program.copies()),
+        copies_contend_(copies_contend),
         place_(program.placement()),
         first_unit_(static_cast<std::uint32_t>(iteration * program.shape().units())),
         first_pair_(static_cast<std::uint32_t>(iteration) *
@@ -209,7 +215,8 @@ class TaskVisitor {
 
   void await(int /*device*/, Value task) { awaited_.push_back(task); }
   Value copy(const Copy& copy, bool out, Value a, Value b) {
-    TaskId& last = last_of_link_[copies_->link_of(copy.device)][out ? 0 : 1];
+    const size_t link = copies_contend_ ? copy.device : copies_->link_of(copy.device);
+    TaskId& last = last_of_link_[link][out ? 0 : 1];
     if (last != kNoTask) parts_.waits_for.push_back(last);
     parts_.waits_for.push_back(a);
     if (b != a) parts_.waits_for.push_back(b);
@@ -244,6 +251,7 @@ class TaskVisitor {
   std::span<TaskId> last_;
   std::span<LinkTasks> last_of_link_;
   const CopyPlan* copies_;
+  bool copies_contend_;
   std::vector<TaskId> awaited_;  // by the next pass
   const Placement& place_;
   std::uint32_t first_unit_;
@@ -316,7 +324,7 @@ class GraphBuilder {
         devices_(static_cast<size_t>(program->shape().devices)),
         last_(devices_ * ranks.size(), kNoTask),
         held_(last_.size()),
-        links_(program->copies() == nullptr ? 0 : program->copies()->links.size()),
+        links_(links_of(*program, options)),
         last_of_link_(links_ * ranks.size(), {kNoTask, kNoTask}) {
     if (options.blocking && program->copies() != nullptr) {
       throw InfeasibleError(
@@ -351,7 +359,8 @@ class GraphBuilder {
           walk_batches(program_, *batches_, visitor);
         } else {
           const std::span<LinkTasks> links(last_of_link_.data() + i * links_, links_);
-          TaskVisitor visitor(parts_, tables_[i], last, links, program_, iteration);
+          TaskVisitor visitor(parts_, tables_[i], last, links, program_, iteration,
+                              options_.contending_copies.has_value());
           walk(program_, visitor);
         }
       }
@@ -361,6 +370,12 @@ class GraphBuilder {
   }
 
  private:
+  static size_t links_of(const Program& program, const BuildOptions& options) {
+    if (program.copies() == nullptr) return 0;
+    return options.contending_copies ? static_cast<size_t>(program.placement().devices())
+                                     : program.copies()->links.size();
+  }
+
   // Exact sizes: the arrays of a large graph must not be copied while they grow.
   void reserve() {
     const Placement& place = program_.placement();
@@ -468,7 +483,7 @@ class GraphBuilder {
   std::vector<TaskId> last_;  // the latest task on each device's compute stream
   // Blocking transfers that hold it since.
   std::vector<std::vector<TaskId>> held_;
-  size_t links_;  // to hosts, of a pipeline
+  size_t links_;  // to hosts, of a pipeline; or its devices, where copies contend
   std::vector<LinkTasks> last_of_link_;
   std::optional<CommBatches> batches_;
   TaskGraph::Parts parts_;

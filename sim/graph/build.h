@@ -46,6 +46,10 @@ struct BuildOptions {
   // Transfers hold the compute stream, in the calls of this framework (comm_batches.h). Empty: they
   // overlap it.
   std::optional<CallGroups> blocking = {};
+  // Copies share host links by contention, not by the order of their plan: each device copies one
+  // after the other in each direction, and takes this share of the problem's seconds while its
+  // link is silent otherwise. Empty: links carry one copy at a time in each direction, as planned.
+  std::optional<double> contending_copies = {};
 };
 
 // The graph of `ranks.size()` identical pipelines, `ranks[i][d]` being where device d of pipeline i

@@ -232,10 +232,10 @@ class Link {
 
 class Offload {
  public:
-  Offload(const Program& program, const Problem& problem, int chunks)
+  Offload(const Program& program, const Problem& problem, const OffloadScope& scope)
       : program_(program),
         problem_(problem),
-        offloaded_(chunks),
+        scope_(scope),
         place_(program.placement()),
         units_(static_cast<size_t>(program.shape().units())),
         times_(program, problem) {
@@ -332,9 +332,12 @@ class Offload {
     }
   }
 
-  // Chunks of every device whose activations go: those that live longest on average.
+  // Chunks of a device whose activations go: those asked for, or that live longest on average.
   [[nodiscard]] std::vector<bool> offloaded_chunks(int device) {
     const auto chunks = static_cast<size_t>(place_.chunks());
+    std::vector<bool> chosen(chunks, false);
+    for (const int chunk : scope_.which) chosen[static_cast<size_t>(chunk)] = true;
+    if (!scope_.which.empty()) return chosen;
     std::vector<std::pair<double, size_t>> lives;
     for (size_t chunk = 0; chunk < chunks; ++chunk) {
       const int vs = place_.virtual_stage(device, static_cast<int>(chunk));
@@ -346,8 +349,7 @@ class Offload {
       lives.emplace_back(-sum, chunk);
     }
     std::ranges::sort(lives);
-    std::vector<bool> chosen(chunks, false);
-    for (size_t i = 0; i < std::min(chunks, static_cast<size_t>(offloaded_)); ++i) {
+    for (size_t i = 0; i < std::min(chunks, static_cast<size_t>(scope_.chunks)); ++i) {
       chosen[lives[i].second] = true;
     }
     return chosen;
@@ -359,6 +361,11 @@ class Offload {
     return static_cast<size_t>(place_.end_unit(vs, program_.shape().units()));
   }
 
+  [[nodiscard]] bool may_leave(size_t unit) const {
+    const auto splits = static_cast<size_t>(program_.shape().splits);
+    return scope_.microbatches.empty() || scope_.microbatches[unit / splits];
+  }
+
   void add_candidates(int device, std::vector<Candidate>& candidates) {
     const std::vector<bool> chosen = offloaded_chunks(device);
     for (size_t chunk = 0; chunk < chosen.size(); ++chunk) {
@@ -366,6 +373,7 @@ class Offload {
       const int vs = place_.virtual_stage(device, static_cast<int>(chunk));
       const StageCost& cost = problem_.stage(vs);
       for (size_t unit = first_unit(vs); unit < end_unit(vs); ++unit) {
+        if (!may_leave(unit)) continue;
         const Use& use = uses_[static_cast<size_t>(vs) * units_ + unit];
         Candidate each;
         each.copy.device = static_cast<std::uint32_t>(device);
@@ -421,7 +429,7 @@ class Offload {
 
   const Program& program_;
   const Problem& problem_;
-  int offloaded_;
+  const OffloadScope& scope_;
   const Placement& place_;
   size_t units_;
   TimesVisitor times_;
@@ -430,8 +438,8 @@ class Offload {
 
 }  // namespace
 
-Program with_offload(const Program& program, const Problem& problem, int chunks) {
-  return Offload(program, problem, chunks).run();
+Program with_offload(const Program& program, const Problem& problem, const OffloadScope& scope) {
+  return Offload(program, problem, scope).run();
 }
 
 }  // namespace pipesim

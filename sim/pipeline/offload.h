@@ -8,14 +8,25 @@
 // copies out can make room for them.
 #pragma once
 
+#include <vector>
+
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
 
-// Offloads that many chunks of every device, those with the longest lifespans. Host links, copy
-// seconds and prefetch as the problem says. O(n log n) of n passes. Throws InfeasibleError as
-// `walk` does.
-Program with_offload(const Program& program, const Problem& problem, int chunks);
+// Which activations may leave.
+struct OffloadScope {
+  int chunks = 0;                       // so many of every device, those that live longest,
+  std::vector<int> which = {};          // or these of every device
+  std::vector<bool> microbatches = {};  // whether one of this number may; empty: all
+};
+
+// Host links, copy seconds and prefetch as the problem says. O(n log n) of n passes. Throws
+// InfeasibleError as `walk` does.
+Program with_offload(const Program& program, const Problem& problem, const OffloadScope& scope);
+inline Program with_offload(const Program& program, const Problem& problem, int chunks) {
+  return with_offload(program, problem, OffloadScope{.chunks = chunks});
+}
 
 }  // namespace pipesim

@@ -21,6 +21,25 @@ Json values_of(const std::vector<T>& values) {
 
 const char* basis_name(CostBasis per) { return per == CostBasis::kDevice ? "device" : "stage"; }
 
+Json offload_json(const Offload& offload) {
+  Json json{{"chunks", offload.chunks ? Json(*offload.chunks) : Json(nullptr)}};
+  if (!offload.which.empty()) json["chunks"] = offload.which;
+  if (offload.automatic) json["automatic"] = true;
+  const OffloadedMicrobatches& some = offload.microbatches;
+  if (!some.listed.empty()) {
+    json["microbatches"] = some.listed;
+  } else if (some.from > 0 || some.to || some.every > 1) {
+    json["microbatches"] = {{"from", some.from},
+                            {"to", some.to ? Json(*some.to) : Json(nullptr)},
+                            {"every", some.every}};
+  }
+  json["bandwidth"] = offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex";
+  json["devices_per_link"] =
+      offload.devices_per_link ? Json(*offload.devices_per_link) : Json(nullptr);
+  json["prefetch"] = offload.prefetch;
+  return json;
+}
+
 Json schedule_json(const ScheduleChoice& choice) {
   Json json{{choice.program ? "csv" : "name", choice.name}};
   if (const int chunks = recompute_chunks_of(choice); chunks > 0) {
@@ -30,6 +49,7 @@ Json schedule_json(const ScheduleChoice& choice) {
   if (granularity != RecomputeGranularity::kNone && granularity != RecomputeGranularity::kFull) {
     json["recompute"] = {{"granularity", to_text(granularity)}};
   }
+  if (choice.offload) json["offload"] = offload_json(*choice.offload);
   if (choice.program) return json;
   json["virtual_pipeline_model_parallel_size"] = chunks_of(choice);
   if (const auto* factor = std::get_if<double>(&choice.memory_limit))
@@ -124,6 +144,7 @@ Json cluster_json(const Cluster& cluster) {
             {"message_share", cluster.message_share}};
   if (cluster.idle_power) json["idle_power_watts"] = cluster.idle_power->value();
   if (cluster.busy_power) json["busy_power_watts"] = cluster.busy_power->value();
+  if (cluster.host_memory) json["host_memory_bytes"] = cluster.host_memory->value();
   return json;
 }
 
@@ -182,15 +203,21 @@ Json scenario_json(const Scenario& scenario) {
   json["framework"] = {
       {"transfers", scenario.transfers == Transfers::kBlocking ? "blocking" : "overlapped"}};
   json["vocabulary"] = {{"placement", to_text(scenario.vocabulary)}};
-  json["offload"] = nullptr;
-  if (const auto& offload = scenario.offload) {
-    json["offload"] = {
-        {"chunks", offload->chunks ? Json(*offload->chunks) : Json(nullptr)},
-        {"devices_per_link",
-         offload->devices_per_link ? Json(*offload->devices_per_link) : Json(nullptr)},
-        {"prefetch", offload->prefetch}};
-  }
+  json["offload"] = scenario.offload ? offload_json(*scenario.offload) : Json(nullptr);
   json["perturb"] = perturb_json(scenario.perturb);
+  return json;
+}
+
+Json host_json(const HostMemory& host) {
+  const auto bytes = [](const std::optional<Bytes>& of) {
+    return of ? Json(of->value()) : Json(nullptr);
+  };
+  Json json{{"peak_bytes_of_node", bytes(host.node)},
+            {"capacity_bytes", bytes(host.capacity)},
+            {"fits", host.fits()},
+            {"nearest_chunks", host.chunks_that_fit ? Json(*host.chunks_that_fit) : Json(nullptr)},
+            {"peak_bytes_of_device", Json::array()}};
+  for (const Bytes& of : host.devices) json["peak_bytes_of_device"].push_back(of.value());
   return json;
 }
 
@@ -279,6 +306,10 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
     const auto& change = simulation.fit->change;
     json["fits"] = simulation.fit->fits;
     json["nearest_change"] = change ? Json(change->words) : Json(nullptr);
+  }
+  if (simulation.host) json["host_memory"] = host_json(*simulation.host);
+  if (choice.offload && choice.offload->automatic) {
+    json["offload_choice"] = choice.offload->reason;
   }
   json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) {

@@ -27,6 +27,21 @@ std::string fit_line(const Scenario& scenario, size_t choice, const Simulation& 
       fit.change ? fmt::format("{} ({})", fit.change->words, human(fit.change->peak)) : "none");
 }
 
+// What the fullest node keeps of offloaded activations, and how much less of it would fit.
+std::string host_line(const Scenario& scenario, size_t choice, const HostMemory& host) {
+  const std::string name = label_of(scenario.schedules[choice]);
+  if (!host.node) return "";
+  const std::string kept = fmt::format("{}: {} on the host of a node", name, human(*host.node));
+  if (!host.capacity) return kept + "\n";
+  if (host.fits()) return fmt::format("{}, which has {}\n", kept, human(*host.capacity));
+  const std::string nearest =
+      *host.chunks_that_fit > 0
+          ? fmt::format("{} offloaded chunks ({})", *host.chunks_that_fit, human(host.then))
+          : "no offload";
+  return fmt::format("{}, which does not fit in its {}; nearest that fits: {}\n", kept,
+                     human(*host.capacity), nearest);
+}
+
 }  // namespace
 
 std::string comparison_table(const Scenario& scenario, std::span<const Simulation> simulations) {
@@ -62,6 +77,12 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
   }
   for (size_t i = 0; i < simulations.size(); ++i) {
     if (simulations[i].fit) text += fit_line(scenario, i, simulations[i]);
+    const auto& offload = scenario.schedules[i].offload;
+    if (offload && offload->automatic) {
+      text += fmt::format("{}: offload auto: {}\n", scenario.schedules[i].name, offload->reason);
+    }
+    if (simulations[i].host && knows_memory(scenario))
+      text += host_line(scenario, i, *simulations[i].host);
   }
   return text;
 }
@@ -79,6 +100,8 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
   }
   if (knows_memory(scenario)) header.insert(header.end(), {"peak activation", "at", "with"});
   if (scenario.modelled) header.insert(header.end(), {"beside it", "peak memory"});
+  const bool offloads = simulation.host && knows_memory(scenario);
+  if (offloads) header.emplace_back("on the host");
   const bool energy = simulation.report.devices.front().energy_joules.has_value();
   if (energy) header.emplace_back("energy");
   std::vector<Row> rows{header};
@@ -93,6 +116,9 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
     }
     if (device.memory) {
       row.insert(row.end(), {human(device.memory->total()), human(*device.peak_memory())});
+    }
+    if (offloads) {
+      row.push_back(human(simulation.host->devices[static_cast<size_t>(device.device)]));
     }
     if (energy) row.push_back(fmt::format("{:.1f} J", *device.energy_joules));
     rows.push_back(std::move(row));

@@ -8,6 +8,7 @@
 #include "sim/pipeline/offload.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/host_links.h"
 #include "sim/scenario/roofline.h"
 
 namespace pipesim {
@@ -86,37 +87,6 @@ void add_vocabulary(const Scenario& scenario, Problem& problem) {
   problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
 }
 
-// Seconds of copies, where they are not given, follow from the bytes that F acquires and the
-// cluster's host links.
-void add_host_links(const Scenario& scenario, Problem& problem) {
-  problem.copy_alone_factor = scenario.cost.copy_solo_factor;
-  if (scenario.hardware && scenario.cost.copy_out.empty()) {
-    const HostLink& host = scenario.hardware->host;
-    const Placement& place = problem.placement;
-    // Ranks of one stage stand next to each other and copy alike, at the same time.
-    const ParallelSizes& sizes = scenario.parallel;
-    const int ranks = sizes.tensor * sizes.context * sizes.data;
-    const int per_switch = std::min(host.gpus_per_switch, scenario.cluster->gpus_per_node);
-    const double sharing = std::min(per_switch, ranks);
-    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-      StageCost& stage = problem.stages[static_cast<size_t>(vs)];
-      const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
-      const Bytes kept = recomputes ? stage.checkpoint : stage.activation;
-      stage.copy_out = stage.copy_in = sharing * (kept / host.duplex);
-    }
-    problem.copy_alone_factor = host.duplex / host.alone;
-    problem.devices_per_host_link = std::max(1, per_switch / ranks);
-  }
-  if (scenario.offload) {
-    problem.prefetch = scenario.offload->prefetch;
-    problem.devices_per_host_link =
-        scenario.offload->devices_per_link.value_or(problem.devices_per_host_link);
-  }
-  // Where iterations overlap, a device that has ended its own copies not yet.
-  const bool overlaps = scenario.sync == OptimizerSync::kPostValidation;
-  if (overlaps && problem.devices_per_host_link > 1) problem.copy_alone_factor = 1;
-}
-
 void check_copies(const ScheduleChoice& choice, const Problem& problem) {
   const bool known = std::ranges::any_of(problem.stages, [](const StageCost& stage) {
     return stage.copy_out > Seconds(0) || stage.copy_in > Seconds(0);
@@ -127,6 +97,19 @@ void check_copies(const ScheduleChoice& choice, const Problem& problem) {
                                "must say how long that takes, or bytes of activations, given or of "
                                "a model, and a cluster by name",
                                choice.name));
+}
+
+OffloadScope scope_of(const Offload& offload, const Problem& problem) {
+  OffloadScope scope{.chunks = problem.offload_chunks, .which = offload.which};
+  const OffloadedMicrobatches& some = offload.microbatches;
+  const int all = problem.shape.microbatches;
+  scope.microbatches.resize(static_cast<size_t>(all));
+  for (const int each : some.listed) scope.microbatches[static_cast<size_t>(each)] = true;
+  if (!some.listed.empty()) return scope;
+  for (int i = some.from; i <= some.to.value_or(all - 1); i += some.every) {
+    scope.microbatches[static_cast<size_t>(i)] = true;
+  }
+  return scope;
 }
 
 void check_overlapped(const ScheduleChoice& choice, const Program& program,
@@ -154,7 +137,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   const double splits = problem.shape.splits;
   problem.options = choice.options;
   problem.recompute_chunks = recompute_chunks_of(choice);
-  if (scenario.offload) problem.offload_chunks = scenario.offload->chunks.value_or(place.chunks());
+  problem.offload_chunks = offload_chunks_of(choice);
   add_vocabulary(scenario, problem);
   const GivenCost& cost = scenario.cost;
   std::optional<MemoryEstimate> modelled;
@@ -203,7 +186,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
     problem.stages.push_back(stage);
   }
   if (scenario.roofline) fill_roofline(scenario, choice, problem);
-  add_host_links(scenario, problem);
+  add_host_links(scenario, choice, problem);
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
     problem.activation_limit = *bytes;
   } else if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
@@ -246,10 +229,15 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
   }
   if (problem.offload_chunks > 0) {
     check_copies(choice, problem);
-    program =
-        std::make_shared<const Program>(with_offload(*program, problem, problem.offload_chunks));
+    program = offloaded(choice, *program, problem);
   }
   return program;
+}
+
+std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,
+                                         const Problem& problem) {
+  const OffloadScope scope = scope_of(choice.offload.value_or(Offload{}), problem);
+  return std::make_shared<const Program>(with_offload(program, problem, scope));
 }
 
 int rank_of(const Scenario& scenario, int pipeline, int device) {

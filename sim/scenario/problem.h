@@ -20,6 +20,11 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
 // and the nearest one that it does accept. InfeasibleError when it does not fit the memory limit.
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);
 
+// The program with the copies that the choice asks for (Offload), problem.offload_chunks chunks of
+// every device where it does not say which.
+std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,
+                                         const Problem& problem);
+
 // Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the
 // replicas of one pipeline position stand together: rank = device * pipelines + pipeline.
 int rank_of(const Scenario& scenario, int pipeline, int device);

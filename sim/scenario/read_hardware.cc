@@ -88,6 +88,7 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
   map.finish();
   cluster.idle_power = hardware.gpu.idle_power;
   cluster.busy_power = hardware.gpu.busy_power;
+  cluster.host_memory = hardware.host.memory;
   agree(hardware);
   return entry;
 }
@@ -138,6 +139,36 @@ void read_changes(YamlMap& map, Cluster& cluster, std::vector<Sourced>& numbers,
   if (const auto latency = of.find("latency")) {
     cluster.nic_latency = latency->seconds();
     changed("network.latency", *latency);
+  }
+  of.finish();
+}
+
+// Bandwidths make seconds of bytes only where there is a base.
+void read_host(YamlMap& map, ClusterChoice& choice) {
+  const auto given = map.find("host");
+  if (!given) return;
+  YamlMap of(*given);
+  const auto changed = [&choice](const char* key, const YamlValue& value) {
+    put(choice.numbers, {key, value.text(), kStated});
+  };
+  if (const auto memory = of.find("memory")) {
+    choice.cluster.host_memory = memory->bytes();
+    changed("host.memory", *memory);
+  }
+  const auto of_link = [&](const char* key) {
+    auto value = of.find(key);
+    if (value && !choice.hardware) value->fail("changes a cluster by name: give cluster.name");
+    if (value) changed((std::string("host.") + key).c_str(), *value);
+    return value;
+  };
+  if (const auto alone = of_link("alone")) choice.hardware->host.alone = positive_bandwidth(*alone);
+  if (const auto both = of_link("duplex")) choice.hardware->host.duplex = positive_bandwidth(*both);
+  if (const auto gpus = of_link("gpus_per_switch")) {
+    choice.hardware->host.gpus_per_switch =
+        static_cast<int>(gpus->integer(1, choice.cluster.gpus_per_node));
+  }
+  if (choice.hardware && choice.hardware->host.duplex > choice.hardware->host.alone) {
+    given->fail("duplex, of each direction while both are busy, must not be more than alone");
   }
   of.finish();
 }
@@ -251,6 +282,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
   read_changes(map, choice.cluster, choice.numbers, hardware.has_value());
+  read_host(map, choice);
   if (const auto gpu = map.find("gpu")) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {

@@ -1,20 +1,166 @@
 #include "sim/scenario/read_offload.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
+#include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/simulate.h"
 
 namespace pipesim {
+namespace {
+
+constexpr int kMostChunks = 1024;
+constexpr int kMostMicrobatches = 1 << 20;
+
+bool is_auto(const YamlValue& value) { return value.is_scalar() && value.text() == "auto"; }
+
+// Numbers from 0, each once.
+std::vector<int> read_numbers(const YamlValue& value, int most) {
+  std::vector<int> numbers;
+  for (const YamlValue& each : value.list()) {
+    const auto number = static_cast<int>(each.integer(0, most - 1));
+    if (std::ranges::find(numbers, number) != numbers.end()) each.fail("stands there twice");
+    numbers.push_back(number);
+  }
+  if (numbers.empty()) value.fail("expected at least one number");
+  return numbers;
+}
+
+OffloadedMicrobatches read_microbatches(const YamlValue& value) {
+  OffloadedMicrobatches some;
+  if (!value.is_map()) {
+    some.listed = read_numbers(value, kMostMicrobatches);
+    return some;
+  }
+  YamlMap map(value);
+  const auto number = [&map](const char* key, int least) -> std::optional<int> {
+    const auto given = map.find(key);
+    if (!given) return std::nullopt;
+    return static_cast<int>(given->integer(least, kMostMicrobatches));
+  };
+  some.from = number("from", 0).value_or(0);
+  some.to = number("to", some.from);
+  some.every = number("every", 1).value_or(1);
+  map.finish();
+  return some;
+}
+
+void check(const ScheduleChoice& choice, int microbatches) {
+  const Offload& offload = *choice.offload;
+  const auto refuse = [&offload](const std::string& message) {
+    throw InputError(offload.where, message);
+  };
+  const OffloadedMicrobatches& some = offload.microbatches;
+  const bool says_which = offload.chunks || !offload.which.empty() || offload.automatic ||
+                          !some.listed.empty() || some.from > 0 || some.to || some.every > 1;
+  const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
+  if (schedule != nullptr && schedule->offloads && says_which) {
+    refuse(
+        fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
+                    "gis-h with offload says which chunks and microbatches",
+                    choice.name));
+  }
+  const int last_chunk = offload.which.empty() ? -1 : std::ranges::max(offload.which);
+  if (const int chunks = std::max(offload.chunks.value_or(0), last_chunk + 1);
+      chunks > chunks_of(choice)) {
+    refuse(fmt::format("{} chunks are to offload, but {} has {} per device", chunks, choice.name,
+                       chunks_of(choice)));
+  }
+  int last = std::max(some.from, some.to.value_or(0));
+  if (!some.listed.empty()) last = std::ranges::max(some.listed);
+  if (last < microbatches) return;
+  refuse(fmt::format("microbatch {} is to offload, but there are {}, from 0", last, microbatches));
+}
+
+// Of those that may leave, how many do.
+std::string counted(const Simulation& simulation) {
+  size_t copies = 0;
+  if (const CopyPlan* plan = simulation.program->copies()) {
+    for (const LinkCopies& link : plan->links) copies += link.out.size();
+  }
+  const Shape& shape = simulation.program->shape();
+  const size_t all = static_cast<size_t>(simulation.program->placement().model_stages()) *
+                     static_cast<size_t>(shape.units());
+  return fmt::format("{} of {} activations leave", copies, all);
+}
+
+// Of the stage where copies take longest beside its passes.
+double ratio_of(const Problem& problem) {
+  double ratio = 0;
+  for (const StageCost& cost : problem.stages) {
+    const Seconds passes = cost.forward + cost.backward_input + cost.backward_weight;
+    if (passes > Seconds(0)) ratio = std::max(ratio, (cost.copy_out + cost.copy_in) / passes);
+  }
+  return ratio;
+}
+
+// What an ensemble's mean may be off.
+double error_of(const Report& report) {
+  if (!report.ensemble) return 0;
+  return report.ensemble->stddev.value() / std::sqrt(report.ensemble->runs);
+}
+
+void choose(const Scenario& scenario, ScheduleChoice& choice) {
+  const int all = chunks_of(choice);
+  ScheduleChoice tried = choice;
+  tried.offload = std::nullopt;
+  const Report kept = simulate(scenario, tried).report;
+  std::string more;  // why not one chunk more
+  for (int chunks = all; chunks > 0; --chunks) {
+    tried.offload = choice.offload;
+    tried.offload->chunks = chunks;
+    const Simulation simulation = simulate(scenario, tried);
+    const Report& report = simulation.report;
+    const double longer = (report.iteration - kept.iteration).value();
+    const double error = 2 * std::hypot(error_of(report), error_of(kept));
+    const bool free = longer <= std::max(1e-9 * kept.iteration.value(), error);
+    if (free && (!simulation.host || simulation.host->fits())) {
+      choice.offload->chunks = chunks;
+      choice.offload->reason = fmt::format(
+          "{} of {} chunks at no cost in time: copies take up to k = {:.3g} of the passes, {}{}",
+          chunks, all, ratio_of(simulation.problem), counted(simulation), more);
+      return;
+    }
+    const std::string consequence =
+        free ? fmt::format("take {} of a node's host memory", human(*simulation.host->node))
+             : fmt::format("make the iteration {:.2f}% longer",
+                           100 * longer / kept.iteration.value());
+    more = fmt::format("; {} chunk{} would {}", chunks, chunks == 1 ? "" : "s", consequence);
+  }
+  choice.offload->reason = "none" + more;
+  choice.offload->chunks = 0;
+}
+
+}  // namespace
+
 std::optional<Offload> read_offload(const YamlValue& value) {
   Offload offload;
   offload.where = value.where();
+  if (is_auto(value)) {
+    offload.automatic = true;
+    return offload;
+  }
   if (!value.is_map()) {
     if (!value.flag()) return std::nullopt;
     return offload;
   }
   YamlMap map(value);
   if (const auto chunks = map.find("chunks")) {
-    offload.chunks = static_cast<int>(chunks->integer(1, 1024));
+    if (chunks->is_list()) {
+      offload.which = read_numbers(*chunks, kMostChunks);
+    } else if (is_auto(*chunks)) {
+      offload.automatic = true;
+    } else {
+      offload.chunks = static_cast<int>(chunks->integer(1, kMostChunks));
+    }
+  }
+  if (const auto some = map.find("microbatches")) offload.microbatches = read_microbatches(*some);
+  if (const auto bandwidth = map.find("bandwidth")) {
+    static const std::vector<std::string> kNames{"duplex", "alone"};
+    const bool alone = bandwidth->choice(kNames) == "alone";
+    offload.bandwidth = alone ? CopyBandwidth::kAlone : CopyBandwidth::kDuplex;
   }
   if (const auto prefetch = map.find("prefetch")) offload.prefetch = prefetch->number(0, 1e6);
   if (const auto devices = map.find("devices_per_link")) {
@@ -24,21 +170,17 @@ std::optional<Offload> read_offload(const YamlValue& value) {
   return offload;
 }
 
-void check_offload(const Scenario& scenario) {
-  if (!scenario.offload || !scenario.offload->chunks) return;
-  const Offload& offload = *scenario.offload;
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
-    if (schedule != nullptr && schedule->offloads) {
-      throw InputError(offload.where,
-                       fmt::format("{} offloads by itself: its option offload_chunks says how many "
-                                   "chunks",
-                                   choice.name));
-    }
-    if (*offload.chunks <= chunks_of(choice)) continue;
-    throw InputError(offload.where,
-                     fmt::format("{} chunks are to offload, but {} has {} per device",
-                                 *offload.chunks, choice.name, chunks_of(choice)));
+void settle_offload(YamlMap& root, Scenario& scenario) {
+  if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
+  for (ScheduleChoice& choice : scenario.schedules) {
+    if (!choice.offload) choice.offload = scenario.offload;
+    if (choice.offload) check(choice, scenario.batch.microbatches);
+  }
+}
+
+void settle_automatic_offload(Scenario& scenario) {
+  for (ScheduleChoice& choice : scenario.schedules) {
+    if (choice.offload && choice.offload->automatic) choose(scenario, choice);
   }
 }
 

@@ -332,8 +332,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.batch.seq_length = scenario.modelled->context.seq_length;
   }
   settle_recompute(root, scenario);
-  if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
-  check_offload(scenario);
+  settle_offload(root, scenario);
   for (const ScheduleChoice& choice : scenario.schedules) {
     const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
                         scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
@@ -365,6 +364,7 @@ Scenario read_scenario(const YamlSource& source) {
   root.finish();
   check_limits(scenario);
   settle_balance(scenario);
+  settle_automatic_offload(scenario);
   return scenario;
 }
 

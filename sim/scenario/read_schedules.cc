@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/read_offload.h"
 #include "sim/scenario/read_recompute.h"
 #include "sim/scenario/torch_csv.h"
 
@@ -59,18 +60,28 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     const auto given = map.find("recompute");
     return given ? std::optional(read_recompute(*given)) : std::nullopt;
   };
+  const auto offload = [&map]() -> std::optional<Offload> {
+    const auto given = map.find("offload");
+    return given ? read_offload(*given) : std::nullopt;
+  };
   if (const auto csv = map.find("csv")) {
     const auto recomputed = recompute();
+    const auto offloaded = offload();
     map.finish();
     const std::string file = existing_csv(*csv, scenario_file);
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
-    return {.name = file, .where = csv->where(), .program = program, .recompute = recomputed};
+    return {.name = file,
+            .where = csv->where(),
+            .program = program,
+            .recompute = recomputed,
+            .offload = offloaded};
   }
   ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
   if (const auto chunks = map.find(kChunksKey)) {
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
   choice.recompute = recompute();
+  choice.offload = offload();
   const Schedule& schedule = *find_schedule(choice.name);
   if (schedule.memory_limit) {
     if (const auto limit = map.find("memory_limit"))

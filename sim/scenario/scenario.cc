@@ -1,6 +1,7 @@
 #include "sim/scenario/scenario.h"
 
 #include <fmt/format.h>
+#include <string_view>
 
 #include "sim/pipeline/schedule.h"
 
@@ -27,16 +28,31 @@ int recompute_chunks_of(const ScheduleChoice& choice) {
   return choice.recompute->chunks.value_or(chunks_of(choice));
 }
 
+int offload_chunks_of(const ScheduleChoice& choice) {
+  const auto& offload = choice.offload;
+  if (!offload) return 0;
+  const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
+  if (schedule != nullptr && schedule->offloads) return 0;
+  if (!offload->which.empty()) return static_cast<int>(offload->which.size());
+  return offload->chunks.value_or(chunks_of(choice));
+}
+
 std::string label_of(const ScheduleChoice& choice) {
-  const int recomputed = recompute_chunks_of(choice);
+  const int chunks = chunks_of(choice);
+  std::string text;
+  const auto add = [&](std::string_view what, int count) {
+    if (count == 0) return;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", what);
+    if (count < chunks) text += fmt::format(" {} of {}", count, chunks);
+  };
   const RecomputeGranularity granularity = granularity_of(choice);
   if (granularity == RecomputeGranularity::kSelective ||
       granularity == RecomputeGranularity::kPointwise) {
-    return fmt::format("{} ({} recompute)", choice.name, to_text(granularity));
+    text = fmt::format("{} recompute", to_text(granularity));
   }
-  if (recomputed == 0) return choice.name;
-  if (recomputed == chunks_of(choice)) return choice.name + " (recompute)";
-  return fmt::format("{} (recompute {} of {})", choice.name, recomputed, chunks_of(choice));
+  add("recompute", recompute_chunks_of(choice));
+  add("offload", offload_chunks_of(choice));
+  return text.empty() ? choice.name : fmt::format("{} ({})", choice.name, text);
 }
 
 }  // namespace pipesim

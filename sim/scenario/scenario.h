@@ -31,9 +31,25 @@ struct Recompute {
   Location where = {};
 };
 
+// What copies are planned with: what each direction gets while both are busy, or one alone.
+enum class CopyBandwidth { kDuplex, kAlone };
+
+// Those that may leave their device: a list, or every so many of a range.
+struct OffloadedMicrobatches {
+  std::vector<int> listed = {};
+  int from = 0;
+  std::optional<int> to = {};  // the last one; without it, of all
+  int every = 1;
+};
+
 // Activations wait on the host between F and B (sim/pipeline/offload.h).
 struct Offload {
-  std::optional<int> chunks = {};            // of every device; without it, all
+  std::optional<int> chunks = {};  // of every device, those that live longest; without it, all
+  std::vector<int> which = {};     // or these chunks of every device
+  bool automatic = false;          // `chunks` was chosen when the scenario was read,
+  std::string reason = {};         // because of this
+  OffloadedMicrobatches microbatches = {};
+  CopyBandwidth bandwidth = CopyBandwidth::kDuplex;
   std::optional<int> devices_per_link = {};  // without it, what the cluster says, or 1
   double prefetch = 1;
   Location where = {};
@@ -54,6 +70,7 @@ struct ScheduleChoice {
   // memory_limit: times p x Problem::device_activation(), or bytes per device.
   std::variant<std::monostate, double, Bytes, TotalLimit> memory_limit = {};
   std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own
+  std::optional<Offload> offload = {};      // likewise
   std::optional<Layout> balanced = {};      // of `balance: auto`, found when the scenario is read
 };
 
@@ -64,7 +81,10 @@ int splits_of(const ScheduleChoice& choice);
 RecomputeGranularity granularity_of(const ScheduleChoice& choice);
 // The chunks of every device, from the first, that recompute in full.
 int recompute_chunks_of(const ScheduleChoice& choice);
-// How tables call the choice: its name, and what it recomputes.
+// The chunks of every device whose activations may wait on the host; of a schedule that offloads by
+// itself, 0.
+int offload_chunks_of(const ScheduleChoice& choice);
+// How tables call the choice: its name, what it recomputes and what it offloads.
 std::string label_of(const ScheduleChoice& choice);
 
 // Megatron-LM's words; `pipelines` replicas of the data-parallel group are simulated together.
@@ -168,7 +188,7 @@ struct Scenario {
   std::shared_ptr<const std::vector<Sourced>> sources = nullptr;
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
-  std::optional<Offload> offload;
+  std::optional<Offload> offload;  // as the scenario says it of all schedules
   OptimizerSync sync = OptimizerSync::kNone;
   Transfers transfers = Transfers::kOverlapped;
   Perturbation perturb;

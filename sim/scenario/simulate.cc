@@ -74,6 +74,9 @@ BuildOptions build_options(const Scenario& scenario, const ScheduleChoice& choic
   options.iterations = iterations;
   options.sync = scenario.sync;
   options.blocking = blocking_calls(scenario, choice);
+  if (scenario.engine == EngineKind::kSimGrid) {
+    options.contending_copies = host_way(scenario, choice).duplex;
+  }
   options.collective = scenario.cost.collective;
   options.optimizer = scenario.cost.optimizer;
   if (scenario.roofline) add_closing(scenario, choice, options);
@@ -191,8 +194,10 @@ std::optional<CallGroups> blocking_calls(const Scenario& scenario, const Schedul
   return choice.program ? CallGroups::kEveryPass : find_schedule(choice.name)->calls;
 }
 
-Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
-                    const SimulateOptions& options) {
+namespace {
+
+Simulation simulate_once(const Scenario& scenario, const ScheduleChoice& choice,
+                         const SimulateOptions& options) {
   Stopwatch watch;
   Simulation simulation;
   simulation.problem = make_problem(scenario, choice);
@@ -204,8 +209,9 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
         make_engine(scenario, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   }
   const Engine& engine = own ? *own : *options.engine;
-  const Cluster cluster =
+  Cluster cluster =
       scenario.roofline ? cluster_of_positions(scenario) : scenario.cluster.value_or(Cluster{});
+  cluster.host = host_way(scenario, choice);
   const auto ranks = ranks_of(scenario);
   const bool overlap = scenario.sync == OptimizerSync::kPostValidation;
   for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
@@ -227,6 +233,7 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
                           : analyze(*simulation.graph, simulation.timeline);
   add_memory(scenario, choice, simulation.report);
   simulation.throughput = throughput_of(scenario, choice, simulation.report);
+  simulation.host = host_memory_of(scenario, *simulation.graph, simulation.timeline);
   if (scenario.modelled && scenario.modelled->capacity) {
     simulation.fit = Fit{*simulation.report.peak_memory <= *scenario.modelled->capacity};
     if (!simulation.fit->fits && options.look_for_change) {
@@ -234,6 +241,41 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
     }
   }
   simulation.seconds.metrics += watch.lap();
+  return simulation;
+}
+
+// The choice with so many chunks of every device offloaded.
+ScheduleChoice with_offloaded(ScheduleChoice choice, int chunks) {
+  if (offload_chunks_of(choice) == 0) {
+    choice.options["offload_chunks"] = static_cast<long>(chunks);
+    return choice;
+  }
+  choice.offload->which.clear();
+  choice.offload->chunks = chunks;
+  return choice;
+}
+
+void find_chunks_that_fit(const Scenario& scenario, const ScheduleChoice& choice,
+                          const SimulateOptions& options, HostMemory& memory) {
+  const int now = offload_chunks_of(choice) > 0 ? offload_chunks_of(choice) : chunks_of(choice);
+  memory.chunks_that_fit = 0;
+  for (int chunks = now - 1; chunks > 0; --chunks) {
+    const auto fewer = simulate_once(scenario, with_offloaded(choice, chunks), options).host;
+    if (!fewer->fits()) continue;
+    memory.chunks_that_fit = chunks;
+    memory.then = *fewer->node;
+    return;
+  }
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
+                    const SimulateOptions& options) {
+  Simulation simulation = simulate_once(scenario, choice, options);
+  if (options.look_for_change && simulation.host && !simulation.host->fits()) {
+    find_chunks_that_fit(scenario, choice, options, *simulation.host);
+  }
   return simulation;
 }
 

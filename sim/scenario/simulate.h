@@ -9,6 +9,7 @@
 #include "sim/graph/timeline.h"
 #include "sim/metrics/report.h"
 #include "sim/pipeline/problem.h"
+#include "sim/scenario/host_links.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -45,7 +46,8 @@ struct Simulation {
   Timeline timeline;  // of an ensemble: of its first run
   Report report;
   std::optional<Throughput> throughput;
-  std::optional<Fit> fit;  // where a capacity is given
+  std::optional<Fit> fit;          // where a capacity is given
+  std::optional<HostMemory> host;  // where activations wait on the host
   StepSeconds seconds;
 };
 
@@ -60,13 +62,14 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // For callers of many simulations; what is reported is the same.
 struct SimulateOptions {
   const Engine* engine = nullptr;  // as make_engine makes it; without one, it is made for the call
-  // Whether to look for Fit::change, which plans anew for each that is tried.
+  // Whether to look for Fit::change and HostMemory::chunks_that_fit, which plan anew for each try.
   bool look_for_change = true;
 };
 
 // Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many
 // are simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one
-// is the steady state. Jitter, or messages that shared a link, make the result an ensemble. Throws
+// is the steady state. Jitter, or messages or copies that shared a link, make the result an
+// ensemble. Where hosts lack memory, fewer offloaded chunks are simulated until it suffices. Throws
 // InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock, of
 // the program or of blocking transfers).
 Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,

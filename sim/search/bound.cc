@@ -116,23 +116,35 @@ class DeviceBound {
 
 }  // namespace
 
+namespace {
+
+// Of every model stage, when nothing waits.
+struct Ways {
+  explicit Ways(const Problem& problem) {
+    const int stages = problem.placement.model_stages();
+    back.resize(static_cast<size_t>(stages));
+    start.resize(back.size());
+    for (int s = stages - 2; s >= 0; --s) {
+      const StageCost& next = problem.stage(s + 1);
+      back[static_cast<size_t>(s)] = 2 * problem.stage(s).transfer.value() + next.forward.value() +
+                                     next.backward_input.value() + back[static_cast<size_t>(s) + 1];
+    }
+    for (int s = 1; s < stages; ++s) {
+      const StageCost& before = problem.stage(s - 1);
+      start[static_cast<size_t>(s)] =
+          start[static_cast<size_t>(s) - 1] + before.forward.value() + before.transfer.value();
+    }
+  }
+
+  std::vector<double> back;   // from the end of F to the start of B
+  std::vector<double> start;  // of F, from the start of the first stage's F
+};
+
+}  // namespace
+
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   const Placement& place = problem.placement;
-  const int stages = place.model_stages();
-  // From the end of F to the start of B of the same stage, and from the start of the first stage's
-  // F.
-  std::vector<double> way(static_cast<size_t>(stages)), forward_start(way);
-  for (int s = stages - 1; s >= 0; --s) {
-    if (s + 1 == stages) continue;
-    const StageCost& next = problem.stage(s + 1);
-    way[static_cast<size_t>(s)] = 2 * problem.stage(s).transfer.value() + next.forward.value() +
-                                  next.backward_input.value() + way[static_cast<size_t>(s) + 1];
-  }
-  for (int s = 1; s < stages; ++s) {
-    const StageCost& before = problem.stage(s - 1);
-    forward_start[static_cast<size_t>(s)] = forward_start[static_cast<size_t>(s) - 1] +
-                                            before.forward.value() + before.transfer.value();
-  }
+  const auto [way, forward_start] = Ways(problem);
   double bound = 0;
   for (int d = 0; d < place.devices(); ++d) {
     std::vector<ChunkTimes> chunks;
@@ -153,6 +165,45 @@ Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
                                          .cost());
   }
   return std::max(Seconds(bound), bound_of_windows(problem, limit, objective));
+}
+
+Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
+                    Objective objective) {
+  const Placement& place = problem.placement;
+  const Ways ways(problem);
+  const double units = problem.shape.units();
+  Bytes whole;  // every microbatch at once: no limit
+  double bound = 0;
+  for (int d = 0; d < place.devices(); ++d) {
+    Bytes on_device;
+    double work = 0;
+    double held = 0;  // bytes x seconds
+    for (int c = 0; c < place.chunks(); ++c) {
+      const auto s = static_cast<size_t>(place.virtual_stage(d, c));
+      const StageCost& cost = problem.stages[s];
+      const bool recomputes = c < relief.recompute_chunks;
+      const double again = recomputes ? cost.recompute.value_or(cost.forward).value() : 0;
+      const double kept = (recomputes ? cost.checkpoint : cost.activation).value();
+      // Given or of all that a stage keeps, copies are not longer of less.
+      const double part = recomputes && cost.activation > Bytes(0)
+                              ? std::min(1.0, cost.checkpoint / cost.activation)
+                              : 1;
+      const Seconds copies = part * problem.copy_alone_factor * (cost.copy_out + cost.copy_in);
+      double waits = std::max(0.0, ways.back[s] - again);
+      if (relief.copies) waits = std::min(waits, copies.value());
+      on_device += cost.activation;
+      work +=
+          cost.forward.value() + again + cost.backward_input.value() + cost.backward_weight.value();
+      held += kept * (cost.forward.value() + waits) +
+              cost.activation.value() * (again + cost.backward_input.value()) +
+              cost.weight_stash.value() * cost.backward_weight.value();
+    }
+    whole = std::max(whole, units * on_device);
+    const auto first = static_cast<size_t>(place.virtual_stage(d, 0));
+    const double before = objective == Objective::kMakespan ? ways.start[first] : 0;
+    bound = std::max(bound, before + units * std::max(work, held / (limit.value() * kRounding)));
+  }
+  return std::max(Seconds(bound), lower_bound(problem, std::max(limit, whole), objective));
 }
 
 }  // namespace pipesim

@@ -22,4 +22,18 @@ enum class Objective { kCost, kMakespan };
 
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective = Objective::kCost);
 
+// What programs may do beside their passes to stay within the limit.
+struct Relief {
+  int recompute_chunks = 0;  // of every device, from the first: these recompute
+  bool copies = false;       // any activation may wait on the host
+};
+
+// The same of programs with this relief, which does nothing to their passes but adds R: the bound
+// without a limit, and of each device
+//   - its work, R included;
+//   - the bytes times seconds that its microbatches must hold at least, over the limit: from F to R
+//     what F keeps, less what is on the host; the whole in R and B; what W needs in W.
+Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
+                    Objective objective = Objective::kCost);
+
 }  // namespace pipesim

@@ -1,6 +1,7 @@
 #include "sim/search/search.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <fmt/format.h>
@@ -19,10 +20,14 @@ namespace {
 
 constexpr double kRounding = 1 + 1e-12;
 
-Found measure(std::string schedule, const Problem& problem, std::shared_ptr<const Program> program,
-              Objective objective) {
+// Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
+constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
+
+Found measure(const ScheduleChoice& choice, const Problem& problem,
+              std::shared_ptr<const Program> program, Objective objective) {
   Found found;
-  found.schedule = std::move(schedule);
+  found.schedule = choice.name;
+  found.choice = choice;
   found.problem = problem;
   found.program = std::move(program);
   const Evaluation result = evaluate(*found.program, problem);
@@ -34,12 +39,15 @@ Found measure(std::string schedule, const Problem& problem, std::shared_ptr<cons
   return found;
 }
 
-// Less time first, then less memory; equal ones stay in the order of the registry.
+// Less time first, then what keeps all, then less memory; equal ones stay in the order of the
+// registry.
 bool better(const Found& a, const Found& b) {
-  return a.time < b.time || (a.time == b.time && a.peak < b.peak);
+  if (a.time != b.time) return a.time < b.time;
+  if (keeps_all(a) != keeps_all(b)) return keeps_all(a);
+  return a.peak < b.peak;
 }
 
-void refuse_what_is_not_considered(const Scenario& scenario) {
+void refuse_what_is_not_considered(const Scenario& scenario, const SearchOptions& options) {
   const auto refuse = [](const std::string& what) {
     throw InfeasibleError("search plans for " + what);
   };
@@ -54,9 +62,18 @@ void refuse_what_is_not_considered(const Scenario& scenario) {
     return recompute_chunks_of(choice) > 0;
   };
   if (std::ranges::any_of(scenario.schedules, recomputes)) {
-    refuse("activations that are kept: leave out recompute");
+    refuse("activations that are kept: leave out recompute (--recompute chooses it)");
   }
-  if (scenario.offload) refuse("activations that stay on their device: leave out offload");
+  if (scenario.offload && !options.offload) {
+    refuse("activations that stay on their device: leave out offload (--offload chooses it)");
+  }
+  const bool copies_known =
+      !scenario.cost.copy_out.empty() || (scenario.hardware.has_value() && knows_memory(scenario));
+  if (options.offload && !copies_known) {
+    refuse(
+        "copies whose seconds are known: give cost.copy_out and cost.copy_in, or bytes of "
+        "activations and a cluster by name");
+  }
   if (is_sharded(scenario.vocabulary)) {
     refuse("a vocabulary in the first and last stage: leave out vocabulary");
   }
@@ -91,7 +108,7 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
-  refuse_what_is_not_considered(scenario_);
+  refuse_what_is_not_considered(scenario_, options_);
   options_.refinement.objective =
       scenario_.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
@@ -114,7 +131,7 @@ Search::Search(Scenario scenario, SearchOptions options)
                             schedule->options.end();
       const bool cost_known = scenario_.roofline || !scenario_.cost.overlapped.empty();
       if (overlaps && !cost_known) choice.options["overlap"] = false;
-      add(choice, schedule->memory_limit);
+      add_variants(choice, *schedule);
     }
   }
   if (families_.empty()) {
@@ -126,12 +143,36 @@ Search::Search(Scenario scenario, SearchOptions options)
   }
 }
 
+// The family as it is, and with every number of chunks offloaded and recomputed that is allowed.
+void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule) {
+  const int chunks = *choice.chunks;
+  const int most_recomputed = options_.recompute ? chunks : 0;
+  const int most_offloaded = options_.offload && !schedule.offloads ? chunks : 0;
+  for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
+    for (int offloaded = 0; offloaded <= most_offloaded; ++offloaded) {
+      ScheduleChoice variant = choice;
+      if (recomputed > 0) {
+        variant.recompute =
+            Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
+      }
+      if (offloaded > 0 || schedule.offloads) {
+        variant.offload = scenario_.offload.value_or(Offload{});
+        variant.offload->which.clear();
+        variant.offload->chunks = offloaded;
+      }
+      const size_t reasons = left_out_.size();
+      add(variant, schedule.memory_limit);
+      if (left_out_.size() > reasons) return;  // what its variants would be left out for too
+    }
+  }
+}
+
 void Search::add(ScheduleChoice choice, bool takes_limit) {
   if (find_schedule(choice.name)->default_splits > options_.max_splits) {
     left_out_.push_back(choice.name + ": splits microbatches along the sequence");
     return;
   }
-  if (find_schedule(choice.name)->offloads) {
+  if (find_schedule(choice.name)->offloads && !options_.offload) {
     left_out_.push_back(choice.name + ": copies activations to the host");
     return;
   }
@@ -143,7 +184,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
       return;
     }
     if (!takes_limit) {
-      family.fixed = measure(choice.name, family.problem, make_program(choice, family.problem),
+      family.fixed = measure(choice, family.problem, make_program(choice, family.problem),
                              options_.refinement.objective);
     }
     families_.push_back(std::move(family));
@@ -156,6 +197,19 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
   }
 }
 
+// What the family makes of a limit to plan for; nothing where that does not keep the other.
+std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes limit) const {
+  Problem problem = family.problem;
+  problem.activation_limit = planning;
+  try {
+    Found found = measure(family.choice, problem, make_program(family.choice, problem),
+                          options_.refinement.objective);
+    return fits(found, limit) ? std::optional(std::move(found)) : std::nullopt;
+  } catch (const InfeasibleError&) {
+    return std::nullopt;  // not under this limit
+  }
+}
+
 std::vector<Found> Search::candidates(Bytes limit) const {
   std::vector<Found> all;
   for (const Family& family : families_) {
@@ -163,15 +217,14 @@ std::vector<Found> Search::candidates(Bytes limit) const {
       if (fits(*family.fixed, limit)) all.push_back(*family.fixed);
       continue;
     }
-    Problem problem = family.problem;
-    problem.activation_limit = limit;
-    try {
-      Found found = measure(family.choice.name, problem, make_program(family.choice, problem),
-                            options_.refinement.objective);
-      if (fits(found, limit)) all.push_back(std::move(found));
-    } catch (const InfeasibleError&) {
-      continue;  // not under this limit
+    const bool plain = offload_chunks_of(family.choice) + recompute_chunks_of(family.choice) == 0;
+    std::optional<Found> best;
+    for (const double more : kPlanningLimits) {
+      auto found = planned(family, more * limit, limit);
+      if (found && (!best || better(*found, *best))) best = std::move(found);
+      if (plain) break;
     }
+    if (best) all.push_back(std::move(*best));
   }
   std::ranges::stable_sort(all, better);
   return all;
@@ -193,11 +246,42 @@ Seconds Search::bound(Bytes limit) const {
                              overlaps(earlier) == overlaps(families_[i]);
                     });
     if (seen) continue;
-    const Seconds one = lower_bound(overlaps(families_[i]) ? without_overlap(problem) : problem,
-                                    limit, options_.refinement.objective);
+    const Problem bounded = overlaps(families_[i]) ? without_overlap(problem) : problem;
+    const Objective objective = options_.refinement.objective;
+    Seconds one = lower_bound(bounded, limit, objective);
+    for (int chunks = 0; chunks <= (options_.recompute ? problem.shape.chunks : 0); ++chunks) {
+      if (chunks == 0 && !options_.offload) continue;
+      one = std::min(one, lower_bound(bounded, limit, {chunks, options_.offload}, objective));
+    }
     least = least ? std::min(*least, one) : one;
   }
   return least.value_or(Seconds(0));
+}
+
+// Empty for what refinement does not know. The order of a program that offloads is refined as if it
+// kept all, within what that takes, and offloaded again.
+std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
+  std::shared_ptr<const Program> program;
+  if (keeps_all(start)) {
+    program = std::make_shared<const Program>(
+        refine(*start.program, start.problem, limit, options_.refinement));
+  } else {
+    if (recompute_chunks_of(start.choice) > 0 || offload_chunks_of(start.choice) == 0) {
+      return std::nullopt;
+    }
+    ScheduleChoice choice = start.choice;
+    choice.offload = std::nullopt;
+    Problem problem = start.problem;
+    problem.offload_chunks = 0;
+    const auto whole = make_program(choice, problem);
+    const Bytes held = evaluate(*whole, problem).peak_activation();
+    program =
+        offloaded(start.choice, refine(*whole, problem, held, options_.refinement), start.problem);
+  }
+  Found found =
+      measure(start.choice, start.problem, std::move(program), options_.refinement.objective);
+  found.refined = true;
+  return found;
 }
 
 SearchResult Search::at(Bytes limit) const { return at(limit, true); }
@@ -211,13 +295,20 @@ SearchResult Search::at(Bytes limit, bool look) const {
   std::vector<Found> all = candidates(limit);
   if (all.empty()) return result;
   result.registered = result.best = all.front();
-  for (size_t i = 0; options_.refine && i < std::min(all.size(), kRefined); ++i) {
-    auto program = std::make_shared<const Program>(
-        refine(*all[i].program, all[i].problem, limit, options_.refinement));
-    Found refined =
-        measure(all[i].schedule, all[i].problem, std::move(program), options_.refinement.objective);
-    refined.refined = true;
-    if (fits(refined, limit) && refined.time < result.best->time) result.best = std::move(refined);
+  const bool relieved = options_.offload || options_.recompute;
+  if (const auto kept = std::ranges::find_if(all, keeps_all); relieved && kept != all.end()) {
+    result.kept = *kept;
+  }
+  size_t left = options_.refine ? kRefined : 0;
+  for (const Found& each : all) {
+    if (left == 0) break;
+    // Of those that offload or recompute only the best is refined.
+    if (!keeps_all(each) && &each != &all.front()) continue;
+    if (keeps_all(each)) --left;
+    auto found = refined(each, limit);
+    if (!found || !fits(*found, limit)) continue;
+    if (relieved && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
+    if (found->time < result.best->time) result.best = std::move(found);
   }
   if (result.best->time * (1 + 1e-9) < result.bound) {
     throw LogicError(result.best->schedule + " takes less than the lower bound");
@@ -273,6 +364,10 @@ std::vector<SearchResult> Search::frontier(int points) const {
     if (before && (!i->best || before->time <= i->best->time)) i->best = before;
   }
   return results;
+}
+
+bool keeps_all(const Found& found) {
+  return found.program->copies() == nullptr && recompute_chunks_of(found.choice) == 0;
 }
 
 }  // namespace pipesim

@@ -5,9 +5,10 @@
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
-// model, and, unless asked for, what splits microbatches: a part of one is not as cheap as costs
-// shared evenly say. The bound is the least over the placements that were considered. Results
-// depend on the scenario, the options and the seed, not on the number of threads.
+// model, unless allowed what copies to the host or recomputes, and, unless asked for, what splits
+// microbatches: a part of one is not as cheap as costs shared evenly say. The bound is the least
+// over the placements that were considered. Results depend on the scenario, the options and the
+// seed, not on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/refine.h"
@@ -29,13 +31,18 @@ struct SearchOptions {
   int max_chunks = 2;                  // per device
   int max_splits = 1;                  // of a microbatch, along the sequence
   std::vector<std::string> schedules;  // empty: every registered one
+  // Whether families may also offload, or recompute, some chunks of every device (in combination,
+  // each number of both). Planned for limits above the one to keep, since both then come below it.
+  bool offload = false;
+  bool recompute = false;
   bool refine = true;
   RefineOptions refinement;
 };
 
 // A program and what it costs; `program` is planned or refined for `problem`.
 struct Found {
-  std::string schedule;  // of the registry
+  std::string schedule;   // of the registry
+  ScheduleChoice choice;  // what of it is recomputed and offloaded
   bool refined = false;
   Problem problem;
   std::shared_ptr<const Program> program;
@@ -51,6 +58,8 @@ struct SearchResult {
   // The best of the families as they are; of a frontier, nothing where no more memory helps.
   std::optional<Found> registered;
   std::optional<Found> best;  // the same, or what refinement found
+  // Where families may offload or recompute: the best of those that do neither.
+  std::optional<Found> kept;
   Seconds bound;
   [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
@@ -58,8 +67,8 @@ struct SearchResult {
 class Search {
  public:
   // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
-  // considered: costs per stage, transfers that hold devices, recomputation; and when no family is
-  // left.
+  // considered: costs per stage, transfers that hold devices, recomputation that the scenario
+  // fixes; copies that it fixes, or whose seconds it does not know; and when no family is left.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits.
@@ -80,7 +89,11 @@ class Search {
     std::optional<Found> fixed;  // of a schedule that takes no limit
   };
 
+  void add_variants(const ScheduleChoice& choice, const Schedule& schedule);
   void add(ScheduleChoice choice, bool takes_limit);
+  [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,
+                                             Bytes limit) const;
+  [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
   [[nodiscard]] SearchResult at(Bytes limit, bool look) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit) const;
   [[nodiscard]] Seconds bound(Bytes limit) const;
@@ -91,5 +104,8 @@ class Search {
   std::vector<Family> families_;
   std::vector<std::string> left_out_;
 };
+
+// Whether it keeps every activation on its device and runs no forward again.
+bool keeps_all(const Found& found);
 
 }  // namespace pipesim

@@ -139,6 +139,112 @@ TEST_P(BothGpuModels, DoNotCallItSharingWhenAMessageFlowsFromTheInstantAnotherEn
   EXPECT_TRUE(engine_->run(graph, bench.cluster, seconds).shared_links);
 }
 
+// GPipe on two devices, F of 10 s: at 20 s F1 of device 0 and F0 of device 1 end. Both are copied
+// out then, which takes 4 s alone; F0 of device 0 went out before, and comes back at 20 s too.
+struct CopyBench {
+  int devices_per_link = 2;
+  bool back = false;
+  double message = 0;  // seconds of a message from device 0 to 1, over a card each
+
+  [[nodiscard]] TaskGraph graph() const {
+    const Schedule& gpipe = *find_schedule("gpipe");
+    Problem problem;
+    problem.shape = {2, 1, 2, 1};
+    problem.placement = gpipe.place(2, 1);
+    StageCost cost;
+    cost.forward = cost.backward_input = Seconds(10);
+    cost.copy_out = cost.copy_in = Seconds(4);
+    problem.stages = {cost, cost};
+    CopyPlan plan;
+    plan.devices_per_link = devices_per_link;
+    plan.links.resize(devices_per_link == 2 ? 1 : 2);
+    plan.gates.resize(2);
+    const auto add = [&plan](std::uint32_t device, std::uint32_t unit, std::uint32_t after) {
+      LinkCopies& link = plan.links[plan.link_of(device)];
+      link.out.push_back({.device = device, .unit = unit});
+      link.in.push_back({.device = device, .unit = unit, .after = after});
+    };
+    add(back ? 0 : 1, 0, 1);
+    add(0, 1, 2);
+    BuildOptions options;
+    options.contending_copies = 1;
+    options.message = [this](int, int, int, int) {
+      return MessageCost{Seconds(message), Seconds(0)};
+    };
+    const auto program = std::make_shared<Program>(gpipe.plan(problem).with_copies(plan));
+    return build_task_graph(program, problem, {{0, 1}}, options);
+  }
+};
+
+double end_of_copy(const TaskGraph& graph, const Timeline& timeline, TaskKind kind,
+                   std::uint32_t device, int unit) {
+  for (TaskId i = 0; i < graph.size(); ++i) {
+    const TaskClass& of = graph.task_class(i);
+    if (of.kind == kind && of.device == device && graph.microbatch(i) == unit) {
+      return timeline.end[i];
+    }
+  }
+  throw LogicError("no such copy");
+}
+
+TEST_P(BothGpuModels, HalveTheBandwidthOfTwoCopiesOverTheLinkOfOneSwitch) {
+  for (const int devices : {1, 2}) {
+    const TaskGraph graph = CopyBench{.devices_per_link = devices}.graph();
+    const Timeline timeline = engine_->run(graph, {}, {});
+    EXPECT_EQ(timeline.shared_links, devices == 2);
+    const double seconds = devices == 2 ? 8 : 4;
+    expect_near(end_of_copy(graph, timeline, TaskKind::kCopyOut, 0, 1), 20 + seconds);
+    expect_near(end_of_copy(graph, timeline, TaskKind::kCopyOut, 1, 0), 20 + seconds);
+  }
+}
+
+TEST_P(BothGpuModels, GiveEachDirectionItsDuplexShareWhileBothAreBusy) {
+  const TaskGraph graph = CopyBench{.back = true}.graph();
+  for (const double duplex : {1.0, 0.8, 0.5}) {
+    Cluster cluster;
+    cluster.host.duplex = duplex;
+    const Timeline timeline = engine_->run(graph, cluster, {});
+    EXPECT_EQ(timeline.shared_links, duplex < 1);
+    expect_near(end_of_copy(graph, timeline, TaskKind::kCopyOut, 0, 1), 20 + 4 / duplex);
+    expect_near(end_of_copy(graph, timeline, TaskKind::kCopyIn, 0, 0), 20 + 4 / duplex);
+  }
+}
+
+// The message of F1 leaves device 0 at 20 s too, and takes as long as a copy alone.
+TEST_P(BothGpuModels, LetMessagesAndCopiesMeetAtThePortOfAGpuWhoseCardIsBehindItsSwitch) {
+  const TaskGraph graph = CopyBench{.devices_per_link = 1, .message = 4}.graph();
+  Cluster cluster;
+  cluster.nic_bandwidth = cluster.host.alone = cluster.host.port = BytesPerSecond(1e9);
+  for (const CardWay cards : {CardWay::kApart, CardWay::kPort, CardWay::kHostLink}) {
+    cluster.host.cards = cards;
+    const Timeline timeline = engine_->run(graph, cluster, {});
+    const double seconds = cards == CardWay::kApart ? 4 : 8;
+    EXPECT_EQ(timeline.shared_links, cards != CardWay::kApart);
+    expect_near(end_of_copy(graph, timeline, TaskKind::kCopyOut, 0, 1), 20 + seconds);
+    expect_near(timeline.end[task(graph, "0F1 -> device 1")], 20 + seconds);
+  }
+}
+
+// Messages that are faster than copies make the common way wider, and copies no faster.
+TEST_P(BothGpuModels, CopyNoFasterThanAloneWhereCardsAreFaster) {
+  const TaskGraph graph = CopyBench{.devices_per_link = 1, .message = 1}.graph();
+  Cluster cluster;
+  cluster.nic_bandwidth = BytesPerSecond(3e9);
+  cluster.host.alone = cluster.host.port = BytesPerSecond(1e9);
+  cluster.host.cards = CardWay::kHostLink;
+  const Timeline timeline = engine_->run(graph, cluster, {});
+  const double copied = end_of_copy(graph, timeline, TaskKind::kCopyOut, 1, 0);
+  expect_near(copied, timeline.end[task(graph, "1F0")] + 4);
+}
+
+TEST(SimGridHost, LosesNothingToACopy) {
+  const TaskGraph graph = CopyBench{}.graph();
+  Cluster cluster;
+  cluster.message_share = 0.25;
+  const Timeline timeline = make_simgrid_engine(hosts())->run(graph, cluster, {});
+  expect_near(timeline.end[task(graph, "1F1")], 30);
+}
+
 TEST_P(BothGpuModels, CompleteMessagesThatCarryNothingAndPassesThatTakeNoTime) {
   Bench bench{.forward = {0, 10, 0}, .microbatches = 2, .flow = 0};
   const TaskGraph graph = bench.graph();

@@ -1,7 +1,9 @@
-// Where no two messages share a resource, SimGrid and replay are the same function of a graph.
+// Where no two messages or copies share a resource, SimGrid and replay are the same function of a
+// graph.
 //
 // Cases are drawn at random; the replay timeline decides which of them share: a flow occupies the
-// resources of its route from the end of its latency to its end.
+// resources of its route from the end of its latency to its end. A copy occupies its GPU's port and
+// the link of its switch, in its direction and, where directions disturb each other, in both.
 #include <algorithm>
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_01.hpp>
@@ -17,6 +19,7 @@
 #include "models/cluster.h"
 #include "sim/engine/simgrid.h"
 #include "sim/graph/build.h"
+#include "sim/pipeline/offload.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
@@ -76,6 +79,20 @@ Problem draw_problem(Draw& draw, const Schedule& schedule) {
   return problem;
 }
 
+// Copies of any length, most of them short, so that some cases have none that meet.
+void draw_copies(Draw& draw, Problem& problem, Cluster& cluster) {
+  const double share = draw.scale(1e-4, 0.5);
+  for (StageCost& cost : problem.stages) {
+    cost.copy_out = draw.between(0.5, 1) * share * cost.forward;
+    cost.copy_in = draw.between(0.5, 1) * share * cost.forward;
+  }
+  problem.devices_per_host_link = draw.whole(1, 3);
+  cluster.host.duplex = draw.one_of<double>({1, 1, 0.6, 0.8});
+  cluster.host.alone = BytesPerSecond(draw.scale(1e9, 1e11));
+  cluster.host.port = draw.one_of<double>({1, 2}) * cluster.host.alone;
+  cluster.host.cards = draw.one_of<CardWay>({CardWay::kApart, CardWay::kPort, CardWay::kHostLink});
+}
+
 Cluster draw_cluster(Draw& draw) {
   Cluster cluster;
   cluster.gpus_per_node = draw.one_of<int>({1, 1, 2, 4, 8});
@@ -107,10 +124,15 @@ Case draw_case(std::uint64_t seed) {
   Draw draw(seed);
   Case made;
   const Schedule& schedule = *draw.one_of(schedules());
-  const Problem problem = draw_problem(draw, schedule);
+  Problem problem = draw_problem(draw, schedule);
   if (schedule.refusal(problem)) return made;
   made.cluster = draw_cluster(draw);
-  const auto program = std::make_shared<Program>(schedule.plan(problem));
+  const bool copies = draw.chance(0.4);
+  if (copies) draw_copies(draw, problem, made.cluster);
+  auto program = std::make_shared<Program>(schedule.plan(problem));
+  if (copies && program->copies() == nullptr) {
+    program = std::make_shared<Program>(with_offload(*program, problem, problem.shape.chunks));
+  }
   const int pipelines = draw.chance(0.2) ? 2 : 1;
   const bool side_by_side = draw.chance(0.5);
   std::vector<std::vector<int>> ranks(static_cast<size_t>(pipelines));
@@ -121,7 +143,11 @@ Case draw_case(std::uint64_t seed) {
     }
   }
   BuildOptions options = draw_build_options(draw, made.cluster, problem.stage(0).forward.value());
-  if (draw.chance(0.3)) options.blocking = schedule.calls;
+  if (copies) {
+    options.contending_copies = made.cluster.host.duplex;
+  } else if (draw.chance(0.3)) {
+    options.blocking = schedule.calls;
+  }
   made.graph = std::make_unique<TaskGraph>(build_task_graph(program, problem, ranks, options));
   if (draw.chance(0.3)) {
     for (TaskId task = 0; task < made.graph->size(); ++task) {
@@ -131,10 +157,54 @@ Case draw_case(std::uint64_t seed) {
     }
   }
   made.description = fmt::format(
-      "seed {}: {} p={} v={} m={}, {} pipelines, {} GPUs and {} cards per node", seed,
+      "seed {}: {} p={} v={} m={}, {} pipelines, {} GPUs and {} cards per node{}", seed,
       schedule.name, problem.shape.devices, problem.shape.chunks, problem.shape.microbatches,
-      pipelines, made.cluster.gpus_per_node, made.cluster.nics_per_node);
+      pipelines, made.cluster.gpus_per_node, made.cluster.nics_per_node,
+      copies ? fmt::format(", copies with {} devices per link", problem.devices_per_host_link)
+             : "");
   return made;
+}
+
+// What a flow goes over: a resource of models/cluster.h, or a part of the way to the host.
+using Resource = std::pair<std::string, int>;
+
+// Of a device: its port, and the link of its switch, in one direction.
+std::vector<Resource> way_to_host(const Case& of, std::uint32_t device, bool out, bool link) {
+  const TaskGraph& graph = *of.graph;
+  const PipelineInstance& pipeline = graph.pipelines().front();
+  const CopyPlan& plan = *pipeline.program->copies();
+  const auto devices = static_cast<std::uint32_t>(pipeline.rank_of_device.size());
+  const int number =
+      static_cast<int>(device / devices * plan.links.size() + plan.link_of(device % devices));
+  std::vector<Resource> way{{out ? "port out" : "port in", graph.rank(device)}};
+  if (!link) return way;
+  way.emplace_back(out ? "link out" : "link in", number);
+  if (of.cluster.host.duplex < 1) way.emplace_back("link", number);
+  return way;
+}
+
+std::vector<Resource> way_of(const Case& of, const TaskClass& flow) {
+  if (flow.kind != TaskKind::kTransfer) {
+    return way_to_host(of, flow.device, flow.kind == TaskKind::kCopyOut, true);
+  }
+  const Route taken = route(of.cluster, of.graph->rank(flow.device), of.graph->rank(flow.receiver));
+  std::vector<Resource> way;
+  for (const int resource : taken.resources) way.emplace_back("message", resource);
+  const CardWay cards = of.cluster.host.cards;
+  const bool copies = of.graph->pipelines().front().program->copies() != nullptr;
+  if (!taken.over_cards || !copies || cards == CardWay::kApart) return way;
+  for (const bool out : {true, false}) {
+    const std::uint32_t device = out ? flow.device : flow.receiver;
+    const auto more = way_to_host(of, device, out, cards == CardWay::kHostLink);
+    way.insert(way.end(), more.begin(), more.end());
+  }
+  return way;
+}
+
+bool flows(const TaskClass& of) {
+  const bool moves = of.kind == TaskKind::kTransfer || of.kind == TaskKind::kCopyOut ||
+                     of.kind == TaskKind::kCopyIn;
+  return moves && of.seconds > of.latency;
 }
 
 enum class Sharing { kNone, kSome, kCannotTell };
@@ -146,19 +216,17 @@ Sharing sharing(const Case& of, const Timeline& timeline) {
     double begin;
     double end;
   };
-  std::map<int, std::vector<Flow>> flows;
+  std::map<Resource, std::vector<Flow>> on_resource;
   for (TaskId task = 0; task < of.graph->size(); ++task) {
-    const TaskClass& message = of.graph->task_class(task);
-    if (message.kind != TaskKind::kTransfer || !(message.seconds > message.latency)) continue;
-    const Route way =
-        route(of.cluster, of.graph->rank(message.device), of.graph->rank(message.receiver));
-    for (const int resource : way.resources) {
-      flows[resource].push_back(
-          {timeline.start[task] + message.latency.value(), timeline.end[task]});
+    const TaskClass& flow = of.graph->task_class(task);
+    if (!flows(flow)) continue;
+    for (const Resource& resource : way_of(of, flow)) {
+      on_resource[resource].push_back(
+          {timeline.start[task] + flow.latency.value(), timeline.end[task]});
     }
   }
   double longest = 0;
-  for (auto& [resource, on] : flows) {
+  for (auto& [resource, on] : on_resource) {
     std::ranges::sort(on, {}, &Flow::begin);
     double last_end = 0;
     for (const Flow& flow : on) {
@@ -191,7 +259,7 @@ bool nowhere_earlier(const Timeline& timeline, const Timeline& than) {
   return true;
 }
 
-TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesShareAResource) {
+TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesOrCopiesShareAResource) {
   const auto replay = make_replay_engine();
   const std::vector<std::unique_ptr<Engine>> simgrid = [] {
     std::vector<std::unique_ptr<Engine>> both;
@@ -200,6 +268,7 @@ TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesShareAResource) {
     return both;
   }();
   int alone = 0;
+  int alone_with_copies = 0;
   int shared = 0;
   for (std::uint64_t seed = 1; alone < kCases && seed < kMostSeeds; ++seed) {
     const Case drawn = draw_case(seed);
@@ -211,6 +280,11 @@ TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesShareAResource) {
     // Every case that shares tests the same few lines: one in eight is plenty.
     if (expected_sharing == Sharing::kSome && ++shared % 8 != 0) continue;
     if (expected_sharing == Sharing::kNone) ++alone;
+    const auto is_copy = [](const TaskClass& of) { return of.kind == TaskKind::kCopyOut; };
+    if (expected_sharing == Sharing::kNone &&
+        std::ranges::any_of(drawn.graph->classes(), is_copy)) {
+      ++alone_with_copies;
+    }
     for (const auto& engine : simgrid) {
       const Timeline timeline = engine->run(*drawn.graph, drawn.cluster, drawn.seconds);
       ASSERT_EQ(timeline.shared_links, expected_sharing == Sharing::kSome);
@@ -222,6 +296,7 @@ TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesShareAResource) {
     }
   }
   EXPECT_GE(alone, kCases);
+  EXPECT_GE(alone_with_copies, 100);
   EXPECT_GE(shared, 100);
   RecordProperty("cases", alone);
   RecordProperty("cases_that_share", shared / 8);

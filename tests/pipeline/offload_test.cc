@@ -129,6 +129,22 @@ TEST(Offload, OfAllChunksKeepsLessTheMoreStagesThereAre) {
   }
 }
 
+TEST(Offload, TakesOnlyWhatTheScopeNames) {
+  const Problem problem = with_copies({4, 2, 8, 1}, {1, 1, 1, 0}, 0.1);
+  const Program kept = find_schedule("gis")->plan(problem);
+  const std::vector<bool> some{true, false, false, true, false, true, false, false};
+  const Program plan = with_offload(kept, problem, {.which = {1}, .microbatches = some});
+  size_t copies = 0;
+  for (const LinkCopies& link : plan.copies()->links) {
+    for (const Copy& copy : link.out) {
+      EXPECT_EQ(copy.chunk, 1);
+      EXPECT_TRUE(some[copy.unit]);
+      ++copies;
+    }
+  }
+  EXPECT_GT(copies, 0U);
+}
+
 TEST(Offload, LeavesEverythingOnTheDeviceWhereNothingComesBackInTime) {
   const Problem problem = with_copies({4, 1, 8, 1}, {1, 1, 1, 0}, 100);
   const Program plan = with_offload(find_schedule("1f1b")->plan(problem), problem, 1);

@@ -1,6 +1,9 @@
 // The `offload` section, the schedules that offload, and what copies cost.
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/error.h"
@@ -93,6 +96,196 @@ TEST(ScenarioOffload, NeedsTheSecondsOfCopies) {
         std::string::npos)
         << list;
   }
+}
+
+Scenario scenario_of(const std::string& text, const std::vector<std::string>& overrides) {
+  std::vector<Override> parsed;
+  for (const auto& each : overrides) parsed.push_back(parse_override(each, {"", 1, 1, ""}));
+  return read_scenario(YamlSource("test", text, parsed));
+}
+
+// Microbatches that leave a device.
+std::set<std::uint32_t> that_leave(const Simulation& simulation, std::uint32_t device) {
+  std::set<std::uint32_t> units;
+  for (const LinkCopies& link : simulation.program->copies()->links) {
+    for (const Copy& copy : link.out) {
+      if (copy.device == device) units.insert(copy.unit);
+    }
+  }
+  return units;
+}
+
+TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {
+  const Simulation all = run(kGiven, {"offload=true"});
+  EXPECT_GT(that_leave(all, 0).size(), 4U);
+  EXPECT_EQ(that_leave(run(kGiven, {"offload.microbatches=[2, 5]"}), 0),
+            (std::set<std::uint32_t>{2, 5}));
+  for (const std::uint32_t unit :
+       that_leave(run(kGiven, {"offload.microbatches={from: 1, every: 3}"}), 0)) {
+    EXPECT_EQ(unit % 3, 1U);
+  }
+  const Simulation second = run(kGiven, {"schedule=gis-h", "offload.chunks=[1]"});
+  size_t copies = 0;
+  for (const LinkCopies& link : second.program->copies()->links) {
+    for (const Copy& copy : link.out) EXPECT_EQ(copy.chunk, 1);
+    copies += link.out.size();
+  }
+  EXPECT_GT(copies, 0U);
+}
+
+TEST(ScenarioOffload, PlansWithTheBandwidthOfOneDirectionWhereAsked) {
+  const Simulation alone = run(kGiven, {"offload.bandwidth=alone"});
+  EXPECT_DOUBLE_EQ(alone.problem.stage(0).copy_out.value(), 0.7 * 6e-3);
+  EXPECT_EQ(alone.problem.copy_alone_factor, 1);
+}
+
+TEST(ScenarioOffload, StandsBesideAScheduleAndInItsName) {
+  const Scenario scenario = scenario_of(
+      kGiven, {"schedule=[1f1b, {name: 1f1b, offload: true}, {name: gis-h, offload: {chunks: 1}, "
+               "recompute: full}]"});
+  EXPECT_EQ(label_of(scenario.schedules[0]), "1f1b");
+  EXPECT_EQ(label_of(scenario.schedules[1]), "1f1b (offload)");
+  EXPECT_EQ(label_of(scenario.schedules[2]), "gis-h (recompute, offload 1 of 2)");
+  const Report kept = simulate(scenario, scenario.schedules[0]).report;
+  const Report offloaded = simulate(scenario, scenario.schedules[1]).report;
+  EXPECT_LT(offloaded.peak_activation, kept.peak_activation);
+}
+
+TEST(ScenarioOffload, RefusesMicrobatchesThatAreNotThereOrAScheduleOfItsOwn) {
+  EXPECT_NE(refusal(kGiven, {"offload.microbatches=[12]"}).find("there are 12, from 0"),
+            std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"offload.microbatches=[1, 1]"}).find("twice"), std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"offload.microbatches={from: 3, to: 2}"}).find("expected"),
+            std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"schedule=po-h", "offload.microbatches=[1]"}).find("gis-h"),
+            std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"offload.chunks=[1]"}).find("but 1f1b has 1 per device"),
+            std::string::npos);
+}
+
+// Without contention a plan costs no time, so that all chunks may go; of one whose copies are too
+// long to come back the plan keeps what would be late.
+TEST(ScenarioOffload, ChoosesTheMostChunksThatCostNoTime) {
+  const Scenario free = scenario_of(kGiven, {"schedule=gis-h", "offload=auto"});
+  EXPECT_EQ(offload_chunks_of(free.schedules[0]), 2);
+  EXPECT_NE(
+      free.schedules[0].offload->reason.find("2 of 2 chunks at no cost in time: copies take up to "
+                                             "k = 0.4 of the passes"),
+      std::string::npos)
+      << free.schedules[0].offload->reason;
+  // Where copies of four devices meet, they are late.
+  const std::vector<std::string> contended{
+      "schedule=gis-h",      "engine=simgrid",
+      "perturb.runs=2",      "offload={chunks: auto, devices_per_link: 4, bandwidth: alone}",
+      "cost.copy_out=24 ms", "cost.copy_in=24 ms"};
+  const Scenario chosen = scenario_of(kGiven, contended);
+  std::vector<std::string> forced = contended;
+  forced[3] = "offload={devices_per_link: 4, bandwidth: alone}";
+  const Scenario all = scenario_of(kGiven, forced);
+  EXPECT_LE(simulate(chosen, chosen.schedules[0]).report.iteration,
+            simulate(all, all.schedules[0]).report.iteration);
+}
+
+// No copies meet: one device per link, and directions that do not disturb each other.
+TEST(ScenarioOffload, IsTheSameUnderBothEnginesWhereNoCopiesMeet) {
+  for (const char* schedule : {"1f1b", "zb-h1", "v-half"}) {
+    const std::vector<std::string> common{std::string("schedule=") + schedule, "offload=true",
+                                          "cost.copy_solo_factor=1"};
+    std::vector<std::string> shared = common;
+    shared.emplace_back("engine=simgrid");
+    const Simulation replayed = run(kGiven, common);
+    const Simulation simulated = run(kGiven, shared);
+    EXPECT_FALSE(simulated.timeline.shared_links);
+    ASSERT_EQ(replayed.timeline.end.size(), simulated.timeline.end.size());
+    for (size_t i = 0; i < replayed.timeline.end.size(); ++i) {
+      EXPECT_NEAR(simulated.timeline.end[i], replayed.timeline.end[i],
+                  1e-11 * replayed.timeline.end[i]);
+    }
+  }
+}
+
+TEST(ScenarioOffload, IsAnEnsembleWhereCopiesMeetAndPassesWaitForThoseThatAreLate) {
+  const std::vector<std::string> common{"offload.devices_per_link=4", "cost.copy_out=9 ms",
+                                        "cost.copy_in=9 ms", "perturb.runs=3"};
+  std::vector<std::string> shared = common;
+  shared.emplace_back("engine=simgrid");
+  const Simulation simulated = run(kGiven, shared);
+  EXPECT_TRUE(simulated.timeline.shared_links);
+  ASSERT_TRUE(simulated.report.ensemble.has_value());
+  EXPECT_EQ(simulated.report.ensemble->runs, 3);
+  const TaskGraph& graph = *simulated.graph;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    for (const TaskId waited : graph.waits_for(task)) {
+      EXPECT_LE(simulated.timeline.end[waited], simulated.timeline.start[task] * (1 + 1e-12))
+          << graph.name(task) << " before " << graph.name(waited);
+    }
+  }
+}
+
+const std::string kNodes =
+    "cluster={node: {gpus: 2, link_bandwidth: 300 GB/s}, network: {bandwidth: 400 Gbps}}";
+
+// Bytes on the host by what leaves and comes back, added up by hand.
+TEST(ScenarioOffload, CountsWhatTheFullestNodeKeepsOnItsHost) {
+  const Simulation simulation = run(kGiven, {"offload=true", kNodes});
+  ASSERT_TRUE(simulation.host.has_value());
+  const TaskGraph& graph = *simulation.graph;
+  std::vector<double> peaks(2, 0);
+  for (const std::uint32_t node : {0U, 1U}) {
+    std::vector<std::pair<double, double>> changes;
+    for (TaskId task = 0; task < graph.size(); ++task) {
+      const TaskClass& of = graph.task_class(task);
+      if (of.device / 2 != node) continue;
+      const double bytes = 2.0 * (1 << 30);
+      if (of.kind == TaskKind::kCopyOut)
+        changes.emplace_back(simulation.timeline.start[task], bytes);
+      if (of.kind == TaskKind::kCopyIn) changes.emplace_back(simulation.timeline.end[task], -bytes);
+    }
+    std::ranges::sort(changes);
+    double held = 0;
+    for (const auto& change : changes) peaks[node] = std::max(peaks[node], held += change.second);
+    EXPECT_EQ(held, 0) << "all come back";
+  }
+  EXPECT_GT(peaks[0], 0);
+  EXPECT_DOUBLE_EQ(simulation.host->node->value(), std::max(peaks[0], peaks[1]));
+  EXPECT_FALSE(simulation.host->capacity.has_value());
+  EXPECT_TRUE(simulation.host->fits());
+}
+
+TEST(ScenarioOffload, NamesTheChunksWithWhichAHostThatIsTooSmallWouldDo) {
+  const std::vector<std::string> common{"schedule=gis-h", "offload=true",
+                                        "batch.num_microbatches=16", kNodes};
+  const Simulation roomy = run(kGiven, common);
+  std::vector<std::string> tight = common;
+  tight.push_back("cluster.host.memory=" + std::to_string(roomy.host->node->value() - 1) + " B");
+  const Simulation refused = run(kGiven, tight);
+  EXPECT_FALSE(refused.host->fits());
+  EXPECT_EQ(refused.host->chunks_that_fit, 1);
+  EXPECT_LT(refused.host->then, *roomy.host->node);
+  tight.back() = "cluster.host.memory=1 KiB";
+  EXPECT_EQ(run(kGiven, tight).host->chunks_that_fit, 0);
+  tight[1] = "offload=auto";
+  const Scenario chosen = scenario_of(kGiven, tight);
+  EXPECT_EQ(offload_chunks_of(chosen.schedules[0]), 0) << "what does not fit is not chosen";
+}
+
+TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {
+  const Simulation one = run(kModelled);
+  EXPECT_EQ(one.host->capacity, Bytes(2e12));
+  // Its GPUs hold all devices, in which not all peak at once.
+  Bytes sum;
+  for (const Bytes& device : one.host->devices) sum += device;
+  EXPECT_LE(*one.host->node, sum);
+  EXPECT_GT(*one.host->node, std::ranges::max(one.host->devices));
+  // A node for each device, eight GPUs that hold alike.
+  const Simulation divided = run(kModelled, {"parallel.tensor_model_parallel_size=8"});
+  EXPECT_DOUBLE_EQ(divided.host->node->value(),
+                   8 * std::ranges::max(divided.host->devices).value());
+  const Simulation small = run(kModelled, {"cluster={name: dgx-h100, host: {memory: 1 GB}}"});
+  EXPECT_FALSE(small.host->fits());
+  EXPECT_NE(refusal(kModelled, {"cluster={name: dgx-h100, host: {duplex: 50 GB/s}}"})
+                .find("must not be more than alone"),
+            std::string::npos);
 }
 
 }  // namespace

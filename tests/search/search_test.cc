@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/offload.h"
+#include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/search/bound.h"
@@ -308,6 +310,115 @@ memory: {kind: model, capacity: 9 GiB}
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(result.best->problem.stage(stage).forward, wanted.stage(stage).forward);
   }
+}
+
+Scenario with_copies(const std::string& out = "3 ms") {
+  return read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, per: device, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms,
+       transfer: 0.4 ms, copy_in: 3 ms, copy_out: )" +
+                                              out + R"(}
+memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB, checkpoint: 0.1 GiB}
+)"));
+}
+
+TEST(Search, OffloadsAndRecomputesOnlyWhereAllowedAndNeverTakesLongerFor) {
+  SearchOptions plain;
+  plain.refinement.effort = 1e5;
+  SearchOptions both = plain;
+  both.offload = both.recompute = true;
+  const Search without(with_copies(), plain);
+  const Search with(with_copies(), both);
+  for (const double times : {0.3, 0.5, 0.75, 1.0}) {
+    const Bytes limit = times * without.unit();
+    const SearchResult kept = without.at(limit);
+    const SearchResult relieved = with.at(limit);
+    SCOPED_TRACE(fmt::format("{} of the unit", times));
+    EXPECT_FALSE(kept.kept.has_value());
+    ASSERT_TRUE(relieved.best.has_value());
+    EXPECT_LE(relieved.best->peak.value(), limit.value() * (1 + 1e-12));
+    EXPECT_GE(relieved.best->time.value() * (1 + 1e-9), relieved.bound.value());
+    EXPECT_LE(relieved.bound.value(), kept.bound.value() * (1 + 1e-12));
+    if (!kept.best) continue;
+    EXPECT_TRUE(keeps_all(*kept.best));
+    EXPECT_LE(relieved.best->time.value(), kept.best->time.value());
+    ASSERT_TRUE(relieved.kept.has_value());
+    EXPECT_EQ(relieved.kept->time, kept.best->time);
+  }
+}
+
+TEST(Search, FindsAScheduleWhereNoneThatKeepsEveryActivationFits) {
+  SearchOptions options;
+  options.refinement.effort = 1e5;
+  const Bytes limit(1.6 * (1 << 30));  // less than a microbatch keeps, more than one of two chunks
+  EXPECT_FALSE(Search(with_copies(), options).at(limit).best.has_value());
+  options.recompute = true;
+  const SearchResult result = Search(with_copies(), options).at(limit);
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_GT(recompute_chunks_of(result.best->choice), 0);
+  EXPECT_FALSE(result.kept.has_value());
+}
+
+TEST(Search, KeepsEverythingWhereCopiesAreTooSlowAndMemoryIsNotShort) {
+  SearchOptions options;
+  options.refinement.effort = 1e5;
+  options.offload = true;
+  const Search search(with_copies("10 s"), options);
+  const SearchResult result = search.at(2 * search.unit());
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_TRUE(keeps_all(*result.best));
+}
+
+TEST(Search, NeedsTheSecondsOfCopiesToOffload) {
+  SearchOptions options;
+  options.offload = true;
+  EXPECT_THROW((void)Search(scenario_of("8"), options), InfeasibleError);
+}
+
+// Copies and recomputation of any length: no program that has some takes less than the bound.
+TEST(LowerBound, HoldsForProgramsThatOffloadAndRecompute) {
+  testing::Random random(17);
+  int below_plain = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Shape shape{random.integer(1, 5), random.integer(1, 3), random.integer(1, 12), 1};
+    Problem problem = testing::random_problem(
+        random, shape, Placement::looped(shape.devices, shape.chunks), random.coin());
+    for (StageCost& cost : problem.stages) {
+      cost.weight_stash = std::min(cost.weight_stash, cost.activation);
+      cost.checkpoint = random.real(0, 0.5) * cost.activation;
+      cost.copy_out = random.real(0.01, 1) * cost.forward;
+      cost.copy_in = random.real(0.01, 1) * cost.forward;
+    }
+    problem.copy_alone_factor = random.real(0.5, 1);
+    const int recomputed = random.integer(0, shape.chunks);
+    problem.recompute_chunks = recomputed;
+    const Schedule& schedule = *find_schedule(shape.chunks == 1 ? "1f1b" : "interleaved-1f1b");
+    if (schedule.refusal(problem)) continue;
+    const Program plain = schedule.plan(problem);
+    const Program again = recomputed > 0 ? with_recompute(plain, recomputed) : plain;
+    const Program program = with_offload(again, problem, shape.chunks);
+    const Evaluation result = evaluate(program, problem);
+    const Bytes limit = result.peak_activation();
+    if (!(limit > Bytes(0))) continue;
+    SCOPED_TRACE(fmt::format("round {}", round));
+    EXPECT_LE(lower_bound(problem, limit, {recomputed, true}).value(),
+              result.cost.value() * (1 + 1e-9));
+    EXPECT_LE(lower_bound(problem, limit, {recomputed, true}, Objective::kMakespan).value(),
+              result.makespan.value() * (1 + 1e-9));
+    Bytes one;  // the plain bound speaks of limits that hold a microbatch
+    for (int d = 0; d < shape.devices; ++d) {
+      Bytes held;
+      for (int c = 0; c < shape.chunks; ++c) {
+        held += problem.stage(problem.placement.virtual_stage(d, c)).activation;
+      }
+      one = std::max(one, held);
+    }
+    if (limit < one) continue;
+    below_plain += lower_bound(problem, limit).value() > result.cost.value() * (1 + 1e-9) ? 1 : 0;
+  }
+  EXPECT_GT(below_plain, 0) << "what copies and R bring below the bound of those that keep all";
 }
 
 }  // namespace

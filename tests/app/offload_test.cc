@@ -1,0 +1,80 @@
+// Offload as its user meets it: what is printed, what the documents say, and exit codes.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Command;
+using testing::Outcome;
+
+constexpr const char* kScenario = R"(
+schedule: [1f1b, {name: gis-h, offload: auto}]
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, copy_out: 6 ms,
+       copy_in: 6 ms}
+memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}
+cluster: {node: {gpus: 2, link_bandwidth: 300 GB/s}, network: {bandwidth: 400 Gbps}}
+)";
+
+class OffloadCommand : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    write("s.yaml", kScenario);
+  }
+};
+
+TEST_F(OffloadCommand, RunNamesWhatIsOffloadedAndWhyAndWhatTheHostKeeps) {
+  const Outcome outcome = run("run s.yaml --no-picture --devices --json out.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* part : {"gis-h (offload)", "offload auto: 2 of 2 chunks at no cost in time",
+                           "on the host of a node", "on the host\n"}) {
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << '\n' << outcome.output;
+  }
+  const auto results = nlohmann::json::parse(read("out.json"))["results"];
+  EXPECT_FALSE(results[0].contains("host_memory"));
+  EXPECT_TRUE(results[1]["host_memory"]["fits"]);
+  EXPECT_EQ(results[1]["host_memory"]["peak_bytes_of_device"].size(), 4U);
+  EXPECT_GT(results[1]["host_memory"]["peak_bytes_of_node"], 0);
+  EXPECT_TRUE(results[1].contains("offload_choice"));
+}
+
+TEST_F(OffloadCommand, RunFailsWhereAHostIsTooSmallAndNamesWhatWouldFit) {
+  const Outcome outcome =
+      run("run s.yaml --no-picture schedule='{name: gis-h, offload: true}' cluster.host.memory='1 "
+          "GiB'");
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("does not fit in its 1.00 GiB; nearest that fits: no offload"),
+            std::string::npos)
+      << outcome.output;
+}
+
+TEST_F(OffloadCommand, SearchSaysWhatItChoseAgainstWhat) {
+  const Outcome outcome =
+      run("search s.yaml --memory-limit 0.5 --effort 1e4 --offload --csv out.csv");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("chosen: "), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("activations wait on the host"), std::string::npos)
+      << outcome.output;
+  EXPECT_NE(outcome.output.find("the best that keeps every activation"), std::string::npos)
+      << outcome.output;
+  EXPECT_NE(read("out.csv").find(",offload_chunks,recompute_chunks,activations_on_host\n"),
+            std::string::npos);
+  const Outcome plain = run("search s.yaml --memory-limit 0.5 --effort 1e4");
+  EXPECT_EQ(plain.output.find("chosen: "), std::string::npos) << "not unasked";
+}
+
+TEST_F(OffloadCommand, SearchWritesNoCsvOfAProgramThatACsvCannotSay) {
+  const Outcome outcome =
+      run("search s.yaml --memory-limit 0.5 --no-refinement --offload -o out.csv");
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("cannot say what waits on the host"), std::string::npos);
+  EXPECT_EQ(files(), 1U) << "the scenario alone";
+}
+
+}  // namespace
+}  // namespace pipesim
