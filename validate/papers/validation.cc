@@ -28,7 +28,10 @@ std::optional<double> Cell::relative_error() const {
 
 bool Cell::agrees() const {
   if (!simulated) return false;
-  if (relative) return worst == 0 || std::abs(*relative_error()) <= worst;
+  if (relative) {
+    const bool any = worst == 0 && within == 0;
+    return any || std::abs(*relative_error()) <= worst || std::abs(*error()) <= within;
+  }
   const double scale = std::pow(10.0, digits);
   const long ours = std::lround(*simulated * scale);
   const long theirs = std::lround(published * scale);
@@ -61,13 +64,14 @@ struct Count {
   int published = 0, simulated = 0, agree = 0, lower = 0;
   double worst = 0;
   bool relative = false;
-  double most = 0, median = 0;  // targets
-  std::vector<double> shares;   // absolute relative errors
+  double most = 0, points = 0, median = 0;  // targets
+  std::vector<double> shares;               // absolute relative errors
 
   void add(const Cell& cell) {
     ++published;
     relative = cell.relative;
     most = std::max(most, cell.worst);
+    points = std::max(points, cell.within);
     median = std::max(median, cell.median);
     if (!cell.simulated) return;
     ++simulated;
@@ -105,7 +109,11 @@ struct Count {
     };
     text += fmt::format(", median error {:.1f}%{}, worst {:.1f}%{}", 100 * median_share(),
                         target(median), 100 * std::ranges::max(shares), target(most));
-    if (most <= 0)
+    if (points > 0) {
+      text += fmt::format(", worst difference {:.2f} (target {:.3g}{})", worst, points,
+                          most > 0 ? " where that is more" : "");
+    }
+    if (most <= 0 && points <= 0)
       text += fmt::format(", {} within 15%, {} within 30%", within(0.15), within(0.30));
     return beyond_median() ? text + " MISSED" : text;
   }
