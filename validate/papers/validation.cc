@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "validate/papers/controllable_memory/controllable_memory.h"
 #include "validate/papers/korthikanti/korthikanti.h"
 #include "validate/papers/megatron/megatron.h"
 #include "validate/papers/nemo/nemo.h"
@@ -44,6 +45,8 @@ const std::vector<Validation>& validations() {
       {"vocabulary_parallelism",
        "Balancing Pipeline Parallelism with Vocabulary Parallelism, arXiv 2411.05288",
        compare_vocabulary_parallelism},
+      {"controllable_memory", "Pipeline Parallelism with Controllable Memory, arXiv 2405.15362",
+       compare_controllable_memory},
       {"pipeoffload", "PipeOffload, arXiv 2503.01328", compare_pipeoffload},
       {"korthikanti",
        "Reducing Activation Recomputation in Large Transformer Models, arXiv 2205.05198",
