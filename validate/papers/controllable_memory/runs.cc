@@ -168,6 +168,7 @@ void simulate(Cell& cell, const std::function<double()>& value) {
     cell.simulated = value();
   } catch (const InfeasibleError& error) {
     cell.note = std::string("not modelled: ") + error.what();
+    cell.must_agree = false;
   }
 }
 

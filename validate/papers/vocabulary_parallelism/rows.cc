@@ -39,7 +39,9 @@ MethodRow read_row(const Table& table, const YamlValue& value) {
   row.gpus = static_cast<int>(map.require("gpus", "GPUs").integer(1, 1 << 16));
   row.seq = static_cast<int>(map.require("seq", "sequence length").integer(1, 1 << 24));
   for (const auto& [devices, model] : table.models) {
-    if (devices == row.gpus) row.model = find_model(model, value.where());
+    if (devices != row.gpus) continue;
+    row.model_name = model;
+    row.model = find_model(model, value.where());
   }
   if (row.model.num_layers == 0) {
     value.fail(fmt::format("the paper has no run on {} GPUs", row.gpus));

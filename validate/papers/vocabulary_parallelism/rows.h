@@ -22,6 +22,7 @@ struct MethodRow {
   int seq = 0;
   std::string method;                            // as the paper calls it
   std::optional<VocabularyPlacement> placement;  // nothing for a method that is not known
+  std::string model_name;                        // in the catalogue
   Transformer model;                             // but for its vocabulary
   // For every vocabulary, where the row has them.
   std::vector<double> peak_gb;

@@ -83,6 +83,7 @@ std::vector<Cell> compare_vocabulary_parallelism(const std::string& folder, cons
   std::vector<Cell> cells;
   for (const MethodRow& row : rows) compare_memory(cells, row);
   vocabulary_parallelism::compare_throughput(cells, rows, runs, hardware);
+  for (const MethodRow& row : rows) vocabulary_parallelism::compare_balance(cells, row);
   if (const auto table = root.find("table3_vocab_layer_scaling_factor_pct_vocab256k")) {
     compare_scaling(cells, *table, asked);
   }

@@ -27,6 +27,10 @@ namespace vocabulary_parallelism {
 void compare_throughput(std::vector<Cell>& cells, const std::vector<MethodRow>& rows,
                         const std::vector<HostRun>& runs, const Hardware& hardware);
 
+// Adds, for a row of Table 6 with Vocab-1, how far apart V-Half's devices are with either
+// algorithm: at most 3% is the paper's claim.
+void compare_balance(std::vector<Cell>& cells, const MethodRow& row);
+
 // Iteration times from the measured seconds of every stage (baselines), or of every device's passes
 // (divided vocabularies), with modelled messages, collectives and optimizer step.
 Seconds seconds_from_stages(const HostRun& run, const Hardware& hardware);
