@@ -61,6 +61,8 @@ Work share_work(const Transformer& model, PassKind pass, VocabularyPlacement pla
       }
       return forward.work();
     case PassKind::kT:
+      // Interlaced, S knows the sum of all shares before it divides.
+      if (placement != VocabularyPlacement::kInterlaced) backward.rescale_softmax(width);
       if (early) {
         backward.logits_gradient(width);
       } else {

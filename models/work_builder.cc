@@ -199,6 +199,10 @@ void WorkBuilder::early_gradient(double columns) {
   stream(PassKind::kF, 2 * tokens_ * hidden_ * kElement, 1);
 }
 
+void WorkBuilder::rescale_softmax(double columns) {
+  stream(PassKind::kB, tokens_ * columns * 8, 1);
+}
+
 void WorkBuilder::logits_gradient(double columns) {
   stream(PassKind::kB, tokens_ * columns * (8 + 6), 2);
 }
@@ -218,9 +222,9 @@ void WorkBuilder::append(const Work& more) {
 
 void WorkBuilder::logits(double columns) {
   output_matmul(columns);
-  // Loss in fp32: cast, maximum, exponentials and their sum, division; backward the gradient in
-  // place, and cast.
-  stream(PassKind::kF, tokens_ * columns * (6 + 4 + 8 + 8), 5);
+  // Loss in fp32, a kernel for each: cast, maximum, its subtraction, exponentials, their sum,
+  // division (Megatron-LM's cross entropy, not fused); backward the gradient in place, and cast.
+  stream(PassKind::kF, tokens_ * columns * (6 + 4 + 8 + 8 + 4 + 8), 6);
   logits_gradient(columns);
   if (context_.tensor > 1 && pass_ == PassKind::kF) {
     // The maximum, the target's logit, and the sum.

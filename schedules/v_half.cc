@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "schedules/vocabulary.h"
+#include "sim/pipeline/building_block.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 
@@ -34,23 +35,10 @@ constexpr int kPeriod = 6;  // slots from one microbatch to the next: its passes
 bool is_forward(int type) { return type == kForward0 || type == kForward1; }
 bool is_backward(int type) { return type == kBackward1 || type == kBackward0; }
 
-// The slots of microbatch 0 on one device, by type.
-using Block = std::array<int, 4>;
-
-Block v_half_block(int devices, int d) {
-  const int wait = devices % 2 == 0 ? 3 : 0;  // keeps the slots of a device apart modulo the period
-  return {2 * d, 3 * devices - 2 - d, 3 * devices - 1 + wait + 2 * d, 6 * devices - 2 + wait - d};
-}
-
-Block v_min_block(int devices, int d) {
-  const int wait = devices % 3 == 0 ? 2 : 0;
-  return {d, 2 * devices - 1 - d, 2 * devices + wait + d, 4 * devices - 1 + wait - d};
-}
-
 class Slots {
  public:
   // `throughout`: what has no steady part is tightened from the first pass to the last.
-  Slots(const Shape& shape, Block (*block)(int, int), bool throughout);
+  Slots(const Shape& shape, VeeSlots (*block)(int, int), bool throughout);
 
   void tighten();
   [[nodiscard]] PassLists lists() const;
@@ -94,7 +82,7 @@ class Slots {
   int limit_ = 0;                   // the largest of held_ before anything moves
 };
 
-Slots::Slots(const Shape& shape, Block (*block)(int, int), bool throughout)
+Slots::Slots(const Shape& shape, VeeSlots (*block)(int, int), bool throughout)
     : throughout_(throughout),
       p_(shape.devices),
       m_(shape.microbatches),
@@ -106,7 +94,7 @@ Slots::Slots(const Shape& shape, Block (*block)(int, int), bool throughout)
       owed_(type_.size()),
       visited_(static_cast<size_t>(p_ * kTypes)) {
   for (int d = 0; d < p_; ++d) {
-    const Block first = block(p_, d);
+    const VeeSlots first = block(p_, d);
     for (int type = 0; type < kWeight; ++type) {
       for (int n = 0; n < m_; ++n) {
         place(d, type, n, -1, first[static_cast<size_t>(type)] + kPeriod * n);
@@ -304,7 +292,7 @@ PassLists Slots::lists() const {
   return lists;
 }
 
-Program order(const Problem& problem, Block (*block)(int, int), bool throughout) {
+Program order(const Problem& problem, VeeSlots (*block)(int, int), bool throughout) {
   Slots slots(problem.shape, block, throughout);
   slots.tighten();
   return {problem.shape, problem.placement, slots.lists()};
@@ -314,7 +302,7 @@ int peak(const Evaluation& result) {
   return std::ranges::max(result.devices, {}, &DeviceEvaluation::peak_in_flight).peak_in_flight;
 }
 
-template <Block (*block)(int, int)>
+template <VeeSlots (*block)(int, int)>
 Program plan(const Problem& problem) {
   if (is_sharded(problem.vocabulary)) return vocabulary_v_half(problem, block);
   Program published = order(problem, block, false);
@@ -374,7 +362,7 @@ const RegisteredSchedule kVHalf{{
     .min_chunks = 2,
     .max_chunks = 2,
     .place = place,
-    .plan = plan<v_half_block>,
+    .plan = plan<v_half_slots>,
     .claims = {.bubble = {"3p-7 passes if p is even (1 if p = 2), 3p-4 if odd", kBubbleDomain,
                           kBubbleGap, bubble_holds, v_half_bubble},
                .peak = {"p+2 chunks if p is even, p+1 if odd", "m > p, or m = p and p odd",
@@ -391,7 +379,7 @@ const RegisteredSchedule kVMin{{
     .min_chunks = 2,
     .max_chunks = 2,
     .place = place,
-    .plan = plan<v_min_block>,
+    .plan = plan<v_min_slots>,
     .claims = {.bubble = {"4p-5 passes, 4p-7 if p is a multiple of 3", kBubbleDomain, kBubbleGap,
                           bubble_holds, v_min_bubble},
                .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",

@@ -33,6 +33,18 @@ bool complete(Slots& slots) {
 
 }  // namespace
 
+VeeSlots v_half_slots(int devices, int device) {
+  const int wait = devices % 2 == 0 ? 3 : 0;  // keeps the slots of a device apart modulo the period
+  return {2 * device, 3 * devices - 2 - device, 3 * devices - 1 + wait + 2 * device,
+          6 * devices - 2 + wait - device};
+}
+
+VeeSlots v_min_slots(int devices, int device) {
+  const int wait = devices % 3 == 0 ? 2 : 0;
+  return {device, 2 * devices - 1 - device, 2 * devices + wait + device,
+          4 * devices - 1 + wait - device};
+}
+
 std::vector<Block> building_blocks(int devices) {
   std::vector<Block> blocks;
   for (int slots = 0; slots < 125; ++slots) {

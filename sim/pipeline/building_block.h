@@ -35,6 +35,13 @@ struct Block {
   int step = 1, last_step = 1, steps = 1;
 };
 
+// Slots of a microbatch on a device: of its F0, F1, B1 and B0.
+using VeeSlots = std::array<int, 4>;
+
+// Those of the authors' public generator for V-Half and V-Min, counted from the first one.
+VeeSlots v_half_slots(int devices, int device);
+VeeSlots v_min_slots(int devices, int device);
+
 // Every block, those included that collide on some device; in a fixed order. O(p).
 std::vector<Block> building_blocks(int devices);
 

@@ -52,6 +52,24 @@ TEST(VocabularyShare, RunsTheInputsGradientBeforeTheBarrierOnlyInVocab2) {
   EXPECT_THROW(share_flops(PassKind::kF, kVocab1), LogicError);
 }
 
+// Bytes of each kernel over the logits of a share: a loss in fp32 that is not fused, the gradient,
+// and, where the softmax was divided by the share's own sum, its correction; vocab-2 casts it
+// early.
+TEST(VocabularyShare, CountsEveryKernelOverTheLogits) {
+  const Transformer model = testing::gpt(32, 3072, 24, 128000);
+  const double logits = 2048.0 * 128000 / kDevices;
+  const auto moved = [&](PassKind pass, VocabularyPlacement placement) {
+    return share_work(model, pass, placement, divided()).moved.value() / logits;
+  };
+  const double rows = 4.0 * 2048 * 3072 / logits;
+  EXPECT_NEAR(moved(PassKind::kS, kInterlaced), 38, 1e-9);
+  EXPECT_NEAR(moved(PassKind::kS, kVocab1), 38, 1e-9);
+  EXPECT_NEAR(moved(PassKind::kS, kVocab2), 38 + 6 + rows, 1e-9);
+  EXPECT_NEAR(moved(PassKind::kT, kInterlaced), 14, 1e-9);
+  EXPECT_NEAR(moved(PassKind::kT, kVocab1), 22, 1e-9);
+  EXPECT_NEAR(moved(PassKind::kT, kVocab2), 22, 1e-9);
+}
+
 TEST(VocabularyShare, LeavesPositionsAndTheFinalNormToTheEnds) {
   Transformer model = testing::gpt(32, 3072, 24, 128000);
   for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {

@@ -33,6 +33,16 @@ TEST(Validation, AMeasuredCellAgreesWithinItsWorst) {
   EXPECT_TRUE(missed({measured(100, 111, 0.1, 0)}));
 }
 
+TEST(Validation, AMeasuredCellAgreesWithinAShareOrADifference) {
+  Cell cell = measured(10, 10.9, 0, 0);
+  cell.within = 1;
+  EXPECT_TRUE(cell.agrees());
+  cell.simulated = 11.1;
+  EXPECT_FALSE(cell.agrees());
+  cell.worst = 0.15;
+  EXPECT_TRUE(cell.agrees());
+}
+
 TEST(Validation, ATableIsMissedBeyondItsMedian) {
   const auto cells = [](double middle) {
     return std::vector<Cell>{measured(100, 99, 0.1, 0.06), measured(100, middle, 0.1, 0.06),

@@ -52,6 +52,46 @@ TEST(VocabularyRows, TakeMeasuredSharesOfTheVocabulary) {
   EXPECT_THROW((void)compare(rows.replace(rows.find("vocab_out_us"), 5, "votes")), InputError);
 }
 
+// Of a model one factor is fitted; a divided vocabulary then gains what the last stage had too
+// much.
+TEST(VocabularyRows, FitTheBaselineOfAModelAndPredictTheOtherMethods) {
+  const std::string rows = R"(
+table5_1f1b:
+- {gpus: 8, seq: 2048, method: Baseline, mfu_pct: [46, 40, 33, 25]}
+- {gpus: 8, seq: 2048, method: Redis, mfu_pct: [46, 46, 44, 39]}
+- {gpus: 8, seq: 2048, method: Vocab-1, mfu_pct: [50, 50, 50, 50]}
+)";
+  const auto cells = compare(rows);
+  ASSERT_EQ(cells.size(), 16U);
+  EXPECT_EQ(cells[0].table, "Table 5 MFU, fitted");
+  EXPECT_NEAR(*cells[0].simulated, 46, 1e-6);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_GE(*cells[4 + i].simulated, *cells[i].simulated - 1e-9) << cells[4 + i].cell;
+    EXPECT_GT(*cells[8 + i].simulated, *cells[4 + i].simulated) << cells[8 + i].cell;
+    EXPECT_NEAR(*cells[12 + i].simulated, *cells[8 + i].simulated - *cells[i].simulated, 1e-9);
+  }
+}
+
+// The longer the runs on one host found the output layer against the others, the more it costs
+// where the vocabulary is larger than that of the fitted cell.
+TEST(VocabularyRows, TakeTheOutputsShareFromMeasuredPasses) {
+  const auto with_output = [](int microseconds) {
+    std::string stages = "10000";
+    for (int stage = 0; stage < 6; ++stage) stages += ", 10000";
+    return "table5_1f1b:\n- {gpus: 8, seq: 2048, method: Baseline, mfu_pct: [46, 40, 33, 25]}\n"
+           "exp_one_host_csv:\n- {method_csv: base, gpus: 8, micro_batch: 1, num_microbatches: 128,"
+           " seq: 2048, hidden: 3072, vocab: 128000, layers: 32, layers_last_stage: 4, iter_ms: "
+           "8000,"
+           " F_us_per_stage: [" +
+           stages + ", " + std::to_string(10000 + microseconds) + "], B_us_per_stage: [" + stages +
+           ", " + std::to_string(10000 + microseconds) + "]}\n";
+  };
+  const auto little = compare(with_output(5000));
+  const auto more = compare(with_output(10000));
+  EXPECT_NEAR(*little[0].simulated, *more[0].simulated, 1e-6) << "fitted";
+  EXPECT_GT(*little[3].simulated, *more[3].simulated) << "a vocabulary eight times as large";
+}
+
 TEST(VocabularyRows, RefuseAStageTooFew) {
   EXPECT_THROW((void)compare(R"(
 exp_one_host_csv:

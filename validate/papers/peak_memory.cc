@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <vector>
 
 #include "models/layer_work.h"
 #include "models/vocabulary_share.h"
 #include "sim/core/error.h"
 #include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/problem.h"
 
@@ -34,9 +36,13 @@ VocabularyCost share_by_work(const MeasuredRun& run, const LayerContext& context
   return share;
 }
 
-}  // namespace
+// By device.
+struct Peaks {
+  std::vector<Bytes> activations;
+  std::vector<DeviceMemory> beside;
+};
 
-Bytes allocated_at_peak(const MeasuredRun& run) {
+Peaks peaks_of(const MeasuredRun& run) {
   const Schedule* schedule = find_schedule(run.schedule);
   if (schedule == nullptr) throw LogicError("no schedule " + run.schedule);
   Problem problem;
@@ -62,16 +68,39 @@ Bytes allocated_at_peak(const MeasuredRun& run) {
     if (next >= 0 && place.device(next) != place.device(vs)) cost.transfer = seconds.transfer;
     cost.activation = kept.activation;
     cost.weight_stash = kept.weight_stash;
+    cost.checkpoint = kept.checkpoint;
     problem.stages.push_back(cost);
   }
   const Problem planning = for_planning(problem);
   if (const auto refusal = schedule->refusal(planning)) throw InfeasibleError(refusal->reason);
-  const Evaluation result = evaluate(schedule->plan(planning), problem);
+  Program program = schedule->plan(planning);
+  if (run.context.recompute == RecomputeGranularity::kFull) {
+    program = with_recompute(program, run.chunks);
+  }
+  Peaks peaks{{}, memory.devices};
+  for (const DeviceEvaluation& device : evaluate(program, problem).devices) {
+    peaks.activations.push_back(device.peak_activation);
+  }
+  return peaks;
+}
+
+}  // namespace
+
+Bytes allocated_at_peak(const MeasuredRun& run) {
+  const Peaks peaks = peaks_of(run);
   Bytes most;
-  for (size_t device = 0; device < result.devices.size(); ++device) {
-    const DeviceMemory& beside = memory.devices[device];
-    most =
-        std::max(most, result.devices[device].peak_activation + beside.total() - beside.overhead);
+  for (size_t device = 0; device < peaks.beside.size(); ++device) {
+    const DeviceMemory& beside = peaks.beside[device];
+    most = std::max(most, peaks.activations[device] + beside.total() - beside.overhead);
+  }
+  return most;
+}
+
+Bytes added_at_peak(const MeasuredRun& run) {
+  const Peaks peaks = peaks_of(run);
+  Bytes most;
+  for (size_t device = 0; device < peaks.beside.size(); ++device) {
+    most = std::max(most, peaks.activations[device] + peaks.beside[device].buffers);
   }
   return most;
 }

@@ -28,6 +28,7 @@ TableError error_of(const std::string& table, const std::vector<Cell>& cells) {
     error.relative = cell.relative;
     error.worst_target = std::max(error.worst_target, cell.worst);
     error.median_target = std::max(error.median_target, cell.median);
+    error.difference_target = std::max(error.difference_target, cell.within);
     if (!cell.simulated) continue;
     ++error.simulated;
     const double off = deviation(cell);
@@ -36,6 +37,7 @@ TableError error_of(const std::string& table, const std::vector<Cell>& cells) {
     error.within_15 += off <= 0.15 ? 1 : 0;
     error.within_30 += off <= 0.30 ? 1 : 0;
     error.worst = std::max(error.worst, off);
+    error.worst_difference = std::max(error.worst_difference, std::abs(*cell.error()));
     deviations.push_back(off);
   }
   error.median = median_of(std::move(deviations));
@@ -65,7 +67,11 @@ std::string TableError::text() const {
   }
   text += fmt::format(", median error {:.1f}%{}, worst {:.1f}%{}", 100 * median,
                       target(median_target), 100 * worst, target(worst_target));
-  if (worst_target <= 0)
+  if (difference_target > 0) {
+    text += fmt::format(", worst difference {:.2f} (target {:.3g}{})", worst_difference,
+                        difference_target, worst_target > 0 ? " where that is more" : "");
+  }
+  if (worst_target <= 0 && difference_target <= 0)
     text += fmt::format(", {} within 15%, {} within 30%", within_15, within_30);
   return beyond_median() ? text + " MISSED" : text;
 }

@@ -24,7 +24,9 @@ struct TableError {
   double worst = 0;
   double median_target = 0;  // 0: none
   double worst_target = 0;
-  int within_15 = 0;  // percent
+  double worst_difference = 0;   // in the cells' unit
+  double difference_target = 0;  // where that is more than `worst_target`
+  int within_15 = 0;             // percent
   int within_30 = 0;
 
   [[nodiscard]] bool beyond_median() const;

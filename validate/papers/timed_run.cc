@@ -5,6 +5,7 @@
 #include "models/memory.h"
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
+#include "models/vocabulary_share.h"
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
 #include "sim/metrics/analyze.h"
@@ -13,6 +14,38 @@
 
 namespace pipesim {
 namespace {
+
+// With what follows from the vocabulary's placement.
+TimedRun completed(TimedRun run) {
+  if (!is_sharded(run.vocabulary)) return run;
+  run.setting.context.vocabulary_devices = run.devices;
+  run.blocking = false;
+  return run;
+}
+
+LayerCosts costs_of(const TimedRun& run) {
+  LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
+  LayerCost& output = costs[static_cast<size_t>(LayerKind::kOutput)];
+  output.forward = run.profiled.output_forward * output.forward;
+  output.backward_input = run.profiled.output_backward * output.backward_input;
+  output.backward_weight = run.profiled.output_backward * output.backward_weight;
+  return costs;
+}
+
+void add_vocabulary(Problem& problem, const TimedRun& run) {
+  if (!is_sharded(run.vocabulary)) return;
+  VocabularyCost share = share_cost(run.model, run.vocabulary, run.setting, run.hardware);
+  const Profiled& profiled = run.profiled;
+  const double factor = run.compute_factor;
+  share.output_forward = factor * profiled.forward * profiled.output_forward * share.output_forward;
+  share.output_backward =
+      factor * profiled.backward_input * profiled.output_backward * share.output_backward;
+  share.input_forward = factor * (share.input_forward + profiled.input_forward);
+  share.input_backward = factor * (share.input_backward + profiled.input_backward);
+  problem.vocabulary = run.vocabulary;
+  problem.vocabulary_costs.assign(static_cast<size_t>(run.devices), share);
+  problem.barriers = barrier_seconds(run.model, run.vocabulary, run.setting, run.hardware);
+}
 
 Layout layout_of(const TimedRun& run, const Placement& place) {
   return run.layers.empty() ? even_layout(run.model, place, run.split)
@@ -52,6 +85,7 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
     stage.weight_stash = kept.weight_stash;
     stage.checkpoint = kept.checkpoint;
   }
+  add_vocabulary(problem, run);
   return problem;
 }
 
@@ -126,19 +160,21 @@ const Schedule& schedule_of(const TimedRun& run) {
 
 }  // namespace
 
-StageCost mean_stage(const TimedRun& run) {
+StageCost mean_stage(const TimedRun& given) {
+  const TimedRun run = completed(given);
   const Schedule& schedule = schedule_of(run);
   const Placement place = schedule.place(run.devices, run.chunks);
-  const LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
+  const LayerCosts costs = costs_of(run);
   return mean_of(problem_of(run, schedule, layout_of(run, place), costs).stages);
 }
 
-Seconds iteration_seconds(const TimedRun& run) {
+Seconds iteration_seconds(const TimedRun& given) {
   constexpr int kMaxIterations = 64;
+  const TimedRun run = completed(given);
   const Schedule& schedule = schedule_of(run);
   const Placement place = schedule.place(run.devices, run.chunks);
   const Layout layout = layout_of(run, place);
-  const LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
+  const LayerCosts costs = costs_of(run);
   const Problem problem = problem_of(run, schedule, layout, costs);
   if (const auto refusal = schedule.refusal(for_planning(problem))) {
     throw InfeasibleError(refusal->reason);

@@ -12,17 +12,22 @@
 #include "models/transformer.h"
 #include "sim/core/units.h"
 #include "sim/graph/build.h"
+#include "sim/pipeline/vocabulary.h"
 
 namespace pipesim {
 
 // What measurements of the same framework say of a run, beside what models/ say: factors on the
-// seconds of each pass, and what every message takes beyond its bytes' way (calls of the framework
-// and of NCCL).
+// seconds of each pass, on those of the output layer besides, and what every message takes beyond
+// its bytes' way (calls of the framework and of NCCL).
 struct Profiled {
   double forward = 1;
   double backward_input = 1;
   double backward_weight = 1;
   Seconds message;
+  double output_forward = 1;   // with S of a shared vocabulary
+  double output_backward = 1;  // with T
+  Seconds input_forward = {};  // IF and IB of a shared vocabulary, beyond the model
+  Seconds input_backward = {};
 };
 
 // Measured seconds of a stage's passes on one microbatch, B and W in one.
@@ -39,6 +44,8 @@ struct TimedRun {
   std::vector<int> layers;              // of every stage in forward order, instead of the split
   std::vector<MeasuredStage> measured;  // by virtual stage, instead of the model's passes
   std::string schedule = "1f1b";
+  // Shared by all devices, its passes and collectives are the model's, and messages hold none.
+  VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   int devices = 1;
   int chunks = 1;
   int microbatches = 1;

@@ -19,9 +19,11 @@ struct Cell {
   bool may_be_lower = false;  // agreeing includes beating: an automatic schedule's bubble
   int digits = 4;             // decimals that the paper prints
   // Measured values: errors are shares of the published value. `must_agree` then means within
-  // `worst`, and the median over a table's cells within `median` (0: no such target).
+  // `worst`, or within `within` in the unit of the cell, and the median over a table's cells within
+  // `median` (0: no such target).
   bool relative = false;
   double worst = 0;
+  double within = 0;
   double median = 0;
 
   // simulated - published, in the unit of the cell (bubble rates: a fraction).

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/layer_cost.h"
+#include "models/vocabulary_share.h"
 #include "sim/scenario/read_model.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
@@ -13,15 +14,27 @@ namespace {
 
 constexpr int kVocabulary = 256000;
 
-// Passes of the layer on one GPU, collectives between the parts left out.
-Seconds layer_seconds(Transformer model, LayerKind kind, int seq, int parts,
-                      const Hardware& hardware) {
-  model.vocab_size = kVocabulary / parts;
+CostSetting setting_of(int seq) {
   CostSetting setting;
   setting.context.seq_length = seq;
   setting.state.gradients_in_fp32 = false;
-  const LayerCost cost = layer_cost(model, kind, setting, hardware);
+  return setting;
+}
+
+// Passes of the layer on one GPU.
+Seconds whole_seconds(const Transformer& model, LayerKind kind, int seq, const Hardware& hardware) {
+  const LayerCost cost = layer_cost(model, kind, setting_of(seq), hardware);
   return cost.forward.total() + cost.backward_input.total() + cost.backward_weight.total();
+}
+
+// Of one of `parts` shares, collectives between them left out.
+Seconds part_seconds(const Transformer& model, LayerKind kind, VocabularyPlacement placement,
+                     int seq, int parts, const Hardware& hardware) {
+  CostSetting setting = setting_of(seq);
+  setting.context.vocabulary_devices = parts;
+  const VocabularyCost share = share_cost(model, placement, setting, hardware);
+  return kind == LayerKind::kOutput ? share.output_forward + share.output_backward
+                                    : share.input_forward + share.input_backward;
 }
 
 }  // namespace
@@ -55,11 +68,12 @@ void compare_scaling(std::vector<Cell>& cells, const YamlValue& table, const Loc
         cell.note = "not modelled: no model of the paper runs on as many GPUs";
       } else {
         const LayerKind kind = layer == "Input" ? LayerKind::kEmbedding : LayerKind::kOutput;
-        const Transformer shape = find_model(model->second, value.where());
-        const Seconds whole = layer_seconds(shape, kind, seq, 1, hardware);
-        const Seconds part = layer_seconds(shape, kind, seq, model->first, hardware);
-        cell.simulated = 100 * (whole / part) / model->first;
-        if (layer == "Output-Vocab-2") cell.note = "its further elementwise work is not modelled";
+        Transformer shape = find_model(model->second, value.where());
+        shape.vocab_size = kVocabulary;
+        const auto placement =
+            layer == "Output-Vocab-2" ? VocabularyPlacement::kVocab2 : VocabularyPlacement::kVocab1;
+        const Seconds part = part_seconds(shape, kind, placement, seq, model->first, hardware);
+        cell.simulated = 100 * (whole_seconds(shape, kind, seq, hardware) / part) / model->first;
       }
       cells.push_back(cell);
     }

@@ -1,0 +1,38 @@
+// Rows of Tables 5 and 6: a method on a model, for every size of the vocabulary.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/transformer.h"
+#include "sim/pipeline/vocabulary.h"
+#include "sim/scenario/yaml.h"
+
+namespace pipesim::vocabulary_parallelism {
+
+inline constexpr std::array kVocabularies{32000, 64000, 128000, 256000};
+
+struct MethodRow {
+  std::string table;  // "Table 5"
+  const char* schedule = "";
+  int chunks = 1;
+  int gpus = 0;
+  int seq = 0;
+  std::string method;                            // as the paper calls it
+  std::optional<VocabularyPlacement> placement;  // nothing for a method that is not known
+  std::string model_name;                        // in the catalogue
+  Transformer model;                             // but for its vocabulary
+  // For every vocabulary, where the row has them.
+  std::vector<double> peak_gb;
+  std::vector<double> mfu_percent;
+
+  [[nodiscard]] Transformer with_vocabulary(size_t i) const;
+  [[nodiscard]] std::string text(size_t i) const;
+};
+
+// InputError where a row is not as expected.
+std::vector<MethodRow> read_rows(YamlMap& root);
+
+}  // namespace pipesim::vocabulary_parallelism
