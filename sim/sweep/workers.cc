@@ -16,7 +16,7 @@
 namespace pipesim {
 namespace {
 
-constexpr size_t kMaxMessage = 64 * 1024;
+constexpr size_t kMaxMessage = size_t{64} << 10;
 constexpr int kIdleDeaths = 5;
 
 // Answers until the other end closes or dies.
