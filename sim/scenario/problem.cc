@@ -93,11 +93,10 @@ void add_host_links(const Scenario& scenario, Problem& problem) {
   if (scenario.hardware && scenario.cost.copy_out.empty()) {
     const HostLink& host = scenario.hardware->host;
     const Placement& place = problem.placement;
-    // Ranks of one stage stand next to each other and copy alike, at the same time.
     const ParallelSizes& sizes = scenario.parallel;
     const int ranks = sizes.tensor * sizes.context * sizes.data;
     const int per_switch = std::min(host.gpus_per_switch, scenario.cluster->gpus_per_node);
-    const double sharing = std::min(per_switch, ranks);
+    const double sharing = ranks_on_a_switch(scenario);
     for (int vs = 0; vs < place.virtual_stages(); ++vs) {
       StageCost& stage = problem.stages[static_cast<size_t>(vs)];
       const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
@@ -159,6 +158,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   const GivenCost& cost = scenario.cost;
   std::optional<MemoryEstimate> modelled;
   if (scenario.modelled) modelled = memory_of(scenario, choice);
+  problem.stages.reserve(static_cast<size_t>(place.virtual_stages()));
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const auto seconds = [&](const std::vector<Seconds>& values) {
       return of_stage(values, cost.per, place, vs) / splits;
