@@ -53,7 +53,7 @@ std::vector<Unit> units_of(const Placement& place);
 
 // Of one question to a unit: far more than it takes but where memory is so tight that every chunk
 // counts, with many layers on many chunks.
-inline constexpr int kMostTries = 4000;
+inline constexpr int kMostTries = 2000;
 
 // A unit whose stages take at most `bound` seconds each.
 class DeviceFilling {

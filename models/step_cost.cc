@@ -11,9 +11,8 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;            // bytes of a weight
-constexpr double kLaunchElements = 20e6;  // that one multi-tensor kernel takes: 320 blocks of 64 Ki
-constexpr double kBucket = 40e6;          // parameters
+constexpr double kElement = 2;    // bytes of a weight
+constexpr double kBucket = 40e6;  // parameters
 constexpr double kBucketPerRank = 1e6;
 
 double gradient_bytes(const ParameterState& state) {

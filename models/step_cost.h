@@ -39,6 +39,9 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
 // fp32 (6). Emptying the gradients writes each once, sharded or not.
 inline constexpr double kStepBytes = 42;
 inline constexpr double kStepBytesMore = 6;
+// Parameters that one kernel of a step takes: 320 blocks of 65536 (NVIDIA Apex,
+// multi_tensor_apply).
+inline constexpr double kLaunchElements = 320.0 * 65536;
 
 Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
                           const Hardware& hardware);

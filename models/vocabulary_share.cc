@@ -25,17 +25,6 @@ Bytes message(const Transformer& model, const LayerContext& context) {
   return Bytes(layer_tokens(context) * model.hidden_size * kElement);
 }
 
-// How the pipeline's devices stand in nodes: ranks fill them in the order tensor, context, expert,
-// data, pipeline.
-GroupShape pipeline_group(const CostSetting& setting, int gpus_per_node) {
-  const LayerContext& context = setting.context;
-  const int devices = context.vocabulary_devices;
-  const int stride = context.tensor * context.context * setting.state.data;
-  int near = std::clamp(gpus_per_node / stride, 1, devices);
-  while (devices % near != 0) --near;
-  return {devices, near};
-}
-
 }  // namespace
 
 Work share_work(const Transformer& model, PassKind pass, VocabularyPlacement placement,
@@ -94,30 +83,56 @@ VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placemen
           .output_activation = share_activation(model, setting.context)};
 }
 
+// Ranks fill nodes in the order tensor, context, expert,
+// data, pipeline.
+GroupShape pipeline_group(const CostSetting& setting, int gpus_per_node) {
+  const LayerContext& context = setting.context;
+  const int devices = context.vocabulary_devices;
+  const int stride = context.tensor * context.context * setting.state.data;
+  int near = std::clamp(gpus_per_node / stride, 1, devices);
+  while (devices % near != 0) --near;
+  return {devices, near};
+}
+
+BarrierCollectives barrier_collectives(const Transformer& model, VocabularyPlacement placement,
+                                       const LayerContext& context, Barrier barrier) {
+  const auto one = [](CollectiveKind kind, Bytes bytes) {
+    return Collective{kind, Group::kData, bytes};
+  };
+  const Bytes whole = message(model, context);
+  const Bytes number = Bytes(4 * layer_tokens(context));  // one a token, in fp32
+  const bool early = placement == VocabularyPlacement::kVocab2;
+  switch (barrier) {
+    case Barrier::kEmbedding:
+      return {one(CollectiveKind::kAllReduce, whole)};
+    case Barrier::kOutput:
+    case Barrier::kEmbeddingGradient:
+      return {one(CollectiveKind::kAllGather, whole)};
+    case Barrier::kSoftmax: {
+      // Maximum and sum; the target's logit goes with the sum.
+      BarrierCollectives all{one(CollectiveKind::kAllReduce, number),
+                             one(CollectiveKind::kAllReduce, 2 * number)};
+      if (early) all.push_back(one(CollectiveKind::kReduceScatter, whole));
+      return all;
+    }
+    case Barrier::kOutputGradient:
+      return {one(CollectiveKind::kReduceScatter, whole)};
+    case Barrier::kRendezvous:
+      break;
+  }
+  return {};
+}
+
 BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement placement,
                                const CostSetting& setting, const Hardware& hardware) {
-  const Interconnect& interconnect = hardware.interconnect;
-  const GroupShape group = pipeline_group(setting, interconnect.gpus_per_node);
-  const auto take = [&](CollectiveKind kind, Bytes bytes) {
-    return collective_seconds(interconnect, {kind, Group::kData, bytes}, group);
-  };
-  const Bytes whole = message(model, setting.context);
-  const Bytes number = Bytes(4 * layer_tokens(setting.context));  // one a token, in fp32
+  const GroupShape group = pipeline_group(setting, hardware.interconnect.gpus_per_node);
   BarrierSeconds seconds{};
-  const auto set = [&seconds](Barrier barrier, Seconds value) {
-    seconds[static_cast<size_t>(barrier)] = value;
-  };
-  set(Barrier::kEmbedding, take(CollectiveKind::kAllReduce, whole));
-  set(Barrier::kOutput, take(CollectiveKind::kAllGather, whole));
-  // Maximum and sum; the target's logit goes with the sum.
-  Seconds softmax =
-      take(CollectiveKind::kAllReduce, number) + take(CollectiveKind::kAllReduce, 2 * number);
-  if (placement == VocabularyPlacement::kVocab2) {
-    softmax += take(CollectiveKind::kReduceScatter, whole);
+  for (size_t barrier = 0; barrier < kBarriers; ++barrier) {
+    for (const Collective& each :
+         barrier_collectives(model, placement, setting.context, static_cast<Barrier>(barrier))) {
+      seconds[barrier] += collective_seconds(hardware.interconnect, each, group);
+    }
   }
-  set(Barrier::kSoftmax, softmax);
-  set(Barrier::kOutputGradient, take(CollectiveKind::kReduceScatter, whole));
-  set(Barrier::kEmbeddingGradient, take(CollectiveKind::kAllGather, whole));
   return seconds;
 }
 

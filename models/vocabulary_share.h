@@ -13,6 +13,9 @@
 // so. docs/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed room.
 #pragma once
 
+#include <boost/container/static_vector.hpp>
+
+#include "models/collective.h"
 #include "models/layer_context.h"
 #include "models/layer_cost.h"
 #include "models/transformer.h"
@@ -35,8 +38,16 @@ VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placemen
                           const CostSetting& setting, const Hardware& hardware);
 Bytes share_activation(const Transformer& model, const LayerContext& context);
 
-// Seconds of the collectives that join the passes, over the pipeline's devices. A broadcast takes
-// what an all-gather of as many bytes does, a reduction to one device what a reduce-scatter does.
+// The collectives that a barrier consists of, one after the other, over the pipeline's devices. A
+// broadcast takes what an all-gather of as many bytes does, a reduction to one device what a
+// reduce-scatter does.
+using BarrierCollectives = boost::container::static_vector<Collective, 3>;
+BarrierCollectives barrier_collectives(const Transformer& model, VocabularyPlacement placement,
+                                       const LayerContext& context, Barrier barrier);
+// How the pipeline's devices stand in nodes.
+GroupShape pipeline_group(const CostSetting& setting, int gpus_per_node);
+
+// Seconds of all barriers.
 BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement placement,
                                const CostSetting& setting, const Hardware& hardware);
 

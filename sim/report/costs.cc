@@ -4,11 +4,13 @@
 #include <array>
 #include <fmt/format.h>
 #include <set>
+#include <string_view>
 
 #include "models/layer_memory.h"
 #include "models/layer_parameters.h"
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
+#include "models/vocabulary_share.h"
 #include "sim/core/text.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/report/aligned.h"
@@ -19,11 +21,14 @@
 namespace pipesim {
 namespace {
 
-using Curves = std::set<std::string>;
+using Curves = std::set<std::string, std::less<>>;
 
 constexpr std::array kKinds{LayerKind::kEmbedding, LayerKind::kDense, LayerKind::kMoe,
                             LayerKind::kMtp, LayerKind::kOutput};
 constexpr std::array kKindNames{"dense layer", "MoE layer", "embedding", "output", "MTP module"};
+
+constexpr const char* kOfPeak =
+    "of peak: FLOPs of the precision's peak, launch included; bytes of the memory bandwidth\n";
 
 const char* name_of(LayerKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
@@ -70,6 +75,15 @@ std::string model_text(const Modelled& modelled, const Layout& layout,
   return text + aligned(rows) + "source: docs/model.md, \"Transformers\"\n\n";
 }
 
+// "all_reduce, network" are two.
+void note(std::string_view names, Curves& curves) {
+  for (size_t begin = 0; begin < names.size();) {
+    const size_t end = std::min(names.find(", ", begin), names.size());
+    curves.emplace(names.substr(begin, end - begin));
+    begin = end + 2;
+  }
+}
+
 void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& cost,
               const std::vector<CostPart>& parts, Curves& curves) {
   rows.push_back({title, "", "", "", "", human(cost.total()), ""});
@@ -78,7 +92,7 @@ void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& 
                     human_or_nothing(part.bytes),
                     part.share > 0 ? fmt::format("{:.1f}%", 100 * part.share) : "",
                     human(part.seconds), part.curve});
-    curves.insert(part.curve);
+    note(part.curve, curves);
   }
   if (cost.hidden > Seconds(0)) {
     rows.push_back({"  hidden behind matmuls", "", "", "", "", human(-cost.hidden), ""});
@@ -101,10 +115,67 @@ std::string layers_text(const Transformer& model, const Layout& layout, const Co
     add(PassKind::kB, "B", cost.backward_input);
     add(PassKind::kW, "W", cost.backward_weight);
   }
-  return aligned(rows, 2) +
-         "of peak: FLOPs of the precision's peak, launch included; bytes of the memory bandwidth\n"
+  return aligned(rows, 2) + kOfPeak +
          "source: docs/model.md, \"Matmuls\" to \"Bytes moved\" for work, \"Hardware\" for times, "
          "\"Seconds\" for what is hidden\n\n";
+}
+
+// Passes of a device's share, and the collectives that join them.
+std::string vocabulary_text(const Transformer& model, VocabularyPlacement placement,
+                            const CostSetting& setting, const Hardware& hardware, Curves& curves) {
+  std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
+  for (const PassKind pass : {PassKind::kS, PassKind::kT, PassKind::kIF, PassKind::kIB}) {
+    const Work work = share_work(model, pass, placement, setting.context);
+    add_pass(rows, fmt::format("share {}", to_text(pass)), work_cost(work, setting, hardware),
+             parts_of(work, setting, hardware), curves);
+  }
+  const GroupShape group = pipeline_group(setting, hardware.interconnect.gpus_per_node);
+  for (size_t b = 0; b < kBarriers; ++b) {
+    const auto barrier = static_cast<Barrier>(b);
+    const bool early = placement == VocabularyPlacement::kVocab2;
+    if (early && barrier == Barrier::kOutputGradient) continue;  // S has made it
+    Seconds sum;
+    std::vector<CostPart> parts;
+    for (const Collective& each : barrier_collectives(model, placement, setting.context, barrier)) {
+      parts.push_back(part_of(each, "devices", group, hardware.interconnect));
+      sum += parts.back().seconds;
+    }
+    if (parts.empty()) continue;
+    rows.push_back(
+        {fmt::format("collective {}", to_text(barrier)), "", "", "", "", human(sum), ""});
+    for (const CostPart& part : parts) {
+      rows.push_back({"  " + part.name, part.shape, "", human(part.bytes), "", human(part.seconds),
+                      part.curve});
+      note(part.curve, curves);
+    }
+  }
+  return fmt::format("vocabulary {}: every device, a microbatch\n", to_text(placement)) +
+         aligned(rows, 2) +
+         fmt::format("from S to T a device keeps {}\nsource: docs/vocabulary-parallelism.md\n\n",
+                     human(share_activation(model, setting.context)));
+}
+
+// Copies to the host and back, of what F acquires.
+std::string copies_text(const Scenario& scenario, const Problem& problem, const Program& program) {
+  if (program.copies() == nullptr) return "";
+  std::vector<Row> rows{{"stage", "device", "copied", "copy out", "copy in", "out alone"}};
+  const Placement& place = problem.placement;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const StageCost& stage = problem.stage(vs);
+    rows.push_back({fmt::format("{}", vs), fmt::format("{}", place.device(vs)),
+                    human(program.recomputes(vs) ? stage.checkpoint : stage.activation),
+                    human(stage.copy_out), human(stage.copy_in),
+                    human(problem.copy_alone_factor * stage.copy_out)});
+  }
+  std::string text = "copies to the host, a microbatch\n" + aligned(rows);
+  if (!scenario.hardware || !scenario.cost.copy_out.empty()) {
+    return text + fmt::format("source of seconds: given by {}\n\n", scenario.file);
+  }
+  return text + fmt::format(
+                    "a copy takes {} (the ranks of a stage on one switch) x its bytes / "
+                    "host.duplex; alone on its way x host.duplex / host.alone\n"
+                    "source: docs/model.md, \"Offload\"\n\n",
+                    ranks_on_a_switch(scenario));
 }
 
 std::string layers_of(const StageLayers& stage) {
@@ -166,15 +237,16 @@ std::string step_text(const Scenario& scenario, const Layout& layout, const Plac
                     human(step.optimizer), human(step.gather), human(-step.hidden),
                     human(step.total() - (norm ? Seconds(0) : step.norm))});
   }
-  curves.insert(setting.state.distributed_optimizer ? "reduce_scatter" : "all_reduce");
-  curves.insert({"all_reduce", "all_gather", "streaming", "all_to_all"});
+  // Of gradients, parameters, the norm and a tied embedding, and of messages.
+  curves.insert({"all_reduce", "all_reduce_in_switch", "streaming", "all_to_all"});
+  if (setting.state.distributed_optimizer) curves.insert({"reduce_scatter", "all_gather"});
   return "what closes an iteration\n" + aligned(rows) + "source: docs/model.md, \"Step\"\n\n";
 }
 
 std::string memory_text(const Scenario& scenario, const ScheduleChoice& choice,
-                        const Problem& problem) {
+                        const Problem& problem, const Program& program) {
   const MemoryEstimate memory = memory_of(scenario, choice);
-  const Evaluation result = evaluate(*make_program(choice, problem), problem);
+  const Evaluation result = evaluate(program, problem);
   std::vector<Row> rows{{"device", "weights", "gradients", "optimizer", "vocabulary", "buffers",
                          "overhead", "peak activation", "in flight", "peak memory"}};
   for (size_t device = 0; device < memory.devices.size(); ++device) {
@@ -198,9 +270,8 @@ std::string hardware_text(const Scenario& scenario, const Curves& curves) {
   for (const Sourced& number : *scenario.sources) {
     const std::string group = number.key.substr(0, number.key.find('.'));
     static const std::array<std::string, 5> kAlways{"peak", "chip", "node", "link", "network"};
-    const bool in_switch = group == "all_reduce_in_switch" && curves.contains("all_reduce");
     // The launch of every kernel stands with the matmuls.
-    if (in_switch || group == "matmul" || curves.contains(group) ||
+    if (group == "matmul" || curves.contains(group) ||
         std::ranges::find(kAlways, group) != kAlways.end()) {
       used.push_back(number);
     }
@@ -211,8 +282,10 @@ std::string hardware_text(const Scenario& scenario, const Curves& curves) {
              "  further constants\n    hidden collectives take {:.4g} of the multiprocessors\n"
              "      published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)\n"
              "    an optimizer step moves {:g} bytes a parameter, {:g} more for 16-bit gradients\n"
-             "      counted: docs/model.md, \"Step\"\n",
-             kExchangeShare, kStepBytes, kStepBytesMore);
+             "      counted: docs/model.md, \"Step\"\n"
+             "    one of its kernels takes {:.0f} parameters, in 4 passes\n"
+             "      published: NVIDIA Apex, multi_tensor_apply (320 blocks of 65536)\n",
+             kExchangeShare, kStepBytes, kStepBytesMore, kLaunchElements);
 }
 
 }  // namespace
@@ -231,7 +304,9 @@ std::string sourced_list(std::span<const Sourced> numbers) {
 
 std::string cost_breakdown(const Scenario& scenario, const ScheduleChoice& choice) {
   const Problem problem = make_problem(scenario, choice);
-  if (!scenario.modelled) return stages_text(scenario, problem, nullptr);
+  const auto program = make_program(choice, problem);
+  const std::string copies = copies_text(scenario, problem, *program);
+  if (!scenario.modelled) return stages_text(scenario, problem, nullptr) + copies;
   const Modelled& modelled = *scenario.modelled;
   const Layout layout = layout_of(modelled, choice, scenario.parallel.pipeline);
   std::string text = model_text(modelled, layout, context_of(modelled, choice));
@@ -239,12 +314,18 @@ std::string cost_breakdown(const Scenario& scenario, const ScheduleChoice& choic
   if (scenario.roofline) {
     const CostSetting setting = cost_setting_of(scenario, choice);
     text += layers_text(modelled.model, layout, setting, *scenario.hardware, curves);
+    if (is_sharded(scenario.vocabulary)) {
+      text +=
+          vocabulary_text(modelled.model, scenario.vocabulary, setting, *scenario.hardware, curves);
+    }
     text += stages_text(scenario, problem, &layout) + message_text(modelled, setting);
     text += step_text(scenario, layout, problem.placement, setting, curves);
   } else {
     text += stages_text(scenario, problem, &layout);
   }
-  text += memory_text(scenario, choice, problem);
+  text += copies;
+  if (!copies.empty() && scenario.hardware && scenario.cost.copy_out.empty()) curves.insert("host");
+  text += memory_text(scenario, choice, problem, *program);
   return scenario.roofline ? text + hardware_text(scenario, curves) : text;
 }
 

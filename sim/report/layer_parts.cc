@@ -41,25 +41,44 @@ CostPart part_of(const Attention& attention, const Gpu& gpu) {
           .curve = fmt::format("attention_{}", way)};
 }
 
-CostPart part_of(const Collective& collective, const CostSetting& setting,
-                 const Interconnect& interconnect) {
-  const GroupShape shape = group_shape(setting, interconnect.gpus_per_node, collective.group);
-  const auto kind = static_cast<size_t>(collective.kind);
-  return {.name = fmt::format("{}, {} ranks", kCollectiveNames[kind],
-                              kGroups[static_cast<size_t>(collective.group)]),
-          .shape = fmt::format("{} ranks, {} a node", shape.ranks, shape.ranks_per_node),
-          .flops = {},
-          .bytes = collective.bytes,
-          .share = 0,
-          .seconds = collective_seconds(interconnect, collective, shape),
-          .curve = kCurves[kind]};
+}  // namespace
+
+std::string curve_of(const Interconnect& interconnect, const Collective& collective,
+                     GroupShape group) {
+  const std::string ring = kCurves[static_cast<size_t>(collective.kind)];
+  if (group.ranks > group.ranks_per_node) {
+    const bool within = group.ranks_per_node > 1 && collective.kind != CollectiveKind::kSendReceive;
+    return within ? ring + ", network" : "network";
+  }
+  const bool may = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
+                   group.ranks >= interconnect.nvls_ranks;
+  const auto seconds = [&](const CollectiveCurve& curve) {
+    return collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
+  };
+  return may && seconds(*interconnect.nvls) < seconds(interconnect.curves[0])
+             ? "all_reduce_in_switch"
+             : ring;
 }
 
-}  // namespace
+CostPart part_of(const Collective& collective, const std::string& among, GroupShape group,
+                 const Interconnect& interconnect) {
+  return {
+      .name = fmt::format("{}, {}", kCollectiveNames[static_cast<size_t>(collective.kind)], among),
+      .shape = fmt::format("{} ranks, {} a node", group.ranks, group.ranks_per_node),
+      .flops = {},
+      .bytes = collective.bytes,
+      .share = 0,
+      .seconds = collective_seconds(interconnect, collective, group),
+      .curve = curve_of(interconnect, collective, group)};
+}
 
 std::vector<CostPart> parts_of(const Transformer& model, LayerKind kind, PassKind pass,
                                const CostSetting& setting, const Hardware& hardware) {
-  const Work work = layer_work(model, kind, pass, setting.context);
+  return parts_of(layer_work(model, kind, pass, setting.context), setting, hardware);
+}
+
+std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
+                               const Hardware& hardware) {
   const Gpu& gpu = hardware.gpu;
   std::vector<CostPart> parts;
   for (const Matmul& matmul : work.matmuls) parts.push_back(part_of(matmul, gpu));
@@ -75,7 +94,11 @@ std::vector<CostPart> parts_of(const Transformer& model, LayerKind kind, PassKin
                      .curve = "streaming"});
   }
   for (const Collective& collective : work.collectives) {
-    CostPart part = part_of(collective, setting, hardware.interconnect);
+    const char* group = kGroups[static_cast<size_t>(collective.group)];
+    CostPart part =
+        part_of(collective, fmt::format("{} ranks", group),
+                group_shape(setting, hardware.interconnect.gpus_per_node, collective.group),
+                hardware.interconnect);
     if (part.seconds > Seconds(0)) parts.push_back(std::move(part));
   }
   return parts;

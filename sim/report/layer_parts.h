@@ -16,8 +16,18 @@ struct CostPart {
   Bytes bytes;        // of all others; attention has both
   double share = 0;   // of the peak, or of the memory bandwidth; 0: of neither
   Seconds seconds;    // launches included
-  std::string curve;  // the group of the catalogue's numbers that it is timed by
+  std::string curve;  // the groups of the catalogue's numbers that it is timed by
 };
+
+// The one that is taken: the ring's within a node, the switch's where that is faster, and the
+// network across nodes.
+std::string curve_of(const Interconnect& interconnect, const Collective& collective,
+                     GroupShape group);
+
+CostPart part_of(const Collective& collective, const std::string& among, GroupShape group,
+                 const Interconnect& interconnect);
+std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
+                               const Hardware& hardware);
 
 // Their seconds less PassCost::hidden are PassCost::total().
 std::vector<CostPart> parts_of(const Transformer& model, LayerKind kind, PassKind pass,

@@ -220,11 +220,13 @@ class Balancer {
     constexpr int kRounds = 24;
     for (int round = 0; round < kRounds; ++round) {
       if (plan_fits(room, round > 0)) return choice_.balanced;
+      const Layout before = *choice_.balanced;
       try {
         choice_.balanced = balance(modelled_.model, place_, weights_, &room);
       } catch (const InfeasibleError&) {
         return std::nullopt;
       }
+      if (choice_.balanced == before) return std::nullopt;  // refused for what no split changes
     }
     return std::nullopt;
   }

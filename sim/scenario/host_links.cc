@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/metrics/host_memory.h"
+#include "sim/scenario/roofline.h"
 
 namespace pipesim {
 namespace {
@@ -14,11 +15,6 @@ int ranks_of_device(const Scenario& scenario) {
 
 int gpus_per_switch(const Scenario& scenario) {
   return std::min(scenario.hardware->host.gpus_per_switch, scenario.cluster->gpus_per_node);
-}
-
-// Ranks of one stage stand next to each other and copy alike, at the same time.
-double copying_at_once(const Scenario& scenario) {
-  return std::min(gpus_per_switch(scenario), ranks_of_device(scenario));
 }
 
 // What each direction of a link gets while both are busy, of what one gets alone.
@@ -68,7 +64,7 @@ void add_host_links(const Scenario& scenario, const ScheduleChoice& choice, Prob
       const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
       const Bytes kept = recomputes ? stage.checkpoint : stage.activation;
       stage.copy_out = stage.copy_in =
-          copying_at_once(scenario) * (kept / scenario.hardware->host.duplex);
+          ranks_on_a_switch(scenario) * (kept / scenario.hardware->host.duplex);
     }
     problem.devices_per_host_link =
         std::max(1, gpus_per_switch(scenario) / ranks_of_device(scenario));
@@ -96,7 +92,7 @@ HostWay host_way(const Scenario& scenario, const ScheduleChoice& choice) {
   way.duplex = alone ? 1 : duplex_share(scenario);
   if (!scenario.hardware) return way;
   way.port = scenario.hardware->host.alone;
-  way.alone = scenario.hardware->host.alone / copying_at_once(scenario);
+  way.alone = scenario.hardware->host.alone / ranks_on_a_switch(scenario);
   const Cluster& cluster = *scenario.cluster;
   const int behind_switch = cluster.nics_per_node * gpus_per_switch(scenario);
   way.cards = behind_switch >= cluster.gpus_per_node ? CardWay::kPort : CardWay::kHostLink;

@@ -142,6 +142,7 @@ Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
   const GivenCost& cost = scenario.cost;
   std::optional<MemoryEstimate> modelled;
   if (scenario.modelled) modelled = memory_of(scenario, choice);
+  problem.stages.reserve(static_cast<size_t>(place.virtual_stages()));
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const auto seconds = [&](const std::vector<Seconds>& values) {
       return of_stage(values, cost.per, place, vs) / splits;

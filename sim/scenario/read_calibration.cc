@@ -2,9 +2,9 @@
 
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 #include "sim/scenario/read_curves.h"
@@ -14,19 +14,29 @@ namespace {
 
 constexpr const char* kInSwitch = "all_reduce_in_switch";
 
+// The number of the digits; -1 where there is something else.
+int digits(std::string_view text) {
+  int number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return -1;
+    number = 10 * number + (c - '0');
+  }
+  return number;
+}
+
 std::string read_day(const YamlValue& value) {
-  std::string text = value.text();
-  int year = 0;
-  unsigned month = 0;
-  unsigned day = 0;
-  int read = 0;
-  const bool written =
-      std::sscanf(text.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &read) == 3 &&
-      std::cmp_equal(read, text.size());
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!written || !date.ok())
-    value.fail(fmt::format("'{}' is no day; expected one as 2026-11-21", text));
+  const std::string text = value.text();
+  const bool written = text.size() == 10 && text[4] == '-' && text[7] == '-';
+  const std::string_view all = written ? std::string_view(text) : "0000-00-00";
+  const int year = digits(all.substr(0, 4));
+  const int month = digits(all.substr(5, 2));
+  const int day = digits(all.substr(8, 2));
+  const bool is_day = year > 0 && month > 0 && day > 0 &&
+                      std::chrono::year_month_day(std::chrono::year(year),
+                                                  std::chrono::month(static_cast<unsigned>(month)),
+                                                  std::chrono::day(static_cast<unsigned>(day)))
+                          .ok();
+  if (!is_day) value.fail(fmt::format("'{}' is no day; expected one as 2026-11-21", text));
   return text;
 }
 

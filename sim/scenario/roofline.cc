@@ -65,6 +65,12 @@ std::vector<StepCost> closing_costs(const Scenario& scenario, const ScheduleChoi
   return closing;
 }
 
+int ranks_on_a_switch(const Scenario& scenario) {
+  const ParallelSizes& sizes = scenario.parallel;
+  return std::min({scenario.hardware->host.gpus_per_switch, scenario.cluster->gpus_per_node,
+                   sizes.tensor * sizes.context * sizes.data});
+}
+
 Cluster cluster_of_positions(const Scenario& scenario) {
   Cluster cluster = *scenario.cluster;
   const ParallelSizes& sizes = scenario.parallel;

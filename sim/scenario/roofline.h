@@ -1,5 +1,5 @@
 // Seconds of a scenario whose costs follow from its model and the GPUs of its cluster
-// (docs/model.md, "Seconds"). All require Scenario::roofline.
+// (docs/model.md, "Seconds"). All that does not say otherwise requires Scenario::roofline.
 #pragma once
 
 #include <vector>
@@ -21,6 +21,10 @@ void fill_roofline(const Scenario& scenario, const ScheduleChoice& choice, Probl
 // What closes an iteration on each device: its gradients, their norm unless the optimizer is
 // validated afterwards, its optimizer step, its parameters. O(stages).
 std::vector<StepCost> closing_costs(const Scenario& scenario, const ScheduleChoice& choice);
+
+// Ranks of one stage stand next to each other and copy to the host alike, at the same time: how
+// many of them share a switch. Requires a cluster by name.
+int ranks_on_a_switch(const Scenario& scenario);
 
 // The cluster that pipeline positions see (rank_of): each stands for all the GPUs of a device, and
 // one of them speaks for all, as they do the same at once. A node has as many positions as devices

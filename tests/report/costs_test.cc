@@ -95,6 +95,44 @@ TEST(Costs, AreShownWithTheirSources) {
   EXPECT_FALSE(has(text, "host.")) << "nothing here is timed by it";
 }
 
+TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
+  for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
+    const Scenario scenario = read({{"vocabulary", std::string("{placement: ") + placement + "}"}});
+    const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+    for (const char* part :
+         {"share S", "share T", "share IF", "share IB", "collective softmax all-reduce",
+          "collective embedding all-reduce", "reduce-scatter, devices",
+          "from S to T a device keeps", "source: docs/vocabulary-parallelism.md"}) {
+      EXPECT_TRUE(has(text, part)) << placement << ": " << part << "\n" << text;
+    }
+    const bool early = scenario.vocabulary == VocabularyPlacement::kVocab2;
+    EXPECT_EQ(has(text, "collective output gradient"), !early) << "T does not hold B up";
+  }
+}
+
+TEST(Costs, ShowCopiesToTheHostAndWhereTheirSecondsComeFrom) {
+  const Scenario scenario = read({{"offload", "true"}});
+  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  for (const char* part : {"copies to the host, a microbatch", "out alone",
+                           "a copy takes 2 (the ranks of a stage on one switch)",
+                           "host.duplex: ", "host.alone: ", "source: docs/model.md, \"Offload\""}) {
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  }
+}
+
+// Eight ranks of an H100's node reduce in the switch, four around the ring, more across nodes.
+TEST(Costs, NameTheCurveThatACollectiveTakes) {
+  const Interconnect of = read().hardware->interconnect;
+  const Collective large{CollectiveKind::kAllReduce, Group::kTensor, Bytes(64e6)};
+  EXPECT_EQ(curve_of(of, large, {8, 8}), "all_reduce_in_switch");
+  EXPECT_EQ(curve_of(of, large, {4, 4}), "all_reduce");
+  EXPECT_EQ(curve_of(of, large, {16, 8}), "all_reduce, network");
+  EXPECT_EQ(curve_of(of, large, {4, 1}), "network");
+  Interconnect slow = of;
+  slow.nvls->bandwidth = BytesPerSecond(1e9);
+  EXPECT_EQ(curve_of(slow, large, {8, 8}), "all_reduce") << "the faster one is taken";
+}
+
 TEST(Costs, SayWhatTheScenarioChanged) {
   const Scenario scenario =
       read({{"cluster", "{name: dgx-h100, node: {link_bandwidth: 100 GB/s}}"}});
