@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMostChunks = 1024;
 constexpr int kMostMicrobatches = 1 << 20;
+constexpr long kMostPasses = 1L << 20;  // of an iteration that `auto` simulates
 
 bool is_auto(const YamlValue& value) { return value.is_scalar() && value.text() == "auto"; }
 
@@ -104,6 +105,14 @@ double error_of(const Report& report) {
 
 void choose(const Scenario& scenario, ScheduleChoice& choice) {
   const int all = chunks_of(choice);
+  const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
+                      scenario.batch.microbatches * all * splits_of(choice);
+  if (passes > kMostPasses) {
+    throw InputError(choice.offload->where,
+                     fmt::format("auto simulates iterations of up to {} passes, {} has {}: say how "
+                                 "many chunks",
+                                 kMostPasses, choice.name, passes));
+  }
   ScheduleChoice tried = choice;
   tried.offload = std::nullopt;
   const Report kept = simulate(scenario, tried).report;

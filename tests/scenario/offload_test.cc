@@ -159,6 +159,9 @@ TEST(ScenarioOffload, RefusesMicrobatchesThatAreNotThereOrAScheduleOfItsOwn) {
             std::string::npos);
   EXPECT_NE(refusal(kGiven, {"schedule=po-h", "offload.microbatches=[1]"}).find("gis-h"),
             std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"offload=auto", "batch.num_microbatches=1000000"})
+                .find("say how many chunks"),
+            std::string::npos);
   EXPECT_NE(refusal(kGiven, {"offload.chunks=[1]"}).find("but 1f1b has 1 per device"),
             std::string::npos);
 }
