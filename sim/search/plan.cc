@@ -189,12 +189,16 @@ class Planner {
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
     const Scenario scenario = scenario_of(question_, points_[candidate.id], candidate.layout);
-    step.planned = planned_of(scenario, simulate(scenario, scenario.schedules.front()));
+    const Simulation run = simulate(scenario, scenario.schedules.front());
+    step.planned = planned_of(scenario, run);
     step.memory = step.planned.peak;
     step.planned.id = candidate.id;
     step.planned.point = points_[candidate.id];
     step.planned.layout = candidate.layout;
-    step.fate = step.planned.peak <= question_.limit ? Fate::kPlanned : Fate::kUnfit;
+    const Bytes on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
+    const bool fits =
+        step.planned.peak <= question_.limit && on_host <= scenario.hardware->host.memory;
+    step.fate = fits ? Fate::kPlanned : Fate::kUnfit;
   }
 
   void settle(Step&& step) {

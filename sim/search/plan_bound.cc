@@ -159,14 +159,16 @@ class Bound {
       const StageCost& cost = problem_.stage(vs);
       const Bytes kept = recomputes(vs) ? cost.checkpoint : cost.activation;
       all += kept;
-      least_each = c == 0 ? kept : std::min(least_each, kept);
+      // Of a unit in flight: before its B, and, where W is a pass of its own, after it.
+      const Bytes each = fused_ ? kept : std::min(kept, cost.weight_stash);
+      least_each = c == 0 ? each : std::min(least_each, each);
       last_more = cost.activation - kept;
       largest = std::max(largest, cost.activation);
     }
     // A copy may take all but what the running pass needs.
     if (problem_.offload_chunks > 0 || schedule_.offloads) return largest;
     const PeakClaim& claim = schedule_.claims.peak;
-    const bool counts = fused_ && !is_sharded(problem_.vocabulary) && claim.holds(problem_);
+    const bool counts = !is_sharded(problem_.vocabulary) && claim.holds(problem_);
     const Bytes claimed = counts ? claim.in_flight(problem_, device) * least_each : Bytes(0);
     return std::max(all + last_more, claimed);
   }

@@ -102,6 +102,35 @@ Planned planned_of(const Scenario& scenario, const Simulation& simulation) {
   return planned;
 }
 
+Bytes most_on_host(const Simulation& simulation) {
+  if (simulation.program->copies() == nullptr) return Bytes(0);
+  struct Change {
+    std::uint32_t device;
+    double seconds;
+    double bytes;
+    // Within a device by time, what leaves first.
+    auto operator<=>(const Change&) const = default;
+  };
+  std::vector<Change> changes;
+  const TaskGraph& graph = *simulation.graph;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const TaskClass& of = graph.task_class(task);
+    if (of.kind == TaskKind::kCopyOut) {
+      changes.push_back({of.device, simulation.timeline.start[task], of.released.value()});
+    } else if (of.kind == TaskKind::kCopyIn) {
+      changes.push_back({of.device, simulation.timeline.end[task], -of.acquired.value()});
+    }
+  }
+  std::ranges::sort(changes);
+  double held = 0;
+  double most = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (i > 0 && changes[i].device != changes[i - 1].device) held = 0;
+    most = std::max(most, held += changes[i].bytes);
+  }
+  return Bytes(most);
+}
+
 std::string limits_of(const Planned& planned) {
   std::vector<std::pair<double, std::string_view>> losses;
   for (size_t i = static_cast<size_t>(PlanShare::kRecompute); i < planned.shares.size(); ++i) {

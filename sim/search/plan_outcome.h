@@ -57,6 +57,10 @@ struct Planned {
 // Requires a scenario of the question and its simulation.
 Planned planned_of(const Scenario& scenario, const Simulation& simulation);
 
+// The activations of the device that has most of them on the host at a time, copies on their way
+// included.
+Bytes most_on_host(const Simulation& simulation);
+
 // The largest two of what is lost beside the kernels' own: "ramps 8.1%, collectives 6.9%". Those
 // under half a percent are left out.
 std::string limits_of(const Planned& planned);

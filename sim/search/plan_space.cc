@@ -197,7 +197,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
                        .context = point.context};
   scenario.batch.micro_batch_size = point.micro_batch;
   scenario.batch.microbatches =
-      static_cast<int>(question.global_batch / (point.data * point.micro_batch));
+      static_cast<int>(question.global_batch / point.data / point.micro_batch);
   scenario.vocabulary = point.vocabulary;
   if (point.offload) scenario.offload = Offload{};
   Modelled& modelled = *scenario.modelled;
