@@ -183,15 +183,6 @@ void read_power(YamlMap& gpu, Cluster& cluster) {
   }
 }
 
-void read_host(YamlMap& host, HostLink& link, std::vector<Sourced>& numbers) {
-  for (const auto& [key, rate] : {std::pair("alone", &link.alone), {"duplex", &link.duplex}}) {
-    const auto given = host.find(key);
-    if (!given) continue;
-    *rate = positive_bandwidth(*given);
-    put(numbers, {fmt::format("host.{}", key), given->text(), kStated});
-  }
-}
-
 // Collectives take the changed link in proportion.
 void scale_links(Interconnect& interconnect, double factor, std::vector<Sourced>& numbers) {
   if (factor == 1) return;
@@ -294,12 +285,6 @@ ClusterChoice read_cluster(const YamlValue& value) {
       choice.cluster.busy_power = other.gpu.busy_power;
     }
     read_power(of, choice.cluster);
-    of.finish();
-  }
-  if (const auto host = map.find("host")) {
-    if (!hardware) host->fail("changes a cluster of the catalogue: give cluster.name");
-    YamlMap of(*host);
-    read_host(of, hardware->host, choice.numbers);
     of.finish();
   }
   map.finish();
