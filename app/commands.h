@@ -28,5 +28,6 @@ Subcommand add_import(CLI::App& app);
 Subcommand add_list(CLI::App& app);
 Subcommand add_search(CLI::App& app);
 Subcommand add_validate(CLI::App& app);
+Subcommand add_calibrate(CLI::App& app);
 
 }  // namespace pipesim
