@@ -7,6 +7,7 @@
 #include <fstream>
 #include <ios>
 #include <string_view>
+#include <vector>
 
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
@@ -110,15 +111,17 @@ void write_file(const std::filesystem::path& path, Write write) {
 void write_calibration(const Measurements& measured, const std::string& gpu, const Fitted& fitted,
                        std::ostream& out) {
   out << fmt::format("schema: {}\ngpu: {}\nmeasured:\n", kCalibrationSchema, gpu);
-  std::string note;
+  std::vector<std::string> notes;
   for (const auto& [name, value] : measured.facts) {
     if (std::find(kMeasuredKeys.begin(), kMeasuredKeys.end(), name) != kMeasuredKeys.end()) {
       out << fmt::format("  {}: {}\n", name, in_quotes(value));
     } else {
-      note += fmt::format("{}{} {}", note.empty() ? "" : "; ", name, value);
+      notes.push_back(fmt::format("{} {}", name, value));
     }
   }
-  if (!note.empty()) out << fmt::format("  note: {}\n", in_quotes(note));
+  if (!notes.empty()) {
+    out << fmt::format("  note: {}\n", in_quotes(fmt::format("{}", fmt::join(notes, "; "))));
+  }
   write_curves("curves", fitted.curves, out);
   write_curves("by_size", fitted.by_size, out);
   auto missing = measured.not_measured;

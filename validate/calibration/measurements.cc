@@ -18,8 +18,8 @@ std::string value_of(const Parameters& parameters, std::string_view wanted) {
 }  // namespace
 
 std::string make_key(std::string_view group, std::string_view name, const Parameters& parameters) {
-  std::string key = std::string(group) + "/" + std::string(name);
-  for (const auto& [parameter, value] : parameters) key += "/" + parameter + "=" + value;
+  std::string key = fmt::format("{}/{}", group, name);
+  for (const auto& [parameter, value] : parameters) key += fmt::format("/{}={}", parameter, value);
   return key;
 }
 

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "validate/calibration/csv_table.h"
 
@@ -21,11 +22,9 @@ constexpr std::string_view kHeader =
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
 std::string joined(const Parameters& parameters) {
-  std::string result;
-  for (const auto& [name, value] : parameters) {
-    result += (result.empty() ? "" : " ") + name + "=" + value;
-  }
-  return result;
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : parameters) parts.push_back(fmt::format("{}={}", name, value));
+  return fmt::format("{}", fmt::join(parts, " "));
 }
 
 std::string state_cells(const std::optional<CardState>& state) {

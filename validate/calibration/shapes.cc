@@ -140,12 +140,12 @@ std::string_view name_of(MatmulPass pass) {
 std::string_view name_of(Kernel kernel) { return traffic_of(kernel).name; }
 
 const std::vector<Kernel>& all_kernels() {
-  static const std::vector<Kernel> kernels = [] {
+  static const std::vector<Kernel> kKernels = [] {
     std::vector<Kernel> result;
     for (const Traffic& traffic : kTraffic) result.push_back(traffic.kernel);
     return result;
   }();
-  return kernels;
+  return kKernels;
 }
 
 Matmul MatmulSpec::matmul() const {
@@ -266,7 +266,7 @@ const std::vector<LayerShape>& layer_catalogue() {
     return LayerShape{std::move(name), hidden, 4 * hidden, heads, heads,
                       hidden / heads,  51200,  false,      false, true};
   };
-  static const std::vector<LayerShape> catalogue{
+  static const std::vector<LayerShape> kCatalogue{
       gpt("gpt-1.5b", 2304, 24),
       gpt("gpt-6.2b", 4096, 32),
       gpt("gpt-14.6b", 5120, 40),
@@ -275,7 +275,7 @@ const std::vector<LayerShape>& layer_catalogue() {
       {"llama3-8b", 4096, 14336, 32, 8, 128, 128256, true, true, false},
       {"llama3-70b", 8192, 28672, 64, 8, 128, 128256, true, true, false},
   };
-  return catalogue;
+  return kCatalogue;
 }
 
 const LayerShape& layer_named(std::string_view name) {
