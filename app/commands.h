@@ -33,5 +33,6 @@ Subcommand add_plan(CLI::App& app);
 Subcommand add_report(CLI::App& app);
 Subcommand add_sensitivity(CLI::App& app);
 Subcommand add_validate(CLI::App& app);
+Subcommand add_calibrate(CLI::App& app);
 
 }  // namespace pipesim

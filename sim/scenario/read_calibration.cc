@@ -46,7 +46,7 @@ std::string read_measured(const YamlValue& value) {
   std::string text = map.require("device", "the GPU as its driver names it").text();
   text += ", " + read_day(map.require("date", "the day of the measurements, as 2026-11-21"));
   text += ", driver " + map.require("driver", "the version of the GPU's driver").text();
-  for (const char* library : {"cuda", "cublas", "nccl"}) {
+  for (const char* library : {"cuda", "cublas", "cudnn", "nccl"}) {
     if (const auto version = map.find(library)) {
       text += fmt::format(", {} {}", library, version->text());
     }
@@ -97,6 +97,22 @@ void drop_switch(Interconnect& interconnect, std::vector<Sourced>& numbers) {
   });
 }
 
+// What is there for people: curves by size that no cost takes, and what was not measured.
+void read_notes(YamlMap& root) {
+  std::vector<Sourced> unused;
+  if (const auto by_size = root.find("by_size")) {
+    for (const auto& [name, curve] : by_size->entries()) {
+      NumberGroup group(curve, name, unused, [](YamlMap& map) { return read_error(map, ""); });
+      (void)group.number("latency").seconds();
+      (void)group.bandwidth("bandwidth");
+      group.finish();
+    }
+  }
+  if (const auto not_measured = root.find("not_measured")) {
+    for (const YamlValue& each : not_measured->list()) (void)each.text();
+  }
+}
+
 }  // namespace
 
 Calibration read_calibration(const YamlSource& source, Hardware& hardware,
@@ -130,6 +146,7 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
   read_collective_curves(open, hardware.interconnect);
   read_host(open, hardware.host);
   curves.finish();
+  read_notes(root);
   root.finish();
   if (read.empty()) curves.value().fail("expected at least one curve");
   for (Sourced& number : read) put(numbers, std::move(number));

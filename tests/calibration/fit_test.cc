@@ -1,9 +1,11 @@
 #include "validate/calibration/fit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <random>
 #include <stdexcept>
 
@@ -103,7 +105,71 @@ TEST(Fit, RecoversAKnownCollectiveFromNoisyRows) {
   EXPECT_LT(summarize(errors(fitted, rows)).median, 1.2 * kNoise / 2);
 }
 
+// Excerpts of published measurements; their source stands in the files.
+const std::string kRecorded = std::string(PIPESIM_SOURCE_DIR) + "/tests/calibration/data/";
+
+TEST(Fit, FollowsRecordedMatmulsOfAnH100) {
+  Gpu gpu;
+  gpu.peak = {FlopsPerSecond(989e12)};
+  gpu.memory_bandwidth = BytesPerSecond(3.35e12);
+  gpu.multiprocessors = 132;
+  const auto rows = read_matmuls(kRecorded + "gemm_bf16_h100.csv");
+  ASSERT_EQ(rows.size(), 252U);
+  std::vector<MatmulRow> seen;
+  std::vector<MatmulRow> unseen;
+  for (const MatmulRow& row : rows) {
+    (row.matmul.k == 2048 || row.matmul.n == 4096 ? unseen : seen).push_back(row);
+  }
+  const ErrorSummary all = summarize(errors(fit_matmul(gpu, rows), rows));
+  EXPECT_LT(all.median, 0.05);
+  EXPECT_LT(all.p90, 0.17);
+  EXPECT_LT(summarize(errors(fit_matmul(gpu, seen), unseen)).median, 0.06);
+}
+
+TEST(Fit, FollowsRecordedCollectivesOfAnH100Node) {
+  const auto all = read_collectives(kRecorded + "nccl_h100.csv");
+  ASSERT_EQ(all.size(), 168U);
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+    std::vector<CollectiveRow> rows;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(rows),
+                 [&](const CollectiveRow& row) { return row.kind == kind; });
+    const ErrorSummary error = summarize(errors(fit_collective(rows), rows));
+    EXPECT_LT(error.median, 0.05) << static_cast<int>(kind);
+    EXPECT_LT(error.p90, 0.21) << static_cast<int>(kind);
+  }
+}
+
+TEST(Fit, FindsLatencyAndBandwidthBySize) {
+  std::vector<SizeRow> rows;
+  for (double bytes = 1024; bytes < 1e9; bytes *= 2) {
+    rows.push_back({Bytes(bytes), Seconds(12e-6 + bytes / 25e9)});
+  }
+  const SizeCurve curve = fit_by_size(rows);
+  EXPECT_NEAR(curve.latency.value(), 12e-6, 1e-8);
+  EXPECT_NEAR(curve.bandwidth.value(), 25e9, 3e7);
+}
+
+TEST(Fit, LeavesTheHeadsRampAloneWhereOneSizeOfHeadsWasMeasured) {
+  Gpu gpu = known_gpu();
+  gpu.attention[0] = {.efficiency = 0.6, .head_ramp = 30, .streaming = 0.9};
+  std::vector<AttentionRow> rows;
+  for (const double length : {512, 1024, 2048, 4096, 8192}) {
+    const Attention attention{.flops = Flops(2.0 * 32 * length * length * 128),
+                              .moved = Bytes(4 * 32 * length * 128 * 2),
+                              .head_size = 128};
+    rows.push_back({attention, attention_seconds(gpu, attention)});
+  }
+  gpu.attention[0].efficiency = 1;
+  const Gpu fitted = fit_attention(gpu, rows);
+  EXPECT_EQ(fitted.attention[0].head_ramp, 30);
+  EXPECT_NEAR(fitted.attention[0].efficiency, 0.6, 0.01);
+}
+
 TEST(Fit, RefusesTooFewRows) {
+  EXPECT_THROW((void)fit_by_size({}), std::invalid_argument);
+  EXPECT_THROW((void)fit_attention(known_gpu(), {}), std::invalid_argument);
+  EXPECT_THROW((void)fit_streaming(known_gpu(), {}), std::invalid_argument);
   EXPECT_THROW((void)fit_matmul(known_gpu(), {}), std::invalid_argument);
   EXPECT_THROW((void)fit_collective({}), std::invalid_argument);
 }

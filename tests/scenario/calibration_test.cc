@@ -172,6 +172,18 @@ TEST(Calibration, RefusesWhatNoMeasurementCanBe) {
   }
 }
 
+TEST(Calibration, ReadsWhatIsThereForPeopleAsStrictly) {
+  const std::string curves = "curves:\n";
+  const std::string notes =
+      "by_size: {copy/h2d: {latency: 9 us, bandwidth: 52 GB/s, "
+      "error: {rows: 9, median: 0.01, within_90: 0.03, spread: 0.002}}}\n"
+      "not_measured: [\"nccl: one GPU\"]\n";
+  EXPECT_EQ(refusal_with(curves, notes + curves), "");
+  EXPECT_TRUE(has(refusal_with(curves, "by_size: {copy: {latency: 9 us}}\n" + curves), "error"));
+  EXPECT_TRUE(has(refusal_with(curves, "not_measured: nccl\n" + curves), "not_measured"));
+  EXPECT_TRUE(has(refusal_with(curves, "by_sice: {}\n" + curves), "did you mean 'by_size'?"));
+}
+
 TEST(Calibration, NeedsItsFileAndAModel) {
   EXPECT_TRUE(has(refusal_of("{kind: measured}"), "'file' is missing"));
   EXPECT_TRUE(

@@ -1,8 +1,8 @@
 // Measured curves as CSV, read strictly.
 //
 // Matmuls: columns m, n, k, latency_ms. Collectives: op (all_reduce, all_gather, reduce_scatter,
-// alltoall), gpus, bytes, latency_us, sizes as nccl-tests counts them. Further columns are passed
-// over. InputError with file and line for everything else, times that are not positive included.
+// alltoall), gpus, bytes, latency_us, sizes as nccl-tests counts them. InputError as of CsvTable,
+// and for sizes and times that are not positive.
 #pragma once
 
 #include <string>

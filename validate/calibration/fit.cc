@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "validate/calibration/search.h"
 
 namespace pipesim::calibration {
 namespace {
 
-constexpr std::int64_t kUsed = 1024;   // every side, of the shapes that training uses
-constexpr std::int64_t kWhole = 64;    // which every side is a multiple of
-constexpr std::int64_t kLeast = 64;    // every side, of shapes that count at all
-constexpr std::size_t kEnough = 4000;  // rows of a sort; of more, evenly spaced ones are taken
+constexpr std::int64_t kUsed = 1024;       // every side, of the shapes that training uses
+constexpr std::int64_t kWhole = 64;        // which every side is a multiple of
+constexpr std::int64_t kLeast = 64;        // every side, of shapes that count at all
+constexpr std::size_t kEnough = 4000;      // rows of a sort; of more, evenly spaced ones are taken
+constexpr std::size_t kLeastMatmuls = 18;  // twice the constants
 constexpr double kOtherWeight = 0.25;
 // Where the search begins: small and large costs of a tile's edge are separate valleys.
 constexpr std::array<std::array<double, 2>, 2> kStarts{{{1, 64}, {20, 256}}};  // edge, fill
@@ -29,10 +32,38 @@ std::vector<MatmulRow> thinned(const std::vector<MatmulRow>& rows) {
   return kept;
 }
 
+void require_rows(std::size_t rows, std::size_t least, const char* what) {
+  if (rows < least) {
+    throw std::invalid_argument(
+        fmt::format("{} needs at least {} rows, and there are {}", what, least, rows));
+  }
+}
+
 double mean_error(std::span<const double> errors) {
   double sum = 0;
   for (const double error : errors) sum += std::abs(error);
   return sum / static_cast<double>(errors.size());
+}
+
+// (seconds(row) - measured) / measured for every row.
+template <class Row, class Model>
+std::vector<double> errors_of(std::span<const Row> rows, Model seconds) {
+  std::vector<double> all;
+  all.reserve(rows.size());
+  for (const Row& row : rows) all.push_back(seconds(row) / row.measured - 1);
+  return all;
+}
+
+// Latency and bandwidth from which a search of sized rows begins: the shortest row, the best rate.
+template <class Row>
+std::pair<double, double> bounds(std::span<const Row> rows) {
+  BytesPerSecond fastest;
+  Seconds shortest(std::numeric_limits<double>::infinity());
+  for (const Row& row : rows) {
+    fastest = std::max(fastest, row.bytes / row.measured);
+    shortest = std::min(shortest, row.measured);
+  }
+  return {shortest.value(), fastest.value()};
 }
 
 Gpu with_constants(Gpu gpu, const std::vector<double>& values) {
@@ -64,15 +95,11 @@ bool used_in_training(const Matmul& matmul) {
 }
 
 std::vector<double> errors(const Gpu& gpu, std::span<const MatmulRow> rows) {
-  std::vector<double> all;
-  all.reserve(rows.size());
-  for (const MatmulRow& row : rows) {
-    all.push_back(matmul_seconds(gpu, row.matmul) / row.measured - 1);
-  }
-  return all;
+  return errors_of(rows, [&](const MatmulRow& row) { return matmul_seconds(gpu, row.matmul); });
 }
 
 Gpu fit_matmul(Gpu gpu, std::span<const MatmulRow> rows) {
+  require_rows(rows.size(), kLeastMatmuls, "a fit of matmuls");
   std::vector<MatmulRow> used;
   std::vector<MatmulRow> other;
   Seconds shortest(std::numeric_limits<double>::infinity());
@@ -103,7 +130,7 @@ Gpu fit_matmul(Gpu gpu, std::span<const MatmulRow> rows) {
                                      {edge},
                                      {100},
                                      {0.5, 1},
-                                     {kSlowdownStart[0]},
+                                     {kSlowdownStart[0], 1},
                                      {kSlowdownStart[1]}},
                                     error);
     if (found.error < best.error) best = found;
@@ -111,28 +138,93 @@ Gpu fit_matmul(Gpu gpu, std::span<const MatmulRow> rows) {
   return with_constants(gpu, best.values);
 }
 
-std::vector<double> errors(const CollectiveCurve& curve, std::span<const CollectiveRow> rows) {
-  std::vector<double> all;
-  all.reserve(rows.size());
-  for (const CollectiveRow& row : rows) {
-    all.push_back(collective_seconds(curve, row.kind, row.bytes, row.ranks) / row.measured - 1);
+double fit_fp8_efficiency(const Gpu& gpu, std::span<const MatmulRow> rows) {
+  require_rows(rows.size(), 3, "a fit of fp8 matmuls");
+  Gpu tried = gpu;
+  const auto error = [&](const std::vector<double>& values) {
+    tried.matmul.efficiency[1] = values[0];
+    return mean_error(errors(tried, rows));
+  };
+  return least_error({{0.8, 1}}, error).values[0];
+}
+
+std::vector<double> errors(const Gpu& gpu, std::span<const AttentionRow> rows) {
+  return errors_of(rows,
+                   [&](const AttentionRow& row) { return attention_seconds(gpu, row.attention); });
+}
+
+Gpu fit_attention(Gpu gpu, std::span<const AttentionRow> rows) {
+  require_rows(rows.size(), 4, "a fit of attention");
+  AttentionCurve& curve = gpu.attention[rows.front().attention.backward ? 1 : 0];
+  const auto rates = [&] {  // the best ones at the curve's ramp; their error
+    const Found found = least_error({{0.7, 1}, {1}}, [&](const std::vector<double>& values) {
+      curve.efficiency = values[0];
+      curve.streaming = values[1];
+      return mean_error(errors(gpu, rows));
+    });
+    curve.efficiency = found.values[0];
+    curve.streaming = found.values[1];
+    return found.error;
+  };
+  const bool several_heads = std::any_of(rows.begin(), rows.end(), [&](const AttentionRow& row) {
+    return row.attention.head_size != rows.front().attention.head_size;
+  });
+  // The ramp trades against the rates: searched side by side, none of the three would move.
+  if (several_heads) {
+    curve.head_ramp = least_error({{20}}, [&](const std::vector<double>& values) {
+                        curve.head_ramp = values[0];
+                        return rates();
+                      }).values[0];
   }
-  return all;
+  (void)rates();
+  return gpu;
+}
+
+std::vector<double> errors(const Gpu& gpu, std::span<const StreamRow> rows) {
+  return errors_of(rows, [&](const StreamRow& row) {
+    return memory_bound_seconds(gpu, row.moved, row.kernels);
+  });
+}
+
+Gpu fit_streaming(Gpu gpu, std::span<const StreamRow> rows) {
+  require_rows(rows.size(), 3, "a fit of memory-bound kernels");
+  const auto error = [&](const std::vector<double>& values) {
+    gpu.streaming = values[0];
+    return mean_error(errors(gpu, rows));
+  };
+  gpu.streaming = least_error({{0.8, 1}}, error).values[0];
+  return gpu;
+}
+
+std::vector<double> errors(const SizeCurve& curve, std::span<const SizeRow> rows) {
+  return errors_of(rows,
+                   [&](const SizeRow& row) { return curve.latency + row.bytes / curve.bandwidth; });
+}
+
+SizeCurve fit_by_size(std::span<const SizeRow> rows) {
+  require_rows(rows.size(), 3, "a fit by size");
+  const auto curve_of = [](const std::vector<double>& values) {
+    return SizeCurve{Seconds(values[0]), BytesPerSecond(values[1])};
+  };
+  const auto [shortest, fastest] = bounds(rows);
+  return curve_of(least_error({{shortest}, {fastest}}, [&](const std::vector<double>& values) {
+                    return mean_error(errors(curve_of(values), rows));
+                  }).values);
+}
+
+std::vector<double> errors(const CollectiveCurve& curve, std::span<const CollectiveRow> rows) {
+  return errors_of(rows, [&](const CollectiveRow& row) {
+    return collective_seconds(curve, row.kind, row.bytes, row.ranks);
+  });
 }
 
 CollectiveCurve fit_collective(std::span<const CollectiveRow> rows) {
-  if (rows.size() < 6) throw std::invalid_argument("a collective's fit needs at least six rows");
-  BytesPerSecond fastest;
-  Seconds shortest(std::numeric_limits<double>::infinity());
-  for (const CollectiveRow& row : rows) {
-    fastest = std::max(fastest, row.bytes / row.measured);
-    shortest = std::min(shortest, row.measured);
-  }
+  require_rows(rows.size(), 6, "a collective's fit");
+  const auto [shortest, fastest] = bounds(rows);
   const auto error = [&](const std::vector<double>& values) {
     return mean_error(errors(curve_with(values), rows));
   };
-  const Found found = least_error(
-      {{shortest.value()}, {shortest.value() / 4}, {fastest.value()}, {1e6}, {0.3, 4}}, error);
+  const Found found = least_error({{shortest}, {shortest / 4}, {fastest}, {1e6}, {0.3, 4}}, error);
   return curve_with(found.values);
 }
 

@@ -29,6 +29,45 @@ struct MatmulRow {
 // (model - measured) / measured.
 [[nodiscard]] std::vector<double> errors(const Gpu& gpu, std::span<const MatmulRow> rows);
 
+// The share of the fp8 peak, the curve's other constants being known. All rows in fp8; the GPU has
+// it.
+[[nodiscard]] double fit_fp8_efficiency(const Gpu& gpu, std::span<const MatmulRow> rows);
+
+struct AttentionRow {
+  Attention attention;
+  Seconds measured;
+};
+
+// Rows of one direction; `gpu` with that curve. The head's ramp is fitted where heads of two sizes
+// or more were measured, and stays as it is where not.
+[[nodiscard]] Gpu fit_attention(Gpu gpu, std::span<const AttentionRow> rows);
+[[nodiscard]] std::vector<double> errors(const Gpu& gpu, std::span<const AttentionRow> rows);
+
+// A memory-bound piece of work.
+struct StreamRow {
+  Bytes moved;
+  int kernels = 1;
+  Seconds measured;
+};
+
+// `gpu` with its share of the memory bandwidth.
+[[nodiscard]] Gpu fit_streaming(Gpu gpu, std::span<const StreamRow> rows);
+[[nodiscard]] std::vector<double> errors(const Gpu& gpu, std::span<const StreamRow> rows);
+
+// seconds = latency + bytes / bandwidth
+struct SizeCurve {
+  Seconds latency;
+  BytesPerSecond bandwidth{1};
+};
+
+struct SizeRow {
+  Bytes bytes;
+  Seconds measured;
+};
+
+[[nodiscard]] SizeCurve fit_by_size(std::span<const SizeRow> rows);
+[[nodiscard]] std::vector<double> errors(const SizeCurve& curve, std::span<const SizeRow> rows);
+
 struct CollectiveRow {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 2;

@@ -1,13 +1,15 @@
 // pipesim-fit: fits measured curves and prints the constants as the catalogue writes them, with
-// the error that they leave.
+// the error that they leave; of a folder of pipesim-calibrate it makes the calibration file.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <fmt/format.h>
 #include <iostream>
 #include <string>
 
+#include "validate/calibration/calibration_file.h"
 #include "validate/calibration/curves.h"
 #include "validate/calibration/fit.h"
+#include "validate/calibration/fitted.h"
 #include "validate/calibration/statistics.h"
 
 namespace {
@@ -30,12 +32,13 @@ struct CollectiveOptions {
   int nvls_ranks = 0;  // 0: no in-switch reduction
 };
 
-// A constant that does not matter is 0.
-double tidy(double value) { return value < 1e-3 ? 0 : value; }
-
 std::string percent(const ErrorSummary& error) {
   return fmt::format("{} rows, median {:.1f}%, 90% of rows within {:.1f}%, worst {:.0f}%",
                      error.rows, 100 * error.median, 100 * error.p90, 100 * error.worst);
+}
+
+void print_numbers(const Numbers& numbers) {
+  for (const auto& [name, value] : numbers) std::cout << fmt::format("    {}: {}\n", name, value);
 }
 
 void print_matmul(const MatmulOptions& options) {
@@ -49,16 +52,10 @@ void print_matmul(const MatmulOptions& options) {
   for (const MatmulRow& row : rows) {
     if (used_in_training(row.matmul)) used.push_back(row);
   }
-  const MatmulCurve& curve = gpu.matmul;
-  std::cout << fmt::format(
-      "    # all shapes: {}\n    # m, n, k multiples of 64, >= 1024: {}\n"
-      "    launch: {:.3g} us\n    efficiency: {:.4g}\n    memory_efficiency: {:.4g}\n"
-      "    fill: {:.4g}\n    edge: {:.4g}\n    split: {:.4g}\n    tail: {:.4g}\n"
-      "    slowdown: {:.4g}\n    slowdown_gflop: {:.4g}\n",
-      percent(summarize(errors(gpu, rows))), percent(summarize(errors(gpu, used))),
-      gpu.launch.value() * 1e6, curve.efficiency[0], curve.memory_efficiency, curve.fill,
-      tidy(curve.edge), curve.split, tidy(curve.tail), tidy(curve.slowdown),
-      curve.slowdown_flops.value() * 1e-9);
+  std::cout << fmt::format("    # all shapes: {}\n    # m, n, k multiples of 64, >= 1024: {}\n",
+                           percent(summarize(errors(gpu, rows))),
+                           percent(summarize(errors(gpu, used))));
+  print_numbers(matmul_numbers(gpu));
 }
 
 void print_curve(const char* name, const CollectiveCurve& curve,
@@ -67,12 +64,10 @@ void print_curve(const char* name, const CollectiveCurve& curve,
   for (const CollectiveRow& row : rows) {
     if (row.bytes >= Bytes(1 << 20)) large.push_back(row);
   }
-  std::cout << fmt::format(
-      "  {}:\n    # {}\n    # of 1 MiB and more: {}\n    base: {:.3g} us\n    per_rank: {:.3g} us\n"
-      "    bandwidth: {:.4g} GB/s\n    ramp: {:.3g} KB\n    own_share: {:.3g}\n",
-      name, percent(summarize(errors(curve, rows))), percent(summarize(errors(curve, large))),
-      curve.base.value() * 1e6, curve.per_rank.value() * 1e6, curve.bandwidth.value() * 1e-9,
-      curve.ramp.value() * 1e-3, curve.own_share);
+  std::cout << fmt::format("  {}:\n    # {}\n    # of 1 MiB and more: {}\n", name,
+                           percent(summarize(errors(curve, rows))),
+                           percent(summarize(errors(curve, large))));
+  print_numbers(collective_numbers(curve));
 }
 
 void print_collectives(const CollectiveOptions& options) {
@@ -100,34 +95,67 @@ void print_collectives(const CollectiveOptions& options) {
   fit_and_print("all_reduce_in_switch", in_switch);
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{"Fits the constants of the hardware catalogue to measured curves", "pipesim-fit"};
-  app.require_subcommand(1);
+struct Parser {
+  CLI::App app{"Fits the curves of the cost model to measurements", "pipesim-fit"};
+  std::string folder;
+  FitSettings settings;
   MatmulOptions matmul;
-  CLI::App* matmuls = app.add_subcommand("matmul", "Fit a CSV with m, n, k, latency_ms");
-  matmuls->add_option("file", matmul.file, "CSV")->required();
-  matmuls->add_option("--peak-tflops", matmul.peak_tflops, "Dense bf16 peak")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  matmuls->add_option("--bandwidth-gbs", matmul.bandwidth_gbs, "Peak memory bandwidth, GB/s")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  matmuls->add_option("--multiprocessors", matmul.multiprocessors, "Of the GPU")
-      ->required()
-      ->check(CLI::PositiveNumber);
   CollectiveOptions collective;
-  CLI::App* collectives =
-      app.add_subcommand("collectives", "Fit a CSV with op, gpus, bytes, latency_us");
-  collectives->add_option("file", collective.file, "CSV")->required();
-  collectives->add_option("--nvls-ranks", collective.nvls_ranks,
-                          "All-reduces of so many ranks ran in the switch");
+  CLI::App* matmuls = nullptr;
+  CLI::App* collectives = nullptr;
+};
+
+void add_folder(Parser& parser) {
+  parser.app.add_option("folder", parser.folder,
+                        "With measurements.csv; calibration.yaml and residuals.csv come beside it");
+  parser.app.add_option(
+      "--gpu", parser.settings.gpu,
+      "The GPU's name in the catalogue, where it does not follow from the device");
+  parser.app.add_option("--nvls-ranks", parser.settings.nvls_ranks,
+                        "All-reduces of so many ranks ran in the switch");
+}
+
+void add_matmul(Parser& parser) {
+  MatmulOptions& options = parser.matmul;
+  parser.matmuls = parser.app.add_subcommand("matmul", "Fit a CSV with m, n, k, latency_ms");
+  const auto required = [&](const char* name, auto& value, const char* help) {
+    parser.matmuls->add_option(name, value, help)->required()->check(CLI::PositiveNumber);
+  };
+  parser.matmuls->add_option("file", options.file, "CSV")->required();
+  required("--peak-tflops", options.peak_tflops, "Dense bf16 peak");
+  required("--bandwidth-gbs", options.bandwidth_gbs, "Peak memory bandwidth, GB/s");
+  required("--multiprocessors", options.multiprocessors, "Of the GPU");
+}
+
+void add_collectives(Parser& parser) {
+  parser.collectives =
+      parser.app.add_subcommand("collectives", "Fit a CSV with op, gpus, bytes, latency_us");
+  parser.collectives->add_option("file", parser.collective.file, "CSV")->required();
+  parser.collectives->add_option("--nvls-ranks", parser.collective.nvls_ranks,
+                                 "All-reduces of so many ranks ran in the switch");
+}
+
+int run(int argc, char** argv) {
+  Parser parser;
+  parser.app.require_subcommand(0, 1);
+  add_folder(parser);
+  add_matmul(parser);
+  add_collectives(parser);
   try {
-    app.parse(argc, argv);
+    parser.app.parse(argc, argv);
+    if (parser.folder.empty() && parser.app.get_subcommands().empty()) {
+      throw CLI::RequiredError("a folder, or matmul or collectives");
+    }
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadInput;
+    return parser.app.exit(error) == 0 ? kDone : kBadInput;
   }
-  if (matmuls->parsed()) print_matmul(matmul);
-  if (collectives->parsed()) print_collectives(collective);
+  if (parser.matmuls->parsed()) {
+    print_matmul(parser.matmul);
+  } else if (parser.collectives->parsed()) {
+    print_collectives(parser.collective);
+  } else {
+    std::cout << fit_folder(parser.folder, parser.settings);
+  }
   return kDone;
 }
 

@@ -15,6 +15,18 @@ double quantile(std::span<const double> sorted, double q) {
   return sorted[below] + weight * (sorted[above] - sorted[below]);
 }
 
+TimeSummary summarize_times(std::vector<double> times) {
+  if (!std::all_of(times.begin(), times.end(), [](double time) { return std::isfinite(time); })) {
+    throw std::invalid_argument("a time that is not finite");
+  }
+  std::sort(times.begin(), times.end());
+  return {.median = quantile(times, 0.5),
+          .p10 = quantile(times, 0.1),
+          .p90 = quantile(times, 0.9),
+          .minimum = times.front(),
+          .repetitions = times.size()};
+}
+
 ErrorSummary summarize(std::vector<double> relative_errors) {
   for (double& error : relative_errors) error = std::abs(error);
   std::sort(relative_errors.begin(), relative_errors.end());

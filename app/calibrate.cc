@@ -1,0 +1,39 @@
+// pipesim calibrate: runs pipesim-calibrate, where it was built, with the same arguments.
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <vector>
+
+#include "app/commands.h"
+
+namespace pipesim {
+namespace {
+
+int run(const CommandLine& line) {
+  std::error_code ignored;
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::vector<std::string> arguments = line.arguments();
+  arguments.front() = (beside / "pipesim-calibrate").string();
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(pointers.front(), pointers.data());
+  throw InfeasibleError(fmt::format(
+      "cannot run {}: {}. It measures a GPU and is built with pipesim where CUDA is (nvcc with "
+      "cuBLASLt; -DPIPESIM_CUDA=ON says what is missing); docs/calibration.md",
+      arguments.front(), std::strerror(errno)));
+}
+
+}  // namespace
+
+Subcommand add_calibrate(CLI::App& app) {
+  CLI::App* parser = app.add_subcommand(
+      "calibrate", "Measure the GPU of this machine (pipesim-calibrate, where CUDA is)");
+  parser->set_help_flag();  // that too is the tool's
+  parser->prefix_command();
+  return {parser, run};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,255 @@
+// From measurements to a calibration file that scenarios take: without a GPU, on measurements that
+// a known GPU of the cost model would give.
+#include "validate/calibration/calibration_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <sstream>
+
+#include "sim/core/data_folder.h"
+#include "sim/core/error.h"
+#include "sim/scenario/read_hardware.h"
+#include "sim/scenario/read_scenario.h"
+#include "tests/app/command.h"
+#include "validate/calibration/measurements_csv.h"
+
+namespace pipesim::calibration {
+namespace {
+
+constexpr double kNoise = 0.02;
+constexpr double kSpread = 0.01;
+
+Gpu catalogue_h100() {
+  const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {});
+  return std::ranges::find(catalogue.gpus, "h100-sxm", [](const GpuEntry& e) { return e.gpu.name; })
+      ->gpu;
+}
+
+// An H100 unlike the catalogue's.
+Gpu known_gpu() {
+  Gpu gpu = catalogue_h100();
+  gpu.launch = Seconds(4e-6);
+  gpu.matmul.efficiency = {0.7, 0.55};
+  gpu.matmul.memory_efficiency = 0.7;
+  gpu.attention[0] = {.efficiency = 0.6, .head_ramp = 30, .streaming = 0.9};
+  gpu.attention[1] = {.efficiency = 0.5, .head_ramp = 15, .streaming = 0.5};
+  gpu.streaming = 0.75;
+  return gpu;
+}
+
+const CollectiveCurve kGather{.base = Seconds(9e-6),
+                              .per_rank = Seconds(1e-6),
+                              .bandwidth = BytesPerSecond(300e9),
+                              .ramp = Bytes(3e6),
+                              .own_share = 0.3};
+
+class Recorder {
+ public:
+  void add(Point point, Seconds time) {
+    const double unit = static_cast<double>(random_()) / static_cast<double>(std::mt19937::max());
+    const double median = (1 + kNoise * (2 * unit - 1)) * time.value() * 1e6;
+    point.time_us = {median, median * (1 - kSpread / 2), median * (1 + kSpread / 2), median, 9};
+    measured_.points.push_back(std::move(point));
+  }
+  Measurements& measured() { return measured_; }
+
+ private:
+  std::mt19937 random_{5};
+  Measurements measured_;
+};
+
+Point sized(const char* group, const char* name, Parameters parameters, double bytes) {
+  Point point;
+  point.group = group;
+  point.name = name;
+  point.parameters = std::move(parameters);
+  point.parameters.emplace_back("size", std::to_string(static_cast<long>(bytes)));
+  point.bytes = bytes;
+  return point;
+}
+
+void record_kernels(Recorder& recorder) {
+  const Gpu gpu = known_gpu();
+  const Plan plan = make_plan(Mode::kQuick);
+  for (const auto& spec : plan.matmuls) {
+    recorder.add(point_of(spec), matmul_seconds(gpu, spec.matmul()));
+  }
+  for (const auto& shape : plan.attention) {
+    for (const bool backward : {false, true}) {
+      recorder.add(point_of(shape, backward), attention_seconds(gpu, shape.attention(backward)));
+    }
+  }
+  for (const auto& spec : plan.kernels) {
+    const int kernels = spec.kernel == Kernel::kNormWeightGradient ? 2 : 1;
+    recorder.add(point_of(spec), memory_bound_seconds(gpu, Bytes(spec.bytes()), kernels));
+  }
+}
+
+void record_transfers(Recorder& recorder) {
+  for (double bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
+    for (const char* name : {"h2d", "d2h"}) {
+      recorder.add(sized("copy", name, {{"during", "nothing"}}, bytes),
+                   Seconds(10e-6 + bytes / 52e9));
+      recorder.add(sized("copy", name, {{"during", "other"}}, bytes),
+                   Seconds(12e-6 + bytes / 40e9));
+    }
+    for (const int ranks : {2, 4, 8}) {
+      recorder.add(sized("nccl", "all_gather", {{"ranks", std::to_string(ranks)}}, bytes),
+                   collective_seconds(kGather, CollectiveKind::kAllGather, Bytes(bytes), ranks));
+    }
+  }
+}
+
+Measurements recorded() {
+  Recorder recorder;
+  recorder.measured().facts = {{"device", "NVIDIA H100 80GB HBM3"},
+                               {"date", "2026-01-02"},
+                               {"driver", "580.1"},
+                               {"cudnn", "9.1.0"},
+                               {"multiprocessors", "132"},
+                               {"mode", "\"quick\""}};
+  recorder.measured().not_measured = {{"layer", "out of \"memory\": 6 GiB"}};
+  record_kernels(recorder);
+  record_transfers(recorder);
+  return recorder.measured();
+}
+
+std::string folder_of(const char* name, const Measurements& measured) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / name;
+  std::filesystem::create_directories(folder);
+  std::ofstream out(folder / "measurements.csv");
+  write_measurements(measured, out);
+  return folder.string();
+}
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string scenario_with(const std::string& folder) {
+  const std::string path = folder + "/scenario.yaml";
+  std::ofstream(path) << "model: llama3-8b\ncluster: dgx-h100\nschedule: 1f1b\n"
+                         "parallel: {pipeline_model_parallel_size: 4}\n"
+                         "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"
+                         "cost: {kind: measured, file: calibration.yaml}\n";
+  return path;
+}
+
+class CalibrationFile : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = folder_of("pipesim_calibration_test", recorded());
+    text_ = fit_folder(folder_, {});
+  }
+  static inline std::string folder_;
+  static inline std::string text_;
+};
+
+TEST_F(CalibrationFile, GivesAScenarioTheGpuThatWasMeasured) {
+  const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder_), {}));
+  const Gpu known = known_gpu();
+  const Gpu& read = scenario.hardware->gpu;
+  for (const std::int64_t side : {1536, 3072, 6144, 10240}) {  // that were not measured
+    for (const Precision precision : {Precision::kBf16, Precision::kFp8}) {
+      const Matmul matmul{.m = side, .n = 4096, .k = 5120, .precision = precision};
+      EXPECT_NEAR(matmul_seconds(read, matmul) / matmul_seconds(known, matmul), 1, 0.05) << side;
+    }
+  }
+  for (const std::int64_t head : {64, 96, 128}) {
+    for (const bool backward : {false, true}) {
+      const Attention attention = AttentionShape{2, 16, 16, 3072, head}.attention(backward);
+      EXPECT_NEAR(attention_seconds(read, attention) / attention_seconds(known, attention), 1, 0.03)
+          << head;
+    }
+  }
+  EXPECT_NEAR(read.streaming / known.streaming, 1, 0.02);
+  EXPECT_NEAR(scenario.hardware->host.alone.value(), 52e9, 1e9);
+  EXPECT_NEAR(scenario.hardware->host.duplex.value(), 40e9, 1e9);
+  const CollectiveCurve& gather =
+      scenario.hardware->interconnect.curves[static_cast<int>(CollectiveKind::kAllGather)];
+  for (const Bytes bytes : {Bytes(3e5), Bytes(3e6), Bytes(1e8)}) {
+    const auto seconds = [&](const CollectiveCurve& curve) {
+      return collective_seconds(curve, CollectiveKind::kAllGather, bytes, 8);
+    };
+    EXPECT_NEAR(seconds(gather) / seconds(kGather), 1, 0.05) << bytes.value();
+  }
+}
+
+class ShownCosts : public pipesim::testing::Command {};
+
+TEST_F(ShownCosts, NameTheMeasurementsAsTheirSource) {
+  const std::string folder = folder_of("pipesim_shown_test", recorded());
+  (void)fit_folder(folder, {});
+  const auto shown = run("show " + scenario_with(folder) + " --costs");
+  EXPECT_EQ(shown.code, 0) << shown.output;
+  EXPECT_NE(shown.output.find("NVIDIA H100 80GB HBM3, 2026-01-02, driver 580.1, cudnn 9.1.0"),
+            std::string::npos)
+      << shown.output;
+}
+
+TEST_F(CalibrationFile, PrintsAndStoresTheErrorOfEveryCurveAndPoint) {
+  const std::string residuals = contents(folder_ + "/residuals.csv");
+  std::size_t rows = 0;
+  for (const Point& point : recorded().points) {
+    ++rows;
+    EXPECT_NE(residuals.find("," + point.key() + ","), std::string::npos) << point.key();
+  }
+  EXPECT_GE(static_cast<std::size_t>(std::ranges::count(residuals, '\n')), rows + 1);
+  EXPECT_NE(text_.find("matmul_fp8\n"), std::string::npos) << text_;
+  EXPECT_NE(text_.find("repeated within 1.0%"), std::string::npos) << text_;
+  EXPECT_NE(text_.find("all_reduce: not fitted: nothing of it was measured"), std::string::npos);
+}
+
+TEST_F(CalibrationFile, IsTheSameEveryTime) {
+  const std::string once = contents(folder_ + "/calibration.yaml");
+  EXPECT_EQ(fit_folder(folder_, {}), text_);
+  EXPECT_EQ(contents(folder_ + "/calibration.yaml"), once);
+}
+
+TEST(CalibrationOf, CopiesAloneLeavesTheOtherCurvesToTheCatalogue) {
+  Recorder recorder;
+  recorder.measured().facts = recorded().facts;
+  record_transfers(recorder);
+  const std::string folder = folder_of("pipesim_copies_test", recorder.measured());
+  (void)fit_folder(folder, {});
+  const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder), {}));
+  EXPECT_NEAR(scenario.hardware->host.alone.value(), 52e9, 1e9);
+  EXPECT_EQ(scenario.hardware->gpu.launch, catalogue_h100().launch);
+}
+
+TEST(CalibrationOf, UnfusedAttentionIsNoCurve) {
+  Measurements measured = recorded();
+  measured.facts.emplace_back("attention", kUnfusedAttention);
+  const Fitted fitted = fit_measurements(measured, catalogue_h100(), 0);
+  EXPECT_EQ(std::ranges::find(fitted.curves, "attention_forward", &FittedCurve::name),
+            fitted.curves.end());
+}
+
+TEST(CalibrationOf, AnUnknownDeviceAsksForItsName) {
+  Measurements measured = recorded();
+  measured.facts[0].second = "NVIDIA H100 PCIe";
+  measured.facts[4].second = "114";
+  const auto refusal = [](const std::string& folder, const FitSettings& settings) -> std::string {
+    try {
+      (void)fit_folder(folder, settings);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string folder = folder_of("pipesim_device_test", measured);
+  EXPECT_NE(refusal(folder, {}).find("has no 'NVIDIA H100 PCIe' of 114"), std::string::npos)
+      << refusal(folder, {});
+  EXPECT_NE(refusal(folder, {.gpu = "h100-sxn"}).find("did you mean 'h100-sxm'?"),
+            std::string::npos);
+  EXPECT_EQ(refusal(folder, {.gpu = "h100-sxm"}), "accepted");
+  EXPECT_NE(refusal("/nowhere", {}).find("cannot read"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim::calibration

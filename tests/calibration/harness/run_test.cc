@@ -1,0 +1,145 @@
+// A whole calibration against the virtual device: every stage, every pointer, every number.
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "tests/calibration/harness/virtual_device.h"
+#include "validate/calibration/compose.h"
+#include "validate/calibration/fitted.h"
+#include "validate/calibration/harness/session.h"
+
+namespace pipesim::calibration {
+namespace {
+
+namespace vd = virtual_device;
+
+Measurements run(Mode mode) {
+  const Card card(0);
+  Session session(card, make_plan(mode), [](const std::string&) {});
+  run_stages(session);
+  return std::move(session.measured);
+}
+
+const Measurements& full() {
+  static const Measurements measured = run(Mode::kFull);
+  return measured;
+}
+
+TEST(Run, ReleasesWhatItTakesAndFitsIntoACardOfFortyGigabytes) {
+  (void)full();
+  EXPECT_EQ(vd::state().allocations, 0u);
+  EXPECT_LT(vd::state().peak_bytes, std::size_t{40} << 30);
+}
+
+TEST(Run, TimesEveryMatmulAsLongAsItTook) {
+  std::size_t matmuls = 0;
+  for (const Point& point : full().points) {
+    if (point.group != "matmul") continue;
+    ++matmuls;
+    const double rate = vd::kMatmulFlopsPerUs * (point.parameter("dtype") == "bf16" ? 1 : 2);
+    EXPECT_NEAR(point.time_us.median, vd::kLaunchUs + point.flops / rate,
+                1e-4 * point.time_us.median)
+        << point.key();
+  }
+  EXPECT_EQ(matmuls, make_plan(Mode::kFull).matmuls.size());
+}
+
+TEST(Run, TimesEveryKernelByTheBytesOfItsFormula) {
+  std::set<std::string> names;
+  for (const Point& point : full().points) {
+    if (point.group != "kernel") continue;
+    names.insert(point.name);
+    // The formula also counts what a kernel keeps per row.
+    EXPECT_NEAR(point.time_us.median, vd::kLaunchUs + point.bytes / vd::kMemoryBytesPerUs,
+                0.01 * point.time_us.median)
+        << point.key();
+  }
+  EXPECT_EQ(names.size(), all_kernels().size());
+}
+
+TEST(Run, ALayerTakesTheSumOfItsParts) {
+  const LayerSlice slice{layer_named("gpt-6.2b"), 1, 3, 1024};
+  for (const char pass : {'F', 'B', 'W'}) {
+    for (const char* what : {"layer", "vocabulary"}) {
+      const Point* measured = full().find(point_of(slice, what, pass).key());
+      const Point* composed =
+          full().find(point_of(slice, std::string(what) + "_composed", pass).key());
+      ASSERT_NE(measured, nullptr) << what << " " << pass;
+      ASSERT_NE(composed, nullptr) << what << " " << pass;
+      EXPECT_NEAR(measured->time_us.median, composed->time_us.median,
+                  1e-4 * composed->time_us.median)
+          << what << " " << pass;
+      EXPECT_DOUBLE_EQ(measured->flops, composed->flops) << what << " " << pass;
+    }
+  }
+}
+
+TEST(Run, AGraphsKernelIsReportedAndNotTheGraph) {
+  const Point* point = full().find("launch/graph_kernel_to_kernel");
+  ASSERT_NE(point, nullptr);
+  EXPECT_NEAR(point->time_us.median, vd::kEmptyKernelUs, 1e-3);
+}
+
+TEST(Run, MeasuresCopiesAloneAndUnderLoadInBothDirections) {
+  for (const char* key :
+       {"copy/h2d/size=268435456/during=nothing", "copy/h2d/size=268435456/during=d2h",
+        "copy/d2h/size=268435456/during=h2d", "interference/h2d/size=67108864/during=matmul",
+        "interference/d2h/size=67108864/during=matmul_and_h2d"}) {
+    const Point* point = full().find(key);
+    ASSERT_NE(point, nullptr) << key;
+    EXPECT_NEAR(point->bytes / point->time_us.median * 1e-3, vd::kCopyBytesPerUs * 1e-3, 0.2)
+        << key;
+  }
+}
+
+TEST(Run, ItsFitsFindTheDevice) {
+  Gpu gpu;
+  gpu.peak = {FlopsPerSecond(989e12), FlopsPerSecond(1979e12)};
+  gpu.memory_bandwidth = BytesPerSecond(3.35e12);
+  gpu.multiprocessors = 132;
+  const Fitted fitted = fit_measurements(run(Mode::kQuick), gpu, 0);
+  const auto number = [&](const std::string& curve, const std::string& name) {
+    const auto found = std::ranges::find(fitted.curves, curve, &FittedCurve::name);
+    if (found == fitted.curves.end()) return std::string("none of " + curve);
+    for (const auto& [key, value] : found->numbers) {
+      if (key == name) return value;
+    }
+    return std::string("no " + name);
+  };
+  EXPECT_NEAR(std::stod(number("matmul", "launch")), vd::kLaunchUs, 0.3);
+  EXPECT_NEAR(std::stod(number("streaming", "efficiency")), vd::kMemoryBytesPerUs * 1e6 / 3.35e12,
+              0.02);
+  EXPECT_NEAR(std::stod(number("host", "alone")), vd::kCopyBytesPerUs * 1e-3, 0.1);
+  EXPECT_NEAR(std::stod(number("host", "duplex")), vd::kCopyBytesPerUs * 1e-3, 0.1);
+}
+
+TEST(Run, NamesWhatItDidNotMeasureAndWhy) {
+  const auto reason = [](const std::string& what) {
+    for (const NotMeasured& entry : full().not_measured) {
+      if (entry.what.starts_with(what)) return entry.reason;
+    }
+    return std::string("measured");
+  };
+  EXPECT_EQ(reason("attention/fused"), "built without cuDNN");
+  EXPECT_EQ(reason("nccl"), "built without NCCL");
+  EXPECT_EQ(reason("layer/F/layer=llama3-8b"),
+            "unfused attention takes equal numbers of heads and kv heads");
+}
+
+TEST(Run, ASmallCardLosesPointsAndSaysSo) {
+  vd::state().memory_bytes = std::size_t{6} << 30;
+  const Measurements measured = run(Mode::kQuick);
+  vd::state().memory_bytes = std::size_t{80} << 30;
+  EXPECT_FALSE(measured.points.empty());
+  const auto refused = std::ranges::count_if(measured.not_measured, [](const auto& entry) {
+    return entry.reason.starts_with("cudaMalloc of") || entry.reason.starts_with("a region of");
+  });
+  EXPECT_GT(refused, 0);
+  // What fits is measured all the same, the sweep at the end included.
+  EXPECT_NE(measured.find("matmul/fprop/dtype=bf16/tokens=2048/in=4096/out=12288"), nullptr);
+  EXPECT_EQ(vd::state().allocations, 0u);
+}
+
+}  // namespace
+}  // namespace pipesim::calibration

@@ -1,0 +1,45 @@
+// A CUDA device that only keeps time: for tests of a whole calibration on a machine without a GPU.
+//
+// virtual_runtime.cc, virtual_blas.cc and virtual_kernels.cc define the functions of the CUDA
+// runtime, of cuBLASLt and of our kernels that the harness calls. Each piece of work advances its
+// stream's clock by the time that a simple formula gives it, and is refused (VirtualDeviceError)
+// when it reaches outside an allocation, is misaligned, or names matrices that do not fit together.
+// It computes nothing.
+#pragma once
+
+#include <cstddef>
+#include <cuda_runtime_api.h>
+#include <stdexcept>
+#include <string>
+
+namespace pipesim::calibration::virtual_device {
+
+class VirtualDeviceError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+inline constexpr double kLaunchUs = 2;            // of every kernel, on the device
+inline constexpr double kMemoryBytesPerUs = 3e6;  // 3 TB/s
+inline constexpr double kMatmulFlopsPerUs = 7e8;  // 700 TFLOP/s in bf16, twice that in fp8
+inline constexpr double kCopyBytesPerUs = 5e4;    // 50 GB/s
+inline constexpr double kEmptyKernelUs = 1.5;
+
+struct State {
+  std::size_t memory_bytes = std::size_t{80} << 30;
+  std::size_t used_bytes = 0;
+  std::size_t peak_bytes = 0;
+  std::size_t allocations = 0;  // that live now
+  double host_us = 0;           // virtual time of the host
+  bool capturing = false;       // into a graph
+  int captured = 0;
+};
+
+State& state();
+
+[[noreturn]] void fail(const std::string& reason);
+// Work of that long, enqueued by the host.
+void advance(cudaStream_t stream, double duration_us);
+void require_region(const char* what, const void* pointer, std::size_t bytes);
+
+}  // namespace pipesim::calibration::virtual_device

@@ -1,0 +1,183 @@
+#include "validate/calibration/calibration_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fmt/format.h>
+#include <fstream>
+#include <ios>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/data_folder.h"
+#include "sim/core/error.h"
+#include "sim/scenario/read_calibration.h"
+#include "sim/scenario/read_hardware.h"
+#include "validate/calibration/measurements_csv.h"
+#include "validate/calibration/statistics.h"
+
+namespace pipesim::calibration {
+namespace {
+
+// Of `measured` in the file; every other fact becomes part of its note.
+constexpr std::array<std::string_view, 7> kMeasuredKeys{"device", "date",  "driver", "cuda",
+                                                        "cublas", "cudnn", "nccl"};
+
+struct Quality {
+  ErrorSummary error;
+  double spread = 0;  // the median
+};
+
+Quality quality_of(const FittedCurve& curve) {
+  std::vector<double> errors;
+  std::vector<double> spreads;
+  for (const FittedRow& row : curve.rows) {
+    errors.push_back(row.error);
+    spreads.push_back(row.spread);
+  }
+  return {summarize(errors), summarize(spreads).median};
+}
+
+// A text as YAML takes it whatever is in it.
+std::string in_quotes(const std::string& text) {
+  std::string result = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') result += '\\';
+    result += letter;
+  }
+  return result + '"';
+}
+
+void write_curves(const char* heading, const std::vector<FittedCurve>& curves, std::ostream& out) {
+  if (curves.empty()) return;
+  out << heading << ":\n";
+  for (const FittedCurve& curve : curves) {
+    out << fmt::format("  {}:\n", curve.name);
+    for (const auto& [name, value] : curve.numbers) out << fmt::format("    {}: {}\n", name, value);
+    const auto [error, spread] = quality_of(curve);
+    out << fmt::format(
+        "    error: {{rows: {}, median: {:.4f}, within_90: {:.4f}, spread: {:.4f}}}\n", error.rows,
+        error.median, error.p90, spread);
+  }
+}
+
+std::string lower(std::string text) {
+  for (char& letter : text) {
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return text;
+}
+
+// The entry whose family (the name up to its first dash) is part of the device's name, the longest
+// of these, with as many multiprocessors.
+const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& measured) {
+  const std::string device = lower(measured.fact("device"));
+  const GpuEntry* best = nullptr;
+  std::size_t longest = 0;
+  for (const GpuEntry& entry : catalogue.gpus) {
+    const std::string family = entry.gpu.name.substr(0, entry.gpu.name.find('-'));
+    const bool fits = device.find(family) != std::string::npos &&
+                      std::to_string(entry.gpu.multiprocessors) == measured.fact("multiprocessors");
+    if (fits && family.size() > longest) {
+      best = &entry;
+      longest = family.size();
+    }
+  }
+  return best;
+}
+
+const Gpu& catalogue_gpu(const HardwareCatalog& catalogue, const Measurements& measured,
+                         const std::string& file, const std::string& asked) {
+  if (!asked.empty()) {
+    const YamlSource source("--gpu", asked);
+    return catalogue.gpu(source.root()).gpu;
+  }
+  if (const GpuEntry* entry = entry_of(catalogue, measured)) return entry->gpu;
+  throw InputError({file, 0, 0, ""},
+                   fmt::format("the catalogue has no '{}' of {} multiprocessors; name its nearest "
+                               "GPU with --gpu (pipesim list gpus)",
+                               measured.fact("device"), measured.fact("multiprocessors")));
+}
+
+template <class Write>
+void write_file(const std::filesystem::path& path, Write write) {
+  std::ofstream out(path);
+  write(out);
+  if (!out.flush()) throw std::ios_base::failure("cannot write " + path.string());
+}
+
+}  // namespace
+
+void write_calibration(const Measurements& measured, const std::string& gpu, const Fitted& fitted,
+                       std::ostream& out) {
+  out << fmt::format("schema: {}\ngpu: {}\nmeasured:\n", kCalibrationSchema, gpu);
+  std::vector<std::string> notes;
+  for (const auto& [name, value] : measured.facts) {
+    if (std::find(kMeasuredKeys.begin(), kMeasuredKeys.end(), name) != kMeasuredKeys.end()) {
+      out << fmt::format("  {}: {}\n", name, in_quotes(value));
+    } else {
+      notes.push_back(fmt::format("{} {}", name, value));
+    }
+  }
+  if (!notes.empty()) {
+    out << fmt::format("  note: {}\n", in_quotes(fmt::format("{}", fmt::join(notes, "; "))));
+  }
+  write_curves("curves", fitted.curves, out);
+  write_curves("by_size", fitted.by_size, out);
+  auto missing = measured.not_measured;
+  missing.insert(missing.end(), fitted.not_fitted.begin(), fitted.not_fitted.end());
+  if (missing.empty()) return;
+  out << "not_measured:\n";
+  for (const auto& [what, reason] : missing) {
+    out << fmt::format("  - {}\n", in_quotes(what + ": " + reason));
+  }
+}
+
+void write_residuals(const Fitted& fitted, std::ostream& out) {
+  out << "curve,point,measured_us,spread,error\n";
+  for (const auto* curves : {&fitted.curves, &fitted.by_size}) {
+    for (const FittedCurve& curve : *curves) {
+      for (const FittedRow& row : curve.rows) {
+        out << fmt::format("{},{},{:.6g},{:.4f},{:.4f}\n", curve.name, row.point,
+                           row.measured.value() * 1e6, row.spread, row.error);
+      }
+    }
+  }
+}
+
+std::string described(const Fitted& fitted) {
+  std::string text;
+  for (const auto* curves : {&fitted.curves, &fitted.by_size}) {
+    for (const FittedCurve& curve : *curves) {
+      const auto [error, spread] = quality_of(curve);
+      text += fmt::format(
+          "{}\n  {} rows, error median {:.1f}%, 90% within {:.1f}%, worst {:.1f}%; repeated "
+          "within {:.1f}%\n ",
+          curve.name, error.rows, 100 * error.median, 100 * error.p90, 100 * error.worst,
+          100 * spread);
+      for (const auto& [name, value] : curve.numbers) text += fmt::format(" {} {}", name, value);
+      text += '\n';
+    }
+  }
+  for (const auto& [what, reason] : fitted.not_fitted) {
+    text += fmt::format("{}: not fitted: {}\n", what, reason);
+  }
+  return text;
+}
+
+std::string fit_folder(const std::filesystem::path& folder, const FitSettings& settings) {
+  const std::string file = (folder / "measurements.csv").string();
+  const Measurements measured = read_measurements(file);
+  const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {file, 0, 0, ""});
+  const Gpu& gpu = catalogue_gpu(catalogue, measured, file, settings.gpu);
+  const Fitted fitted = fit_measurements(measured, gpu, settings.nvls_ranks);
+  if (fitted.curves.empty()) {
+    throw InputError({file, 0, 0, ""}, "no curve can be fitted to it\n" + described(fitted));
+  }
+  write_file(folder / "calibration.yaml",
+             [&](std::ostream& out) { write_calibration(measured, gpu.name, fitted, out); });
+  write_file(folder / "residuals.csv", [&](std::ostream& out) { write_residuals(fitted, out); });
+  return described(fitted);
+}
+
+}  // namespace pipesim::calibration

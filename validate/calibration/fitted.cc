@@ -1,0 +1,286 @@
+#include "validate/calibration/fitted.h"
+
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "sim/core/error.h"
+#include "validate/calibration/fit.h"
+
+namespace pipesim::calibration {
+namespace {
+
+// A constant that does not matter is 0.
+double tidy(double value) { return value < 1e-3 ? 0 : value; }
+
+std::string in_microseconds(Seconds time) { return fmt::format("{:.3g} us", time.value() * 1e6); }
+std::string in_gigabytes(BytesPerSecond rate) {
+  return fmt::format("{:.4g} GB/s", rate.value() * 1e-9);
+}
+
+Seconds time_of(const Point& point) { return Seconds(point.time_us.median * 1e-6); }
+
+std::int64_t whole(const Point& point, std::string_view name) {
+  const std::string text = point.parameter(name);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
+    throw InputError({"", 0, 0, ""}, fmt::format("measured point {}: {} is '{}', expected a number",
+                                                 point.key(), name, text));
+  }
+  return value;
+}
+
+MatmulRow matmul_row(const Point& point) {
+  MatmulSpec spec{.precision = point.parameter("dtype") == name_of(Precision::kFp8)
+                                   ? Precision::kFp8
+                                   : Precision::kBf16,
+                  .tokens = whole(point, "tokens"),
+                  .in = whole(point, "in"),
+                  .out = whole(point, "out")};
+  for (const MatmulPass pass : {MatmulPass::kInputGradient, MatmulPass::kWeightGradient}) {
+    if (point.name == name_of(pass)) spec.pass = pass;
+  }
+  return {spec.matmul(), time_of(point)};
+}
+
+AttentionRow attention_row(const Point& point) {
+  return {{.flops = Flops(point.flops),
+           .moved = Bytes(point.bytes),
+           .head_size = static_cast<int>(whole(point, "head_dim")),
+           .backward = point.name == "backward"},
+          time_of(point)};
+}
+
+StreamRow stream_row(const Point& point) {
+  // The gradient of a norm's weight is summed in two kernels.
+  const bool two = point.name == name_of(Kernel::kNormWeightGradient);
+  return {Bytes(point.bytes), two ? 2 : 1, time_of(point)};
+}
+
+SizeRow size_row(const Point& point) { return {Bytes(point.bytes), time_of(point)}; }
+
+constexpr std::array<std::pair<const char*, CollectiveKind>, 4> kCollectives{
+    {{"all_reduce", CollectiveKind::kAllReduce},
+     {"all_gather", CollectiveKind::kAllGather},
+     {"reduce_scatter", CollectiveKind::kReduceScatter},
+     {"all_to_all", CollectiveKind::kAllToAll}}};
+
+// The parameters that tell one curve from another: all but the sizes.
+std::string curve_of(const Point& point) {
+  Parameters kept;
+  for (const auto& entry : point.parameters) {
+    if (entry.first != "size" && entry.first != "rows" && entry.first != "columns") {
+      kept.push_back(entry);
+    }
+  }
+  return make_key(point.group, point.name, kept);
+}
+
+using Points = std::vector<const Point*>;
+
+template <class RowOf>
+auto rows_of(const Points& points, RowOf row_of) {
+  std::vector<decltype(row_of(*points.front()))> rows;
+  rows.reserve(points.size());
+  for (const Point* point : points) rows.push_back(row_of(*point));
+  return rows;
+}
+
+std::pair<std::string, std::string> efficiency(double value) {
+  return {"efficiency", fmt::format("{:.4g}", value)};
+}
+
+FittedCurve curve(Numbers numbers, const Points& points, const std::vector<double>& errors) {
+  FittedCurve fitted{"", std::move(numbers), {}};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    fitted.rows.push_back(
+        {points[i]->key(), time_of(*points[i]), points[i]->time_us.spread(), errors[i]});
+  }
+  return fitted;
+}
+
+class Fitter {
+ public:
+  Fitter(const Measurements& measured, const Gpu& catalogue)
+      : measured_(measured), gpu_(catalogue) {}
+
+  void kernels() {
+    fit("matmul", select("matmul", "", Precision::kBf16), [&](const Points& points) {
+      const auto rows = rows_of(points, matmul_row);
+      gpu_ = fit_matmul(gpu_, rows);
+      return curve(matmul_numbers(gpu_), points, errors(gpu_, rows));
+    });
+    if (gpu_.has(Precision::kFp8)) {
+      fit("matmul_fp8", select("matmul", "", Precision::kFp8), [&](const Points& points) {
+        const auto rows = rows_of(points, matmul_row);
+        gpu_.matmul.efficiency[1] = fit_fp8_efficiency(gpu_, rows);
+        return curve({efficiency(gpu_.matmul.efficiency[1])}, points, errors(gpu_, rows));
+      });
+    }
+    for (const char* direction : {"forward", "backward"}) attention(direction);
+    fit("streaming", select("kernel"), [&](const Points& points) {
+      const auto rows = rows_of(points, stream_row);
+      gpu_ = fit_streaming(gpu_, rows);
+      return curve({efficiency(gpu_.streaming)}, points, errors(gpu_, rows));
+    });
+  }
+
+  void host_copies() {
+    Points alone;
+    Points duplex;
+    for (const Point* point : select("copy")) {
+      (point->parameter("during") == "nothing" ? alone : duplex).push_back(point);
+    }
+    fit("host", select("copy"), [&](const Points& points) {
+      const SizeCurve one = fit_by_size(rows_of(alone, size_row));
+      const SizeCurve both = fit_by_size(rows_of(duplex, size_row));
+      std::vector<double> left;
+      for (const Point* point : points) {
+        const bool idle = point->parameter("during") == "nothing";
+        left.push_back(errors(idle ? one : both, std::array{size_row(*point)}).front());
+      }
+      return curve(
+          {{"alone", in_gigabytes(one.bandwidth)}, {"duplex", in_gigabytes(both.bandwidth)}},
+          points, left);
+    });
+  }
+
+  void collectives(int nvls_ranks) {
+    for (const auto& [name, kind] : kCollectives) {
+      Points ring;
+      Points in_switch;
+      for (const Point* point : select("nccl", name)) {
+        const bool nvls = kind == CollectiveKind::kAllReduce && nvls_ranks > 0 &&
+                          whole(*point, "ranks") >= nvls_ranks;
+        (nvls ? in_switch : ring).push_back(point);
+      }
+      collective(name, kind, ring, {});
+      if (!in_switch.empty()) {
+        collective("all_reduce_in_switch", kind, in_switch,
+                   {{"ranks", std::to_string(nvls_ranks)}});
+      }
+    }
+  }
+
+  void by_size() {
+    std::map<std::string, Points> curves;
+    for (const Point& point : measured_.points) {
+      if (point.group == "kernel" || point.group == "copy" || point.group == "nccl") {
+        curves[curve_of(point)].push_back(&point);
+      }
+    }
+    for (const auto& [name, points] : curves) {
+      if (points.size() < 3) continue;
+      const auto rows = rows_of(points, size_row);
+      const SizeCurve found = fit_by_size(rows);
+      FittedCurve fitted = curve({{"latency", in_microseconds(found.latency)},
+                                  {"bandwidth", in_gigabytes(found.bandwidth)}},
+                                 points, errors(found, rows));
+      fitted.name = name;
+      result_.by_size.push_back(std::move(fitted));
+    }
+  }
+
+  [[nodiscard]] Fitted result() && { return std::move(result_); }
+
+ private:
+  [[nodiscard]] Points select(std::string_view group, std::string_view name = "",
+                              std::optional<Precision> precision = {}) const {
+    Points points;
+    for (const Point& point : measured_.points) {
+      if (point.group != group || (!name.empty() && point.name != name)) continue;
+      if (precision && point.parameter("dtype") != name_of(*precision)) continue;
+      points.push_back(&point);
+    }
+    return points;
+  }
+
+  void fit(const std::string& name, const Points& points,
+           const std::function<FittedCurve(const Points&)>& make) {
+    if (points.empty()) {
+      result_.not_fitted.push_back({name, "nothing of it was measured"});
+      return;
+    }
+    try {
+      FittedCurve fitted = make(points);
+      fitted.name = name;
+      result_.curves.push_back(std::move(fitted));
+    } catch (const std::invalid_argument& error) {
+      result_.not_fitted.push_back({name, error.what()});
+    }
+  }
+
+  void attention(const std::string& direction) {
+    if (measured_.fact("attention") == kUnfusedAttention) {
+      result_.not_fitted.push_back({"attention_" + direction, "it was measured unfused"});
+      return;
+    }
+    fit("attention_" + direction, select("attention", direction), [&](const Points& points) {
+      const auto rows = rows_of(points, attention_row);
+      gpu_ = fit_attention(gpu_, rows);
+      const AttentionCurve& fitted = gpu_.attention[direction == "backward" ? 1 : 0];
+      return curve({efficiency(fitted.efficiency),
+                    {"head_ramp", fmt::format("{:.4g}", tidy(fitted.head_ramp))},
+                    {"streaming", fmt::format("{:.4g}", fitted.streaming)}},
+                   points, errors(gpu_, rows));
+    });
+  }
+
+  void collective(const std::string& name, CollectiveKind kind, const Points& of, Numbers more) {
+    fit(name, of, [&](const Points& points) {
+      const auto rows = rows_of(points, [kind](const Point& point) {
+        return CollectiveRow{kind, static_cast<int>(whole(point, "ranks")), Bytes(point.bytes),
+                             time_of(point)};
+      });
+      const CollectiveCurve fitted = fit_collective(rows);
+      const Numbers numbers = collective_numbers(fitted);
+      more.insert(more.end(), numbers.begin(), numbers.end());
+      return curve(more, points, errors(fitted, rows));
+    });
+  }
+
+  const Measurements& measured_;
+  Gpu gpu_;
+  Fitted result_;
+};
+
+}  // namespace
+
+Numbers matmul_numbers(const Gpu& gpu) {
+  const MatmulCurve& curve = gpu.matmul;
+  const auto number = [](double value) { return fmt::format("{:.4g}", value); };
+  return {{"launch", in_microseconds(gpu.launch)},
+          {"efficiency", number(curve.efficiency[0])},
+          {"memory_efficiency", number(curve.memory_efficiency)},
+          {"fill", number(curve.fill)},
+          {"edge", number(tidy(curve.edge))},
+          {"split", number(curve.split)},
+          {"tail", number(tidy(curve.tail))},
+          {"slowdown", number(tidy(curve.slowdown))},
+          {"slowdown_gflop", number(curve.slowdown_flops.value() * 1e-9)}};
+}
+
+Numbers collective_numbers(const CollectiveCurve& curve) {
+  return {{"base", in_microseconds(curve.base)},
+          {"per_rank", in_microseconds(curve.per_rank)},
+          {"bandwidth", in_gigabytes(curve.bandwidth)},
+          {"ramp", fmt::format("{:.3g} KB", curve.ramp.value() * 1e-3)},
+          {"own_share", fmt::format("{:.3g}", curve.own_share)}};
+}
+
+Fitted fit_measurements(const Measurements& measured, const Gpu& catalogue, int nvls_ranks) {
+  Fitter fitter(measured, catalogue);
+  fitter.kernels();
+  fitter.host_copies();
+  fitter.collectives(nvls_ranks);
+  fitter.by_size();
+  return std::move(fitter).result();
+}
+
+}  // namespace pipesim::calibration

@@ -1,0 +1,135 @@
+// pipesim-calibrate: measures what the simulator's costs are made of, and fits it.
+#include <CLI/CLI.hpp>
+#include <cublasLt.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#ifdef PIPESIM_NCCL
+#include <nccl.h>
+#endif
+
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <string>
+
+#include "validate/calibration/calibration_file.h"
+#include "validate/calibration/harness/session.h"
+#include "validate/calibration/measurements_csv.h"
+
+namespace {
+
+using namespace pipesim::calibration;
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
+
+std::string cuda_version(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string library_version(std::size_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+Parameters facts_of(const Session& session, const char* mode) {
+  int runtime = 0;
+  int driver = 0;
+  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  const CardFacts& card = session.card.facts();
+  std::string driver_version = session.card.driver_version();
+  if (driver_version.empty()) driver_version = "unknown, of CUDA " + cuda_version(driver);
+  Parameters facts{{"device", card.name},
+                   {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},
+                   {"driver", driver_version},
+                   {"cuda", cuda_version(runtime)},
+                   {"cublas", library_version(cublasLtGetVersion())}};
+  if (const std::string version = session.attention.version(); !version.empty()) {
+    facts.emplace_back("cudnn", version);
+  }
+#ifdef PIPESIM_NCCL
+  int nccl = 0;
+  if (ncclGetVersion(&nccl) == ncclSuccess) {
+    facts.emplace_back("nccl", library_version(static_cast<std::size_t>(nccl)));
+  }
+#endif
+  const bool fused = session.attention.why_not_fused().empty();
+  const Parameters more{
+      {"multiprocessors", std::to_string(card.multiprocessors)},
+      {"compute_capability", card.compute_capability},
+      {"memory_bytes", std::to_string(card.memory_bytes)},
+      {"l2_bytes", std::to_string(card.l2_bytes)},
+      {"gpus", std::to_string(card.devices)},
+      {"attention", fused ? "cuDNN's fused kernel" : std::string(kUnfusedAttention)},
+      {"mode", mode},
+      {"duration", fmt::format("{:.0f} s", session.elapsed_s())}};
+  facts.insert(facts.end(), more.begin(), more.end());
+  for (const auto& condition : conditions(session.measured.points)) facts.push_back(condition);
+  return facts;
+}
+
+Measurements measure(Mode mode) {
+  const Card card(0);
+  Session session(card, make_plan(mode),
+                  [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  if (!card.nvml_reason().empty()) session.not_measured("conditions", card.nvml_reason());
+  run_stages(session);
+  session.measured.facts = facts_of(session, mode == Mode::kFull ? "full" : "quick");
+  return std::move(session.measured);
+}
+
+template <class Write>
+void write_file(const std::filesystem::path& path, const Measurements& measured, Write write) {
+  std::ofstream out(path);
+  write(measured, out);
+  if (!out.flush()) throw std::ios_base::failure("cannot write " + path.string());
+}
+
+int run(Mode mode, const std::filesystem::path& folder, const FitSettings& settings) {
+  if (const std::string reason = why_no_device(); !reason.empty()) {
+    fmt::print(stderr, "pipesim-calibrate: {}\n", reason);
+    return kFailed;
+  }
+  std::filesystem::create_directories(folder);
+  const Measurements measured = measure(mode);
+  write_file(folder / "measurements.csv", measured, write_measurements);
+  write_file(folder / "samples.csv", measured, write_samples);
+  fmt::print("{}: {} points, {} not measured\n\n{}", measured.fact("device"),
+             measured.points.size(), measured.not_measured.size(), fit_folder(folder, settings));
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Measures a GPU for the simulator", "pipesim-calibrate"};
+  std::string mode = "quick";
+  std::filesystem::path folder;
+  FitSettings settings;
+  app.add_option("--mode", mode, "quick: under 2 minutes; full: under 8")
+      ->check(CLI::IsMember({"quick", "full"}))
+      ->capture_default_str();
+  app.add_option("-o,--out", folder,
+                 "Folder for measurements.csv, samples.csv, calibration.yaml, residuals.csv")
+      ->required();
+  app.add_option("--gpu", settings.gpu,
+                 "The GPU's name in the catalogue, where it does not follow from the device");
+  app.add_option("--nvls-ranks", settings.nvls_ranks,
+                 "All-reduces of so many ranks run in the switch");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadInput;
+  }
+  try {
+    return run(mode == "full" ? Mode::kFull : Mode::kQuick, folder, settings);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "pipesim-calibrate: {}\n", error.what());
+    return kFailed;
+  }
+}

@@ -1,0 +1,57 @@
+#include <memory>
+
+#include "validate/calibration/harness/session.h"
+
+namespace pipesim::calibration {
+namespace {
+
+// The tensors of one attention, random; they are larger than the L2 cache in the plan's shapes or
+// as small as they are in training.
+class AttentionData {
+ public:
+  explicit AttentionData(const AttentionShape& shape)
+      : q_(shape.batch * shape.sequence * shape.heads * shape.head_dim),
+        kv_(shape.batch * shape.sequence * shape.kv_heads * shape.head_dim),
+        memory_(static_cast<std::size_t>(4 * q_ + 4 * kv_) * sizeof(Bfloat16), Filling::kBf16, 5) {}
+
+  [[nodiscard]] AttentionTensors tensors() const {
+    auto* p = memory_.at<Bfloat16>(0);
+    return {.q = p,
+            .k = p + 4 * q_,
+            .v = p + 4 * q_ + kv_,
+            .o = p + q_,
+            .d_o = p + 2 * q_,
+            .d_q = p + 3 * q_,
+            .d_k = p + 4 * q_ + 2 * kv_,
+            .d_v = p + 4 * q_ + 3 * kv_};
+  }
+
+ private:
+  int64_t q_, kv_;
+  Arena memory_;
+};
+
+}  // namespace
+
+void measure_attention(Session& session) {
+  if (!session.attention.why_not_fused().empty()) {
+    session.not_measured("attention/fused", session.attention.why_not_fused());
+  }
+  for (const AttentionShape& shape : session.plan.attention) {
+    std::unique_ptr<AttentionKernels> attention;
+    std::unique_ptr<AttentionData> data;
+    const bool forward = session.attempt(point_of(shape, false), [&](Point& point) {
+      attention = make_attention(session.attention, session.cublas, shape);
+      data = std::make_unique<AttentionData>(shape);
+      session.timer.measure(
+          point, [&](cudaStream_t stream, int) { attention->forward(data->tensors(), stream); });
+    });
+    if (!forward) continue;
+    session.attempt(point_of(shape, true), [&](Point& point) {
+      session.timer.measure(
+          point, [&](cudaStream_t stream, int) { attention->backward(data->tensors(), stream); });
+    });
+  }
+}
+
+}  // namespace pipesim::calibration

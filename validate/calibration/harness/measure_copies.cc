@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "validate/calibration/harness/session.h"
+
+namespace pipesim::calibration {
+namespace {
+
+enum class Direction { kToDevice, kToHost };
+
+constexpr int64_t kBackgroundBytes = int64_t{64} << 20;
+constexpr int64_t kLargestBytes = int64_t{256} << 20;
+
+const char* name_of(Direction direction) {
+  return direction == Direction::kToDevice ? "h2d" : "d2h";
+}
+
+Direction opposite(Direction direction) {
+  return direction == Direction::kToDevice ? Direction::kToHost : Direction::kToDevice;
+}
+
+// Pinned host memory and device memory of one direction, both written before any timing.
+class CopyLane {
+ public:
+  CopyLane()
+      : host_(static_cast<std::size_t>(kLargestBytes)),
+        device_(static_cast<std::size_t>(kLargestBytes), Filling::kBf16, 9) {
+    check_cuda(
+        cudaMemcpy(host_.at(), device_.at<std::byte>(0), host_.bytes(), cudaMemcpyDeviceToHost),
+        "cudaMemcpy");
+  }
+
+  [[nodiscard]] Work work(Direction direction, int64_t bytes) const {
+    return [this, direction, bytes](cudaStream_t stream, int) {
+      void* host = host_.at();
+      void* device = device_.at<std::byte>(0);
+      const bool to_device = direction == Direction::kToDevice;
+      check_cuda(
+          cudaMemcpyAsync(to_device ? device : host, to_device ? host : device,
+                          static_cast<std::size_t>(bytes),
+                          to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream),
+          "cudaMemcpyAsync");
+    };
+  }
+
+ private:
+  PinnedBuffer host_;
+  Arena device_;
+};
+
+struct CopyLanes {
+  CopyLane down, up;
+  [[nodiscard]] Work work(Direction direction, int64_t bytes) const {
+    return (direction == Direction::kToDevice ? down : up).work(direction, bytes);
+  }
+};
+
+Point copy_point(const char* group, Direction direction, int64_t bytes, std::string during) {
+  Point point;
+  point.group = group;
+  point.name = name_of(direction);
+  point.parameters = {{"size", std::to_string(bytes)}, {"during", std::move(during)}};
+  point.bytes = static_cast<double>(bytes);
+  return point;
+}
+
+// The matmuls that disturb and are disturbed: one that fills the card, one of a thin slice.
+std::vector<MatmulSpec> disturbed_matmuls() {
+  return {{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192},
+          {MatmulPass::kWeightGradient, Precision::kBf16, 8192, 4096, 16384},
+          {MatmulPass::kForward, Precision::kBf16, 2048, 4096, 2048}};
+}
+
+void measure_disturbed(Session& session, const CopyLanes& lanes, const char* name,
+                       const Parameters& parameters, double flops, double bytes, const Work& work) {
+  const Work down = lanes.work(Direction::kToDevice, kBackgroundBytes);
+  const Work up = lanes.work(Direction::kToHost, kBackgroundBytes);
+  const std::vector<std::pair<const char*, std::vector<Work>>> disturbances{
+      {"nothing", {}}, {"h2d", {down}}, {"d2h", {up}}, {"h2d_and_d2h", {down, up}}};
+  for (const auto& [during, backgrounds] : disturbances) {
+    Point point;
+    point.group = "interference";
+    point.name = name;
+    point.parameters = parameters;
+    point.parameters.emplace_back("during", during);
+    point.flops = flops;
+    point.bytes = bytes;
+    session.attempt(std::move(point),
+                    [&](Point& p) { session.timer.measure_with(p, work, backgrounds); });
+  }
+}
+
+}  // namespace
+
+void measure_copies(Session& session) {
+  const CopyLanes lanes;
+  for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
+    for (const int64_t bytes : session.plan.copy_bytes) {
+      session.attempt(copy_point("copy", direction, bytes, "nothing"), [&](Point& point) {
+        session.timer.measure(point, lanes.work(direction, bytes));
+      });
+      const Work other = lanes.work(opposite(direction), std::max(bytes, kBackgroundBytes));
+      session.attempt(copy_point("copy", direction, bytes, name_of(opposite(direction))),
+                      [&](Point& point) {
+                        session.timer.measure_with(point, lanes.work(direction, bytes), {other});
+                      });
+    }
+  }
+}
+
+void measure_interference(Session& session) {
+  const CopyLanes lanes;
+  for (const MatmulSpec& spec : disturbed_matmuls()) {
+    const Point identity = point_of(spec);
+    measure_disturbed(
+        session, lanes, "matmul",
+        [&] {
+          Parameters parameters{{"pass", identity.name}};
+          parameters.insert(parameters.end(), identity.parameters.begin(),
+                            identity.parameters.end());
+          return parameters;
+        }(),
+        spec.flops(), 0, matmul_work(session, spec));
+  }
+  const Arena& operands = session.operands(Precision::kBf16);
+  const Arena& results = session.scratch();
+  measure_disturbed(session, lanes, "device_copy", {{"size", std::to_string(kLargestBytes)}}, 0,
+                    2 * static_cast<double>(kLargestBytes), [&](cudaStream_t stream, int) {
+                      check_cuda(
+                          cudaMemcpyAsync(results.at<std::byte>(0), operands.at<std::byte>(0),
+                                          static_cast<std::size_t>(kLargestBytes),
+                                          cudaMemcpyDeviceToDevice, stream),
+                          "cudaMemcpyAsync");
+                    });
+  const MatmulSpec load = disturbed_matmuls().front();
+  for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
+    const Work copy = lanes.work(direction, kBackgroundBytes);
+    session.attempt(copy_point("interference", direction, kBackgroundBytes, "matmul"),
+                    [&](Point& point) {
+                      session.timer.measure_with(point, copy, {matmul_work(session, load)});
+                    });
+    const Work other = lanes.work(opposite(direction), kBackgroundBytes);
+    session.attempt(copy_point("interference", direction, kBackgroundBytes,
+                               std::string("matmul_and_") + name_of(opposite(direction))),
+                    [&](Point& point) {
+                      session.timer.measure_with(point, copy, {matmul_work(session, load), other});
+                    });
+  }
+}
+
+}  // namespace pipesim::calibration

@@ -1,0 +1,73 @@
+// One run of the harness: the card, the libraries, the clock that bounds it, what it has found.
+//
+// Measurements call `attempt` for each point: it skips the point when the mode's time is over, and
+// turns what a library or the card's memory refuses into a not-measured entry with the reason. Any
+// other CUDA error leaves the device unusable and is passed on. Arenas are made on first use.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "validate/calibration/harness/arena.h"
+#include "validate/calibration/harness/attention.h"
+#include "validate/calibration/harness/card.h"
+#include "validate/calibration/harness/linear.h"
+#include "validate/calibration/harness/timer.h"
+#include "validate/calibration/measurements.h"
+#include "validate/calibration/shapes.h"
+
+namespace pipesim::calibration {
+
+class Session {
+ public:
+  using Progress = std::function<void(const std::string& line)>;
+
+  Session(const Card& card, Plan plan, Progress progress);
+
+  // Measures one point by `fill`, which sets its times; false when it was not measured.
+  bool attempt(Point point, const std::function<void(Point&)>& fill);
+  void announce(const std::string& line) const { progress_(line); }
+  void not_measured(std::string what, std::string reason);
+  [[nodiscard]] double elapsed_s() const;
+  // Writes what was skipped for time, one entry per group; call once, at the end.
+  void close();
+
+  [[nodiscard]] const Arena& operands(Precision precision);
+  [[nodiscard]] const Arena& scratch();
+
+  const Card& card;
+  const Plan plan;
+  Timer timer;
+  CublasHandle cublas;
+  AttentionLibrary attention;
+  Measurements measured;
+
+ private:
+  Progress progress_;
+  std::chrono::steady_clock::time_point start_;
+  std::map<std::string, int> skipped_;
+  std::optional<Arena> bf16_, fp8_, scratch_;
+};
+
+// One matmul of the plan's kind over rotating operands: a measurement, or what disturbs another.
+[[nodiscard]] Work matmul_work(Session& session, const MatmulSpec& spec);
+
+// The stages, in the order in which a calibration runs them.
+void measure_launches(Session& session);
+void measure_kernels(Session& session);
+void measure_attention(Session& session);
+void measure_copies(Session& session);
+void measure_interference(Session& session);
+void measure_layers(Session& session);
+void measure_collectives(Session& session);
+void measure_matmuls(Session& session);
+void compose_layers(Session& session);
+
+// All of them, then the composition. A stage that fails as a whole is listed as not measured; one
+// that loses the device ends the measuring, and what was measured stays.
+void run_stages(Session& session);
+
+}  // namespace pipesim::calibration

@@ -1,0 +1,132 @@
+#include "validate/calibration/harness/timer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "validate/calibration/harness/kernels.h"
+
+namespace pipesim::calibration {
+namespace {
+
+constexpr int kWarmUps = 3;
+constexpr int kMaximumLaunches = 200;
+constexpr double kHostLaunchUs = 8;  // host time that one launch may take
+constexpr double kMaximumDelayUs = 2000;
+constexpr double kBackgroundFactor = 1.5;  // of the work's expected time
+constexpr double kBackgroundGrowth = 1.6;  // when it ended too early
+constexpr int kMaximumBackgroundLaunches = 20000;
+
+// Work on a stream of its own, with the events that prove when it ran.
+struct Background {
+  Work work;
+  Stream stream;
+  Event begin, end;
+  double launch_us = 0;
+  int launch = 0;
+
+  // Enqueues `duration_us` of the work between two events.
+  void start(double duration_us) {
+    const int count = std::clamp(static_cast<int>(std::ceil(duration_us / launch_us)), 1,
+                                 kMaximumBackgroundLaunches);
+    begin.record(stream);
+    for (int i = 0; i < count; ++i) work(stream.get(), launch++);
+    end.record(stream);
+  }
+};
+
+double delay_us(int launches) {
+  return std::min(kMaximumDelayUs, kHostLaunchUs * static_cast<double>(launches + 2));
+}
+
+void delay(const Stream& stream, double microseconds) {
+  kernels::delay(static_cast<uint64_t>(microseconds * 1e3), stream.get());
+}
+
+}  // namespace
+
+BatchPlan plan_batches(const TimingSettings& settings, double estimate_us) {
+  const double launch = std::max(estimate_us, 0.1);
+  const int launches = std::clamp(static_cast<int>(std::lround(settings.sample_target_us / launch)),
+                                  1, kMaximumLaunches);
+  const double batch = launch * static_cast<double>(launches);
+  const int affordable = static_cast<int>(settings.budget_us / batch);
+  return {launches,
+          std::clamp(affordable, settings.minimum_repetitions, settings.maximum_repetitions)};
+}
+
+double Timer::estimate_us(const Stream& stream, const Work& work) {
+  for (int i = 0; i < kWarmUps; ++i) work(stream.get(), launch_++);
+  constexpr int kTimed = 3;
+  delay(stream, delay_us(kTimed));
+  begin_.record(stream);
+  for (int i = 0; i < kTimed; ++i) work(stream.get(), launch_++);
+  end_.record(stream);
+  end_.synchronize();
+  return end_.microseconds_since(begin_) / kTimed;
+}
+
+void Timer::enqueue_batch(const Work& work, int launches) {
+  delay(stream_, delay_us(launches));
+  begin_.record(stream_);
+  for (int i = 0; i < launches; ++i) work(stream_.get(), launch_++);
+  end_.record(stream_);
+}
+
+void Timer::measure(Point& point, const Work& work) {
+  const BatchPlan batches = plan_batches(settings_, estimate_us(stream_, work));
+  point.launches_per_repetition = batches.launches;
+  point.samples_us.clear();
+  const auto launches = static_cast<double>(batches.launches);
+  for (int repetition = 0; repetition < batches.repetitions; ++repetition) {
+    enqueue_batch(work, batches.launches);
+    // Read while the batch runs: after it, the clocks already fall.
+    if (repetition == batches.repetitions / 2) point.state = card_.state();
+    end_.synchronize();
+    point.samples_us.push_back(end_.microseconds_since(begin_) / launches);
+  }
+  point.time_us = summarize_times(point.samples_us);
+}
+
+void Timer::measure_with(Point& point, const Work& work, const std::vector<Work>& backgrounds) {
+  std::vector<std::unique_ptr<Background>> running;
+  for (const Work& background : backgrounds) {
+    running.push_back(std::make_unique<Background>());
+    running.back()->work = background;
+    running.back()->launch_us = estimate_us(running.back()->stream, background);
+  }
+  const BatchPlan batches = plan_batches(settings_, estimate_us(stream_, work));
+  const double alone_us = estimate_us(stream_, work) * static_cast<double>(batches.launches);
+  point.launches_per_repetition = batches.launches;
+  point.samples_us.clear();
+  const auto launches = static_cast<double>(batches.launches);
+  double stretch = kBackgroundFactor;
+  for (int attempt = 0; attempt < 3 * batches.repetitions &&
+                        static_cast<int>(point.samples_us.size()) < batches.repetitions;
+       ++attempt) {
+    const double lead_us = delay_us(batches.launches);
+    for (auto& background : running) background->start(stretch * (alone_us + lead_us));
+    enqueue_batch(work, batches.launches);
+    if (static_cast<int>(point.samples_us.size()) == batches.repetitions / 2) {
+      point.state = card_.state();
+    }
+    end_.synchronize();
+    for (auto& background : running) background->stream.synchronize();
+    const bool covered = std::ranges::all_of(running, [&](const auto& background) {
+      return begin_.microseconds_since(background->begin) >= 0 &&
+             background->end.microseconds_since(end_) >= 0;
+    });
+    if (covered) {
+      point.samples_us.push_back(end_.microseconds_since(begin_) / launches);
+    } else {
+      stretch *= kBackgroundGrowth;
+    }
+  }
+  if (static_cast<int>(point.samples_us.size()) <
+      std::min(settings_.minimum_repetitions, batches.repetitions)) {
+    throw MeasureError("the background did not last as long as the work");
+  }
+  point.time_us = summarize_times(point.samples_us);
+}
+
+}  // namespace pipesim::calibration
