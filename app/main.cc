@@ -14,6 +14,7 @@ std::vector<std::string> option_names(const CLI::App& parser) {
   std::vector<std::string> names;
   for (const CLI::Option* option : parser.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
 }
@@ -27,9 +28,7 @@ std::vector<std::string> option_names(const CLI::App& parser) {
     const std::string name = line.arguments()[i].substr(0, line.arguments()[i].find('='));
     if (!name.starts_with("-") || name == "-") continue;
     const auto names = option_names(*parser);
-    const bool known =
-        std::ranges::find(names, name) != names.end() || name == "-h" || name == "-o";
-    if (!known) {
+    if (std::ranges::find(names, name) == names.end()) {
       throw InputError(line.where(i),
                        fmt::format("unknown option '{}'{}", name, suggestion(name, names)));
     }

@@ -277,9 +277,17 @@ int run(const PlanCommand& command, const CommandLine& line) {
                        out << plan_scenario(best, best.result.best.front());
                      }});
   }
-  write_outputs(files);
+  // A search takes seconds: what it found is shown even where a file cannot be written.
   if (std::ranges::find(files, "-", &Output::path) == files.end()) {
-    std::cout << plan_table(plans, tokens) << std::flush;
+    std::cout
+        << plan_table(plans, tokens)
+        << "\nSeconds are the cost model's: differences below its own error on published runs "
+           "(pipesim validate) mean little.\n"
+        << std::flush;
+  }
+  write_outputs(files);
+  if (interrupted && best.result.best.empty() && !command.output.empty()) {
+    std::cerr << "pipesim: ended before anything was run: no scenario is written\n";
   }
   return interrupted ? kFailed : kDone;
 }
@@ -321,7 +329,9 @@ void add_axes(CLI::App& parser, PlanCommand& command) {
   sizes("--virtual", axes.chunks, "Only these chunks per device, where a schedule has a choice");
   sizes("--micro-batch-size", axes.micro_batch, "Only these (default: 1, 2, 4, 8)");
   parser.add_option("--schedules", command.schedules, "Only these schedules")->delimiter(',');
-  parser.add_option("--recompute", command.recompute, "Only these (default: none,selective,full)")
+  parser
+      .add_option("--recompute", command.recompute,
+                  "Only these (default: none,pointwise,selective,full)")
       ->delimiter(',');
   parser
       .add_option("--vocabulary", command.vocabulary,

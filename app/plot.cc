@@ -26,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a script returns when its interpreter has no matplotlib (plots/__main__.py).
-constexpr int kNoMatplotlib = 77;
 constexpr std::array kFactors{0.5, 2.0};  // of a sensitivity analysis that is made here
 
 struct PlotCommand {
@@ -138,7 +136,7 @@ std::optional<int> exit_code(std::vector<std::string> command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
 }
 
-// The first interpreter that has matplotlib draws.
+// The first interpreter that has matplotlib draws. One that ends otherwise has none, or is none.
 int draw(const std::vector<std::string>& script) {
   std::vector<std::string> interpreters{"python3", "/usr/bin/python3"};
   if (const char* chosen = std::getenv("PIPESIM_PYTHON"); chosen != nullptr && *chosen != '\0') {
@@ -148,10 +146,11 @@ int draw(const std::vector<std::string>& script) {
     std::vector<std::string> command{interpreter};
     command.insert(command.end(), script.begin(), script.end());
     const auto code = exit_code(std::move(command));
-    if (code && *code != kNoMatplotlib) return *code;
+    if (code == kDone || code == kBadInput) return *code;
   }
   throw InfeasibleError(
-      fmt::format("no matplotlib for {}: install it (Debian: apt-get install python3-matplotlib), "
+      fmt::format("no figure with {}: it needs Python 3 with matplotlib; install it (Debian: "
+                  "apt-get install python3-matplotlib), "
                   "or name an interpreter that has it in PIPESIM_PYTHON",
                   fmt::join(interpreters, " or ")));
 }

@@ -2,6 +2,7 @@
 // after anything.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ volatile std::sig_atomic_t stop_asked = 0;
 extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
 
 std::string human_seconds(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);

@@ -34,7 +34,7 @@ int list() {
 std::string wanted_name(const ValidateOptions& options, const CommandLine& line) {
   std::vector<std::string> names;
   for (const Validation& validation : validations()) names.push_back(validation.name);
-  const std::string wanted = validation_name(options.name);
+  std::string wanted = validation_name(options.name);
   if (!wanted.empty() && std::ranges::find(names, wanted) == names.end()) {
     throw InputError(
         line.where(options.name),

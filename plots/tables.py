@@ -134,7 +134,13 @@ class Table:
         return dataclasses.replace(self, rows=rows)
 
     def _others(self, row: dict[str, str], column: str) -> tuple[str, ...]:
-        return tuple(row[key] for key in self.keys if key != column)
+        # A schedule's label says what is recomputed and offloaded: that is what is compared here.
+        named = column.split(".")[0] in ("recompute", "offload")
+        return tuple(
+            row[key].partition(" (")[0] if named and key == "schedule" else row[key]
+            for key in self.keys
+            if key != column
+        )
 
     def varying(self, besides: list[str]) -> list[str]:
         """Keys of several values that a figure does not show; of keys that advance together the first."""

@@ -144,7 +144,7 @@ void choose(const Scenario& scenario, ScheduleChoice& choice) {
 
 }  // namespace
 
-std::optional<Offload> read_offload(const YamlValue& value) {
+Offload read_offload(const YamlValue& value) {
   Offload offload;
   offload.where = value.where();
   if (is_auto(value)) {
@@ -152,7 +152,7 @@ std::optional<Offload> read_offload(const YamlValue& value) {
     return offload;
   }
   if (!value.is_map()) {
-    if (!value.flag()) return std::nullopt;
+    if (!value.flag()) offload.chunks = 0;
     return offload;
   }
   YamlMap map(value);
@@ -181,8 +181,13 @@ std::optional<Offload> read_offload(const YamlValue& value) {
 
 void settle_offload(YamlMap& root, Scenario& scenario) {
   if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
+  const auto is_none = [](const std::optional<Offload>& offload) {
+    return offload && offload->chunks == 0;
+  };
+  if (is_none(scenario.offload)) scenario.offload.reset();
   for (ScheduleChoice& choice : scenario.schedules) {
     if (!choice.offload) choice.offload = scenario.offload;
+    if (is_none(choice.offload)) choice.offload.reset();
     if (choice.offload) check(choice, scenario.batch.microbatches);
   }
 }

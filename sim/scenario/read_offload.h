@@ -10,10 +10,10 @@
 
 namespace pipesim {
 
-// `true`, `auto`, or a map {chunks: N, auto or a list; microbatches: a list or {from, to, every};
-// bandwidth: duplex or alone; prefetch: X; devices_per_link: N}, all of them optional. InputError
-// otherwise.
-std::optional<Offload> read_offload(const YamlValue& value);
+// `true`, `false` (0 chunks), `auto`, or a map {chunks: N, auto or a list; microbatches: a list or
+// {from, to, every}; bandwidth: duplex or alone; prefetch: X; devices_per_link: N}, all of them
+// optional. InputError otherwise.
+Offload read_offload(const YamlValue& value);
 
 // Gives the scenario's `offload` to choices that have none of their own. InputError where a
 // schedule has fewer chunks or microbatches than are named, or offloads by itself.

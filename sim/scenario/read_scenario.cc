@@ -312,6 +312,9 @@ Scenario read_scenario(const YamlSource& source) {
   const YamlValue value = source.root();
   if (value.is_null()) value.fail("expected a scenario: this file is empty");
   YamlMap root(value);
+  if (const auto sweep = root.find("sweep")) {
+    sweep->fail("many scenarios, which 'pipesim sweep' runs; without this section it is one");
+  }
   Scenario scenario;
   scenario.file = source.name();
   scenario.schedules =

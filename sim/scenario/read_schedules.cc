@@ -62,7 +62,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   };
   const auto offload = [&map]() -> std::optional<Offload> {
     const auto given = map.find("offload");
-    return given ? read_offload(*given) : std::nullopt;
+    return given ? std::optional(read_offload(*given)) : std::nullopt;
   };
   if (const auto csv = map.find("csv")) {
     const auto recomputed = recompute();

@@ -79,4 +79,6 @@ SweepText read_sweep_text(const std::string& name, const std::string& text) {
   return read;
 }
 
+std::string text_of(const YamlSource& source) { return YAML::Dump(source.root().node()) + "\n"; }
+
 }  // namespace pipesim

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/scenario/yaml.h"
+
 namespace pipesim {
 
 struct SweepText {
@@ -17,5 +19,8 @@ struct SweepText {
 
 // InputError when `text` is no YAML map. Nothing else is checked: the sweep has done that.
 SweepText read_sweep_text(const std::string& name, const std::string& text);
+
+// The document in YAML with the values of its overrides in place, and so without its comments.
+std::string text_of(const YamlSource& source);
 
 }  // namespace pipesim

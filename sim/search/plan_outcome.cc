@@ -133,7 +133,7 @@ Bytes most_on_host(const Simulation& simulation) {
 
 std::string limits_of(const Planned& planned) {
   std::vector<std::pair<double, std::string_view>> losses;
-  for (size_t i = static_cast<size_t>(PlanShare::kRecompute); i < planned.shares.size(); ++i) {
+  for (size_t i = static_cast<size_t>(PlanShare::kKernels); i < planned.shares.size(); ++i) {
     losses.emplace_back(planned.shares[i], kPlanShareNames[i]);
   }
   std::ranges::stable_sort(losses, std::ranges::greater(),
@@ -144,7 +144,7 @@ std::string limits_of(const Planned& planned) {
     text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, 100 * share);
   }
   std::ranges::replace(text, '_', ' ');
-  return text.empty() ? "kernels" : text;
+  return text.empty() ? "nothing" : text;
 }
 
 Contended with_contention(const PlanQuestion& question, const Planned& planned) {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kShortestPart = 4096;  // tokens of a sequence on a context rank
 constexpr int kMostChunks = 10;
-constexpr int kMostBalancedChunks = 2;
 constexpr int kLargestMicroBatch = 8;
 
 std::vector<int> powers_of_two(int most) {
@@ -123,11 +122,11 @@ class Space {
         continue;
       }
       point_.chunks = chunks;
-      choose_split(asked);
+      choose_split();
     }
   }
 
-  void choose_split(bool asked) {
+  void choose_split() {
     const int stages = point_.pipeline * point_.chunks;
     for (const PlanSplit split : axes_.splits) {
       const bool even = model_.num_layers % stages == 0;
@@ -135,10 +134,7 @@ class Space {
       if (split == PlanSplit::kEvenWithEnds && (even || (model_.num_layers + 2) % stages != 0)) {
         continue;
       }
-      if (split == PlanSplit::kBalanced && (stages == 1 || stages > model_.num_layers ||
-                                            (!asked && point_.chunks > kMostBalancedChunks))) {
-        continue;
-      }
+      if (split == PlanSplit::kBalanced && (stages == 1 || stages > model_.num_layers)) continue;
       point_.split = split;
       choose_vocabulary();
     }

@@ -28,7 +28,8 @@ struct PlanAxes {
                                         "po-f",  "po-h",      "v-min", "v-half", "zb",
                                         "zb-h1", "zb-v"};
   std::vector<RecomputeGranularity> recompute = {
-      RecomputeGranularity::kNone, RecomputeGranularity::kSelective, RecomputeGranularity::kFull};
+      RecomputeGranularity::kNone, RecomputeGranularity::kPointwise,
+      RecomputeGranularity::kSelective, RecomputeGranularity::kFull};
   std::vector<VocabularyPlacement> vocabulary = {
       VocabularyPlacement::kFirstLast, VocabularyPlacement::kVocab1, VocabularyPlacement::kVocab2};
   std::vector<PlanSplit> splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds,

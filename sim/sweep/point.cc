@@ -86,6 +86,8 @@ void Evaluator::open(std::uint32_t setting) {
   if (setting_ == setting) return;
   setting_.reset();
   scenario_.reset();
+  source_
+      .reset();  // assigned over, yaml-cpp would keep the old document's memory with the new one's
   source_ = sweep_.source(setting);
   try {
     scenario_ = read_scenario(*source_);

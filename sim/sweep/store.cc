@@ -158,6 +158,13 @@ void ResultStore::check(const Sweep& sweep, const std::string& version) {
   if (const std::string found = text_of("PRAGMA quick_check(1)"); found != "ok") {
     refuse(fmt::format("damaged ({}); use another folder", found));
   }
+  const std::string tables = "SELECT count(*) FROM sqlite_schema WHERE name IN ";
+  if (text_of(tables + "('sweep', 'result', 'point')") != "3") {
+    refuse("damaged (a table is missing); use another folder");
+  }
+  if (!text_of("PRAGMA foreign_key_check").empty()) {
+    refuse("damaged (points without their results); use another folder");
+  }
   const auto fact = [this](const char* name) {
     return text_of(fmt::format("SELECT value FROM sweep WHERE name = '{}'", name));
   };

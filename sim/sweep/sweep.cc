@@ -10,6 +10,7 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/scenario/read_scenario.h"
+#include "sim/scenario/sweep_text.h"
 
 namespace pipesim {
 namespace {
@@ -117,6 +118,7 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
     for (size_t i = 0; i < axis.length(); ++i) weights_.back().push_back(weight_of(axis, i));
     for (const SweptKey& key : axis.keys) keys_.push_back(key.path);
   }
+  if (!overrides_.empty()) text_ = text_of(whole);
   settle_overrides();
   find_surroundings(whole.root());
   // The order of keys numbers the points, and one_line() does not keep it.

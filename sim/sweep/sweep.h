@@ -55,7 +55,9 @@ class Sweep {
   // Of the whole: equal for files that say the same.
   [[nodiscard]] const Fingerprint& identity() const { return identity_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const std::string& text() const { return text_; }  // as it was read
+  [[nodiscard]] const std::string& text() const {
+    return text_;
+  }  // as it was read, or with overrides
 
  private:
   // Which value of each axis.

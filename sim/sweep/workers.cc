@@ -110,6 +110,8 @@ std::string LocalWorkers::bury(Process& process) {
 
 void LocalWorkers::give(int worker, std::span<const std::uint32_t> points) {
   if (points.size() > kMaxChunk) throw LogicError("a chunk of too many points");
+  // What ends it from here on may be a point's fault.
+  workers_[static_cast<size_t>(worker)].idle_deaths = 0;
   // A worker that has just died does not get them: wait() will say so.
   (void)::send(workers_[static_cast<size_t>(worker)].socket, points.data(), points.size_bytes(),
                MSG_NOSIGNAL);

@@ -52,10 +52,12 @@ function cardsOfResult({run, result}) {
   return cards;
 }
 
-// The row with the best value of a column, or -1.
+// The row with the best value of a column of those that fit into memory, or -1.
 function bestRow(found) {
+  const fits = columnNamed('fits_capacity');
   let best = -1;
   for (let row = 0; row < rowCount; ++row) {
+    if (fits && fits.values[row] === 0) continue;
     const value = found.values[row];
     if (typeof value === 'number' && (best < 0 || found.better * (value - found.values[best]) > 0)) best = row;
   }
@@ -67,8 +69,10 @@ const kOfSweep = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per
 
 function cardsOfSweep() {
   const failed = report.sweep.failed[0]?.values.length ?? 0;
+  const unfit = columnNamed('fits_capacity')?.values.filter(value => value === 0).length ?? 0;
   const cards = [card('points', rowCount.toLocaleString('en-US'),
-    failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run')];
+    (failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run') +
+    (unfit > 0 ? `; ${unfit.toLocaleString('en-US')} do not fit into memory and are not among the best` : ''))];
   for (const name of kOfSweep) {
     const found = columnNamed(name);
     const best = found ? bestRow(found) : -1;

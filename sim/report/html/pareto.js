@@ -91,7 +91,8 @@ class Pareto {
     this.x = columnNamed(byId('pareto-x').value);
     this.y = columnNamed(byId('pareto-y').value);
     this.rows = state.shown.filter(row => this.x.values[row] !== null && this.y.values[row] !== null);
-    this.frontier = frontierOf(this.rows, this.x, this.y);
+    const fits = columnNamed('fits_capacity');
+    this.frontier = frontierOf(this.rows.filter(row => !fits || fits.values[row] !== 0), this.x, this.y);
     this.order = [...this.rows].sort((a, b) => this.x.values[a] - this.x.values[b] || a - b);
     const span = axis => {
       let low = Infinity, high = -Infinity;
