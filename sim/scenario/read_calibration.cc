@@ -25,7 +25,7 @@ int digits(std::string_view text) {
 }
 
 std::string read_day(const YamlValue& value) {
-  const std::string text = value.text();
+  std::string text = value.text();
   const bool written = text.size() == 10 && text[4] == '-' && text[7] == '-';
   const std::string_view all = written ? std::string_view(text) : "0000-00-00";
   const int year = digits(all.substr(0, 4));
