@@ -60,7 +60,7 @@ std::string lacks_node_link(const Scenario& scenario) {
 }
 
 ValueChange network_bandwidth(Scenario& scenario, const Simulation&, double factor) {
-  const ValueChange change = multiply_one(scenario.cluster->nic_bandwidth, factor);
+  ValueChange change = multiply_one(scenario.cluster->nic_bandwidth, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.nic_bandwidth = scenario.cluster->nic_bandwidth;
     hardware->interconnect.nic_bandwidth = scenario.cluster->nic_bandwidth;
@@ -69,7 +69,7 @@ ValueChange network_bandwidth(Scenario& scenario, const Simulation&, double fact
 }
 
 ValueChange network_latency(Scenario& scenario, const Simulation&, double factor) {
-  const ValueChange change = multiply_one(scenario.cluster->nic_latency, factor);
+  ValueChange change = multiply_one(scenario.cluster->nic_latency, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.nic_latency = scenario.cluster->nic_latency;
     hardware->interconnect.nic_latency = scenario.cluster->nic_latency;
@@ -85,7 +85,7 @@ void change_curves(Interconnect& interconnect, const Change& change) {
 }
 
 ValueChange node_bandwidth(Scenario& scenario, const Simulation&, double factor) {
-  const ValueChange change = multiply_one(scenario.cluster->link_bandwidth, factor);
+  ValueChange change = multiply_one(scenario.cluster->link_bandwidth, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.link_bandwidth = scenario.cluster->link_bandwidth;
     change_curves(hardware->interconnect,
@@ -95,7 +95,7 @@ ValueChange node_bandwidth(Scenario& scenario, const Simulation&, double factor)
 }
 
 ValueChange node_latency(Scenario& scenario, const Simulation&, double factor) {
-  const ValueChange change = multiply_one(scenario.cluster->link_latency, factor);
+  ValueChange change = multiply_one(scenario.cluster->link_latency, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.link_latency = scenario.cluster->link_latency;
     change_curves(hardware->interconnect, [factor](CollectiveCurve& curve) {
