@@ -96,7 +96,8 @@ std::string in_one_line(const YAML::Node& node) {
   if (node.IsScalar()) {
     const std::string& text = node.Scalar();
     const auto plain = [](unsigned char c) {
-      return std::isalnum(c) != 0 || std::string_view(" _-+./").find(static_cast<char>(c)) != std::string_view::npos;
+      return std::isalnum(c) != 0 ||
+             std::string_view(" _-+./").find(static_cast<char>(c)) != std::string_view::npos;
     };
     const bool bare = !text.empty() &&
                       std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
