@@ -86,9 +86,8 @@ void Evaluator::open(std::uint32_t setting) {
   if (setting_ == setting) return;
   setting_.reset();
   scenario_.reset();
-  source_
-      .reset();  // assigned over, yaml-cpp would keep the old document's memory with the new one's
-  source_ = sweep_.source(setting);
+  // Not assigned: yaml-cpp would keep the old document's memory together with the new one's.
+  source_.emplace(sweep_.source(setting));
   try {
     scenario_ = read_scenario(*source_);
   } catch (const InputError&) {  // perhaps of one schedule alone

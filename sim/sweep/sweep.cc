@@ -249,7 +249,7 @@ YamlSource Sweep::source(std::uint32_t setting) const {
 }
 
 YamlSource Sweep::source(std::uint32_t setting, std::uint32_t schedule) const {
-  const YamlSource all = source(setting);
+  YamlSource all = source(setting);
   YamlMap root(all.root());
   const auto list = root.find("schedule");
   if (!list || !list->is_list()) return all;

@@ -129,7 +129,7 @@ void write_calibration(const Measurements& measured, const std::string& gpu, con
   if (missing.empty()) return;
   out << "not_measured:\n";
   for (const auto& [what, reason] : missing) {
-    out << fmt::format("  - {}\n", in_quotes(what + ": " + reason));
+    out << fmt::format("  - {}\n", in_quotes(fmt::format("{}: {}", what, reason)));
   }
 }
 
