@@ -1,9 +1,6 @@
 #include "sim/scenario/sweep_text.h"
 
 #include <sstream>
-#include <yaml-cpp/yaml.h>
-
-#include "sim/scenario/yaml.h"
 
 namespace pipesim {
 namespace {
@@ -46,16 +43,6 @@ std::string name_of(const YAML::Node& schedule) {
   return "";
 }
 
-std::string on_one_line(const YAML::Node& node) {
-  YAML::Emitter out;
-  out.SetSeqFormat(YAML::Flow);
-  out.SetMapFormat(YAML::Flow);
-  out << node;
-  std::string line = out.c_str();
-  for (char& c : line) c = c == '\n' ? ' ' : c;
-  return line;
-}
-
 }  // namespace
 
 SweepText read_sweep_text(const std::string& name, const std::string& text) {
@@ -63,15 +50,10 @@ SweepText read_sweep_text(const std::string& name, const std::string& text) {
   YamlMap root(source.root());
   SweepText read{without_sweep(text), {}, "roofline"};
   if (const auto schedule = root.find("schedule")) {
-    const YAML::Node& node = schedule->node();
-    const auto add = [&read](const YAML::Node& each) {
-      read.schedules.emplace_back(name_of(each), on_one_line(each));
-    };
-    if (node.IsSequence()) {
-      for (const YAML::Node& each : node) add(each);
-    } else {
-      add(node);
-    }
+    const std::vector<YamlValue> each_of =
+        schedule->is_list() ? schedule->list() : std::vector<YamlValue>{*schedule};
+    for (const YamlValue& each : each_of)
+      read.schedules.emplace_back(name_of(each.node()), each.one_line());
   }
   if (const auto cost = root.find("cost"); cost && cost->is_map() && cost->node()["kind"]) {
     read.cost = cost->node()["kind"].Scalar();

@@ -8,6 +8,7 @@
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/roofline.h"
+#include "sim/search/least_overlap.h"
 
 namespace pipesim {
 namespace {
@@ -25,24 +26,6 @@ struct StageTimes {
 
   [[nodiscard]] Seconds all() const { return forward + backward + weight + again; }
 };
-
-// The part of their seconds that F and BW of any two chunks of a device take at least, run as one
-// block (Problem's FB is of the forward's stage).
-double least_overlap(const Problem& problem) {
-  const Placement& place = problem.placement;
-  double least = 1;
-  for (int d = 0; d < place.devices(); ++d) {
-    for (int f = 0; f < place.chunks(); ++f) {
-      const StageCost& forward = problem.stage(place.virtual_stage(d, f));
-      for (int b = 0; b < place.chunks(); ++b) {
-        const StageCost& backward = problem.stage(place.virtual_stage(d, b));
-        const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;
-        if (apart > Seconds(0)) least = std::min(least, forward.overlapped.value_or(apart) / apart);
-      }
-    }
-  }
-  return least;
-}
 
 class Bound {
  public:

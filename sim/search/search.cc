@@ -14,6 +14,7 @@
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/balanced.h"
 #include "sim/search/bound.h"
+#include "sim/search/least_overlap.h"
 
 namespace pipesim {
 namespace {
@@ -82,18 +83,7 @@ void refuse_what_is_not_considered(const Scenario& scenario, const SearchOptions
 // The problem with F, B and W so much shorter that any two that may overlap take no longer one
 // after the other than their block: what bounds it bounds programs with overlapped blocks.
 Problem without_overlap(Problem problem) {
-  const Placement& place = problem.placement;
-  double least = 1;
-  for (int d = 0; d < place.devices(); ++d) {
-    for (int f = 0; f < place.chunks(); ++f) {
-      const StageCost& forward = problem.stage(place.virtual_stage(d, f));
-      for (int b = 0; b < place.chunks(); ++b) {
-        const StageCost& backward = problem.stage(place.virtual_stage(d, b));
-        const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;
-        if (apart > Seconds(0)) least = std::min(least, forward.overlapped.value_or(apart) / apart);
-      }
-    }
-  }
+  const double least = least_overlap(problem);
   for (StageCost& cost : problem.stages) {
     cost.forward = least * cost.forward;
     cost.backward_input = least * cost.backward_input;

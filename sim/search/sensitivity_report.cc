@@ -8,6 +8,7 @@
 
 #include "sim/core/text.h"
 #include "sim/report/aligned.h"
+#include "sim/report/csv.h"
 
 namespace pipesim {
 namespace {
@@ -89,12 +90,6 @@ Json effect_json(const Effect& effect) {
           {"refusal", effect.refusal.empty() ? Json(nullptr) : Json(effect.refusal)}};
 }
 
-std::string quoted(const std::string& text) {
-  std::string field = "\"";
-  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return field + "\"";
-}
-
 std::string csv_outcome(const Outcome& outcome) {
   const auto bytes = [](const std::optional<Bytes>& of) {
     return of ? fmt::format("{}", of->value()) : "";
@@ -133,12 +128,12 @@ std::string sensitivity_csv(std::span<const Sensitivity> all) {
       "schedule,what,key,factor,from,to,iteration_seconds,microbatches_per_second,bubble_rate,"
       "peak_activation_bytes,peak_memory_bytes,fits,refusal\n";
   for (const Sensitivity& each : all) {
-    text += fmt::format("{},scenario,,1,,,{},\n", quoted(each.schedule), csv_outcome(each.base));
+    text += fmt::format("{},scenario,,1,,,{},\n", csv_field(each.schedule), csv_outcome(each.base));
     for (const Effect& effect : each.effects) {
-      text += fmt::format("{},{},{},{},{},{},{},{}\n", quoted(each.schedule), effect.what,
-                          effect.key, effect.factor, quoted(effect.from), quoted(effect.to),
+      text += fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(each.schedule), effect.what,
+                          effect.key, effect.factor, csv_field(effect.from), csv_field(effect.to),
                           effect.outcome ? csv_outcome(*effect.outcome) : ",,,,,",
-                          effect.refusal.empty() ? "" : quoted(effect.refusal));
+                          effect.refusal.empty() ? "" : csv_field(effect.refusal));
     }
   }
   return text;

@@ -59,22 +59,24 @@ std::string lacks_node_link(const Scenario& scenario) {
   return scenario.cluster->gpus_per_node == 1 ? "nodes have one GPU" : "";
 }
 
-ValueChange network_bandwidth(Scenario& scenario, const Simulation&, double factor) {
-  ValueChange change = multiply_one(scenario.cluster->nic_bandwidth, factor);
+// A number of the network cards, for messages and for the collectives between nodes.
+template <class Number>
+ValueChange network(Scenario& scenario, Number Cluster::*of_cluster,
+                    Number Interconnect::*of_collectives, double factor) {
+  ValueChange change = multiply_one((*scenario.cluster).*of_cluster, factor);
   if (auto& hardware = scenario.hardware) {
-    hardware->cluster.nic_bandwidth = scenario.cluster->nic_bandwidth;
-    hardware->interconnect.nic_bandwidth = scenario.cluster->nic_bandwidth;
+    hardware->cluster.*of_cluster = (*scenario.cluster).*of_cluster;
+    hardware->interconnect.*of_collectives = (*scenario.cluster).*of_cluster;
   }
   return change;
 }
 
+ValueChange network_bandwidth(Scenario& scenario, const Simulation&, double factor) {
+  return network(scenario, &Cluster::nic_bandwidth, &Interconnect::nic_bandwidth, factor);
+}
+
 ValueChange network_latency(Scenario& scenario, const Simulation&, double factor) {
-  ValueChange change = multiply_one(scenario.cluster->nic_latency, factor);
-  if (auto& hardware = scenario.hardware) {
-    hardware->cluster.nic_latency = scenario.cluster->nic_latency;
-    hardware->interconnect.nic_latency = scenario.cluster->nic_latency;
-  }
-  return change;
+  return network(scenario, &Cluster::nic_latency, &Interconnect::nic_latency, factor);
 }
 
 // Of the collectives within a node too.

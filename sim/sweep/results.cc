@@ -1,9 +1,6 @@
 #include "sim/sweep/results.h"
 
-#include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -68,36 +65,6 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The fields of a CSV row; a quoted field may not go over a line's end, which our writers never do.
-std::vector<std::string> fields_of(const std::string& line, const Location& where) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
-      fields.back() += line[++i];
-    } else if (c == '"' && (quoted || fields.back().empty())) {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  if (quoted) throw InputError(where, "a quoted field does not end");
-  return fields;
-}
-
-template <class T>
-T number_of(const std::string& text, const Location& where) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw InputError(where, fmt::format("expected a number, not '{}'", text));
-  }
-  return value;
-}
-
 }  // namespace
 
 void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store) {
@@ -143,41 +110,6 @@ void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& 
     separator = ",\n  ";
   });
   out << "]}\n";
-}
-
-SweepTable read_results_csv(const std::string& path, const Location& asked) {
-  std::ifstream file(path, std::ios::binary);
-  std::string line;
-  if (!std::getline(file, line)) throw InputError(asked, fmt::format("cannot read '{}'", path));
-  const auto names = fields_of(line, {path, 1, 1, line});
-  const auto schedule = std::ranges::find(names, "schedule");
-  if (names.front() != "point" || schedule == names.end()) {
-    throw InputError({path, 1, 1, line},
-                     "expected the columns of a sweep: point, swept keys, schedule, metrics");
-  }
-  SweepTable table;
-  table.keys.assign(names.begin() + 1, schedule);
-  const size_t first_metric = table.keys.size() + 2;
-  for (int number = 2; std::getline(file, line); ++number) {
-    const Location where{path, number, 1, line};
-    const auto fields = fields_of(line, where);
-    if (fields.size() != names.size()) {
-      throw InputError(where,
-                       fmt::format("expected {} fields, not {}", names.size(), fields.size()));
-    }
-    SweepRow row;
-    row.point = number_of<std::uint32_t>(fields[0], where);
-    row.values.assign(fields.begin() + 1, fields.begin() + static_cast<long>(first_metric) - 1);
-    row.schedule = fields[first_metric - 1];
-    for (size_t i = first_metric; i < fields.size(); ++i) {
-      const auto metric = std::ranges::find(kMetricNames, names[i]);
-      if (metric == kMetricNames.end() || fields[i].empty()) continue;
-      row.metrics[static_cast<size_t>(metric - kMetricNames.begin())] =
-          number_of<double>(fields[i], where);
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
 }
 
 }  // namespace pipesim

@@ -88,7 +88,7 @@ TEST(SweepText, IsTheScenarioAsItWasWrittenWithoutItsSweep) {
   ASSERT_EQ(read.schedules.size(), 2U);
   EXPECT_EQ(read.schedules[0], (std::pair<std::string, std::string>("1f1b", "1f1b")));
   EXPECT_EQ(read.schedules[1].first, "zb");
-  EXPECT_EQ(read.schedules[1].second, "{name: zb, memory_limit: 1.5}");
+  EXPECT_EQ(read.schedules[1].second, "{memory_limit: 1.5, name: zb}");
   EXPECT_EQ(read_sweep_text("s.yaml", "schedule: zb\n").cost, "roofline");
 }
 

@@ -1,0 +1,13 @@
+// How much shorter two passes may be together than one after the other: for bounds that look at
+// passes alone.
+#pragma once
+
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+// The least share of their seconds that F and BW of any two chunks of a device take as one block
+// (Problem's FB is of the forward's stage); at most 1. O(devices x chunks^2).
+double least_overlap(const Problem& problem);
+
+}  // namespace pipesim
