@@ -4,11 +4,10 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <sstream>
 #include <string>
 #include <sys/wait.h>
+
+#include "tests/folder.h"
 
 namespace pipesim::testing {
 
@@ -17,17 +16,8 @@ struct Outcome {
   std::string output;  // both streams
 };
 
-class Command : public ::testing::Test {
+class Command : public Folder {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::path(::testing::TempDir()) /
-        ("pipesim-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   [[nodiscard]] Outcome run(const std::string& arguments) const {
     return shell(std::string(PIPESIM_EXECUTABLE) + " " + arguments);
   }
@@ -44,21 +34,12 @@ class Command : public ::testing::Test {
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return outcome;
   }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
-    return text.str();
-  }
   [[nodiscard]] size_t files() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_),
                                              std::filesystem::directory_iterator()));
   }
 
   const std::string quickstart_ = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/quickstart.yaml";
-  std::filesystem::path folder_;
 };
 
 }  // namespace pipesim::testing

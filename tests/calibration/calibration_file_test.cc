@@ -3,17 +3,16 @@
 #include "validate/calibration/calibration_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
-#include <sstream>
 
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/read_scenario.h"
 #include "tests/app/command.h"
+#include "tests/folder.h"
 #include "validate/calibration/measurements_csv.h"
 
 namespace pipesim::calibration {
@@ -117,18 +116,11 @@ Measurements recorded() {
   return recorder.measured();
 }
 
-std::string folder_of(const char* name, const Measurements& measured) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / name;
-  std::filesystem::create_directories(folder);
+std::string folder_of(const Measurements& measured) {
+  const auto folder = pipesim::testing::test_folder();
   std::ofstream out(folder / "measurements.csv");
   write_measurements(measured, out);
   return folder.string();
-}
-
-std::string contents(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 std::string scenario_with(const std::string& folder) {
@@ -143,7 +135,7 @@ std::string scenario_with(const std::string& folder) {
 class CalibrationFile : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = folder_of("pipesim_calibration_test", recorded());
+    folder_ = folder_of(recorded());
     text_ = fit_folder(folder_, {});
   }
   static inline std::string folder_;
@@ -183,7 +175,7 @@ TEST_F(CalibrationFile, GivesAScenarioTheGpuThatWasMeasured) {
 class ShownCosts : public pipesim::testing::Command {};
 
 TEST_F(ShownCosts, NameTheMeasurementsAsTheirSource) {
-  const std::string folder = folder_of("pipesim_shown_test", recorded());
+  const std::string folder = folder_of(recorded());
   (void)fit_folder(folder, {});
   const auto shown = run("show " + scenario_with(folder) + " --costs");
   EXPECT_EQ(shown.code, 0) << shown.output;
@@ -193,7 +185,7 @@ TEST_F(ShownCosts, NameTheMeasurementsAsTheirSource) {
 }
 
 TEST_F(CalibrationFile, PrintsAndStoresTheErrorOfEveryCurveAndPoint) {
-  const std::string residuals = contents(folder_ + "/residuals.csv");
+  const std::string residuals = pipesim::testing::read_file(folder_ + "/residuals.csv");
   std::size_t rows = 0;
   for (const Point& point : recorded().points) {
     ++rows;
@@ -206,16 +198,16 @@ TEST_F(CalibrationFile, PrintsAndStoresTheErrorOfEveryCurveAndPoint) {
 }
 
 TEST_F(CalibrationFile, IsTheSameEveryTime) {
-  const std::string once = contents(folder_ + "/calibration.yaml");
+  const std::string once = pipesim::testing::read_file(folder_ + "/calibration.yaml");
   EXPECT_EQ(fit_folder(folder_, {}), text_);
-  EXPECT_EQ(contents(folder_ + "/calibration.yaml"), once);
+  EXPECT_EQ(pipesim::testing::read_file(folder_ + "/calibration.yaml"), once);
 }
 
 TEST(CalibrationOf, CopiesAloneLeavesTheOtherCurvesToTheCatalogue) {
   Recorder recorder;
   recorder.measured().facts = recorded().facts;
   record_transfers(recorder);
-  const std::string folder = folder_of("pipesim_copies_test", recorder.measured());
+  const std::string folder = folder_of(recorder.measured());
   (void)fit_folder(folder, {});
   const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder), {}));
   EXPECT_NEAR(scenario.hardware->host.alone.value(), 52e9, 1e9);
@@ -242,7 +234,7 @@ TEST(CalibrationOf, AnUnknownDeviceAsksForItsName) {
     }
     return "accepted";
   };
-  const std::string folder = folder_of("pipesim_device_test", measured);
+  const std::string folder = folder_of(measured);
   EXPECT_NE(refusal(folder, {}).find("has no 'NVIDIA H100 PCIe' of 114"), std::string::npos)
       << refusal(folder, {});
   EXPECT_NE(refusal(folder, {.gpu = "h100-sxn"}).find("did you mean 'h100-sxm'?"),

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <random>
 #include <stdexcept>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 #include "validate/calibration/curves.h"
 #include "validate/calibration/statistics.h"
 
@@ -182,11 +181,11 @@ TEST(Errors, AreSummarizedByTheirSize) {
   EXPECT_DOUBLE_EQ(summary.worst, 0.3);
 }
 
-class Curves : public testing::Test {
+class Curves : public ::testing::Test {
  protected:
   std::string file(const std::string& text) {
-    const auto path = std::filesystem::path(testing::TempDir()) / "pipesim_curve_test.csv";
-    std::ofstream(path) << text;
+    const auto path = pipesim::testing::test_folder() / "curve.csv";
+    pipesim::testing::write_file(path, text);
     return path.string();
   }
   static std::string refusal(const std::string& path) {

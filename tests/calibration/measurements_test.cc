@@ -1,11 +1,11 @@
 #include <cmath>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 #include "validate/calibration/compose.h"
 #include "validate/calibration/measurements_csv.h"
 
@@ -37,9 +37,9 @@ std::string text_of(const Measurements& measured) {
 }
 
 std::string file(const std::string& text) {
-  const std::string path = testing::TempDir() + "pipesim_measurements_test.csv";
-  std::ofstream(path) << text;
-  return path;
+  const auto path = pipesim::testing::test_folder() / "measurements.csv";
+  pipesim::testing::write_file(path, text);
+  return path.string();
 }
 
 TEST(Measurements, ReadBackAsTheyWereWritten) {

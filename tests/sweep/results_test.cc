@@ -7,6 +7,7 @@
 #include "sim/report/metric_row.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/sweep/run_sweep.h"
+#include "tests/folder.h"
 #include "tests/sweep/files.h"
 
 namespace pipesim {

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 
+#include "tests/folder.h"
 #include "tests/sweep/files.h"
 
 namespace pipesim {

@@ -6,6 +6,7 @@
 
 #include "sim/core/error.h"
 #include "sim/scenario/read_scenario.h"
+#include "tests/folder.h"
 #include "tests/sweep/files.h"
 
 namespace pipesim {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/sweep/run_sweep.h"
+#include "tests/folder.h"
 #include "tests/sweep/files.h"
 
 namespace pipesim {

@@ -2,19 +2,17 @@
 #include "validate/papers/controllable_memory/controllable_memory.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 
 namespace pipesim {
 namespace {
 
 std::vector<Cell> compare(const std::string& yaml) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "controllable_memory_rows";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "controllable_memory.yaml") << yaml;
+  const auto folder = testing::test_folder();
+  testing::write_file(folder / "controllable_memory.yaml", yaml);
   return compare_controllable_memory(folder.string(), {});
 }
 

@@ -1,11 +1,10 @@
 #include "validate/papers/expected.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 #include "validate/papers/validation_page.h"
 
 namespace pipesim {
@@ -26,17 +25,12 @@ Cell share(const std::string& table, double published, double simulated) {
 }
 
 // A folder with an expected.yaml of this text.
-class Expected : public ::testing::Test {
+class Expected : public testing::Folder {
  protected:
-  Expected() : folder_(std::filesystem::path(::testing::TempDir()) / "pipesim_expected") {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
   std::optional<ExpectedErrors> read(const std::string& text) {
-    std::ofstream(folder_ / "expected.yaml") << text;
+    write("expected.yaml", text);
     return read_expected(folder_.string());
   }
-  std::filesystem::path folder_;
 };
 
 TEST_F(Expected, AFolderWithoutTheFileExpectsNothing) {

@@ -1,11 +1,10 @@
 #include "validate/papers/one_cell.h"
 
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
 #include "sim/scenario/read_model.h"
+#include "tests/folder.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/timed_run.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
@@ -51,9 +50,8 @@ TEST(TimedRun, AddsWhatMessagesTakeBeyondTheirWay) {
 class ZeroBubbleRows : public ::testing::Test {
  protected:
   std::vector<Cell> compare(const std::string& yaml) {
-    const auto folder = std::filesystem::path(::testing::TempDir()) / "zero_bubble_rows";
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "zero_bubble.yaml") << yaml;
+    const auto folder = testing::test_folder();
+    testing::write_file(folder / "zero_bubble.yaml", yaml);
     return compare_zero_bubble(folder.string(), {});
   }
 };

@@ -2,19 +2,17 @@
 #include "validate/papers/pipeoffload/pipeoffload.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 
 namespace pipesim {
 namespace {
 
 std::vector<Cell> compare(const std::string& yaml) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "pipeoffload_rows";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "pipeoffload.yaml") << yaml;
+  const auto folder = testing::test_folder();
+  testing::write_file(folder / "pipeoffload.yaml", yaml);
   return compare_pipeoffload(folder.string(), {});
 }
 

@@ -1,9 +1,8 @@
 // The comparisons that take rows of any model, layout and batch: SimuMax's and NeMo's.
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 #include "validate/papers/nemo/nemo.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/simumax/simumax.h"
@@ -12,9 +11,8 @@ namespace pipesim {
 namespace {
 
 std::string folder_with(const std::string& file, const std::string& yaml) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / ("rows_" + file);
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / file) << yaml;
+  const auto folder = testing::test_folder();
+  testing::write_file(folder / file, yaml);
   return folder.string();
 }
 

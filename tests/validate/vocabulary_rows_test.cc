@@ -1,17 +1,15 @@
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
+#include "tests/folder.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
 namespace pipesim {
 namespace {
 
 std::vector<Cell> compare(const std::string& yaml) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "vocabulary_rows";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "vocabulary_parallelism.yaml") << yaml;
+  const auto folder = testing::test_folder();
+  testing::write_file(folder / "vocabulary_parallelism.yaml", yaml);
   return compare_vocabulary_parallelism(folder.string(), {});
 }
 
