@@ -1,0 +1,251 @@
+// Rows on a device whose work takes the simulated time, and what happens when it does not.
+#include <cmath>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <string>
+
+#include "sim/core/error.h"
+#include "sim/scenario/read_scenario.h"
+#include "tests/app/command.h"
+#include "validate/calibration/replay_clock.h"
+#include "validate/calibration/replay_report.h"
+
+namespace pipesim::calibration {
+namespace {
+
+// Unequal passes, messages that take time, copies that two devices of a link share.
+constexpr const char* kScenario = R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 7 ms, transfer: 1 ms,
+       copy_out: 5 ms, copy_in: 6 ms}
+memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}
+)";
+constexpr const char* kLinks = "{chunks: 1, devices_per_link: 2}";
+
+struct Replayed {
+  Scenario scenario;
+  Simulation simulation;
+
+  [[nodiscard]] Row row(int device) const {
+    Row row = row_of(simulation, device);
+    row.schedule = scenario.schedules.front().name;
+    return row;
+  }
+};
+
+Replayed simulated(const std::string& schedule, std::vector<Override> more = {}) {
+  more.push_back({"schedule", schedule, {}});
+  Replayed result;
+  result.scenario = read_scenario(YamlSource("test", kScenario, more));
+  result.simulation = simulate(result.scenario, result.scenario.schedules.front());
+  return result;
+}
+
+double line(const Comparison& comparison, const std::string& quantity) {
+  const auto* found = comparison.find(quantity);
+  if (found == nullptr) throw LogicError("no line " + quantity);
+  return found->measured;
+}
+
+class Rows : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Rows, TakeOnAClockWhatTheSimulationSays) {
+  const Replayed replayed = simulated(GetParam());
+  for (const DeviceReport& device : replayed.simulation.report.devices) {
+    const Row row = replayed.row(device.device);
+    ClockDevice clock;
+    const Executed executed = replay(row, Arrivals::kSimulated, clock);
+    for (std::size_t i = 0; i < row.actions.size(); ++i) {
+      EXPECT_DOUBLE_EQ(executed.start[i], row.actions[i].start) << row.actions[i].name;
+      EXPECT_DOUBLE_EQ(executed.end[i], row.actions[i].end) << row.actions[i].name;
+    }
+    const Comparison comparison = compare(row, Arrivals::kSimulated, executed);
+    EXPECT_NEAR(line(comparison, "total"), device.span.value(), 1e-12);
+    EXPECT_NEAR(line(comparison, "busy"), device.busy.value(), 1e-12);
+    EXPECT_EQ(line(comparison, "peak memory"), device.peak_activation.value());
+    for (const auto& each : comparison.lines) EXPECT_NEAR(each.error(), 0, 1e-12) << each.quantity;
+  }
+}
+
+TEST_P(Rows, TakeNoLongerWhenAllArrivesAtTheStart) {
+  const Replayed replayed = simulated(GetParam());
+  for (const DeviceReport& device : replayed.simulation.report.devices) {
+    ClockDevice clock;
+    const Row row = replayed.row(device.device);
+    const Comparison comparison =
+        compare(row, Arrivals::kAtStart, replay(row, Arrivals::kAtStart, clock));
+    EXPECT_LE(line(comparison, "total"), device.span.value() + 1e-12);
+    EXPECT_GE(line(comparison, "total"), device.busy.value() - 1e-12);
+    for (const auto& each : comparison.lines) EXPECT_EQ(each.error(), 0) << each.quantity;
+    // Passes that wait for nobody follow each other, unless copies hold them up.
+    if (comparison.find("copies out") == nullptr) {
+      EXPECT_NEAR(line(comparison, "idle"), 0, 1e-12);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, Rows,
+    ::testing::Values("1f1b", "zb-h1", "zb-v", "gis-h", "po-h", "interleaved-1f1b", "zb-h2",
+                      "{name: gis-h, offload: {chunks: 1, devices_per_link: 2}}",
+                      "{name: 1f1b, recompute: full}", "{name: zb-h1, recompute: full}"));
+
+// Every number of the comparison that is not as simulated, by name.
+std::vector<std::string> wrong(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const auto& each : comparison.lines) {
+    if (std::abs(each.error()) > 1e-9) names.push_back(each.quantity);
+  }
+  return names;
+}
+
+Comparison disturbed(const Row& row, ClockDevice::SecondsOf seconds_of,
+                     Arrivals arrivals = Arrivals::kSimulated) {
+  ClockDevice clock(std::move(seconds_of));
+  return compare(row, arrivals, replay(row, arrivals, clock));
+}
+
+TEST(Disturbance, OfOnePassKindShowsInItsLine) {
+  const Row row = simulated("zb-h1").row(1);
+  const Comparison comparison = disturbed(row, [](const Action& action) {
+    return action.pass == PassKind::kB ? 1.1 * action.seconds : action.seconds;
+  });
+  EXPECT_NEAR(comparison.find("mean B")->error(), 0.1, 1e-9);
+  EXPECT_NEAR(comparison.find("mean F")->error(), 0, 1e-9);
+  EXPECT_NEAR(comparison.find("mean W")->error(), 0, 1e-9);
+  EXPECT_NEAR(line(comparison, "busy") - comparison.find("busy")->simulated, 12 * 1.2e-3, 1e-9);
+  EXPECT_NEAR(comparison.find("peak memory")->error(), 0, 1e-9);
+}
+
+TEST(Disturbance, OfAPassWithNothingToWaitForLengthensTheTotalByAsMuch) {
+  const Row row = simulated("1f1b").row(2);
+  const Comparison comparison = disturbed(
+      row,
+      [](const Action& action) {
+        return action.name == "2F5" ? action.seconds + 3e-3 : action.seconds;
+      },
+      Arrivals::kAtStart);
+  EXPECT_EQ(wrong(comparison), (std::vector<std::string>{"total", "busy", "mean F"}));
+  EXPECT_NEAR(line(comparison, "total") - comparison.find("total")->simulated, 3e-3, 1e-12);
+}
+
+TEST(Disturbance, OfCopiesShowsInTheirLinesAndHoldsPassesThatNeedTheRoom) {
+  const Row row = simulated("{name: gis-h, offload: " + std::string(kLinks) + "}").row(0);
+  const Comparison slow = disturbed(row, [](const Action& action) {
+    return action.lane == Lane::kCopyOut ? 8 * action.seconds : action.seconds;
+  });
+  EXPECT_NEAR(slow.find("copies out")->error(), 7, 1e-9);
+  EXPECT_NEAR(slow.find("copies back")->error(), 0, 1e-9);
+  EXPECT_NEAR(slow.find("busy")->error(), 0, 1e-9);
+  EXPECT_GT(slow.find("total")->error(), 0.01);
+  EXPECT_EQ(slow.find("peak memory")->error(), 0);
+}
+
+TEST(Disturbance, OfWhenMemoryIsReleasedShowsInThePeak) {
+  const Row row = simulated("{name: gis-h, offload: " + std::string(kLinks) + "}").row(0);
+  Executed late;
+  for (const Action& action : row.actions) {
+    late.start.push_back(action.start);
+    late.end.push_back(action.end + (action.lane == Lane::kCopyOut ? 1 : 0));
+  }
+  const Comparison comparison = compare(row, Arrivals::kSimulated, late);
+  EXPECT_GT(comparison.find("peak memory")->error(), 0.05);
+  EXPECT_EQ(wrong(comparison),
+            (std::vector<std::string>{"copies out", "copies out overlapped", "peak memory"}));
+}
+
+TEST(Disturbance, OfNothingIsNone) {
+  const Row row = simulated("po-h").row(3);
+  EXPECT_TRUE(wrong(disturbed(row, {})).empty());
+}
+
+TEST(Row, AcquiresAndReleasesEveryBlockOnce) {
+  const Row row = simulated("{name: gis-h, offload: " + std::string(kLinks) + "}").row(1);
+  std::vector<int> acquired(row.blocks.size());
+  std::vector<int> released(row.blocks.size());
+  double bytes = 0;
+  double copied = 0;
+  for (const Action& action : row.actions) {
+    for (const auto block : action.acquires) ++acquired[block];
+    for (const auto block : action.releases) ++released[block];
+    for (const auto block : action.acquires) bytes += row.blocks[block];
+    if (action.lane == Lane::kCopyIn) copied += action.bytes;
+  }
+  EXPECT_EQ(acquired, std::vector<int>(row.blocks.size(), 1));
+  EXPECT_EQ(released, acquired);
+  EXPECT_GT(copied, 0);
+  // Two chunks of 12 microbatches, and once more what came back.
+  EXPECT_EQ(bytes, 12 * 2 * kGiB.value() + copied);
+}
+
+TEST(Row, OfAPostValidatedScheduleIsOneOfTheIterationsInTheMiddle) {
+  const Replayed replayed = simulated("zb-h2", {{"optimizer.sync", "post_validation", {}}});
+  ASSERT_GT(replayed.simulation.graph->iterations(), 1);
+  const Row row = replayed.row(2);
+  EXPECT_EQ(row.actions.size(), 36U);
+  EXPECT_GT(row.origin, 0);
+  EXPECT_TRUE(wrong(disturbed(row, {})).empty());
+}
+
+TEST(Row, IsRefusedForPassesThatHaveNoKernels) {
+  const Replayed replayed = simulated(
+      "dualpipe", {{"cost.overlapped", "25 ms", {}}, {"batch.num_microbatches", "16", {}}});
+  EXPECT_THROW((void)replayed.row(0), InfeasibleError);
+  EXPECT_THROW((void)simulated("1f1b").row(4), InfeasibleError);
+}
+
+TEST(ReplayDocument, HasEveryLineWithUnitsAndTheCard) {
+  ReplayDocument document{"s.yaml", {{"device", "a card"}, {"date", "2026-01-01"}}, {}};
+  Comparison comparison{"gis, \"h\"", 1, Arrivals::kAtStart, {{"busy", "s", 0.5, 0.51}}};
+  document.comparisons.push_back(comparison);
+  std::ostringstream csv;
+  write_csv(document, csv);
+  EXPECT_EQ(csv.str(),
+            "# pipesim-replay/1\n# scenario: s.yaml\n# device: a card\n# date: 2026-01-01\n"
+            "schedule,device,arrivals,quantity,unit,simulated,measured,error\n"
+            "\"gis, \"\"h\"\"\",1,at-start,busy,s,0.5,0.51,0.02\n");
+  std::ostringstream yaml;
+  write_yaml(document, yaml);
+  EXPECT_EQ(yaml.str(),
+            "schema: pipesim-replay/1\nscenario: \"s.yaml\"\nmeasured:\n  device: \"a card\"\n"
+            "  date: \"2026-01-01\"\nrows:\n  - schedule: \"gis, \\\"h\\\"\"\n    device: 1\n"
+            "    arrivals: at-start\n    lines:\n"
+            "      - {quantity: busy, unit: s, simulated: 0.5, measured: 0.51, error: 0.02}\n");
+  EXPECT_NE(described(document).find("+2.00%"), std::string::npos);
+}
+
+class ReplayCommand : public pipesim::testing::Command {
+ protected:
+  [[nodiscard]] pipesim::testing::Outcome replay(const std::string& arguments) {
+    write("s.yaml", kScenario);
+    return shell("$(dirname " PIPESIM_EXECUTABLE ")/pipesim-replay " + arguments);
+  }
+};
+
+TEST_F(ReplayCommand, WritesTheComparisonOfEveryRow) {
+  const auto outcome = replay("s.yaml schedule=zb-h1 --dry-run --arrivals both --device 2 -o out");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("zb-h1, device 2, arrivals at-start"), std::string::npos)
+      << outcome.output;
+  const std::string csv = read("out/replay.csv");
+  EXPECT_NE(csv.find("\nzb-h1,2,simulated,mean W,s,0.007,0.007,0\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("# device: none: simulated times\n"), std::string::npos) << csv;
+  EXPECT_EQ(read("out/replay.yaml").find("date"), std::string::npos);
+}
+
+TEST_F(ReplayCommand, SaysThatItHasNoDeviceAndWhatIsWrongWithItsInput) {
+  const auto refused = replay("s.yaml -o out");
+  EXPECT_EQ(refused.code, 1) << refused.output;
+  EXPECT_NE(refused.output.find("--dry-run"), std::string::npos) << refused.output;
+  const auto wrong = replay("s.yaml schedule=zb-h9 --dry-run -o out");
+  EXPECT_EQ(wrong.code, 2) << wrong.output;
+  EXPECT_NE(wrong.output.find("zb-h1"), std::string::npos) << wrong.output;
+  EXPECT_EQ(replay("s.yaml cost --dry-run -o out").code, 2);
+  EXPECT_EQ(replay("s.yaml --device 4 --dry-run -o out").code, 1);
+  EXPECT_EQ(files(), 1U);
+}
+
+}  // namespace
+}  // namespace pipesim::calibration

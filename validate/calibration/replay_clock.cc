@@ -1,0 +1,57 @@
+#include "validate/calibration/replay_clock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/core/error.h"
+
+namespace pipesim::calibration {
+
+Parameters ClockDevice::facts() const { return {{"device", "none: simulated times"}}; }
+
+void ClockDevice::begin(const Row& row) {
+  row_ = &row;
+  clocks_.fill(row.origin);
+  blocks_.assign(row.blocks.size(), Block::kNew);
+  executed_ = {};
+  executed_.start.assign(row.actions.size(), -1);
+  executed_.end.assign(row.actions.size(), -1);
+}
+
+void ClockDevice::hold(Lane lane, double until) { clock(lane) = std::max(clock(lane), until); }
+
+void ClockDevice::wait(Lane lane, std::uint32_t action) {
+  if (executed_.end[action] < 0) throw LogicError("a lane waits for what is not enqueued yet");
+  hold(lane, executed_.end[action]);
+}
+
+void ClockDevice::acquire(Lane /*lane*/, std::uint32_t block) {
+  if (blocks_[block] != Block::kNew) throw LogicError("a block is acquired twice");
+  blocks_[block] = Block::kHeld;
+}
+
+void ClockDevice::release(Lane /*lane*/, std::uint32_t block) {
+  if (blocks_[block] != Block::kHeld) throw LogicError("a block is released that is not held");
+  blocks_[block] = Block::kGone;
+}
+
+void ClockDevice::run(std::uint32_t action) {
+  const Action& of = row_->actions[action];
+  double& now = clock(of.lane);
+  executed_.start[action] = now;
+  now += seconds_of_ ? seconds_of_(of) : of.seconds;
+  executed_.end[action] = now;
+}
+
+void ClockDevice::pace(std::uint32_t action) {
+  if (executed_.end[action] < 0) throw LogicError("the host waits for what is not enqueued yet");
+}
+
+Executed ClockDevice::finish() {
+  if (std::ranges::any_of(blocks_, [](Block block) { return block != Block::kGone; })) {
+    throw LogicError("blocks are left when the row has ended");
+  }
+  return std::move(executed_);
+}
+
+}  // namespace pipesim::calibration

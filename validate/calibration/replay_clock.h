@@ -1,0 +1,44 @@
+// A device without hardware: three clocks, on which work takes its simulated seconds.
+//
+// A row that it executes must come out as the simulation has it: that is the check of the row. It
+// throws LogicError for blocks that are acquired twice, released unacquired, or left.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "validate/calibration/replay_device.h"
+
+namespace pipesim::calibration {
+
+class ClockDevice final : public ReplayDevice {
+ public:
+  // Seconds that an action takes here; without it, those of the simulation.
+  using SecondsOf = std::function<double(const Action&)>;
+  explicit ClockDevice(SecondsOf seconds_of = {}) : seconds_of_(std::move(seconds_of)) {}
+
+  [[nodiscard]] Parameters facts() const override;
+  void begin(const Row& row) override;
+  void hold(Lane lane, double until) override;
+  void wait(Lane lane, std::uint32_t action) override;
+  void acquire(Lane lane, std::uint32_t block) override;
+  void release(Lane lane, std::uint32_t block) override;
+  void run(std::uint32_t action) override;
+  void pace(std::uint32_t action) override;
+  [[nodiscard]] Executed finish() override;
+
+ private:
+  enum class Block : std::uint8_t { kNew, kHeld, kGone };
+
+  [[nodiscard]] double& clock(Lane lane) { return clocks_[static_cast<std::size_t>(lane)]; }
+
+  SecondsOf seconds_of_;
+  const Row* row_ = nullptr;
+  std::array<double, kLanes> clocks_{};
+  std::vector<Block> blocks_;
+  Executed executed_;
+};
+
+}  // namespace pipesim::calibration

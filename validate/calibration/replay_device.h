@@ -1,0 +1,51 @@
+// What a replay asks of a device: three streams, blocks of memory, and when each action ran.
+//
+// `replay` enqueues a row action by action; a device executes each stream in order, beside the
+// others. Between `begin` and `finish` all calls but `pace` return at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "validate/calibration/measurements.h"
+#include "validate/calibration/replay_row.h"
+
+namespace pipesim::calibration {
+
+// When each action started and ended, on the row's clock (Row::origin plus what has passed).
+struct Executed {
+  std::vector<double> start;
+  std::vector<double> end;
+  // The most bytes that the device's allocator had given out, where it keeps account.
+  std::optional<double> allocator_peak = {};
+};
+
+class ReplayDevice {
+ public:
+  virtual ~ReplayDevice() = default;
+  [[nodiscard]] virtual Parameters facts() const = 0;  // device, driver and so on
+
+  virtual void begin(const Row& row) = 0;  // which stays until `finish`
+  // The lane goes on at this time of the row's clock, or after that action of another lane.
+  virtual void hold(Lane lane, double until) = 0;
+  virtual void wait(Lane lane, std::uint32_t action) = 0;
+  // Of a block of the row, when the lane gets there.
+  virtual void acquire(Lane lane, std::uint32_t block) = 0;
+  virtual void release(Lane lane, std::uint32_t block) = 0;
+  virtual void run(std::uint32_t action) = 0;
+  // The caller does not go on before that action has ended.
+  virtual void pace(std::uint32_t action) = 0;
+  [[nodiscard]] virtual Executed finish() = 0;
+};
+
+// When messages arrive, and whatever else others do: as simulated, or all at the start.
+enum class Arrivals : std::uint8_t { kSimulated, kAtStart };
+[[nodiscard]] constexpr const char* to_text(Arrivals arrivals) {
+  return arrivals == Arrivals::kSimulated ? "simulated" : "at-start";
+}
+
+// Executes the row once.
+[[nodiscard]] Executed replay(const Row& row, Arrivals arrivals, ReplayDevice& device);
+
+}  // namespace pipesim::calibration

@@ -1,0 +1,134 @@
+// pipesim-replay: executes devices' rows of a scenario's schedules and compares what they take with
+// the simulation.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "sim/core/error.h"
+#include "sim/scenario/read_scenario.h"
+#include "validate/calibration/replay_clock.h"
+#include "validate/calibration/replay_report.h"
+
+namespace {
+
+using namespace pipesim;
+using namespace pipesim::calibration;
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
+
+struct Options {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::vector<int> devices;
+  std::string arrivals = "simulated";
+  bool dry_run = false;
+  std::filesystem::path folder;
+};
+
+std::vector<Arrivals> arrivals_of(const Options& options) {
+  if (options.arrivals == "simulated") return {Arrivals::kSimulated};
+  if (options.arrivals == "at-start") return {Arrivals::kAtStart};
+  return {Arrivals::kSimulated, Arrivals::kAtStart};
+}
+
+std::vector<int> devices_of(const Options& options, const Simulation& simulation) {
+  if (!options.devices.empty()) return options.devices;
+  std::vector<int> devices(static_cast<std::size_t>(simulation.program->shape().devices));
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
+}
+
+void replay_choice(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
+                   ReplayDocument& document) {
+  const Simulation simulation = simulate(scenario, choice);
+  ClockDevice device;
+  for (const int position : devices_of(options, simulation)) {
+    Row row = row_of(simulation, position);
+    row.schedule = label_of(choice);
+    for (const Arrivals arrivals : arrivals_of(options)) {
+      document.comparisons.push_back(compare(row, arrivals, replay(row, arrivals, device)));
+    }
+  }
+  document.facts = device.facts();
+}
+
+void write(const std::filesystem::path& path, const ReplayDocument& document,
+           void (*write_document)(const ReplayDocument&, std::ostream&)) {
+  std::ofstream out(path);
+  write_document(document, out);
+  if (!out.flush()) throw std::ios_base::failure("cannot write " + path.string());
+}
+
+std::vector<Override> overrides_of(const Options& options) {
+  std::vector<Override> overrides;
+  for (const std::string& text : options.overrides) {
+    overrides.push_back(parse_override(text, {"command line", 1, 1, text}));
+  }
+  return overrides;
+}
+
+int run(const Options& options) {
+  if (!options.dry_run) {
+    throw InfeasibleError(
+        "no device to replay on: rows run on simulated times so far, with --dry-run "
+        "(docs/calibration.md)");
+  }
+  const Scenario scenario =
+      read_scenario_file(options.file, {"command line", 1, 1, options.file}, overrides_of(options));
+  ReplayDocument document;
+  document.scenario = std::filesystem::path(options.file).filename().string();
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    replay_choice(options, scenario, choice, document);
+  }
+  std::cout << described(document);
+  if (options.folder.empty()) return kDone;
+  std::filesystem::create_directories(options.folder);
+  write(options.folder / "replay.csv", document, write_csv);
+  write(options.folder / "replay.yaml", document, write_yaml);
+  return kDone;
+}
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("file", options.file, "Scenario (YAML)")->required();
+  app.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
+  app.add_option("--device", options.devices, "Whose rows; without it, every device's")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--arrivals", options.arrivals,
+                 "When messages of other devices arrive: as simulated, all at the start, or both "
+                 "one after the other")
+      ->check(CLI::IsMember({"simulated", "at-start", "both"}))
+      ->capture_default_str();
+  app.add_flag("--dry-run", options.dry_run,
+               "Without a GPU, on simulated times: the only way so far");
+  app.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Replays devices' rows of schedules", "pipesim-replay"};
+  Options options;
+  add_options(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadInput;
+  }
+  try {
+    return run(options);
+  } catch (const InputError& error) {
+    std::cerr << "pipesim-replay: " << error.what() << '\n';
+    return kBadInput;
+  } catch (const std::exception& error) {
+    std::cerr << "pipesim-replay: " << error.what() << '\n';
+    return kFailed;
+  }
+}

@@ -1,0 +1,149 @@
+#include "validate/calibration/replay_row.h"
+
+#include <algorithm>
+#include <deque>
+#include <fmt/format.h>
+#include <limits>
+
+#include "sim/core/error.h"
+
+namespace pipesim::calibration {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+bool is_copy(TaskKind kind) { return kind == TaskKind::kCopyOut || kind == TaskKind::kCopyIn; }
+
+Lane lane_of(TaskKind kind) {
+  if (kind == TaskKind::kCompute) return Lane::kCompute;
+  return kind == TaskKind::kCopyOut ? Lane::kCopyOut : Lane::kCopyIn;
+}
+
+// Cuts what the actions of one activation acquire and release, first in first out, into blocks.
+class Activation {
+ public:
+  void acquire(const Row& row, double bytes) {
+    if (bytes > 0) open_.push_back({action_number(row), bytes});
+  }
+  void release(Row& row, Action& action, double bytes) {
+    // What is left of sums of bytes that do not add up to the last bit is nothing.
+    constexpr double kNothing = 0.5;
+    while (bytes > kNothing) {
+      if (open_.empty()) throw LogicError(action.name + " releases memory that nobody acquired");
+      Part& part = open_.front();
+      const double taken = part.bytes - bytes > kNothing ? bytes : part.bytes;
+      const auto block = static_cast<std::uint32_t>(row.blocks.size());
+      row.blocks.push_back(taken);
+      (part.by == action_number(row) ? action : row.actions[part.by]).acquires.push_back(block);
+      action.releases.push_back(block);
+      bytes -= taken;
+      part.bytes -= taken;
+      if (part.bytes <= 0) open_.pop_front();
+    }
+  }
+
+ private:
+  struct Part {
+    std::uint32_t by = 0;
+    double bytes = 0;
+  };
+  // Of the action that is being made.
+  static std::uint32_t action_number(const Row& row) {
+    return static_cast<std::uint32_t>(row.actions.size());
+  }
+
+  std::deque<Part> open_;
+};
+
+class RowBuilder {
+ public:
+  RowBuilder(const Simulation& simulation, int device)
+      : graph_(*simulation.graph),
+        timeline_(simulation.timeline),
+        device_(static_cast<std::uint32_t>(device)),
+        iteration_(graph_.iterations() / 2),
+        local_(graph_.size(), kNone) {
+    const Shape& shape = graph_.pipelines().front().program->shape();
+    units_ = static_cast<std::size_t>(shape.units());
+    activations_.resize(static_cast<std::size_t>(shape.chunks) * units_);
+    row_.device = device;
+  }
+
+  Row build() {
+    row_.origin = std::numeric_limits<double>::infinity();
+    for (TaskId task = 0; task < graph_.size(); ++task) {
+      if (mine(task)) row_.origin = std::min(row_.origin, timeline_.start[task]);
+    }
+    for (TaskId task = 0; task < graph_.size(); ++task) {
+      if (mine(task)) add(task);
+    }
+    return std::move(row_);
+  }
+
+ private:
+  [[nodiscard]] bool mine(TaskId task) const {
+    const TaskClass& of = graph_.task_class(task);
+    return of.device == device_ && (of.kind == TaskKind::kCompute || is_copy(of.kind)) &&
+           graph_.iteration(task) == iteration_;
+  }
+
+  void add(TaskId task) {
+    const TaskClass& of = graph_.task_class(task);
+    Action action;
+    if (of.pass == PassKind::kFB || is_vocabulary(of.pass)) {
+      throw InfeasibleError(
+          fmt::format("{} passes cannot be replayed, only F, B, W, BW and R", to_text(of.pass)));
+    }
+    action.pass = of.pass;
+    action.bytes = of.kind == TaskKind::kCopyOut  ? of.released.value()
+                   : of.kind == TaskKind::kCopyIn ? of.acquired.value()
+                                                  : 0;
+    action.lane = lane_of(of.kind);
+    action.name = graph_.name(task);
+    action.start = timeline_.start[task];
+    action.end = timeline_.end[task];
+    // Exactly what the engine added, where it is that: equal times then stay equal.
+    action.seconds = action.start + of.seconds.value() == action.end ? of.seconds.value()
+                                                                     : action.end - action.start;
+    add_waits(task, action);
+    const auto unit = static_cast<std::size_t>(graph_.microbatch(task));
+    Activation& activation = activations_[of.chunk * units_ + unit];
+    activation.acquire(row_, of.acquired.value());
+    activation.release(row_, action, of.released.value());
+    local_[task] = static_cast<std::uint32_t>(row_.actions.size());
+    row_.actions.push_back(std::move(action));
+  }
+
+  void add_waits(TaskId task, Action& action) {
+    action.arrival = row_.origin;
+    for (const TaskId other : graph_.waits_for(task)) {
+      const std::uint32_t local = local_[other];
+      if (local == kNone) {
+        action.arrival = std::max(action.arrival, timeline_.end[other]);
+      } else if (row_.actions[local].lane != action.lane) {
+        action.waits_for.push_back(local);
+      }
+    }
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  std::uint32_t device_;
+  int iteration_;
+  std::size_t units_ = 0;
+  std::vector<std::uint32_t> local_;  // number in the row, by task
+  std::vector<Activation> activations_;
+  Row row_;
+};
+
+}  // namespace
+
+Row row_of(const Simulation& simulation, int device) {
+  const int devices = simulation.program->shape().devices;
+  if (device < 0 || device >= devices) {
+    throw InfeasibleError(fmt::format("there is no device {}, only 0 to {}", device, devices - 1));
+  }
+  return RowBuilder(simulation, device).build();
+}
+
+}  // namespace pipesim::calibration
