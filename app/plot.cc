@@ -38,6 +38,28 @@ struct PlotCommand {
   double width = 0;
 };
 
+// What goes to the script as it is, and the kinds of figures that know it.
+struct ScriptOption {
+  const char* name;
+  std::string PlotCommand::*text;
+  std::string_view kinds;  // none: every kind
+
+  [[nodiscard]] bool taken_by(std::string_view kind) const {
+    return kinds.empty() || kinds.find(kind) != std::string_view::npos;
+  }
+};
+constexpr std::string_view kOfTables = "pareto, curves and heatmap";
+constexpr std::array<ScriptOption, 8> kScriptOptions{{
+    {"x", &PlotCommand::x, kOfTables},
+    {"y", &PlotCommand::y, kOfTables},
+    {"value", &PlotCommand::value, "heatmap and sensitivity"},
+    {"panel", &PlotCommand::panel, kOfTables},
+    {"series", &PlotCommand::series, "pareto and curves"},
+    {"relative-to", &PlotCommand::relative_to, kOfTables},
+    {"published", &PlotCommand::published, kOfTables},
+    {"title", &PlotCommand::title, ""},
+}};
+
 const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",     "pareto",
                                       "curves",   "heatmap", "sensitivity"};
 const std::vector<std::string> kFormats{"pdf", "svg", "png"};
@@ -159,19 +181,18 @@ std::vector<std::string> script_of(const PlotCommand& command, const CommandLine
                                    const Workplace& workplace, const std::string& figure) {
   // -B: the scripts may stand where nothing can be written.
   std::vector<std::string> script{"-B", data_folder("plots"), command.kind, "--out", figure};
-  const auto option = [&script](const char* name, const std::string& text) {
-    if (!text.empty()) script.push_back(fmt::format("--{}={}", name, text));
-  };
-  option("x", command.x);
-  option("y", command.y);
-  option("value", command.value);
-  option("panel", command.panel);
-  option("series", command.series);
-  option("relative-to", command.relative_to);
-  option("published", command.published);
-  option("title", command.title);
-  for (const std::string& each : command.where) option("where", each);
-  if (command.width > 0) option("width", fmt::format("{}", command.width));
+  for (const ScriptOption& each : kScriptOptions) {
+    const std::string& text = command.*each.text;
+    if (text.empty()) continue;
+    if (!each.taken_by(command.kind)) {
+      throw InputError(line.where(fmt::format("--{}", each.name)),
+                       fmt::format("a figure of kind {} takes no --{}: {} do", command.kind,
+                                   each.name, each.kinds));
+    }
+    script.push_back(fmt::format("--{}={}", each.name, text));
+  }
+  for (const std::string& each : command.where) script.push_back("--where=" + each);
+  if (command.width > 0) script.push_back(fmt::format("--width={}", command.width));
   script.emplace_back("--");
   for (std::string& input : prepared(command, line, workplace)) script.push_back(std::move(input));
   return script;
@@ -217,7 +238,8 @@ Subcommand add_plot(CLI::App& app) {
                      "A line or a mark for every value of this column (default schedule)");
   parser->add_option("--where", command->where, "Only rows with COLUMN=VALUE");
   parser->add_option("--relative-to", command->relative_to,
-                     "Change of y, or of the heat map's value, against rows with COLUMN=VALUE");
+                     "Change of y, or of the heat map's value, or how the frontier moves, against "
+                     "rows with COLUMN=VALUE");
   parser->add_option("--published", command->published,
                      "Published points to draw beside (CSV with the same columns)");
   parser->add_option("--title", command->title, "Above the figure");

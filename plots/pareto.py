@@ -1,5 +1,9 @@
-"""Speed against memory: a mark per point, the frontier as a line, published points hollow."""
+"""Speed against memory: a mark per point, the frontier as a line, published points hollow.
+
+With --relative-to COLUMN=VALUE those rows are the hollow ones, and how the frontier moves is printed.
+"""
 import argparse
+import dataclasses
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,20 +15,25 @@ from tables import InputError, Table, quantity
 SPEEDS = ("mfu", "samples_per_second_per_gpu", "iteration_seconds", "bubble_rate")
 MEMORIES = ("peak_activation_bytes", "peak_memory_bytes")
 
+LEAST = 1e-4  # of a speed, that makes it better: what rounding does is not
 MOST_LABELS = 16  # of points that are named where they stand, in a figure of one panel
 
-Point = tuple[float, float, str]  # x, y in the units of the axes; series
+Point = tuple[float, float, str]  # x, y in the units of the axes; series, or whatever tells them apart
 
 
 def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     points = series.read(inputs, asked)
     x, y = _axis(points.table, asked.x, MEMORIES), _axis(points.table, asked.y, SPEEDS)
+    if asked.relative_to:
+        points = _against(points, asked.relative_to)
     panels = points.panels()
     figure, axes = style.panels(len(panels), asked.width, 2.7 if len(panels) > 1 else 3.4, sharey=True)
     for ax, (title, table, beside) in zip(axes, panels):
         if beside:
             _scatter(ax, points, _points(beside, points.column, x, y), y, hollow=True)
         _scatter(ax, points, _points(table, points.column, x, y), y, hollow=False)
+        if asked.relative_to:
+            _print_moves(title, points, beside, table, (x, y))
         ax.set_title(title)
         ax.set_xlabel(quantity(x).label())
         ax.margins(0.08)
@@ -54,13 +63,64 @@ def _points(table: Table, series_of: str, x: str, y: str) -> list[Point]:
 
 
 def frontier(points: list[Point], higher_is_better: bool) -> list[Point]:
-    """Those that no other beats with as little memory, from the left."""
+    """Those that no other beats by more than LEAST with as little memory, from the left."""
     sign = -1 if higher_is_better else 1
     best: list[Point] = []
     for point in sorted(points, key=lambda each: (each[0], sign * each[1])):
-        if not best or sign * point[1] < sign * best[-1][1]:
+        if not best or sign * point[1] < sign * best[-1][1] - LEAST * abs(best[-1][1]):
             best.append(point)
     return best
+
+
+def _against(points: series.Points, condition: str) -> series.Points:
+    """The rows of the condition take the place of the published ones; the others are compared with them."""
+    column, _, value = condition.partition("=")
+    if points.published:
+        raise InputError("command line:1:1: --relative-to and --published both want the hollow points: choose one")
+    base = points.table.only([condition])
+    rows = [row for row in points.table.rows if row[column] != value]
+    rest = sorted({row[column] for row in rows})
+    if len(rest) != 1:
+        raise InputError(f"{points.table.source}:1:1: the frontier of {condition} moves to that of one other value; "
+                         f"there are {', '.join(rest) or 'none'}: choose with --where")
+    return dataclasses.replace(points, table=dataclasses.replace(points.table, rows=rows), published=base,
+                               told_by=column, hollow=value, filled=rest[0])
+
+
+def _print_moves(title: str, points: series.Points, base: Table, now: Table, axes: tuple[str, str]) -> None:
+    """Of every row on either frontier: its place and speed in both, and whether it stays on it."""
+    x, y = quantity(axes[0]), quantity(axes[1])
+    was, now_at = _by_keys(points, base, axes), _by_keys(points, now, axes)
+    before, after = (set(key for _, _, key in frontier([(*at, key) for key, at in rows.items()], y.higher_is_better))
+                     for rows in (was, now_at))
+    besides = [key for key in now.varying([points.column, points.panel, axes[0]])]
+    names = {_key(points, row): " ".join([row[points.column]] + [f"{key}={row[key]}" for key in besides])
+             for row in now.rows}
+    print(f"frontier{', ' + title if title else ''}: {y.label()} against {x.label()}, {points.hollow} -> {points.filled}")
+    wide = max(map(len, names.values()), default=0)
+    for key, (at, speed) in sorted(now_at.items(), key=lambda each: (each[1], each[0])):
+        if key not in was or key not in before | after:
+            continue
+        place = "leaves" if key not in after else "stays" if key in before else "enters"
+        old_at, old = was[key]
+        change = f" ({speed / old - 1:+.2%})" if old and abs(speed / old - 1) >= LEAST else ""
+        print(f"  {names[key]:<{wide}}  {_moved(old_at, at)}: {_moved(old, speed)}{change}, {place}")
+
+
+def _moved(old: float, new: float) -> str:
+    return f"{old:.4g} -> {new:.4g}" if f"{old:.4g}" != f"{new:.4g}" else f"{new:.4g}"
+
+
+def _key(points: series.Points, row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[key] for key in points.table.keys if key != points.told_by)
+
+
+def _by_keys(points: series.Points, table: Table, axes: tuple[str, str]) -> dict[tuple[str, ...], tuple[float, float]]:
+    found = {}
+    for row in table.rows:
+        for x, y, _ in _points(dataclasses.replace(table, rows=[row]), points.column, *axes):
+            found[_key(points, row)] = x, y
+    return found
 
 
 def _scatter(ax: Axes, points: series.Points, found: list[Point], y: str, hollow: bool) -> None:

@@ -16,6 +16,9 @@ class Points:
     panel: str  # a column, or nothing
     column: str  # whose values the series are
     series: list[str]
+    told_by: str = ""  # the column that tells filled points from hollow ones, where both are of one table
+    filled: str = "pipesim"
+    hollow: str = "published"
 
     def panels(self) -> list[tuple[str, Table, Table | None]]:
         """Title, and the rows of each; published rows without such a column are in every panel."""
@@ -35,9 +38,9 @@ class Points:
         handles = [Line2D([], [], color=style.colour(i), marker=style.mark(i), linestyle="none", label=name)
                    for i, name in enumerate(without_common_end(self.series))]
         if self.published:
-            handles += [Line2D([], [], color="#555555", marker="o", linestyle="none", label="pipesim"),
+            handles += [Line2D([], [], color="#555555", marker="o", linestyle="none", label=self.filled),
                         Line2D([], [], color="#555555", marker="o", linestyle="none", markerfacecolor="white",
-                               label="published")]
+                               label=self.hollow)]
         return handles
 
 

@@ -154,15 +154,38 @@ Seconds vocabulary_seconds(const Problem& problem, int device, PassKind kind) {
   }
 }
 
+Seconds backward_of(const StageCost& stage) { return stage.backward_input + stage.backward_weight; }
+
+// What the two passes of one stage take as a block, over their sum.
+double share_of(const StageCost& stage) {
+  const Seconds apart = stage.forward + backward_of(stage);
+  return apart > Seconds(0) ? *stage.overlapped / apart : 1;
+}
+
 }  // namespace
+
+std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& backward) {
+  if (!forward.overlapped || !backward.overlapped) return std::nullopt;
+  const Seconds f = forward.forward;
+  const Seconds bw = backward_of(backward);
+  // Of equal stages the number itself, not what rounding makes of it.
+  if (forward.overlapped == backward.overlapped && f == backward.forward &&
+      bw == backward_of(forward)) {
+    return forward.overlapped;
+  }
+  return std::max({share_of(forward) * f + share_of(backward) * bw,
+                   std::min(f, *forward.overlapped), std::min(bw, *backward.overlapped)});
+}
 
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
   if (pass.kind == PassKind::kFB) {
     const OverlappedPair& pair = program.pair(pass);
-    const int vs = program.placement().virtual_stage(device, pair.forward.chunk);
-    const auto& overlapped = problem.stage(vs).overlapped;
-    if (!overlapped) throw LogicError("an overlapped block has no cost");
-    return *overlapped;
+    const Placement& place = program.placement();
+    const auto& forward = problem.stage(place.virtual_stage(device, pair.forward.chunk));
+    const auto& backward = problem.stage(place.virtual_stage(device, pair.backward.chunk));
+    const auto seconds = block_seconds(forward, backward);
+    if (!seconds) throw LogicError("an overlapped block has no cost");
+    return *seconds;
   }
   if (is_vocabulary(pass.kind)) return vocabulary_seconds(problem, device, pass.kind);
   const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));

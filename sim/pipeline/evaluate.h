@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "sim/core/units.h"
@@ -46,6 +47,12 @@ struct Evaluation {
 };
 
 Evaluation evaluate(const Program& program, const Problem& problem);
+
+// Of the overlapped block of a forward and a BW, of the same stage or of two: each pass takes the
+// share of its seconds that its own stage's block takes of its F and BW, and the block is no
+// shorter than either pass (a stage whose own block is shorter than its pass: than that block).
+// Nothing where either stage's block has no cost.
+std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& backward);
 
 // Duration of a pass; throws LogicError for an overlapped block without a cost.
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/graph/critical_path.h"
@@ -118,14 +119,15 @@ class TimelineData {
     if (known != kNone) return known;
     const TaskClass& of = graph_.task_class(task);
     const Pass pass = graph_.pass(task);
-    Json parts = Json::array();
+    Json parts = Json::array();  // filled one by one: compilers differ over {one}
     if (pass.kind == PassKind::kFB) {
       const OverlappedPair& pair = program(of).pair(pass);
-      parts = {part(of, pair.forward), part(of, pair.backward)};
+      parts.push_back(part(of, pair.forward));
+      parts.push_back(part(of, pair.backward));
     } else {
-      parts = {part(of, pass)};
+      parts.push_back(part(of, pass));
     }
-    classes_.push_back(parts);
+    classes_.push_back(std::move(parts));
     return known = static_cast<std::uint32_t>(classes_.size() - 1);
   }
 

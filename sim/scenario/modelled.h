@@ -33,7 +33,7 @@ struct Modelled {
   LayerContext context;
   ParameterState state;
   LayerSplit split;
-  std::optional<Bytes> capacity = {};  // of a GPU's memory
+  std::optional<Bytes> capacity = {};  // that a GPU's stages have to fit
 };
 
 // What a run of the choice keeps: the scenario's context with the choice's recomputation.

@@ -350,6 +350,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   scenario.roofline = read_roofline(root, scenario);
+  if (scenario.modelled) scenario.modelled->capacity = capacity_of(scenario);
   if (!scenario.roofline) {
     scenario.cost = read_cost(
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/pipeline/evaluate.h"
+
 namespace pipesim {
 
 double least_overlap(const Problem& problem) {
@@ -13,7 +15,8 @@ double least_overlap(const Problem& problem) {
       for (int b = 0; b < place.chunks(); ++b) {
         const StageCost& backward = problem.stage(place.virtual_stage(d, b));
         const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;
-        if (apart > Seconds(0)) least = std::min(least, forward.overlapped.value_or(apart) / apart);
+        if (apart > Seconds(0))
+          least = std::min(least, block_seconds(forward, backward).value_or(apart) / apart);
       }
     }
   }

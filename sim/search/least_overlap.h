@@ -7,7 +7,7 @@
 namespace pipesim {
 
 // The least share of their seconds that F and BW of any two chunks of a device take as one block
-// (Problem's FB is of the forward's stage); at most 1. O(devices x chunks^2).
+// (block_seconds in evaluate.h); at most 1. O(devices x chunks^2).
 double least_overlap(const Problem& problem);
 
 }  // namespace pipesim

@@ -94,6 +94,42 @@ TEST(Evaluate, GivesAnOverlappedBlockItsOwnDurationAndSendsBothResultsAtItsEnd) 
   EXPECT_EQ(result.devices[1].peak_in_flight, 2);
 }
 
+TEST(Evaluate, ChargesABlockOfTwoStagesWithTheCostsOfBoth) {
+  const auto stage = [](double f, double b, double w, double block) {
+    StageCost cost;
+    cost.forward = Seconds(f);
+    cost.backward_input = Seconds(b);
+    cost.backward_weight = Seconds(w);
+    cost.overlapped = Seconds(block);
+    return cost;
+  };
+  const StageCost small = stage(40, 20, 20, 64);   // 0.8 of its passes
+  const StageCost large = stage(50, 60, 60, 153);  // 0.9
+  EXPECT_EQ(block_seconds(small, small), Seconds(64));
+  EXPECT_EQ(block_seconds(large, large), Seconds(153));
+  EXPECT_DOUBLE_EQ(block_seconds(small, large)->value(), 0.8 * 40 + 0.9 * 120);
+  EXPECT_DOUBLE_EQ(block_seconds(large, small)->value(), 0.9 * 50 + 0.8 * 40);
+  // What hides all of F hides no part of another stage's longer BW.
+  const StageCost hides = stage(10, 10, 10, 20);
+  const StageCost long_one = stage(30, 30, 30, 60);
+  EXPECT_EQ(block_seconds(hides, long_one), Seconds(60));
+  EXPECT_DOUBLE_EQ(block_seconds(long_one, hides)->value(), 100.0 / 3);
+  StageCost alone = small;
+  alone.overlapped.reset();
+  EXPECT_EQ(block_seconds(alone, large), std::nullopt);
+  EXPECT_EQ(block_seconds(large, alone), std::nullopt);
+
+  Problem problem = testing::make_problem({1, 2, 2, 1}, Placement::vee(1));
+  problem.stages = {small, large};
+  const Program program(
+      {1, 2, 2, 1}, problem.placement,
+      {{make_pass(kF, 0), make_pass(kF, 0, 1), make_pass(kFB, 0), make_pass(kF, 1, 1),
+        make_pass(kBW, 1, 1), make_pass(kBW, 0), make_pass(kBW, 1)}},
+      {{make_pass(kF, 1), make_pass(kBW, 0, 1)}});
+  EXPECT_DOUBLE_EQ(evaluate(program, problem).makespan.value(),
+                   40 + 50 + (0.8 * 40 + 0.9 * 120) + 50 + 120 + 40 + 40);
+}
+
 TEST(Evaluate, RefusesAnOverlappedBlockWithoutACost) {
   const Problem problem = testing::make_problem({1, 1, 2, 1});
   const Program program({1, 1, 2, 1}, problem.placement,

@@ -110,6 +110,30 @@ TEST_F(Figures, CurvesOfASweepWithPublishedPoints) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none.svg"));
 }
 
+// Of three schedules on the frontier under a, one leaves it, one comes in its place, one stays.
+TEST_F(Figures, ParetoSaysHowTheFrontierMoves) {
+  write("results.csv",
+        "point,engine,schedule,peak_activation_bytes,mfu\n"
+        "0,a,1f1b,1073741824,0.40\n1,a,v-half,2147483648,0.45\n2,a,zb-2p,4294967296,0.50\n"
+        "3,a,zb-1p,3221225472,0.44\n"
+        "4,b,1f1b,1073741824,0.40\n5,b,v-half,2147483648,0.36\n6,b,zb-2p,4294967296,0.48\n"
+        "7,b,zb-1p,3221225472,0.44\n");
+  const Outcome moved = run("plot pareto results.csv --relative-to engine=a -o moved.svg");
+  EXPECT_EQ(moved.code, 0);
+  EXPECT_EQ(moved.output,
+            "frontier: MFU (%) against peak activation memory (GiB), a -> b\n"
+            "  1f1b    1: 40, stays\n"
+            "  v-half  2: 45 -> 36 (-20.00%), leaves\n"
+            "  zb-1p   3: 44, enters\n"
+            "  zb-2p   4: 50 -> 48 (-4.00%), stays\n");
+  expect_texts(read("moved.svg"), {"a", "b", "v-half"});
+  const Outcome alone =
+      run("plot pareto results.csv --where engine=a --relative-to engine=a -o none.svg");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.output.find("there are none: choose with --where"), std::string::npos)
+      << alone.output;
+}
+
 TEST_F(Figures, HeatMapsWriteEveryValue) {
   write("results.csv", kSweep);
   const std::string figure = svg("heatmap results.csv --value mfu");
@@ -143,6 +167,7 @@ TEST_F(Figures, MistakesAreNamedAndNothingIsWritten) {
            {"pareto broken.csv", "broken.csv:3:1: 1 cells, but 2 columns"},
            {"heatmap " + quickstart_, "expected results.csv"},
            {"timeline results.csv", "results.csv:1:1: this is no JSON document"},
+           {"timeline results.csv --panel mfu", "a figure of kind timeline takes no --panel"},
            {"pareto results.csv batch.num_microbatches=8", "changes a scenario"}}) {
     const Outcome outcome = run("plot " + arguments + " -o none.svg");
     EXPECT_EQ(outcome.code, 2) << arguments;

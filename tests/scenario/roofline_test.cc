@@ -69,6 +69,17 @@ TEST(Roofline, UsesLessThanThePeakAndKnowsHowMuch) {
   EXPECT_FALSE(run(read({{"recompute", "selective"}})).throughput->hfu);
 }
 
+TEST(Roofline, HasToFitTheClustersGpuWhereNoCapacityIsGiven) {
+  EXPECT_TRUE(run(read()).fit->fits);
+  const Simulation large = run(read({{"model", "llama3-70b"}, {"batch.seq_length", "8192"}}));
+  EXPECT_GT(large.report.peak_memory->value(), 80 * 1024.0 * 1024.0 * 1024.0);
+  EXPECT_FALSE(large.fit->fits);
+  EXPECT_TRUE(run(read({{"model", "llama3-70b"},
+                        {"batch.seq_length", "8192"},
+                        {"memory", "{kind: model, capacity: 1 TiB}"}}))
+                  .fit->fits);
+}
+
 TEST(Roofline, CostsNoMoreWhereTheFrameworkHides) {
   const auto iteration = [](const char* key) {
     return run(read({{"cost.kind", "roofline"}, {key, "true"}})).report.iteration;
