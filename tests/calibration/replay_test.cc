@@ -1,4 +1,5 @@
 // Rows on a device whose work takes the simulated time, and what happens when it does not.
+#include <array>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include "sim/scenario/read_scenario.h"
 #include "tests/app/command.h"
 #include "validate/calibration/replay_clock.h"
+#include "validate/calibration/replay_layer.h"
 #include "validate/calibration/replay_report.h"
 
 namespace pipesim::calibration {
@@ -29,7 +31,7 @@ struct Replayed {
   Simulation simulation;
 
   [[nodiscard]] Row row(int device) const {
-    Row row = row_of(simulation, device);
+    Row row = row_of(simulation, stage_contents(scenario, scenario.schedules.front()), device);
     row.schedule = scenario.schedules.front().name;
     return row;
   }
@@ -73,9 +75,8 @@ TEST_P(Rows, TakeNoLongerWhenAllArrivesAtTheStart) {
   const Replayed replayed = simulated(GetParam());
   for (const DeviceReport& device : replayed.simulation.report.devices) {
     ClockDevice clock;
-    const Row row = replayed.row(device.device);
     const Comparison comparison =
-        compare(row, Arrivals::kAtStart, replay(row, Arrivals::kAtStart, clock));
+        replay_and_compare(replayed.row(device.device), Arrivals::kAtStart, 3, clock);
     EXPECT_LE(line(comparison, "total"), device.span.value() + 1e-12);
     EXPECT_GE(line(comparison, "total"), device.busy.value() - 1e-12);
     for (const auto& each : comparison.lines) EXPECT_EQ(each.error(), 0) << each.quantity;
@@ -110,7 +111,7 @@ Comparison disturbed(const Row& row, ClockDevice::SecondsOf seconds_of,
 TEST(Disturbance, OfOnePassKindShowsInItsLine) {
   const Row row = simulated("zb-h1").row(1);
   const Comparison comparison = disturbed(row, [](const Action& action) {
-    return action.pass == PassKind::kB ? 1.1 * action.seconds : action.seconds;
+    return action.work.pass == PassKind::kB ? 1.1 * action.seconds : action.seconds;
   });
   EXPECT_NEAR(comparison.find("mean B")->error(), 0.1, 1e-9);
   EXPECT_NEAR(comparison.find("mean F")->error(), 0, 1e-9);
@@ -171,7 +172,7 @@ TEST(Row, AcquiresAndReleasesEveryBlockOnce) {
     for (const auto block : action.acquires) ++acquired[block];
     for (const auto block : action.releases) ++released[block];
     for (const auto block : action.acquires) bytes += row.blocks[block];
-    if (action.lane == Lane::kCopyIn) copied += action.bytes;
+    if (action.lane == Lane::kCopyIn) copied += action.work.bytes;
   }
   EXPECT_EQ(acquired, std::vector<int>(row.blocks.size(), 1));
   EXPECT_EQ(released, acquired);
@@ -194,6 +195,80 @@ TEST(Row, IsRefusedForPassesThatHaveNoKernels) {
       "dualpipe", {{"cost.overlapped", "25 ms", {}}, {"batch.num_microbatches", "16", {}}});
   EXPECT_THROW((void)replayed.row(0), InfeasibleError);
   EXPECT_THROW((void)simulated("1f1b").row(4), InfeasibleError);
+}
+
+// Times that a device finds for itself, and runs of a row of which each takes another time.
+class Timed final : public ReplayDevice {
+ public:
+  [[nodiscard]] Parameters facts() const override { return {}; }
+  [[nodiscard]] double seconds_alone(const DeviceWork& work) override {
+    ++asked;
+    return work.pass == PassKind::kF ? 4e-3 : 5e-3;
+  }
+  void begin(const Row& row) override { row_ = &row; }
+  void hold(Lane, double) override {}
+  void wait(Lane, std::uint32_t) override {}
+  void acquire(Lane, std::uint32_t) override {}
+  void release(Lane, std::uint32_t) override {}
+  void run(std::uint32_t) override {}
+  void pace(std::uint32_t) override {}
+  [[nodiscard]] Executed finish() override {
+    // Slow at first, then in no order.
+    constexpr std::array<double, 6> kStretch{9, 1.2, 1.5, 1.1, 1.4, 1.3};
+    const double stretch = kStretch.at(runs++);
+    Executed executed;
+    for (const Action& action : row_->actions) {
+      executed.start.push_back(stretch * action.start);
+      executed.end.push_back(stretch * action.end);
+    }
+    return executed;
+  }
+
+  int asked = 0;
+  std::size_t runs = 0;
+
+ private:
+  const Row* row_ = nullptr;
+};
+
+TEST(Retime, SimulatesWithWhatTheDeviceTakesForEachKindOfWorkOnce) {
+  Replayed replayed = simulated("zb-h1");
+  Timed device;
+  retime(replayed.simulation, {}, device);
+  EXPECT_EQ(device.asked, 3);  // F, B and W: all stages are alike
+  for (const DeviceReport& report : replayed.simulation.report.devices) {
+    EXPECT_NEAR(report.busy.value(), 12 * (4e-3 + 5e-3 + 5e-3), 1e-12);
+  }
+  EXPECT_TRUE(wrong(disturbed(replayed.row(1), {})).empty());
+}
+
+TEST(Runs, CountByTheMedianTotalWithoutTheFirst) {
+  Timed device;
+  const Comparison comparison =
+      replay_and_compare(simulated("1f1b").row(0), Arrivals::kSimulated, 5, device);
+  EXPECT_EQ(device.runs, 6U);
+  EXPECT_NEAR(comparison.find("total")->error(), 0.3, 1e-9);
+}
+
+TEST(Slice, IsTheModelsLayerOrSaysWhyNot) {
+  const auto slice = [](const std::string& model, const std::string& more) {
+    const Scenario scenario = read_scenario(YamlSource(
+        "test", "schedule: 1f1b\nmodel: " + model +
+                    "\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 4}\n"
+                    "batch: {num_microbatches: 8, micro_batch_size: 2, seq_length: 4096}\n" +
+                    more));
+    return slice_of(scenario, scenario.schedules.front());
+  };
+  const LayerSlice found = slice("llama3-8b", "");
+  const LayerSlice known{layer_named("llama3-8b")};
+  EXPECT_EQ(found.tokens(), 8192);
+  EXPECT_EQ(found.qkv_out(), known.qkv_out());
+  EXPECT_EQ(found.first_out(), known.first_out());
+  EXPECT_EQ(found.shape.vocabulary, known.shape.vocabulary);
+  EXPECT_TRUE(found.shape.gated && found.shape.rms_norm && !found.shape.dropout);
+  EXPECT_THROW((void)slice("mixtral-8x7b", ""), InfeasibleError);
+  const Replayed given = simulated("1f1b");
+  EXPECT_THROW((void)slice_of(given.scenario, given.scenario.schedules.front()), InfeasibleError);
 }
 
 TEST(ReplayDocument, HasEveryLineWithUnitsAndTheCard) {
@@ -239,6 +314,9 @@ TEST_F(ReplayCommand, SaysThatItHasNoDeviceAndWhatIsWrongWithItsInput) {
   const auto refused = replay("s.yaml -o out");
   EXPECT_EQ(refused.code, 1) << refused.output;
   EXPECT_NE(refused.output.find("--dry-run"), std::string::npos) << refused.output;
+  const auto many = replay("s.yaml --dry-run --gpus 2 -o out");
+  EXPECT_EQ(many.code, 2) << many.output;
+  EXPECT_NE(many.output.find("1 GPU"), std::string::npos) << many.output;
   const auto wrong = replay("s.yaml schedule=zb-h9 --dry-run -o out");
   EXPECT_EQ(wrong.code, 2) << wrong.output;
   EXPECT_NE(wrong.output.find("zb-h1"), std::string::npos) << wrong.output;

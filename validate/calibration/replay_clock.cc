@@ -9,6 +9,10 @@ namespace pipesim::calibration {
 
 Parameters ClockDevice::facts() const { return {{"device", "none: simulated times"}}; }
 
+double ClockDevice::seconds_alone(const DeviceWork& /*work*/) {
+  throw LogicError("a clock times no work alone");
+}
+
 void ClockDevice::begin(const Row& row) {
   row_ = &row;
   clocks_.fill(row.origin);

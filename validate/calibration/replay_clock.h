@@ -20,6 +20,8 @@ class ClockDevice final : public ReplayDevice {
   explicit ClockDevice(SecondsOf seconds_of = {}) : seconds_of_(std::move(seconds_of)) {}
 
   [[nodiscard]] Parameters facts() const override;
+  // LogicError: it knows work only within a row.
+  [[nodiscard]] double seconds_alone(const DeviceWork& work) override;
   void begin(const Row& row) override;
   void hold(Lane lane, double until) override;
   void wait(Lane lane, std::uint32_t action) override;

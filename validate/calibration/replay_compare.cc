@@ -61,7 +61,7 @@ Totals totals_of(const Row& row, const Executed& executed) {
     passes.emplace_back(executed.start[number], executed.end[number]);
     const double seconds = executed.end[number] - executed.start[number];
     totals.busy += seconds;
-    Sum& sum = totals.passes[static_cast<std::size_t>(action.pass)];
+    Sum& sum = totals.passes[static_cast<std::size_t>(action.work.pass)];
     ++sum.count;
     sum.seconds += seconds;
   }
@@ -140,6 +140,19 @@ Comparison compare(const Row& row, Arrivals arrivals, const Executed& measured) 
     }
   }
   return comparison;
+}
+
+Comparison replay_and_compare(const Row& row, Arrivals arrivals, int runs, ReplayDevice& device) {
+  (void)replay(row, arrivals, device);
+  std::vector<std::pair<double, Executed>> executed;
+  for (int run = 0; run < runs; ++run) {
+    Executed one = replay(row, arrivals, device);
+    const double total = totals_of(row, one).total;
+    executed.emplace_back(total, std::move(one));
+  }
+  const auto middle = executed.begin() + (runs - 1) / 2;
+  std::ranges::nth_element(executed, middle, {}, &std::pair<double, Executed>::first);
+  return compare(row, arrivals, middle->second);
 }
 
 }  // namespace pipesim::calibration

@@ -1,6 +1,11 @@
 #include "validate/calibration/replay_device.h"
 
+#include <algorithm>
 #include <deque>
+#include <utility>
+
+#include "sim/engine/engine.h"
+#include "sim/metrics/analyze.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -32,6 +37,33 @@ Executed replay(const Row& row, Arrivals arrivals, ReplayDevice& device) {
     for (const std::uint32_t block : action.releases) device.release(action.lane, block);
   }
   return device.finish();
+}
+
+void retime(Simulation& simulation, const std::vector<StageContent>& stages, ReplayDevice& device) {
+  const TaskGraph& graph = *simulation.graph;
+  std::vector<double> of_class;
+  std::vector<std::pair<DeviceWork, double>> known;
+  for (const TaskClass& task : graph.classes()) {
+    const bool here = task.kind == TaskKind::kCompute || task.kind == TaskKind::kCopyOut ||
+                      task.kind == TaskKind::kCopyIn;
+    if (!here) {
+      of_class.push_back(task.seconds.value());
+      continue;
+    }
+    const DeviceWork work = device_work(task, *simulation.program, stages);
+    auto found = std::ranges::find(known, work, &std::pair<DeviceWork, double>::first);
+    if (found == known.end()) {
+      known.emplace_back(work, device.seconds_alone(work));
+      found = known.end() - 1;
+    }
+    of_class.push_back(found->second);
+  }
+  std::vector<double> seconds(graph.size());
+  for (std::size_t task = 0; task < seconds.size(); ++task) {
+    seconds[task] = of_class[graph.class_of()[task]];
+  }
+  simulation.timeline = make_replay_engine()->run(graph, Cluster{}, seconds);
+  simulation.report = analyze(graph, simulation.timeline);
 }
 
 }  // namespace pipesim::calibration

@@ -25,6 +25,8 @@ class ReplayDevice {
  public:
   virtual ~ReplayDevice() = default;
   [[nodiscard]] virtual Parameters facts() const = 0;  // device, driver and so on
+  // Seconds that the work takes while the device does nothing else.
+  [[nodiscard]] virtual double seconds_alone(const DeviceWork& work) = 0;
 
   virtual void begin(const Row& row) = 0;  // which stays until `finish`
   // The lane goes on at this time of the row's clock, or after that action of another lane.
@@ -47,5 +49,9 @@ enum class Arrivals : std::uint8_t { kSimulated, kAtStart };
 
 // Executes the row once.
 [[nodiscard]] Executed replay(const Row& row, Arrivals arrivals, ReplayDevice& device);
+
+// The simulation with passes and copies that take as long as the device takes for them alone, on
+// all devices; messages keep their time. Requires an engine that takes seconds by task.
+void retime(Simulation& simulation, const std::vector<StageContent>& stages, ReplayDevice& device);
 
 }  // namespace pipesim::calibration

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <ios>
 #include <iostream>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "sim/core/error.h"
 #include "sim/scenario/read_scenario.h"
 #include "validate/calibration/replay_clock.h"
+#include "validate/calibration/replay_gpu.h"
+#include "validate/calibration/replay_layer.h"
 #include "validate/calibration/replay_report.h"
 
 namespace {
@@ -29,9 +32,18 @@ struct Options {
   std::vector<std::string> overrides;
   std::vector<int> devices;
   std::string arrivals = "simulated";
+  std::string times = "alone";
+  int runs = 5;
+  int gpus = 1;
   bool dry_run = false;
   std::filesystem::path folder;
 };
+
+std::unique_ptr<ReplayDevice> make_device(const Options& options, const Scenario& scenario,
+                                          const ScheduleChoice& choice) {
+  if (options.dry_run) return std::make_unique<ClockDevice>();
+  return make_gpu_device(slice_of(scenario, choice));
+}
 
 std::vector<Arrivals> arrivals_of(const Options& options) {
   if (options.arrivals == "simulated") return {Arrivals::kSimulated};
@@ -48,16 +60,18 @@ std::vector<int> devices_of(const Options& options, const Simulation& simulation
 
 void replay_choice(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
                    ReplayDocument& document) {
-  const Simulation simulation = simulate(scenario, choice);
-  ClockDevice device;
+  Simulation simulation = simulate(scenario, choice);
+  const std::vector<StageContent> stages = stage_contents(scenario, choice);
+  const std::unique_ptr<ReplayDevice> device = make_device(options, scenario, choice);
+  if (!options.dry_run && options.times == "alone") retime(simulation, stages, *device);
   for (const int position : devices_of(options, simulation)) {
-    Row row = row_of(simulation, position);
+    Row row = row_of(simulation, stages, position);
     row.schedule = label_of(choice);
     for (const Arrivals arrivals : arrivals_of(options)) {
-      document.comparisons.push_back(compare(row, arrivals, replay(row, arrivals, device)));
+      document.comparisons.push_back(replay_and_compare(row, arrivals, options.runs, *device));
     }
   }
-  document.facts = device.facts();
+  document.facts = device->facts();
 }
 
 void write(const std::filesystem::path& path, const ReplayDocument& document,
@@ -75,11 +89,17 @@ std::vector<Override> overrides_of(const Options& options) {
   return overrides;
 }
 
+void require_one_gpu(const Options& options) {
+  if (options.gpus == 1) return;
+  throw InputError({"command line", 1, 1, "--gpus " + std::to_string(options.gpus)},
+                   "a replay takes 1 GPU: each row runs by itself, and what other devices send "
+                   "arrives at its simulated time; messages between GPUs are not replayed");
+}
+
 int run(const Options& options) {
-  if (!options.dry_run) {
-    throw InfeasibleError(
-        "no device to replay on: rows run on simulated times so far, with --dry-run "
-        "(docs/calibration.md)");
+  require_one_gpu(options);
+  if (const std::string reason = why_no_gpu(); !options.dry_run && !reason.empty()) {
+    throw InfeasibleError(reason + "; --dry-run replays on simulated times (docs/calibration.md)");
   }
   const Scenario scenario =
       read_scenario_file(options.file, {"command line", 1, 1, options.file}, overrides_of(options));
@@ -87,6 +107,11 @@ int run(const Options& options) {
   document.scenario = std::filesystem::path(options.file).filename().string();
   for (const ScheduleChoice& choice : scenario.schedules) {
     replay_choice(options, scenario, choice, document);
+  }
+  if (!options.dry_run) {
+    document.facts.emplace_back(
+        "times", options.times == "alone" ? "each pass and copy timed alone" : "the scenario's");
+    document.facts.emplace_back("runs", std::to_string(options.runs));
   }
   std::cout << described(document);
   if (options.folder.empty()) return kDone;
@@ -106,8 +131,17 @@ void add_options(CLI::App& app, Options& options) {
                  "one after the other")
       ->check(CLI::IsMember({"simulated", "at-start", "both"}))
       ->capture_default_str();
-  app.add_flag("--dry-run", options.dry_run,
-               "Without a GPU, on simulated times: the only way so far");
+  app.add_option("--times", options.times,
+                 "What is simulated: each pass and copy as timed alone on this GPU just before, or "
+                 "the scenario's costs")
+      ->check(CLI::IsMember({"alone", "scenario"}))
+      ->capture_default_str();
+  app.add_option("--runs", options.runs,
+                 "Of each row, after one that does not count; the one with the median total counts")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--gpus", options.gpus, "How many GPUs to replay on: 1")->capture_default_str();
+  app.add_flag("--dry-run", options.dry_run, "Without a GPU, on simulated times: checks the rows");
   app.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
 }
 

@@ -36,6 +36,10 @@ struct Comparison {
 // With arrivals at the start, `simulated` are the row's seconds with nothing to wait for outside.
 [[nodiscard]] Comparison compare(const Row& row, Arrivals arrivals, const Executed& measured);
 
+// Replays once untimed and then `runs` times; compares the run whose total is the median.
+[[nodiscard]] Comparison replay_and_compare(const Row& row, Arrivals arrivals, int runs,
+                                            ReplayDevice& device);
+
 // One document of a scenario's comparisons; `facts` say what ran them, with what and when.
 struct ReplayDocument {
   std::string scenario;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/core/error.h"
+#include "sim/scenario/modelled.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -57,9 +58,10 @@ class Activation {
 
 class RowBuilder {
  public:
-  RowBuilder(const Simulation& simulation, int device)
+  RowBuilder(const Simulation& simulation, const std::vector<StageContent>& stages, int device)
       : graph_(*simulation.graph),
         timeline_(simulation.timeline),
+        stages_(stages),
         device_(static_cast<std::uint32_t>(device)),
         iteration_(graph_.iterations() / 2),
         local_(graph_.size(), kNone) {
@@ -70,13 +72,14 @@ class RowBuilder {
   }
 
   Row build() {
-    row_.origin = std::numeric_limits<double>::infinity();
+    std::vector<TaskId> tasks;
     for (TaskId task = 0; task < graph_.size(); ++task) {
-      if (mine(task)) row_.origin = std::min(row_.origin, timeline_.start[task]);
+      if (mine(task)) tasks.push_back(task);
     }
-    for (TaskId task = 0; task < graph_.size(); ++task) {
-      if (mine(task)) add(task);
-    }
+    // As a host would hand them out: copies between the passes beside which they run.
+    std::ranges::stable_sort(tasks, {}, [this](TaskId task) { return timeline_.start[task]; });
+    row_.origin = tasks.empty() ? 0 : timeline_.start[tasks.front()];
+    for (const TaskId task : tasks) add(task);
     return std::move(row_);
   }
 
@@ -90,14 +93,7 @@ class RowBuilder {
   void add(TaskId task) {
     const TaskClass& of = graph_.task_class(task);
     Action action;
-    if (of.pass == PassKind::kFB || is_vocabulary(of.pass)) {
-      throw InfeasibleError(
-          fmt::format("{} passes cannot be replayed, only F, B, W, BW and R", to_text(of.pass)));
-    }
-    action.pass = of.pass;
-    action.bytes = of.kind == TaskKind::kCopyOut  ? of.released.value()
-                   : of.kind == TaskKind::kCopyIn ? of.acquired.value()
-                                                  : 0;
+    action.work = device_work(of, *graph_.pipelines().front().program, stages_);
     action.lane = lane_of(of.kind);
     action.name = graph_.name(task);
     action.start = timeline_.start[task];
@@ -128,6 +124,7 @@ class RowBuilder {
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  const std::vector<StageContent>& stages_;
   std::uint32_t device_;
   int iteration_;
   std::size_t units_ = 0;
@@ -138,12 +135,40 @@ class RowBuilder {
 
 }  // namespace
 
-Row row_of(const Simulation& simulation, int device) {
+std::vector<StageContent> stage_contents(const Scenario& scenario, const ScheduleChoice& choice) {
+  std::vector<StageContent> contents;
+  if (!scenario.modelled) return contents;
+  const Layout layout = layout_of(*scenario.modelled, choice, scenario.parallel.pipeline);
+  for (const StageLayers& stage : layout.stages) contents.push_back({stage.layers, stage.output});
+  return contents;
+}
+
+DeviceWork device_work(const TaskClass& task, const Program& program,
+                       const std::vector<StageContent>& stages) {
+  DeviceWork work;
+  work.task = task.kind;
+  if (task.kind == TaskKind::kCompute) {
+    if (task.pass == PassKind::kFB || is_vocabulary(task.pass)) {
+      throw InfeasibleError(
+          fmt::format("{} passes cannot be replayed, only F, B, W, BW and R", to_text(task.pass)));
+    }
+    work.pass = task.pass;
+    const Placement& place = program.placement();
+    const auto position = static_cast<int>(task.device) % place.devices();
+    const int stage = place.model_stage(place.virtual_stage(position, task.chunk));
+    if (!stages.empty()) work.stage = stages.at(static_cast<std::size_t>(stage));
+  } else {
+    work.bytes = task.kind == TaskKind::kCopyOut ? task.released.value() : task.acquired.value();
+  }
+  return work;
+}
+
+Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages, int device) {
   const int devices = simulation.program->shape().devices;
   if (device < 0 || device >= devices) {
     throw InfeasibleError(fmt::format("there is no device {}, only 0 to {}", device, devices - 1));
   }
-  return RowBuilder(simulation, device).build();
+  return RowBuilder(simulation, stages, device).build();
 }
 
 }  // namespace pipesim::calibration

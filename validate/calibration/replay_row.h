@@ -12,17 +12,33 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/scenario.h"
 #include "sim/scenario/simulate.h"
 
 namespace pipesim::calibration {
+
+// What a stage is made of, as far as kernels run for it.
+struct StageContent {
+  int layers = 0;
+  bool output = false;  // the logits and the loss
+  friend bool operator==(const StageContent&, const StageContent&) = default;
+};
+
+// What takes time on a device, wherever it stands in a row.
+struct DeviceWork {
+  TaskKind task = TaskKind::kCompute;  // or a copy
+  PassKind pass = PassKind::kF;
+  StageContent stage;
+  double bytes = 0;  // of a copy
+  friend bool operator==(const DeviceWork&, const DeviceWork&) = default;
+};
 
 // Streams of a device; what is on one runs in order.
 enum class Lane : std::uint8_t { kCompute, kCopyOut, kCopyIn };
 inline constexpr std::size_t kLanes = 3;
 
 struct Action {
-  PassKind pass = PassKind::kF;  // of a copy: kF
-  double bytes = 0;              // of a copy
+  DeviceWork work;
   Lane lane = Lane::kCompute;
   std::string name;    // as traces have it
   double seconds = 0;  // simulated
@@ -42,7 +58,16 @@ struct Row {
   std::vector<double> blocks;  // bytes
 };
 
+// By model stage; empty where the scenario has no model.
+[[nodiscard]] std::vector<StageContent> stage_contents(const Scenario& scenario,
+                                                       const ScheduleChoice& choice);
+
 // The row of a device of the first pipeline in the iteration that reports are about.
-[[nodiscard]] Row row_of(const Simulation& simulation, int device);
+[[nodiscard]] Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages,
+                         int device);
+
+// What a task of the graph runs; of a pass or a copy.
+[[nodiscard]] DeviceWork device_work(const TaskClass& task, const Program& program,
+                                     const std::vector<StageContent>& stages);
 
 }  // namespace pipesim::calibration

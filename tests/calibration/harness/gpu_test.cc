@@ -350,6 +350,20 @@ TEST_F(Gpu, TheTimerMeasuresADelayAndReadsTheCard) {
   EXPECT_EQ(point.state.has_value(), card.nvml_reason().empty());
 }
 
+TEST_F(Gpu, AHoldLastsUntilItsTimeAndNoLongerThanThat) {
+  const DeviceBuffer clock = poisoned(3 * sizeof(uint64_t));
+  auto* stamps = clock.at<uint64_t>();
+  kernels::stamp(stamps, nullptr);
+  kernels::hold_until(stamps, 2'000'000, nullptr);
+  kernels::stamp(stamps + 1, nullptr);
+  kernels::hold_until(stamps, 1'000'000, nullptr);  // that has been
+  kernels::stamp(stamps + 2, nullptr);
+  const auto at = download<uint64_t>(clock, 3);
+  EXPECT_GE(at[1] - at[0], 2'000'000U);
+  EXPECT_LT(at[1] - at[0], 2'500'000U);
+  EXPECT_LT(at[2] - at[1], 500'000U);
+}
+
 TEST_F(Gpu, TheTimerCoversTheWorkWithItsBackground) {
   const Card card(0);
   Timer timer(card, {.sample_target_us = 2000, .budget_us = 40e3});

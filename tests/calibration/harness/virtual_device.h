@@ -40,6 +40,8 @@ State& state();
 [[noreturn]] void fail(const std::string& reason);
 // Work of that long, enqueued by the host.
 void advance(cudaStream_t stream, double duration_us);
+// When the stream's last work ends.
+double& time_of(cudaStream_t stream);
 void require_region(const char* what, const void* pointer, std::size_t bytes);
 
 }  // namespace pipesim::calibration::virtual_device

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -28,6 +29,12 @@ void run(const char* name, Matrix m, cudaStream_t stream, std::initializer_list<
                           virtual_device::kLaunchUs + bytes / virtual_device::kMemoryBytesPerUs);
 }
 
+// There is no memory to keep it in.
+double& stamped_us() {
+  static double instance = 0;
+  return instance;
+}
+
 void require_rows(const char* what, const void* pointer, int64_t count, std::size_t size) {
   virtual_device::require_region(what, pointer, static_cast<std::size_t>(count) * size);
 }
@@ -43,6 +50,17 @@ void empty(cudaStream_t stream) {
 }
 void delay(uint64_t nanoseconds, cudaStream_t stream) {
   virtual_device::advance(stream, static_cast<double>(nanoseconds) * 1e-3);
+}
+void stamp(uint64_t* at, cudaStream_t stream) {
+  virtual_device::require_region("stamp", at, sizeof(*at));
+  virtual_device::advance(stream, virtual_device::kEmptyKernelUs);
+  stamped_us() = virtual_device::time_of(stream);
+}
+void hold_until(const uint64_t* origin, uint64_t nanoseconds, cudaStream_t stream) {
+  virtual_device::require_region("stamp", origin, sizeof(*origin));
+  virtual_device::advance(stream, virtual_device::kEmptyKernelUs);
+  double& now = virtual_device::time_of(stream);
+  now = std::max(now, stamped_us() + static_cast<double>(nanoseconds) * 1e-3);
 }
 void fill_normal(Bfloat16* out, int64_t count, uint64_t, float, cudaStream_t) {
   require_rows("fill", out, count, sizeof(*out));

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cuda_runtime_api.h>
 #include <map>
+#include <set>
 #include <sys/mman.h>
 
 #include "tests/calibration/harness/virtual_device.h"
@@ -14,14 +15,25 @@ struct CUstream_st {
 struct CUevent_st {
   double time_us = -1;
 };
+struct CUmemPoolHandle_st {
+  std::size_t used_bytes = 0;
+  std::size_t peak_bytes = 0;
+};
 
 namespace pipesim::calibration::virtual_device {
 namespace {
 
 constexpr double kHostLaunchUs = 2;
 
-std::map<const std::byte*, std::size_t> regions;
+struct Region {
+  std::size_t bytes = 0;
+  double from_us = 0;  // on the stream that asked for it
+  double used_us = 0;  // the end of the last copy
+  cudaMemPool_t pool = nullptr;
+};
+std::map<const std::byte*, Region> regions;
 CUstream_st default_stream;
+std::set<CUstream_st*> streams{&default_stream};
 
 CUstream_st& stream_of(cudaStream_t stream) { return stream ? *stream : default_stream; }
 
@@ -30,7 +42,7 @@ void* reserve(std::size_t bytes) {
   void* p = mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) fail("no address space for an allocation");
-  regions[static_cast<const std::byte*>(p)] = bytes;
+  regions[static_cast<const std::byte*>(p)] = {.bytes = bytes};
   ++state().allocations;
   return p;
 }
@@ -38,11 +50,25 @@ void* reserve(std::size_t bytes) {
 std::size_t release(void* p) {
   const auto found = regions.find(static_cast<const std::byte*>(p));
   if (found == regions.end()) return 0;
-  const std::size_t bytes = found->second;
+  const std::size_t bytes = found->second.bytes;
   munmap(p, std::max<std::size_t>(bytes, 1));
   regions.erase(found);
   --state().allocations;
   return bytes;
+}
+
+// The region that holds the pointer; the first after it is not its own.
+Region& region_of(const char* what, const void* pointer) {
+  auto after = regions.upper_bound(static_cast<const std::byte*>(pointer));
+  if (after == regions.begin()) fail(std::string(what) + " lies in no allocation");
+  return (--after)->second;
+}
+
+// A copy's memory: there before it starts.
+void use(const char* what, const void* pointer, double start_us, double end_us) {
+  Region& region = region_of(what, pointer);
+  if (start_us < region.from_us) fail(std::string(what) + " is not there yet");
+  region.used_us = std::max(region.used_us, end_us);
 }
 
 }  // namespace
@@ -59,13 +85,15 @@ void require_region(const char* what, const void* pointer, std::size_t bytes) {
   auto after = regions.upper_bound(first);
   if (after == regions.begin()) fail(std::string(what) + " lies in no allocation");
   --after;
-  if (first + bytes > after->first + after->second) {
+  if (first + bytes > after->first + after->second.bytes) {
     fail(std::string(what) + " leaves its allocation");
   }
   if (reinterpret_cast<std::uintptr_t>(pointer) % 16 != 0) {
     fail(std::string(what) + " is not aligned to 16 bytes");
   }
 }
+
+double& time_of(cudaStream_t stream) { return stream_of(stream).time_us; }
 
 void advance(cudaStream_t stream, double duration_us) {
   State& now = state();
@@ -119,14 +147,21 @@ cudaError_t cudaMallocHost(void** p, size_t bytes) { return *p = vd::reserve(byt
 cudaError_t cudaFreeHost(void* p) { return vd::release(p), cudaSuccess; }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
-  return *s = new CUstream_st, cudaSuccess;
+  vd::streams.insert(*s = new CUstream_st);
+  return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return delete s, cudaSuccess; }
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  vd::streams.erase(s);
+  return delete s, cudaSuccess;
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   vd::state().host_us = std::max(vd::state().host_us, vd::stream_of(s).time_us);
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
+cudaError_t cudaDeviceSynchronize() {
+  for (cudaStream_t stream : vd::streams) cudaStreamSynchronize(stream);
+  return cudaSuccess;
+}
 cudaError_t cudaEventCreate(cudaEvent_t* e) { return *e = new CUevent_st, cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
@@ -155,10 +190,50 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   vd::require_region("copy target", to, bytes);
   vd::require_region("copy source", from, bytes);
   const auto size = static_cast<double>(bytes);
+  const double start = std::max(vd::time_of(s), vd::state().host_us);
   vd::advance(s,
               vd::kLaunchUs + (kind == cudaMemcpyDeviceToDevice ? 2 * size / vd::kMemoryBytesPerUs
                                                                 : size / vd::kCopyBytesPerUs));
+  vd::use("copy target", to, start, vd::time_of(s));
+  vd::use("copy source", from, start, vd::time_of(s));
   return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  if (e->time_us < 0) vd::fail("a wait for an event that was never recorded");
+  vd::time_of(s) = std::max(vd::time_of(s), e->time_us);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  return *pool = new CUmemPoolHandle_st, cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return delete pool, cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr name, void*) {
+  if (name == cudaMemPoolAttrUsedMemHigh) pool->peak_bytes = pool->used_bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr name, void* value) {
+  if (name != cudaMemPoolAttrUsedMemHigh) vd::fail("an attribute of pools that is not kept here");
+  *static_cast<std::uint64_t*>(value) = pool->peak_bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t pool, cudaStream_t s) {
+  if (const cudaError_t status = cudaMalloc(p, bytes); status != cudaSuccess) return status;
+  vd::Region& region = vd::region_of("a block", *p);
+  region.from_us = std::max(vd::time_of(s), vd::state().host_us);
+  region.pool = pool;
+  pool->used_bytes += bytes;
+  pool->peak_bytes = std::max(pool->peak_bytes, pool->used_bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
+  const vd::Region& region = vd::region_of("a block", p);
+  if (region.pool == nullptr) vd::fail("a block of no pool");
+  const double now = std::max(vd::time_of(s), vd::state().host_us);
+  if (now < region.from_us || now < region.used_us) vd::fail("a block is released in use");
+  region.pool->used_bytes -= region.bytes;
+  return cudaFree(p);
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {

@@ -103,12 +103,24 @@ __device__ float normal(uint64_t seed, int64_t index) {
 
 __global__ void empty_kernel() {}
 
+__device__ uint64_t device_clock() {
+  uint64_t now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
 __global__ void delay_kernel(uint64_t nanoseconds) {
-  uint64_t start = 0, now = 0;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-  do {
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  } while (now - start < nanoseconds);
+  const uint64_t start = device_clock();
+  while (device_clock() - start < nanoseconds) {
+  }
+}
+
+__global__ void stamp_kernel(uint64_t* at) { *at = device_clock(); }
+
+__global__ void hold_kernel(const uint64_t* origin, uint64_t nanoseconds) {
+  const uint64_t until = *origin + nanoseconds;
+  // Asleep between looks: the other streams compute meanwhile.
+  while (device_clock() < until) __nanosleep(500);
 }
 
 // Column sums of dy x^ over every kPartialRows-th row, two neighbouring columns per thread.
@@ -141,6 +153,16 @@ void empty(cudaStream_t stream) {
 void delay(uint64_t nanoseconds, cudaStream_t stream) {
   delay_kernel<<<1, 1, 0, stream>>>(nanoseconds);
   check_launch("delay kernel");
+}
+
+void stamp(uint64_t* at, cudaStream_t stream) {
+  stamp_kernel<<<1, 1, 0, stream>>>(at);
+  check_launch("stamp kernel");
+}
+
+void hold_until(const uint64_t* origin, uint64_t nanoseconds, cudaStream_t stream) {
+  hold_kernel<<<1, 1, 0, stream>>>(origin, nanoseconds);
+  check_launch("hold kernel");
 }
 
 void fill_normal(Bfloat16* out, int64_t count, uint64_t seed, float scale, cudaStream_t stream) {

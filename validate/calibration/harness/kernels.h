@@ -1,4 +1,4 @@
-// Launches of our own kernels: norms, softmax, activations, dropout, Adam, fills, delay.
+// Launches of our own kernels: norms, softmax, activations, dropout, Adam, fills, delays.
 //
 // All are asynchronous on `stream`. Matrices are row-major and packed, `columns` a multiple of 8,
 // pointers aligned to 16 bytes; bf16 unless the type says otherwise. The arithmetic stands in
@@ -22,6 +22,11 @@ struct Matrix {
 void empty(cudaStream_t stream);
 // Keeps one thread busy for a time, so that what is enqueued behind it starts without gaps.
 void delay(uint64_t nanoseconds, cudaStream_t stream);
+// Writes the device's clock, in nanoseconds.
+void stamp(uint64_t* at, cudaStream_t stream);
+// Goes on when that clock is `nanoseconds` past what is stamped at `origin`. It waits for a time
+// and for nothing that anybody does, so that it always ends.
+void hold_until(const uint64_t* origin, uint64_t nanoseconds, cudaStream_t stream);
 
 void fill_normal(Bfloat16* out, int64_t count, uint64_t seed, float scale, cudaStream_t stream);
 void fill_normal(float* out, int64_t count, uint64_t seed, float scale, cudaStream_t stream);

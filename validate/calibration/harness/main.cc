@@ -1,7 +1,5 @@
 // pipesim-calibrate: measures what the simulator's costs are made of, and fits it.
 #include <CLI/CLI.hpp>
-#include <cublasLt.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #ifdef PIPESIM_NCCL
@@ -9,7 +7,6 @@
 #endif
 
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +14,7 @@
 #include <string>
 
 #include "validate/calibration/calibration_file.h"
+#include "validate/calibration/harness/facts.h"
 #include "validate/calibration/harness/session.h"
 #include "validate/calibration/measurements_csv.h"
 
@@ -28,46 +26,23 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
 
-std::string cuda_version(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
-std::string library_version(std::size_t version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-Parameters facts_of(const Session& session, const char* mode) {
-  int runtime = 0;
-  int driver = 0;
-  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+Parameters session_facts(const Session& session, const char* mode) {
   const CardFacts& card = session.card.facts();
-  std::string driver_version = session.card.driver_version();
-  if (driver_version.empty()) driver_version = "unknown, of CUDA " + cuda_version(driver);
-  Parameters facts{{"device", card.name},
-                   {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},
-                   {"driver", driver_version},
-                   {"cuda", cuda_version(runtime)},
-                   {"cublas", library_version(cublasLtGetVersion())}};
-  if (const std::string version = session.attention.version(); !version.empty()) {
-    facts.emplace_back("cudnn", version);
-  }
+  Parameters facts = facts_of(session.card, session.attention);
 #ifdef PIPESIM_NCCL
   int nccl = 0;
   if (ncclGetVersion(&nccl) == ncclSuccess) {
     facts.emplace_back("nccl", library_version(static_cast<std::size_t>(nccl)));
   }
 #endif
-  const bool fused = session.attention.why_not_fused().empty();
-  const Parameters more{
-      {"multiprocessors", std::to_string(card.multiprocessors)},
-      {"compute_capability", card.compute_capability},
-      {"memory_bytes", std::to_string(card.memory_bytes)},
-      {"l2_bytes", std::to_string(card.l2_bytes)},
-      {"gpus", std::to_string(card.devices)},
-      {"attention", fused ? "cuDNN's fused kernel" : std::string(kUnfusedAttention)},
-      {"mode", mode},
-      {"duration", fmt::format("{:.0f} s", session.elapsed_s())}};
+  const Parameters more{{"multiprocessors", std::to_string(card.multiprocessors)},
+                        {"compute_capability", card.compute_capability},
+                        {"memory_bytes", std::to_string(card.memory_bytes)},
+                        {"l2_bytes", std::to_string(card.l2_bytes)},
+                        {"gpus", std::to_string(card.devices)},
+                        {"attention", attention_fact(session.attention)},
+                        {"mode", mode},
+                        {"duration", fmt::format("{:.0f} s", session.elapsed_s())}};
   facts.insert(facts.end(), more.begin(), more.end());
   for (const auto& condition : conditions(session.measured.points)) facts.push_back(condition);
   return facts;
@@ -79,7 +54,7 @@ Measurements measure(Mode mode) {
                   [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   if (!card.nvml_reason().empty()) session.not_measured("conditions", card.nvml_reason());
   run_stages(session);
-  session.measured.facts = facts_of(session, mode == Mode::kFull ? "full" : "quick");
+  session.measured.facts = session_facts(session, mode == Mode::kFull ? "full" : "quick");
   return std::move(session.measured);
 }
 

@@ -1,0 +1,83 @@
+// Rows on the device that only keeps time take what its passes take alone.
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "tests/calibration/harness/replay_rows.h"
+#include "tests/calibration/harness/virtual_device.h"
+
+namespace pipesim::calibration {
+namespace {
+
+namespace vd = virtual_device;
+
+constexpr const char* kOffload = "{name: gis-h, offload: {chunks: 1}}";
+
+TEST(ReplayRun, TakesWhatItsPassesTakeAlone) {
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "gis-h", "po-h", kOffload}) {
+    SmallModel model(schedule);
+    const auto device = make_gpu_device(model.slice());
+    retime(model.simulation, model.stages, *device);
+    for (int position = 0; position < 4; ++position) {
+      for (const Arrivals arrivals : {Arrivals::kSimulated, Arrivals::kAtStart}) {
+        const Comparison comparison = replay_and_compare(model.row(position), arrivals, 3, *device);
+        for (const auto& line : comparison.lines) {
+          if (line.quantity == "idle" || line.unit == "1") continue;
+          EXPECT_NEAR(line.error(), 0, 0.005) << schedule << ", device " << position << ", "
+                                              << to_text(arrivals) << ": " << line.quantity;
+        }
+      }
+    }
+  }
+}
+
+TEST(ReplayRun, AlonePassesTakeTheSumOfTheirLayers) {
+  const SmallModel model("zb-h1");
+  const auto device = make_gpu_device(model.slice());
+  const auto alone = [&](PassKind pass, StageContent stage) {
+    return device->seconds_alone({TaskKind::kCompute, pass, stage, 0});
+  };
+  const double forward = alone(PassKind::kF, {1, false});
+  EXPECT_NEAR(alone(PassKind::kF, {3, false}), 3 * forward, 1e-3 * forward);
+  EXPECT_NEAR(alone(PassKind::kR, {3, true}), 3 * forward, 1e-3 * forward);
+  EXPECT_GT(alone(PassKind::kF, {1, true}), 1.1 * forward);
+  EXPECT_NEAR(alone(PassKind::kBW, {2, true}),
+              alone(PassKind::kB, {2, true}) + alone(PassKind::kW, {2, true}), 1e-3 * forward);
+  const double bytes = 1e8;
+  EXPECT_NEAR(device->seconds_alone({TaskKind::kCopyOut, PassKind::kF, {}, bytes}),
+              (vd::kLaunchUs + bytes / vd::kCopyBytesPerUs) * 1e-6, 1e-8);
+  EXPECT_THROW((void)alone(PassKind::kFB, {1, false}), InfeasibleError);
+}
+
+TEST(ReplayRun, ReleasesWhatItTakes) {
+  const std::size_t before = vd::state().allocations;
+  {
+    SmallModel model(kOffload);
+    const auto device = make_gpu_device(model.slice());
+    (void)replay(model.row(0), Arrivals::kAtStart, *device);
+  }
+  EXPECT_EQ(vd::state().allocations, before);
+  const SmallModel model(kOffload);
+  {
+    // A row of which the card does not take all: the device goes, and so does what was acquired.
+    Row row = model.row(0);
+    const auto device = make_gpu_device(model.slice());
+    row.blocks.back() = 1e12;
+    EXPECT_ANY_THROW((void)replay(row, Arrivals::kAtStart, *device));
+    EXPECT_THROW(device->begin(row), LogicError);
+  }
+  EXPECT_EQ(vd::state().allocations, before);
+}
+
+TEST(ReplayRun, NamesTheCardAndItsSoftware) {
+  const SmallModel model("1f1b");
+  const auto device = make_gpu_device(model.slice());
+  Parameters facts = device->facts();
+  ASSERT_GE(facts.size(), 5U);
+  EXPECT_EQ(facts[0], (std::pair<std::string, std::string>("device", "Virtual GPU")));
+  EXPECT_EQ(facts[1].first, "date");
+  EXPECT_EQ(facts[2].first, "driver");
+}
+
+}  // namespace
+}  // namespace pipesim::calibration

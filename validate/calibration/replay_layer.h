@@ -1,0 +1,15 @@
+// The layers of a scenario's model as the slices that kernels run.
+#pragma once
+
+#include "sim/scenario/scenario.h"
+#include "validate/calibration/shapes.h"
+
+namespace pipesim::calibration {
+
+// InfeasibleError, with the reason, where the scenario has no model or one whose layers the kernels
+// do not run: mixtures of experts, latent attention, MTP modules, attention that is not fused and
+// causal, a divided sequence, linear layers in fp8, and passes that compute a part of a layer
+// again.
+[[nodiscard]] LayerSlice slice_of(const Scenario& scenario, const ScheduleChoice& choice);
+
+}  // namespace pipesim::calibration
