@@ -13,6 +13,7 @@
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/problem.h"
 #include "sim/search/plan_bound.h"
+#include "sim/search/plan_layouts.h"
 
 namespace pipesim {
 namespace {
@@ -25,7 +26,7 @@ struct Candidate {
   size_t id = 0;
   double bound = 0;  // of iteration seconds
   bool sharp = false;
-  std::optional<Layout> layout = {};
+  const Layout* layout = nullptr;  // where the split is balanced
 };
 
 // Which of two waits behind the other.
@@ -47,7 +48,7 @@ struct Step {
 class Planner {
  public:
   Planner(const PlanQuestion& question, const PlanOptions& options)
-      : question_(question), options_(options), points_(plan_space(question)) {
+      : question_(question), options_(options), points_(plan_space(question)), layouts_(question.base.modelled->model) {
     counts_.points = points_.size();
     fits_.resize(points_.size());
     threads_ = options.threads > 0 ? static_cast<unsigned>(options.threads)
@@ -151,7 +152,7 @@ class Planner {
     }
   }
 
-  void sharpen(Step& step) const {
+  void sharpen(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
     if (point.split == PlanSplit::kBalanced && !balanced(step)) return;
     const Scenario scenario = scenario_of(question_, point, step.candidate.layout);
@@ -169,14 +170,14 @@ class Planner {
   }
 
   // False where the layers stand as they do evenly.
-  bool balanced(Step& step) const {
+  bool balanced(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
     const Scenario scenario = scenario_of(question_, point);
     const Modelled& modelled = *scenario.modelled;
     const ScheduleChoice& choice = scenario.schedules.front();
     const Placement placement = placement_of(choice, point.pipeline);
     step.candidate.layout =
-        balance(modelled.model, placement.model_stages(), layer_weights(scenario, choice));
+        &layouts_.of(placement.model_stages(), layer_weights(scenario, choice));
     const bool even = modelled.model.num_layers % placement.model_stages() == 0;
     if (!even || std::ranges::count(question_.axes.splits, PlanSplit::kEven) == 0 ||
         even_layout(modelled.model, placement, {}) != *step.candidate.layout) {
@@ -189,12 +190,12 @@ class Planner {
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
     const Scenario scenario = scenario_of(question_, points_[candidate.id], candidate.layout);
-    const Simulation run = simulate(scenario, scenario.schedules.front());
+    const Simulation run = simulate(scenario, scenario.schedules.front(), {.look_for_change = false});
     step.planned = planned_of(scenario, run);
     step.memory = step.planned.peak;
     step.planned.id = candidate.id;
     step.planned.point = points_[candidate.id];
-    step.planned.layout = candidate.layout;
+    if (candidate.layout != nullptr) step.planned.layout = *candidate.layout;
     const Bytes on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
     const bool fits =
         step.planned.peak <= question_.limit && on_host <= scenario.hardware->host.memory;
@@ -285,6 +286,7 @@ class Planner {
   const PlanQuestion& question_;
   const PlanOptions& options_;
   std::vector<PlanPoint> points_;
+  BalancedLayouts layouts_;
   std::vector<std::uint8_t> fits_;  // by id: was run, and fits
   unsigned threads_ = 1;
   bool stopped_ = false;

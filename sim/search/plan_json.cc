@@ -37,7 +37,7 @@ Json contended_json(const std::optional<Contended>& contended) {
 
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
   const PlanQuestion& question = plan.question;
-  const Scenario scenario = scenario_of(question, planned.point, planned.layout);
+  const Scenario scenario = scenario_of(question, planned.point, planned.balanced());
   Json json = point_json(planned.point);
   json["pipeline_model_parallel_layout"] = to_megatron_layout(
       layout_of(*scenario.modelled, scenario.schedules.front(), planned.point.pipeline));

@@ -148,7 +148,7 @@ std::string limits_of(const Planned& planned) {
 }
 
 Contended with_contention(const PlanQuestion& question, const Planned& planned) {
-  Scenario scenario = scenario_of(question, planned.point, planned.layout);
+  Scenario scenario = scenario_of(question, planned.point, planned.balanced());
   scenario.engine = EngineKind::kSimGrid;
   const int replica = planned.point.tensor * planned.point.context;
   const int node = scenario.hardware->cluster.gpus_per_node;

@@ -46,6 +46,7 @@ struct Planned {
   PlanShares shares{};
   std::optional<Contended> contended = {};
 
+  [[nodiscard]] const Layout* balanced() const { return layout ? &*layout : nullptr; }
   [[nodiscard]] double share(PlanShare share) const { return shares[static_cast<size_t>(share)]; }
   // All idle time but what collectives take.
   [[nodiscard]] double bubble() const {

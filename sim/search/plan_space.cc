@@ -178,7 +178,7 @@ class Space {
 std::vector<PlanPoint> plan_space(const PlanQuestion& question) { return Space(question).points(); }
 
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
-                     const std::optional<Layout>& layout) {
+                     const Layout* layout) {
   Scenario scenario = question.base;
   ScheduleChoice choice;
   choice.name = point.schedule->name;
@@ -204,7 +204,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
   if (point.split == PlanSplit::kEvenWithEnds) {
     modelled.split.even.count_embedding = modelled.split.even.count_loss = true;
   }
-  if (layout) {
+  if (layout != nullptr) {
     modelled.split.way = LayerSplit::Way::kString;
     modelled.split.text = to_megatron_layout(*layout);
   }

@@ -72,6 +72,6 @@ std::vector<PlanPoint> plan_space(const PlanQuestion& question);
 // The point as a scenario of one schedule; `layout` where its split is balanced. Schedules that
 // take a memory limit take the question's, in total.
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
-                     const std::optional<Layout>& layout = {});
+                     const Layout* layout = nullptr);
 
 }  // namespace pipesim

@@ -133,7 +133,7 @@ TEST(Plan, OffloadsOnlyWhereALayoutDoesNotFitWithout) {
   const auto points = plan_space(plan.question);
   for (const Planned& planned : pipesim::plan(plan.question, {.best = 25}).best) {
     if (!planned.point.offload) continue;
-    const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.layout);
+    const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.balanced());
     EXPECT_GT(*simulate(without, without.schedules.front()).report.peak_memory,
               plan.question.limit);
   }
