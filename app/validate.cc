@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "app/commands.h"
 #include "sim/core/data_folder.h"
@@ -62,19 +61,6 @@ std::vector<Compared> compare(const std::string& folder, const std::string& want
   return all;
 }
 
-// The cells of all papers, each with its paper's name first.
-std::string json_of(const std::vector<Compared>& all) {
-  auto json = nlohmann::ordered_json::array();
-  for (const Compared& each : all) {
-    for (const auto& cell : nlohmann::ordered_json::parse(validation_json(each.cells))) {
-      nlohmann::ordered_json of{{"paper", each.validation->name}};
-      of.update(cell);
-      json.push_back(std::move(of));
-    }
-  }
-  return json.dump(1) + "\n";
-}
-
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -84,8 +70,8 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
                             const std::vector<Compared>& all,
                             const std::optional<ExpectedErrors>& expected,
                             const CommandLine& line) {
-  std::vector<Output> files{
-      {options.json, line.where(options.json), [&all](std::ostream& out) { out << json_of(all); }}};
+  std::vector<Output> files{{options.json, line.where(options.json),
+                             [&all](std::ostream& out) { out << validation_json(all); }}};
   if (options.output.empty()) return files;
   const Location where = line.where(options.output);
   const std::filesystem::path to = options.output;

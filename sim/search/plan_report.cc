@@ -210,8 +210,7 @@ std::string divisions_text(const ClusterPlan& plan) {
   if (divisions.uneven == 0) return "";
   return fmt::format(
       "{} of {} divisions of the GPUs have data ranks that do not divide the global batch of {}, "
-      "and "
-      "are not tried; a multiple of {} loses none",
+      "and are not tried; a multiple of {} loses none",
       divisions.uneven, divisions.all, plan.question.global_batch, divisions.multiple);
 }
 
