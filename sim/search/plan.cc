@@ -226,7 +226,7 @@ class Planner {
     if (evaluated && fits_without_offload(id)) return;  // both were run at a time
     switch (step.fate) {
       case Fate::kWaits:
-        queue_.push(std::move(step.candidate));
+        queue_.push(step.candidate);
         break;
       case Fate::kRefused:
         ++counts_.refused;
