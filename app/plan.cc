@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "sim/core/data_folder.h"
 #include "sim/core/text.h"
+#include "sim/scenario/read_hardware.h"
 #include "sim/search/plan_question.h"
 #include "sim/search/plan_report.h"
 
@@ -36,6 +38,8 @@ struct PlanCommand {
   PlanOptions options;
   std::string json, csv, output;
 };
+
+constexpr int kInterrupted = 130;  // as shells report a program that SIGINT has ended
 
 // From the first Ctrl-C on; the second ends the program.
 std::atomic<bool> interrupted = false;
@@ -212,31 +216,23 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
     }
     best[i].contended = with_contention(plan.question, best[i]);
   }
+  plan.result.stopped = plan.result.stopped || interrupted;
+  rank_by_contention(best);
   if (terminal) std::cerr << "\r\033[K" << std::flush;
 }
 
-[[noreturn]] void nothing_fits(const ClusterPlan& plan) {
-  const PlanQuestion& question = plan.question;
-  const PlanCounts& counts = plan.result.counts;
-  const std::string who = fmt::format("{} on {} GPUs of {}", question.base.modelled->model.name,
-                                      question.gpus, question.base.hardware->name);
-  if (counts.points == 0) {
-    throw InfeasibleError(
-        who +
-        ": no layout divides the layers, heads and batch that are asked for (docs/plan.md "
-        "has the rules)");
+[[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {
+  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
+  std::string text;
+  for (const ClusterPlan& plan : plans) {
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", no_fit_text(plan, catalog.clusters));
   }
-  if (!plan.result.least_memory) {
-    throw InfeasibleError(fmt::format("{}: schedules refuse all {} layouts", who, counts.points));
-  }
-  throw InfeasibleError(fmt::format("{}: none of {} layouts fits in {}; the least takes {} or more",
-                                    who, counts.points, human(question.limit),
-                                    human(*plan.result.least_memory)));
+  throw InfeasibleError(text);
 }
 
 const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
   return *std::ranges::min_element(plans, {}, [](const ClusterPlan& plan) {
-    return plan.result.best.empty() ? Seconds(1e300) : plan.result.best.front().iteration;
+    return plan.result.best.empty() ? Seconds(1e300) : plan.result.best.front().expected();
   });
 }
 
@@ -266,7 +262,8 @@ int run(const PlanCommand& command, const CommandLine& line) {
     for (ClusterPlan& plan : plans) search(command, plan);
   }
   const ClusterPlan& best = fastest(plans);
-  if (best.result.best.empty() && !interrupted) nothing_fits(best);
+  if (best.result.best.empty() && !interrupted)
+    nothing_fits(plans, line.where(command.clusters.front()));
   std::vector<Output> files{
       {command.json, line.where(command.json),
        [&](std::ostream& out) { write_plan_json(out, plans, tokens, PIPESIM_VERSION); }},
@@ -287,9 +284,9 @@ int run(const PlanCommand& command, const CommandLine& line) {
   }
   write_outputs(files);
   if (interrupted && best.result.best.empty() && !command.output.empty()) {
-    std::cerr << "pipesim: ended before anything was run: no scenario is written\n";
+    std::cerr << "pipesim: ended before a layout that fits was found: no scenario is written\n";
   }
-  return interrupted ? kFailed : kDone;
+  return interrupted ? kInterrupted : kDone;
 }
 
 void add_question(CLI::App& parser, PlanCommand& command) {

@@ -4,8 +4,10 @@
 #include <iostream>
 #include <memory>
 #include <unistd.h>
+#include <utility>
 
 #include "app/commands.h"
+#include "sim/core/error.h"
 #include "sim/report/json.h"
 #include "sim/report/picture.h"
 #include "sim/report/table.h"
@@ -26,12 +28,59 @@ struct RunOptions {
   std::string colour = "auto";
 };
 
-std::vector<Output> outputs(const RunOptions& options, const Scenario& scenario,
-                            const std::vector<Simulation>& simulations, const CommandLine& line) {
+// What was simulated: `scenario` holds only the schedules that were, in the order of `simulations`.
+struct Comparison {
+  Scenario scenario;
+  std::vector<Simulation> simulations;
+  std::vector<RefusedSchedule> refused;
+};
+
+// Of several schedules, those that cannot be met are refused and the others run; where none can be
+// met, or the only one, its InfeasibleError is thrown.
+Comparison compare(Scenario scenario) {
+  Comparison comparison;
+  const size_t all = scenario.schedules.size();
+  const bool progress = ::isatty(2) == 1 && all > 1;
+  std::vector<ScheduleChoice> ran;
+  for (size_t i = 0; i < all; ++i) {
+    const ScheduleChoice& choice = scenario.schedules[i];
+    if (progress) {
+      std::cerr << fmt::format("\r\033[K[{}/{}] {}", i + 1, all, choice.name) << std::flush;
+    }
+    try {
+      comparison.simulations.push_back(simulate(scenario, choice));
+      ran.push_back(choice);
+    } catch (const InfeasibleError& error) {
+      comparison.refused.push_back({label_of(choice), error.what()});
+      if (ran.empty() && i + 1 == all) throw;
+    }
+  }
+  if (progress) std::cerr << "\r\033[K" << std::flush;
+  scenario.schedules = std::move(ran);
+  comparison.scenario = std::move(scenario);
+  return comparison;
+}
+
+// A line each. The reason often begins with the schedule's name.
+std::string refusals(const std::vector<RefusedSchedule>& refused) {
+  std::string text;
+  for (const auto& [schedule, reason] : refused) {
+    const bool named = reason.starts_with(schedule + ": ");
+    text += fmt::format("{}: refused: {}\n", schedule,
+                        named ? reason.substr(schedule.size() + 2) : reason);
+  }
+  return text;
+}
+
+std::vector<Output> outputs(const RunOptions& options, const Comparison& comparison,
+                            const CommandLine& line) {
+  const Scenario& scenario = comparison.scenario;
+  const std::vector<Simulation>& simulations = comparison.simulations;
   std::vector<Output> all{
       {options.json, line.where(options.json),
        [&](std::ostream& out) {
-         write_json(out, scenario, simulations, {PIPESIM_VERSION, options.timings});
+         write_json(out, scenario, simulations,
+                    {PIPESIM_VERSION, options.timings, comparison.refused});
        }},
       {options.csv, line.where(options.csv),
        [&](std::ostream& out) { out << comparison_csv(scenario, simulations); }},
@@ -47,9 +96,10 @@ std::vector<Output> outputs(const RunOptions& options, const Scenario& scenario,
   return all;
 }
 
-void print_for_people(const RunOptions& options, const Scenario& scenario,
-                      const std::vector<Simulation>& simulations) {
-  std::cout << comparison_table(scenario, simulations);
+void print_for_people(const RunOptions& options, const Comparison& comparison) {
+  const Scenario& scenario = comparison.scenario;
+  const std::vector<Simulation>& simulations = comparison.simulations;
+  std::cout << comparison_table(scenario, simulations) << refusals(comparison.refused);
   for (const ScheduleChoice& choice : scenario.schedules) {
     if (scenario.transfers == Transfers::kBlocking && !blocking_calls(scenario, choice)) {
       std::cout << choice.name
@@ -71,31 +121,24 @@ void print_for_people(const RunOptions& options, const Scenario& scenario,
 }
 
 int run(const RunOptions& options, const CommandLine& line) {
-  const Scenario scenario =
+  Scenario scenario =
       read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   if (options.trace == "-" && scenario.schedules.size() > 1) {
     throw InputError(line.where("-"), "several schedules make several traces: name a file");
   }
-  std::vector<Simulation> simulations;
-  const bool progress = ::isatty(2) == 1 && scenario.schedules.size() > 1;
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    if (progress) {
-      std::cerr << fmt::format("\r\033[K[{}/{}] {}", simulations.size() + 1,
-                               scenario.schedules.size(), choice.name)
-                << std::flush;
-    }
-    simulations.push_back(simulate(scenario, choice));
-  }
-  if (progress) std::cerr << "\r\033[K" << std::flush;
+  const Comparison comparison = compare(std::move(scenario));
   // Nothing is written before everything has been simulated.
-  const auto files = outputs(options, scenario, simulations, line);
+  const auto files = outputs(options, comparison, line);
   write_outputs(files);
-  if (std::ranges::find(files, "-", &Output::path) == files.end())
-    print_for_people(options, scenario, simulations);
-  const bool fits = std::ranges::all_of(simulations, [](const Simulation& each) {
+  if (std::ranges::find(files, "-", &Output::path) == files.end()) {
+    print_for_people(options, comparison);
+  } else {
+    std::cerr << refusals(comparison.refused);
+  }
+  const bool fits = std::ranges::all_of(comparison.simulations, [](const Simulation& each) {
     return (!each.fit || each.fit->fits) && (!each.host || each.host->fits());
   });
-  return fits ? kDone : kFailed;
+  return fits && comparison.refused.empty() ? kDone : kFailed;
 }
 
 }  // namespace

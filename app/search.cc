@@ -2,7 +2,9 @@
 #include "sim/search/search.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -10,11 +12,15 @@
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "sim/core/error.h"
 #include "sim/core/text.h"
+#include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/report/torch_csv_writer.h"
+#include "sim/scenario/problem.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/scenario/read_schedules.h"
+#include "sim/scenario/sweep_text.h"
 
 namespace pipesim {
 namespace {
@@ -78,7 +84,7 @@ size_t activations_that_leave(const Program& program) {
 }
 
 // What was chosen of offload and recomputation, and against what.
-std::string reason_of(const SearchResult& result) {
+std::string reason_of(const SearchResult& result, Bytes unit, bool known) {
   const Found& best = *result.best;
   std::string text = "chosen: " + name_of(best);
   if (keeps_all(best)) {
@@ -88,6 +94,9 @@ std::string reason_of(const SearchResult& result) {
     const size_t all = static_cast<size_t>(best.program->placement().virtual_stages()) *
                        static_cast<size_t>(best.program->shape().units());
     text += fmt::format(", {} of {} activations wait on the host", copies, all);
+    if (const auto planned = best.problem.activation_limit) {
+      text += fmt::format(", planned for a memory limit of {}", shown(*planned, unit, known));
+    }
   }
   if (!result.kept) {
     return text + "; nothing that keeps every activation fits the limit\n";
@@ -127,6 +136,106 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
   }
 }
 
+std::string option_text(const OptionValue& value) {
+  return std::visit([](const auto& of) { return fmt::format("{}", of); }, value);
+}
+
+std::string offload_text(const Offload& offload, bool by_itself) {
+  std::string text = fmt::format("{{bandwidth: {}, prefetch: {}",
+                                 offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex",
+                                 offload.prefetch);
+  if (offload.devices_per_link) {
+    text += fmt::format(", devices_per_link: {}", *offload.devices_per_link);
+  }
+  if (by_itself) return text + "}";
+  if (offload.chunks) text += fmt::format(", chunks: {}", *offload.chunks);
+  const OffloadedMicrobatches& some = offload.microbatches;
+  if (!some.listed.empty()) {
+    text += fmt::format(", microbatches: [{}]", fmt::join(some.listed, ", "));
+  } else if (some.from > 0 || some.to || some.every > 1) {
+    text += fmt::format(", microbatches: {{from: {}, every: {}", some.from, some.every);
+    text += some.to ? fmt::format(", to: {}}}", *some.to) : "}";
+  }
+  return text + "}";
+}
+
+// The entry `schedule` that plans what was found, or takes its order from `csv`.
+std::string schedule_text(const Found& found, const std::string& csv, bool in_memory) {
+  const ScheduleChoice& choice = found.choice;
+  const Schedule& schedule = *find_schedule(choice.name);
+  const Offload offload = choice.offload.value_or(Offload{});
+  if (!csv.empty()) {
+    return fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false));
+  }
+  std::string text = "{name: " + choice.name;
+  if (schedule.max_chunks > 1) {
+    text += fmt::format(", virtual_pipeline_model_parallel_size: {}", chunks_of(choice));
+  }
+  for (const auto& [name, value] : choice.options) {
+    text += fmt::format(", {}: {}", name, option_text(value));
+  }
+  if (schedule.memory_limit && found.problem.activation_limit) {
+    const Bytes limit = *found.problem.activation_limit;
+    const Bytes unit = found.problem.shape.devices * found.problem.device_activation();
+    text += in_memory ? fmt::format(", memory_limit: {} B", limit.value())
+                      : fmt::format(", memory_limit: {}", limit / unit);
+  }
+  if (recompute_chunks_of(choice) > 0) {
+    text +=
+        fmt::format(", recompute: {{granularity: full, chunks: {}}}", recompute_chunks_of(choice));
+  }
+  return text + fmt::format(", offload: {}}}", offload_text(offload, schedule.offloads));
+}
+
+// The scenario with what was found in place of its schedules. Without `csv` it is read back, and
+// InfeasibleError where that does not come to the same.
+std::string scenario_text(const SearchCommand& command, const CommandLine& line, const Found& found,
+                          const std::string& csv, bool in_memory) {
+  std::vector<Override> overrides = line.overrides(command.overrides);
+  const Location where = line.where(command.output);
+  overrides.push_back({"schedule", schedule_text(found, csv, in_memory), where});
+  overrides.push_back({"offload", "false", where});
+  overrides.push_back({"recompute", "none", where});
+  const YamlSource source =
+      YamlSource::from_file(command.file, line.where(command.file), std::move(overrides));
+  if (csv.empty()) {
+    const Scenario scenario = read_scenario(source);
+    const Problem problem = make_problem(scenario, scenario.schedules.front());
+    const Evaluation result = evaluate(*make_program(scenario.schedules.front(), problem), problem);
+    if (result.makespan != found.makespan || result.peak_activation() != found.peak) {
+      throw InfeasibleError("no scenario says what was found, " + label_of(found.choice) +
+                            ": its split of layers follows the limit");
+    }
+  }
+  return text_of(source);
+}
+
+// A CSV, or where activations wait on the host a scenario; of a refined order, which no key names,
+// a scenario and beside it the CSV that it runs.
+std::vector<Output> program_outputs(const SearchCommand& command, const CommandLine& line,
+                                    const Found& best, bool in_memory) {
+  const Location where = line.where(command.output);
+  const auto write_order = [&best](std::ostream& out) { write_torch_csv(out, *best.program); };
+  if (command.output.empty() || best.program->copies() == nullptr) {
+    return {{command.output, where, write_order}};
+  }
+  std::string csv;
+  std::vector<Output> files;
+  if (best.refined) {
+    const auto beside = std::filesystem::path(command.output).replace_extension(".csv");
+    if (command.output == "-" || beside == command.output) {
+      throw InputError(where,
+                       "a scenario and the CSV of its order, beside it, are written: name the "
+                       "scenario, such as found.yaml");
+    }
+    csv = beside.filename().string();
+    files.push_back({beside.string(), where, write_order});
+  }
+  const std::string text = scenario_text(command, line, best, csv, in_memory);
+  files.push_back({command.output, where, [text](std::ostream& out) { out << text; }});
+  return files;
+}
+
 std::vector<std::string> schedules_named(const SearchCommand& command, const CommandLine& line) {
   std::vector<std::string> names;
   std::istringstream list(command.schedules);
@@ -150,7 +259,7 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
     std::cout << row(result, search.unit(), in_memory, width);
   }
   if (results.size() == 1 && (options.offload || options.recompute)) {
-    std::cout << reason_of(results.front());
+    std::cout << reason_of(results.front(), search.unit(), in_memory);
   }
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
@@ -185,25 +294,24 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
     if (!results.front().best) {
       const auto of = [&](Bytes bytes) { return shown(bytes, search.unit(), in_memory); };
       throw InfeasibleError(fmt::format(
-          "no schedule fits into {}{}; one microbatch keeps {}", of(results.front().limit),
+          "no schedule fits into {}{}; one microbatch keeps {}{}{}", of(results.front().limit),
           in_memory ? "" : fmt::format(" of what {} microbatches keep", scenario.parallel.pipeline),
-          of(search.unit() / scenario.parallel.pipeline)));
+          of(search.unit() / scenario.parallel.pipeline),
+          search.left_out().empty() ? "" : "\n  left out: ",
+          fmt::join(search.left_out(), "\n  left out: ")));
     }
   }
   if (command.csv != "-" && command.output != "-") {
     print_for_people(search, results, in_memory, options);
   }
-  write_outputs({{command.csv, line.where(command.csv),
-                  [&](std::ostream& out) { write_csv(out, results, search.unit(), options); }},
-                 {command.output, line.where(command.output), [&](std::ostream& out) {
-                    const Program& best = *results.front().best->program;
-                    if (best.copies() != nullptr) {
-                      throw InfeasibleError(
-                          "PyTorch's CSV cannot say what waits on the host: run " +
-                          label_of(results.front().best->choice) + " from a scenario");
-                    }
-                    write_torch_csv(out, best);
-                  }}});
+  std::vector<Output> files{{command.csv, line.where(command.csv), [&](std::ostream& out) {
+                               write_csv(out, results, search.unit(), options);
+                             }}};
+  if (!command.pareto) {
+    auto program = program_outputs(command, line, *results.front().best, in_memory);
+    files.insert(files.end(), program.begin(), program.end());
+  }
+  write_outputs(files);
   return kDone;
 }
 
@@ -246,7 +354,7 @@ Subcommand add_search(CLI::App& app) {
   parser->add_option(
       "-o", command->output,
       "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "
-      "reads back");
+      "reads back; where it offloads, a scenario that runs it");
   return {parser, [command](const CommandLine& line) { return run_search(*command, line); }};
 }
 

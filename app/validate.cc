@@ -70,12 +70,8 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
                             const std::vector<Compared>& all,
                             const std::optional<ExpectedErrors>& expected,
                             const CommandLine& line) {
-  std::vector<Output> files{{options.json, line.where(options.json), [&all](std::ostream& out) {
-                               std::vector<Cell> cells;
-                               for (const Compared& each : all)
-                                 cells.insert(cells.end(), each.cells.begin(), each.cells.end());
-                               out << validation_json(cells);
-                             }}};
+  std::vector<Output> files{{options.json, line.where(options.json),
+                             [&all](std::ostream& out) { out << validation_json(all); }}};
   if (options.output.empty()) return files;
   const Location where = line.where(options.output);
   const std::filesystem::path to = options.output;

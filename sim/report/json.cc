@@ -341,6 +341,9 @@ Json run_document(const Scenario& scenario, std::span<const Simulation> simulati
     document["results"].push_back(
         result_json(scenario, scenario.schedules[i], simulations[i], options.timings));
   }
+  for (const RefusedSchedule& each : options.refused) {
+    document["refused"].push_back({{"schedule", each.schedule}, {"reason", each.reason}});
+  }
   return document;
 }
 

@@ -5,15 +5,23 @@
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/simulate.h"
 
 namespace pipesim {
 
+// A schedule of a comparison that cannot be met, and why.
+struct RefusedSchedule {
+  std::string schedule;
+  std::string reason;
+};
+
 struct JsonOptions {
   std::string version;
   bool timings = false;  // adds wall-clock "seconds", which differ from run to run
+  std::vector<RefusedSchedule> refused = {};  // adds "refused" where there are any
 };
 
 void write_json(std::ostream& out, const Scenario& scenario,

@@ -308,15 +308,21 @@ void settle_balance(Scenario& scenario) {
   if (!asks_for_balance(scenario)) return;
   for (ScheduleChoice& choice : scenario.schedules) {
     choice.balanced = balanced_layout(scenario, choice);
-    if (choice.balanced) continue;
-    const auto change = change_that_fits(scenario, choice);
-    throw InfeasibleError(fmt::format(
-        "{}: no split of {}'s layers over {} stages was found that fits in {}; nearest change: {}",
-        label_of(choice), scenario.modelled->model.name,
-        placement_of(choice, scenario.parallel.pipeline).model_stages(),
-        human(*capacity_of(scenario)),
-        change ? fmt::format("{} ({})", change->words, human(change->peak)) : "none"));
   }
+}
+
+void refuse_unbalanced(const Scenario& scenario, const ScheduleChoice& choice) {
+  if (!asks_for_balance(scenario) || choice.balanced) return;
+  Bytes within = capacity_of(scenario).value_or(Bytes(std::numeric_limits<double>::infinity()));
+  if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
+    within = std::min(within, total->bytes);
+  }
+  const auto change = change_that_fits(scenario, choice);
+  throw InfeasibleError(fmt::format(
+      "{}: no split of {}'s layers over {} stages was found that fits in {}; nearest change: {}",
+      label_of(choice), scenario.modelled->model.name,
+      placement_of(choice, scenario.parallel.pipeline).model_stages(), human(within),
+      change ? fmt::format("{} ({})", change->words, human(change->peak)) : "none"));
 }
 
 }  // namespace pipesim

@@ -24,8 +24,12 @@ bool asks_for_balance(const Scenario& scenario);
 // Nothing when no split that this finds fits. Requires asks_for_balance.
 std::optional<Layout> balanced_layout(const Scenario& scenario, const ScheduleChoice& choice);
 
-// Sets ScheduleChoice::balanced of every choice, where the scenario asks for it. InfeasibleError,
-// with the nearest change that fits, when no split does.
+// Sets ScheduleChoice::balanced of every choice for which a split fits, where the scenario asks for
+// it; of the others make_problem says that they have none.
 void settle_balance(Scenario& scenario);
+
+// InfeasibleError, with the nearest change that fits, for a choice without a split where the
+// scenario asks for one.
+void refuse_unbalanced(const Scenario& scenario, const ScheduleChoice& choice);
 
 }  // namespace pipesim

@@ -8,6 +8,7 @@
 #include "sim/pipeline/offload.h"
 #include "sim/pipeline/recompute.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/balanced.h"
 #include "sim/scenario/host_links.h"
 #include "sim/scenario/roofline.h"
 
@@ -130,6 +131,7 @@ Placement placement_of(const ScheduleChoice& choice, int devices) {
 }
 
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
+  refuse_unbalanced(scenario, choice);
   Problem problem;
   problem.placement = placement_of(choice, scenario.parallel.pipeline);
   const Placement& place = problem.placement;

@@ -6,6 +6,7 @@
 
 #include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/balanced.h"
 #include "sim/scenario/simulate.h"
 
 namespace pipesim {
@@ -32,6 +33,9 @@ std::vector<int> read_numbers(const YamlValue& value, int most) {
 OffloadedMicrobatches read_microbatches(const YamlValue& value) {
   OffloadedMicrobatches some;
   if (!value.is_map()) {
+    if (!value.is_list()) {
+      value.fail("expected a list of microbatches, such as [0, 2], or {from: 0, to: 4, every: 2}");
+    }
     some.listed = read_numbers(value, kMostMicrobatches);
     return some;
   }
@@ -46,6 +50,15 @@ OffloadedMicrobatches read_microbatches(const YamlValue& value) {
   some.every = number("every", 1).value_or(1);
   map.finish();
   return some;
+}
+
+int read_count(const YamlValue& value) {
+  const std::string text = value.is_scalar() ? value.text() : "";
+  if (text.find_first_not_of("+-.0123456789") != std::string::npos) {
+    const std::vector<std::string> words{"auto"};
+    value.fail("expected a number of chunks, a list of them, or auto" + suggestion(text, words));
+  }
+  return static_cast<int>(value.integer(1, kMostChunks));
 }
 
 void check(const ScheduleChoice& choice, int microbatches) {
@@ -64,8 +77,11 @@ void check(const ScheduleChoice& choice, int microbatches) {
                     choice.name));
   }
   const int last_chunk = offload.which.empty() ? -1 : std::ranges::max(offload.which);
-  if (const int chunks = std::max(offload.chunks.value_or(0), last_chunk + 1);
-      chunks > chunks_of(choice)) {
+  if (last_chunk >= chunks_of(choice)) {
+    refuse(fmt::format("chunk {} is to offload, but {} has {} per device, from 0", last_chunk,
+                       choice.name, chunks_of(choice)));
+  }
+  if (const int chunks = offload.chunks.value_or(0); chunks > chunks_of(choice)) {
     refuse(fmt::format("{} chunks are to offload, but {} has {} per device", chunks, choice.name,
                        chunks_of(choice)));
   }
@@ -152,6 +168,12 @@ Offload read_offload(const YamlValue& value) {
     return offload;
   }
   if (!value.is_map()) {
+    static const std::vector<std::string> kWords{"auto", "true", "false"};
+    const bool word = value.is_scalar() && std::ranges::count(kWords, value.text()) > 0;
+    if (!word) {
+      value.fail("expected true, false, auto, or a map with chunks" +
+                 (value.is_scalar() ? suggestion(value.text(), kWords) : std::string()));
+    }
     if (!value.flag()) offload.chunks = 0;
     return offload;
   }
@@ -162,7 +184,7 @@ Offload read_offload(const YamlValue& value) {
     } else if (is_auto(*chunks)) {
       offload.automatic = true;
     } else {
-      offload.chunks = static_cast<int>(chunks->integer(1, kMostChunks));
+      offload.chunks = read_count(*chunks);
     }
   }
   if (const auto some = map.find("microbatches")) offload.microbatches = read_microbatches(*some);
@@ -194,7 +216,8 @@ void settle_offload(YamlMap& root, Scenario& scenario) {
 
 void settle_automatic_offload(Scenario& scenario) {
   for (ScheduleChoice& choice : scenario.schedules) {
-    if (choice.offload && choice.offload->automatic) choose(scenario, choice);
+    const bool unfit = asks_for_balance(scenario) && !choice.balanced;  // refused when it is run
+    if (choice.offload && choice.offload->automatic && !unfit) choose(scenario, choice);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/problem.h"
 #include "sim/search/plan_bound.h"
+#include "sim/search/plan_layouts.h"
 
 namespace pipesim {
 namespace {
@@ -25,7 +26,7 @@ struct Candidate {
   size_t id = 0;
   double bound = 0;  // of iteration seconds
   bool sharp = false;
-  std::optional<Layout> layout = {};
+  const Layout* layout = nullptr;  // where the split is balanced
 };
 
 // Which of two waits behind the other.
@@ -37,17 +38,30 @@ struct Behind {
 
 enum class Fate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
 
+// A point that does not fit, by its bound or its run.
+struct Excluded {
+  size_t id = 0;
+  double bound = 0;   // of iteration seconds
+  Bytes memory = {};  // no more than it takes; 0 where nothing is known
+  const Layout* layout = nullptr;
+};
+
 struct Step {
   Candidate candidate;
   Fate fate = Fate::kWaits;
   Planned planned = {};
-  Bytes memory = {};  // its bound, or peak
+  Bytes memory = {};   // its bound, or peak
+  Bytes on_host = {};  // of a node
 };
 
 class Planner {
  public:
   Planner(const PlanQuestion& question, const PlanOptions& options)
-      : question_(question), options_(options), points_(plan_space(question)) {
+      : question_(question), options_(options), layouts_(question.base.modelled->model) {
+    PlanSpace space = plan_space(question);
+    points_ = std::move(space.points);
+    divisions_ = space.divisions;
+
     counts_.points = points_.size();
     fits_.resize(points_.size());
     threads_ = options.threads > 0 ? static_cast<unsigned>(options.threads)
@@ -64,10 +78,14 @@ class Planner {
       report_progress();
     }
     counts_.too_slow = stopped_ ? 0 : queue_.size();
-    for (const double bound : excluded_) {
-      if (!best_.empty() && bound < best_.front().iteration.value()) ++counts_.faster_with_memory;
+    for (const Excluded& each : excluded_) {
+      if (best_.empty()) break;
+      if (each.bound < best_.front().iteration.value()) ++counts_.faster_with_memory;
     }
-    return {std::move(best_), counts_, least_memory_, stopped_};
+    for (size_t i = 0; i < best_.size(); ++i) best_[i].rank_by_replay = i + 1;
+    std::optional<NearMiss> nearest;
+    if (best_.empty() && !stopped_) nearest = nearest_to_fit();
+    return {std::move(best_), counts_, divisions_, std::move(nearest), stopped_};
   }
 
  private:
@@ -151,7 +169,7 @@ class Planner {
     }
   }
 
-  void sharpen(Step& step) const {
+  void sharpen(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
     if (point.split == PlanSplit::kBalanced && !balanced(step)) return;
     const Scenario scenario = scenario_of(question_, point, step.candidate.layout);
@@ -169,14 +187,13 @@ class Planner {
   }
 
   // False where the layers stand as they do evenly.
-  bool balanced(Step& step) const {
+  bool balanced(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
     const Scenario scenario = scenario_of(question_, point);
     const Modelled& modelled = *scenario.modelled;
     const ScheduleChoice& choice = scenario.schedules.front();
     const Placement placement = placement_of(choice, point.pipeline);
-    step.candidate.layout =
-        balance(modelled.model, placement.model_stages(), layer_weights(scenario, choice));
+    step.candidate.layout = &layouts_.of(placement.model_stages(), layer_weights(scenario, choice));
     const bool even = modelled.model.num_layers % placement.model_stages() == 0;
     if (!even || std::ranges::count(question_.axes.splits, PlanSplit::kEven) == 0 ||
         even_layout(modelled.model, placement, {}) != *step.candidate.layout) {
@@ -189,15 +206,16 @@ class Planner {
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
     const Scenario scenario = scenario_of(question_, points_[candidate.id], candidate.layout);
-    const Simulation run = simulate(scenario, scenario.schedules.front());
+    const Simulation run =
+        simulate(scenario, scenario.schedules.front(), {.look_for_change = false});
     step.planned = planned_of(scenario, run);
     step.memory = step.planned.peak;
     step.planned.id = candidate.id;
     step.planned.point = points_[candidate.id];
-    step.planned.layout = candidate.layout;
-    const Bytes on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
+    if (candidate.layout != nullptr) step.planned.layout = *candidate.layout;
+    step.on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
     const bool fits =
-        step.planned.peak <= question_.limit && on_host <= scenario.hardware->host.memory;
+        step.planned.peak <= question_.limit && step.on_host <= scenario.hardware->host.memory;
     step.fate = fits ? Fate::kPlanned : Fate::kUnfit;
   }
 
@@ -208,7 +226,7 @@ class Planner {
     if (evaluated && fits_without_offload(id)) return;  // both were run at a time
     switch (step.fate) {
       case Fate::kWaits:
-        queue_.push(std::move(step.candidate));
+        queue_.push(step.candidate);
         break;
       case Fate::kRefused:
         ++counts_.refused;
@@ -219,10 +237,7 @@ class Planner {
       case Fate::kTooLarge:
       case Fate::kUnfit:
         ++(step.fate == Fate::kUnfit ? counts_.unfit : counts_.too_large);
-        excluded_.push_back(step.candidate.bound);
-        if (step.memory > Bytes(0)) {
-          least_memory_ = std::min(least_memory_.value_or(step.memory), step.memory);
-        }
+        excluded_.push_back({id, step.candidate.bound, step.memory, step.candidate.layout});
         break;
       case Fate::kPlanned:
         fits_[id] = 1;
@@ -245,6 +260,60 @@ class Planner {
     };
     best_.insert(std::ranges::upper_bound(best_, planned, before), std::move(planned));
     if (best_.size() > static_cast<size_t>(options_.best)) best_.pop_back();
+  }
+
+  // Runs what memory excluded, the least first, until no bound left is below what was found.
+  std::optional<NearMiss> nearest_to_fit() {
+    std::erase_if(excluded_, [](const Excluded& each) { return each.memory == Bytes(0); });
+    std::ranges::sort(excluded_, [](const Excluded& a, const Excluded& b) {
+      return std::tie(a.memory, a.id) < std::tie(b.memory, b.id);
+    });
+    std::optional<NearMiss> nearest;
+    std::vector<Step> steps;
+    for (size_t next = 0; !stopped_;) {
+      steps.clear();
+      for (; next < excluded_.size() && steps.size() < kAtOnce; ++next) {
+        const Excluded& each = excluded_[next];
+        if (nearest && kBelow * each.memory - question_.limit >= nearest->over) break;
+        steps.push_back({{each.id, each.bound, true, each.layout}});
+      }
+      if (steps.empty()) break;
+      in_parallel(steps.size(), [&](size_t i) { try_again(steps[i]); });
+      for (Step& step : steps) keep_nearer(std::move(step), nearest);
+    }
+    if (nearest && !nearest->host) nearest->change = change_of(nearest->planned);
+    return nearest;
+  }
+
+  void try_again(Step& step) const {
+    try {
+      evaluate(step);
+    } catch (const InputError&) {
+      step.fate = Fate::kRefused;
+    } catch (const InfeasibleError&) {
+      step.fate = Fate::kTooLarge;
+    }
+  }
+
+  void keep_nearer(Step&& step, std::optional<NearMiss>& nearest) const {
+    if (step.fate != Fate::kUnfit) return;
+    const Hardware& hardware = *question_.base.hardware;
+    NearMiss miss{std::move(step.planned), step.on_host, {}};
+    miss.host = miss.planned.peak <= question_.limit;
+    miss.over = miss.host ? (miss.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
+                          : miss.planned.peak - question_.limit;
+    const auto key = [](const NearMiss& each) {
+      return std::tuple(each.over, each.planned.iteration, each.planned.id);
+    };
+    if (!nearest || key(miss) < key(*nearest)) nearest = std::move(miss);
+  }
+
+  [[nodiscard]] std::optional<MemoryChange> change_of(const Planned& planned) const {
+    Scenario scenario = scenario_of(question_, planned.point, planned.balanced());
+    scenario.modelled->capacity = question_.limit;
+    // Other sizes may need other splits.
+    if (planned.layout) scenario.modelled->split.way = LayerSplit::Way::kBalanced;
+    return change_that_fits(scenario, scenario.schedules.front());
   }
 
   void report_progress() const {
@@ -285,13 +354,14 @@ class Planner {
   const PlanQuestion& question_;
   const PlanOptions& options_;
   std::vector<PlanPoint> points_;
+  PlanDivisions divisions_;
+  BalancedLayouts layouts_;
   std::vector<std::uint8_t> fits_;  // by id: was run, and fits
   unsigned threads_ = 1;
   bool stopped_ = false;
   Queue queue_;
   std::vector<Planned> best_;
-  std::vector<double> excluded_;  // bounds of what memory excludes
-  std::optional<Bytes> least_memory_;
+  std::vector<Excluded> excluded_;  // by memory
   PlanCounts counts_;
 };
 

@@ -50,8 +50,9 @@ struct PlanOptions {
 struct PlanResult {
   std::vector<Planned> best;  // fastest first
   PlanCounts counts;
-  // The least bound, or peak, of what memory excluded: what no smaller limit could take.
-  std::optional<Bytes> least_memory = {};
+  PlanDivisions divisions;
+  // Where nothing fits: of all that memory excludes, the layout that lacks least.
+  std::optional<NearMiss> nearest = {};
   bool stopped = false;
 };
 

@@ -37,12 +37,13 @@ Json contended_json(const std::optional<Contended>& contended) {
 
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
   const PlanQuestion& question = plan.question;
-  const Scenario scenario = scenario_of(question, planned.point, planned.layout);
+  const Scenario scenario = scenario_of(question, planned.point, planned.balanced());
   Json json = point_json(planned.point);
   json["pipeline_model_parallel_layout"] = to_megatron_layout(
       layout_of(*scenario.modelled, scenario.schedules.front(), planned.point.pipeline));
   json["iteration_seconds"] = planned.iteration.value();
   json["contended"] = contended_json(planned.contended);
+  json["rank_by_replay"] = planned.rank_by_replay;
   json["tokens_per_second_per_gpu"] = planned.tokens_per_second_per_gpu;
   json["mfu"] = planned.mfu;
   json["peak_memory_bytes"] = planned.peak.value();
@@ -60,6 +61,16 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
     if (plan.price) json["price"] = budget.gpu_hours * *plan.price;
   }
   json["scenario"] = plan_scenario(plan, planned);
+  return json;
+}
+
+Json nearest_json(const std::optional<NearMiss>& miss) {
+  if (!miss) return nullptr;
+  Json json = point_json(miss->planned.point);
+  json["peak_memory_bytes"] = miss->planned.peak.value();
+  json["host_memory_bytes"] = miss->on_host.value();
+  json["over_bytes"] = miss->over.value();
+  json["change"] = miss->change ? Json(miss->change->words) : Json(nullptr);
   return json;
 }
 
@@ -81,7 +92,12 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
               {"refused", counts.refused},
               {"repeated", counts.repeated},
               {"faster_with_memory", counts.faster_with_memory}}},
+            {"divisions",
+             {{"all", plan.result.divisions.all},
+              {"uneven", plan.result.divisions.uneven},
+              {"multiple", plan.result.divisions.multiple}}},
             {"stopped", plan.result.stopped},
+            {"nearest", nearest_json(plan.result.nearest)},
             {"layouts", Json::array()}};
   for (const Planned& planned : plan.result.best) {
     json["layouts"].push_back(planned_json(plan, planned, tokens));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <vector>
 
 #include "models/stage_cost.h"
@@ -148,7 +149,7 @@ std::string limits_of(const Planned& planned) {
 }
 
 Contended with_contention(const PlanQuestion& question, const Planned& planned) {
-  Scenario scenario = scenario_of(question, planned.point, planned.layout);
+  Scenario scenario = scenario_of(question, planned.point, planned.balanced());
   scenario.engine = EngineKind::kSimGrid;
   const int replica = planned.point.tensor * planned.point.context;
   const int node = scenario.hardware->cluster.gpus_per_node;
@@ -157,8 +158,25 @@ Contended with_contention(const PlanQuestion& question, const Planned& planned) 
   return {report.iteration, report.ensemble};
 }
 
+void rank_by_contention(std::vector<Planned>& best) {
+  // By place: gcc 12 warns of what swapping a Planned might read.
+  std::vector<size_t> order(best.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&best](size_t i, size_t j) {
+    const auto& a = best[i].contended;
+    const auto& b = best[j].contended;
+    if (a.has_value() != b.has_value()) return a.has_value();
+    return a && a->iteration < b->iteration;
+  });
+  std::vector<Planned> ranked;
+  ranked.reserve(best.size());
+  for (const size_t i : order) ranked.push_back(std::move(best[i]));
+  best = std::move(ranked);
+}
+
 PlanBudget budget_of(const PlanQuestion& question, const Planned& planned, double tokens) {
-  const double hours = tokens / (planned.tokens_per_second_per_gpu * question.gpus) / 3600;
+  const double rate = planned.iteration / planned.expected() * planned.tokens_per_second_per_gpu;
+  const double hours = tokens / (rate * question.gpus) / 3600;
   return {hours / 24, hours * question.gpus};
 }
 

@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "models/memory.h"
 #include "sim/scenario/simulate.h"
 #include "sim/search/plan_space.h"
 
@@ -45,7 +47,11 @@ struct Planned {
   Bytes peak;  // of the device that holds most
   PlanShares shares{};
   std::optional<Contended> contended = {};
+  size_t rank_by_replay = 0;  // from 1, of the layouts that are named
 
+  // With contention where that is known.
+  [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }
+  [[nodiscard]] const Layout* balanced() const { return layout ? &*layout : nullptr; }
   [[nodiscard]] double share(PlanShare share) const { return shares[static_cast<size_t>(share)]; }
   // All idle time but what collectives take.
   [[nodiscard]] double bubble() const {
@@ -69,7 +75,20 @@ std::string limits_of(const Planned& planned);
 // and cards. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
 
-// What a number of tokens takes.
+// Those that were run with contention come first, by what that came to; the others stay by replay.
+void rank_by_contention(std::vector<Planned>& best);
+
+// A layout that does not fit.
+struct NearMiss {
+  Planned planned;
+  Bytes on_host;  // of a node
+  // What a GPU lacks: memory of its own, or, where it has enough, its part of the node's host.
+  Bytes over;
+  bool host = false;
+  std::optional<MemoryChange> change = {};  // the nearest that makes it fit (models/memory.h)
+};
+
+// What a number of tokens takes, with contention where that is known.
 struct PlanBudget {
   double days = 0;
   double gpu_hours = 0;

@@ -104,8 +104,9 @@ std::string counts_line(const ClusterPlan& plan) {
       "{} refused by their schedule, {} the same as another",
       cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit),
       counts.too_large, counts.too_slow, counts.refused, counts.repeated);
-  if (plan.result.stopped) {
-    const size_t decided = counts.evaluated + counts.too_large + counts.refused + counts.repeated;
+  const size_t decided =
+      counts.evaluated + counts.too_large + counts.too_slow + counts.refused + counts.repeated;
+  if (plan.result.stopped && decided < counts.points) {
     text += fmt::format("; ended early: {} undecided, of which some may be faster",
                         counts.points - decided);
   }
@@ -114,7 +115,29 @@ std::string counts_line(const ClusterPlan& plan) {
     text += fmt::format("{}: memory excludes {} points that might be faster than the first\n",
                         cluster_name(plan), counts.faster_with_memory);
   }
+  if (const std::string batch = divisions_text(plan); !batch.empty()) {
+    text += fmt::format("{}: {}\n", cluster_name(plan), batch);
+  }
   return text;
+}
+
+// Whose order this is, and whether it is another than replay's.
+std::string contention_line(const ClusterPlan& plan) {
+  const auto& best = plan.result.best;
+  const auto again =
+      std::ranges::count_if(best, [](const Planned& each) { return each.contended.has_value(); });
+  if (again == 0) return "";
+  std::string text =
+      cluster_name(plan) + (again == 1 ? ": the first was run again"
+                                       : fmt::format(": the first {} were run again", again));
+  text += " with contention and stand, with days and price, by that; the others by replay\n";
+  const auto by_replay = std::ranges::find(best, 1U, &Planned::rank_by_replay);
+  if (by_replay == best.begin() || by_replay == best.end()) return text;
+  return text +
+         fmt::format("{}: the fastest by replay ({}), {}, {}, is number {} with contention ({})\n",
+                     cluster_name(plan), human(by_replay->iteration), label_of(by_replay->point),
+                     sizes_of(by_replay->point), by_replay - best.begin() + 1,
+                     human(by_replay->expected()));
 }
 
 // Quoted where a comma would break the row.
@@ -146,9 +169,10 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
                   point.expert_tensor, point.pipeline, point.chunks, point.data, point.micro_batch,
                   to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
                   planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
-  text += fmt::format(",{},{},{},{},{},{},{}", planned.iteration.value(), optional_text(contended),
-                      optional_text(spread), planned.tokens_per_second_per_gpu, planned.mfu,
-                      planned.peak.value(), (plan.question.limit - planned.peak).value());
+  text +=
+      fmt::format(",{},{},{},{},{},{},{},{}", planned.iteration.value(), optional_text(contended),
+                  optional_text(spread), planned.rank_by_replay, planned.tokens_per_second_per_gpu,
+                  planned.mfu, planned.peak.value(), (plan.question.limit - planned.peak).value());
   for (const double share : planned.shares) text += fmt::format(",{}", share);
   return text + fmt::format(",{},{},{}\n", optional_text(days), optional_text(hours),
                             optional_text(price));
@@ -174,6 +198,22 @@ std::string label_of(const PlanPoint& point) {
   return text;
 }
 
+std::string sizes_of(const PlanPoint& point) {
+  std::string experts;
+  if (point.expert > 1) experts = fmt::format("ep {}, etp {}, ", point.expert, point.expert_tensor);
+  return fmt::format("tp {}, cp {}, {}pp {}, vpp {}, dp {}, mbs {}", point.tensor, point.context,
+                     experts, point.pipeline, point.chunks, point.data, point.micro_batch);
+}
+
+std::string divisions_text(const ClusterPlan& plan) {
+  const PlanDivisions& divisions = plan.result.divisions;
+  if (divisions.uneven == 0) return "";
+  return fmt::format(
+      "{} of {} divisions of the GPUs have data ranks that do not divide the global batch of {}, "
+      "and are not tried; a multiple of {} loses none",
+      divisions.uneven, divisions.all, plan.question.global_batch, divisions.multiple);
+}
+
 std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double> tokens) {
   const Columns columns = columns_of(plans, tokens.has_value());
   std::vector<Row> rows{header(columns)};
@@ -182,8 +222,15 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
       rows.push_back(row_of(plan, planned, columns, tokens));
     }
   }
-  std::string text = rows.size() > 1 ? aligned(rows, columns.cluster ? 2 : 1) : "";
-  for (const ClusterPlan& plan : plans) text += counts_line(plan);
+  std::string text;
+  if (std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.result.stopped; })) {
+    text = "INCOMPLETE: ended before the search was; the best of what was run until then\n";
+  }
+  if (rows.size() > 1) text += aligned(rows, columns.cluster ? 2 : 1);
+  for (const ClusterPlan& plan : plans) {
+    if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
+    text += contention_line(plan) + counts_line(plan);
+  }
   return text;
 }
 
@@ -193,7 +240,8 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "expert_model_parallel_size,expert_tensor_parallel_size,pipeline_model_parallel_size,"
       "virtual_pipeline_model_parallel_size,data_parallel_size,micro_batch_size,recompute,"
       "vocabulary,offload,layout,iteration_seconds,contended_iteration_seconds,"
-      "contended_stddev_seconds,tokens_per_second_per_gpu,mfu,peak_memory_bytes,headroom_bytes";
+      "contended_stddev_seconds,rank_by_replay,tokens_per_second_per_gpu,mfu,peak_memory_bytes,"
+      "headroom_bytes";
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
   text += ",days,gpu_hours,price\n";
   for (const ClusterPlan& plan : plans) {

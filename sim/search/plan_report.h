@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/read_hardware.h"
 #include "sim/search/plan.h"
 
 namespace pipesim {
@@ -27,6 +28,17 @@ struct ClusterPlan {
 
 // "interleaved-1f1b (recompute), balanced layers".
 std::string label_of(const PlanPoint& point);
+
+// "tp 2, cp 1, pp 4, vpp 1, dp 8, mbs 1", experts' ranks where there are some.
+std::string sizes_of(const PlanPoint& point);
+
+// How many divisions of the GPUs the global batch leaves out; nothing where it leaves out none.
+std::string divisions_text(const ClusterPlan& plan);
+
+// Why no layout of the plan fits: the one that lacks least, by how much, and what would make it
+// fit. `clusters` are those to look for larger GPUs in. Requires a plan that names no layout and
+// was not stopped.
+std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> clusters);
 
 // What follows from `tokens`, of training in all, is left out without it.
 std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double> tokens);

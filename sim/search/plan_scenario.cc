@@ -96,8 +96,13 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   }
   if (point.offload) root.set("offload", "true");
   root.set("memory.capacity", exact(question.limit));
-  std::string text = fmt::format("# Planned for {} GPUs: {} an iteration, {} at most on a GPU.\n",
-                                 question.gpus, human(planned.iteration), human(planned.peak));
+  std::string text = fmt::format(
+      "# Planned for {} GPUs: {} an iteration{}, {} at most on a GPU.\n", question.gpus,
+      human(planned.iteration),
+      planned.contended ? fmt::format(" ({} with contention)", human(planned.contended->iteration))
+                        : "",
+      human(planned.peak));
+  if (plan.result.stopped) text += "# Incomplete: the search was ended early.\n";
   root.write(text, 0);
   return text;
 }

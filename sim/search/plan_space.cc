@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "sim/scenario/problem.h"
 #include "sim/scenario/read_modelled.h"
@@ -40,7 +41,7 @@ class Space {
         node_(question.base.hardware->cluster.gpus_per_node),
         seq_length_(question.base.modelled->context.seq_length) {}
 
-  std::vector<PlanPoint> points() {
+  PlanSpace run() {
     for (const int tensor : asked_or(axes_.tensor, divisors(node_, node_))) {
       for (const int context :
            asked_or(axes_.context, powers_of_two(std::max(1, seq_length_ / kShortestPart)))) {
@@ -49,7 +50,7 @@ class Space {
         if (question_.gpus % (tensor * context) == 0) divide_devices();
       }
     }
-    return std::move(points_);
+    return {std::move(points_), divisions_};
   }
 
  private:
@@ -64,7 +65,12 @@ class Space {
   }
 
   void divide_batch() {
-    if (question_.global_batch % point_.data != 0) return;
+    ++divisions_.all;
+    divisions_.multiple = std::lcm(divisions_.multiple, static_cast<long>(point_.data));
+    if (question_.global_batch % point_.data != 0) {
+      ++divisions_.uneven;
+      return;
+    }
     const long samples = question_.global_batch / point_.data;
     for (const int size : asked_or(axes_.micro_batch, powers_of_two(kLargestMicroBatch))) {
       if (samples % size != 0) continue;
@@ -171,14 +177,14 @@ class Space {
   int seq_length_;
   PlanPoint point_;
   std::vector<PlanPoint> points_;
+  PlanDivisions divisions_;
 };
 
 }  // namespace
 
-std::vector<PlanPoint> plan_space(const PlanQuestion& question) { return Space(question).points(); }
+PlanSpace plan_space(const PlanQuestion& question) { return Space(question).run(); }
 
-Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
-                     const std::optional<Layout>& layout) {
+Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   Scenario scenario = question.base;
   ScheduleChoice choice;
   choice.name = point.schedule->name;
@@ -204,7 +210,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
   if (point.split == PlanSplit::kEvenWithEnds) {
     modelled.split.even.count_embedding = modelled.split.even.count_loss = true;
   }
-  if (layout) {
+  if (layout != nullptr) {
     modelled.split.way = LayerSplit::Way::kString;
     modelled.split.text = to_megatron_layout(*layout);
   }

@@ -7,7 +7,6 @@
 // refuses is found when its problem is made.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,12 +65,24 @@ struct PlanPoint {
 // Whether activations leave the device, by the schedule or beside it.
 inline bool offloads(const PlanPoint& point) { return point.offload || point.schedule->offloads; }
 
-// In the order of their members, from smaller sizes to larger ones.
-std::vector<PlanPoint> plan_space(const PlanQuestion& question);
+// Ways to divide the GPUs into tensor, context, pipeline and data ranks; every one uses them all.
+struct PlanDivisions {
+  size_t all = 0;
+  size_t uneven = 0;  // those whose data ranks do not divide the global batch: not tried
+  long multiple = 1;  // of which a global batch must be to lose none
+};
+
+struct PlanSpace {
+  // In the order of their members, from smaller sizes to larger ones.
+  std::vector<PlanPoint> points;
+  PlanDivisions divisions;
+};
+
+PlanSpace plan_space(const PlanQuestion& question);
 
 // The point as a scenario of one schedule; `layout` where its split is balanced. Schedules that
 // take a memory limit take the question's, in total.
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
-                     const std::optional<Layout>& layout = {});
+                     const Layout* layout = nullptr);
 
 }  // namespace pipesim

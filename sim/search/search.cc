@@ -182,8 +182,9 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     const auto* input = dynamic_cast<const InputError*>(&error);
     const std::string reason = error.what();
     // Without the place, which is not in the scenario.
-    left_out_.push_back(fmt::format(
-        "{}: {}", choice.name, input == nullptr ? reason : reason.substr(reason.find(": ") + 2)));
+    const bool prefixed = input != nullptr || reason.starts_with(choice.name + ": ");
+    left_out_.push_back(fmt::format("{}: {}", choice.name,
+                                    prefixed ? reason.substr(reason.find(": ") + 2) : reason));
   }
 }
 
@@ -220,7 +221,8 @@ std::vector<Found> Search::candidates(Bytes limit) const {
   return all;
 }
 
-// Families of one placement have one problem and one bound, those with overlapped blocks another.
+// Families of one placement and split of layers have one problem and one bound, those with
+// overlapped blocks another.
 Seconds Search::bound(Bytes limit) const {
   std::optional<Seconds> least;
   const auto overlaps = [](const Family& family) {
@@ -231,7 +233,8 @@ Seconds Search::bound(Bytes limit) const {
     const bool seen =
         std::any_of(families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
                     [&](const Family& earlier) {
-                      return earlier.problem.shape == problem.shape &&
+                      return earlier.choice.balanced == families_[i].choice.balanced &&
+                             earlier.problem.shape == problem.shape &&
                              earlier.problem.placement == problem.placement &&
                              overlaps(earlier) == overlaps(families_[i]);
                     });

@@ -34,6 +34,17 @@ TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
   EXPECT_NE(planned.output.find("points;"), std::string::npos);
 }
 
+TEST_F(PlanCommand, ShowsWhatItHasWhenItIsInterrupted) {
+  // Many minutes of work.
+  const Outcome outcome =
+      shell("timeout --preserve-status -s INT 3 " + std::string(PIPESIM_EXECUTABLE) +
+            " plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch-size 4096 "
+            "--seq-length 8192 --exhaustive -o best.yaml");
+  EXPECT_EQ(outcome.code, 130) << outcome.output;
+  EXPECT_TRUE(outcome.output.starts_with("INCOMPLETE: ")) << outcome.output;
+  EXPECT_NE(outcome.output.find("undecided"), std::string::npos) << outcome.output;
+}
+
 TEST_F(PlanCommand, PricesATokenBudgetOnSeveralClusters) {
   const Outcome outcome =
       run(plan_ +
@@ -70,7 +81,9 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");
   fails("plan --model zb-1.5b --cluster dgx-a100 --gpus 12 --global-batch-size 32 --seq-length 64",
         2, "nodes of 8 GPUs");
-  fails(plan_ + "--memory-limit '2 GiB'", 1, "layouts fits in 2.00 GiB; the least takes");
+  fails(plan_ + "--memory-limit '2 GiB'", 1, "layouts fits in 2.00 GiB\n  nearest: ");
+  fails(plan_ + "--memory-limit '2 GiB'", 1, " over\n  it fits with ");
+  fails(plan_ + "--memory-limit '2 GiB'", 1, "nearest change that makes it fit: ");
   fails(plan_ + "--pipeline 3", 1, "no layout divides");
   EXPECT_EQ(files(), 0U);
 }

@@ -135,7 +135,9 @@ TEST(BalanceAuto, WeighsSecondsAndNotFlops) {
 
 TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
   try {
-    (void)read({"memory.capacity=7 GiB"});
+    const Scenario scenario = read({"memory.capacity=7 GiB"});
+    EXPECT_FALSE(scenario.schedules.front().balanced);
+    (void)make_problem(scenario, scenario.schedules.front());
     FAIL() << "fits";
   } catch (const InfeasibleError& error) {
     const std::string text = error.what();
@@ -144,6 +146,15 @@ TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
         << text;
     EXPECT_NE(text.find("nearest change: micro_batch_size 1 ("), std::string::npos) << text;
   }
+}
+
+TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
+  const Scenario scenario = read({"schedule=[gpipe, 1f1b]", "memory.capacity=10 GiB"});
+  ASSERT_EQ(scenario.schedules.size(), 2U);
+  EXPECT_THROW((void)make_problem(scenario, scenario.schedules[0]), InfeasibleError);
+  EXPECT_EQ(scenario.schedules[1].balanced,
+            read({"memory.capacity=10 GiB"}).schedules.front().balanced);
+  EXPECT_NO_THROW((void)make_problem(scenario, scenario.schedules[1]));
 }
 
 // What orders by seconds and bytes may miss a faster split, but what is found fits.

@@ -78,7 +78,7 @@ TEST(Plan, ExhaustiveFindsTheSameBest) {
 TEST(Plan, CountsEveryPointOnce) {
   const ClusterPlan plan = small("6 GiB");
   const PlanCounts counts = pipesim::plan(plan.question, {}).counts;
-  EXPECT_EQ(counts.points, plan_space(plan.question).size());
+  EXPECT_EQ(counts.points, plan_space(plan.question).points.size());
   EXPECT_EQ(
       counts.evaluated + counts.too_large + counts.too_slow + counts.refused + counts.repeated,
       counts.points);
@@ -126,14 +126,84 @@ TEST(Plan, EndsWithWhatItHasWhenItIsToStop) {
   const PlanResult result = pipesim::plan(plan.question, options);
   EXPECT_TRUE(result.stopped);
   EXPECT_FALSE(result.best.empty());
+  ClusterPlan named = plan;
+  named.result = result;
+  EXPECT_TRUE(plan_table({&named, 1}, {}).starts_with("INCOMPLETE: "));
+}
+
+TEST(Plan, NamesTheLayoutThatLacksLeastWhereNothingFits) {
+  ClusterPlan plan = small("2 GiB");
+  plan.question.axes.recompute = {RecomputeGranularity::kNone};
+  plan.question.axes.offload = {false};
+  plan.question.axes.schedules = {"1f1b", "v-half", "zb-h1"};
+  plan.result = pipesim::plan(plan.question, {});
+  const auto all = pipesim::plan(plan.question, {.exhaustive = true}).nearest;
+  const auto& nearest = plan.result.nearest;
+  ASSERT_TRUE(nearest && all);
+  EXPECT_EQ(nearest->planned.id, all->planned.id);
+  EXPECT_EQ(nearest->over, nearest->planned.peak - plan.question.limit);
+  for (const PlanPoint& point : plan_space(plan.question).points) {
+    if (point.split == PlanSplit::kBalanced) continue;
+    const Scenario scenario = scenario_of(plan.question, point);
+    try {
+      EXPECT_GE(*simulate(scenario, scenario.schedules.front()).report.peak_memory,
+                nearest->planned.peak);
+    } catch (const InputError&) {
+      continue;  // refused by the schedule
+    }
+  }
+  EXPECT_NE(no_fit_text(plan, {}).find("nearest: " + label_of(nearest->planned.point)),
+            std::string::npos);
+  // As much memory as it takes is enough, and a byte less is not.
+  plan.question.limit = nearest->planned.peak;
+  EXPECT_FALSE(pipesim::plan(plan.question, {}).best.empty());
+  plan.question.limit = nearest->planned.peak - Bytes(1);
+  EXPECT_TRUE(pipesim::plan(plan.question, {}).best.empty());
+}
+
+TEST(Plan, RanksWhatWasRunAgainByContention) {
+  ClusterPlan plan = small("80 GiB");
+  plan.result = pipesim::plan(plan.question, {.best = 4});
+  auto& best = plan.result.best;
+  ASSERT_EQ(best.size(), 4U);
+  EXPECT_EQ(plan_table({&plan, 1}, {}).find("run again"), std::string::npos);
+  best[0].contended = Contended{2 * best[0].iteration, {}};
+  best[1].contended = Contended{1.5 * best[0].iteration, {}};
+  rank_by_contention(best);
+  std::vector<size_t> ranks;
+  for (const Planned& planned : best) ranks.push_back(planned.rank_by_replay);
+  EXPECT_EQ(ranks, (std::vector<size_t>{2, 1, 3, 4}));
+  const double tokens = 1e12;
+  const double seconds = tokens / (static_cast<double>(plan.question.global_batch) * 1024) *
+                         best[0].expected().value();
+  EXPECT_NEAR(budget_of(plan.question, best[0], tokens).days, seconds / 86400, 1e-9 * seconds);
+  const std::string text = plan_table({&plan, 1}, {});
+  EXPECT_NE(text.find("the first 2 were run again with contention"), std::string::npos) << text;
+  EXPECT_NE(text.find("is number 2 with contention"), std::string::npos) << text;
+}
+
+TEST(Plan, SaysWhichDivisionsAnOddBatchLeavesOut) {
+  ClusterPlan plan = small("80 GiB");
+  EXPECT_EQ(plan_space(plan.question).divisions.uneven, 0U);
+  plan.question.global_batch = 66;
+  plan.question.axes.schedules = {"1f1b"};
+  plan.result = pipesim::plan(plan.question, {});
+  // Of 1, 2, 4, 8 and 16 data ranks two divide 66.
+  EXPECT_EQ(plan.result.divisions.all, 5U);
+  EXPECT_EQ(plan.result.divisions.uneven, 3U);
+  EXPECT_NE(plan_table({&plan, 1}, {})
+                .find("3 of 5 divisions of the GPUs have data ranks that do "
+                      "not divide the global batch of 66, and are not tried; "
+                      "a multiple of 16 loses none"),
+            std::string::npos);
 }
 
 TEST(Plan, OffloadsOnlyWhereALayoutDoesNotFitWithout) {
   ClusterPlan plan = small("6 GiB");
-  const auto points = plan_space(plan.question);
+  const auto points = plan_space(plan.question).points;
   for (const Planned& planned : pipesim::plan(plan.question, {.best = 25}).best) {
     if (!planned.point.offload) continue;
-    const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.layout);
+    const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.balanced());
     EXPECT_GT(*simulate(without, without.schedules.front()).report.peak_memory,
               plan.question.limit);
   }
@@ -156,7 +226,7 @@ TEST(Plan, RefusesWhatIsPlannedWithTheWayToNarrowIt) {
 
 TEST(RunBound, IsNeverAboveTheRun) {
   for (const ClusterPlan& plan : {small("80 GiB"), experts()}) {
-    const auto points = plan_space(plan.question);
+    const auto points = plan_space(plan.question).points;
     size_t runs = 0;
     for (size_t i = 0; i < points.size(); i += 2) {
       if (points[i].split == PlanSplit::kBalanced) continue;
@@ -185,7 +255,7 @@ TEST(RunBound, MeetsThePlainPipelinesTime) {
   plan.question.axes.vocabulary = {VocabularyPlacement::kFirstLast};
   plan.question.axes.recompute = {RecomputeGranularity::kNone};
   plan.question.axes.offload = {false};
-  for (const PlanPoint& point : plan_space(plan.question)) {
+  for (const PlanPoint& point : plan_space(plan.question).points) {
     const Scenario scenario = scenario_of(plan.question, point);
     const ScheduleChoice& choice = scenario.schedules.front();
     const Seconds run = simulate(scenario, choice).report.iteration;

@@ -13,6 +13,7 @@
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/search/bound.h"
+#include "sim/search/least_overlap.h"
 #include "sim/search/refine.h"
 #include "tests/exact/instance.h"
 #include "tests/pipeline/problems.h"
@@ -213,6 +214,41 @@ optimizer: {sync: post_validation}
   const SearchResult weightless =
       look(cost + "}\nmemory: {kind: given, activation: 0, weight_stash: 0}", 1);
   EXPECT_EQ(weightless.limit, Bytes(4));
+}
+
+TEST(LeastOverlap, BoundsProgramsWhoseBlocksAreOfUnlikeStages) {
+  testing::Random random(5);
+  for (int round = 0; round < 40; ++round) {
+    const Shape shape{random.integer(2, 5), 2, random.integer(4, 20), 1};
+    Problem problem = testing::random_problem(random, shape, Placement::vee(shape.devices), false);
+    for (StageCost& stage : problem.stages) {
+      const Seconds bw = stage.backward_input + stage.backward_weight;
+      stage.overlapped =
+          std::max(std::max(stage.forward, bw), random.real(0.5, 1) * (stage.forward + bw));
+    }
+    const Program program = find_schedule("dualpipev")->plan(problem);
+    Problem shorter = problem;
+    const double least = least_overlap(problem);
+    EXPECT_LT(least, 1);
+    for (StageCost& stage : shorter.stages) {
+      stage.forward = least * stage.forward;
+      stage.backward_input = least * stage.backward_input;
+      stage.backward_weight = least * stage.backward_weight;
+    }
+    const Evaluation result = evaluate(program, problem);
+    const Seconds bound = lower_bound(shorter, Bytes(1e30), Objective::kMakespan);
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
+    EXPECT_LE(bound.value(), result.makespan.value() * (1 + 1e-9));
+    for (int d = 0; d < shape.devices; ++d) {
+      for (const Pass& pass : program.passes(d)) {
+        if (pass.kind != PassKind::kFB) continue;
+        const OverlappedPair& pair = program.pair(pass);
+        const Seconds block = pass_seconds(problem, program, d, pass);
+        EXPECT_GE(block, pass_seconds(problem, program, d, pair.forward));
+        EXPECT_GE(block, pass_seconds(problem, program, d, pair.backward));
+      }
+    }
+  }
 }
 
 TEST(Search, MakesTheSameFrontierEveryTime) {

@@ -59,7 +59,10 @@ TEST(Validation, ATableIsMissedBeyondItsMedian) {
 }
 
 TEST(Validation, WritesSharesWhereErrorsAreShares) {
-  const auto json = nlohmann::json::parse(validation_json({measured(100, 105, 0.1, 0)}));
+  const Validation paper{"name", "title", nullptr};
+  const auto json =
+      nlohmann::json::parse(validation_json({{&paper, {measured(100, 105, 0.1, 0)}}}));
+  EXPECT_EQ(json[0]["paper"], "name");
   EXPECT_NEAR(json[0]["error"].get<double>(), 5, 1e-9);
   EXPECT_NEAR(json[0]["relative_error"].get<double>(), 0.05, 1e-12);
 }

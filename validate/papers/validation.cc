@@ -99,18 +99,23 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
   return text;
 }
 
-std::string validation_json(const std::vector<Cell>& cells) {
+std::string validation_json(const std::vector<Compared>& all) {
   auto json = nlohmann::ordered_json::array();
-  for (const Cell& cell : cells) {
-    nlohmann::ordered_json of{
-        {"table", cell.table},  {"cell", cell.cell}, {"published", cell.published},
-        {"simulated", nullptr}, {"error", nullptr},  {"note", cell.note}};
-    if (cell.simulated) {
+  for (const Compared& each : all) {
+    for (const Cell& cell : each.cells) {
+      json.push_back({{"paper", each.validation->name},
+                      {"table", cell.table},
+                      {"cell", cell.cell},
+                      {"published", cell.published},
+                      {"simulated", nullptr},
+                      {"error", nullptr},
+                      {"note", cell.note}});
+      if (!cell.simulated) continue;
+      auto& of = json.back();
       of["simulated"] = *cell.simulated;
       of["error"] = *cell.error();
       if (cell.relative) of["relative_error"] = *cell.relative_error();
     }
-    json.push_back(std::move(of));
   }
   return json.dump(1) + "\n";
 }

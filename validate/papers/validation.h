@@ -43,6 +43,11 @@ struct Validation {
   std::vector<Cell> (*compare)(const std::string& folder, const Location& asked);
 };
 
+struct Compared {
+  const Validation* validation = nullptr;
+  std::vector<Cell> cells;
+};
+
 // All of them, in the order in which `pipesim validate` runs them.
 const std::vector<Validation>& validations();
 
@@ -50,8 +55,8 @@ const std::vector<Validation>& validations();
 bool missed(const std::vector<Cell>& cells);
 
 // The cells for people, with a summary line per table; and as JSON: a list of
-// {table, cell, published, simulated, error, note}, relative_error where errors are shares.
+// {paper, table, cell, published, simulated, error, note}, relative_error where errors are shares.
 std::string validation_table(const Validation& validation, const std::vector<Cell>& cells);
-std::string validation_json(const std::vector<Cell>& cells);
+std::string validation_json(const std::vector<Compared>& all);
 
 }  // namespace pipesim

@@ -9,11 +9,6 @@
 
 namespace pipesim {
 
-struct Compared {
-  const Validation* validation = nullptr;
-  std::vector<Cell> cells;
-};
-
 // Markdown: a line per table beside the error that is recorded of it, what is not modelled and why,
 // every cell, and `where_from`, a text of one's own. Refers to the drawing as validation.svg.
 std::string validation_page(const std::vector<Compared>& all,

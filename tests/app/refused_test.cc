@@ -1,0 +1,62 @@
+// Schedules of a comparison, or families of a search, that cannot be met.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Outcome;
+
+// gpipe holds all eight microbatches, which no split fits into 10 GiB.
+constexpr const char* kScenario = R"(
+model: {family: llama, num_layers: 7, hidden_size: 2048, num_attention_heads: 16,
+        ffn_hidden_size: 5632, vocab_size: 64000}
+cluster: dgx-a100
+schedule: [gpipe, 1f1b]
+parallel: {pipeline_model_parallel_size: 4, balance: auto}
+batch: {num_microbatches: 8, micro_batch_size: 2, seq_length: 4096}
+memory: {kind: model, capacity: 10 GiB}
+)";
+
+class RefusedSchedules : public testing::Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    write("s.yaml", kScenario);
+  }
+};
+
+TEST_F(RefusedSchedules, RunSimulatesTheOthersAndSaysWhy) {
+  const Outcome outcome = run("run s.yaml --no-picture --json out.json");
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("gpipe: refused: no split of model's layers over 4 stages"),
+            std::string::npos)
+      << outcome.output;
+  const auto document = nlohmann::json::parse(read("out.json"));
+  ASSERT_EQ(document["results"].size(), 1U);
+  EXPECT_EQ(document["results"][0]["schedule"], "1f1b");
+  ASSERT_EQ(document["refused"].size(), 1U);
+  EXPECT_EQ(document["refused"][0]["schedule"], "gpipe");
+
+  const Outcome none = run("run s.yaml schedule=gpipe --json none.json");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.output.find("no split of model's layers"), std::string::npos) << none.output;
+  EXPECT_EQ(files(), 2U) << "the scenario and the first document";
+}
+
+TEST_F(RefusedSchedules, SearchLeavesThemOutByName) {
+  for (const char* schedule : {"", "schedule=gpipe"}) {
+    const Outcome outcome =
+        run(std::string("search s.yaml --schedules gpipe,1f1b --no-refinement ") + schedule);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("left out: gpipe: no split of model's layers over 4 stages"),
+              std::string::npos)
+        << outcome.output;
+    EXPECT_EQ(outcome.output.find("gpipe: gpipe"), std::string::npos) << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
