@@ -93,6 +93,23 @@ INSTANTIATE_TEST_SUITE_P(
                       "{name: gis-h, offload: {chunks: 1, devices_per_link: 2}}",
                       "{name: 1f1b, recompute: full}", "{name: zb-h1, recompute: full}"));
 
+// Output gradients that wait for W may be more than the inputs that B needs no longer.
+TEST(Row, MayKeepMoreForWThanItsForwardsLeft) {
+  const std::string file = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml";
+  Replayed replayed;
+  replayed.scenario = read_scenario(YamlSource::from_file(file, {}, {{"schedule", "zb-h1", {}}}));
+  replayed.simulation = simulate(replayed.scenario, replayed.scenario.schedules.front());
+  const Problem& problem = replayed.simulation.problem;
+  EXPECT_GT(problem.stages.front().weight_stash, problem.stages.front().activation);
+  for (const DeviceReport& device : replayed.simulation.report.devices) {
+    const Row row = replayed.row(device.device);
+    ClockDevice clock;
+    const Comparison comparison =
+        compare(row, Arrivals::kSimulated, replay(row, Arrivals::kSimulated, clock));
+    EXPECT_NEAR(line(comparison, "peak memory"), device.peak_activation.value(), 16);
+  }
+}
+
 // Every number of the comparison that is not as simulated, by name.
 std::vector<std::string> wrong(const Comparison& comparison) {
   std::vector<std::string> names;

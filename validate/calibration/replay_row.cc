@@ -104,8 +104,10 @@ class RowBuilder {
     add_waits(task, action);
     const auto unit = static_cast<std::size_t>(graph_.microbatch(task));
     Activation& activation = activations_[of.chunk * units_ + unit];
-    activation.acquire(row_, of.acquired.value());
-    activation.release(row_, action, of.released.value());
+    // A B that keeps more for its W than its F had left releases less than nothing.
+    const double released = of.released.value();
+    activation.acquire(row_, of.acquired.value() + std::max(0.0, -released));
+    activation.release(row_, action, released);
     local_[task] = static_cast<std::uint32_t>(row_.actions.size());
     row_.actions.push_back(std::move(action));
   }
