@@ -148,15 +148,15 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Replays devices' rows of schedules", "pipesim-replay"};
-  Options options;
-  add_options(app, options);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadInput;
-  }
-  try {
+    CLI::App app{"Replays devices' rows of schedules", "pipesim-replay"};
+    Options options;
+    add_options(app, options);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? kDone : kBadInput;
+    }
     return run(options);
   } catch (const InputError& error) {
     std::cerr << "pipesim-replay: " << error.what() << '\n';
