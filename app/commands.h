@@ -12,6 +12,7 @@ namespace pipesim {
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;  // a check failed, or the request cannot be met
 inline constexpr int kBadInput = 2;
+inline constexpr int kInterrupted = 130;  // as shells report a program that SIGINT has ended
 
 using Command = std::function<int(const CommandLine&)>;
 

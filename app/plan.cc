@@ -39,8 +39,6 @@ struct PlanCommand {
   std::string json, csv, output;
 };
 
-constexpr int kInterrupted = 130;  // as shells report a program that SIGINT has ended
-
 // From the first Ctrl-C on; the second ends the program.
 std::atomic<bool> interrupted = false;
 

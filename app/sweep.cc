@@ -20,8 +20,6 @@
 namespace pipesim {
 namespace {
 
-constexpr int kInterrupted = 130;  // as shells report a program that SIGINT has ended
-
 struct SweepCommand {
   std::string file;
   std::vector<std::string> overrides;

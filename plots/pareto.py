@@ -93,7 +93,7 @@ def _print_moves(title: str, points: series.Points, base: Table, now: Table, axe
     was, now_at = _by_keys(points, base, axes), _by_keys(points, now, axes)
     before, after = (set(key for _, _, key in frontier([(*at, key) for key, at in rows.items()], y.higher_is_better))
                      for rows in (was, now_at))
-    besides = [key for key in now.varying([points.column, points.panel, axes[0]])]
+    besides = now.varying([points.column, points.panel, axes[0]])
     names = {_key(points, row): " ".join([row[points.column]] + [f"{key}={row[key]}" for key in besides])
              for row in now.rows}
     print(f"frontier{', ' + title if title else ''}: {y.label()} against {x.label()}, {points.hollow} -> {points.filled}")

@@ -34,7 +34,6 @@ struct Options {
   std::string arrivals = "simulated";
   std::string times = "alone";
   int runs = 5;
-  int gpus = 1;
   bool dry_run = false;
   std::filesystem::path folder;
 };
@@ -52,8 +51,14 @@ std::vector<Arrivals> arrivals_of(const Options& options) {
 }
 
 std::vector<int> devices_of(const Options& options, const Simulation& simulation) {
+  const int all = simulation.program->shape().devices;
+  for (const int device : options.devices) {
+    if (device < all) continue;
+    throw InputError({"command line", 1, 1, "--device " + std::to_string(device)},
+                     "expected a device from 0 to " + std::to_string(all - 1));
+  }
   if (!options.devices.empty()) return options.devices;
-  std::vector<int> devices(static_cast<std::size_t>(simulation.program->shape().devices));
+  std::vector<int> devices(static_cast<std::size_t>(all));
   std::iota(devices.begin(), devices.end(), 0);
   return devices;
 }
@@ -89,15 +94,7 @@ std::vector<Override> overrides_of(const Options& options) {
   return overrides;
 }
 
-void require_one_gpu(const Options& options) {
-  if (options.gpus == 1) return;
-  throw InputError({"command line", 1, 1, "--gpus " + std::to_string(options.gpus)},
-                   "a replay takes 1 GPU: each row runs by itself, and what other devices send "
-                   "arrives at its simulated time; messages between GPUs are not replayed");
-}
-
 int run(const Options& options) {
-  require_one_gpu(options);
   if (const std::string reason = why_no_gpu(); !options.dry_run && !reason.empty()) {
     throw InfeasibleError(reason + "; --dry-run replays on simulated times (docs/calibration.md)");
   }
@@ -125,7 +122,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("file", options.file, "Scenario (YAML)")->required();
   app.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
   app.add_option("--device", options.devices, "Whose rows; without it, every device's")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 16));
   app.add_option("--arrivals", options.arrivals,
                  "When messages of other devices arrive: as simulated, all at the start, or both "
                  "one after the other")
@@ -138,9 +135,8 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--runs", options.runs,
                  "Of each row, after one that does not count; the one with the median total counts")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--gpus", options.gpus, "How many GPUs to replay on: 1")->capture_default_str();
   app.add_flag("--dry-run", options.dry_run, "Without a GPU, on simulated times: checks the rows");
   app.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
 }
