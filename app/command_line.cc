@@ -70,10 +70,9 @@ bool coloured(const std::string& when) {
 
 namespace {
 
-[[noreturn]] void cannot_write(const Output& output) {
-  throw InputError(output.where, output.path == "-"
-                                     ? std::string("cannot write to standard output")
-                                     : fmt::format("cannot write '{}'", output.path));
+[[noreturn]] void cannot_write(const std::string& path, const Location& where) {
+  throw InputError(where, path == "-" ? std::string("cannot write to standard output")
+                                      : fmt::format("cannot write '{}'", path));
 }
 
 // A file that grows beside its place; gone again unless it was put there.
@@ -95,7 +94,7 @@ class Unfinished {
     file.close();
     if (!file) {
       fs::remove(beside_, error);
-      cannot_write(output);
+      cannot_write(output.path, output.where);
     }
   }
   Unfinished(const Unfinished&) = delete;
@@ -108,7 +107,7 @@ class Unfinished {
   void finish() {
     std::error_code error;
     fs::rename(beside_, place_, error);
-    if (error) cannot_write(output_);
+    if (error) cannot_write(output_.path, output_.where);
   }
 
  private:
@@ -117,10 +116,10 @@ class Unfinished {
   fs::path beside_;
 };
 
-bool in_place(const Output& output) {
+bool in_place(const std::string& path) {
   std::error_code error;
-  return output.path != "-" && fs::exists(output.path, error) &&
-         !fs::is_regular_file(output.path, error) && !fs::is_directory(output.path, error);
+  return path != "-" && fs::exists(path, error) && !fs::is_regular_file(path, error) &&
+         !fs::is_directory(path, error);
 }
 
 }  // namespace
@@ -132,6 +131,15 @@ void make_folder(const std::string& path, const Location& where) {
     throw InputError(where, fmt::format("cannot make the folder '{}': {}", path, error.message()));
 }
 
+void check_writable(const std::string& path, const Location& where) {
+  if (path.empty() || path == "-" || in_place(path)) return;
+  std::error_code error;
+  const fs::path folder = fs::absolute(path, error).parent_path();
+  const bool possible = !fs::is_directory(path, error) && fs::is_directory(folder, error) &&
+                        ::access(folder.c_str(), W_OK) == 0;
+  if (!possible) cannot_write(path, where);
+}
+
 void write_outputs(const std::vector<Output>& outputs) {
   if (std::ranges::count(outputs, "-", &Output::path) > 1) {
     const auto last = std::ranges::find(outputs.rbegin(), outputs.rend(), "-", &Output::path);
@@ -139,7 +147,7 @@ void write_outputs(const std::vector<Output>& outputs) {
   }
   std::vector<std::unique_ptr<Unfinished>> files;
   for (const Output& output : outputs) {
-    if (!output.path.empty() && output.path != "-" && !in_place(output)) {
+    if (!output.path.empty() && output.path != "-" && !in_place(output.path)) {
       files.push_back(std::make_unique<Unfinished>(output));
     }
   }
@@ -147,11 +155,11 @@ void write_outputs(const std::vector<Output>& outputs) {
   for (const Output& output : outputs) {
     if (output.path == "-") {
       output.write(std::cout);
-      if (!std::cout.flush()) cannot_write(output);
-    } else if (in_place(output)) {
+      if (!std::cout.flush()) cannot_write(output.path, output.where);
+    } else if (in_place(output.path)) {
       std::ofstream stream(output.path, std::ios::binary);
       if (stream) output.write(stream);
-      if (!stream.flush()) cannot_write(output);
+      if (!stream.flush()) cannot_write(output.path, output.where);
     }
   }
 }

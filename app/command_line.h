@@ -49,6 +49,10 @@ struct Output {
 // Makes the folder and those above it. Throws InputError, located at the request.
 void make_folder(const std::string& path, const Location& where);
 
+// Before long work: InputError, located at the request, where a file cannot be made or replaced at
+// `path`. What can be asked without writing is; an empty path and "-" are no files.
+void check_writable(const std::string& path, const Location& where);
+
 // Writes all or nothing: every file to a neighbour first, and only when all are complete they take
 // their places. What is no plain file (a pipe, a device) is written in place. Throws InputError,
 // located at the request, when that fails or two outputs go to standard output.

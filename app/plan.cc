@@ -247,6 +247,9 @@ int run(const PlanCommand& command, const CommandLine& line) {
   if (!command.prices.empty() && !tokens) {
     throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
   }
+  for (const std::string& path : {command.json, command.csv, command.output}) {
+    check_writable(path, line.where(path));
+  }
   const PlanAxes axes = read_axes(command, line);
   std::vector<ClusterPlan> plans;
   for (size_t i = 0; i < command.clusters.size(); ++i) {
@@ -287,16 +290,20 @@ int run(const PlanCommand& command, const CommandLine& line) {
   return interrupted ? kInterrupted : kDone;
 }
 
+// Values with commas between. What stands behind them is none of them, such as a setting.
+template <class List>
+CLI::Option* add_list(CLI::App& parser, const char* name, List& to, const std::string& help) {
+  return parser.add_option(name, to, help)->delimiter(',')->allow_extra_args(false);
+}
+
 void add_question(CLI::App& parser, PlanCommand& command) {
   parser
       .add_option("--model", command.model,
                   "A name of `pipesim list models`, or a Hugging Face config.json")
       ->required();
-  parser
-      .add_option("--cluster", command.clusters,
-                  "A name of `pipesim list clusters`, or several with commas to compare")
-      ->required()
-      ->delimiter(',');
+  add_list(parser, "--cluster", command.clusters,
+           "A name of `pipesim list clusters`, or several with commas to compare")
+      ->required();
   parser.add_option("--gpus", command.gpus, "How many GPUs")
       ->required()
       ->check(CLI::Range(1, 1 << 20));
@@ -314,7 +321,7 @@ void add_question(CLI::App& parser, PlanCommand& command) {
 
 void add_axes(CLI::App& parser, PlanCommand& command) {
   const auto sizes = [&](const char* name, std::vector<int>& to, const char* help) {
-    parser.add_option(name, to, help)->delimiter(',')->check(CLI::Range(1, 1 << 16));
+    add_list(parser, name, to, help)->check(CLI::Range(1, 1 << 16));
   };
   PlanAxes& axes = command.axes;
   sizes("--tensor", axes.tensor, "Only these tensor parallel sizes (default: divisors of a node)");
@@ -323,15 +330,11 @@ void add_axes(CLI::App& parser, PlanCommand& command) {
   sizes("--pipeline", axes.pipeline, "Only these pipeline parallel sizes");
   sizes("--virtual", axes.chunks, "Only these chunks per device, where a schedule has a choice");
   sizes("--micro-batch-size", axes.micro_batch, "Only these (default: 1, 2, 4, 8)");
-  parser.add_option("--schedules", command.schedules, "Only these schedules")->delimiter(',');
-  parser
-      .add_option("--recompute", command.recompute,
-                  "Only these (default: none,pointwise,selective,full)")
-      ->delimiter(',');
-  parser
-      .add_option("--vocabulary", command.vocabulary,
-                  "Only these placements (default: first_last,vocab-1,vocab-2)")
-      ->delimiter(',');
+  add_list(parser, "--schedules", command.schedules, "Only these schedules");
+  add_list(parser, "--recompute", command.recompute,
+           "Only these (default: none,pointwise,selective,full)");
+  add_list(parser, "--vocabulary", command.vocabulary,
+           "Only these placements (default: first_last,vocab-1,vocab-2)");
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
 }
 
@@ -352,9 +355,8 @@ Subcommand add_plan(CLI::App& app) {
       ->check(CLI::Range(0, 10000));
   parser->add_option("--tokens", command->tokens,
                      "Of training in all, such as 15T: adds days and GPU-hours");
-  parser
-      ->add_option("--price-per-gpu-hour", command->prices, "Adds the price; one, or one a cluster")
-      ->delimiter(',')
+  add_list(*parser, "--price-per-gpu-hour", command->prices,
+           "Adds the price; one, or one a cluster")
       ->check(CLI::Range(0.0, 1e9));
   parser->add_flag("--exhaustive", command->options.exhaustive,
                    "Run every point, which finds the same");

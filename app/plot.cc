@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <spawn.h>
@@ -14,6 +16,7 @@
 #include <utility>
 
 #include "app/commands.h"
+#include "app/comparison.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/report/json.h"
@@ -89,26 +92,36 @@ class Workplace {
   fs::path folder_;
 };
 
-void write_document(std::ostream& out, const std::string& kind, const Scenario& scenario) {
+// Returns the schedules that were refused: the document is of the others.
+std::vector<RefusedSchedule> write_document(std::ostream& out, const std::string& kind,
+                                            Scenario scenario) {
   if (kind == "sensitivity") {
     std::vector<Sensitivity> all;
-    for (const ScheduleChoice& choice : scenario.schedules) {
+    auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
       all.push_back(sensitivity_of(scenario, choice, kFactors));
-    }
-    return write_sensitivity_json(out, all, PIPESIM_VERSION);
+    });
+    write_sensitivity_json(out, all, PIPESIM_VERSION);
+    return refused;
   }
-  std::vector<Simulation> simulations;
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    simulations.push_back(simulate(scenario, choice));
+  Comparison comparison = compare(std::move(scenario));
+  if (kind == "timeline" || kind == "memory") {
+    write_plot_data(out, comparison.scenario, comparison.simulations);
+  } else {
+    write_json(out, comparison.scenario, comparison.simulations, {PIPESIM_VERSION});
   }
-  if (kind == "timeline" || kind == "memory") return write_plot_data(out, scenario, simulations);
-  write_json(out, scenario, simulations, {PIPESIM_VERSION});
+  return std::move(comparison.refused);
 }
 
-// The script's inputs, as "name=file": scenarios become documents, folders of sweeps their results.
-std::vector<std::string> prepared(const PlotCommand& command, const CommandLine& line,
-                                  const Workplace& workplace) {
-  std::vector<std::string> files, overrides, arguments;
+// What the script is given.
+struct Inputs {
+  std::vector<std::string> arguments;  // "name=file"
+  std::vector<RefusedSchedule> refused;
+};
+
+// Scenarios become documents, folders of sweeps their results.
+Inputs prepared(const PlotCommand& command, const CommandLine& line, const Workplace& workplace) {
+  std::vector<std::string> files, overrides;
+  Inputs inputs;
   for (const std::string& input : command.inputs) {
     (input.find('=') != std::string::npos && !fs::exists(input) ? overrides : files)
         .push_back(input);
@@ -122,26 +135,26 @@ std::vector<std::string> prepared(const PlotCommand& command, const CommandLine&
       name = fs::path(file).lexically_normal().filename().string();
       path = (fs::path(file) / "results.csv").string();
     } else if (extension != ".json" && extension != ".csv") {
-      const Scenario scenario =
-          read_scenario_file(file, line.where(file), line.overrides(overrides));
+      Scenario scenario = read_scenario_file(file, line.where(file), line.overrides(overrides));
       if (command.kind == "curves" || command.kind == "heatmap") {
         throw InputError(line.where(file),
                          fmt::format("{} draws several points: expected results.csv or the folder "
                                      "of a sweep, or a JSON document",
                                      command.kind));
       }
-      path = workplace.file(fmt::format("{}.json", arguments.size()));
+      path = workplace.file(fmt::format("{}.json", inputs.arguments.size()));
       std::ofstream document(path, std::ios::binary);
-      write_document(document, command.kind, scenario);
+      std::ranges::move(write_document(document, command.kind, std::move(scenario)),
+                        std::back_inserter(inputs.refused));
       used = true;
     }
-    arguments.push_back(fmt::format("{}={}", name, path));
+    inputs.arguments.push_back(fmt::format("{}={}", name, path));
   }
   if (files.empty()) throw InputError(line.where(line.arguments().size()), "expected an input");
   if (!used) {
     throw InputError(line.where(overrides.front()), "changes a scenario, but no input is one");
   }
-  return arguments;
+  return inputs;
 }
 
 // Exit code of the program; nothing when there is no such program.
@@ -177,8 +190,9 @@ int draw(const std::vector<std::string>& script) {
                   fmt::join(interpreters, " or ")));
 }
 
+// Without its inputs.
 std::vector<std::string> script_of(const PlotCommand& command, const CommandLine& line,
-                                   const Workplace& workplace, const std::string& figure) {
+                                   const std::string& figure) {
   // -B: the scripts may stand where nothing can be written.
   std::vector<std::string> script{"-B", data_folder("plots"), command.kind, "--out", figure};
   for (const ScriptOption& each : kScriptOptions) {
@@ -194,7 +208,6 @@ std::vector<std::string> script_of(const PlotCommand& command, const CommandLine
   for (const std::string& each : command.where) script.push_back("--where=" + each);
   if (command.width > 0) script.push_back(fmt::format("--width={}", command.width));
   script.emplace_back("--");
-  for (std::string& input : prepared(command, line, workplace)) script.push_back(std::move(input));
   return script;
 }
 
@@ -206,9 +219,13 @@ int plot(const PlotCommand& command, const CommandLine& line) {
         line.where(command.output),
         fmt::format("expected a file that ends in .pdf, .svg or .png, not '{}'", command.output));
   }
+  check_writable(command.output, line.where(command.output));
   const Workplace workplace;
   const std::string figure = workplace.file("figure." + format);
-  const int code = draw(script_of(command, line, workplace, figure));
+  std::vector<std::string> script = script_of(command, line, figure);
+  Inputs inputs = prepared(command, line, workplace);
+  std::ranges::move(inputs.arguments, std::back_inserter(script));
+  const int code = draw(script);
   if (code != kDone) return code == kBadInput ? kBadInput : kFailed;  // the script has said why
   write_outputs({{command.output, line.where(command.output), [&figure](std::ostream& out) {
                     out << std::ifstream(figure, std::ios::binary).rdbuf();
@@ -236,7 +253,8 @@ Subcommand add_plot(CLI::App& app) {
   parser->add_option("--panel", command->panel, "A panel for every value of this column");
   parser->add_option("--series", command->series,
                      "A line or a mark for every value of this column (default schedule)");
-  parser->add_option("--where", command->where, "Only rows with COLUMN=VALUE");
+  parser->add_option("--where", command->where, "Only rows with COLUMN=VALUE; may be repeated")
+      ->allow_extra_args(false);
   parser->add_option("--relative-to", command->relative_to,
                      "Change of y, or of the heat map's value, or how the frontier moves, against "
                      "rows with COLUMN=VALUE");

@@ -3,10 +3,11 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
+#include <iterator>
 #include <memory>
-#include <unistd.h>
 
 #include "app/commands.h"
+#include "app/comparison.h"
 #include "sim/core/data_folder.h"
 #include "sim/report/html.h"
 #include "sim/scenario/read_scenario.h"
@@ -32,22 +33,14 @@ bool is_override(const std::string& argument) {
   return argument.find('=') != std::string::npos && !fs::exists(argument, ignored);
 }
 
-void add_scenario(HtmlReport& report, const std::string& path,
-                  const std::vector<std::string>& overrides, const CommandLine& line) {
+std::vector<RefusedSchedule> add_scenario(HtmlReport& report, const std::string& path,
+                                          const std::vector<std::string>& overrides,
+                                          const CommandLine& line) {
   const Location where = line.where(path);
-  const Scenario scenario = read_scenario_file(path, where, line.overrides(overrides));
-  std::vector<Simulation> simulations;
-  const bool progress = ::isatty(2) == 1;
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    if (progress) {
-      std::cerr << fmt::format("\r\033[K{}: [{}/{}] {}", path, simulations.size() + 1,
-                               scenario.schedules.size(), choice.name)
-                << std::flush;
-    }
-    simulations.push_back(simulate(scenario, choice));
-  }
-  if (progress) std::cerr << "\r\033[K" << std::flush;
-  report.add(read_report_input(path, where), overrides, scenario, simulations);
+  Comparison comparison = compare(read_scenario_file(path, where, line.overrides(overrides)));
+  report.add(read_report_input(path, where), overrides, comparison.scenario, comparison.simulations,
+             comparison.refused);
+  return std::move(comparison.refused);
 }
 
 SweepFolder read_sweep(const std::string& folder, const Location& where) {
@@ -62,8 +55,10 @@ SweepFolder read_sweep(const std::string& folder, const Location& where) {
   return {folder, file("results.csv"), file("failed.csv"), file("sweep.yaml")};
 }
 
+// What schedules were refused is added to `refused`.
 HtmlReport collect(const std::vector<std::string>& inputs,
-                   const std::vector<std::string>& overrides, const CommandLine& line) {
+                   const std::vector<std::string>& overrides, const CommandLine& line,
+                   std::vector<RefusedSchedule>& refused) {
   HtmlReport report(PIPESIM_VERSION);
   for (const std::string& path : inputs) {
     const bool document = fs::path(path).extension() == ".json";
@@ -77,7 +72,7 @@ HtmlReport collect(const std::vector<std::string>& inputs,
     } else if (document) {
       report.add_document(read_report_input(path, line.where(path)));
     } else {
-      add_scenario(report, path, overrides, line);
+      std::ranges::move(add_scenario(report, path, overrides, line), std::back_inserter(refused));
     }
   }
   return report;
@@ -93,10 +88,13 @@ int report(const ReportOptions& options, const CommandLine& line) {
                      "expected a scenario, a document of 'run --json' or a sweep's folder");
   }
   const Location where = line.where(options.output);
+  check_writable(options.output, where);
+  std::vector<RefusedSchedule> refused;
   const std::string page =
-      collect(inputs, overrides, line).page(data_folder("report"), line.where(0));
+      collect(inputs, overrides, line, refused).page(data_folder("report"), line.where(0));
   write_outputs({{options.output, where, [&page](std::ostream& out) { out << page; }}});
-  return kDone;
+  std::cerr << refusals(refused);
+  return refused.empty() ? kDone : kFailed;
 }
 
 }  // namespace

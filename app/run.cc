@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
-#include <unistd.h>
 #include <utility>
 
 #include "app/commands.h"
-#include "sim/core/error.h"
+#include "app/comparison.h"
 #include "sim/report/json.h"
 #include "sim/report/picture.h"
 #include "sim/report/table.h"
@@ -27,50 +26,6 @@ struct RunOptions {
   int columns = 120;
   std::string colour = "auto";
 };
-
-// What was simulated: `scenario` holds only the schedules that were, in the order of `simulations`.
-struct Comparison {
-  Scenario scenario;
-  std::vector<Simulation> simulations;
-  std::vector<RefusedSchedule> refused;
-};
-
-// Of several schedules, those that cannot be met are refused and the others run; where none can be
-// met, or the only one, its InfeasibleError is thrown.
-Comparison compare(Scenario scenario) {
-  Comparison comparison;
-  const size_t all = scenario.schedules.size();
-  const bool progress = ::isatty(2) == 1 && all > 1;
-  std::vector<ScheduleChoice> ran;
-  for (size_t i = 0; i < all; ++i) {
-    const ScheduleChoice& choice = scenario.schedules[i];
-    if (progress) {
-      std::cerr << fmt::format("\r\033[K[{}/{}] {}", i + 1, all, choice.name) << std::flush;
-    }
-    try {
-      comparison.simulations.push_back(simulate(scenario, choice));
-      ran.push_back(choice);
-    } catch (const InfeasibleError& error) {
-      comparison.refused.push_back({label_of(choice), error.what()});
-      if (ran.empty() && i + 1 == all) throw;
-    }
-  }
-  if (progress) std::cerr << "\r\033[K" << std::flush;
-  scenario.schedules = std::move(ran);
-  comparison.scenario = std::move(scenario);
-  return comparison;
-}
-
-// A line each. The reason often begins with the schedule's name.
-std::string refusals(const std::vector<RefusedSchedule>& refused) {
-  std::string text;
-  for (const auto& [schedule, reason] : refused) {
-    const bool named = reason.starts_with(schedule + ": ");
-    text += fmt::format("{}: refused: {}\n", schedule,
-                        named ? reason.substr(schedule.size() + 2) : reason);
-  }
-  return text;
-}
 
 std::vector<Output> outputs(const RunOptions& options, const Comparison& comparison,
                             const CommandLine& line) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "app/comparison.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/search/sensitivity_report.h"
 
@@ -42,21 +43,26 @@ std::vector<double> factors_of(const SensitivityCommand& command, const CommandL
 
 int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) {
   const std::vector<double> factors = factors_of(command, line);
-  const Scenario scenario =
+  Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   std::vector<Sensitivity> all;
-  for (const ScheduleChoice& choice : scenario.schedules) {
+  const auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
     all.push_back(sensitivity_of(scenario, choice, factors));
-  }
+  });
   write_outputs({{command.json, line.where(command.json),
                   [&](std::ostream& out) { write_sensitivity_json(out, all, PIPESIM_VERSION); }},
                  {command.csv, line.where(command.csv),
                   [&](std::ostream& out) { out << sensitivity_csv(all); }}});
-  if (command.json == "-" || command.csv == "-") return kDone;
+  const int code = refused.empty() ? kDone : kFailed;
+  if (command.json == "-" || command.csv == "-") {
+    std::cerr << refusals(refused);
+    return code;
+  }
   for (const Sensitivity& each : all) {
     std::cout << (&each == &all.front() ? "" : "\n") << sensitivity_table(each);
   }
-  return kDone;
+  std::cout << refusals(refused);
+  return code;
 }
 
 }  // namespace

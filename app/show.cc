@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "app/comparison.h"
 #include "sim/report/costs.h"
 #include "sim/report/picture.h"
 #include "sim/report/svg.h"
@@ -26,59 +27,74 @@ struct ShowOptions {
   bool costs = false;
 };
 
-std::string text_of(const ShowOptions& options, const Scenario& scenario) {
-  std::string text;
+std::string text_of(const ShowOptions& options, const Scenario& scenario,
+                    const ScheduleChoice& choice) {
+  if (options.costs) return cost_breakdown(scenario, choice);
+  if (options.format == "text")
+    return pass_lists(*make_program(choice, make_problem(scenario, choice)));
   // A file is not a terminal, wherever standard output leads.
   const bool colour =
       options.output == "-" || options.colour != "auto" ? coloured(options.colour) : false;
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    if (scenario.schedules.size() > 1) text += fmt::format("# {}\n", label_of(choice));
-    if (options.costs) {
-      text += cost_breakdown(scenario, choice);
-    } else if (options.format == "text") {
-      text += pass_lists(*make_program(choice, make_problem(scenario, choice)));
-    } else {
-      const Simulation simulation = simulate(scenario, choice);
-      text += draw(simulation, {.columns = options.columns, .colour = colour});
-      text += device_table(scenario, simulation) + critical_path_line(simulation);
-      if (scenario.modelled) {
-        const int devices = scenario.parallel.pipeline;
-        text += fmt::format("layout: {}\n",
-                            to_megatron_layout(layout_of(*scenario.modelled, choice, devices)));
-      }
-    }
+  const Simulation simulation = simulate(scenario, choice);
+  std::string text = draw(simulation, {.columns = options.columns, .colour = colour});
+  text += device_table(scenario, simulation) + critical_path_line(simulation);
+  if (scenario.modelled) {
+    const int devices = scenario.parallel.pipeline;
+    text += fmt::format("layout: {}\n",
+                        to_megatron_layout(layout_of(*scenario.modelled, choice, devices)));
   }
   return text;
 }
 
-// One drawing per schedule.
-std::vector<Output> drawings(const ShowOptions& options, const Scenario& scenario,
-                             const Location& where) {
-  if (options.output == "-" && scenario.schedules.size() > 1) {
-    throw InputError(where, "several schedules make several drawings: name a file with -o");
+std::string drawing_of(const Scenario& scenario, const ScheduleChoice& choice) {
+  std::ostringstream svg;
+  write_svg(svg, simulate(scenario, choice), {.name = choice.name});
+  return svg.str();
+}
+
+// What was made for a schedule.
+struct Shown {
+  ScheduleChoice choice;
+  std::string text;
+};
+
+std::vector<Output> outputs(const ShowOptions& options, const std::vector<Shown>& all,
+                            const Location& where) {
+  std::vector<Output> files;
+  if (options.format == "svg") {
+    std::vector<ScheduleChoice> choices;
+    for (const Shown& each : all) choices.push_back(each.choice);
+    const auto paths = one_path_each(options.output, choices);
+    for (size_t i = 0; i < all.size(); ++i) {
+      files.push_back({paths[i], where, [&all, i](std::ostream& out) { out << all[i].text; }});
+    }
+    return files;
   }
-  const auto paths = one_path_each(options.output, scenario.schedules);
-  std::vector<Output> outputs;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const ScheduleChoice& choice = scenario.schedules[i];
-    std::ostringstream svg;
-    write_svg(svg, simulate(scenario, choice), {.name = choice.name});
-    outputs.push_back({paths[i], where, [text = svg.str()](std::ostream& out) { out << text; }});
-  }
-  return outputs;
+  files.push_back({options.output, where, [&all](std::ostream& out) {
+                     for (const Shown& each : all) {
+                       if (all.size() > 1) out << fmt::format("# {}\n", label_of(each.choice));
+                       out << each.text;
+                     }
+                   }});
+  return files;
 }
 
 int show(const ShowOptions& options, const CommandLine& line) {
-  const Scenario scenario =
+  Scenario scenario =
       read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
   const Location where = line.where(options.output);
-  if (options.format == "svg") {
-    write_outputs(drawings(options, scenario, where));
-  } else {
-    write_outputs({{options.output, where,
-                    [text = text_of(options, scenario)](std::ostream& out) { out << text; }}});
+  const bool drawn = options.format == "svg";
+  if (drawn && options.output == "-" && scenario.schedules.size() > 1) {
+    throw InputError(where, "several schedules make several drawings: name a file with -o");
   }
-  return kDone;
+  std::vector<Shown> all;
+  const auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
+    all.push_back(
+        {choice, drawn ? drawing_of(scenario, choice) : text_of(options, scenario, choice)});
+  });
+  write_outputs(outputs(options, all, where));
+  std::cerr << refusals(refused);
+  return refused.empty() ? kDone : kFailed;
 }
 
 }  // namespace

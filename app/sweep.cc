@@ -98,11 +98,15 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
   }
   write_tables(command, line, sweep, store, run);
   std::uint32_t failed = static_cast<std::uint32_t>(run.lost.size());
-  store.visit([&failed](const PointResult& result) {
+  std::uint32_t unfit = 0;
+  store.visit([&](const PointResult& result) {
     failed += result.outcome == PointResult::Outcome::kRefused ? 1U : 0U;
+    unfit += metric(result.metrics, "fits_capacity") == 0.0 ? 1U : 0U;
   });
-  std::string text = fmt::format("{} points: {} results, {} failed", progress.points,
-                                 progress.points - failed, failed);
+  std::string text =
+      fmt::format("{} points: {} results", progress.points, progress.points - failed);
+  if (unfit > 0) text += fmt::format(", of which {} do not fit (fits_capacity)", unfit);
+  text += fmt::format(", {} failed", failed);
   if (failed > 0) text += " (reasons in failed.csv)";
   if (progress.before > 0) text += fmt::format("; {} were stored before", progress.before);
   text += fmt::format("; {:.1f} s; {}/results.csv\n", seconds, command.folder);
@@ -122,6 +126,7 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
 int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
          Workers& workers) {
   ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.where(command.folder));
+  check_writable(command.json, line.where(command.json));
   const ProgressLine bar;
   const SweepRun run = run_sweep(sweep, store, workers,
                                  {[] { return stop_asked != 0; },

@@ -73,6 +73,10 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
                                const Layout& layout, const Placement& placement,
                                const ParameterState& state);
 
+// Weights, gradients and optimizer states of every parameter once: no layout holds less on all its
+// GPUs together.
+Bytes least_state(const Transformer& model, const ParameterState& state);
+
 // Bytes that a layer's passes need beyond what is kept, at their largest (docs/model.md,
 // "Buffers").
 Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context);

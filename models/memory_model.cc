@@ -17,12 +17,20 @@ int expert_data(const LayerContext& context, const ParameterState& state) {
   return context.tensor * context.context * state.data / (context.expert * context.expert_tensor);
 }
 
+double gradient_bytes(const ParameterState& state) {
+  return state.gradients_in_fp32 ? 4 : kElement;
+}
+
 // Bytes of a microbatch's output or gradient, as a rank sends it.
 double message(const Transformer& model, const LayerContext& context) {
   return message_bytes(model, context).value();
 }
 
 }  // namespace
+
+Bytes least_state(const Transformer& model, const ParameterState& state) {
+  return Bytes(total_parameters(model) * (kElement + gradient_bytes(state) + kAdam));
+}
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
                          const ParameterState& state)
@@ -87,7 +95,7 @@ double MemoryModel::matrix() const {
   return 1.0 * model_.vocab_size * model_.hidden_size / context_.tensor;
 }
 
-double MemoryModel::gradient() const { return state_.gradients_in_fp32 ? 4 : kElement; }
+double MemoryModel::gradient() const { return gradient_bytes(state_); }
 
 double MemoryModel::dense_ranks() const {
   return state_.distributed_optimizer ? state_.data * context_.context : 1;

@@ -1,4 +1,4 @@
-"""Speed against memory: a mark per point, the frontier as a line, published points hollow.
+"""Speed against memory: a mark per point, the frontier as a line, published points hollow, those that do not fit crosses.
 
 With --relative-to COLUMN=VALUE those rows are the hollow ones, and how the frontier moves is printed.
 """
@@ -7,6 +7,7 @@ import dataclasses
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 import series
 import style
@@ -28,10 +29,14 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
         points = _against(points, asked.relative_to)
     panels = points.panels()
     figure, axes = style.panels(len(panels), asked.width, 2.7 if len(panels) > 1 else 3.4, sharey=True)
+    crosses = False
     for ax, (title, table, beside) in zip(axes, panels):
         if beside:
             _scatter(ax, points, _points(beside, points.column, x, y), y, hollow=True)
         _scatter(ax, points, _points(table, points.column, x, y), y, hollow=False)
+        unfit = _points(table, points.column, x, y, fits=False)
+        _cross(ax, points, unfit)
+        crosses = crosses or bool(unfit)
         if asked.relative_to:
             _print_moves(title, points, beside, table, (x, y))
         ax.set_title(title)
@@ -40,7 +45,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
         ax.set_xlim(left=0)
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(quantity(y).label())
-    style.legend_below(figure, points.legend())
+    style.legend_below(figure, points.legend() + ([_cross_of("#555555", label="does not fit")] if crosses else []))
     return figure
 
 
@@ -53,9 +58,12 @@ def _axis(table: Table, asked: str, usual: tuple[str, ...]) -> str:
     raise InputError(f"{table.source}:1:1: none of {', '.join(usual)} has values: choose a column with --x or --y")
 
 
-def _points(table: Table, series_of: str, x: str, y: str) -> list[Point]:
+def _points(table: Table, series_of: str, x: str, y: str, fits: bool = True) -> list[Point]:
+    """Of the rows that fit their memory, or of the others."""
     found = []
     for row in table.rows:
+        if table.fits(row) != fits:
+            continue
         at = table.number(row, table.require(x)), table.number(row, table.require(y))
         if None not in at:
             found.append((at[0] / quantity(x).scale, at[1] / quantity(y).scale, row[series_of]))
@@ -121,6 +129,16 @@ def _by_keys(points: series.Points, table: Table, axes: tuple[str, str]) -> dict
         for x, y, _ in _points(dataclasses.replace(table, rows=[row]), points.column, *axes):
             found[_key(points, row)] = x, y
     return found
+
+
+def _cross_of(colour: str, x: list[float] = (), y: list[float] = (), label: str | None = None) -> Line2D:
+    return Line2D(x, y, linestyle="none", marker="x", color=colour, markeredgewidth=1.2, markersize=6, label=label)
+
+
+def _cross(ax: Axes, points: series.Points, found: list[Point]) -> None:
+    for index, name in enumerate(points.series):
+        own = [point for point in found if point[2] == name]
+        ax.add_line(_cross_of(style.colour(index), [point[0] for point in own], [point[1] for point in own]))
 
 
 def _scatter(ax: Axes, points: series.Points, found: list[Point], y: str, hollow: bool) -> None:

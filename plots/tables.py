@@ -89,6 +89,10 @@ class Table:
             place = f"{self.source}:{row.get('', '1')}:1"
             raise InputError(f"{place}: expected a number in '{column}', not '{text}'") from None
 
+    def fits(self, row: dict[str, str]) -> bool:
+        """Whether the point's memory does, as far as the table knows a capacity."""
+        return row.get("fits_capacity", "") != "0" and row.get("fits", "") != "False"
+
     def is_numeric(self, column: str) -> bool:
         try:
             return all(self.number(row, column) is not None for row in self.rows)

@@ -85,11 +85,12 @@ HtmlReport& HtmlReport::operator=(HtmlReport&&) noexcept = default;
 HtmlReport::~HtmlReport() = default;
 
 void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& overrides,
-                     const Scenario& scenario, std::span<const Simulation> simulations) {
+                     const Scenario& scenario, std::span<const Simulation> simulations,
+                     const std::vector<RefusedSchedule>& refused) {
   Json run{{"file", input.path}, {"text", input.text}, {"overrides", overrides}};
   const bool measured = scenario.roofline && scenario.roofline->calibration;
   run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
-  run["document"] = run_document(scenario, simulations, {data_->page["version"], false});
+  run["document"] = run_document(scenario, simulations, {data_->page["version"], false, refused});
   run["timelines"] = Json::array();
   for (size_t i = 0; i < simulations.size(); ++i) {
     run["document"]["results"][i]["schedule"] = label_of(scenario.schedules[i]);

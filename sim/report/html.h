@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/report/json.h"
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/simulate.h"
 
@@ -40,9 +41,11 @@ class HtmlReport {
   HtmlReport& operator=(HtmlReport&&) noexcept;
   ~HtmlReport();
 
-  // The simulations of a scenario's schedules; they are not needed any more afterwards.
+  // The simulations of a scenario's schedules, which are not needed any more afterwards, and the
+  // schedules that the scenario had beside them.
   void add(const ReportInput& input, const std::vector<std::string>& overrides,
-           const Scenario& scenario, std::span<const Simulation> simulations);
+           const Scenario& scenario, std::span<const Simulation> simulations,
+           const std::vector<RefusedSchedule>& refused);
   // A document of `pipesim run --json`, which has no timelines. InputError when it is none.
   void add_document(const ReportInput& input);
   // InputError when a table is none of a sweep.

@@ -272,7 +272,7 @@ Json ensemble_json(const Ensemble& ensemble) {
 Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
                  const Simulation& simulation, bool timings) {
   const Report& report = simulation.report;
-  Json json{{"schedule", choice.name},
+  Json json{{"schedule", choice.apart.empty() ? choice.name : label_of(choice)},
             {"transfers", blocking_calls(scenario, choice) ? "blocking" : "overlapped"},
             {"iteration_seconds", report.iteration.value()},
             {"makespan_seconds", report.makespan.value()},

@@ -174,11 +174,36 @@ void check_passes(const ScheduleChoice& choice, const Program& program) {
   }
 }
 
-void add_sizes(const Scenario& scenario, const Shape& shape, MegatronFlags& to) {
+// What only a model is divided by, and what of it is recomputed without passes of its own.
+void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
+  if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
+  if (context.expert > 1) {
+    to.flags.push_back(fmt::format("--expert-model-parallel-size {}", context.expert));
+  }
+  if (modelled.model.experts && context.expert_tensor != context.tensor) {
+    to.flags.push_back(fmt::format("--expert-tensor-parallel-size {}", context.expert_tensor));
+  }
+  if (modelled.state.distributed_optimizer) to.flags.emplace_back("--use-distributed-optimizer");
+  to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
+  if (context.recompute == RecomputeGranularity::kSelective) {
+    to.flags.emplace_back("--recompute-granularity selective");
+  } else if (context.recompute == RecomputeGranularity::kPointwise) {
+    to.notes.emplace_back("norms and activations are recomputed, for which it has no flag");
+  }
+}
+
+void add_sizes(const Scenario& scenario, const ScheduleChoice& choice, const Shape& shape,
+               MegatronFlags& to) {
   const ParallelSizes& sizes = scenario.parallel;
   to.flags.push_back(fmt::format("--pipeline-model-parallel-size {}", shape.devices));
   if (sizes.tensor > 1) {
     to.flags.push_back(fmt::format("--tensor-model-parallel-size {}", sizes.tensor));
+  }
+  if (sizes.context > 1) {
+    to.flags.push_back(fmt::format("--context-parallel-size {}", sizes.context));
+  }
+  if (const auto& modelled = scenario.modelled) {
+    add_model_sizes(*modelled, context_of(*modelled, choice), to);
   }
   const int samples = shape.microbatches * sizes.data;  // of a microbatch of one
   if (const auto size = scenario.batch.micro_batch_size) {
@@ -189,7 +214,8 @@ void add_sizes(const Scenario& scenario, const Shape& shape, MegatronFlags& to) 
         "to set: --micro-batch-size, and --global-batch-size, which is {} times it", samples));
   }
   to.notes.push_back(fmt::format("start {} processes: data parallel size {}",
-                                 shape.devices * sizes.tensor * sizes.data, sizes.data));
+                                 shape.devices * sizes.tensor * sizes.context * sizes.data,
+                                 sizes.data));
 }
 
 // Whether every stage has as many decoder layers, and the MTP modules stand with the output: what
@@ -239,7 +265,7 @@ MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& cho
     refuse(choice, fmt::format("{} runs it on two devices or more", line->runtime));
   }
   MegatronFlags flags{std::string(line->runtime), {}, {}};
-  add_sizes(scenario, shape, flags);
+  add_sizes(scenario, choice, shape, flags);
   const std::string reason = line->add({scenario, choice, problem, shape}, flags);
   if (!reason.empty()) refuse(choice, reason);
   add_layout(scenario, choice, flags);

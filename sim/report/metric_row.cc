@@ -1,6 +1,10 @@
 #include "sim/report/metric_row.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+
+#include "sim/core/error.h"
 
 namespace pipesim {
 
@@ -33,6 +37,12 @@ MetricRow metrics_of(const Scenario& scenario, const Simulation& simulation) {
           seconds(&Ensemble::stddev),
           seconds(&Ensemble::p05),
           seconds(&Ensemble::p95)};
+}
+
+std::optional<double> metric(const MetricRow& row, std::string_view name) {
+  const auto* const found = std::ranges::find(kMetricNames, name);
+  if (found == kMetricNames.end()) throw LogicError(fmt::format("no metric '{}'", name));
+  return row[static_cast<size_t>(std::distance(kMetricNames.begin(), found))];
 }
 
 std::string metric_header() {

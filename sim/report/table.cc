@@ -48,6 +48,10 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
   std::vector<Row> rows{{"schedule", "iteration", "bubble rate", "of makespan", "over ideal",
                          "peak activation", "samples/s/GPU"}};
   if (scenario.modelled) rows.front().insert(rows.front().end() - 1, "peak memory");
+  const bool tokens = scenario.batch.micro_batch_size && scenario.batch.seq_length;
+  if (tokens) rows.front().emplace_back("tokens/s/GPU");
+  const bool utilized = scenario.modelled && scenario.hardware;
+  if (utilized) rows.front().emplace_back("MFU");
   const bool spread = std::ranges::any_of(
       simulations, [](const Simulation& each) { return each.report.ensemble.has_value(); });
   if (spread) rows.front().insert(rows.front().begin() + 2, {"median", "p95"});
@@ -65,6 +69,12 @@ std::string comparison_table(const Scenario& scenario, std::span<const Simulatio
                            knows_memory(scenario) ? human(report.peak_activation) : "-"});
     if (report.peak_memory) row.push_back(human(*report.peak_memory));
     row.push_back(rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-");
+    const MetricRow metrics = metrics_of(scenario, simulations[i]);
+    if (tokens) row.push_back(fmt::format("{:.0f}", *metric(metrics, "tokens_per_second_per_gpu")));
+    if (utilized) {
+      const auto mfu = metric(metrics, "mfu");
+      row.push_back(mfu ? percent(*mfu) : "-");
+    }
   }
   std::string text = aligned(rows);
   for (size_t i = 0; i < simulations.size(); ++i) {

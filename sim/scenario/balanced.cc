@@ -206,7 +206,7 @@ class Balancer {
         place_(placement_of(choice, scenario.parallel.pipeline)),
         context_(context_of(modelled_, choice)),
         weights_(layer_weights(scenario, choice)),
-        capacity_(capacity_of(scenario)) {
+        capacity_(modelled_.capacity) {
     const auto* total = std::get_if<TotalLimit>(&choice.memory_limit);
     if (total != nullptr) capacity_ = std::min(total->bytes, capacity_.value_or(total->bytes));
   }
@@ -313,7 +313,8 @@ void settle_balance(Scenario& scenario) {
 
 void refuse_unbalanced(const Scenario& scenario, const ScheduleChoice& choice) {
   if (!asks_for_balance(scenario) || choice.balanced) return;
-  Bytes within = capacity_of(scenario).value_or(Bytes(std::numeric_limits<double>::infinity()));
+  Bytes within =
+      scenario.modelled->capacity.value_or(Bytes(std::numeric_limits<double>::infinity()));
   if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
     within = std::min(within, total->bytes);
   }

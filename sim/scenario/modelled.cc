@@ -140,11 +140,6 @@ Layout layout_of(const Modelled& modelled, const ScheduleChoice& choice, int dev
   }
 }
 
-std::optional<Bytes> capacity_of(const Scenario& scenario) {
-  if (scenario.modelled->capacity) return scenario.modelled->capacity;
-  return scenario.hardware ? std::optional(scenario.hardware->gpu.memory) : std::nullopt;
-}
-
 LayerSeconds layer_weights(const Scenario& scenario, const ScheduleChoice& choice) {
   const Modelled& modelled = *scenario.modelled;
   if (!scenario.roofline) return weights_by_work(modelled);
@@ -176,14 +171,15 @@ MemoryEstimate memory_of(const Scenario& scenario, const ScheduleChoice& choice)
 std::optional<MemoryChange> change_that_fits(const Scenario& scenario,
                                              const ScheduleChoice& choice) {
   const Modelled& modelled = *scenario.modelled;
-  const std::optional<Bytes> capacity = capacity_of(scenario);
-  if (!capacity) return std::nullopt;
+  if (!modelled.capacity) return std::nullopt;
   const MemorySetting now{context_of(modelled, choice), modelled.state, scenario.parallel.pipeline};
-  return nearest_change(now, *capacity, [&](const MemorySetting& setting) -> std::optional<Bytes> {
-    // Costs by device or stage say nothing of twice as many.
-    if (setting.pipeline != now.pipeline && given_by_device(scenario.cost)) return std::nullopt;
-    return peak_of(in_setting(scenario, choice, setting));
-  });
+  return nearest_change(now, *modelled.capacity,
+                        [&](const MemorySetting& setting) -> std::optional<Bytes> {
+                          // Costs by device or stage say nothing of twice as many.
+                          if (setting.pipeline != now.pipeline && given_by_device(scenario.cost))
+                            return std::nullopt;
+                          return peak_of(in_setting(scenario, choice, setting));
+                        });
 }
 
 }  // namespace pipesim

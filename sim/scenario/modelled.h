@@ -33,7 +33,8 @@ struct Modelled {
   LayerContext context;
   ParameterState state;
   LayerSplit split;
-  std::optional<Bytes> capacity = {};  // that a GPU's stages have to fit
+  // That a GPU's stages have to fit: the scenario's, else the memory of its cluster's GPU.
+  std::optional<Bytes> capacity = {};
 };
 
 // What a run of the choice keeps: the scenario's context with the choice's recomputation.
@@ -42,10 +43,6 @@ LayerContext context_of(const Modelled& modelled, const ScheduleChoice& choice);
 // InputError at the split when the choice's stages cannot be filled so.
 Layout layout_of(const Modelled& modelled, const ScheduleChoice& choice, int devices);
 
-// The memory of a GPU that stages have to fit: the scenario's capacity, or that of its cluster's
-// GPU.
-std::optional<Bytes> capacity_of(const Scenario& scenario);
-
 // Seconds of the choice's layers, or, where costs are given, their FLOPs: what `balance` weighs.
 LayerSeconds layer_weights(const Scenario& scenario, const ScheduleChoice& choice);
 
@@ -53,7 +50,7 @@ LayerSeconds layer_weights(const Scenario& scenario, const ScheduleChoice& choic
 MemoryEstimate memory_of(const Scenario& scenario, const ScheduleChoice& choice);
 
 // The nearest single change (models/memory.h) with which the choice's program would fit
-// capacity_of; plans anew for each that is tried. Empty when there is none.
+// the capacity; plans anew for each that is tried. Empty when there is none.
 std::optional<MemoryChange> change_that_fits(const Scenario& scenario,
                                              const ScheduleChoice& choice);
 

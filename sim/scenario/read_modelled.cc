@@ -100,9 +100,10 @@ bool memory_is_modelled(YamlMap& root, const ModelParallel& asked) {
   bool modelled = model.has_value();
   if (memory) {
     YamlMap map(*memory);
-    const YamlValue kind = map.require("kind", "'given' or 'model'");
-    modelled = kind.choice(kKinds) == "model";
-    if (modelled && !model) kind.fail("needs a 'model'");
+    // Beside a model, bytes follow from it unless they are said to be given.
+    const auto kind = model ? map.find("kind") : map.require("kind", "'given' or 'model'");
+    modelled = !kind || kind->choice(kKinds) == "model";
+    if (modelled && !model) kind->fail("needs a 'model'");
     if (!modelled && model) {
       model->fail(
           "nothing uses it where memory.kind is 'given': leave it out, or let that be 'model'");
@@ -161,13 +162,16 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
     return std::nullopt;
   }
   YamlMap map(*given);
-  const YamlValue kind = map.require("kind", "'given', 'roofline' or 'measured'");
-  const std::string chosen = kind.choice(kCosts);
+  const auto kind = scenario.modelled && scenario.hardware
+                        ? map.find("kind")
+                        : map.require("kind", "'given', 'roofline' or 'measured'");
+  const std::string chosen = kind ? kind->choice(kCosts) : "roofline";
   if (chosen == "given") return std::nullopt;
-  if (!scenario.modelled) kind.fail("needs a 'model', and memory that follows from it");
-  if (!scenario.hardware) kind.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");
+  const YamlValue& asked = kind ? *kind : *given;
+  if (!scenario.modelled) asked.fail("needs a 'model', and memory that follows from it");
+  if (!scenario.hardware) asked.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");
   if (!scenario.hardware->gpu.has(scenario.modelled->context.precision)) {
-    kind.fail(scenario.hardware->gpu.name + " has no such precision");
+    asked.fail(scenario.hardware->gpu.name + " has no such precision");
   }
   RooflineCost cost;
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);

@@ -350,7 +350,9 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   scenario.roofline = read_roofline(root, scenario);
-  if (scenario.modelled) scenario.modelled->capacity = capacity_of(scenario);
+  if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {
+    scenario.modelled->capacity = scenario.hardware->gpu.memory;
+  }
   if (!scenario.roofline) {
     scenario.cost = read_cost(
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
@@ -369,6 +371,7 @@ Scenario read_scenario(const YamlSource& source) {
   check_limits(scenario);
   settle_balance(scenario);
   settle_automatic_offload(scenario);
+  tell_apart(scenario.schedules);
   return scenario;
 }
 

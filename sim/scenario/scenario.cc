@@ -1,8 +1,11 @@
 #include "sim/scenario/scenario.h"
 
 #include <fmt/format.h>
+#include <map>
 #include <string_view>
+#include <vector>
 
+#include "sim/core/text.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
@@ -52,7 +55,56 @@ std::string label_of(const ScheduleChoice& choice) {
   }
   add("recompute", recompute_chunks_of(choice));
   add("offload", offload_chunks_of(choice));
+  if (!choice.apart.empty()) text += (text.empty() ? "" : ", ") + choice.apart;
   return text.empty() ? choice.name : fmt::format("{} ({})", choice.name, text);
+}
+
+namespace {
+
+std::string to_text(const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* count = std::get_if<long>(&value)) return fmt::format("{}", *count);
+  return fmt::format("{:g}", std::get<double>(value));
+}
+
+std::string options_of(const ScheduleChoice& choice) {
+  std::vector<std::string> texts;
+  if (choice.chunks) texts.push_back(fmt::format("{} chunks", *choice.chunks));
+  for (const auto& [name, value] : choice.options) {
+    texts.push_back(fmt::format("{} {}", name, to_text(value)));
+  }
+  const auto& limit = choice.memory_limit;
+  if (const auto* times = std::get_if<double>(&limit)) {
+    texts.push_back(fmt::format("memory_limit {:g}", *times));
+  } else if (const auto* bytes = std::get_if<Bytes>(&limit)) {
+    texts.push_back(fmt::format("memory_limit {}", human(*bytes)));
+  } else if (const auto* total = std::get_if<TotalLimit>(&limit)) {
+    texts.push_back(fmt::format("memory_limit {} in total", human(total->bytes)));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// The places of choices by label.
+std::map<std::string, std::vector<size_t>> by_label(const std::vector<ScheduleChoice>& choices) {
+  std::map<std::string, std::vector<size_t>> found;
+  for (size_t i = 0; i < choices.size(); ++i) found[label_of(choices[i])].push_back(i);
+  return found;
+}
+
+}  // namespace
+
+void tell_apart(std::vector<ScheduleChoice>& choices) {
+  for (const auto& [label, same] : by_label(choices)) {
+    if (same.size() == 1) continue;
+    for (const size_t i : same) choices[i].apart = options_of(choices[i]);
+  }
+  for (const auto& [label, same] : by_label(choices)) {
+    for (size_t number = 1; number < same.size(); ++number) {
+      std::string& apart = choices[same[number]].apart;
+      apart += fmt::format("{}number {}", apart.empty() ? "" : ", ", number + 1);
+    }
+  }
 }
 
 }  // namespace pipesim

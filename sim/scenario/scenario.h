@@ -72,6 +72,7 @@ struct ScheduleChoice {
   std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own
   std::optional<Offload> offload = {};      // likewise
   std::optional<Layout> balanced = {};      // of `balance: auto`, found when the scenario is read
+  std::string apart = {};                   // of tell_apart
 };
 
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
@@ -86,6 +87,8 @@ int recompute_chunks_of(const ScheduleChoice& choice);
 int offload_chunks_of(const ScheduleChoice& choice);
 // How tables call the choice: its name, what it recomputes and what it offloads.
 std::string label_of(const ScheduleChoice& choice);
+// Adds the options to the labels that would be the same, and a number where that does not help.
+void tell_apart(std::vector<ScheduleChoice>& choices);
 
 // Megatron-LM's words; `pipelines` replicas of the data-parallel group are simulated together.
 struct ParallelSizes {

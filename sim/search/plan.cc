@@ -179,7 +179,7 @@ class Planner {
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
     step.memory = bound.memory;
-    if (!options_.exhaustive && kBelow * bound.memory > question_.limit) {
+    if (!options_.exhaustive && kBelow * bound.memory > question_.limit()) {
       step.fate = Fate::kTooLarge;
     } else if (point.schedule->refusal(for_planning(problem))) {
       step.fate = Fate::kRefused;
@@ -215,7 +215,7 @@ class Planner {
     if (candidate.layout != nullptr) step.planned.layout = *candidate.layout;
     step.on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
     const bool fits =
-        step.planned.peak <= question_.limit && step.on_host <= scenario.hardware->host.memory;
+        step.planned.peak <= question_.limit() && step.on_host <= scenario.hardware->host.memory;
     step.fate = fits ? Fate::kPlanned : Fate::kUnfit;
   }
 
@@ -274,7 +274,7 @@ class Planner {
       steps.clear();
       for (; next < excluded_.size() && steps.size() < kAtOnce; ++next) {
         const Excluded& each = excluded_[next];
-        if (nearest && kBelow * each.memory - question_.limit >= nearest->over) break;
+        if (nearest && kBelow * each.memory - question_.limit() >= nearest->over) break;
         steps.push_back({{each.id, each.bound, true, each.layout}});
       }
       if (steps.empty()) break;
@@ -299,9 +299,9 @@ class Planner {
     if (step.fate != Fate::kUnfit) return;
     const Hardware& hardware = *question_.base.hardware;
     NearMiss miss{std::move(step.planned), step.on_host, {}};
-    miss.host = miss.planned.peak <= question_.limit;
+    miss.host = miss.planned.peak <= question_.limit();
     miss.over = miss.host ? (miss.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
-                          : miss.planned.peak - question_.limit;
+                          : miss.planned.peak - question_.limit();
     const auto key = [](const NearMiss& each) {
       return std::tuple(each.over, each.planned.iteration, each.planned.id);
     };
@@ -310,7 +310,6 @@ class Planner {
 
   [[nodiscard]] std::optional<MemoryChange> change_of(const Planned& planned) const {
     Scenario scenario = scenario_of(question_, planned.point, planned.balanced());
-    scenario.modelled->capacity = question_.limit;
     // Other sizes may need other splits.
     if (planned.layout) scenario.modelled->split.way = LayerSplit::Way::kBalanced;
     return change_that_fits(scenario, scenario.schedules.front());

@@ -47,7 +47,7 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
   json["tokens_per_second_per_gpu"] = planned.tokens_per_second_per_gpu;
   json["mfu"] = planned.mfu;
   json["peak_memory_bytes"] = planned.peak.value();
-  json["headroom_bytes"] = (question.limit - planned.peak).value();
+  json["headroom_bytes"] = (question.limit() - planned.peak).value();
   json["bubble"] = planned.bubble();
   for (size_t i = 0; i < planned.shares.size(); ++i) {
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
@@ -82,7 +82,7 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
             {"gpus", question.gpus},
             {"global_batch_size", question.global_batch},
             {"seq_length", *question.base.batch.seq_length},
-            {"memory_limit_bytes", question.limit.value()},
+            {"memory_limit_bytes", question.limit().value()},
             {"points",
              {{"all", counts.points},
               {"evaluated", counts.evaluated},

@@ -46,8 +46,13 @@ std::string miss_text(const PlanQuestion& question, const NearMiss& miss,
   if (!clusters.empty()) {
     text += fmt::format(", which {}", roomier(miss.planned.peak, clusters));
   }
-  return text + fmt::format("\n  nearest change that makes it fit: {}",
-                            miss.change ? change_text(question, *miss.change) : "none");
+  text += "\n  nearest change that makes it fit: ";
+  if (miss.change) return text + change_text(question, *miss.change);
+  const Modelled& modelled = *question.base.modelled;
+  const Bytes state = least_state(modelled.model, modelled.state);
+  return text +
+         fmt::format("none; weights, gradients and optimizer states alone take {}, {:.0f} GPUs",
+                     human(state), std::ceil(state / question.limit()));
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> c
     return fmt::format("{}: schedules refuse all {} layouts", who, counts.points);
   }
   std::string text =
-      fmt::format("{}: none of {} layouts fits in {}", who, counts.points, human(question.limit));
+      fmt::format("{}: none of {} layouts fits in {}", who, counts.points, human(question.limit()));
   if (plan.result.nearest) {
     return text +
            fmt::format("\n  nearest: {}", miss_text(question, *plan.result.nearest, clusters));

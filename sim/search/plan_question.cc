@@ -60,8 +60,6 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
                      "a plan needs costs that follow from the model: cost.kind must be roofline or "
                      "measured");
   }
-  question.limit = *capacity_of(question.base);
-  question.base.modelled->capacity.reset();  // or every run would look for a change that fits
   return plan;
 }
 

@@ -83,7 +83,7 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
   add(fmt::format("{:.1f}", planned.tokens_per_second_per_gpu));
   add(percent(planned.mfu));
   add(human(planned.peak));
-  add(human(plan.question.limit - planned.peak));
+  add(human(plan.question.limit() - planned.peak));
   add(percent(planned.bubble()));
   if (tokens) {
     const PlanBudget budget = budget_of(plan.question, planned, *tokens);
@@ -102,7 +102,7 @@ std::string counts_line(const ClusterPlan& plan) {
   std::string text = fmt::format(
       "{}: {} points; {} run ({} fit in {}); not run: {} need more memory, {} cannot be as fast, "
       "{} refused by their schedule, {} the same as another",
-      cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit),
+      cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit()),
       counts.too_large, counts.too_slow, counts.refused, counts.repeated);
   const size_t decided =
       counts.evaluated + counts.too_large + counts.too_slow + counts.refused + counts.repeated;
@@ -169,10 +169,10 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
                   point.expert_tensor, point.pipeline, point.chunks, point.data, point.micro_batch,
                   to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
                   planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
-  text +=
-      fmt::format(",{},{},{},{},{},{},{},{}", planned.iteration.value(), optional_text(contended),
-                  optional_text(spread), planned.rank_by_replay, planned.tokens_per_second_per_gpu,
-                  planned.mfu, planned.peak.value(), (plan.question.limit - planned.peak).value());
+  text += fmt::format(",{},{},{},{},{},{},{},{}", planned.iteration.value(),
+                      optional_text(contended), optional_text(spread), planned.rank_by_replay,
+                      planned.tokens_per_second_per_gpu, planned.mfu, planned.peak.value(),
+                      (plan.question.limit() - planned.peak).value());
   for (const double share : planned.shares) text += fmt::format(",{}", share);
   return text + fmt::format(",{},{},{}\n", optional_text(days), optional_text(hours),
                             optional_text(price));

@@ -46,7 +46,7 @@ std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) 
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", point.chunks);
   }
   if (point.schedule->memory_limit) {
-    text += fmt::format(", memory_limit: {{total: {}}}", exact(question.limit));
+    text += fmt::format(", memory_limit: {{total: {}}}", exact(question.limit()));
   }
   return fmt::format("{}}}", text);
 }
@@ -95,7 +95,7 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
     root.set("vocabulary", fmt::format("{{placement: {}}}", to_text(point.vocabulary)));
   }
   if (point.offload) root.set("offload", "true");
-  root.set("memory.capacity", exact(question.limit));
+  root.set("memory.capacity", exact(question.limit()));
   std::string text = fmt::format(
       "# Planned for {} GPUs: {} an iteration{}, {} at most on a GPU.\n", question.gpus,
       human(planned.iteration),

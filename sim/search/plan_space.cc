@@ -190,7 +190,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   choice.name = point.schedule->name;
   choice.chunks = point.chunks;
   choice.recompute = Recompute{.granularity = point.recompute};
-  if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.limit};
+  if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.limit()};
   scenario.schedules = {std::move(choice)};
   scenario.parallel = {.pipeline = point.pipeline,
                        .tensor = point.tensor,

@@ -37,11 +37,14 @@ struct PlanAxes {
 };
 
 struct PlanQuestion {
-  Scenario base;  // with a model and roofline costs; its own layout is not looked at
+  // With a model, roofline costs and a capacity; its own layout is not looked at.
+  Scenario base;
   int gpus = 1;
   long global_batch = 1;
-  Bytes limit;  // of a GPU's memory
   PlanAxes axes;
+
+  // Of a GPU's memory.
+  [[nodiscard]] Bytes limit() const { return *base.modelled->capacity; }
 };
 
 struct PlanPoint {

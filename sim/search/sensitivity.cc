@@ -11,11 +11,9 @@
 namespace pipesim {
 namespace {
 
-// Simulates the one schedule of the scenario; whether it fits is answered here, without looking for
-// what would make it.
-Simulation simulate_only(Scenario scenario) {
-  if (scenario.modelled) scenario.modelled->capacity.reset();
-  return simulate(scenario, scenario.schedules.front());
+// Simulates the one schedule of the scenario, without looking for what would make it fit.
+Simulation simulate_only(const Scenario& scenario) {
+  return simulate(scenario, scenario.schedules.front(), {.look_for_change = false});
 }
 
 Outcome outcome_of(const Scenario& scenario, const Simulation& simulation) {
@@ -26,10 +24,7 @@ Outcome outcome_of(const Scenario& scenario, const Simulation& simulation) {
   outcome.bubble_rate = report.bubble_rate;
   if (knows_memory(scenario)) outcome.peak_activation = report.peak_activation;
   outcome.peak_memory = report.peak_memory;
-  if (scenario.modelled) {
-    const auto capacity = capacity_of(scenario);
-    if (capacity) outcome.fits = *report.peak_memory <= *capacity;
-  }
+  if (simulation.fit) outcome.fits = simulation.fit->fits;
   return outcome;
 }
 

@@ -120,6 +120,7 @@ std::string sensitivity_table(const Sensitivity& sensitivity) {
     text +=
         fmt::format("{} x {:g} cannot be run: {}\n", effect.what, effect.factor, effect.refusal);
   }
+  text += "each row plans the schedule, and a balance that is asked for, anew\n";
   return text + not_applicable_lines(sensitivity.not_applicable);
 }
 

@@ -183,11 +183,10 @@ ValueChange jitter(Scenario& scenario, const Simulation&, double factor) {
 
 std::string lacks_capacity(const Scenario& scenario) {
   if (!scenario.modelled) return "without a model only activations are known";
-  return capacity_of(scenario) ? "" : "neither memory.capacity nor a cluster by name says it";
+  return scenario.modelled->capacity ? "" : "neither memory.capacity nor a cluster by name says it";
 }
 
 ValueChange capacity(Scenario& scenario, const Simulation&, double factor) {
-  scenario.modelled->capacity = capacity_of(scenario);
   return multiply_one(*scenario.modelled->capacity, factor);
 }
 

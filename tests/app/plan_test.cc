@@ -63,6 +63,25 @@ TEST_F(PlanCommand, PricesATokenBudgetOnSeveralClusters) {
   }
 }
 
+TEST_F(PlanCommand, TakesSettingsBehindAList) {
+  const Outcome outcome = run(plan_ +
+                              "--contention 0 --best 1 --json - --cluster dgx-h100 "
+                              "cluster.network.bandwidth='200 Gbps' --schedules 1f1b "
+                              "cost.overlap_grad_reduce=true");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(nlohmann::json::parse(outcome.output)["plans"].size(), 2U);
+}
+
+TEST_F(PlanCommand, RefusesAnUnwritablePlaceBeforeItSearches) {
+  for (const char* option : {"-o", "--json", "--csv"}) {
+    const Outcome outcome = run(plan_ + option + " none/best");
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("command line:1:")) << outcome.output;
+    EXPECT_NE(outcome.output.find("cannot write 'none/best'"), std::string::npos);
+  }
+  EXPECT_EQ(files(), 0U);
+}
+
 TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   const auto fails = [&](const std::string& arguments, int code, const std::string& words) {
     const Outcome outcome = run(arguments + " -o best.yaml");
@@ -85,6 +104,9 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "--memory-limit '2 GiB'", 1, " over\n  it fits with ");
   fails(plan_ + "--memory-limit '2 GiB'", 1, "nearest change that makes it fit: ");
   fails(plan_ + "--pipeline 3", 1, "no layout divides");
+  // More than any of its changes brings, and less than the states take.
+  fails("plan --model llama3.1-405b --cluster dgx-a100 --schedules 1f1b --no-offload" + batch, 1,
+        "none; weights, gradients and optimizer states alone take 6.64 TiB, 86 GPUs");
   EXPECT_EQ(files(), 0U);
 }
 

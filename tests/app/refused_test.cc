@@ -40,10 +40,41 @@ TEST_F(RefusedSchedules, RunSimulatesTheOthersAndSaysWhy) {
   ASSERT_EQ(document["refused"].size(), 1U);
   EXPECT_EQ(document["refused"][0]["schedule"], "gpipe");
 
+  const Outcome both = run("run s.yaml schedule=[gpipe,gpipe] --json none.json");
+  EXPECT_EQ(both.code, 1);
+  for (const char* line :
+       {"no schedule can be met", "gpipe: refused: ", "gpipe (number 2): refused: "}) {
+    EXPECT_NE(both.output.find(line), std::string::npos) << both.output;
+  }
   const Outcome none = run("run s.yaml schedule=gpipe --json none.json");
   EXPECT_EQ(none.code, 1);
   EXPECT_NE(none.output.find("no split of model's layers"), std::string::npos) << none.output;
   EXPECT_EQ(files(), 2U) << "the scenario and the first document";
+}
+
+TEST_F(RefusedSchedules, SensitivitiesAndPagesAreOfTheOthers) {
+  const Outcome sensitivity = run("sensitivity s.yaml --csv out.csv");
+  EXPECT_EQ(sensitivity.code, 1) << sensitivity.output;
+  EXPECT_NE(sensitivity.output.find("gpipe: refused: no split"), std::string::npos)
+      << sensitivity.output;
+  EXPECT_NE(read("out.csv").find("\n1f1b,"), std::string::npos);
+  EXPECT_EQ(read("out.csv").find("\ngpipe,"), std::string::npos);
+
+  const Outcome report = run("report s.yaml -o page.html");
+  EXPECT_EQ(report.code, 1);
+  EXPECT_TRUE(report.output.starts_with("gpipe: refused: no split")) << report.output;
+  EXPECT_NE(read("page.html").find("\"refused\":[{\"schedule\":\"gpipe\""), std::string::npos);
+  EXPECT_EQ(run("report s.yaml schedule=gpipe -o none.html").code, 1);
+  EXPECT_EQ(files(), 3U) << "the scenario, the table and the page";
+}
+
+TEST_F(RefusedSchedules, ShowShowsTheOthers) {
+  for (const char* how : {"--costs", "--format text", "--format svg -o out.svg"}) {
+    const Outcome outcome = run(std::string("show s.yaml ") + how);
+    EXPECT_EQ(outcome.code, 1) << outcome.output;
+    EXPECT_NE(outcome.output.find("gpipe: refused: no split"), std::string::npos) << outcome.output;
+  }
+  EXPECT_EQ(files(), 2U);
 }
 
 TEST_F(RefusedSchedules, SearchLeavesThemOutByName) {

@@ -82,6 +82,28 @@ TEST_F(Figures, ParetoTakesScenariosDocumentsAndTables) {
   expect_texts(svg("pareto run.csv"), texts);
 }
 
+// The fastest does not fit: it is no part of the frontier.
+TEST_F(Figures, ParetoCrossesOutWhatDoesNotFit) {
+  write("results.csv",
+        "point,engine,schedule,peak_activation_bytes,mfu,fits_capacity\n"
+        "0,a,1f1b,1073741824,0.40,1\n1,a,zb-2p,4294967296,0.50,0\n2,a,v-half,2147483648,0.45,1\n"
+        "3,b,1f1b,1073741824,0.40,1\n4,b,zb-2p,4294967296,0.48,0\n5,b,v-half,2147483648,0.44,1\n");
+  expect_texts(svg("pareto results.csv --where engine=a"), {"1f1b", "zb-2p", "does not fit"});
+  const Outcome moved = run("plot pareto results.csv --relative-to engine=a -o moved.svg");
+  EXPECT_EQ(moved.code, 0);
+  EXPECT_NE(moved.output.find("v-half"), std::string::npos) << moved.output;
+  EXPECT_EQ(moved.output.find("zb-2p"), std::string::npos) << moved.output;
+}
+
+TEST_F(Figures, RefusedSchedulesAreLeftOutByName) {
+  const Outcome refused = run("plot pareto " + two_ +
+                              " schedule='[1f1b, {name: zb, "
+                              "memory_limit: 1 B}]' -o two.svg");
+  EXPECT_EQ(refused.code, 1) << refused.output;
+  EXPECT_TRUE(refused.output.starts_with("zb: refused: ")) << refused.output;
+  expect_texts(read("two.svg"), {"1f1b"});
+}
+
 TEST_F(Figures, SensitivityDrawsTheLongestBarFirst) {
   const std::string figure = svg("sensitivity " + two_ + " schedule=1f1b");
   expect_texts(figure, {"forward", "transfer", "value x 0.5", "value x 2", "1f1b"});

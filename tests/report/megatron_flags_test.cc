@@ -54,6 +54,26 @@ TEST(MegatronFlags, SayTheSizesAndTheBatch) {
             "--micro-batch-size 3\n--global-batch-size 120\n");
 }
 
+TEST(MegatronFlags, SayWhatAModelIsDividedBy) {
+  const Scenario scenario = read_scenario(YamlSource(
+      "s.yaml",
+      "schedule: 1f1b\nmodel: mixtral-8x7b\ncluster: dgx-h100\nparallel: "
+      "{pipeline_model_parallel_size: 4, tensor_model_parallel_size: 2, sequence_parallel: true,\n"
+      "  context_parallel_size: 2, expert_model_parallel_size: 4, expert_tensor_parallel_size: 1, "
+      "data_parallel_size: 2}\n"
+      "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"
+      "recompute: {granularity: selective}\n"
+      "memory: {kind: model, use_distributed_optimizer: true}\n"));
+  const MegatronFlags flags = flags_of(scenario);
+  for (const char* flag :
+       {"--sequence-parallel", "--context-parallel-size 2", "--expert-model-parallel-size 4",
+        "--expert-tensor-parallel-size 1", "--use-distributed-optimizer", "--seq-length 4096",
+        "--recompute-granularity selective", "--global-batch-size 16"}) {
+    EXPECT_TRUE(has(flags, flag)) << flag << "\n" << megatron_text(flags);
+  }
+  EXPECT_EQ(flags.notes.front(), "start 32 processes: data parallel size 2");
+}
+
 TEST(MegatronFlags, SayWhatTheScenarioLeavesOpen) {
   const MegatronFlags flags = flags_of(scenario_of("1f1b", 4, ""));
   EXPECT_EQ(flags.notes.front(),

@@ -105,6 +105,14 @@ TEST(Roofline, ClosesAnIterationWithoutTheNormUnderPostValidation) {
   EXPECT_EQ(first(goes_on).optimizer, first(waits).optimizer);
 }
 
+TEST(Roofline, NeedsNoKindBesideAModelAndANamedCluster) {
+  const Scenario scenario =
+      read({{"cost.overlap_grad_reduce", "true"}, {"memory.dropout", "true"}});
+  EXPECT_TRUE(scenario.roofline->overlap.gradient_reduce);
+  EXPECT_TRUE(scenario.modelled->context.dropout);
+  EXPECT_NE(refusal({{"cost.forward", "1 ms"}}).find("'forward'"), std::string::npos);
+}
+
 TEST(Roofline, NamesWhatItNeeds) {
   const std::string given =
       "{kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}";

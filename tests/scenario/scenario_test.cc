@@ -187,6 +187,18 @@ TEST(Scenario, ComparesAScheduleWithItsRecomputedSelf) {
   EXPECT_DOUBLE_EQ(recomputed.peak_activation.value(), 4 * 1073741824.0);
 }
 
+TEST(Scenario, TellsSchedulesOfOneNameApart) {
+  const Scenario scenario =
+      read(kBase, {"schedule=[1f1b, {name: zb, memory_limit: 1}, {name: zb, memory_limit: 1.5}, "
+                   "{name: gis, group_size: 2}, {name: gis, recompute: full}, "
+                   "{name: zb, memory_limit: 1.5}]"});
+  std::vector<std::string> labels;
+  for (const ScheduleChoice& choice : scenario.schedules) labels.push_back(label_of(choice));
+  EXPECT_EQ(labels,
+            (std::vector<std::string>{"1f1b", "zb (memory_limit 1)", "zb (memory_limit 1.5)", "gis",
+                                      "gis (recompute)", "zb (memory_limit 1.5, number 2)"}));
+}
+
 struct Bad {
   std::vector<std::string> overrides;
   const char* expected;

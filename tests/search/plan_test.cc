@@ -141,7 +141,7 @@ TEST(Plan, NamesTheLayoutThatLacksLeastWhereNothingFits) {
   const auto& nearest = plan.result.nearest;
   ASSERT_TRUE(nearest && all);
   EXPECT_EQ(nearest->planned.id, all->planned.id);
-  EXPECT_EQ(nearest->over, nearest->planned.peak - plan.question.limit);
+  EXPECT_EQ(nearest->over, nearest->planned.peak - plan.question.limit());
   for (const PlanPoint& point : plan_space(plan.question).points) {
     if (point.split == PlanSplit::kBalanced) continue;
     const Scenario scenario = scenario_of(plan.question, point);
@@ -155,9 +155,9 @@ TEST(Plan, NamesTheLayoutThatLacksLeastWhereNothingFits) {
   EXPECT_NE(no_fit_text(plan, {}).find("nearest: " + label_of(nearest->planned.point)),
             std::string::npos);
   // As much memory as it takes is enough, and a byte less is not.
-  plan.question.limit = nearest->planned.peak;
+  plan.question.base.modelled->capacity = nearest->planned.peak;
   EXPECT_FALSE(pipesim::plan(plan.question, {}).best.empty());
-  plan.question.limit = nearest->planned.peak - Bytes(1);
+  plan.question.base.modelled->capacity = nearest->planned.peak - Bytes(1);
   EXPECT_TRUE(pipesim::plan(plan.question, {}).best.empty());
 }
 
@@ -205,7 +205,7 @@ TEST(Plan, OffloadsOnlyWhereALayoutDoesNotFitWithout) {
     if (!planned.point.offload) continue;
     const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.balanced());
     EXPECT_GT(*simulate(without, without.schedules.front()).report.peak_memory,
-              plan.question.limit);
+              plan.question.limit());
   }
 }
 

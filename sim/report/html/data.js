@@ -28,6 +28,8 @@ function columnsOfRuns() {
     const values = results.map(({result}) => typeof result[name] === 'number' ? result[name] : null);
     if (values.some(value => value !== null)) columns.push(column(name, values));
   }
+  const fits = results.map(({result}) => typeof result.fits === 'boolean' ? Number(result.fits) : null);
+  if (fits.some(value => value !== null)) columns.push(column('fits_capacity', fits));
   return columns;
 }
 

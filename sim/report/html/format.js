@@ -49,6 +49,7 @@ function kindOf(name) {
   if (/_bytes$/.test(name)) return 'bytes';
   if (/^(mfu|hfu)$|^bubble_/.test(name)) return 'share';
   if (/_per_second|tflops/.test(name)) return 'rate';
+  if (name === 'fits_capacity') return 'flag';
   return 'number';
 }
 
@@ -60,11 +61,13 @@ function show(value, kind) {
     case 'bytes': return bytes(value);
     case 'share': return fixed(100 * value, 2) + '%';
     case 'rate': return significant(value, 5);
+    case 'flag': return value ? 'yes' : 'no';
     default: return Number.isInteger(value) ? String(value) : significant(value, 6);
   }
 }
 
 const kLabels = {
+  fits_capacity: 'fits',
   iteration_seconds: 'iteration', makespan_seconds: 'makespan', cost_seconds: 'cost',
   bubble_rate: 'bubble rate', bubble_rate_makespan: 'bubble of makespan', bubble_over_ideal: 'bubble over ideal',
   samples_per_second: 'samples/s', samples_per_second_per_gpu: 'samples/s/GPU',

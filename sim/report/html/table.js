@@ -123,10 +123,18 @@ function startTable() {
   }
   byId('table-part').querySelector('.grow').hidden = rowCount < 2;
   byId('table-part').querySelector('.hint').hidden = rowCount < 2;
-  const failed = report.sweep?.failed ?? [];
+  startFailed();
+}
+
+// Points of a sweep, or schedules of a comparison, without a result.
+function startFailed() {
+  const refused = report.runs.flatMap(run => run.document.refused ?? []);
+  const failed = report.sweep?.failed ?? ['schedule', 'reason'].map(
+    name => ({name, values: refused.map(each => String(each[name]))}));
   const count = failed[0]?.values.length ?? 0;
   if (count === 0) return;
   byId('failed-part').hidden = false;
-  byId('failed-title').textContent = `${counted(count, 'point')} that could not be run, and why`;
+  byId('failed-title').textContent =
+    `${counted(count, report.sweep ? 'point' : 'schedule')} that could not be run, and why`;
   plainTable('failed', failed, 1000);
 }
