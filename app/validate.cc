@@ -10,6 +10,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/validation_page.h"
 
 namespace pipesim {
@@ -93,6 +94,8 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
   bool failed = false;
   for (const Compared& each : all) {
     text += validation_table(*each.validation, each.cells);
+    const auto rest = not_compared(folder, each.validation->name);
+    if (!rest.empty()) text += fmt::format("not compared: {}\n", fmt::join(rest, ", "));
     failed = failed || missed(each.cells);
     if (!expected) continue;
     for (const std::string& sentence :

@@ -21,13 +21,17 @@ exp_one_host_csv:
 - {method_csv: base, gpus: 2, micro_batch: 1, num_microbatches: 4, seq: 2048, hidden: 3072, vocab: 64000,
    layers: 32, layers_last_stage: 16, iter_ms: 200, F_us_per_stage: [10000, 10000],
    B_us_per_stage: [20000, 20000]}
-- {method_csv: new, gpus: 2, num_microbatches: 4, micro_batch: 1, seq: 2048, vocab: 64000, iter_ms: 200}
+- {method_csv: base, gpus: 2, micro_batch: 1, num_microbatches: 4, seq: 2048, hidden: 1024, vocab: 64000,
+   layers: 8, layers_last_stage: 4, iter_ms: 200, F_us_per_stage: [10000, 10000],
+   B_us_per_stage: [20000, 20000]}
 )");
   ASSERT_EQ(cells.size(), 2U);
   EXPECT_GT(*cells[0].simulated, 150 + 50);
   EXPECT_LT(*cells[0].simulated, 150 + 80);
   EXPECT_TRUE(cells[0].must_agree);
   EXPECT_FALSE(cells[1].simulated);
+  EXPECT_EQ(cells[1].note,
+            "not modelled: no 1F1B model of the paper has 8 layers of hidden size 1024");
 }
 
 // The same stages and, on each, 4 x (3 + 1 + 1) ms of vocabulary passes; the step is as long.

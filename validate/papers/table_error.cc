@@ -19,8 +19,10 @@ bool bound(const Cell& cell) { return !cell.simulated || cell.must_agree || cell
 TableError error_of(const std::string& table, const std::vector<Cell>& cells) {
   TableError error;
   error.table = table;
-  const bool any_bound = std::ranges::any_of(
-      cells, [&table](const Cell& cell) { return cell.table == table && bound(cell); });
+  // Cells that are not modelled do not put away those that are.
+  const bool any_bound = std::ranges::any_of(cells, [&table](const Cell& cell) {
+    return cell.table == table && (cell.must_agree || cell.relative);
+  });
   std::vector<double> deviations;
   for (const Cell& cell : cells) {
     if (cell.table != table || (any_bound && !bound(cell))) continue;

@@ -13,6 +13,7 @@
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
 #include "validate/papers/controllable_memory/controllable_memory.h"
+#include "validate/papers/paper_keys.h"
 
 namespace pipesim::controllable_memory {
 namespace {
@@ -121,12 +122,10 @@ Steady steady(const Schedule& schedule, int devices) {
 }
 
 const Schedule& schedule_of(const YamlValue& block) {
-  constexpr std::array kNames{std::pair{"1F1B", "1f1b"}, std::pair{"V-Min", "v-min"},
-                              std::pair{"V-Half", "v-half"}, std::pair{"V-ZB", "v-zb"}};
-  for (const auto& [paper, ours] : kNames) {
-    if (block.text() == paper) return *find_schedule(ours);
-  }
-  block.fail("expected 1F1B, V-Min, V-Half or V-ZB");
+  static const std::vector<std::string> kNames{"1F1B", "V-Min", "V-Half", "V-ZB"};
+  std::string name = block.choice(kNames);  // ours are the same in small letters
+  for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
+  return *find_schedule(name);
 }
 
 void compare_block(std::vector<Cell>& cells, const YamlValue& value, int devices) {
@@ -155,6 +154,7 @@ void compare_block(std::vector<Cell>& cells, const YamlValue& value, int devices
     }
     cells.push_back(cell);
   }
+  finish_row(row);
 }
 
 // Of a block's passes, named as Tables 8 and 9 name them.
@@ -216,6 +216,7 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const std::st
   YamlMap row(value);
   const YamlValue condition = row.require("cond", "as 'd mod 3 == 0'");
   const std::vector<int> published = numbers(row);
+  finish_row(row);
   std::vector<int> devices;
   for (int d = kLeast; d <= kMost; ++d) {
     if (holds(condition, d)) devices.push_back(d);

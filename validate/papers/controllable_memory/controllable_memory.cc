@@ -1,32 +1,21 @@
 #include "validate/papers/controllable_memory/controllable_memory.h"
 
+#include <array>
 #include <fmt/format.h>
+#include <optional>
 
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 
 namespace pipesim {
 namespace {
 
-void list_grid_search(std::vector<Cell>& cells, const YamlValue& table) {
-  YamlMap map(table);
-  const auto rows = map.find("cells");
-  if (!rows) return;
-  for (const YamlValue& value : rows->list()) {
-    YamlMap row(value);
-    const auto number = [&row](const char* key) {
-      return row.require(key, "a whole number").integer(1, 1 << 24);
-    };
-    Cell cell;
-    cell.table = "Tables 6 and 7";
-    cell.cell = fmt::format("{} d={} t={} p={} seq={} batch={}, MFU %",
-                            row.require("schedule", "a name").text(), number("d"), number("t"),
-                            number("p"), number("seq"), number("batch"));
-    cell.published = row.require("mfu_pct", "percent").number(0, 100);
-    cell.digits = 2;
-    cell.relative = true;
-    cell.note = "not modelled: model and micro batch of the row are not known";
-    cells.push_back(cell);
-  }
+// A table under the name that it has as long as it is not whole, or under its own.
+std::optional<YamlValue> either(YamlMap& root, const std::array<const char*, 2>& names) {
+  auto partial = root.find(names[0]);
+  auto whole = root.find(names[1]);
+  if (partial && whole) whole->fail(fmt::format("'{}' is there as well", names[0]));
+  return partial ? partial : whole;
 }
 
 }  // namespace
@@ -35,16 +24,18 @@ std::vector<Cell> compare_controllable_memory(const std::string& folder, const L
   using namespace controllable_memory;
   const YamlSource source = YamlSource::from_file(paper_file(folder, "controllable_memory"), asked);
   YamlMap root(source.root());
+  const auto blocks = root.find("table1");
+  const auto v_min = root.find("table8_vmin_offsets");
+  const auto v_half = root.find("table9_vhalf_offsets");
+  const auto panels = either(root, {"figure7_approximate", "figure7"});
+  const auto grid = either(root, {"table6_7_partial", "table6_7"});
+  finish_paper(root, "controllable_memory");
   std::vector<Cell> cells;
-  if (const auto rows = root.find("table1")) compare_blocks(cells, *rows);
-  if (const auto rows = root.find("table8_vmin_offsets")) {
-    compare_offsets(cells, *rows, "Table 8", "v-min");
-  }
-  if (const auto rows = root.find("table9_vhalf_offsets")) {
-    compare_offsets(cells, *rows, "Table 9", "v-half");
-  }
-  if (const auto panels = root.find("figure7_approximate")) compare_runs(cells, *panels, asked);
-  if (const auto table = root.find("table6_7_partial")) list_grid_search(cells, *table);
+  if (blocks) compare_blocks(cells, *blocks);
+  if (v_min) compare_offsets(cells, *v_min, "Table 8", "v-min");
+  if (v_half) compare_offsets(cells, *v_half, "Table 9", "v-half");
+  if (panels) compare_runs(cells, *panels, asked);
+  if (grid) compare_grid(cells, *grid, asked);
   if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }

@@ -1,43 +1,30 @@
 // Figure 7: throughput and activation memory of a model under eight schedules.
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
-#include <functional>
 
 #include "models/layer_work.h"
 #include "sim/scenario/read_model.h"
 #include "validate/papers/controllable_memory/controllable_memory.h"
+#include "validate/papers/controllable_memory/names.h"
 #include "validate/papers/one_cell.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/peak_memory.h"
+#include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 
 namespace pipesim::controllable_memory {
 namespace {
 
-struct Name {
-  const char* paper;
-  const char* schedule;
-  bool recompute = false;
-};
-constexpr std::array<Name, 8> kNames{{{"1F1B", "1f1b"},
-                                      {"1F1B-R", "1f1b", true},
-                                      {"1F1B-I", "interleaved-1f1b"},
-                                      {"ZB-1P", "zb-1p"},
-                                      {"ZB-2P", "zb-2p"},
-                                      {"V-Min", "v-min"},
-                                      {"V-Half", "v-half"},
-                                      {"V-ZB", "v-zb"}}};
-
-constexpr double kPeakFlops = 312e12;
 // Not printed with the figure. The passes that the paper times take as long as those of 1024 tokens
 // do, and as long as no GPU could with twice as many.
 constexpr int kSequence = 1024;
+constexpr Bytes kCapacity = 80.0 * kGiB;
 
 struct Point {
   const Name* name = nullptr;
-  double mfu = 0;
-  double gigabytes = 0;
+  Printed mfu;
+  Printed gigabytes;
 };
 
 struct Panel {
@@ -54,14 +41,24 @@ int size(YamlMap& map, const char* key) {
   return static_cast<int>(map.require(key, "a whole number").integer(1, 1 << 20));
 }
 
+// MFU and GB, each of which may be OOM, or that word for both.
+Point read_point(const Name& name, const YamlValue& value) {
+  if (!value.is_list()) {
+    const Printed both = read_printed(value, 0);
+    if (both.kind == Printed::Kind::kNumber) value.fail("expected MFU and GB");
+    return {&name, both, both};
+  }
+  const auto numbers = value.list();
+  if (numbers.size() != 2) value.fail("expected MFU and GB");
+  return {&name, read_printed(numbers[0], 100), read_printed(numbers[1], 1e6)};
+}
+
 Panel read_panel(const YamlValue& value) {
   YamlMap map(value);
   Panel panel;
-  panel.label = map.require("model", "9.6B, ...").text();
-  std::string name = "cm-" + panel.label;
-  if (name.back() == 'B') name.back() = 'b';
-  panel.model = find_model(name, value.where());
-  panel.model.tied_embeddings = false;  // as in the launch script of Zero Bubble's authors
+  const YamlValue model = map.require("model", "9.6B, ...");
+  panel.label = model.text();
+  panel.model = model_of(model);
   panel.devices = size(map, "p");
   panel.microbatches = size(map, "m");
   panel.micro_batch = size(map, "mb");
@@ -73,22 +70,11 @@ Panel read_panel(const YamlValue& value) {
     std::ranges::replace(key, '-', '_');
     const auto point = points.find(key);
     if (!point) continue;
-    const auto numbers = point->list();
-    if (numbers.size() != 2) point->fail("expected MFU and GB");
-    panel.points.push_back({&each, numbers[0].number(0, 100), numbers[1].number(0, 1e6)});
+    panel.points.push_back(read_point(each, *point));
   }
-  points.finish();
+  finish_row(points);
+  finish_row(map);
   return panel;
-}
-
-// Embedding and output stand for a layer each, so that chunks of the V-shape hold one or as many.
-constexpr EvenSplit kSplit{.count_embedding = true, .count_loss = true};
-
-int chunks_of(const Panel& panel, const Name& name) {
-  const std::string schedule = name.schedule;
-  if (schedule.starts_with("v-")) return 2;
-  if (schedule == "interleaved-1f1b") return (panel.model.num_layers + 2) / panel.devices;
-  return 1;
 }
 
 LayerContext context_of(const Panel& panel, const Name& name) {
@@ -114,7 +100,7 @@ TimedRun timed_run(const Panel& panel, const Name& name, const Hardware& hardwar
   run.split = kSplit;
   run.schedule = schedule;
   run.devices = panel.devices;
-  run.chunks = chunks_of(panel, name);
+  run.chunks = chunks_of(name, panel.model, panel.devices);
   run.microbatches = panel.microbatches;
   run.sync = megatron ? OptimizerSync::kAllReduce : OptimizerSync::kPostValidation;
   run.plan_as_if_equal = !megatron;
@@ -128,17 +114,29 @@ double converted(const Panel& panel, double value) {
   return 100 * flops / panel.devices / kPeakFlops / value;
 }
 
-// The factor on compute seconds with which 1F1B is as fast as published; 1 without such a point.
-double factor_of(const Panel& panel, const Hardware& hardware) {
+// The factor on compute seconds with which 1F1B is as fast as published; 1 where it is not fitted.
+struct Fit {
+  double factor = 1;
+  bool fitted = false;
+  std::string note;
+};
+
+Fit fit(const Panel& panel, const Hardware& hardware) {
   for (const Point& point : panel.points) {
-    if (point.name != &kNames.front()) continue;
-    TimedRun run = timed_run(panel, *point.name, hardware);
-    return fitted_factor(Seconds(converted(panel, point.mfu)), [&run](double factor) {
-      run.compute_factor = factor;
-      return iteration_seconds(run);
-    });
+    if (point.name != &kNames.front() || point.mfu.kind != Printed::Kind::kNumber) continue;
+    try {
+      TimedRun run = timed_run(panel, *point.name, hardware);
+      const Seconds measured(converted(panel, point.mfu.number));
+      const double factor = fitted_factor(measured, [&run](double each) {
+        run.compute_factor = each;
+        return iteration_seconds(run);
+      });
+      return {factor, true, fmt::format("factor {:.3f}", factor)};
+    } catch (const InfeasibleError& error) {
+      return {1, false, fmt::format("1F1B cannot be fitted ({}): factor 1", error.what())};
+    }
   }
-  return 1;
+  return {1, false, "no 1F1B point to fit a factor to: factor 1"};
 }
 
 MeasuredRun measured_run(const Panel& panel, const Name& name) {
@@ -149,7 +147,7 @@ MeasuredRun measured_run(const Panel& panel, const Name& name) {
   run.split = kSplit;
   run.schedule = name.schedule;
   run.devices = panel.devices;
-  run.chunks = chunks_of(panel, name);
+  run.chunks = chunks_of(name, panel.model, panel.devices);
   run.microbatches = panel.microbatches;
   return run;
 }
@@ -163,57 +161,69 @@ Cell cell_of(const Panel& panel, const Point& point) {
   return cell;
 }
 
-void simulate(Cell& cell, const std::function<double()>& value) {
-  try {
-    cell.simulated = value();
-  } catch (const InfeasibleError& error) {
-    cell.note = std::string("not modelled: ") + error.what();
-    cell.must_agree = false;
+void compare_mfu(std::vector<Cell>& cells, const Panel& panel, const Point& point, const Fit& fit,
+                 const Hardware& hardware) {
+  if (point.mfu.kind != Printed::Kind::kNumber) return;
+  Cell cell = cell_of(panel, point);
+  const bool fitted = fit.fitted && point.name == &kNames.front();
+  cell.table = fitted ? "Figure 7 MFU, fitted" : "Figure 7 MFU";
+  cell.cell += ", MFU %";
+  cell.published = point.mfu.number;
+  cell.note = fit.note;
+  cell.within = fitted ? 0 : 3;
+  cell.must_agree = fit.fitted && !fitted;
+  simulate(cell, [&] {
+    TimedRun run = timed_run(panel, *point.name, hardware);
+    run.compute_factor = fit.factor;
+    return converted(panel, iteration_seconds(run).value());
+  });
+  cells.push_back(cell);
+}
+
+void compare_memory(std::vector<Cell>& cells, const Panel& panel, const Point& point) {
+  if (point.gigabytes.kind == Printed::Kind::kNothing) return;
+  Cell cell = cell_of(panel, point);
+  if (point.gigabytes.kind == Printed::Kind::kOutOfMemory) {
+    cell.table = "Figure 7 out of memory";
+    cell.published = 1;
+    cell.digits = 0;
+    cell.relative = false;
+    simulate(cell, [&] {
+      const Bytes peak = allocated_at_peak(measured_run(panel, *point.name)) + kFrameworkOverhead;
+      return peak > kCapacity ? 1.0 : 0.0;
+    });
+    cells.push_back(cell);
+    return;
   }
+  cell.table = "Figure 7 activation memory";
+  cell.cell += ", GiB";
+  cell.published = point.gigabytes.number;
+  if (point.name->recompute) {
+    // Inputs of layers and one stage made again are 2 GiB; what more it held is not known.
+    cell.table += ", full recomputation";
+    cell.note = "listed, not counted: the figure has more than what is recomputed and its inputs";
+  } else {
+    cell.worst = 0.15;
+    cell.within = 1;
+    cell.must_agree = true;
+  }
+  simulate(cell, [&] { return added_at_peak(measured_run(panel, *point.name)) / kGiB; });
+  cells.push_back(cell);
 }
 
 void compare_panel(std::vector<Cell>& cells, const Panel& panel, const Hardware& hardware) {
-  const double factor = factor_of(panel, hardware);
-  for (const Point& point : panel.points) {
-    Cell cell = cell_of(panel, point);
-    const bool fitted = point.name == &kNames.front();
-    cell.table = fitted ? "Figure 7 MFU, fitted" : "Figure 7 MFU";
-    cell.cell += ", MFU %";
-    cell.published = point.mfu;
-    cell.note = fmt::format("factor {:.3f}", factor);
-    cell.within = fitted ? 0 : 3;
-    cell.must_agree = !fitted;
-    simulate(cell, [&] {
-      TimedRun run = timed_run(panel, *point.name, hardware);
-      run.compute_factor = factor;
-      return converted(panel, iteration_seconds(run).value());
-    });
-    cells.push_back(cell);
-  }
-  for (const Point& point : panel.points) {
-    Cell cell = cell_of(panel, point);
-    cell.table = "Figure 7 activation memory";
-    cell.cell += ", GiB";
-    cell.published = point.gigabytes;
-    if (point.name->recompute) {
-      // Inputs of layers and one stage made again are 2 GiB; what more it held is not known.
-      cell.table += ", full recomputation";
-      cell.note = "listed, not counted: the figure has more than what is recomputed and its inputs";
-    } else {
-      cell.worst = 0.15;
-      cell.within = 1;
-      cell.must_agree = true;
-    }
-    simulate(cell, [&] { return added_at_peak(measured_run(panel, *point.name)) / kGiB; });
-    cells.push_back(cell);
-  }
+  const Fit of_panel = fit(panel, hardware);
+  for (const Point& point : panel.points) compare_mfu(cells, panel, point, of_panel, hardware);
+  for (const Point& point : panel.points) compare_memory(cells, panel, point);
 }
 
 }  // namespace
 
 void compare_runs(std::vector<Cell>& cells, const YamlValue& panels, const Location& asked) {
   const Hardware hardware = cluster_of_catalog("a100-roce", asked);
-  for (const YamlValue& panel : panels.list()) compare_panel(cells, read_panel(panel), hardware);
+  std::vector<Panel> all;
+  for (const YamlValue& panel : panels.list()) all.push_back(read_panel(panel));
+  for (const Panel& panel : all) compare_panel(cells, panel, hardware);
 }
 
 }  // namespace pipesim::controllable_memory

@@ -9,6 +9,7 @@
 #include "sim/scenario/read_model.h"
 #include "sim/scenario/yaml.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 
 namespace pipesim {
@@ -138,9 +139,11 @@ Cell compare_row(const Row& row, const Stack& stack) {
   cell.digits = 1;
   cell.relative = true;
   cell.published = row.tflops ? *row.tflops : tflops(*row.seconds);
-  const Seconds seconds = iteration(row, stack);
-  cell.simulated = tflops(seconds);
-  cell.note = fmt::format("{:.2f} s", seconds.value());
+  simulate(cell, [&] {
+    const Seconds seconds = iteration(row, stack);
+    cell.note = fmt::format("{:.2f} s", seconds.value());
+    return tflops(seconds);
+  });
   return cell;
 }
 

@@ -6,6 +6,7 @@
 #include "sim/scenario/read_model.h"
 #include "sim/scenario/yaml.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/timed_run.h"
 
 namespace pipesim {
@@ -52,8 +53,8 @@ void configure(TimedRun& run, const std::string& name) {
   run.blocking = false;
 }
 
-Row read_row(const YamlValue& value) {
-  YamlMap map(value);
+Row read_row(YamlMap& map) {
+  const YamlValue& value = map.value();
   Row row;
   const YamlValue model = map.require("model", "a model's name");
   row.name = model.text();
@@ -84,15 +85,19 @@ Row read_row(const YamlValue& value) {
 
 void compare_row(std::vector<Cell>& cells, const YamlValue& value, const Hardware& hardware) {
   YamlMap map(value);
-  Row row = read_row(value);
+  Row row = read_row(map);
   row.run.hardware = hardware;
   const LayerContext& context = row.run.setting.context;
-  const std::string fault = fault_of(row.run.model, context);
+  std::string fault = fault_of(row.run.model, context);
   std::optional<Seconds> seconds;
-  if (fault.empty()) seconds = iteration_seconds(row.run);
+  try {
+    if (fault.empty()) seconds = iteration_seconds(row.run);
+  } catch (const InfeasibleError& error) {
+    fault = error.what();
+  }
   const auto add = [&](const char* key, const char* unit, double of_iteration) {
     const auto published = map.find(key);
-    if (!published) return;
+    if (!published || published->is_null()) return;
     Cell cell;
     cell.table = row.assumed ? "H100 FP8, settings assumed" : "H100 FP8";
     cell.cell = fmt::format("{} {} GPUs t={} p={} v={} c={} b={}, {}", row.name, row.gpus,
@@ -109,6 +114,7 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const Hardwar
       row.global_batch * model_flops(row.run.model, context.seq_length, false).value();
   add("tok_s_gpu", "tokens/s/GPU", 1.0 * row.global_batch * context.seq_length);
   add("model_tflops_s_gpu", "model TFLOP/s/GPU", flops / 1e12);
+  finish_row(map);
 }
 
 }  // namespace
@@ -117,8 +123,10 @@ std::vector<Cell> compare_nemo(const std::string& folder, const Location& asked)
   const YamlSource source = YamlSource::from_file(paper_file(folder, "nemo"), asked);
   const Hardware hardware = cluster_of_catalog("dgx-h100", asked);
   YamlMap root(source.root());
+  const YamlValue rows = root.require("rows", "a list");
+  finish_paper(root, "nemo");
   std::vector<Cell> cells;
-  for (const YamlValue& row : root.require("rows", "a list").list()) {
+  for (const YamlValue& row : rows.list()) {
     compare_row(cells, row, hardware);
   }
   return cells;

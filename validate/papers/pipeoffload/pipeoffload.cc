@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <optional>
 #include <utility>
 
 #include "models/layer_cost.h"
@@ -11,9 +10,9 @@
 #include "models/layer_work.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/schedule.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/simulate.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
+#include "validate/papers/pipeoffload/panels.h"
 
 namespace pipesim {
 namespace {
@@ -175,7 +174,9 @@ void compare_ratios(std::vector<Cell>& cells, const YamlValue& value, const Hard
   YamlMap map(value);
   const std::vector<int> hidden = sizes(map, "rows_hidden");
   const std::vector<int> length = sizes(map, "cols_seq");
-  for (const GridCell& of : grid(map.require("k", "a row per hidden size"), hidden, length)) {
+  const YamlValue k = map.require("k", "a row per hidden size");
+  finish_row(map);
+  for (const GridCell& of : grid(k, hidden, length)) {
     const Transformer model = paper_model(of.hidden);
     LayerContext kept = paper_context(of.length);
     kept.flash_attention = true;
@@ -200,11 +201,28 @@ void compare_ratios(std::vector<Cell>& cells, const YamlValue& value, const Hard
   }
 }
 
-void compare_recompute(std::vector<Cell>& cells, const YamlValue& value,
-                       const std::vector<int>& hidden, std::vector<int> length) {
+// What a grid's rows and columns are: as it says itself, else as Figure 1's grid does, else as in
+// the paper.
+struct Axes {
+  std::vector<int> hidden{4096, 5120, 6144, 7168, 8192, 10240};
+  std::vector<int> length{4096, 8192, 16384, 32768};
+};
+
+Axes axes_of(YamlMap& map, Axes otherwise) {
+  if (map.find("rows_hidden")) otherwise.hidden = sizes(map, "rows_hidden");
+  if (map.find("cols_seq")) {
+    otherwise.length = sizes(map, "cols_seq");
+  } else {
+    otherwise.length.resize(std::min<size_t>(3, otherwise.length.size()));  // longer: no memory
+  }
+  return otherwise;
+}
+
+void compare_recompute(std::vector<Cell>& cells, const YamlValue& value, const Axes& otherwise) {
   YamlMap map(value);
   const YamlValue given = map.require("reduced_activation_pct", "a row per hidden size");
-  length.resize(std::min<size_t>(3, length.size()));  // the longest ran out of memory
+  const auto [hidden, length] = axes_of(map, otherwise);
+  finish_row(map, {"slowdown_pct"});
   // The paper counts masks of dropout; whether its runs had any is not said.
   for (const bool masks : {true, false}) {
     for (const GridCell& of : grid(given, hidden, length)) {
@@ -226,99 +244,27 @@ void compare_recompute(std::vector<Cell>& cells, const YamlValue& value,
   }
 }
 
-// As the paper calls a schedule.
-const char* schedule_of(const YamlValue& name) {
-  constexpr std::array<std::pair<const char*, const char*>, 6> kNames{
-      {{"1F1B", "1f1b"},
-       {"1F1B-I", "interleaved-1f1b"},
-       {"GIS", "gis"},
-       {"GIS-H", "gis-h"},
-       {"PO-H", "po-h"},
-       {"PO-F", "po-f"}}};
-  std::vector<std::string> known;
-  for (const auto& [paper, ours] : kNames) {
-    if (name.text() == paper) return ours;
-    known.emplace_back(paper);
-  }
-  name.fail(fmt::format("expected one of {}", fmt::join(known, ", ")));
-}
-
-// Assumed, where the paper does not say: micro batch 1, one layer in a chunk, the first and the
-// last stage one less, norms, activations and dropouts made again.
-Simulation run_10b(const std::string& schedule, int seq_length) {
-  const bool chunked = schedule != "1f1b";
-  const Scenario scenario = read_scenario(
-      YamlSource("pipeoffload",
-                 fmt::format(R"(
-schedule: {}
-model: po-10.5b
-cluster: a100-roce
-parallel: {{pipeline_model_parallel_size: 8{}, account_for_embedding_in_pipeline_split: true,
-           account_for_loss_in_pipeline_split: true}}
-batch: {{global_batch_size: 64, micro_batch_size: 1, seq_length: {}}}
-memory: {{kind: model, capacity: 80 GiB}}
-recompute: pointwise
-)",
-                             schedule, chunked ? ", virtual_pipeline_model_parallel_size: 5" : "",
-                             seq_length)));
-  return simulate(scenario, scenario.schedules.front());
-}
-
-void compare_figure15(std::vector<Cell>& cells, const YamlValue& rows) {
-  for (const YamlValue& row : rows.list()) {
-    YamlMap map(row);
-    const auto length = static_cast<int>(map.require("seq", "tokens").integer(1, 1 << 20));
-    const YamlValue name = map.require("schedule", "as the paper calls it");
-    const YamlValue mfu = map.require("mfu_pct", "percent");
-    const YamlValue memory = map.require("act_mem_gb", "GB");
-    map.finish();
-    if (mfu.text() == "SKIP") continue;
-    const std::string schedule = schedule_of(name);
-    const Simulation simulation = run_10b(schedule, length);
-    Cell cell;
-    cell.table = "Figure 15, memory";
-    cell.cell = fmt::format("{} s={}", name.text(), length);
-    cell.digits = 1;
-    if (mfu.text() == "OOM") {
-      cell.table = "Figure 15, out of memory";
-      cell.published = 1;
-      cell.simulated = simulation.fit && !simulation.fit->fits ? 1 : 0;
-      cells.push_back(cell);
-      continue;
-    }
-    cell.relative = true;
-    cell.published = memory.number(0, 1e6);
-    cell.simulated = simulation.report.peak_activation / kGiB;
-    if (schedule == "po-f") cell.note = "the paper's PO-F keeps more than its formula says";
-    cells.push_back(cell);
-    cell.table = "Figure 15, MFU";
-    cell.published = mfu.number(0, 100);
-    cell.note = "";
-    if (simulation.throughput && simulation.throughput->mfu) {
-      cell.simulated = 100 * *simulation.throughput->mfu;
-    }
-    cells.push_back(cell);
-  }
-}
-
 }  // namespace
 
 std::vector<Cell> compare_pipeoffload(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "pipeoffload"), asked);
   YamlMap root(source.root());
+  const auto ratios = root.find("fig1_k_grid");
+  const auto panels = root.find("fig15");
+  const auto recompute = root.find("fig16_recompute_ablation");
+  const auto batches = pipeoffload::read_batches(root);
+  finish_paper(root, "pipeoffload");
+  if (!ratios && !panels && !recompute) root.value().fail("no table of this paper in this file");
   std::vector<Cell> cells;
   compare_table1(cells);
-  const YamlValue ratios = root.require("fig1_k_grid", "rows_hidden, cols_seq, k");
-  compare_ratios(cells, ratios, cluster_of_catalog("a100-roce", asked));
-  if (const auto figure = root.find("fig15")) {
-    YamlMap models(*figure);
-    compare_figure15(cells, models.require("m10p5B_8gpu", "a list of rows"));
+  Axes axes;
+  if (ratios) {
+    compare_ratios(cells, *ratios, cluster_of_catalog("a100-roce", asked));
+    YamlMap map(*ratios);
+    axes = {sizes(map, "rows_hidden"), sizes(map, "cols_seq")};
   }
-  if (const auto figure = root.find("fig16_recompute_ablation")) {
-    YamlMap map(ratios);
-    const std::vector<int> hidden = sizes(map, "rows_hidden");
-    compare_recompute(cells, *figure, hidden, sizes(map, "cols_seq"));
-  }
+  if (panels) pipeoffload::compare_panels(cells, *panels, batches);
+  if (recompute) compare_recompute(cells, *recompute, axes);
   return cells;
 }
 

@@ -9,7 +9,9 @@
 #include "sim/scenario/read_model.h"
 #include "sim/scenario/yaml.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/peak_memory.h"
+#include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 
 namespace pipesim {
@@ -139,11 +141,12 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const Hardwar
     cell.digits = 1;
     cell.relative = true;
     cell.note = fault.empty() ? row.note : "not modelled: " + fault;
-    if (fault.empty()) cell.simulated = simulate();
+    if (fault.empty()) pipesim::simulate(cell, simulate);
     cells.push_back(cell);
   };
   add("real_ms", "Time", ", ms", [&] { return iteration(row, hardware).value() * 1e3; });
   add("real_alloc_GiB", "Memory", ", GiB", [&] { return allocated(row) / kGiB; });
+  finish_row(map);
 }
 
 }  // namespace
@@ -152,11 +155,12 @@ std::vector<Cell> compare_simumax(const std::string& folder, const Location& ask
   const YamlSource source = YamlSource::from_file(paper_file(folder, "simumax"), asked);
   const Hardware hardware = cluster_of_catalog("hgx-b200", asked);
   YamlMap root(source.root());
+  const YamlValue rows = root.require("rows", "a list");
+  const auto extra = root.find("extra");
+  finish_paper(root, "simumax");
   std::vector<Cell> cells;
-  for (const YamlValue& row : root.require("rows", "a list").list()) {
-    compare_row(cells, row, hardware);
-  }
-  if (const auto extra = root.find("extra")) {
+  for (const YamlValue& row : rows.list()) compare_row(cells, row, hardware);
+  if (extra) {
     for (const YamlValue& row : extra->list()) compare_row(cells, row, hardware);
   }
   return cells;

@@ -37,7 +37,10 @@ double percent_apart(const Report& report, const std::function<double(const Devi
 }  // namespace
 
 void compare_balance(std::vector<Cell>& cells, const MethodRow& row) {
-  if (row.table != "Table 6" || row.placement != VocabularyPlacement::kVocab1) return;
+  if (row.table != "Table 6" || row.placement != VocabularyPlacement::kVocab1 ||
+      !row.fault.empty()) {
+    return;
+  }
   for (const auto placement : {VocabularyPlacement::kVocab1, VocabularyPlacement::kVocab2}) {
     for (const int vocabulary : kVocabularies) {
       const Report report = report_of(row, placement, vocabulary);

@@ -2,8 +2,8 @@
 // device, and of the iteration.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/transformer.h"
@@ -14,8 +14,9 @@
 namespace pipesim::vocabulary_parallelism {
 
 struct HostRun {
-  std::string method;                            // base, redis, vocab, ...
-  std::optional<VocabularyPlacement> placement;  // nothing for a method that is not known
+  std::string method;  // base, redis, vocab, ...
+  VocabularyPlacement placement = VocabularyPlacement::kFirstLast;
+  std::string fault;  // why it is not modelled; empty: it is
   Transformer model;
   int devices = 1;
   int microbatches = 1;
@@ -31,12 +32,15 @@ struct HostRun {
   [[nodiscard]] std::string text() const;
 };
 
-// A run of a method that is not known has no model and no seconds but the iteration's. InputError
-// where a row is not as expected.
+// A run with a fault has no model and no seconds but the iteration's. InputError where a row is not
+// as expected.
 std::vector<HostRun> read_host_runs(const YamlValue& rows);
 
-// By the names of the tables (Baseline, Vocab-1, ...) or of the artifact (base; vocab is vocab-2,
+// The names of the tables (Baseline, Vocab-1, ...) or of the artifact (base; vocab is vocab-2,
 // synctwice vocab-1).
-std::optional<VocabularyPlacement> placement_of_method(std::string_view name);
+enum class Naming { kPaper, kArtifact };
+std::vector<std::string> method_names(Naming naming);
+// Of one of those names.
+VocabularyPlacement placement_of_method(std::string_view name);
 
 }  // namespace pipesim::vocabulary_parallelism

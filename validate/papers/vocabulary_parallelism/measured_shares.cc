@@ -39,8 +39,8 @@ Seconds seconds_from_shares(const HostRun& run, const Hardware& hardware) {
   setting.context.vocabulary_devices = run.devices;
   setting.state.gradients_in_fp32 = false;
   const Seconds message = message_seconds(run.model, setting, hardware, 0, 1);
-  problem.vocabulary = *run.placement;
-  const double early = share_of_s(*run.placement);
+  problem.vocabulary = run.placement;
+  const double early = share_of_s(run.placement);
   for (size_t d = 0; d < run.forward.size(); ++d) {
     StageCost stage;
     stage.forward = run.forward[d];
@@ -54,8 +54,8 @@ Seconds seconds_from_shares(const HostRun& run, const Hardware& hardware) {
                                         {}});
   }
   // Interlaced passes hold the device for their collectives: they are in what was measured.
-  if (*run.placement != VocabularyPlacement::kInterlaced) {
-    problem.barriers = barrier_seconds(run.model, *run.placement, setting, hardware);
+  if (run.placement != VocabularyPlacement::kInterlaced) {
+    problem.barriers = barrier_seconds(run.model, run.placement, setting, hardware);
   }
   const Program program = find_schedule("1f1b")->plan(problem);
   return evaluate(program, problem).makespan +

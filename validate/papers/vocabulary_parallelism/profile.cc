@@ -23,7 +23,7 @@ CostSetting setting_of(const HostRun& run) {
   setting.context.micro_batch_size = run.micro_batch;
   setting.state.gradients_in_fp32 = false;
   setting.fused_backward = true;
-  if (is_sharded(*run.placement)) setting.context.vocabulary_devices = run.devices;
+  if (is_sharded(run.placement)) setting.context.vocabulary_devices = run.devices;
   return setting;
 }
 
@@ -57,10 +57,10 @@ void add(Both& sum, Seconds measured, Seconds modelled) {
 
 void add_share(Sums& sums, const HostRun& run, const CostSetting& setting,
                const Hardware& hardware) {
-  const VocabularyCost share = share_cost(run.model, *run.placement, setting, hardware);
+  const VocabularyCost share = share_cost(run.model, run.placement, setting, hardware);
   BarrierSeconds held{};
-  if (*run.placement == VocabularyPlacement::kInterlaced) {
-    held = barrier_seconds(run.model, *run.placement, setting, hardware);
+  if (run.placement == VocabularyPlacement::kInterlaced) {
+    held = barrier_seconds(run.model, run.placement, setting, hardware);
   }
   const Seconds of_output = held_by(held, Barrier::kOutput) + held_by(held, Barrier::kSoftmax) +
                             held_by(held, Barrier::kOutputGradient);
@@ -83,7 +83,7 @@ void add_run(Sums& sums, const HostRun& run, const Hardware& hardware) {
   add(sums.forward, forward, layers * layer.forward.total());
   add(sums.backward, backward, layers * backward_of(layer));
   ++sums.runs;
-  if (is_sharded(*run.placement)) {
+  if (is_sharded(run.placement)) {
     add_share(sums, run, setting, hardware);
     return;
   }
@@ -104,7 +104,8 @@ Profiled profiled_of(VocabularyPlacement method, const std::vector<HostRun>& run
   const VocabularyPlacement wanted = method == kRedistributed ? kFirstLast : method;
   Sums sums;
   for (const HostRun& run : runs) {
-    if (run.placement == wanted && run.devices > 2) add_run(sums, run, hardware);
+    if (run.fault.empty() && run.placement == wanted && run.devices > 2)
+      add_run(sums, run, hardware);
   }
   if (sums.runs == 0) return {};
   Profiled profiled;

@@ -9,6 +9,7 @@
 #include "models/transformer.h"
 #include "sim/pipeline/vocabulary.h"
 #include "sim/scenario/yaml.h"
+#include "validate/papers/paper_keys.h"
 
 namespace pipesim::vocabulary_parallelism {
 
@@ -20,17 +21,21 @@ struct MethodRow {
   int chunks = 1;
   int gpus = 0;
   int seq = 0;
-  std::string method;                            // as the paper calls it
-  std::optional<VocabularyPlacement> placement;  // nothing for a method that is not known
-  std::string model_name;                        // in the catalogue
-  Transformer model;                             // but for its vocabulary
+  std::string method;  // as the paper calls it
+  VocabularyPlacement placement = VocabularyPlacement::kFirstLast;
+  std::string model_name;  // in the catalogue
+  Transformer model;       // but for its vocabulary
+  std::string fault;       // why nothing of it is modelled; empty: it is
   // For every vocabulary, where the row has them.
-  std::vector<double> peak_gb;
-  std::vector<double> mfu_percent;
+  std::vector<Printed> peak_gb;
+  std::vector<Printed> mfu_percent;
 
   [[nodiscard]] Transformer with_vocabulary(size_t i) const;
   [[nodiscard]] std::string text(size_t i) const;
 };
+
+// What is printed of the row for a vocabulary, or nothing.
+std::optional<double> number_at(const std::vector<Printed>& row, size_t vocabulary);
 
 // InputError where a row is not as expected.
 std::vector<MethodRow> read_rows(YamlMap& root);

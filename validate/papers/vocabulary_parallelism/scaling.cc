@@ -7,6 +7,7 @@
 #include "models/vocabulary_share.h"
 #include "sim/scenario/read_model.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
 namespace pipesim {
@@ -43,17 +44,24 @@ void compare_scaling(std::vector<Cell>& cells, const YamlValue& table, const Loc
   const Hardware hardware = cluster_of_catalog("a100-roce", asked);
   constexpr std::array kModels{std::pair{8, "vp-4b"}, std::pair{16, "vp-10b"},
                                std::pair{32, "vp-21b"}};
+  static const std::vector<std::string> kLayers{"Input", "Output-Vocab-1", "Output-Vocab-2"};
   YamlMap map(table);
   std::vector<std::string> columns;
   for (const YamlValue& each : map.require("columns", "8GPU, ...").list()) {
-    columns.push_back(each.text());
+    const std::string column = each.text();
+    const size_t digits = column.find_first_not_of("0123456789");
+    if (digits == 0 || digits == std::string::npos || column.substr(digits) != "GPU") {
+      each.fail(fmt::format("expected a number of GPUs as '8GPU', not '{}'", column));
+    }
+    columns.push_back(column);
   }
   for (const YamlValue& value : map.require("rows", "a list").list()) {
     YamlMap row(value);
     const int seq = static_cast<int>(row.require("seq", "sequence length").integer(1, 1 << 24));
-    const std::string layer = row.require("layer", "Input, Output-Vocab-1, ...").text();
+    const std::string layer = row.require("layer", "Input, Output-Vocab-1, ...").choice(kLayers);
     const auto values = row.require("v", "a percentage for every column").list();
     if (values.size() != columns.size()) value.fail("not as many values as columns");
+    finish_row(row);
     for (size_t i = 0; i < values.size(); ++i) {
       Cell cell;
       cell.table = "Table 3, " + layer;
@@ -78,6 +86,7 @@ void compare_scaling(std::vector<Cell>& cells, const YamlValue& table, const Loc
       cells.push_back(cell);
     }
   }
+  finish_row(map);
 }
 
 }  // namespace pipesim

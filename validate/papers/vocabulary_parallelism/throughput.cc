@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "models/layer_work.h"
 #include "validate/papers/one_cell.h"
+#include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 #include "validate/papers/vocabulary_parallelism/profile.h"
 #include "validate/papers/vocabulary_parallelism/split.h"
@@ -39,8 +41,8 @@ std::vector<int> redistributed(const Transformer& model, int seq, int stages) {
 
 // Whether the run is the row's, with its vocabulary.
 bool is_of(const HostRun& run, const MethodRow& row, size_t vocabulary) {
-  return run.placement == row.placement && run.devices == row.gpus && run.seq == row.seq &&
-         run.model.vocab_size == kVocabularies[vocabulary];
+  return run.fault.empty() && run.placement == row.placement && run.devices == row.gpus &&
+         run.seq == row.seq && run.model.vocab_size == kVocabularies[vocabulary];
 }
 
 TimedRun timed_run(const MethodRow& row, size_t vocabulary, const std::vector<HostRun>& runs,
@@ -52,18 +54,18 @@ TimedRun timed_run(const MethodRow& row, size_t vocabulary, const std::vector<Ho
   run.chunks = row.chunks;
   run.devices = row.gpus;
   run.microbatches = kMicrobatches;
-  run.vocabulary = *row.placement;
+  run.vocabulary = row.placement;
   run.setting.context.seq_length = row.seq;
   run.setting.state.gradients_in_fp32 = false;
   run.setting.fused_backward = row.chunks == 1;
-  if (*row.placement == VocabularyPlacement::kRedistributed) {
+  if (row.placement == VocabularyPlacement::kRedistributed) {
     run.layers = redistributed(run.model, row.seq, row.gpus * row.chunks);
     for (const HostRun& known : runs) {
       if (!is_of(known, row, vocabulary)) continue;
       run.layers = split_with_last(run.model.num_layers, known.last_layers, row.gpus);
     }
   }
-  run.profiled = profiled_of(*row.placement, runs, hardware);
+  run.profiled = profiled_of(row.placement, runs, hardware);
   return run;
 }
 
@@ -78,6 +80,8 @@ double converted(const MethodRow& row, size_t vocabulary, double value) {
 struct Stack {
   const MethodRow* fitted = nullptr;
   double factor = 1;
+  int shortest = std::numeric_limits<int>::max();  // sequence of the model's rows
+  std::string note;
 };
 
 class Throughput {
@@ -88,7 +92,9 @@ class Throughput {
 
   void compare(std::vector<Cell>& cells) {
     for (const MethodRow& row : rows_) {
-      for (size_t i = 0; i < row.mfu_percent.size(); ++i) cells.push_back(cell_of(row, i));
+      for (size_t i = 0; i < row.mfu_percent.size(); ++i) {
+        if (number_at(row.mfu_percent, i)) cells.push_back(cell_of(row, i));
+      }
     }
     for (const MethodRow& row : rows_) compare_gain(cells, row);
   }
@@ -100,17 +106,37 @@ class Throughput {
     if (!made) return stack;
     for (const MethodRow& each : rows_) {
       const bool alike = each.table == row.table && each.gpus == row.gpus;
-      if (!alike || each.method != "Baseline" || each.mfu_percent.empty()) continue;
+      if (alike) stack.shortest = std::min(stack.shortest, each.seq);
+      if (!alike || each.method != "Baseline" || !number_at(each.mfu_percent, 0)) continue;
       if (stack.fitted == nullptr || each.seq < stack.fitted->seq) stack.fitted = &each;
     }
-    if (stack.fitted == nullptr) return stack;
-    const Seconds measured(converted(*stack.fitted, 0, stack.fitted->mfu_percent[0]));
-    TimedRun run = timed_run(*stack.fitted, 0, runs_, hardware_);
-    stack.factor = fitted_factor(measured, [&run](double factor) {
-      run.compute_factor = factor;
-      return iteration_seconds(run);
-    });
+    if (stack.fitted == nullptr) {
+      stack.note = "no baseline to fit a factor to: factor 1";
+      return stack;
+    }
+    fit(stack);
     return stack;
+  }
+
+  void fit(Stack& stack) {
+    const MethodRow& row = *stack.fitted;
+    try {
+      const Seconds measured(converted(row, 0, *number_at(row.mfu_percent, 0)));
+      TimedRun run = timed_run(row, 0, runs_, hardware_);
+      stack.factor = fitted_factor(measured, [&run](double factor) {
+        run.compute_factor = factor;
+        return iteration_seconds(run);
+      });
+      stack.note = fmt::format("factor {:.3f}{}", stack.factor,
+                               runs_.empty() ? "" : ", passes as timed on one host");
+      if (row.seq > stack.shortest) {
+        stack.note += fmt::format(", fitted at seq {}, as there is no baseline at seq {}", row.seq,
+                                  stack.shortest);
+      }
+    } catch (const InfeasibleError& error) {
+      stack.note = fmt::format("{} cannot be fitted ({}): factor 1", row.text(0), error.what());
+      stack.fitted = nullptr;
+    }
   }
 
   double simulated(const MethodRow& row, size_t vocabulary) {
@@ -123,20 +149,17 @@ class Throughput {
     Cell cell;
     cell.table = row.table + " MFU";
     cell.cell = row.text(i) + ", %";
-    cell.published = row.mfu_percent[i];
+    cell.published = *number_at(row.mfu_percent, i);
     cell.digits = 2;
     cell.relative = true;
-    cell.note = "not modelled: no such method";
-    if (!row.placement) return cell;
+    cell.note = "not modelled: " + row.fault;
+    if (!row.fault.empty()) return cell;
     const Stack& stack = stack_of(row);
-    cell.note = stack.fitted == nullptr
-                    ? "no baseline to fit a factor to"
-                    : fmt::format("factor {:.3f}{}", stack.factor,
-                                  runs_.empty() ? "" : ", passes as timed on one host");
-    cell.simulated = simulated(row, i);
+    cell.note = stack.note;
+    simulate(cell, [&] { return simulated(row, i); });
     const bool fitted = stack.fitted == &row && i == 0;
     if (fitted) cell.table += ", fitted";
-    if (row.table == "Table 5" && stack.fitted != nullptr && !fitted) {
+    if (row.table == "Table 5" && stack.fitted != nullptr && !fitted && cell.simulated) {
       cell.must_agree = true;
       cell.median = 0.04;
     }
@@ -145,22 +168,25 @@ class Throughput {
 
   // In points of MFU.
   void compare_gain(std::vector<Cell>& cells, const MethodRow& row) {
-    if (row.method != "Vocab-1") return;
+    if (row.method != "Vocab-1" || !row.fault.empty()) return;
     const auto base = std::ranges::find_if(rows_, [&row](const MethodRow& each) {
       return each.table == row.table && each.gpus == row.gpus && each.seq == row.seq &&
              each.method == "Baseline";
     });
-    if (base == rows_.end() || base->mfu_percent.empty()) return;
+    if (base == rows_.end()) return;
     for (size_t i = 0; i < row.mfu_percent.size(); ++i) {
+      const auto with = number_at(row.mfu_percent, i);
+      const auto without = number_at(base->mfu_percent, i);
+      if (!with || !without) continue;
       Cell cell;
       cell.table = row.table + " gain of Vocab-1";
       cell.cell = row.text(i) + " over Baseline, points of MFU";
-      cell.published = row.mfu_percent[i] - base->mfu_percent[i];
-      cell.simulated = simulated(row, i) - simulated(*base, i);
+      cell.published = *with - *without;
       cell.digits = 2;
       cell.relative = true;
       cell.within = 5;
-      cell.must_agree = row.table == "Table 5";
+      cell.must_agree = row.table == "Table 5" && stack_of(row).fitted != nullptr;
+      simulate(cell, [&] { return simulated(row, i) - simulated(*base, i); });
       cells.push_back(cell);
     }
   }

@@ -1,7 +1,9 @@
 // Measured memory per GPU: Tables 4, 6 and 11.
 #include <fmt/format.h>
 
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/peak_memory.h"
+#include "validate/papers/simulate_cell.h"
 #include "validate/papers/zero_bubble/row.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
@@ -38,22 +40,20 @@ void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
     if (!rows) continue;
     for (const YamlValue& each : rows->list()) {
       YamlMap map(each);
+      (void)map.require("schedule", "as the paper calls it");
       const Row row = read_row(each, map, models);
       const auto gigabytes = map.find("mem_gb");
-      if (!gigabytes) continue;
+      finish_row(map, {"samples_per_gpu_s"});
+      if (!gigabytes || gigabytes->is_null()) continue;
       Cell cell;
       cell.table = table;
       cell.cell = row.text() + ", GiB";
       cell.published = gigabytes->number(0, 1e6);
       cell.digits = 1;
       cell.relative = true;
-      try {
-        const auto seconds = profile_of(row.model, row.devices, row.microbatches);
-        if (!seconds) cell.note = "planned with passes as long as their FLOPs";
-        cell.simulated = allocated_at_peak(measured_run(row, seconds)) / kGiB;
-      } catch (const InfeasibleError& error) {
-        cell.note = std::string("not modelled: ") + error.what();
-      }
+      const auto seconds = profile_of(row.model, row.devices, row.microbatches);
+      if (!seconds) cell.note = "planned with passes as long as their FLOPs";
+      simulate(cell, [&] { return allocated_at_peak(measured_run(row, seconds)) / kGiB; });
       if (key != std::string("table11_same_memory")) {
         cell.must_agree = cell.simulated.has_value();
         cell.worst = 0.10;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "validate/papers/paper_keys.h"
+
 namespace pipesim::zero_bubble {
 namespace {
 
@@ -31,6 +33,7 @@ std::vector<Profile> read_table(YamlMap& root, const std::string& key, double ch
     profile.weight_us = chunks_per_stage * number("w_us");
     profile.transfer_us = map.require("c_us", "a number").number(0, 1e12);
     profile.of_chunks = chunks_per_stage > 1;
+    finish_row(map);
     profiles.push_back(profile);
   }
   return profiles;
@@ -49,9 +52,14 @@ std::string Setting::text() const {
 }
 
 Setting read_setting(YamlMap& map) {
-  return {map.require("model", "the model's name").text(),
-          static_cast<int>(map.require("p", "devices").integer(1, 1 << 16)),
-          static_cast<int>(map.require("m", "microbatches").integer(1, 1 << 20))};
+  const YamlValue model = map.require("model", "the model's name");
+  Setting setting{model.text(), static_cast<int>(map.require("p", "devices").integer(1, 1 << 16)),
+                  static_cast<int>(map.require("m", "microbatches").integer(1, 1 << 20)), 0,
+                  model.where()};
+  if (const auto batch = map.find("b")) {
+    setting.micro_batch = static_cast<int>(batch->integer(1, 1 << 20));
+  }
+  return setting;
 }
 
 const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting) {

@@ -31,6 +31,8 @@ struct Setting {
   std::string model;
   int devices = 0;
   int microbatches = 0;
+  int micro_batch = 0;  // 0: the row does not say
+  Location where;       // of the model's name
   [[nodiscard]] std::string text() const;
 };
 

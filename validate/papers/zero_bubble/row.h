@@ -19,7 +19,11 @@ struct ModelRow {
   std::vector<int> microbatches;  // that its runs take; empty when not stated
 };
 
+// Of a file without that table the project's own.
 std::vector<ModelRow> read_models(YamlMap& root);
+
+// InputError when the model, as "1.5B", is not in the catalogue.
+void check_model(const std::string& name, const Location& where);
 
 struct Row {
   std::string model;     // "1.5B"
@@ -27,14 +31,15 @@ struct Row {
   int devices = 0;
   int microbatches = 0;
   int micro_batch = 0;
-  Location where;
+  Location where;  // of the model's name
 
   // "1.5B p=8 m=24 b=6 ZB-2p"
   [[nodiscard]] std::string text() const;
 };
 
 // The keys that say what was run. `p` or `gpus`; `b` here or in Table 3; without a schedule's name
-// `schedule` is empty. InputError when the row cannot be understood.
+// `schedule` is empty. InputError when the row cannot be understood, or its model or schedule is
+// not known.
 Row read_row(const YamlValue& value, YamlMap& map, const std::vector<ModelRow>& models);
 
 // What was run: ZB-2p* is ZB-2p with the same samples in twice the microbatches.
@@ -50,7 +55,6 @@ struct Run {
 
 // The settings of the authors' runs: fp16, so that gradients are 16 bits; attention that makes its
 // scores, as their memory per layer (34h + 5as) has it; first and last stage with a layer less.
-// InputError at the row when its model or schedule is not known.
 Run run_of(const Row& row);
 
 }  // namespace pipesim::zero_bubble

@@ -136,12 +136,15 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
     const Profile* profile = find_profile(profiles, setting);
     const auto one = rates.require("ZB_bubble_rate", "rates").list();
     const auto two = rates.require("ZBV_bubble_rate", "rates").list();
+    if (one.size() != limits.size() || two.size() != limits.size()) {
+      column.fail("not as many rates as memory limits");
+    }
     for (std::size_t i = 0; i < limits.size(); ++i) {
       Cell& cell = cells.emplace_back();
       cell.table = "Figure 9 search";
       cell.cell = fmt::format("{} limit {:.3f}", setting.text(), limits[i].number(0, 1e3));
       cell.published = std::min(one.at(i).number(-1, 1), two.at(i).number(-1, 1));
-      cell.note = "not modelled: no profiled times for this setting";
+      cell.note = "not modelled: no profiled times for this setting in Table 9 and the like";
       if (profile == nullptr) continue;
       const Search& search = searches[static_cast<std::size_t>(profile - profiles.data())];
       jobs.emplace_back(
@@ -158,6 +161,7 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
 std::vector<Cell> compare_search(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
+  zero_bubble::finish_tables(root);
   const auto profiles = zero_bubble::read_profiles(root);
   if (profiles.empty()) root.value().fail("no profiled setting in this file");
   std::vector<Search> searches;

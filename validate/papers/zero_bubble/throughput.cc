@@ -4,9 +4,12 @@
 #include <array>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 
 #include "validate/papers/one_cell.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
+#include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 #include "validate/papers/zero_bubble/profile.h"
 #include "validate/papers/zero_bubble/row.h"
@@ -95,15 +98,26 @@ std::vector<Measured> read_tables(YamlMap& root, const std::vector<ModelRow>& mo
     if (!rows) continue;
     for (const YamlValue& each : rows->list()) {
       YamlMap map(each);
+      (void)map.require("schedule", "as the paper calls it");
       Measured measured{&table, zero_bubble::read_row(each, map, models), 0, {}};
       const auto rate = map.find("samples_per_gpu_s");
-      if (!rate) continue;
+      finish_row(map, {"mem_gb"});
+      if (!rate || rate->is_null()) continue;
       measured.samples = rate->number(1e-9, 1e9);
       if (table.of_table3) measured.note = correct_misprint(measured.row, models);
       all.push_back(measured);
     }
   }
   return all;
+}
+
+// Nothing where the layers do not take the shape.
+std::optional<StageCost> stage_of(const Row& row, const Stack& stack) {
+  try {
+    return mean_stage(timed_run(row, stack));
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
 }
 
 // Table 9 gives the authors' mean times of a model's passes and messages.
@@ -115,14 +129,14 @@ Profiled profiled_of(const std::string& model, const std::vector<Profile>& profi
   double rows = 0;
   for (const Profile& profile : profiles) {
     if (profile.model != model || profile.of_chunks || of_model == models.end()) continue;
-    const TimedRun run = timed_run(
+    const auto ours = stage_of(
         {model, "ZB-2p", profile.devices, profile.microbatches, of_model->micro_batch, where},
         stack);
-    const StageCost ours = mean_stage(run);
-    mean.forward += profile.forward_us * 1e-6 / ours.forward.value();
-    mean.backward_input += profile.backward_us * 1e-6 / ours.backward_input.value();
-    mean.backward_weight += profile.weight_us * 1e-6 / ours.backward_weight.value();
-    mean.message += Seconds(profile.transfer_us * 1e-6) - ours.transfer;
+    if (!ours) continue;
+    mean.forward += profile.forward_us * 1e-6 / ours->forward.value();
+    mean.backward_input += profile.backward_us * 1e-6 / ours->backward_input.value();
+    mean.backward_weight += profile.weight_us * 1e-6 / ours->backward_weight.value();
+    mean.message += Seconds(profile.transfer_us * 1e-6) - ours->transfer;
     ++rows;
   }
   if (rows == 0) return {};
@@ -141,28 +155,40 @@ const Measured* cell_to_fit(const std::string& model, const std::vector<Measured
   return found;
 }
 
+// What to say where the cell that the protocol fits is not there, and another stands in for it.
+std::string stand_in(const Measured& fitted, const std::vector<Measured>& all) {
+  const Row& row = fitted.row;
+  const auto first =
+      std::ranges::find(all, row.model, [](const Measured& each) { return each.row.model; });
+  int most = 0;
+  for (const Measured& each : all) {
+    if (each.row.model != row.model || each.table != first->table) continue;
+    most = std::max(most, each.row.microbatches);
+  }
+  if (first->table == fitted.table && most == row.microbatches) return {};
+  return fmt::format(" fitted to {} m={}, as {} has no 1F1B cell with m={}", fitted.table->name,
+                     row.microbatches, first->table->name, most);
+}
+
 void fit(Stack& stack, const std::string& model, const std::vector<Measured>& all) {
   stack.fitted = cell_to_fit(model, all);
   if (stack.fitted == nullptr) {
-    stack.note = "no 1F1B cell to fit a factor to";
+    stack.note = "no 1F1B cell to fit a factor to: factor 1";
     return;
   }
-  TimedRun run = timed_run(stack.fitted->row, stack);
   const Row& row = stack.fitted->row;
-  const Seconds measured(1.0 * row.microbatches * row.micro_batch / row.devices /
-                         stack.fitted->samples);
-  stack.factor = fitted_factor(measured, [&run](double factor) {
-    run.compute_factor = factor;
-    return iteration_seconds(run);
-  });
-  stack.note = fmt::format("factor {:.3f}", stack.factor);
-}
-
-void simulate(Cell& cell, const std::function<double()>& value) {
   try {
-    cell.simulated = value();
+    TimedRun run = timed_run(row, stack);
+    const Seconds measured(1.0 * row.microbatches * row.micro_batch / row.devices /
+                           stack.fitted->samples);
+    stack.factor = fitted_factor(measured, [&run](double factor) {
+      run.compute_factor = factor;
+      return iteration_seconds(run);
+    });
+    stack.note = fmt::format("factor {:.3f}", stack.factor) + stand_in(*stack.fitted, all);
   } catch (const InfeasibleError& error) {
-    cell.note = std::string("not modelled: ") + error.what();
+    stack.fitted = nullptr;
+    stack.note = fmt::format("{} cannot be fitted ({}): factor 1", row.text(), error.what());
   }
 }
 
@@ -178,7 +204,7 @@ Cell throughput_cell(const Measured& measured, const Stack& stack) {
   cell.relative = true;
   cell.note = measured.note + stack.note;
   simulate(cell, [&] { return samples(row, iteration_seconds(timed_run(row, stack))); });
-  if (measured.table->target && !fitted && cell.simulated) {
+  if (measured.table->target && !fitted && cell.simulated && stack.fitted != nullptr) {
     cell.must_agree = true;
     cell.worst = 0.05;
     cell.median = 0.02;
@@ -191,10 +217,10 @@ void compare_doubling(std::vector<Cell>& cells, const YamlValue& value,
                       const std::vector<ModelRow>& models,
                       const std::function<const Stack&(const Row&)>& stack_of) {
   YamlMap map(value);
+  (void)map.require("schedule", "as the paper calls it");
   Row row = zero_bubble::read_row(value, map, models);
   const Stack& stack = stack_of(row);
-  double published = 0;
-  double ours = 0;
+  std::vector<Cell> both;
   for (const char* size : {"small", "large"}) {
     row.micro_batch = static_cast<int>(
         map.require(std::string("b_") + size, "micro batch size").integer(1, 1 << 20));
@@ -206,18 +232,20 @@ void compare_doubling(std::vector<Cell>& cells, const YamlValue& value,
     cell.relative = true;
     cell.note = stack.note;
     simulate(cell, [&] { return samples(row, iteration_seconds(timed_run(row, stack))); });
+    both.push_back(cell);
     cells.push_back(cell);
-    const bool first = size == std::string("small");
-    published = first ? cell.published : cell.published / published;
-    ours = first ? cell.simulated.value_or(0) : cell.simulated.value_or(0) / ours;
   }
+  finish_row(map, {"delta_pct"});
   Cell gain;
   gain.table = "Table 7 gain";
   gain.cell = row.text() + " over half the micro batch";
-  gain.published = published;
+  gain.published = both[1].published / both[0].published;
   gain.digits = 3;
   gain.relative = true;
-  if (ours > 0) gain.simulated = ours;
+  for (const Cell& each : both) {
+    if (!each.simulated) gain.note = each.note;
+  }
+  if (gain.note.empty()) gain.simulated = *both[1].simulated / *both[0].simulated;
   cells.push_back(gain);
 }
 
@@ -235,6 +263,7 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& value,
   cell.cell = row.text() + ", post-validation / all-reduce";
   cell.published = map.require("post_validation", "samples/s").number(0, 1e9) /
                    map.require("allreduce_sync", "samples/s").number(1e-9, 1e9);
+  finish_row(map);
   cell.digits = 3;
   cell.relative = true;
   cell.must_agree = true;

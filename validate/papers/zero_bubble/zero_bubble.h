@@ -15,8 +15,12 @@
 
 namespace pipesim {
 
-// Reads `<folder>/zero_bubble.yaml`, or `<folder>/zero_bubble/zero_bubble.yaml` as it stands here.
-// Tables of the file that are not compared yet are left alone.
+namespace zero_bubble {
+// InputError at a key of the file that is none of the paper's tables.
+void finish_tables(YamlMap& root);
+}  // namespace zero_bubble
+
+// Reads zero_bubble.yaml (validate/papers/paper_data.h).
 std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked);
 
 // What `search` finds on the same settings: at the memory of five published schedules, against the

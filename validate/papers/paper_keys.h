@@ -1,0 +1,33 @@
+// Which keys a paper's data may have beside its rows. What is neither a key that was asked for nor
+// one of these is a slip, and refused where it stands with the nearest name.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/yaml.h"
+
+namespace pipesim {
+
+// YamlMap::finish, with notes allowed: text, or a list of it, under source, status, setup, note,
+// comment, ... or a name that ends like one (csv_note); and the given facts, which stay unread.
+void finish_row(YamlMap& map, std::initializer_list<const char*> facts = {});
+
+// The same of a file's top level: facts and tables of the paper that nothing here compares are
+// allowed by name.
+void finish_paper(YamlMap& root, const std::string& paper);
+
+// Those of them that the paper's file has, in its order; none where there is no such file.
+std::vector<std::string> not_compared(const std::string& folder, const std::string& paper);
+
+// A cell as papers print it.
+struct Printed {
+  enum class Kind { kNumber, kOutOfMemory, kNothing };
+  Kind kind = Kind::kNumber;
+  double number = 0;
+};
+// A number up to `most`, OOM, or SKIP or nothing at all for what was not run.
+Printed read_printed(const YamlValue& value, double most);
+
+}  // namespace pipesim

@@ -1,0 +1,237 @@
+#include "validate/papers/pipeoffload/panels.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "sim/core/data_folder.h"
+#include "sim/scenario/read_model.h"
+#include "sim/scenario/read_scenario.h"
+#include "sim/scenario/simulate.h"
+#include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
+
+namespace pipesim::pipeoffload {
+namespace {
+
+constexpr std::array<std::pair<const char*, const char*>, 6> kNames{{{"1F1B", "1f1b"},
+                                                                     {"1F1B-I", "interleaved-1f1b"},
+                                                                     {"GIS", "gis"},
+                                                                     {"GIS-H", "gis-h"},
+                                                                     {"PO-H", "po-h"},
+                                                                     {"PO-F", "po-f"}}};
+
+// As the paper calls a schedule.
+std::string schedule_of(const YamlValue& name) {
+  std::vector<std::string> known;
+  for (const auto& each : kNames) known.emplace_back(each.first);
+  const std::string given = name.choice(known);
+  for (const auto& [paper, ours] : kNames) {
+    if (given == paper) return ours;
+  }
+  throw LogicError("no schedule is called " + given);
+}
+
+struct Panel {
+  std::string name;   // "m10p5B_8gpu"
+  std::string model;  // "10.5B"
+  int gpus = 0;
+  int batch = 0;
+  int chunks = 1;
+  bool ends_count = true;  // embedding and output stand for a layer each
+  std::string fault;       // why nothing of it is modelled; empty: it is
+};
+
+// Of a name like m10p5B_8gpu; nothing of others.
+std::optional<Panel> panel_of(const std::string& name) {
+  const size_t end = name.find_first_of("Bb");
+  if (!name.starts_with('m') || end == std::string::npos || end < 2) return std::nullopt;
+  Panel panel;
+  panel.name = name;
+  panel.model = name.substr(1, end - 1);
+  std::ranges::replace(panel.model, 'p', '.');
+  if (panel.model.find_first_not_of("0123456789.") != std::string::npos) return std::nullopt;
+  panel.model += 'B';
+  const std::string rest = name.substr(end + 1);
+  if (!rest.starts_with('_')) return std::nullopt;
+  const auto [after, error] =
+      std::from_chars(rest.data() + 1, rest.data() + rest.size(), panel.gpus);
+  const std::string unit(after, rest.data() + rest.size());
+  if (error != std::errc() || (unit != "gpu" && unit != "gpus")) return std::nullopt;
+  return panel;
+}
+
+// One layer in a chunk, the first and the last stage one less; where layers divide over the GPUs
+// only without the two that these stages are short of, none less.
+void complete(Panel& panel, const YamlValue& where, const Batches& batches) {
+  const std::string name = "po-" + panel.model.substr(0, panel.model.size() - 1) + "b";
+  const Transformer model = find_model(name, where.where());
+  const int layers = model.num_layers;
+  const auto batch = batches.find(panel.model);
+  if (panel.gpus < 2) where.fail("expected at least 2 GPUs");
+  panel.ends_count = (layers + 2) % panel.gpus == 0;
+  panel.chunks = (panel.ends_count ? layers + 2 : layers) / panel.gpus;
+  if (!panel.ends_count && layers % panel.gpus != 0) {
+    panel.fault = fmt::format("neither {} layers nor {}, with embedding and output, divide by {}",
+                              layers, layers + 2, panel.gpus);
+  }
+  if (batch == batches.end()) panel.fault = "table2_models has no batch of this model";
+  if (batch != batches.end()) panel.batch = batch->second;
+}
+
+// Assumed, where the paper does not say: micro batch 1; norms, activations and dropouts made again.
+Simulation run(const Panel& panel, const std::string& schedule, int seq_length) {
+  const bool chunked = schedule != "1f1b";
+  const std::string split = panel.ends_count ? R"(
+           account_for_embedding_in_pipeline_split: true, account_for_loss_in_pipeline_split: true,)"
+                                             : "";
+  const Scenario scenario = read_scenario(YamlSource(
+      "pipeoffload",
+      fmt::format(
+          R"(
+schedule: {}
+model: po-{}b
+cluster: a100-roce
+parallel: {{{} {}pipeline_model_parallel_size: {}}}
+batch: {{global_batch_size: {}, micro_batch_size: 1, seq_length: {}}}
+memory: {{kind: model, capacity: 80 GiB}}
+recompute: pointwise
+)",
+          schedule, panel.model.substr(0, panel.model.size() - 1), split,
+          chunked ? fmt::format("virtual_pipeline_model_parallel_size: {}, ", panel.chunks) : "",
+          panel.gpus, panel.batch, seq_length)));
+  return simulate(scenario, scenario.schedules.front());
+}
+
+struct Result {
+  std::optional<Simulation> simulation;
+  std::string fault;
+};
+
+Result try_to_run(const Panel& panel, const std::string& schedule, int seq_length) {
+  if (!panel.fault.empty()) return {std::nullopt, panel.fault};
+  try {
+    return {run(panel, schedule, seq_length), {}};
+  } catch (const InfeasibleError& error) {
+    return {std::nullopt, error.what()};
+  } catch (const InputError& error) {
+    // Of the scenario made here: its message without where it stands there.
+    const std::string message = error.what();
+    const std::string line = message.substr(0, message.find('\n'));
+    const size_t at = line.find(": ");
+    return {std::nullopt, at == std::string::npos ? line : line.substr(at + 2)};
+  }
+}
+
+struct Row {
+  int seq = 0;
+  std::string name;  // of the schedule, in the paper
+  std::string schedule;
+  Printed mfu;
+  Printed memory;
+};
+
+Row read_row(const YamlValue& value) {
+  YamlMap map(value);
+  Row row;
+  row.seq = static_cast<int>(map.require("seq", "tokens").integer(1, 1 << 20));
+  const YamlValue name = map.require("schedule", "as the paper calls it");
+  row.name = name.text();
+  row.schedule = schedule_of(name);
+  row.mfu = read_printed(map.require("mfu_pct", "percent, OOM or SKIP"), 100);
+  row.memory = read_printed(map.require("act_mem_gb", "GB, OOM or SKIP"), 1e6);
+  finish_row(map);
+  return row;
+}
+
+void add(std::vector<Cell>& cells, Cell cell, const Result& result,
+         const std::function<std::optional<double>(const Simulation&)>& value) {
+  if (!result.simulation) {
+    cell.note = "not modelled: " + result.fault;
+  } else {
+    cell.simulated = value(*result.simulation);
+  }
+  cells.push_back(std::move(cell));
+}
+
+void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
+  using enum Printed::Kind;
+  if (row.mfu.kind == kNothing && row.memory.kind == kNothing) return;
+  const Result result = try_to_run(panel, row.schedule, row.seq);
+  Cell cell;
+  // The panel that was known first goes without its name.
+  cell.cell = fmt::format("{}{} s={}", panel.name == "m10p5B_8gpu" ? "" : panel.name + " ",
+                          row.name, row.seq);
+  cell.digits = 1;
+  if (row.mfu.kind == kOutOfMemory || row.memory.kind == kOutOfMemory) {
+    cell.table = "Figure 15, out of memory";
+    cell.published = 1;
+    add(cells, cell, result, [](const Simulation& simulation) {
+      return simulation.fit && !simulation.fit->fits ? 1.0 : 0.0;
+    });
+    return;
+  }
+  cell.relative = true;
+  if (row.memory.kind == kNumber) {
+    cell.table = "Figure 15, memory";
+    cell.published = row.memory.number;
+    if (row.schedule == "po-f") cell.note = "the paper's PO-F keeps more than its formula says";
+    add(cells, cell, result,
+        [](const Simulation& simulation) { return simulation.report.peak_activation / kGiB; });
+  }
+  if (row.mfu.kind != kNumber) return;
+  cell.table = "Figure 15, MFU";
+  cell.published = row.mfu.number;
+  cell.note = "";
+  add(cells, cell, result, [](const Simulation& simulation) {
+    const bool known = simulation.throughput && simulation.throughput->mfu;
+    return known ? std::optional(100 * *simulation.throughput->mfu) : std::nullopt;
+  });
+}
+
+Batches batches_of(const YamlValue& rows) {
+  Batches batches;
+  for (const YamlValue& each : rows.list()) {
+    YamlMap map(each);
+    const std::string model = map.require("model", "10.5B, ...").text();
+    batches[model] =
+        static_cast<int>(map.require("batch", "samples of an iteration").integer(1, 1 << 20));
+    finish_row(map, {"layers", "heads", "hidden", "gpus"});
+  }
+  return batches;
+}
+
+}  // namespace
+
+Batches read_batches(YamlMap& root) {
+  if (const auto rows = root.find("table2_models")) return batches_of(*rows);
+  const std::string path = paper_file(data_folder("papers"), "pipeoffload");
+  const YamlSource source = YamlSource::from_file(path, {path, 1, 1, ""});
+  YamlMap own(source.root());
+  return batches_of(own.require("table2_models", "the models' batches"));
+}
+
+void compare_panels(std::vector<Cell>& cells, const YamlValue& panels, const Batches& batches) {
+  YamlMap map(panels);
+  std::vector<std::pair<Panel, std::vector<Row>>> all;
+  for (const auto& [key, value] : panels.entries()) {
+    auto panel = panel_of(key);
+    if (!panel) continue;
+    (void)map.find(key);
+    complete(*panel, value, batches);
+    std::vector<Row> rows;
+    for (const YamlValue& row : value.list()) rows.push_back(read_row(row));
+    all.emplace_back(std::move(*panel), std::move(rows));
+  }
+  (void)map.find("m10p5B_8gpu");  // what a panel is called
+  finish_row(map, {"k_by_seq"});
+  for (const auto& [panel, rows] : all) {
+    for (const Row& row : rows) compare_row(cells, panel, row);
+  }
+}
+
+}  // namespace pipesim::pipeoffload
