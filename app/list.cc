@@ -28,8 +28,11 @@ void list_schedules() {
     std::cout << fmt::format("{}\n  {}\n  source: {}\n", schedule->name, schedule->summary,
                              schedule->source);
     if (schedule->max_chunks > 1) {
-      std::cout << fmt::format("  chunks per device: {} unless set, at least {}\n",
-                               schedule->default_chunks, schedule->min_chunks);
+      const bool fixed = schedule->min_chunks == schedule->max_chunks;
+      std::cout << fmt::format(
+          "  chunks per device: {}{}\n", schedule->default_chunks,
+          fixed ? ", no other number"
+                : fmt::format(" unless set, {} to {}", schedule->min_chunks, schedule->max_chunks));
     }
     std::cout << fmt::format("  bubble: {} [{}]\n  in flight on device d: {} [{}]\n",
                              schedule->claims.bubble.formula, schedule->claims.bubble.domain,

@@ -2,6 +2,7 @@
 #include "sim/search/search.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -333,8 +334,12 @@ Subcommand add_search(CLI::App& app) {
   parser->add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
   parser->add_option("--points", command->points, "Limits of the frontier (default 20)")
       ->check(CLI::Range(2, 1000));
-  parser->add_option("--schedules", command->schedules,
-                     "Only these families (names with commas between)");
+  parser
+      ->add_option("--schedules", command->schedules,
+                   "Only these families (names with commas between)")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("names of schedules are expected") : std::string();
+      });
   parser
       ->add_option("--max-chunks", command->search.max_chunks,
                    "Most chunks per device that a family may take (default 2)")
@@ -351,7 +356,10 @@ Subcommand add_search(CLI::App& app) {
   parser
       ->add_option("--effort", command->effort,
                    "Passes that refinement evaluates (default 2e7; of a frontier 2e6 per limit)")
-      ->check(CLI::Range(0.0, 1e12));
+      ->check([](const std::string& text) {  // a range of CLI's would let nan pass
+        const double passes = std::strtod(text.c_str(), nullptr);
+        return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
+      });
   parser->add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
   parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
   parser->add_option(

@@ -8,14 +8,19 @@
 // of their steady state under the true times and by their memory, and builds the most promising
 // with few microbatches. It counts bytes as they are, and goes on where the paper's ends: the best
 // are put into time once more, each W where its device waits (run_within), and where no block fits,
-// those that keep least run with microbatches held back. O(blocks x p + built x p^2 + finished x p
-// m); there are about 60 p blocks.
+// those that keep least run with microbatches held back. So for the limit and for every rung of
+// whole and half times 1F1B's memory below it; V-Half, V-Min, 1F1B-V and the hand-made ZB-V count
+// as they are where they fit. The cost is never above theirs, nor above its own at a rung below.
+// O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about 60 p blocks.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "schedules/order_within.h"
 #include "sim/pipeline/building_block.h"
+#include "sim/pipeline/device_bound.h"
+#include "sim/pipeline/memory_ladder.h"
 #include "sim/pipeline/run_within.h"
 #include "sim/pipeline/schedule.h"
 
@@ -24,10 +29,13 @@ namespace {
 
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
+// What is this near to what no program can be below counts as equal to it.
+constexpr double kNear = 1 + 1e-9;
 constexpr int kBuilt = 96;            // blocks built, or more
 constexpr int kBuiltPasses = 60'000;  // while they have few passes
 constexpr size_t kFinished = 4;       // of these, put into time once more
 constexpr size_t kHeldBack = 12;      // blocks tried where none fits
+constexpr int kRungs = 2;             // of the ladder, per 1F1B's memory
 constexpr int kRounds = 16;           // microbatches that show the period of a block
 constexpr int kFew = 3;               // times p: microbatches that show its ramps
 
@@ -49,8 +57,9 @@ int few_of(int devices, int microbatches) {
 
 class Search {
  public:
+  // Blocks above the limit in their steady state are not looked at.
   Search(const Problem& problem, Bytes limit);
-  Program best();
+  Program best(Bytes limit);
 
  private:
   struct Candidate {
@@ -61,16 +70,17 @@ class Search {
   };
 
   void set_times();
-  void set_chunk_limit();
+  void set_limit(Bytes limit);
+  void try_all(const std::vector<Candidate>& ranked);
   [[nodiscard]] std::vector<Candidate> rank_all();
   void outline(Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
   bool build(BlockBuilder& builder, Candidate& candidate) const;
-  void finish(Candidate candidate);
+  bool finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
   void retime(const PassLists& order, bool hold_back);
   void consider(double cost, PassLists lists);
-  [[nodiscard]] bool is_optimal() const { return least_ <= work_ * kRounding; }
+  [[nodiscard]] bool is_optimal() const { return least_ <= bound_; }
   [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
   [[nodiscard]] PassLists lists_of(const BlockBuilder& builder) const;
@@ -81,6 +91,7 @@ class Search {
   Problem problem_;
   int p_, m_;
   double limit_;
+  double bound_ = 0;  // no program within the limit costs less
   int chunk_limit_ = 0;
   BlockBuilder builder_;
   BlockBuilder few_;  // with as many microbatches as tell blocks apart
@@ -100,7 +111,6 @@ Search::Search(const Problem& problem, Bytes limit)
       builder_(p_, m_),
       few_(p_, few_of(p_, m_)) {
   set_times();
-  set_chunk_limit();
 }
 
 void Search::set_times() {
@@ -133,7 +143,9 @@ void Search::set_times() {
 }
 
 // Where all chunks keep the same until their W, the limit is a number of chunks.
-void Search::set_chunk_limit() {
+void Search::set_limit(Bytes limit) {
+  limit_ = limit.value() * kRounding;
+  bound_ = kNear * bound_of_devices(problem_, limit).value();
   const Bytes one = problem_.stages.front().activation;
   const bool same = std::ranges::all_of(problem_.stages, [one](const StageCost& stage) {
     return stage.activation == one && stage.weight_stash == one;
@@ -142,14 +154,31 @@ void Search::set_chunk_limit() {
   if (same) chunk_limit_ = static_cast<int>(std::min(limit_ / one.value(), 2.0 * p_));
 }
 
-Program Search::best() {
+Program Search::best(Bytes limit) {
   const std::vector<Candidate> ranked = rank_all();
-  for (const Candidate& candidate : build(ranked)) {
+  set_limit(limit);
+  try_all(ranked);
+  for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
     if (is_optimal()) break;
-    finish(candidate);
+    auto order = order_within(made, problem_, limit);
+    if (order) consider(order->cost.value(), std::move(order->lists));
   }
-  if (best_.empty()) hold_back(ranked);
+  for (const Bytes rung : rungs_below(problem_, limit, kRungs)) {
+    set_limit(rung);
+    try_all(ranked);
+  }
   return {problem_.shape, problem_.placement, std::move(best_)};
+}
+
+// Within the limit.
+void Search::try_all(const std::vector<Candidate>& ranked) {
+  if (is_optimal()) return;
+  bool any = false;
+  for (const Candidate& candidate : build(ranked)) {
+    if (is_optimal()) return;
+    any = finish(candidate) || any;
+  }
+  if (!any) hold_back(ranked);
 }
 
 std::vector<Search::Candidate> Search::rank_all() {
@@ -197,13 +226,19 @@ std::vector<Search::Candidate> Search::build(const std::vector<Candidate>& ranke
   const int passes = kVeeKinds * p_ * std::max(few, 2 * p_);
   const auto wanted = static_cast<size_t>(std::max(kBuilt, kBuiltPasses / passes));
   std::vector<Candidate> built;
-  for (Candidate candidate : ranked) {
-    if (std::isinf(candidate.cost)) break;
-    if (!build(few_, candidate)) continue;
-    const bool optimal = candidate.cost <= work_ / m_ * few * kRounding;
-    candidate.cost += (m_ - few) * candidate.period;
-    built.push_back(candidate);
-    if (built.size() == wanted || optimal) break;
+  size_t above = 0;  // tried that are above the limit in their steady state
+  bool optimal = false;
+  for (const bool within : {true, false}) {
+    for (Candidate candidate : ranked) {
+      if (std::isinf(candidate.cost) || built.size() == wanted || optimal) break;
+      if ((candidate.bytes <= limit_) != within) continue;
+      // From 2p microbatches on, a block reaches its steady state.
+      if (!within && (m_ >= 2 * p_ || above++ == wanted)) break;
+      if (!build(few_, candidate)) continue;
+      optimal = candidate.cost <= work_ / m_ * few * kRounding;
+      candidate.cost += (m_ - few) * candidate.period;
+      built.push_back(candidate);
+    }
   }
   std::ranges::stable_sort(built, {}, [](const Candidate& candidate) {
     return std::pair(candidate.cost, candidate.bytes);
@@ -222,11 +257,12 @@ bool Search::build(BlockBuilder& builder, Candidate& candidate) const {
   return cost.has_value();
 }
 
-void Search::finish(Candidate candidate) {
-  if (!build(builder_, candidate)) return;
+bool Search::finish(Candidate candidate) {
+  if (!build(builder_, candidate)) return false;
   const PassLists order = lists_of(builder_);
   consider(candidate.cost, order);
   retime(order, false);
+  return true;
 }
 
 // No block fits: those that keep least run with microbatches held back.
@@ -322,7 +358,10 @@ Placement vee(int devices, int /*chunks*/) { return Placement::vee(devices); }
 // The two records differ in nothing but their limit.
 template <Bytes (*limit_of)(const Problem&)>
 struct Within {
-  static Program plan(const Problem& problem) { return Search(problem, limit_of(problem)).best(); }
+  static Program plan(const Problem& problem) {
+    const Bytes limit = limit_of(problem);
+    return Search(problem, limit).best(limit);
+  }
   static bool holds(const Problem& problem) { return is_exact(problem, limit_of(problem)); }
   static Seconds no_bubble(const Problem& /*problem*/) { return Seconds(0); }
   static int in_flight(const Problem& problem, int /*device*/) { return 2 * problem.shape.devices; }

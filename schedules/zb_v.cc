@@ -4,16 +4,22 @@
 //
 // The best of several plans. `RoundsPlanner` is the paper's heuristic, made for that memory and a
 // little more: below it, its warm-up hardly comes about. `GreedyPlanner` plays the pipeline in
-// time and is better wherever memory is plenty or very short. O(passes) per plan; both headers say
-// why any limit that one microbatch keeps is kept and can be executed.
+// time and is better wherever memory is plenty or very short. Both plan for the limit and for every
+// rung below it (sim/pipeline/memory_ladder.h), and the hand-made ZB-V, V-Half, V-Min and 1F1B-V
+// count as they are where they fit: the cost is never above theirs, nor above its own at a rung
+// below. O(passes) per
+// plan; both headers say why any limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "schedules/order_within.h"
 #include "schedules/zb_v_rounds.h"
+#include "sim/pipeline/device_bound.h"
 #include "sim/pipeline/greedy.h"
+#include "sim/pipeline/memory_ladder.h"
 #include "sim/pipeline/schedule.h"
 
 namespace pipesim {
@@ -21,46 +27,46 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
+// What is this near to what no program can be below counts as equal to it.
+constexpr double kNear = 1 + 1e-9;
 
 Bytes limit_of(const Problem& problem) {
   return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
 }
 
+// The best plan so far, in picoseconds.
+struct Best {
+  double cost = kNever;
+  PassLists lists;
+
+  void keep(double other, PassLists& others) {
+    if (other >= cost) return;
+    cost = other;
+    std::swap(lists, others);
+  }
+};
+
+// All plans within one limit.
 class Search {
  public:
-  Search(const Problem& problem, Bytes limit)
-      : rounds_(problem, limit),
-        greedy_(problem, limit),
-        best_(static_cast<size_t>(problem.shape.devices)) {}
+  Search(const Problem& problem, Bytes limit, Best& best)
+      : rounds_(problem, limit), greedy_(problem, limit), best_(best) {}
 
   // The paper's choices, and repetition with what the best of them idled.
-  PassLists best_published() && {
-    for (const size_t choices : std::array<size_t, 4>{0, 2, 3, 4}) try_rounds(choices);
-    repeat_rounds();
-    return std::move(best_);
+  void try_published() {
+    for (const size_t choices : std::array<size_t, 4>{0, 2, 3, 4}) {
+      best_.keep(try_rounds(choices), rounds_.lists());
+    }
+    repeat_rounds(true);
   }
 
-  PassLists best_in_little_memory() && {
+  void try_all() {
+    best_.keep(try_rounds(0), rounds_.lists());
     try_greedy({.patience = kPatience});
     try_greedy({.b1_before_f1 = true, .patience = kPatience});
-    try_rounds(0);
-    return std::move(best_);
-  }
-
-  PassLists best() && {
-    try_rounds(0);
-    try_greedy({.patience = kPatience});
-    // Less idle time than one pass means that memory is plenty: what is left is the greedy plan's
-    // patience, and no matter of rounds.
-    if (least_ < rounds_.most_work() + rounds_.shortest_pass()) {
-      if (least_ > rounds_.most_work()) try_greedy({.patience = 0});
-      return std::move(best_);
-    }
-    for (size_t i = 1; i < kChoices.size(); ++i) try_rounds(i);
-    repeat_rounds();
-    return std::move(best_);
+    try_greedy({.patience = 0});
+    for (size_t i = 1; i < kChoices.size(); ++i) best_.keep(try_rounds(i), rounds_.lists());
+    repeat_rounds(false);
   }
 
  private:
@@ -73,51 +79,66 @@ class Search {
   // Rounds that idle this much longer than the best plan so far may still improve when repeated.
   static constexpr double kHope = 1.25;
 
-  // With what the best run idled known, all may idle as much where it helps.
-  void repeat_rounds() {
+  // With what the best run idled known, all may idle as much where it helps. Unless `whatever` it
+  // gains, what has gained more than a run that was given up could have does not count: what counts
+  // does not depend on what was tried before.
+  void repeat_rounds(bool whatever) {
+    const double first = least_of_rounds_;
     for (double before = kNever; least_of_rounds_ < before;) {
+      if (!whatever && first >= hoped(best_.cost)) return;
       before = least_of_rounds_;
       rounds_.allow(slack_);
-      try_rounds(best_choices_);
+      const double cost = try_rounds(best_choices_);
+      if (whatever || first < hoped(cost)) best_.keep(cost, rounds_.lists());
     }
   }
 
-  void try_rounds(size_t choices) {
-    const double bound = rounds_.most_work() + kHope * (least_ - rounds_.most_work());
-    const double cost = rounds_.run(kChoices[choices], bound);
+  double try_rounds(size_t choices) {
+    const double cost = rounds_.run(kChoices[choices], hoped(best_.cost));
     if (cost < least_of_rounds_) {
       least_of_rounds_ = cost;
       best_choices_ = choices;
       slack_ = rounds_.slack();
     }
-    keep(cost, rounds_.lists());
+    return cost;
   }
-  void try_greedy(const GreedyRules& rules) { keep(greedy_.run(rules, least_), greedy_.lists()); }
-  void keep(double cost, PassLists& lists) {
-    if (cost >= least_) return;
-    least_ = cost;
-    std::swap(best_, lists);
+  void try_greedy(const GreedyRules& rules) {
+    best_.keep(greedy_.run(rules, best_.cost), greedy_.lists());
+  }
+  [[nodiscard]] double hoped(double cost) const {
+    return rounds_.most_work() + kHope * (cost - rounds_.most_work());
   }
 
   RoundsPlanner rounds_;
   GreedyPlanner greedy_;
-  double least_ = kNever;
+  Best& best_;
   double least_of_rounds_ = kNever;
   size_t best_choices_ = 0;
   std::vector<double> slack_;
-  PassLists best_;
 };
 
 Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
-  const Bytes of_1f1b = problem.shape.devices * problem.device_activation();
-  Search search(problem, limit);
+  Best best;
+  best.lists.resize(static_cast<size_t>(problem.shape.devices));
+  const auto is_best = [&](Bytes within) {
+    return best.cost <= kNear * 1e12 * bound_of_devices(problem, within).value();
+  };
   if (problem.option<bool>("published_rules").value_or(false)) {
-    return {problem.shape, problem.placement, std::move(search).best_published()};
+    Search(problem, limit, best).try_published();
+    return {problem.shape, problem.placement, std::move(best.lists)};
   }
-  return {problem.shape, problem.placement,
-          kRounding * limit < of_1f1b ? std::move(search).best_in_little_memory()
-                                      : std::move(search).best()};
+  Search(problem, limit, best).try_all();
+  for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
+    if (is_best(limit)) break;
+    auto order = order_within(made, problem, limit);
+    if (order) best.keep(order->cost.value() * 1e12, order->lists);
+  }
+  for (const Bytes rung : rungs_below(problem, limit)) {
+    if (is_best(rung)) break;
+    Search(problem, rung, best).try_all();
+  }
+  return {problem.shape, problem.placement, std::move(best.lists)};
 }
 
 bool in_1f1b_memory(const Problem& problem) {

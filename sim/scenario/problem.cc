@@ -49,6 +49,27 @@ std::string describe_difference(const Shape& from, const Shape& to) {
   return text;
 }
 
+[[noreturn]] void refuse_shape(const ScheduleChoice& choice, const Refusal& refusal,
+                               const std::string& nearest) {
+  throw InputError(choice.where, nearest.empty()
+                                     ? refusal.reason
+                                     : fmt::format("{}; nearest shape that it accepts: {}",
+                                                   refusal.reason, nearest));
+}
+
+// Placements of a fixed number of chunks do not ask for it.
+void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
+  if (choice.program) return;
+  const Schedule& schedule = *find_schedule(choice.name);
+  const int chunks = chunks_of(choice);
+  if (chunks >= schedule.min_chunks && chunks <= schedule.max_chunks) return;
+  Problem asked;
+  asked.shape = {scenario.parallel.pipeline, chunks, scenario.batch.microbatches,
+                 splits_of(choice)};
+  const auto refusal = schedule.refusal(asked);
+  refuse_shape(choice, *refusal, describe_difference(asked.shape, refusal->nearest));
+}
+
 // Where no bytes are known a limit is a multiple of what p microbatches keep, and so is what is
 // needed. Nothing where they are, or where the limit is not what is wrong.
 std::optional<std::string> limit_without_bytes(const ScheduleChoice& choice,
@@ -131,6 +152,7 @@ Placement placement_of(const ScheduleChoice& choice, int devices) {
 }
 
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice) {
+  check_chunks(scenario, choice);
   refuse_unbalanced(scenario, choice);
   Problem problem;
   problem.placement = placement_of(choice, scenario.parallel.pipeline);
@@ -218,9 +240,7 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       if (nearest.empty() && problem.activation_limit) {
         throw InfeasibleError(limit_without_bytes(choice, problem).value_or(refusal->reason));
       }
-      if (nearest.empty()) throw InputError(choice.where, refusal->reason);
-      throw InputError(choice.where, fmt::format("{}; nearest shape that it accepts: {}",
-                                                 refusal->reason, nearest));
+      refuse_shape(choice, *refusal, nearest);
     }
     if (schedule.offloads) check_copies(choice, problem);
     program = std::make_shared<const Program>(schedule.plan(planning));

@@ -1,15 +1,8 @@
 // A lower bound on the time of every program of a placement under a limit on activation memory.
 //
-// Of each device, the largest of
-//   - its work, with the idle time that no order avoids: between its first F and its first B only F
-//     can run, no more than the limit holds (start); between its last F of a chunk and that
-//     microbatch's B only what is in flight then, no more than the limit holds (drain). Where not
-//     every F can run before the first B the two stretches are disjoint and both count;
-//   - the bytes times seconds that its microbatches must hold, over the limit;
-//   - what the windows of its passes allow (sim/search/windows.h).
-// What a microbatch's B waits for is the way down to the last stage and back, without any wait.
-// A makespan is a span and the way of the first F to that device. O(devices x chunks^2 + stages),
-// and what the windows take.
+// Of each device, the larger of what that device alone allows (sim/pipeline/device_bound.h) and
+// what the windows of its passes allow (sim/search/windows.h). A makespan is a span and the way of
+// the first F to that device.
 #pragma once
 
 #include "sim/pipeline/problem.h"

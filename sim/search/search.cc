@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
+#include <mutex>
 #include <thread>
 
 #include "sim/core/error.h"
+#include "sim/pipeline/device_bound.h"
 #include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/memory_ladder.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/balanced.h"
 #include "sim/search/bound.h"
@@ -96,6 +99,20 @@ bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * li
 
 }  // namespace
 
+struct Search::Rungs {
+  struct Rung {
+    Bytes limit;
+    std::once_flag planned;
+    std::optional<Found> found;
+  };
+
+  explicit Rungs(const std::vector<Bytes>& limits) : all(limits.size()) {
+    for (size_t i = 0; i < limits.size(); ++i) all[i].limit = limits[i];
+  }
+
+  std::vector<Rung> all;  // the highest first
+};
+
 Search::Search(Scenario scenario, SearchOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)) {
   refuse_what_is_not_considered(scenario_, options_);
@@ -112,8 +129,12 @@ Search::Search(Scenario scenario, SearchOptions options)
         std::ranges::find(options_.schedules, schedule->name) == options_.schedules.end()) {
       continue;
     }
-    for (int chunks = schedule->min_chunks;
-         chunks <= std::min(schedule->max_chunks, options_.max_chunks); ++chunks) {
+    if (schedule->min_chunks > options_.max_chunks) {
+      left_out_.push_back(fmt::format("{}: holds {} chunks per device, more than the {} allowed",
+                                      schedule->name, schedule->min_chunks, options_.max_chunks));
+    }
+    const int most = std::min(schedule->max_chunks, options_.max_chunks);
+    for (int chunks = schedule->min_chunks; chunks <= most; ++chunks) {
       ScheduleChoice choice;
       choice.name = schedule->name;
       choice.chunks = chunks;
@@ -150,25 +171,31 @@ void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule
         variant.offload->which.clear();
         variant.offload->chunks = offloaded;
       }
-      const size_t reasons = left_out_.size();
+      const size_t families = families_.size();
       add(variant, schedule.memory_limit);
-      if (left_out_.size() > reasons) return;  // what its variants would be left out for too
+      if (families_.size() == families) return;  // what its variants would be left out for too
     }
+  }
+}
+
+void Search::leave_out(std::string reason) {
+  if (std::ranges::find(left_out_, reason) == left_out_.end()) {
+    left_out_.push_back(std::move(reason));
   }
 }
 
 void Search::add(ScheduleChoice choice, bool takes_limit) {
   if (find_schedule(choice.name)->default_splits > options_.max_splits) {
-    left_out_.push_back(choice.name + ": splits microbatches along the sequence");
+    leave_out(choice.name + ": splits microbatches along the sequence");
     return;
   }
   if (find_schedule(choice.name)->offloads && !options_.offload) {
-    left_out_.push_back(choice.name + ": copies activations to the host");
+    leave_out(choice.name + ": copies activations to the host");
     return;
   }
   try {
     if (asks_for_balance(scenario_)) choice.balanced = balanced_layout(scenario_, choice);
-    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt};
+    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt, nullptr};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return;
@@ -177,13 +204,21 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
       family.fixed = measure(choice, family.problem, make_program(choice, family.problem),
                              options_.refinement.objective);
     }
+    const bool plain = offload_chunks_of(choice) + recompute_chunks_of(choice) == 0;
+    if (takes_limit && plain) {
+      const Bytes all = family.problem.shape.microbatches * family.problem.device_activation();
+      family.rungs = std::make_shared<Rungs>(rungs_below(family.problem, all));
+    }
     families_.push_back(std::move(family));
   } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
     const auto* input = dynamic_cast<const InputError*>(&error);
     const std::string reason = error.what();
     // Without the place, which is not in the scenario.
     const bool prefixed = input != nullptr || reason.starts_with(choice.name + ": ");
-    left_out_.push_back(fmt::format("{}: {}", choice.name,
+    const Schedule& schedule = *find_schedule(choice.name);
+    const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
+    left_out_.push_back(fmt::format("{}{}: {}", choice.name,
+                                    several ? fmt::format(" with {} chunks", *choice.chunks) : "",
                                     prefixed ? reason.substr(reason.find(": ") + 2) : reason));
   }
 }
@@ -201,6 +236,17 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
   }
 }
 
+// What is found within more memory is not always better: what is found within less counts too.
+void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const {
+  const bool makespan = options_.refinement.objective == Objective::kMakespan;
+  for (Rungs::Rung& rung : family.rungs->all) {
+    if (kRounding * rung.limit >= limit) continue;
+    if (best && best->time <= bound_of_devices(family.problem, rung.limit, makespan)) return;
+    std::call_once(rung.planned, [&] { rung.found = planned(family, rung.limit, rung.limit); });
+    if (rung.found && (!best || better(*rung.found, *best))) best = rung.found;
+  }
+}
+
 std::vector<Found> Search::candidates(Bytes limit) const {
   std::vector<Found> all;
   for (const Family& family : families_) {
@@ -208,13 +254,14 @@ std::vector<Found> Search::candidates(Bytes limit) const {
       if (fits(*family.fixed, limit)) all.push_back(*family.fixed);
       continue;
     }
-    const bool plain = offload_chunks_of(family.choice) + recompute_chunks_of(family.choice) == 0;
+    const bool plain = family.rungs != nullptr;
     std::optional<Found> best;
     for (const double more : kPlanningLimits) {
       auto found = planned(family, more * limit, limit);
       if (found && (!best || better(*found, *best))) best = std::move(found);
       if (plain) break;
     }
+    if (plain) plan_rungs(family, limit, best);
     if (best) all.push_back(std::move(*best));
   }
   std::ranges::stable_sort(all, better);
@@ -353,8 +400,12 @@ std::vector<SearchResult> Search::frontier(int points) const {
   for (auto i = results.begin(); i != results.end(); ++i) {
     if (i > done) i->best = i->registered = std::nullopt;
     if (i == results.begin()) continue;
-    const auto& before = std::prev(i)->best;
-    if (before && (!i->best || before->time <= i->best->time)) i->best = before;
+    for (const auto which : {&SearchResult::best, &SearchResult::registered}) {
+      const auto& before = *std::prev(i).*which;
+      auto& now = *i.*which;
+      const bool ended = i > done && which == &SearchResult::registered;
+      if (before && !ended && (!now || before->time <= now->time)) now = before;
+    }
   }
   return results;
 }

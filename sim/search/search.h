@@ -71,7 +71,8 @@ class Search {
   // fixes; copies that it fixes, or whose seconds it does not know; and when no family is left.
   Search(Scenario scenario, SearchOptions options);
 
-  // Nothing is found (`best` is empty) when no family fits.
+  // Nothing is found (`best` is empty) when no family fits. The best of the families as they are is
+  // no worse than at any rung below the limit (sim/pipeline/memory_ladder.h).
   [[nodiscard]] SearchResult at(Bytes limit) const;
   // `points` limits from one microbatch to where more memory stops to help; each result is at least
   // as good as those of smaller limits.
@@ -83,16 +84,20 @@ class Search {
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
+  struct Rungs;  // the ladder's limits (sim/pipeline/memory_ladder.h), planned when first asked for
   struct Family {
     ScheduleChoice choice;
-    Problem problem;             // without a limit
-    std::optional<Found> fixed;  // of a schedule that takes no limit
+    Problem problem;               // without a limit
+    std::optional<Found> fixed;    // of a schedule that takes no limit
+    std::shared_ptr<Rungs> rungs;  // of one that takes a limit and keeps every activation
   };
 
   void add_variants(const ScheduleChoice& choice, const Schedule& schedule);
   void add(ScheduleChoice choice, bool takes_limit);
+  void leave_out(std::string reason);
   [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,
                                              Bytes limit) const;
+  void plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
   [[nodiscard]] SearchResult at(Bytes limit, bool look) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit) const;

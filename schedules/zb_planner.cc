@@ -1,0 +1,256 @@
+#include "schedules/zb_planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/pipeline/device_bound.h"
+#include "sim/pipeline/memory_ladder.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
+constexpr double kRounding = 1 + 1e-12;
+
+// What is this near to what no program can be below counts as equal to it.
+constexpr double kNear = 1 + 1e-9;
+
+// Whole picoseconds: the sums of unlike passes then tie exactly where the times as written do.
+double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
+
+}  // namespace
+
+ZbPlanner::ZbPlanner(const Problem& problem)
+    : problem_(problem),
+      last_(problem.shape.devices - 1),
+      microbatches_(problem.shape.microbatches),
+      all_(all_choices()),
+      devices_(static_cast<size_t>(problem.shape.devices)),
+      warm_up_(devices_.size()),
+      forward_end_(devices_.size() * static_cast<size_t>(microbatches_)),
+      lists_(devices_.size()),
+      best_(devices_.size()) {
+  for (int d = 0; d <= last_; ++d) {
+    const StageCost& cost = problem.stage(d);
+    Device& device = at(d);
+    device.forward = ticks(cost.forward);
+    device.backward = ticks(cost.backward_input);
+    device.weight = ticks(cost.backward_weight);
+    device.to_downstream = ticks(cost.transfer);
+    if (d > 0) device.to_upstream = at(d - 1).to_downstream;
+    device.activation = cost.activation.value();
+    device.weight_stash = cost.weight_stash.value();
+    device.work = microbatches_ * (device.forward + device.backward + device.weight);
+  }
+  for (PassLists* lists : {&lists_, &best_}) {
+    for (auto& list : *lists) list.reserve(3 * static_cast<size_t>(microbatches_));
+  }
+}
+
+// Where memory is plenty, gaps before the first B are all that is left: a patience between the
+// paper's extremes lets some of them go.
+std::vector<ZbPlanner::Choices> ZbPlanner::all_choices() {
+  const std::vector<Steady> all{{true, true}, {true, false}, {false, true}, {false, false}};
+  std::vector<Choices> choices;
+  for (const double patience : {1.0, 0.0, 0.6, 0.3, 0.15}) {
+    choices.push_back({{.patience = patience}, all, {}});
+  }
+  choices.push_back({{.ahead = 1}, {all[2], all[3], {.owed = 1}, {.owed = 0}}, {}});  // H1, 1F1B
+  choices.push_back({{.ahead = 2}, {all[2], all[3], {.owed = 2}}, {}});               // H2
+  for (Choices& each : choices) each.asked.assign(each.steady.size(), kNever);
+  return choices;
+}
+
+PassLists ZbPlanner::best(Bytes limit) {
+  try_all(limit);
+  for (const Bytes rung : rungs_below(problem_, limit)) try_all(rung);
+  return std::move(best_);
+}
+
+void ZbPlanner::try_all(Bytes limit) {
+  limit_ = limit.value() * kRounding;
+  const double bound = kNear * 1e12 * bound_of_devices(problem_, limit).value();
+  std::vector<std::vector<int>> tried;
+  for (Choices& choices : all_) {
+    if (least_ <= bound) return;
+    asked_ = 0;
+    count_warm_up(choices.warm_up);
+    const double asked_by_warm_up = asked_;
+    const bool known = std::ranges::find(tried, warm_up_) != tried.end();
+    if (!known) tried.push_back(warm_up_);
+    for (size_t i = 0; i < choices.steady.size(); ++i) {
+      if (choices.asked[i] <= limit_ || (known && choices.steady[i].owed < 0)) continue;
+      asked_ = asked_by_warm_up;
+      const double cost = run(choices.steady[i]);
+      choices.asked[i] = asked_;
+      if (cost >= least_) continue;
+      least_ = cost;
+      std::swap(best_, lists_);
+    }
+  }
+}
+
+// The longest span of a device; gives up, and returns infinity, when that is no better than the
+// best.
+double ZbPlanner::run(const Steady& steady) {
+  steady_ = steady;
+  start();
+  for (int d = 0; d <= last_; ++d) {
+    while (at(d).f < warm_up_[static_cast<size_t>(d)]) run_forward(d);
+  }
+  run_backwards();
+  for (int b = 1; b < microbatches_ && !hopeless_; ++b) {
+    run_forwards();
+    run_backwards();
+  }
+  double cost = 0;
+  for (int d = 0; d <= last_ && !hopeless_; ++d) {
+    while (at(d).owes_weight()) run_weight(d);
+    cost = std::max(cost, at(d).clock - at(d).first_start);
+  }
+  return hopeless_ ? kNever : cost;
+}
+
+// One F everywhere.
+void ZbPlanner::start() {
+  for (Device& device : devices_) device.reset();
+  for (auto& list : lists_) list.clear();
+  most_idle_ = 0;
+  hopeless_ = false;
+  for (int d = 0; d <= last_; ++d) run_forward(d);
+}
+
+void ZbPlanner::count_warm_up(const WarmUp& choice) {
+  start();
+  warm_up_.back() = 1;
+  double arrival = at(last_).clock + at(last_).backward + at(last_).to_upstream;
+  for (int d = last_ - 1; d >= 0; --d) {
+    const Device& device = at(d);
+    const int forwards = count_forwards(d, arrival, choice);
+    warm_up_[static_cast<size_t>(d)] = forwards;
+    const double clock = device.clock + (forwards - 1) * device.forward;
+    arrival = std::max(clock, arrival) + device.backward + device.to_upstream;
+  }
+  // Each device stays one F ahead of the next, as long as there are microbatches to be ahead by.
+  for (size_t d = 1; d < warm_up_.size(); ++d) {
+    const int upstream = warm_up_[d - 1];
+    if (warm_up_[d] == microbatches_ && upstream == microbatches_) continue;
+    warm_up_[d] = std::min(warm_up_[d], std::max(1, upstream - 1));
+  }
+}
+
+// How many F the device runs before its first B, which can start at `arrival`.
+int ZbPlanner::count_forwards(int d, double arrival, const WarmUp& choice) {
+  const Device& device = at(d);
+  const int most =
+      choice.ahead == 0 ? microbatches_ : std::min(choice.ahead * (last_ - d) + 1, microbatches_);
+  double clock = device.clock;
+  int forwards = 1;
+  while (forwards < most && fits((forwards + 1) * device.activation)) {
+    const bool late = clock >= arrival || arrival - clock < choice.patience * device.forward;
+    if (choice.ahead == 0 && late) break;
+    clock += device.forward;
+    ++forwards;
+  }
+  return forwards;
+}
+
+bool ZbPlanner::fits(double bytes) {
+  if (bytes > limit_) return false;
+  asked_ = std::max(asked_, bytes);
+  return true;
+}
+
+// One F on every device that wants it and whose downstream devices all do.
+void ZbPlanner::run_forwards() {
+  int first = last_ + 1;
+  while (first > 0 && wants_forward(first - 1)) --first;
+  for (int d = first; d <= last_; ++d) {
+    while (at(d).owes_weight() && !fits(at(d).held() + at(d).activation)) run_weight(d);
+    if (d > 0) fill_gap(d, forward_arrival(d));
+    run_forward(d);
+  }
+}
+
+void ZbPlanner::run_backwards() {
+  for (int d = last_; d >= 0; --d) {
+    if (d < last_) fill_gap(d, backward_arrival(d));
+    // Nobody waits for the first device's B: its W can as well all go first.
+    const bool weights_first = d == 0 && steady_.owed < 0 && at(d).f == microbatches_;
+    while (weights_first && at(d).owes_weight()) run_weight(d);
+    run_backward(d);
+    if (steady_.owed >= 0 && at(d).b - at(d).w > steady_.owed * d) run_weight(d);
+  }
+}
+
+bool ZbPlanner::wants_forward(int d) {
+  const Device& device = at(d);
+  if (device.f == microbatches_) return false;
+  if (!steady_.skip_forwards || d == last_ || device.f < at(d + 1).f + 2) return true;
+  const Device& next = at(d + 1);
+  const double arrival = next.clock + next.forward + next.backward + device.to_downstream;
+  if (device.clock >= arrival) return false;
+  if (device.clock + device.forward + weights_before_forward(device) <= arrival) return true;
+  return arrival - device.clock > most_idle_ - device.idle;
+}
+
+// The time of the W passes that have to make room for an F.
+double ZbPlanner::weights_before_forward(const Device& device) {
+  if (fits(device.held() + device.activation)) return 0;
+  asked_ = kNever;  // by how much it does not fit matters
+  const double excess = device.held() + device.activation - limit_;
+  const double owed = device.b - device.w;
+  const double needed = device.weight_stash > 0 ? std::ceil(excess / device.weight_stash) : owed;
+  return std::min(owed, needed) * device.weight;
+}
+
+double ZbPlanner::forward_arrival(int d) const {
+  if (d == 0) return kNoWait;
+  return forward_end_[slot(d - 1, at(d).f)] + at(d).to_upstream;
+}
+
+// The downstream device has run this B last.
+double ZbPlanner::backward_arrival(int d) const {
+  return d == last_ ? kNoWait : at(d + 1).backward_end + at(d).to_downstream;
+}
+
+// Runs owed W while the device would wait for `arrival`. One that would end after it, and so delay
+// the pass that waits, runs if idling instead would make this the device that idles most.
+void ZbPlanner::fill_gap(int d, double arrival) {
+  if (steady_.owed >= 0) return;
+  const Device& device = at(d);
+  while (device.owes_weight() && device.clock + device.weight <= arrival) run_weight(d);
+  if (!device.owes_weight() || device.clock >= arrival) return;
+  const bool idles_most = arrival - device.clock > most_idle_ - device.idle;
+  if (idles_most || steady_.fill_every_gap) run_weight(d);
+}
+
+void ZbPlanner::run_forward(int d) {
+  Device& device = at(d);
+  append(d, PassKind::kF, device.f, forward_arrival(d), device.forward);
+  forward_end_[slot(d, device.f++)] = device.clock;
+}
+
+void ZbPlanner::run_backward(int d) {
+  append(d, PassKind::kB, at(d).b++, backward_arrival(d), at(d).backward);
+  at(d).backward_end = at(d).clock;
+}
+
+void ZbPlanner::run_weight(int d) { append(d, PassKind::kW, at(d).w++, kNoWait, at(d).weight); }
+
+void ZbPlanner::append(int d, PassKind kind, int microbatch, double arrival, double seconds) {
+  Device& device = at(d);
+  const double start = std::max(device.clock, arrival);
+  if (device.f == 0) device.first_start = start;
+  if (device.f > 0) device.idle += start - device.clock;
+  most_idle_ = std::max(most_idle_, device.idle);
+  hopeless_ = hopeless_ || device.work + device.idle >= least_;
+  device.clock = start + seconds;
+  lists_[static_cast<size_t>(d)].push_back(make_pass(kind, microbatch));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,122 @@
+// The heuristic of Zero Bubble's automatic schedule (Qi et al., arXiv 2401.10241, section 3.1),
+// which schedules/zb.cc runs within a limit on activation memory.
+//
+// Warm-up: as many F as fit in memory and before the first B. Then one F and one B in turn, where a
+// W fills what its device would wait, or gives back the memory that an F needs. The hand-made
+// orders of the same kind (1F1B with B and W apart, ZB-H1, ZB-H2) are runs with other warm-ups, in
+// which a W waits until its device owes so many of them. O(p m) per run, whatever each stage costs.
+//
+// Every run that does not give up ends in a program that can be executed and keeps the limit:
+//   - no device ever runs more F than the one upstream, and each has run F i before B i is due;
+//   - a device never has more microbatches between F and B than at the end of its warm-up, so that
+//     there is room for one more F as soon as the owed W have run.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+class ZbPlanner {
+ public:
+  explicit ZbPlanner(const Problem& problem);
+
+  // The first best of all choices within the limit and within the rungs below it
+  // (sim/pipeline/memory_ladder.h): those are left out that no run can gain by.
+  PassLists best(Bytes limit);
+
+ private:
+  // What the runs try in turn: the paper's hyperparameters, and the hand-made orders.
+  struct WarmUp {
+    double patience = 0;  // of an F: a gap before the first B up to which none fills it
+    int ahead = 0;  // hand-made: F that each device is ahead of the next; 0: as patience has it
+  };
+  struct Steady {
+    bool skip_forwards = false;   // a device two F ahead of the next may skip one that delays a B
+    bool fill_every_gap = false;  // a W that delays the next pass even where another idles more
+    int owed = -1;  // hand-made: so many W per device before it owes device d; -1: W fill gaps
+  };
+  struct Choices {
+    WarmUp warm_up;
+    std::vector<Steady> steady;
+    // Of the run before of each: the most that it found to fit. Within any limit above that it
+    // would be the same.
+    std::vector<double> asked;
+  };
+
+  // One device: what its passes cost, and how far it has come.
+  struct Device {
+    double forward = 0, backward = 0, weight = 0;
+    double to_upstream = 0, to_downstream = 0;
+    double activation = 0, weight_stash = 0;
+    double work = 0;  // of all its passes
+
+    int f = 0, b = 0, w = 0;  // passes run, each kind in order of microbatches
+    double clock = 0;
+    double idle = 0;  // since the first F
+    double first_start = 0;
+    double backward_end = 0;
+
+    void reset() {
+      f = b = w = 0;
+      clock = idle = first_start = 0;
+    }
+    [[nodiscard]] bool owes_weight() const { return w < b; }
+    // From the counts, so that rounding does not pile up.
+    [[nodiscard]] double held() const {
+      return f * activation - b * (activation - weight_stash) - w * weight_stash;
+    }
+  };
+
+  static std::vector<Choices> all_choices();
+  void try_all(Bytes limit);
+  double run(const Steady& steady);
+  void start();
+  void count_warm_up(const WarmUp& choice);
+  [[nodiscard]] int count_forwards(int device, double arrival, const WarmUp& choice);
+  void run_forwards();
+  void run_backwards();
+
+  [[nodiscard]] bool fits(double bytes);
+  [[nodiscard]] bool wants_forward(int device);
+  [[nodiscard]] double weights_before_forward(const Device& device);
+  [[nodiscard]] double forward_arrival(int device) const;
+  [[nodiscard]] double backward_arrival(int device) const;
+  void fill_gap(int device, double arrival);
+
+  void run_forward(int device);
+  void run_backward(int device);
+  void run_weight(int device);
+  void append(int device, PassKind kind, int microbatch, double arrival, double seconds);
+
+  [[nodiscard]] Device& at(int d) { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] const Device& at(int d) const { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] size_t slot(int device, int microbatch) const {
+    return static_cast<size_t>(device) * static_cast<size_t>(microbatches_) +
+           static_cast<size_t>(microbatch);
+  }
+
+  const Problem& problem_;
+  int last_;  // device
+  int microbatches_;
+  std::vector<Choices> all_;
+  std::vector<Device> devices_;
+
+  Steady steady_;  // of the run
+  double limit_ = 0;
+  double asked_ = 0;                 // most that was found to fit
+  bool hopeless_ = false;            // cannot be better than the best
+  std::vector<int> warm_up_;         // forwards before the first B, by device
+  std::vector<double> forward_end_;  // by device and microbatch
+  double most_idle_ = 0;             // of all devices
+  PassLists lists_;
+
+  double least_ = std::numeric_limits<double>::infinity();
+  PassLists best_;
+};
+
+}  // namespace pipesim

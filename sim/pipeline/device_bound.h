@@ -1,0 +1,32 @@
+// A lower bound on the time of every program of a placement under a limit on activation memory,
+// from each device alone.
+//
+// Of each device, the largest of
+//   - its work, with the idle time that no order avoids: between its first F and its first B only F
+//     can run, no more than the limit holds (start); between its last F of a chunk and that
+//     microbatch's B only what is in flight then, no more than the limit holds (drain). Where not
+//     every F can run before the first B the two stretches are disjoint and both count;
+//   - the bytes times seconds that its microbatches must hold, over the limit.
+// What a microbatch's B waits for is the way down to the last stage and back, without any wait. It
+// does not rise with the limit. O(devices x chunks^2 + stages).
+#pragma once
+
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+// Of every model stage, in seconds, when nothing waits.
+struct StageWays {
+  explicit StageWays(const Problem& problem);
+
+  std::vector<double> back;   // from the end of F to the start of B
+  std::vector<double> start;  // of F, from the start of the first stage's F
+};
+
+// Of the longest span of a device; `with_way_in` adds the way of the first F to the device, which
+// makes it one of the makespan.
+Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in = false);
+
+}  // namespace pipesim

@@ -1,0 +1,19 @@
+// The limits on activation memory below a given one at which schedules with a limit plan as well.
+//
+// Heuristics that may hold more do not always take less time. A schedule that keeps the best of its
+// plans at its limit and at every rung below it is, from one rung to a higher one, never slower.
+#pragma once
+
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+// Rungs are the multiples of a quarter (or of one part of `parts`) of what p microbatches keep on
+// the device that keeps most, from what one microbatch keeps to three times p of them. Those below
+// `limit`, the highest first.
+std::vector<Bytes> rungs_below(const Problem& problem, Bytes limit, int parts = 4);
+
+}  // namespace pipesim

@@ -1,0 +1,115 @@
+// What schedules with a memory limit make of one: never slower than the hand-made orders that fit,
+// nor than within a lower limit of the ladder (sim/pipeline/memory_ladder.h). Cost is the longest
+// span of a device.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <initializer_list>
+
+#include "sim/pipeline/device_bound.h"
+#include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/memory_ladder.h"
+#include "sim/pipeline/schedule.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kSame = 1 + 1e-9;
+
+// Stages of unlike or equal times and bytes, with or without transfers, B that frees all or
+// nothing.
+Problem random_stages(testing::Random& random, const Shape& shape, Placement placement) {
+  Problem problem = testing::random_problem(random, shape, std::move(placement), random.coin());
+  for (StageCost& cost : problem.stages) cost.recompute.reset();
+  if (random.coin()) {
+    for (StageCost& cost : problem.stages) cost = problem.stages.front();
+  }
+  testing::set_transfers(problem, random.coin() ? 0 : random.real(0, random.coin() ? 5 : 80));
+  const bool frees_nothing = random.coin();
+  for (StageCost& cost : problem.stages) {
+    if (frees_nothing) cost.weight_stash = cost.activation;
+  }
+  return problem;
+}
+
+Evaluation run(std::string_view name, const Problem& problem) {
+  return evaluate(find_schedule(name)->plan(problem), problem);
+}
+
+// Of limits from one microbatch to four times p: the ladder's with `parts` per p microbatches.
+void check(const char* name, const Problem& shape, int parts,
+           std::initializer_list<const char*> made) {
+  Problem problem = shape;
+  Seconds before;
+  auto rungs = rungs_below(problem, 4 * problem.shape.devices * problem.device_activation(), parts);
+  for (auto rung = rungs.rbegin(); rung != rungs.rend(); ++rung) {
+    problem.activation_limit = *rung;
+    SCOPED_TRACE(fmt::format("{} within {}", name, *rung / problem.device_activation()));
+    const Evaluation found = run(name, problem);
+    EXPECT_LE(found.peak_activation(), kSame * *rung);
+    EXPECT_GE(kSame * found.cost, bound_of_devices(problem, *rung));
+    if (rung != rungs.rbegin()) EXPECT_LE(found.cost, kSame * before);
+    before = found.cost;
+    for (const char* other : made) {
+      const Evaluation order = run(other, problem);
+      if (order.peak_activation() <= *rung) EXPECT_LE(found.cost, kSame * order.cost) << other;
+    }
+  }
+}
+
+TEST(MemoryLimit, OfZbIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
+  testing::Random random(23);
+  for (int round = 0; round < 150; ++round) {
+    const Shape shape{random.integer(1, 10), 1, random.integer(1, 30), 1};
+    const Problem problem = random_stages(random, shape, Placement::looped(shape.devices, 1));
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
+    check("zb", problem, 4, {"1f1b", "zb-h1", "zb-h2"});
+  }
+}
+
+TEST(MemoryLimit, OfZbVIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
+  testing::Random random(29);
+  for (int round = 0; round < 60; ++round) {
+    const Shape shape{random.integer(1, 8), 2, random.integer(1, 20), 1};
+    const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
+    check("zb-v", problem, 4, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
+  }
+}
+
+TEST(MemoryLimit, OfVSearchIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
+  testing::Random random(31);
+  for (int round = 0; round < 12; ++round) {
+    const Shape shape{random.integer(1, 6), 2, random.integer(1, 12), 1};
+    const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
+    check("v-search", problem, 2, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
+  }
+}
+
+// Of the hand-made orders ZB-H1 is the better here: the heuristic's own took 52 s.
+TEST(MemoryLimit, OfOnePipelineIsEnoughForHandMadeZbH1) {
+  Problem problem = testing::make_problem({4, 1, 4, 1});
+  const double seconds[4][3] = {{5, 2, 4}, {3, 2, 4}, {2, 2, 4}, {2, 3, 2}};
+  for (size_t d = 0; d < 4; ++d) {
+    problem.stages[d].forward = Seconds(seconds[d][0]);
+    problem.stages[d].backward_input = Seconds(seconds[d][1]);
+    problem.stages[d].backward_weight = Seconds(seconds[d][2]);
+    problem.stages[d].weight_stash = Bytes(0);
+  }
+  EXPECT_LE(run("zb-1p", problem).cost, run("zb-h1", problem).cost);
+  EXPECT_LE(run("zb-2p", problem).cost, run("zb-h1", problem).cost);
+}
+
+TEST(MemoryLimit, OfALadderHasRungsFromOneMicrobatchToThreeTimesP) {
+  Problem problem = testing::make_problem({6, 1, 4, 1});
+  const auto rungs = rungs_below(problem, Bytes(6));
+  ASSERT_EQ(rungs.size(), 3U);  // 1.5, 3 and 4.5 microbatches
+  EXPECT_EQ(rungs.front(), Bytes(4.5));
+  EXPECT_EQ(rungs.back(), Bytes(1.5));
+  EXPECT_EQ(rungs_below(problem, Bytes(1000)).front(), Bytes(18));
+  EXPECT_EQ(rungs_below(problem, Bytes(6), 2).size(), 1U);
+}
+
+}  // namespace
+}  // namespace pipesim
