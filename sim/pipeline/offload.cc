@@ -2,22 +2,25 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
-#include <numeric>
-#include <queue>
+#include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sim/pipeline/evaluate.h"
+#include "sim/pipeline/link_plan.h"
 #include "sim/pipeline/walk.h"
 
 namespace pipesim {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for rounding
+
+// Planning stays near-linear: the rules that are tried of large programs are fewer.
+constexpr size_t kMostPlanned = 1 << 18;  // rules times activations
+constexpr size_t kFewestRules = 8;
+constexpr size_t kMostChecked = 1 << 12;  // activations of a program whose plans are executed
+constexpr double kNearly = 1.1;           // of a peak: what is planned may be executed below it
 
 // Where a pass stands in the program.
 struct Place {
@@ -72,164 +75,6 @@ class TimesVisitor {
   std::vector<Place> order;
 };
 
-// An activation that could go to the host.
-struct Candidate {
-  Copy copy;
-  double made = 0;    // end of its F
-  double needed = 0;  // by when it must be back
-  double out = 0;     // seconds
-  double back = 0;
-
-  [[nodiscard]] double lifespan() const { return needed - made; }
-};
-
-// The copies over one link.
-class Link {
- public:
-  explicit Link(std::vector<Candidate> all, double alone) : all_(std::move(all)), alone_(alone) {
-    by_made_.resize(all_.size());
-    std::iota(by_made_.begin(), by_made_.end(), size_t{0});
-    by_needed_ = by_made_;
-    const auto earlier = [this](auto time) {
-      return [this, time](size_t a, size_t b) {
-        const Candidate& x = all_[a];
-        const Candidate& y = all_[b];
-        return std::tuple(x.*time, x.copy.device, x.copy.unit) <
-               std::tuple(y.*time, y.copy.device, y.copy.unit);
-      };
-    };
-    std::ranges::stable_sort(by_made_, earlier(&Candidate::made));
-    std::ranges::stable_sort(by_needed_, earlier(&Candidate::needed));
-    kept_.assign(all_.size(), true);
-    out_end_.assign(all_.size(), 0);
-    back_start_.assign(all_.size(), 0);
-  }
-
-  void plan() {
-    drop_what_cannot_come_back();
-    place_back();
-    drop_what_cannot_go_out();
-    // What was dropped leaves the others more room: backs later, outs earlier. Of what still spends
-    // no time on the host, which saves nothing, every second one is dropped, until there is none.
-    for (bool changed = true; changed;) {
-      place_back();
-      place_out();
-      changed = false;
-      bool drop = true;
-      for (const size_t i : by_made_) {
-        if (!kept_[i] || late(out_end_[i]) < back_start_[i]) continue;
-        if (drop) kept_[i] = false;
-        drop = !drop;
-        changed = true;
-      }
-    }
-  }
-
-  // The copies in the order of the link, and for those out when they end.
-  [[nodiscard]] std::vector<std::pair<Copy, double>> out() const {
-    std::vector<std::pair<Copy, double>> copies;
-    for (const size_t i : by_made_) {
-      if (!kept_[i]) continue;
-      copies.emplace_back(all_[i].copy, out_end_[i]);
-      copies.back().first.alone = is_alone(i);
-    }
-    return copies;
-  }
-  // Likewise back, and when they start.
-  [[nodiscard]] std::vector<std::pair<Copy, double>> back() const {
-    std::vector<std::pair<Copy, double>> copies;
-    for (const size_t i : by_needed_) {
-      if (kept_[i]) copies.emplace_back(all_[i].copy, back_start_[i]);
-    }
-    return copies;
-  }
-
- private:
-  static double late(double seconds) { return seconds * (1 + kSlack); }
-
-  // Of the copies since the link was last idle, the one whose activation lives shortest.
-  using Shortest = std::priority_queue<std::pair<double, size_t>,
-                                       std::vector<std::pair<double, size_t>>, std::greater<>>;
-
-  // Against the time from the last backward on: a copy back that would have to start before its
-  // activation can be out makes the shortest lifespan of the busy period stay (Moore's rule, with
-  // lifespans instead of durations).
-  void drop_what_cannot_come_back() {
-    Shortest busy;
-    double clock = kNever;
-    for (size_t k = by_needed_.size(); k-- > 0;) {
-      const size_t i = by_needed_[k];
-      const Candidate& each = all_[i];
-      if (each.needed <= clock) {
-        busy = {};
-        clock = each.needed;
-      }
-      clock -= each.back;
-      busy.emplace(each.lifespan(), i);
-      if (each.made + each.out <= late(clock)) continue;
-      const size_t least = busy.top().second;
-      busy.pop();
-      kept_[least] = false;
-      clock += all_[least].back;
-    }
-  }
-
-  void drop_what_cannot_go_out() {
-    Shortest busy;
-    double clock = 0;
-    for (const size_t i : by_made_) {
-      if (!kept_[i]) continue;
-      if (all_[i].made >= clock) {
-        busy = {};
-        clock = all_[i].made;
-      }
-      out_end_[i] = out_seconds(i, clock);
-      clock += out_end_[i];
-      busy.emplace(all_[i].lifespan(), i);
-      if (clock <= late(back_start_[i])) continue;
-      const size_t least = busy.top().second;
-      busy.pop();
-      kept_[least] = false;
-      clock -= out_end_[least];
-    }
-  }
-
-  // Backs as late as they can be.
-  void place_back() {
-    double clock = kNever;
-    first_back_ = kNever;
-    for (size_t k = by_needed_.size(); k-- > 0;) {
-      const size_t i = by_needed_[k];
-      if (!kept_[i]) continue;
-      clock = std::min(clock, all_[i].needed) - all_[i].back;
-      back_start_[i] = first_back_ = clock;
-    }
-  }
-  // Outs as early as they can be.
-  void place_out() {
-    double clock = 0;
-    for (const size_t i : by_made_) {
-      if (!kept_[i]) continue;
-      const double start = std::max(clock, all_[i].made);
-      out_end_[i] = clock = start + out_seconds(i, start);
-    }
-  }
-
-  // Before the first copy back a copy out has the link for itself.
-  [[nodiscard]] double out_seconds(size_t i, double start) const {
-    const double seconds = alone_ * all_[i].out;
-    return start + seconds <= first_back_ ? seconds : all_[i].out;
-  }
-  [[nodiscard]] bool is_alone(size_t i) const { return out_end_[i] <= first_back_; }
-
-  std::vector<Candidate> all_;
-  double alone_;
-  std::vector<size_t> by_made_, by_needed_;
-  std::vector<bool> kept_;
-  std::vector<double> out_end_, back_start_;
-  double first_back_ = kNever;
-};
-
 class Offload {
  public:
   Offload(const Program& program, const Problem& problem, const OffloadScope& scope)
@@ -245,22 +90,26 @@ class Offload {
   }
 
   Program run() {
-    CopyPlan plan;
-    plan.devices_per_link = std::clamp(problem_.devices_per_host_link, 1, place_.devices());
-    const auto per_link = static_cast<size_t>(plan.devices_per_link);
-    const auto devices = static_cast<size_t>(place_.devices());
-    plan.links.resize((devices + per_link - 1) / per_link);
-    plan.gates.resize(devices);
-    std::vector<std::vector<Candidate>> candidates(plan.links.size());
-    for (int device = 0; device < place_.devices(); ++device) {
-      add_candidates(device, candidates[plan.link_of(static_cast<std::uint32_t>(device))]);
+    const auto passes = device_passes();
+    make_links(passes);
+    const int chunks =
+        scope_.which.empty() ? std::min(scope_.chunks, place_.chunks()) : place_.chunks();
+    // Microbatches that are named leave as far as the links can carry them.
+    if (chunks == 0 || std::ranges::count(scope_.microbatches, false) > 0) {
+      for (LinkPlan& link : links_) link.plan({.chunks = chunks});
+      return planned();
     }
-    for (size_t number = 0; number < plan.links.size(); ++number) {
-      Link link(std::move(candidates[number]), problem_.copy_alone_factor);
-      link.plan();
-      fill(link, plan, plan.links[number]);
+    std::vector<LinkRule> rules = link_rules(chunks);
+    rules.resize(std::min(rules.size(), std::max(kFewestRules, kMostPlanned / activations_)));
+    std::vector<double> peaks(rules.size(), 0);
+    std::vector<LinkRule> found;
+    for (LinkPlan& link : links_) {
+      std::vector<double> of_link;
+      found.push_back(link.plan_least(rules, of_link));
+      for (size_t i = 0; i < rules.size(); ++i) peaks[i] = std::max(peaks[i], of_link[i]);
     }
-    return program_.with_copies(std::move(plan));
+    Program best = planned();
+    return activations_ > kMostChecked ? best : checked(best, rules, peaks, found);
   }
 
  private:
@@ -304,6 +153,67 @@ class Offload {
     }
   }
 
+  // What is executed may differ a little from what is planned, since forwards move only where
+  // copies hold them: no rule by itself may keep less.
+  [[nodiscard]] Program checked(Program best, std::span<const LinkRule> rules,
+                                std::span<const double> peaks, std::span<const LinkRule> found) {
+    double least = evaluate(best, problem_).peak_activation().value();
+    for (size_t i = 0; i < rules.size(); ++i) {
+      const auto same = [&](const LinkRule& rule) { return rule == rules[i]; };
+      if (peaks[i] > kNearly * least || std::ranges::all_of(found, same)) continue;
+      for (LinkPlan& link : links_) link.plan(rules[i]);
+      Program other = planned();
+      const double peak = evaluate(other, problem_).peak_activation().value();
+      if (peak >= least) continue;
+      least = peak;
+      best = std::move(other);
+    }
+    return best;
+  }
+
+  void make_links(std::span<const DevicePasses> passes) {
+    devices_per_link_ = std::clamp(problem_.devices_per_host_link, 1, place_.devices());
+    const auto per_link = static_cast<size_t>(devices_per_link_);
+    for (size_t first = 0; first < passes.size(); first += per_link) {
+      const auto of_link = passes.subspan(first, std::min(per_link, passes.size() - first));
+      std::vector<Candidate> candidates;
+      for (size_t d = first; d < first + of_link.size(); ++d) {
+        add_candidates(static_cast<int>(d), candidates);
+      }
+      activations_ += candidates.size();
+      links_.emplace_back(std::move(candidates), of_link, static_cast<int>(first),
+                          problem_.copy_alone_factor, program_.shape().splits);
+    }
+  }
+
+  // The program with the copies that the links now plan.
+  [[nodiscard]] Program planned() {
+    CopyPlan plan;
+    plan.devices_per_link = devices_per_link_;
+    plan.links.resize(links_.size());
+    plan.gates.resize(static_cast<size_t>(place_.devices()));
+    for (size_t i = 0; i < links_.size(); ++i) fill(links_[i], plan, plan.links[i]);
+    return program_.with_copies(std::move(plan));
+  }
+
+  // In planned time.
+  [[nodiscard]] std::vector<DevicePasses> device_passes() const {
+    std::vector<DevicePasses> devices(static_cast<size_t>(place_.devices()));
+    for (int device = 0; device < place_.devices(); ++device) {
+      const auto d = static_cast<size_t>(device);
+      const auto passes = program_.passes(device);
+      auto& held = devices[d].held;
+      held.reserve(passes.size());
+      for (size_t i = 0; i < passes.size(); ++i) {
+        const auto [acquired, released] = pass_bytes(problem_, program_, device, passes[i]);
+        if (acquired != Bytes(0)) held.push_back({times_.start[d][i], acquired.value()});
+        if (released != Bytes(0)) held.push_back({times_.end[d][i], -released.value()});
+      }
+      devices[d].ends = times_.end[d];
+    }
+    return devices;
+  }
+
   // Forwards before the first backward of their device, later ones first.
   void delay_warm_up() {
     std::vector<std::uint32_t> first_backward(static_cast<size_t>(place_.devices()));
@@ -332,14 +242,14 @@ class Offload {
     }
   }
 
-  // Chunks of a device whose activations go: those asked for, or that live longest on average.
-  [[nodiscard]] std::vector<bool> offloaded_chunks(int device) {
+  // By chunk of a device, how many live longer on average; -1 for those that are not to leave.
+  [[nodiscard]] std::vector<int> ranks(int device) {
     const auto chunks = static_cast<size_t>(place_.chunks());
-    std::vector<bool> chosen(chunks, false);
-    for (const int chunk : scope_.which) chosen[static_cast<size_t>(chunk)] = true;
-    if (!scope_.which.empty()) return chosen;
     std::vector<std::pair<double, size_t>> lives;
     for (size_t chunk = 0; chunk < chunks; ++chunk) {
+      if (!scope_.which.empty() && !std::ranges::count(scope_.which, static_cast<int>(chunk))) {
+        continue;
+      }
       const int vs = place_.virtual_stage(device, static_cast<int>(chunk));
       double sum = 0;
       for (size_t unit = first_unit(vs); unit < end_unit(vs); ++unit) {
@@ -349,10 +259,12 @@ class Offload {
       lives.emplace_back(-sum, chunk);
     }
     std::ranges::sort(lives);
-    for (size_t i = 0; i < std::min(chunks, static_cast<size_t>(scope_.chunks)); ++i) {
-      chosen[lives[i].second] = true;
+    std::vector<int> ranks(chunks, -1);
+    const auto most = static_cast<size_t>(scope_.which.empty() ? scope_.chunks : place_.chunks());
+    for (size_t i = 0; i < std::min(lives.size(), most); ++i) {
+      ranks[lives[i].second] = static_cast<int>(i);
     }
-    return chosen;
+    return ranks;
   }
   [[nodiscard]] size_t first_unit(int vs) const {
     return static_cast<size_t>(place_.first_unit(vs, program_.shape().units()));
@@ -367,11 +279,14 @@ class Offload {
   }
 
   void add_candidates(int device, std::vector<Candidate>& candidates) {
-    const std::vector<bool> chosen = offloaded_chunks(device);
-    for (size_t chunk = 0; chunk < chosen.size(); ++chunk) {
-      if (!chosen[chunk]) continue;
+    const std::vector<int> ranks = this->ranks(device);
+    for (size_t chunk = 0; chunk < ranks.size(); ++chunk) {
+      if (ranks[chunk] < 0) continue;
       const int vs = place_.virtual_stage(device, static_cast<int>(chunk));
       const StageCost& cost = problem_.stage(vs);
+      const double bytes = pass_bytes(problem_, program_, device,
+                                      make_pass(PassKind::kF, 0, static_cast<int>(chunk)))
+                               .acquired.value();
       for (size_t unit = first_unit(vs); unit < end_unit(vs); ++unit) {
         if (!may_leave(unit)) continue;
         const Use& use = uses_[static_cast<size_t>(vs) * units_ + unit];
@@ -381,6 +296,8 @@ class Offload {
         each.copy.chunk = static_cast<std::uint16_t>(chunk);
         each.out = cost.copy_out.value();
         each.back = cost.copy_in.value();
+        each.bytes = bytes;
+        each.rank = ranks[chunk];
         each.made = end(use.forward);
         each.needed = start(use.backward) - problem_.prefetch * cost.backward_input.value();
         const double copies = each.out + each.back;
@@ -389,7 +306,7 @@ class Offload {
     }
   }
 
-  void fill(const Link& link, CopyPlan& plan, LinkCopies& to) {
+  void fill(const LinkPlan& link, CopyPlan& plan, LinkCopies& to) {
     for (const auto& [copy, ended] : link.out()) {
       add_gate(copy, ended, static_cast<std::uint32_t>(to.out.size()), plan);
       to.out.push_back(copy);
@@ -434,6 +351,9 @@ class Offload {
   size_t units_;
   TimesVisitor times_;
   std::vector<Use> uses_;  // by virtual stage and unit
+  int devices_per_link_ = 1;
+  std::vector<LinkPlan> links_;
+  size_t activations_ = 1;  // that could go, and one
 };
 
 }  // namespace

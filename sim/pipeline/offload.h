@@ -3,7 +3,8 @@
 //
 // No copy makes the iteration longer as planned: an activation goes out as soon as its F has ended
 // and its link is free, comes back as late as it can, and stays on the device when the link could
-// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go.
+// not bring it back in time. Where a link cannot carry all, those with the longest lifespans go, of
+// all that may, of fewer chunks or of every second microbatch: whichever keeps least (link_plan.h).
 // Forwards before the first backward of a device start as late as their microbatches allow, so that
 // copies out can make room for them.
 #pragma once
@@ -19,7 +20,8 @@ namespace pipesim {
 struct OffloadScope {
   int chunks = 0;                       // so many of every device, those that live longest,
   std::vector<int> which = {};          // or these of every device
-  std::vector<bool> microbatches = {};  // whether one of this number may; empty: all
+  std::vector<bool> microbatches = {};  // whether one of this number may; empty: all. Where not all
+                                        // may, no fewer are tried
 };
 
 // Host links, copy seconds and prefetch as the problem says. O(n log n) of n passes. Throws

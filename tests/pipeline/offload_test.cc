@@ -69,6 +69,53 @@ TEST(Offload, NeverCostsTimeNorMemory) {
   EXPECT_GT(copies, 1000U) << "there must be something to see";
 }
 
+// A link that cannot carry all carries what lowers the peak most: no scope within keeps less.
+TEST(Offload, OfAllKeepsNoMoreThanOfFewer) {
+  testing::Random random(11);
+  const std::vector<const char*> names{"1f1b", "zb-h1", "zb-h2", "zb-v", "v-half", "gis", "gis-h"};
+  int compared = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Schedule& schedule = *find_schedule(names[static_cast<size_t>(random.integer(0, 6))]);
+    const int p = random.integer(2, 8);
+    const int v = std::clamp(random.integer(1, 4), schedule.min_chunks, schedule.max_chunks);
+    Problem problem = testing::random_problem(random, {p, v, random.integer(1, 4 * p), 1},
+                                              schedule.place(p, v), random.coin());
+    const double share = random.real(0.05, 3);
+    for (StageCost& cost : problem.stages) {
+      cost.activation = std::max(cost.activation, cost.weight_stash);
+      cost.copy_out = share * (cost.forward + cost.backward_input + cost.backward_weight);
+      cost.copy_in = random.real(0.5, 2) * cost.copy_out;
+    }
+    problem.devices_per_host_link = random.integer(1, 2);
+    problem.copy_alone_factor = random.real(0.5, 1);
+    const Program kept = schedule.plan(problem);
+    SCOPED_TRACE("round " + std::to_string(round) + " " + schedule.name);
+    const auto peak = [&](const OffloadScope& scope) {
+      return evaluate(with_offload(kept, problem, scope), problem).peak_activation().value();
+    };
+    const double all = peak({.chunks = v});
+    std::vector<bool> even(static_cast<size_t>(problem.shape.microbatches), false);
+    for (size_t i = 0; i < even.size(); i += 2) even[i] = true;
+    for (int chunks = 1; chunks <= v; ++chunks) {
+      EXPECT_LE(all, peak({.chunks = chunks}) * (1 + 1e-9)) << chunks;
+      EXPECT_LE(all, peak({.chunks = chunks, .microbatches = even}) * (1 + 1e-9)) << chunks;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 200);
+}
+
+// gis-h on 4 devices with 9 microbatches, copies of two passes' length each way: the most copies
+// that the link can carry would wait for it so long that 14 activations stay.
+TEST(Offload, TakesFewerCopiesWhereTheyWaitLess) {
+  const Problem problem = with_copies({4, 2, 9, 1}, {1, 1, 1, 0}, 2.0 / 3);
+  const Program kept = find_schedule("gis-h")->plan(problem);
+  Problem alone = problem;
+  alone.devices_per_host_link = 1;
+  alone.copy_alone_factor = 1;
+  EXPECT_LE(evaluate(with_offload(kept, alone, 2), alone).peak_activation().value(), 6);
+}
+
 // The same arithmetic in evaluation and replay, and what a link and a copy may do.
 TEST(Offload, CopiesKeepTheirLinkAndTheirOrder) {
   testing::Random random(6);

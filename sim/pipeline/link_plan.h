@@ -1,0 +1,109 @@
+// Which activations cross one host link, and when: the heart of `with_offload` (offload.h), for
+// pass times that are settled.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/pipeline/copies.h"
+
+namespace pipesim {
+
+// An activation that could go to the host.
+struct Candidate {
+  Copy copy;
+  double made = 0;    // end of its F
+  double needed = 0;  // by when it must be back
+  double out = 0;     // seconds
+  double back = 0;
+  double bytes = 0;
+  int rank = 0;  // of its chunk on its device, those that live longest first
+
+  [[nodiscard]] double lifespan() const { return needed - made; }
+};
+
+// Bytes that the passes of a device acquire or release.
+struct HeldChange {
+  double seconds = 0;
+  double bytes = 0;
+};
+
+// Of a device, without copies, by time.
+struct DevicePasses {
+  std::vector<HeldChange> held;
+  std::span<const double> ends;
+};
+
+// Which candidates a plan may take, and how long a copy may wait for its link: that share of the
+// time that its activation would spend on the host with a link of its own.
+struct LinkRule {
+  int chunks = 0;                                         // of every device, by rank
+  std::uint32_t every = 1;                                // microbatches: one of so many,
+  std::uint32_t first = 0;                                // from this one
+  double wait = std::numeric_limits<double>::infinity();  // no bound
+
+  bool operator==(const LinkRule&) const = default;
+};
+
+// The rules that plans are made by, those first that find most: all of `chunks` chunks, fewer, and
+// every second microbatch; each with and without a bound on waiting.
+std::vector<LinkRule> link_rules(int chunks);
+
+// What the devices of a link keep at most: of the one that keeps most, and of all together.
+struct LinkPeak {
+  double most = 0;
+  double sum = 0;
+  auto operator<=>(const LinkPeak&) const = default;
+};
+
+// The copies over one link.
+class LinkPlan {
+ public:
+  // `devices` are those of the link, from `first_device`. A copy out takes `alone` of its seconds
+  // before the first copy back; a microbatch has `splits` units.
+  LinkPlan(std::vector<Candidate> all, std::span<const DevicePasses> devices, int first_device,
+           double alone, int splits);
+
+  // Plans by the rule: no copy back is late. O(n log n).
+  void plan(const LinkRule& rule);
+
+  // Of the plan.
+  [[nodiscard]] LinkPeak peak() const;
+
+  // Plans by the rule that keeps least, of equal ones by the first. `peaks` gets what each keeps at
+  // most, or a bound below it.
+  LinkRule plan_least(std::span<const LinkRule> rules, std::vector<double>& peaks);
+
+  // The copies in the order of the link, and for those out when they end.
+  [[nodiscard]] std::vector<std::pair<Copy, double>> out() const;
+  // Likewise back, and when they start.
+  [[nodiscard]] std::vector<std::pair<Copy, double>> back() const;
+
+ private:
+  void choose(const LinkRule& rule);
+  void drop_what_cannot_come_back(double wait);
+  void drop_what_cannot_go_out(double wait);
+  void place_back();
+  void place_out();
+  bool drop_half_of_what_stays();
+  [[nodiscard]] LinkPeak peak_with_links_of_their_own();
+  [[nodiscard]] LinkPeak peak_of(const std::vector<std::vector<HeldChange>>& gone,
+                                 const std::vector<std::vector<HeldChange>>& returned) const;
+  [[nodiscard]] double out_seconds(size_t i, double start) const;
+
+  std::vector<Candidate> all_;
+  std::span<const DevicePasses> devices_;
+  size_t first_device_;
+  double alone_;
+  std::uint32_t splits_;
+  std::vector<std::uint32_t> by_made_, by_needed_;
+  std::vector<bool> kept_;
+  std::vector<double> out_end_, back_start_;
+  double first_back_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace pipesim
