@@ -230,7 +230,8 @@ int plot(const PlotCommand& command, const CommandLine& line) {
   write_outputs({{command.output, line.where(command.output), [&figure](std::ostream& out) {
                     out << std::ifstream(figure, std::ios::binary).rdbuf();
                   }}});
-  return kDone;
+  std::cerr << refusals(inputs.refused);
+  return inputs.refused.empty() ? kDone : kFailed;
 }
 
 }  // namespace

@@ -6,12 +6,13 @@
 // little more: below it, its warm-up hardly comes about. `GreedyPlanner` plays the pipeline in
 // time and is better wherever memory is plenty or very short. Both plan for the limit and for every
 // rung below it (sim/pipeline/memory_ladder.h), and the hand-made ZB-V, V-Half, V-Min and 1F1B-V
-// count as they are where they fit: the cost is never above theirs, nor above its own at a rung
-// below. O(passes) per
-// plan; both headers say why any limit that one microbatch keeps is kept and can be executed.
+// count as they are where they fit, unless the plan is within 2% of what none can be below.
+// O(passes) per plan; both headers say why any limit that one microbatch keeps is kept and can be
+// executed.
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,12 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What is this near to what no program can be below counts as equal to it.
-constexpr double kNear = 1 + 1e-9;
+// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
+constexpr double kRounding = 1 + 1e-12;
+
+// A plan this near to what no program within the limit can be below is good enough: neither lower
+// limits nor other orders are tried.
+constexpr double kEnough = 1.02;
 
 Bytes limit_of(const Problem& problem) {
   return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
@@ -60,10 +65,12 @@ class Search {
     repeat_rounds(true);
   }
 
-  void try_all() {
+  // In `little` memory, less than 1F1B's, the rounds' warm-up hardly comes about: one will do.
+  void try_all(bool little) {
     best_.keep(try_rounds(0), rounds_.lists());
     try_greedy({.patience = kPatience});
     try_greedy({.b1_before_f1 = true, .patience = kPatience});
+    if (little) return;
     try_greedy({.patience = 0});
     for (size_t i = 1; i < kChoices.size(); ++i) best_.keep(try_rounds(i), rounds_.lists());
     repeat_rounds(false);
@@ -122,21 +129,30 @@ Program plan(const Problem& problem) {
   Best best;
   best.lists.resize(static_cast<size_t>(problem.shape.devices));
   const auto is_best = [&](Bytes within) {
-    return best.cost <= kNear * 1e12 * bound_of_devices(problem, within).value();
+    return best.cost <= kEnough * 1e12 * bound_of_devices(problem, within).value();
   };
   if (problem.option<bool>("published_rules").value_or(false)) {
     Search(problem, limit, best).try_published();
     return {problem.shape, problem.placement, std::move(best.lists)};
   }
-  Search(problem, limit, best).try_all();
+  // What is tried within a limit follows from that limit alone, or the ladder would not hold.
+  const Bytes of_1f1b = problem.shape.devices * problem.device_activation();
+  const auto try_within = [&](Bytes within) {
+    Search(problem, within, best).try_all(kRounding * within < of_1f1b);
+  };
+  try_within(limit);
+  // The others take long to plan, and where stages are equal and memory is not short, longer
+  // iterations were not seen to gain by them unless transfers are longer than passes.
+  const bool plain = uniform(problem) && problem.shape.microbatches > problem.shape.devices &&
+                     kRounding * limit >= of_1f1b;
   for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-    if (is_best(limit)) break;
+    if (is_best(limit) || (plain && made != std::string_view("zb-v-handmade"))) break;
     auto order = order_within(made, problem, limit);
     if (order) best.keep(order->cost.value() * 1e12, order->lists);
   }
   for (const Bytes rung : rungs_below(problem, limit)) {
     if (is_best(rung)) break;
-    Search(problem, rung, best).try_all();
+    try_within(rung);
   }
   return {problem.shape, problem.placement, std::move(best.lists)};
 }

@@ -17,13 +17,14 @@ class HfConfig {
  public:
   explicit HfConfig(const YamlValue& root) : map_(root) {}
 
-  int size(const char* key) { return read(map_.require(key, "a size of the model"), 1); }
+  int size(const char* key) { return read(map_.require(key, "a whole number"), 1); }
   int size_or(const char* key, int missing) {
     const auto value = given(key);
     return value ? read(*value, 0) : missing;
   }
   bool flag_or(const char* key, bool missing) {
     const auto value = given(key);
+    if (value) refuse_text(*value, "true or false");
     return value ? value->flag() : missing;
   }
   std::optional<YamlValue> given(const char* key) {
@@ -34,7 +35,12 @@ class HfConfig {
   [[nodiscard]] const YamlValue& value() const { return map_.value(); }
 
  private:
+  // YAML reads a quoted number as one; JSON does not.
+  static void refuse_text(const YamlValue& value, const char* expected) {
+    if (value.node().Tag() == "!") value.fail(fmt::format("expected {}, not a text", expected));
+  }
   static int read(const YamlValue& value, long least) {
+    refuse_text(value, "a whole number");
     return static_cast<int>(value.integer(least, kMost));
   }
   YamlMap map_;
@@ -76,6 +82,22 @@ Transformer read_gpt2(HfConfig& config) {
   return model;
 }
 
+// Attention and MLP side by side are counted as one after the other: the same work.
+Transformer read_gpt_neox(HfConfig& config) {
+  Transformer model;
+  model.num_layers = config.size("num_hidden_layers");
+  model.hidden_size = config.size("hidden_size");
+  model.num_attention_heads = config.size("num_attention_heads");
+  model.num_query_groups = model.num_attention_heads;
+  model.kv_channels = model.hidden_size / model.num_attention_heads;
+  model.ffn_hidden_size = config.size("intermediate_size");
+  model.vocab_size = config.size("vocab_size");
+  model.tied_embeddings = config.flag_or("tie_word_embeddings", false);
+  model.linear_bias = config.flag_or("attention_bias", true);
+  model.norm = Norm::kLayerNorm;
+  return model;
+}
+
 Transformer read_gemma2(HfConfig& config) {
   Transformer model = read_llama(config);
   model.kv_channels = config.size_or("head_dim", 256);
@@ -105,12 +127,33 @@ void refuse_sparse_steps(HfConfig& config, const char* key) {
   }
 }
 
-Transformer read_qwen3_moe(HfConfig& config) {
-  Transformer model = read_qwen3(config);
+void refuse_dense_layers(HfConfig& config) {
   refuse_sparse_steps(config, "decoder_sparse_step");
   if (const auto dense = config.given("mlp_only_layers"); dense && !dense->list().empty()) {
     dense->fail("only models with experts in every layer, after the first ones, are modelled");
   }
+}
+
+// The shared expert is as wide as several; its gate, a number per channel, is not counted.
+Transformer read_qwen2_moe(HfConfig& config) {
+  Transformer model = read_qwen2(config);
+  refuse_dense_layers(config);
+  const int width = config.size("moe_intermediate_size");
+  const int shared = config.size("shared_expert_intermediate_size");
+  if (shared % width != 0) {
+    config.given("shared_expert_intermediate_size")
+        ->fail(fmt::format("expected a multiple of moe_intermediate_size, {}", width));
+  }
+  model.experts = Experts{.num_experts = config.size("num_experts"),
+                          .experts_per_token = config.size("num_experts_per_tok"),
+                          .shared_experts = shared / width,
+                          .ffn_hidden_size = width};
+  return model;
+}
+
+Transformer read_qwen3_moe(HfConfig& config) {
+  Transformer model = read_qwen3(config);
+  refuse_dense_layers(config);
   model.experts = Experts{.num_experts = config.size("num_experts"),
                           .experts_per_token = config.size("num_experts_per_tok"),
                           .ffn_hidden_size = config.size("moe_intermediate_size")};
@@ -151,12 +194,14 @@ Transformer read_deepseek_v3(HfConfig& config) {
 }
 
 using Reader = Transformer (*)(HfConfig&);
-constexpr std::array<std::pair<const char*, Reader>, 10> kArchitectures{{
+constexpr std::array<std::pair<const char*, Reader>, 12> kArchitectures{{
     {"LlamaForCausalLM", read_llama},
     {"MistralForCausalLM", read_llama},
     {"GPT2LMHeadModel", read_gpt2},
+    {"GPTNeoXForCausalLM", read_gpt_neox},
     {"Gemma2ForCausalLM", read_gemma2},
     {"Qwen2ForCausalLM", read_qwen2},
+    {"Qwen2MoeForCausalLM", read_qwen2_moe},
     {"Qwen3ForCausalLM", read_qwen3},
     {"Qwen3MoeForCausalLM", read_qwen3_moe},
     {"MixtralForCausalLM", read_mixtral},
@@ -189,8 +234,11 @@ Transformer read_hf_config(const YamlValue& root, const std::string& name) {
 
 Transformer read_hf_config_file(const std::string& path, const Location& asked) {
   const YamlSource source = YamlSource::from_file(path, asked);
-  const auto folder = std::filesystem::absolute(path).parent_path().filename().string();
-  return read_hf_config(source.root(), folder);
+  // Every model's file is called config.json; its folder says whose it is.
+  const auto file = std::filesystem::absolute(path);
+  const bool usual = file.filename() == "config.json";
+  return read_hf_config(source.root(),
+                        (usual ? file.parent_path().filename() : file.stem()).string());
 }
 
 }  // namespace pipesim

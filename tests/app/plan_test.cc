@@ -76,7 +76,7 @@ TEST_F(PlanCommand, RefusesAnUnwritablePlaceBeforeItSearches) {
   for (const char* option : {"-o", "--json", "--csv"}) {
     const Outcome outcome = run(plan_ + option + " none/best");
     EXPECT_EQ(outcome.code, 2) << outcome.output;
-    EXPECT_TRUE(outcome.output.starts_with("command line:1:")) << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("pipesim: command line:1:")) << outcome.output;
     EXPECT_NE(outcome.output.find("cannot write 'none/best'"), std::string::npos);
   }
   EXPECT_EQ(files(), 0U);

@@ -96,7 +96,7 @@ TEST_F(Figures, ParetoCrossesOutWhatDoesNotFit) {
 }
 
 TEST_F(Figures, RefusedSchedulesAreLeftOutByName) {
-  const Outcome refused = run("plot pareto " + two_ +
+  const Outcome refused = run("plot pareto " + quickstart_ +
                               " schedule='[1f1b, {name: zb, "
                               "memory_limit: 1 B}]' -o two.svg");
   EXPECT_EQ(refused.code, 1) << refused.output;

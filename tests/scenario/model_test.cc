@@ -6,6 +6,7 @@
 
 #include "models/layer_work.h"
 #include "sim/scenario/read_model.h"
+#include "tests/folder.h"
 
 namespace pipesim {
 namespace {
@@ -166,6 +167,17 @@ TEST(HfConfig, EqualsTheCatalogue) {
 TEST(HfConfig, HasThePublishedTotalsOfModelsOutsideTheCatalogue) {
   EXPECT_DOUBLE_EQ(total_parameters(imported("gpt2")), 124439808);
   EXPECT_DOUBLE_EQ(total_parameters(imported("qwen3-30b-a3b")), 30532122624);
+  EXPECT_DOUBLE_EQ(total_parameters(imported("gpt-neox-20b")), 20554567680);
+  // But for the gates of the shared experts, 100,352.
+  EXPECT_NEAR(total_parameters(imported("qwen2-57b-a14b")), 57.4e9, 0.1e9);
+  EXPECT_NEAR(total_activated_parameters(imported("qwen2-57b-a14b")), 14.2e9, 0.3e9);
+}
+
+TEST(HfConfig, IsCalledAsItsFolderUnlessTheFileHasAName) {
+  EXPECT_EQ(imported("gpt2").name, "gpt2");
+  const auto named = testing::test_folder() / "small.json";
+  testing::write_file(named, testing::read_file(kData + "gpt2/config.json"));
+  EXPECT_EQ(read_hf_config_file(named.string(), {}).name, "small");
 }
 
 TEST(HfConfig, TakesOverridesBesideTheFile) {
@@ -198,6 +210,14 @@ TEST(HfConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(moe.find("decoder_sparse_step: only models with experts in every layer"),
             std::string::npos)
       << moe;
+  const std::string start = "{architectures: [LlamaForCausalLM], num_hidden_layers: 4,\n";
+  EXPECT_NE(hf_refusal(start + " \"hidden_size\": \"8192\"}")
+                .find("c.json:2:17: hidden_size: expected a whole number, not a text"),
+            std::string::npos);
+  EXPECT_NE(hf_refusal(start + "hidden_size: 64, intermediate_size: 64, vocab_size: 64, "
+                               "num_attention_heads: 4, tie_word_embeddings: \"false\"}")
+                .find("tie_word_embeddings: expected true or false, not a text"),
+            std::string::npos);
 }
 
 TEST(Model, IsAGptUnlessItsFamilySaysOtherwise) {

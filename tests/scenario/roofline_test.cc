@@ -110,7 +110,8 @@ TEST(Roofline, NeedsNoKindBesideAModelAndANamedCluster) {
       read({{"cost.overlap_grad_reduce", "true"}, {"memory.dropout", "true"}});
   EXPECT_TRUE(scenario.roofline->overlap.gradient_reduce);
   EXPECT_TRUE(scenario.modelled->context.dropout);
-  EXPECT_NE(refusal({{"cost.forward", "1 ms"}}).find("'forward'"), std::string::npos);
+  EXPECT_NE(refusal({{"cost.forward", "1 ms"}}).find("cost.forward: unknown key"),
+            std::string::npos);
 }
 
 TEST(Roofline, NamesWhatItNeeds) {

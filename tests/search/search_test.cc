@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/error.h"
 #include "sim/pipeline/evaluate.h"
 #include "sim/pipeline/offload.h"
 #include "sim/pipeline/recompute.h"
@@ -123,6 +124,54 @@ TEST(Search, MakesAFrontierOnWhichMoreMemoryNeverCostsTime) {
     EXPECT_LE(results[i].best->cost, results[i - 1].best->cost);
   }
   EXPECT_LT(results.back().best->cost, results.front().best->cost);
+}
+
+// Stages for which zb-v within 1F1B's memory takes longer than within three quarters of it.
+TEST(Search, IsNotSlowerThanAtARungBelowTheLimit) {
+  const Scenario scenario = read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 5}
+cost: {kind: given, forward: [26.8 ms, 24.8 ms, 17.4 ms, 4.18 ms],
+       backward_input: [28 ms, 45.5 ms, 14.2 ms, 24.9 ms],
+       backward_weight: [30.2 ms, 11.6 ms, 23.3 ms, 7.85 ms]}
+memory: {kind: given, activation: 3.93 MiB, weight_stash: 0 MiB}
+)"));
+  SearchOptions options;
+  options.refine = false;
+  const Search search(scenario, options);
+  Seconds before(1);
+  for (const double times : {0.25, 0.5, 0.75, 1.0, 1.25, 2.0, 3.0}) {
+    const SearchResult result = search.at(times * search.unit());
+    ASSERT_TRUE(result.best.has_value()) << times;
+    EXPECT_LE(result.best->makespan, before) << times;
+    before = result.best->makespan;
+  }
+}
+
+TEST(Search, SaysOfEveryFamilyOnceWhyItIsLeftOut) {
+  SearchOptions options;
+  options.max_chunks = 1;
+  options.schedules = {"v-half"};
+  try {
+    const Search search(scenario_of("12"), options);
+    FAIL() << "nothing is left";
+  } catch (const InfeasibleError& error) {
+    EXPECT_NE(std::string(error.what()).find("v-half: holds 2 chunks per device"),
+              std::string::npos);
+  }
+  options.max_chunks = 3;
+  options.schedules = {"interleaved-1f1b", "po-h"};
+  auto of_two = scenario_of("2");
+  try {
+    const Search search(of_two, options);
+    FAIL() << "nothing is left";
+  } catch (const InfeasibleError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("interleaved-1f1b with 2 chunks: "), std::string::npos) << text;
+    EXPECT_NE(text.find("interleaved-1f1b with 3 chunks: "), std::string::npos) << text;
+    EXPECT_EQ(text.find("po-h"), text.rfind("po-h")) << text;
+  }
 }
 
 // Where iterations do not overlap the makespan is the iteration time.

@@ -58,7 +58,7 @@ fig16_recompute_ablation: {rows_hidden: [4096], cols_seq: [4096], reduced_activa
   EXPECT_NEAR(*cell_of(cells, "Figure 16", "activation saved %, h=4096 s=4096").simulated, 45, 5);
 }
 
-TEST(ZeroBubbleRows, WithoutAProfileAreModelledApart) {
+TEST(FurtherZeroBubbleRows, WithoutAProfileAreModelledApart) {
   const auto cells = compare("zero_bubble", R"(
 table5_bubble_rate_calculated:
 - {model: 6.2B, p: 8, m: 24, 1F1B: 0.25, ZB-1p: 0.16}
@@ -73,7 +73,7 @@ table5_bubble_rate_calculated:
                               "has a row with model 6.2B, p 7, n 24"));
 }
 
-TEST(ZeroBubbleRows, SayWhichCellStandsInForTheFitted) {
+TEST(FurtherZeroBubbleRows, SayWhichCellStandsInForTheFitted) {
   const std::string rows = R"(
 table4_measured:
 - {model: 1.5B, gpus: 8, m: 24, schedule: ZB-1p, samples_per_gpu_s: 12.9, mem_gb: 32}
