@@ -17,8 +17,10 @@ std::optional<OrderWithin> order_within(std::string_view schedule, const Problem
     list.reserve(2 * whole.passes(d).size());
     for (const Pass& pass : whole.passes(d)) {
       const bool both = pass.kind == PassKind::kBW;
-      list.push_back(make_pass(both ? PassKind::kB : pass.kind, pass.microbatch, pass.chunk));
-      if (both) list.push_back(make_pass(PassKind::kW, pass.microbatch, pass.chunk));
+      const auto microbatch = static_cast<int>(pass.microbatch);
+      const auto chunk = static_cast<int>(pass.chunk);
+      list.push_back(make_pass(both ? PassKind::kB : pass.kind, microbatch, chunk));
+      if (both) list.push_back(make_pass(PassKind::kW, microbatch, chunk));
     }
   }
   const Evaluation result = evaluate({problem.shape, problem.placement, lists}, problem);

@@ -31,10 +31,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
 
-// A plan this near to what no program within the limit can be below is good enough: neither lower
-// limits nor other orders are tried.
-constexpr double kEnough = 1.02;
-
 Bytes limit_of(const Problem& problem) {
   return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
 }
@@ -129,7 +125,7 @@ Program plan(const Problem& problem) {
   Best best;
   best.lists.resize(static_cast<size_t>(problem.shape.devices));
   const auto is_best = [&](Bytes within) {
-    return best.cost <= kEnough * 1e12 * bound_of_devices(problem, within).value();
+    return best.cost <= kNearEnough * 1e12 * bound_of_devices(problem, within).value();
   };
   if (problem.option<bool>("published_rules").value_or(false)) {
     Search(problem, limit, best).try_published();

@@ -11,6 +11,11 @@
 
 namespace pipesim {
 
+// For planners that take long: a plan this near to what none within the limit can be below is good
+// enough to try neither lower limits nor other orders. It is then all by which a rung below can be
+// better.
+inline constexpr double kNearEnough = 1.02;
+
 // Rungs are the multiples of a quarter (or of one part of `parts`) of what p microbatches keep on
 // the device that keeps most, from what one microbatch keeps to three times p of them. Those below
 // `limit`, the highest first.

@@ -247,7 +247,7 @@ void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>&
   }
 }
 
-std::vector<Found> Search::candidates(Bytes limit) const {
+std::vector<Found> Search::candidates(Bytes limit, Plans plans) const {
   std::vector<Found> all;
   for (const Family& family : families_) {
     if (family.fixed) {
@@ -261,7 +261,7 @@ std::vector<Found> Search::candidates(Bytes limit) const {
       if (found && (!best || better(*found, *best))) best = std::move(found);
       if (plain) break;
     }
-    if (plain) plan_rungs(family, limit, best);
+    if (plain && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
     if (best) all.push_back(std::move(*best));
   }
   std::ranges::stable_sort(all, better);
@@ -324,15 +324,15 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
   return found;
 }
 
-SearchResult Search::at(Bytes limit) const { return at(limit, true); }
+SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo); }
 
-SearchResult Search::at(Bytes limit, bool look) const {
+SearchResult Search::at(Bytes limit, Plans plans) const {
   constexpr size_t kRefined = 2;
   SearchResult result;
   result.limit = limit;
   result.bound = bound(limit);
-  if (!look) return result;
-  std::vector<Found> all = candidates(limit);
+  if (plans == Plans::kNone) return result;
+  std::vector<Found> all = candidates(limit, plans);
   if (all.empty()) return result;
   result.registered = result.best = all.front();
   const bool relieved = options_.offload || options_.recompute;
@@ -362,7 +362,8 @@ std::vector<SearchResult> Search::frontier(int points) const {
   // With three times p microbatches no schedule waits for memory.
   const double most = std::min<double>(scenario_.batch.microbatches, 3.0 * devices);
   Bytes top = most * least;
-  if (const auto all = candidates(top); !all.empty()) top = std::min(top, all.front().peak);
+  if (const auto all = candidates(top, Plans::kAtLimit); !all.empty())
+    top = std::min(top, all.front().peak);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
   const Seconds least_time = kRounding * bound(top);
   std::vector<SearchResult> results(static_cast<size_t>(points));
@@ -375,7 +376,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
       try {
         const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
         SearchResult& result = results[static_cast<size_t>(i)];
-        result = at(least + part * (top - least), i < solved);
+        result = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
         if (result.best && result.best->time <= least_time) {
           for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
         }

