@@ -17,10 +17,10 @@ namespace {
 constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for rounding
 
 // Planning stays near-linear: the rules that are tried of large programs are fewer.
-constexpr size_t kMostPlanned = 1 << 18;  // rules times activations
+constexpr size_t kMostPlanned = 1 << 15;  // rules times activations
 constexpr size_t kFewestRules = 8;
-constexpr size_t kMostChecked = 1 << 12;  // activations of a program whose plans are executed
-constexpr double kNearly = 1.1;           // of a peak: what is planned may be executed below it
+constexpr size_t kMostChecked = 1 << 8;  // activations of a program whose plans are executed
+constexpr double kNearly = 1.1;          // of a peak: what is planned may be executed below it
 
 // Where a pass stands in the program.
 struct Place {
