@@ -84,15 +84,8 @@ Transformer read_gpt2(HfConfig& config) {
 
 // Attention and MLP side by side are counted as one after the other: the same work.
 Transformer read_gpt_neox(HfConfig& config) {
-  Transformer model;
-  model.num_layers = config.size("num_hidden_layers");
-  model.hidden_size = config.size("hidden_size");
-  model.num_attention_heads = config.size("num_attention_heads");
-  model.num_query_groups = model.num_attention_heads;
-  model.kv_channels = model.hidden_size / model.num_attention_heads;
-  model.ffn_hidden_size = config.size("intermediate_size");
-  model.vocab_size = config.size("vocab_size");
-  model.tied_embeddings = config.flag_or("tie_word_embeddings", false);
+  Transformer model = read_llama(config);
+  model.gated_mlp = false;
   model.linear_bias = config.flag_or("attention_bias", true);
   model.norm = Norm::kLayerNorm;
   return model;
