@@ -44,15 +44,46 @@ int count_all(const Transformer& model, const Layout& layout, LayerKind kind) {
   return sum;
 }
 
+std::string shape_text(const Transformer& model) {
+  std::string text = fmt::format(
+      "  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n", model.num_layers,
+      model.hidden_size, model.num_attention_heads,
+      model.latent ? "latent attention"
+                   : fmt::format("{} query groups, head size {}", model.num_query_groups,
+                                 qk_head_size(model)),
+      model.ffn_hidden_size, model.gated_mlp ? " gated" : "", model.vocab_size,
+      model.tied_embeddings ? ", tied" : "",
+      model.positions == Positions::kLearned
+          ? fmt::format(", {} learned positions", model.max_position_embeddings)
+          : "");
+  if (const auto& latent = model.latent) {
+    text += fmt::format(
+        "  latent attention: queries {}, keys and values of rank {}, head size {} without position "
+        "and {} with, {} of values\n",
+        latent->q_rank > 0 ? fmt::format("of rank {}", latent->q_rank) : "not compressed",
+        latent->kv_rank, latent->nope_head_size, latent->rope_head_size, latent->v_head_size);
+  }
+  if (const auto& experts = model.experts) {
+    text += fmt::format(
+        "  {} MoE layers after {} dense: {} experts of {}, {} a token{}; MTP modules {}\n",
+        moe_layers(model), experts->first_dense_layers, experts->num_experts,
+        experts->ffn_hidden_size, experts->experts_per_token,
+        experts->shared_experts > 0 ? fmt::format(" and {} shared", experts->shared_experts) : "",
+        model.mtp_layers);
+  }
+  return text;
+}
+
 std::string model_text(const Modelled& modelled, const Layout& layout,
                        const LayerContext& context) {
   const Transformer& model = modelled.model;
-  std::string text = fmt::format(
-      "model {}, {:.3f} B parameters (source: {})\n  {} layers, hidden {}, {} heads, {} query "
-      "groups, head size {}, MLP {}{}, vocabulary {}{}\n",
-      model.name, total_parameters(model) * 1e-9, model.source, model.num_layers, model.hidden_size,
-      model.num_attention_heads, model.num_query_groups, qk_head_size(model), model.ffn_hidden_size,
-      model.gated_mlp ? " gated" : "", model.vocab_size, model.tied_embeddings ? ", tied" : "");
+  std::string text =
+      fmt::format("model {}, {:.3f} B parameters{} (source: {})\n{}", model.name,
+                  total_parameters(model) * 1e-9,
+                  model.experts ? fmt::format(", {:.3f} B activated",
+                                              total_activated_parameters(model) * 1e-9)
+                                : "",
+                  model.source, shape_text(model));
   text += fmt::format(
       "  microbatch of {} x {} tokens; tensor {}{}, context {}, expert {} x {}, data {}\n  layout "
       "{}\n\n",

@@ -1,5 +1,6 @@
 #include "sim/scenario/read_modelled.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "sim/scenario/read_calibration.h"
@@ -134,6 +135,11 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
   if (!scenario.batch.micro_batch_size) batch.fail("a model needs micro_batch_size");
   context.seq_length = scenario.batch.seq_length.value_or(modelled.model.max_position_embeddings);
   if (context.seq_length < 1) batch.fail("a model without learned positions needs seq_length");
+  // Megatron-LM refuses a sequence longer than its positions: who runs one has given it more.
+  if (modelled.model.positions == Positions::kLearned) {
+    int& positions = modelled.model.max_position_embeddings;
+    positions = std::max(positions, context.seq_length);
+  }
   take_sizes(scenario, modelled);
   context.expert = asked.expert;
   context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;

@@ -95,6 +95,27 @@ TEST(Costs, AreShownWithTheirSources) {
   EXPECT_FALSE(has(text, "host.")) << "nothing here is timed by it";
 }
 
+TEST(Costs, ShowTheShapeOfExpertsLatentAttentionAndPositions) {
+  const auto shown = [](const char* model, const char* parallel) {
+    const Scenario scenario = read({{"model", model}, {"parallel", parallel}});
+    return cost_breakdown(scenario, scenario.schedules.front());
+  };
+  const std::string deepseek = shown("{base: deepseek-v3, mtp_num_layers: 1}",
+                                     "{pipeline_model_parallel_size: 1, data_parallel_size: 8, "
+                                     "expert_model_parallel_size: 8}");
+  for (
+      const char* part :
+      {"671.026 B parameters, 37.552 B activated", "128 heads, latent attention, MLP 18432 gated",
+       "latent attention: queries of rank 1536, keys and values of rank 512, head size 128 without "
+       "position and 64 with, 128 of values",
+       "58 MoE layers after 3 dense: 256 experts of 2048, 8 a token and 1 shared; MTP modules 1"}) {
+    EXPECT_TRUE(has(deepseek, part)) << part << "\n" << deepseek;
+  }
+  const std::string gpt = shown("zb-1.5b", "{pipeline_model_parallel_size: 2}");
+  EXPECT_TRUE(has(gpt, "MLP 9216, vocabulary 32000, tied, 4096 learned positions\n")) << gpt;
+  EXPECT_FALSE(has(gpt, "MoE"));
+}
+
 TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
   for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
     const Scenario scenario = read({{"vocabulary", std::string("{placement: ") + placement + "}"}});

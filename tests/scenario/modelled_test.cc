@@ -52,6 +52,16 @@ std::vector<int> layers(const Scenario& scenario) {
   return numbers;
 }
 
+TEST(Modelled, HasALearnedPositionForEveryTokenOfALongerSequence) {
+  const auto positions = [](const std::string& seq_length) {
+    return read({"batch.seq_length=" + seq_length}).modelled->model.max_position_embeddings;
+  };
+  EXPECT_EQ(positions("512"), 1024);
+  EXPECT_EQ(positions("1024"), 1024);
+  EXPECT_EQ(positions("4096"), 4096);
+  EXPECT_EQ(read({kLlama, "batch.seq_length=4096"}).modelled->model.max_position_embeddings, 0);
+}
+
 TEST(Modelled, TakesBytesOfStagesFromTheModel) {
   const Scenario scenario = read();
   const Modelled& modelled = *scenario.modelled;
