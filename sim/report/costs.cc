@@ -45,17 +45,17 @@ int count_all(const Transformer& model, const Layout& layout, LayerKind kind) {
 }
 
 std::string shape_text(const Transformer& model) {
-  std::string text = fmt::format(
-      "  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n", model.num_layers,
-      model.hidden_size, model.num_attention_heads,
-      model.latent ? "latent attention"
-                   : fmt::format("{} query groups, head size {}", model.num_query_groups,
-                                 qk_head_size(model)),
-      model.ffn_hidden_size, model.gated_mlp ? " gated" : "", model.vocab_size,
-      model.tied_embeddings ? ", tied" : "",
-      model.positions == Positions::kLearned
-          ? fmt::format(", {} learned positions", model.max_position_embeddings)
-          : "");
+  std::string text =
+      fmt::format("  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n",
+                  model.num_layers, model.hidden_size, model.num_attention_heads,
+                  model.latent ? "latent attention"
+                               : fmt::format("{} query groups, head size {}",
+                                             model.num_query_groups, qk_head_size(model)),
+                  model.ffn_hidden_size, model.gated_mlp ? " gated" : "", model.vocab_size,
+                  model.tied_embeddings ? ", tied" : "",
+                  model.positions == Positions::kLearned
+                      ? fmt::format(", {} learned positions", model.max_position_embeddings)
+                      : "");
   if (const auto& latent = model.latent) {
     text += fmt::format(
         "  latent attention: queries {}, keys and values of rank {}, head size {} without position "
@@ -77,13 +77,12 @@ std::string shape_text(const Transformer& model) {
 std::string model_text(const Modelled& modelled, const Layout& layout,
                        const LayerContext& context) {
   const Transformer& model = modelled.model;
-  std::string text =
-      fmt::format("model {}, {:.3f} B parameters{} (source: {})\n{}", model.name,
-                  total_parameters(model) * 1e-9,
-                  model.experts ? fmt::format(", {:.3f} B activated",
-                                              total_activated_parameters(model) * 1e-9)
-                                : "",
-                  model.source, shape_text(model));
+  std::string text = fmt::format(
+      "model {}, {:.3f} B parameters{} (source: {})\n{}", model.name,
+      total_parameters(model) * 1e-9,
+      model.experts ? fmt::format(", {:.3f} B activated", total_activated_parameters(model) * 1e-9)
+                    : "",
+      model.source, shape_text(model));
   text += fmt::format(
       "  microbatch of {} x {} tokens; tensor {}{}, context {}, expert {} x {}, data {}\n  layout "
       "{}\n\n",

@@ -24,10 +24,12 @@ void ClockDevice::begin(const Row& row) {
 
 void ClockDevice::hold(Lane lane, double until) { clock(lane) = std::max(clock(lane), until); }
 
-void ClockDevice::wait(Lane lane, std::uint32_t action) {
+double ClockDevice::end_of(std::uint32_t action) const {
   if (executed_.end[action] < 0) throw LogicError("a lane waits for what is not enqueued yet");
-  hold(lane, executed_.end[action]);
+  return executed_.end[action];
 }
+
+void ClockDevice::wait(Lane lane, std::uint32_t action) { hold(lane, end_of(action)); }
 
 void ClockDevice::acquire(Lane /*lane*/, std::uint32_t block) {
   if (blocks_[block] != Block::kNew) throw LogicError("a block is acquired twice");
@@ -56,6 +58,33 @@ Executed ClockDevice::finish() {
     throw LogicError("blocks are left when the row has ended");
   }
   return std::move(executed_);
+}
+
+ReplayDevice& ClockPipeline::device(std::uint32_t number) { return devices_.at(number); }
+
+void ClockPipeline::begin(const PipelineRows& rows) {
+  rows_ = &rows;
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    devices_[device].begin(rows.rows.at(device));
+  }
+  there_.assign(rows.messages.size(), -1);
+}
+
+void ClockPipeline::send(std::uint32_t message) {
+  const Message& sent = rows_->messages[message];
+  there_[message] = devices_[sent.from].end_of(sent.after) + sent.seconds;
+}
+
+void ClockPipeline::receive(std::uint32_t message, std::uint32_t device, Lane lane) {
+  if (there_[message] < 0) throw LogicError("a lane waits for a message that is not sent yet");
+  devices_[device].hold(lane, there_[message]);
+}
+
+ExecutedPipeline ClockPipeline::finish() {
+  ExecutedPipeline executed;
+  for (ClockDevice& device : devices_) executed.rows.push_back(device.finish());
+  for (const Message& message : rows_->messages) executed.messages.push_back(message.seconds);
+  return executed;
 }
 
 }  // namespace pipesim::calibration

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "validate/calibration/replay_device.h"
+#include "validate/calibration/replay_pipeline.h"
 
 namespace pipesim::calibration {
 
@@ -30,6 +30,7 @@ class ClockDevice final : public ReplayDevice {
   void run(std::uint32_t action) override;
   void pace(std::uint32_t action) override;
   [[nodiscard]] Executed finish() override;
+  [[nodiscard]] double end_of(std::uint32_t action) const;
 
  private:
   enum class Block : std::uint8_t { kNew, kHeld, kGone };
@@ -41,6 +42,24 @@ class ClockDevice final : public ReplayDevice {
   std::array<double, kLanes> clocks_{};
   std::vector<Block> blocks_;
   Executed executed_;
+};
+
+// Such devices beside each other; messages take their simulated seconds.
+class ClockPipeline final : public ReplayPipeline {
+ public:
+  explicit ClockPipeline(int devices, const ClockDevice::SecondsOf& seconds_of = {})
+      : devices_(static_cast<std::size_t>(devices), ClockDevice(seconds_of)) {}
+
+  [[nodiscard]] ReplayDevice& device(std::uint32_t number) override;
+  void begin(const PipelineRows& rows) override;
+  void send(std::uint32_t message) override;
+  void receive(std::uint32_t message, std::uint32_t device, Lane lane) override;
+  [[nodiscard]] ExecutedPipeline finish() override;
+
+ private:
+  const PipelineRows* rows_ = nullptr;
+  std::vector<ClockDevice> devices_;
+  std::vector<double> there_;  // when each message is; negative: not sent yet
 };
 
 }  // namespace pipesim::calibration

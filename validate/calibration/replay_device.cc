@@ -1,7 +1,6 @@
 #include "validate/calibration/replay_device.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "sim/engine/engine.h"
@@ -16,25 +15,29 @@ constexpr std::size_t kAhead = 3;
 
 }  // namespace
 
+void RowFeeder::feed(std::uint32_t number, ReplayDevice& device) {
+  const Action& action = row_.actions[number];
+  if (action.lane == Lane::kCompute) {
+    if (ahead_.size() == kAhead) {
+      device.pace(ahead_.front());
+      ahead_.pop_front();
+    }
+    ahead_.push_back(number);
+  }
+  for (const std::uint32_t other : action.waits_for) device.wait(action.lane, other);
+  if (arrivals_ != Arrivals::kAtStart && action.arrival > row_.origin) {
+    device.hold(action.lane, action.arrival);
+  }
+  for (const std::uint32_t block : action.acquires) device.acquire(action.lane, block);
+  device.run(number);
+  for (const std::uint32_t block : action.releases) device.release(action.lane, block);
+}
+
 Executed replay(const Row& row, Arrivals arrivals, ReplayDevice& device) {
   device.begin(row);
-  std::deque<std::uint32_t> ahead;
+  RowFeeder feeder(row, arrivals);
   for (std::uint32_t number = 0; number < row.actions.size(); ++number) {
-    const Action& action = row.actions[number];
-    if (action.lane == Lane::kCompute) {
-      if (ahead.size() == kAhead) {
-        device.pace(ahead.front());
-        ahead.pop_front();
-      }
-      ahead.push_back(number);
-    }
-    for (const std::uint32_t other : action.waits_for) device.wait(action.lane, other);
-    if (arrivals == Arrivals::kSimulated && action.arrival > row.origin) {
-      device.hold(action.lane, action.arrival);
-    }
-    for (const std::uint32_t block : action.acquires) device.acquire(action.lane, block);
-    device.run(number);
-    for (const std::uint32_t block : action.releases) device.release(action.lane, block);
+    feeder.feed(number, device);
   }
   return device.finish();
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -41,11 +42,32 @@ class ReplayDevice {
   [[nodiscard]] virtual Executed finish() = 0;
 };
 
-// When messages arrive, and whatever else others do: as simulated, or all at the start.
-enum class Arrivals : std::uint8_t { kSimulated, kAtStart };
+// When messages arrive, and whatever else others do: as simulated, all at the start, or when others
+// have done it (replay_pipeline.h).
+enum class Arrivals : std::uint8_t { kSimulated, kAtStart, kSent };
 [[nodiscard]] constexpr const char* to_text(Arrivals arrivals) {
-  return arrivals == Arrivals::kSimulated ? "simulated" : "at-start";
+  switch (arrivals) {
+    case Arrivals::kSimulated:
+      return "simulated";
+    case Arrivals::kAtStart:
+      return "at-start";
+    case Arrivals::kSent:
+      return "sent";
+  }
+  return "";
 }
+
+// Hands a row's actions to a device that has begun it; few passes ahead of what has run.
+class RowFeeder {
+ public:
+  RowFeeder(const Row& row, Arrivals arrivals) : row_(row), arrivals_(arrivals) {}
+  void feed(std::uint32_t action, ReplayDevice& device);
+
+ private:
+  const Row& row_;
+  Arrivals arrivals_;
+  std::deque<std::uint32_t> ahead_;  // passes
+};
 
 // Executes the row once.
 [[nodiscard]] Executed replay(const Row& row, Arrivals arrivals, ReplayDevice& device);

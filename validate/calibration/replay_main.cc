@@ -9,9 +9,12 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "models/layer_memory.h"
 #include "sim/core/error.h"
+#include "sim/scenario/modelled.h"
 #include "sim/scenario/read_scenario.h"
 #include "validate/calibration/replay_clock.h"
 #include "validate/calibration/replay_gpu.h"
@@ -31,23 +34,16 @@ struct Options {
   std::string file;
   std::vector<std::string> overrides;
   std::vector<int> devices;
-  std::string arrivals = "simulated";
+  std::string arrivals;  // empty: `sent` where it can be
   std::string times = "alone";
   int runs = 5;
   bool dry_run = false;
   std::filesystem::path folder;
 };
 
-std::unique_ptr<ReplayDevice> make_device(const Options& options, const Scenario& scenario,
-                                          const ScheduleChoice& choice) {
-  if (options.dry_run) return std::make_unique<ClockDevice>();
-  return make_gpu_device(slice_of(scenario, choice));
-}
-
-std::vector<Arrivals> arrivals_of(const Options& options) {
-  if (options.arrivals == "simulated") return {Arrivals::kSimulated};
-  if (options.arrivals == "at-start") return {Arrivals::kAtStart};
-  return {Arrivals::kSimulated, Arrivals::kAtStart};
+std::vector<Arrivals> arrivals_of(const std::string& asked) {
+  if (asked == "both") return {Arrivals::kSimulated, Arrivals::kAtStart};
+  return {asked == "at-start" ? Arrivals::kAtStart : Arrivals::kSimulated};
 }
 
 std::vector<int> devices_of(const Options& options, const Simulation& simulation) {
@@ -63,20 +59,70 @@ std::vector<int> devices_of(const Options& options, const Simulation& simulation
   return devices;
 }
 
-void replay_choice(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                   ReplayDocument& document) {
-  Simulation simulation = simulate(scenario, choice);
+// Of a model, or nothing that a clock would need to know.
+Bytes bytes_of_messages(const Scenario& scenario, const ScheduleChoice& choice) {
+  if (!scenario.modelled) return Bytes(1);
+  return message_bytes(scenario.modelled->model, context_of(*scenario.modelled, choice));
+}
+
+// Whether all rows are to run beside each other. What was asked for and cannot be is an error.
+bool are_sent(const Options& options, int devices) {
+  const std::string reason = options.dry_run ? "" : why_no_gpus(devices);
+  if (options.arrivals == "sent") {
+    if (!reason.empty()) throw InfeasibleError(reason);
+    return true;
+  }
+  return options.arrivals.empty() && options.devices.empty() && !options.dry_run && devices > 1 &&
+         reason.empty();
+}
+
+void replay_beside(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
+                   Simulation& simulation, ReplayDocument& document) {
   const std::vector<StageContent> stages = stage_contents(scenario, choice);
-  const std::unique_ptr<ReplayDevice> device = make_device(options, scenario, choice);
-  if (!options.dry_run && options.times == "alone") retime(simulation, stages, *device);
+  const int devices = simulation.program->shape().devices;
+  std::unique_ptr<ReplayPipeline> pipeline;
+  if (options.dry_run) {
+    pipeline = std::make_unique<ClockPipeline>(devices);
+  } else {
+    pipeline = make_gpu_pipeline(slice_of(scenario, choice), devices);
+    if (options.times == "alone") retime(simulation, stages, pipeline->device(0));
+  }
+  PipelineRows rows = rows_of(simulation, stages, bytes_of_messages(scenario, choice));
+  for (Row& row : rows.rows) row.schedule = label_of(choice);
+  for (Comparison& comparison : replay_and_compare(rows, options.runs, *pipeline)) {
+    document.comparisons.push_back(std::move(comparison));
+  }
+  document.facts = pipeline->device(0).facts();
+}
+
+void replay_alone(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
+                  Simulation& simulation, ReplayDocument& document) {
+  const std::vector<StageContent> stages = stage_contents(scenario, choice);
+  std::unique_ptr<ReplayDevice> device;
+  if (options.dry_run) {
+    device = std::make_unique<ClockDevice>();
+  } else {
+    device = make_gpu_device(slice_of(scenario, choice));
+    if (options.times == "alone") retime(simulation, stages, *device);
+  }
   for (const int position : devices_of(options, simulation)) {
     Row row = row_of(simulation, stages, position);
     row.schedule = label_of(choice);
-    for (const Arrivals arrivals : arrivals_of(options)) {
+    for (const Arrivals arrivals : arrivals_of(options.arrivals)) {
       document.comparisons.push_back(replay_and_compare(row, arrivals, options.runs, *device));
     }
   }
   document.facts = device->facts();
+}
+
+void replay_choice(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
+                   ReplayDocument& document) {
+  Simulation simulation = simulate(scenario, choice);
+  if (are_sent(options, simulation.program->shape().devices)) {
+    replay_beside(options, scenario, choice, simulation, document);
+  } else {
+    replay_alone(options, scenario, choice, simulation, document);
+  }
 }
 
 void write(const std::filesystem::path& path, const ReplayDocument& document,
@@ -95,7 +141,11 @@ std::vector<Override> overrides_of(const Options& options) {
 }
 
 int run(const Options& options) {
-  if (const std::string reason = why_no_gpu(); !options.dry_run && !reason.empty()) {
+  if (options.arrivals == "sent" && !options.devices.empty()) {
+    throw InputError({"command line", 1, 1, "--device"},
+                     "leave it out with --arrivals sent: all rows are replayed beside each other");
+  }
+  if (const std::string reason = why_no_gpus(1); !options.dry_run && !reason.empty()) {
     throw InfeasibleError(reason + "; --dry-run replays on simulated times (docs/calibration.md)");
   }
   const Scenario scenario =
@@ -123,11 +173,12 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
   app.add_option("--device", options.devices, "Whose rows; without it, every device's")
       ->check(CLI::Range(0, 1 << 16));
-  app.add_option("--arrivals", options.arrivals,
-                 "When messages of other devices arrive: as simulated, all at the start, or both "
-                 "one after the other")
-      ->check(CLI::IsMember({"simulated", "at-start", "both"}))
-      ->capture_default_str();
+  app.add_option(
+         "--arrivals", options.arrivals,
+         "When messages of other devices arrive: as simulated, all at the start, both one "
+         "after the other, or sent by GPUs beside each other, one for every device. Without "
+         "it, sent where all rows are replayed on so many GPUs, else simulated")
+      ->check(CLI::IsMember({"simulated", "at-start", "both", "sent"}));
   app.add_option("--times", options.times,
                  "What is simulated: each pass and copy as timed alone on this GPU just before, or "
                  "the scenario's costs")

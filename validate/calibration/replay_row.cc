@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>
-#include <limits>
 
 #include "sim/core/error.h"
 #include "sim/scenario/modelled.h"
@@ -11,7 +10,7 @@
 namespace pipesim::calibration {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNone = Exchange::kNone;
 
 bool is_copy(TaskKind kind) { return kind == TaskKind::kCopyOut || kind == TaskKind::kCopyIn; }
 
@@ -58,8 +57,10 @@ class Activation {
 
 class RowBuilder {
  public:
-  RowBuilder(const Simulation& simulation, const std::vector<StageContent>& stages, int device)
-      : graph_(*simulation.graph),
+  RowBuilder(const Simulation& simulation, const std::vector<StageContent>& stages, int device,
+             Exchange* exchange)
+      : exchange_(exchange),
+        graph_(*simulation.graph),
         timeline_(simulation.timeline),
         stages_(stages),
         device_(static_cast<std::uint32_t>(device)),
@@ -84,10 +85,27 @@ class RowBuilder {
   }
 
  private:
-  [[nodiscard]] bool mine(TaskId task) const {
+  [[nodiscard]] bool replayed(TaskId task) const {
     const TaskClass& of = graph_.task_class(task);
-    return of.device == device_ && (of.kind == TaskKind::kCompute || is_copy(of.kind)) &&
+    return (of.kind == TaskKind::kCompute || is_copy(of.kind)) && of.pipeline == 0 &&
            graph_.iteration(task) == iteration_;
+  }
+  [[nodiscard]] bool mine(TaskId task) const {
+    return graph_.task_class(task).device == device_ && replayed(task);
+  }
+  // Of this iteration, and so of passes that are replayed too.
+  [[nodiscard]] bool sent(TaskId task) const {
+    const TaskClass& of = graph_.task_class(task);
+    return of.kind == TaskKind::kTransfer && of.pipeline == 0 &&
+           graph_.iteration(task) == iteration_;
+  }
+  [[nodiscard]] std::uint32_t message(TaskId task) {
+    std::uint32_t& number = exchange_->message_of[task];
+    if (number == kNone) {
+      number = static_cast<std::uint32_t>(exchange_->tasks.size());
+      exchange_->tasks.push_back(task);
+    }
+    return number;
   }
 
   void add(TaskId task) {
@@ -109,6 +127,7 @@ class RowBuilder {
     activation.acquire(row_, of.acquired.value() + std::max(0.0, -released));
     activation.release(row_, action, released);
     local_[task] = static_cast<std::uint32_t>(row_.actions.size());
+    if (exchange_ != nullptr) exchange_->action_of[task] = local_[task];
     row_.actions.push_back(std::move(action));
   }
 
@@ -116,7 +135,9 @@ class RowBuilder {
     action.arrival = row_.origin;
     for (const TaskId other : graph_.waits_for(task)) {
       const std::uint32_t local = local_[other];
-      if (local == kNone) {
+      if (local == kNone && exchange_ != nullptr && (sent(other) || replayed(other))) {
+        action.messages.push_back(message(other));
+      } else if (local == kNone) {
         action.arrival = std::max(action.arrival, timeline_.end[other]);
       } else if (row_.actions[local].lane != action.lane) {
         action.waits_for.push_back(local);
@@ -124,6 +145,7 @@ class RowBuilder {
     }
   }
 
+  Exchange* exchange_;  // null: all that others do is an arrival
   const TaskGraph& graph_;
   const Timeline& timeline_;
   const std::vector<StageContent>& stages_;
@@ -170,7 +192,14 @@ Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages
   if (device < 0 || device >= devices) {
     throw InfeasibleError(fmt::format("there is no device {}, only 0 to {}", device, devices - 1));
   }
-  return RowBuilder(simulation, stages, device).build();
+  return RowBuilder(simulation, stages, device, nullptr).build();
+}
+
+Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages, int device,
+           Exchange& exchange) {
+  exchange.message_of.resize(simulation.graph->size(), kNone);
+  exchange.action_of.resize(simulation.graph->size(), kNone);
+  return RowBuilder(simulation, stages, device, &exchange).build();
 }
 
 }  // namespace pipesim::calibration

@@ -45,6 +45,7 @@ struct Action {
   double start = 0;    // simulated, as `end`
   double end = 0;
   double arrival = 0;  // of the last thing that other devices do for it; Row::origin: nothing
+  std::vector<std::uint32_t> messages;   // of a whole pipeline's that it waits for
   std::vector<std::uint32_t> waits_for;  // actions of other lanes
   std::vector<std::uint32_t> acquires;   // blocks
   std::vector<std::uint32_t> releases;
@@ -65,6 +66,17 @@ struct Row {
 // The row of a device of the first pipeline in the iteration that reports are about.
 [[nodiscard]] Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages,
                          int device);
+
+// Rows of one simulation that are replayed beside each other: what their tasks do for another row
+// is no arrival but a message, numbered in the order in which rows meet it.
+struct Exchange {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  std::vector<TaskId> tasks;              // of the messages
+  std::vector<std::uint32_t> message_of;  // by task, kNone for all that are none
+  std::vector<std::uint32_t> action_of;   // by task, in its device's row
+};
+[[nodiscard]] Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages,
+                         int device, Exchange& exchange);
 
 // What a task of the graph runs; of a pass or a copy.
 [[nodiscard]] DeviceWork device_work(const TaskClass& task, const Program& program,

@@ -4,12 +4,16 @@
 
 namespace pipesim::calibration {
 
-std::string why_no_gpu() {
+std::string why_no_gpus(int /*number*/) {
   return "built without CUDA (nvcc with cuBLASLt; cmake -DPIPESIM_CUDA=ON says what is missing)";
 }
 
 std::unique_ptr<ReplayDevice> make_gpu_device(const LayerSlice& /*slice*/) {
-  throw InfeasibleError(why_no_gpu());
+  throw InfeasibleError(why_no_gpus(1));
+}
+
+std::unique_ptr<ReplayPipeline> make_gpu_pipeline(const LayerSlice& /*slice*/, int devices) {
+  throw InfeasibleError(why_no_gpus(devices));
 }
 
 }  // namespace pipesim::calibration

@@ -1,6 +1,7 @@
 // Rows on a GPU, or on the device that only keeps time: all that they need they wait for. Without
 // a GPU each test is skipped, and says so.
 #include <algorithm>
+#include <array>
 #include <gtest/gtest.h>
 
 #include "tests/calibration/harness/replay_rows.h"
@@ -14,7 +15,7 @@ constexpr double kClocks = 20e-6;
 class ReplayedRow : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (const std::string reason = why_no_gpu(); !reason.empty()) {
+    if (const std::string reason = why_no_gpus(1); !reason.empty()) {
       GTEST_SKIP() << "needs a GPU: " << reason;
     }
   }
@@ -55,6 +56,26 @@ TEST_P(ReplayedRow, WaitsForAllThatItNeedsAndHoldsTheMemoryThatItSays) {
         EXPECT_GE(*executed.allocator_peak, std::ranges::max(row.blocks));
         EXPECT_LE(*executed.allocator_peak, 1.01 * all);
       }
+    }
+  }
+}
+
+TEST(ReplayedPipeline, SendsWhatRowsWaitFor) {
+  if (const std::string reason = why_no_gpus(4); !reason.empty()) {
+    GTEST_SKIP() << "needs 4 GPUs: " << reason;
+  }
+  for (const char* schedule : {"1f1b", "zb-v"}) {
+    SmallModel model(schedule);
+    const auto pipeline = make_gpu_pipeline(model.slice(), 4);
+    retime(model.simulation, model.stages, pipeline->device(0));
+    const PipelineRows rows = rows_of(model.simulation, model.stages, Bytes(8 << 20));
+    for (int run = 0; run < 2; ++run) {
+      const ExecutedPipeline executed = replay(rows, *pipeline);
+      for (std::size_t device = 0; device < rows.rows.size(); ++device) {
+        // Arrivals are of the iteration's own messages alone.
+        expect_in_order(rows.rows[device], executed.rows[device], Arrivals::kAtStart);
+      }
+      for (const double seconds : executed.messages) EXPECT_GT(seconds, 0) << schedule;
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
+#include "sim/engine/engine.h"
 #include "tests/calibration/harness/replay_rows.h"
 #include "tests/calibration/harness/virtual_device.h"
 
@@ -30,6 +31,51 @@ TEST(ReplayRun, TakesWhatItsPassesTakeAlone) {
     }
   }
 }
+
+#ifdef PIPESIM_NCCL
+// The message of the small model: 2048 x 2048 numbers of 16 bits.
+constexpr double kMessageBytes = 2.0 * 2048 * 2048;
+
+// As simulated, but with messages of that many seconds.
+void resend(Simulation& simulation, double message) {
+  const TaskGraph& graph = *simulation.graph;
+  std::vector<double> seconds(graph.size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    seconds[task] = graph.task_class(task).kind == TaskKind::kTransfer
+                        ? message
+                        : simulation.timeline.end[task] - simulation.timeline.start[task];
+  }
+  simulation.timeline = make_replay_engine()->run(graph, Cluster{}, seconds);
+}
+
+TEST(ReplayRun, OfAllRowsBesideEachOtherTakesWhatPassesAndMessagesTake) {
+  vd::state().devices = 4;
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "gis-h", "po-h", kOffload,
+                               "{name: gis-h, offload: {chunks: 1, devices_per_link: 2}}"}) {
+    SmallModel model(schedule);
+    const auto pipeline = make_gpu_pipeline(model.slice(), 4);
+    retime(model.simulation, model.stages, pipeline->device(0));
+    const double message = (vd::kMessageUs + kMessageBytes / vd::kLinkBytesPerUs) * 1e-6;
+    resend(model.simulation, message);
+    const PipelineRows rows = rows_of(model.simulation, model.stages, Bytes(kMessageBytes));
+    for (const Comparison& comparison : replay_and_compare(rows, 3, *pipeline)) {
+      for (const char* quantity : {"total", "busy", "peak memory", "mean message"}) {
+        ASSERT_NE(comparison.find(quantity), nullptr) << schedule << ": " << quantity;
+        EXPECT_NEAR(comparison.find(quantity)->error(), 0, 0.01)
+            << schedule << ", device " << comparison.device << ": " << quantity;
+      }
+    }
+  }
+  vd::state().devices = 1;
+}
+
+TEST(ReplayRun, OfMoreRowsThanThereAreCardsIsRefused) {
+  const SmallModel model("1f1b");
+  vd::state().devices = 3;
+  EXPECT_THROW((void)make_gpu_pipeline(model.slice(), 4), InfeasibleError);
+  vd::state().devices = 1;
+}
+#endif
 
 TEST(ReplayRun, AlonePassesTakeTheSumOfTheirLayers) {
   const SmallModel model("zb-h1");

@@ -122,10 +122,31 @@ TEST(Run, NamesWhatItDidNotMeasureAndWhy) {
     return std::string("measured");
   };
   EXPECT_EQ(reason("attention/fused"), "built without cuDNN");
+#ifdef PIPESIM_NCCL
+  EXPECT_EQ(reason("nccl"), "one GPU: there is nobody to send to");
+#else
   EXPECT_EQ(reason("nccl"), "built without NCCL");
+#endif
   EXPECT_EQ(reason("layer/F/layer=llama3-8b"),
             "unfused attention takes equal numbers of heads and kv heads");
 }
+
+#ifdef PIPESIM_NCCL
+TEST(Run, MeasuresMessagesBetweenSeveralCards) {
+  vd::state().devices = 4;
+  const Measurements measured = run(Mode::kQuick);
+  vd::state().devices = 1;
+  for (const char* name : {"send_recv", "exchange", "all_reduce", "all_gather", "reduce_scatter"}) {
+    for (const Point& point : measured.points) {
+      if (point.group != "nccl" || point.name != name) continue;
+      EXPECT_GE(point.time_us.median, vd::kMessageUs) << name;
+    }
+    EXPECT_TRUE(std::ranges::any_of(measured.points, [&](const Point& point) {
+      return point.group == "nccl" && point.name == name;
+    })) << name;
+  }
+}
+#endif
 
 TEST(Run, ASmallCardLosesPointsAndSaysSo) {
   vd::state().memory_bytes = std::size_t{6} << 30;

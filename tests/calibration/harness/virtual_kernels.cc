@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 
 #include "tests/calibration/harness/virtual_device.h"
@@ -30,9 +31,9 @@ void run(const char* name, Matrix m, cudaStream_t stream, std::initializer_list<
 }
 
 // There is no memory to keep it in.
-double& stamped_us() {
-  static double instance = 0;
-  return instance;
+double& stamped_us(const uint64_t* at) {
+  static std::map<const uint64_t*, double> instance;
+  return instance[at];
 }
 
 void require_rows(const char* what, const void* pointer, int64_t count, std::size_t size) {
@@ -54,13 +55,13 @@ void delay(uint64_t nanoseconds, cudaStream_t stream) {
 void stamp(uint64_t* at, cudaStream_t stream) {
   virtual_device::require_region("stamp", at, sizeof(*at));
   virtual_device::advance(stream, virtual_device::kEmptyKernelUs);
-  stamped_us() = virtual_device::time_of(stream);
+  stamped_us(at) = virtual_device::time_of(stream);
 }
 void hold_until(const uint64_t* origin, uint64_t nanoseconds, cudaStream_t stream) {
   virtual_device::require_region("stamp", origin, sizeof(*origin));
   virtual_device::advance(stream, virtual_device::kEmptyKernelUs);
   double& now = virtual_device::time_of(stream);
-  now = std::max(now, stamped_us() + static_cast<double>(nanoseconds) * 1e-3);
+  now = std::max(now, stamped_us(origin) + static_cast<double>(nanoseconds) * 1e-3);
 }
 void fill_normal(Bfloat16* out, int64_t count, uint64_t, float, cudaStream_t) {
   require_rows("fill", out, count, sizeof(*out));

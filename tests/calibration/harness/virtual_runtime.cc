@@ -10,12 +10,15 @@
 
 // The opaque types behind CUDA's handles: here they are clocks.
 struct CUstream_st {
+  int device = -1;  // the default stream is of the current one
   double time_us = 0;
 };
 struct CUevent_st {
+  int device = 0;
   double time_us = -1;
 };
 struct CUmemPoolHandle_st {
+  int device = 0;
   std::size_t used_bytes = 0;
   std::size_t peak_bytes = 0;
 };
@@ -93,10 +96,16 @@ void require_region(const char* what, const void* pointer, std::size_t bytes) {
   }
 }
 
+int device_of(cudaStream_t stream) {
+  const int device = stream_of(stream).device;
+  return device < 0 ? state().current : device;
+}
+
 double& time_of(cudaStream_t stream) { return stream_of(stream).time_us; }
 
 void advance(cudaStream_t stream, double duration_us) {
   State& now = state();
+  if (device_of(stream) != now.current) fail("work for a stream of another device");
   now.host_us += kHostLaunchUs;
   CUstream_st& s = stream_of(stream);
   s.time_us = std::max(s.time_us, now.host_us) + duration_us;
@@ -108,13 +117,16 @@ namespace vd = pipesim::calibration::virtual_device;
 
 extern "C" {
 
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = vd::state().devices, cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "virtual"; }
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "virtual";
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= vd::state().devices) vd::fail("a device that is not there");
+  return vd::state().current = device, cudaSuccess;
+}
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 
@@ -147,7 +159,7 @@ cudaError_t cudaMallocHost(void** p, size_t bytes) { return *p = vd::reserve(byt
 cudaError_t cudaFreeHost(void* p) { return vd::release(p), cudaSuccess; }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
-  vd::streams.insert(*s = new CUstream_st);
+  vd::streams.insert(*s = new CUstream_st{vd::state().current, 0});
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
@@ -159,13 +171,18 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-  for (cudaStream_t stream : vd::streams) cudaStreamSynchronize(stream);
+  for (cudaStream_t stream : vd::streams) {
+    if (vd::device_of(stream) == vd::state().current) cudaStreamSynchronize(stream);
+  }
   return cudaSuccess;
 }
-cudaError_t cudaEventCreate(cudaEvent_t* e) { return *e = new CUevent_st, cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t* e) {
+  return *e = new CUevent_st{vd::state().current, -1}, cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   CUstream_st& stream = vd::stream_of(s);
+  if (e->device != vd::device_of(s)) vd::fail("an event of another device than its stream");
   stream.time_us = std::max(stream.time_us, vd::state().host_us);
   return e->time_us = stream.time_us, cudaSuccess;
 }
@@ -174,6 +191,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
+  if (begin->device != end->device) vd::fail("events of two devices");
   if (begin->time_us < 0 || end->time_us < 0) vd::fail("an event that was never recorded");
   if (end->time_us > vd::state().host_us || begin->time_us > vd::state().host_us) {
     vd::fail("an event that the host has not waited for");
@@ -199,14 +217,14 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = vd::state().current, cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (e->time_us < 0) vd::fail("a wait for an event that was never recorded");
   vd::time_of(s) = std::max(vd::time_of(s), e->time_us);
   return cudaSuccess;
 }
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
-  return *pool = new CUmemPoolHandle_st, cudaSuccess;
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  return *pool = new CUmemPoolHandle_st{properties->location.id}, cudaSuccess;
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return delete pool, cudaSuccess; }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr name, void*) {
@@ -219,6 +237,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr name, vo
   return cudaSuccess;
 }
 cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t pool, cudaStream_t s) {
+  if (pool->device != vd::device_of(s)) vd::fail("a pool of another device than the stream");
   if (const cudaError_t status = cudaMalloc(p, bytes); status != cudaSuccess) return status;
   vd::Region& region = vd::region_of("a block", *p);
   region.from_us = std::max(vd::time_of(s), vd::state().host_us);

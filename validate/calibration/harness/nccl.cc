@@ -37,6 +37,13 @@ std::vector<Communicator> communicate(int count) {
   return owned(raw);
 }
 
+std::vector<Communicator> communicate(std::span<const int> devices) {
+  std::vector<ncclComm_t> raw(devices.size());
+  check_nccl(ncclCommInitAll(raw.data(), static_cast<int>(devices.size()), devices.data()),
+             "ncclCommInitAll");
+  return owned(raw);
+}
+
 std::vector<Communicator> communicate(const ncclUniqueId& id, int ranks, int first, int count) {
   std::vector<ncclComm_t> raw(static_cast<std::size_t>(count));
   NcclGroup group;

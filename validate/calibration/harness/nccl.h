@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <nccl.h>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +45,9 @@ using Communicator = std::unique_ptr<ncclComm, DestroyCommunicator>;
 
 // Ranks 0 to count - 1 on the devices of these numbers, all of this process.
 [[nodiscard]] std::vector<Communicator> communicate(int count);
+
+// Rank i on devices[i] of this process.
+[[nodiscard]] std::vector<Communicator> communicate(std::span<const int> devices);
 
 // Of `ranks` those from `first` on, on devices 0 to count - 1; other processes that have the same
 // id bring the rest. Returns when all are there.

@@ -1,252 +1,43 @@
 #include "validate/calibration/replay_gpu.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <utility>
+#include <fmt/format.h>
 
 #include "sim/core/error.h"
-#include "validate/calibration/harness/block_pool.h"
-#include "validate/calibration/harness/facts.h"
-#include "validate/calibration/harness/kernels.h"
-#include "validate/calibration/harness/replay_passes.h"
-#include "validate/calibration/harness/timer.h"
+#include "validate/calibration/harness/gpu_device.h"
+#include "validate/calibration/harness/gpu_pipeline.h"
 
 namespace pipesim::calibration {
-namespace {
 
-// Before a row starts, so that its first passes are enqueued by then.
-constexpr uint64_t kLeadNanoseconds = 5'000'000;
-
-// A pass is many launches: several of them back to back, so that the host is not what is timed.
-constexpr TimingSettings kAlone{.sample_target_us = 50e3,
-                                .budget_us = 500e3,
-                                .minimum_repetitions = 5,
-                                .maximum_repetitions = 9};
-
-std::size_t whole(double bytes) {
-  return static_cast<std::size_t>(std::max<long long>(std::llround(bytes), 1));
-}
-
-const std::vector<std::uint32_t>& copied(const Action& action) {
-  return action.lane == Lane::kCopyOut ? action.releases : action.acquires;
-}
-
-// When an action ran: from `begin` to `end`. After `over` its blocks are given back too, and that
-// is what others wait for: the pool then sees that what they acquire comes after.
-struct ActionEvents {
-  Event begin, end, over;
-  bool enqueued = false;
-};
-
-class GpuDevice final : public ReplayDevice {
- public:
-  explicit GpuDevice(const LayerSlice& slice)
-      : card_(0),
-        timer_(card_, kAlone),
-        passes_(cublas_, attention_, slice),
-        origin_(sizeof(uint64_t)) {}
-
-  // Nothing is freed while kernels run, nor lost when a row was left half way.
-  ~GpuDevice() override {
-    cudaDeviceSynchronize();
-    for (void* block : blocks_) {
-      if (block != nullptr) cudaFreeAsync(block, lane(Lane::kCompute).get());
-    }
-    cudaDeviceSynchronize();
+std::string why_no_gpus(int number) {
+  if (const std::string reason = why_no_device(); !reason.empty()) return reason;
+  if (number == 1) return "";
+  int there = 0;
+  check_cuda(cudaGetDeviceCount(&there), "cudaGetDeviceCount");
+  if (there < number) {
+    return fmt::format("a pipeline of {} devices needs as many GPUs, and there are {}", number,
+                       there);
   }
-  GpuDevice(const GpuDevice&) = delete;
-  GpuDevice& operator=(const GpuDevice&) = delete;
-
-  [[nodiscard]] Parameters facts() const override;
-  [[nodiscard]] double seconds_alone(const DeviceWork& work) override;
-  void begin(const Row& row) override;
-  void hold(Lane lane, double until) override;
-  void wait(Lane lane, std::uint32_t action) override;
-  void acquire(Lane lane, std::uint32_t block) override;
-  void release(Lane lane, std::uint32_t block) override;
-  void run(std::uint32_t action) override;
-  void pace(std::uint32_t action) override;
-  [[nodiscard]] Executed finish() override;
-
- private:
-  [[nodiscard]] const Stream& lane(Lane which) const {
-    return lanes_[static_cast<std::size_t>(which)];
-  }
-  [[nodiscard]] const ActionEvents& enqueued(std::uint32_t action) const;
-  void prepare(const Row& row);
-  void copy(const Action& action) const;
-  void copy_one(Lane direction, void* block, std::size_t bytes, cudaStream_t stream) const;
-  void need_host(Lane direction, std::size_t bytes);
-
-  Card card_;
-  Timer timer_;
-  CublasHandle cublas_;
-  AttentionLibrary attention_;
-  ReplayPasses passes_;
-  DeviceBuffer origin_;  // the device's clock when the row started
-  std::array<Stream, kLanes> lanes_;
-  std::array<PinnedBuffer, kLanes> host_;  // of the copy lanes; a copy overwrites the last one's
-  BlockPool pool_;
-  Event start_;
-  const Row* row_ = nullptr;
-  std::vector<ActionEvents> events_;
-  std::vector<void*> blocks_;
-  std::array<std::uint32_t, kLanes> last_{};  // action of the lane
-  std::vector<Point> alone_;
-};
-
-Parameters GpuDevice::facts() const {
-  Parameters facts = facts_of(card_, attention_);
-  facts.emplace_back("attention", attention_fact(attention_));
-  for (const auto& condition : conditions(alone_)) facts.push_back(condition);
-  return facts;
+#ifdef PIPESIM_NCCL
+  return "";
+#else
+  return "built without NCCL, over which GPUs send";
+#endif
 }
-
-double GpuDevice::seconds_alone(const DeviceWork& work) {
-  Point point;
-  if (work.task == TaskKind::kCompute) {
-    passes_.prepare(work.stage);
-    timer_.measure(
-        point, [&](cudaStream_t stream, int) { passes_.enqueue(work.pass, work.stage, stream); });
-  } else {
-    if (work.bytes <= 0) return 0;
-    const Lane direction = work.task == TaskKind::kCopyOut ? Lane::kCopyOut : Lane::kCopyIn;
-    const DeviceBuffer block(whole(work.bytes));
-    need_host(direction, block.bytes());
-    timer_.measure(point, [&](cudaStream_t stream, int) {
-      copy_one(direction, block.at(), block.bytes(), stream);
-    });
-  }
-  alone_.push_back(std::move(point));
-  return alone_.back().time_us.median * 1e-6;
-}
-
-void GpuDevice::need_host(Lane direction, std::size_t bytes) {
-  PinnedBuffer& host = host_[static_cast<std::size_t>(direction)];
-  if (host.bytes() >= bytes) return;
-  host = PinnedBuffer();  // not both at once
-  host = PinnedBuffer(bytes);
-}
-
-void GpuDevice::copy_one(Lane direction, void* block, std::size_t bytes,
-                         cudaStream_t stream) const {
-  void* host = host_[static_cast<std::size_t>(direction)].at();
-  const bool out = direction == Lane::kCopyOut;
-  check_cuda(cudaMemcpyAsync(out ? host : block, out ? block : host, bytes,
-                             out ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, stream),
-             "cudaMemcpyAsync");
-}
-
-// Everything that would make the device wait is had before the row starts.
-void GpuDevice::prepare(const Row& row) {
-  for (const Action& action : row.actions) {
-    if (action.lane == Lane::kCompute) {
-      passes_.prepare(action.work.stage);
-      continue;
-    }
-    for (const std::uint32_t block : copied(action)) {
-      need_host(action.lane, whole(row.blocks[block]));
-    }
-  }
-  if (events_.size() < row.actions.size()) events_.resize(row.actions.size());
-  for (ActionEvents& events : events_) events.enqueued = false;
-}
-
-void GpuDevice::begin(const Row& row) {
-  if (row_ != nullptr) throw LogicError("a row begins before the last one is finished");
-  prepare(row);
-  check_cuda(cudaDeviceSynchronize(), "before a row");
-  row_ = &row;
-  blocks_.assign(row.blocks.size(), nullptr);
-  pool_.restart_peak();
-  const Stream& compute = lane(Lane::kCompute);
-  kernels::delay(kLeadNanoseconds, compute.get());
-  kernels::stamp(origin_.at<uint64_t>(), compute.get());
-  start_.record(compute);
-  for (const Stream& other : lanes_) {
-    check_cuda(cudaStreamWaitEvent(other.get(), start_.get(), 0), "cudaStreamWaitEvent");
-  }
-}
-
-void GpuDevice::hold(Lane which, double until) {
-  const long long nanoseconds = std::llround((until - row_->origin) * 1e9);
-  if (nanoseconds <= 0) return;
-  kernels::hold_until(origin_.at<uint64_t>(), static_cast<uint64_t>(nanoseconds),
-                      lane(which).get());
-}
-
-const ActionEvents& GpuDevice::enqueued(std::uint32_t action) const {
-  // An event that was never recorded holds nobody up.
-  if (!events_[action].enqueued) throw LogicError("a lane waits for what is not enqueued yet");
-  return events_[action];
-}
-
-void GpuDevice::wait(Lane which, std::uint32_t action) {
-  check_cuda(cudaStreamWaitEvent(lane(which).get(), enqueued(action).over.get(), 0),
-             "cudaStreamWaitEvent");
-}
-
-void GpuDevice::acquire(Lane which, std::uint32_t block) {
-  if (blocks_[block] != nullptr) throw LogicError("a block is acquired twice");
-  blocks_[block] = pool_.acquire(whole(row_->blocks[block]), lane(which));
-}
-
-void GpuDevice::release(Lane which, std::uint32_t block) {
-  if (blocks_[block] == nullptr) throw LogicError("a block is released that is not held");
-  pool_.release(std::exchange(blocks_[block], nullptr), lane(which));
-  // Once more, now after the release; nobody waits for the action before all of it is enqueued.
-  events_[last_[static_cast<std::size_t>(which)]].over.record(lane(which));
-}
-
-void GpuDevice::copy(const Action& action) const {
-  for (const std::uint32_t block : copied(action)) {
-    if (blocks_[block] == nullptr) throw LogicError("a block is copied that is not held");
-    copy_one(action.lane, blocks_[block], whole(row_->blocks[block]), lane(action.lane).get());
-  }
-}
-
-void GpuDevice::run(std::uint32_t number) {
-  const Action& action = row_->actions[number];
-  const Stream& stream = lane(action.lane);
-  ActionEvents& events = events_[number];
-  events.begin.record(stream);
-  if (action.lane == Lane::kCompute) {
-    passes_.enqueue(action.work.pass, action.work.stage, stream.get());
-  } else {
-    copy(action);
-  }
-  events.end.record(stream);
-  events.over.record(stream);
-  events.enqueued = true;
-  last_[static_cast<std::size_t>(action.lane)] = number;
-}
-
-void GpuDevice::pace(std::uint32_t action) { enqueued(action).end.synchronize(); }
-
-Executed GpuDevice::finish() {
-  for (const Stream& stream : lanes_) stream.synchronize();
-  if (std::ranges::any_of(blocks_, [](const void* block) { return block != nullptr; })) {
-    throw LogicError("blocks are left when the row has ended");
-  }
-  Executed executed;
-  for (std::uint32_t number = 0; number < row_->actions.size(); ++number) {
-    const ActionEvents& events = enqueued(number);
-    executed.start.push_back(row_->origin + events.begin.microseconds_since(start_) * 1e-6);
-    executed.end.push_back(row_->origin + events.end.microseconds_since(start_) * 1e-6);
-  }
-  executed.allocator_peak = pool_.peak_bytes();
-  row_ = nullptr;
-  return executed;
-}
-
-}  // namespace
-
-std::string why_no_gpu() { return why_no_device(); }
 
 std::unique_ptr<ReplayDevice> make_gpu_device(const LayerSlice& slice) {
-  return std::make_unique<GpuDevice>(slice);
+  return std::make_unique<GpuDevice>(slice, 0);
+}
+
+std::unique_ptr<ReplayPipeline> make_gpu_pipeline([[maybe_unused]] const LayerSlice& slice,
+                                                  int devices) {
+  if (const std::string reason = why_no_gpus(devices); !reason.empty()) {
+    throw InfeasibleError(reason);
+  }
+#ifdef PIPESIM_NCCL
+  return std::make_unique<GpuPipeline>(slice, devices);
+#else
+  return nullptr;
+#endif
 }
 
 }  // namespace pipesim::calibration
