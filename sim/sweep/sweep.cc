@@ -232,17 +232,17 @@ double Sweep::weight(std::uint32_t setting) const {
 }
 
 YamlSource Sweep::source(std::uint32_t setting) const {
+  const auto place_of = [this](const SweptKey& key, const SweptValue& value) -> Location {
+    const auto line = static_cast<size_t>(value.line - 1);
+    const bool here = key.where.file == name_ && line < lines_.size();
+    return {key.where.file, value.line, value.column, here ? lines_[line] : key.where.text};
+  };
   const std::vector<size_t> at = indices(setting);
   std::vector<Override> overrides = overrides_;
   for (size_t a = 0; a < axes_.size(); ++a) {
     for (const SweptKey& key : axes_[a].keys) {
       const SweptValue& value = key.values[at[a]];
-      const auto line = static_cast<size_t>(value.line - 1);
-      overrides.push_back(
-          {key.path,
-           value.text,
-           {name_, value.line, value.column, line < lines_.size() ? lines_[line] : ""},
-           true});
+      overrides.push_back({key.path, value.text, key.where, place_of(key, value)});
     }
   }
   return {name_, scenario_text_, std::move(overrides)};
@@ -255,7 +255,7 @@ YamlSource Sweep::source(std::uint32_t setting, std::uint32_t schedule) const {
   if (!list || !list->is_list()) return all;
   const YamlValue one = list->list().at(schedule);
   std::vector<Override> overrides = all.overrides();
-  overrides.push_back({"schedule", one.one_line(), one.where(), true});
+  overrides.push_back({"schedule", one.one_line(), one.where(), one.where()});
   return {name_, scenario_text_, std::move(overrides)};
 }
 
