@@ -31,7 +31,7 @@ struct PlanCommand {
   long global_batch = 0;
   int seq_length = 0;
   std::optional<std::string> limit;
-  std::string tokens;
+  std::optional<std::string> tokens;
   std::vector<double> prices;
   int contention = 3;
   PlanAxes axes;
@@ -147,10 +147,10 @@ std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names&
   return all;
 }
 
-void check_schedules(const std::vector<std::string>& names, const CommandLine& line) {
+void check_schedules(const PlanCommand& command, const CommandLine& line) {
   const std::string option = "--schedules";
-  check_once(names, option, line);
-  for (const std::string& name : names) {
+  check_once(command.schedules, option, line);
+  for (const std::string& name : command.schedules) {
     const Schedule* schedule = find_schedule(name);
     if (schedule == nullptr) {
       throw InputError(
@@ -161,13 +161,17 @@ void check_schedules(const std::vector<std::string>& names, const CommandLine& l
       throw InputError(where_given(line, option, name),
                        name + " holds two copies of the model: not planned");
     }
+    if (command.no_offload && schedule->offloads) {
+      throw InputError(where_given(line, option, name),
+                       name + " offloads activations, which --no-offload excludes");
+    }
   }
 }
 
 PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   PlanAxes axes = command.axes;
+  check_schedules(command, line);
   if (!command.schedules.empty()) axes.schedules = command.schedules;
-  check_schedules(axes.schedules, line);
   for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
   if (!command.recompute.empty()) {
     axes.recompute = read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities,
@@ -280,10 +284,10 @@ const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
 }
 
 int run(const PlanCommand& command, const CommandLine& line) {
-  const std::optional<double> tokens =
-      command.tokens.empty()
-          ? std::nullopt
-          : std::optional(read_tokens(command.tokens, line.where(command.tokens)));
+  std::optional<double> tokens;
+  if (command.tokens) {
+    tokens = read_tokens(*command.tokens, where_given(line, "--tokens", *command.tokens));
+  }
   if (command.prices.size() > 1 && command.prices.size() != command.clusters.size()) {
     throw InputError(line.where("--price-per-gpu-hour"),
                      fmt::format("expected one price, or one for each cluster ({}), not {}",

@@ -4,6 +4,7 @@
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
 #include <fmt/format.h>
+#include <set>
 
 #include "sim/sweep/decimal.h"
 
@@ -120,10 +121,19 @@ SweptKey swept_key(const std::string& key, const YamlValue& value) {
   return {std::move(path), value.key_where(), {}};
 }
 
+// Of an axis of its own: twice the same would be the same points twice.
+void check_once(const YamlValue& list) {
+  std::set<std::string> seen;
+  for (const YamlValue& each : list.list()) {
+    if (!seen.insert(each.one_line()).second) each.fail("this value is there twice");
+  }
+}
+
 void read_grid(const YamlValue& grid, std::vector<Axis>& axes) {
   for (const auto& [key, value] : grid.entries()) {
     axes.push_back({{swept_key(key, value)}});
     axes.back().keys.front().values = read_values(value);
+    if (value.is_list()) check_once(value);
   }
   if (axes.empty()) grid.fail("expected at least one key");
 }

@@ -96,7 +96,9 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "--schedules dualpipe", 2, "two copies");
   fails(plan_ + "--recompute ful", 2, "did you mean 'full'?");
   fails(plan_ + "--tokens 15X", 2, "'15X': expected a number of tokens");
+  fails(plan_ + "--tokens ''", 2, "'': expected a number of tokens");
   fails(plan_ + "--price-per-gpu-hour 2", 2, "needs --tokens");
+  fails(plan_ + "--schedules po-h", 2, "po-h offloads activations, which --no-offload excludes");
   fails(plan_ + "batch.micro_batch_size=1", 2, "it is planned");
   fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");
   fails("plan --model zb-1.5b --cluster dgx-a100 --gpus 12 --global-batch-size 32 --seq-length 64",

@@ -75,6 +75,14 @@ TEST(Sweep, ZippedKeysAdvanceTogether) {
   EXPECT_EQ(sweep.values(1), (Values{"2 ms", "4 ms"}));
 }
 
+TEST(Sweep, ZippedAndDrawnValuesMayRepeat) {
+  EXPECT_EQ(
+      error_of(with_section("sweep:\n  zip:\n    cost.forward: [1 ms, 1 ms]\n"
+                            "    cost.backward_input: [3 ms, 4 ms]\n"
+                            "  draw: {seed: 1, count: 4, keys: {cost.transfer: [0, 0, 1 ms]}}\n")),
+      "none");
+}
+
 TEST(Sweep, DrawsFollowFromTheSeedAlone) {
   const std::string section =
       "sweep:\n  draw:\n    seed: 7\n    count: 3\n    keys:\n"
@@ -188,6 +196,8 @@ TEST(Sweep, SaysWhatIsWrongWithItsSection) {
   expect_error(with_section("sweep: {grid: {cost.forward: []}}\n"),
                "s.yaml:5:", "at least one value");
   expect_error(with_section("sweep: {grid: {}}\n"), "s.yaml:5:15: ", "at least one key");
+  expect_error(with_section("sweep: {grid: {cost.forward: [1 ms, 2 ms, 1 ms]}}\n"),
+               "s.yaml:5:43: ", "there twice");
   expect_error(with_section("sweep: {}\n"), "s.yaml:5:8: ", "expected what to sweep");
   expect_error(with_section("sweep: {grid: {schedule: [1f1b]}}\n"), "s.yaml:5:", "list them there");
   expect_error(with_section("sweep: {grid: {cost..forward: [1 ms]}}\n"),
