@@ -34,7 +34,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     panel = table.require(asked.panel) if asked.panel else "schedule" if "schedule" in table.columns else ""
     x, y = _axes_of(table, asked, panel)
     shown = Quantity(f"change of {quantity(value).name}", "%", 0.01) if asked.relative_to else quantity(value)
-    table = table.relative_to(asked.relative_to, value)
+    table = _without_what_axes_say(table.relative_to(asked.relative_to, value), x, y)
     points = series.Points(table, None, panel, "", [])
     maps = []
     for title, rows, _ in points.panels():
@@ -61,6 +61,17 @@ def _axes_of(table: Table, asked: argparse.Namespace, panel: str) -> tuple[str, 
     return asked.x or free.pop(), asked.y or free.pop()
 
 
+def _without_what_axes_say(table: Table, x: str, y: str) -> Table:
+    """A schedule's label says what is recomputed and offloaded: where an axis does, its name is one panel."""
+    said = any(axis.split(".")[0] in ("recompute", "offload") for axis in (x, y))
+    if not said or "schedule" not in table.columns:
+        return table
+    rows, refused = ([row | {"schedule": row["schedule"].partition(" (")[0]} for row in part]
+                     for part in (table.rows, table.refused))
+    tells_apart = len({(row["schedule"], row[x], row[y]) for row in rows}) == len(rows)
+    return dataclasses.replace(table, rows=rows, refused=refused) if tells_apart else table
+
+
 def _cells(table: Table, x: str, y: str, value: str, scale: float) -> Cells:
     found = {(row[x], row[y]): (number / scale, table.fits(row)) for row in table.rows
              if (number := table.number(row, value)) is not None}
@@ -78,11 +89,11 @@ def _figure(maps: list[tuple[str, Cells]], columns: list[str], rows: list[str], 
     across = min(len(maps), 2 if len(columns) > 4 else 3)
     figure, axes = style.panels(len(maps), asked.width, 0.75 + 0.26 * len(rows), columns=across, sharey=True)
     image = None
-    for index, (ax, (title, cells)) in enumerate(zip(axes, maps)):
+    for ax, (title, cells) in zip(axes, maps):
         image = _panel(ax, cells, columns, rows, low, high)
         ax.set_title(title)
         ax.set_xlabel(quantity(axes_of[0]).label())
-        if index % across == 0:
+        if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(quantity(axes_of[1]).label())
     style.legend_below(figure, _legend([cells for _, cells in maps]))
     figure.colorbar(image, ax=axes, label=textwrap.fill(shown.label(), 30), fraction=0.05, pad=0.02)

@@ -122,7 +122,10 @@ class Table:
             if not left:
                 known = ", ".join(dict.fromkeys(row[column] for row in rows))
                 raise InputError(f"{self.source}:1:1: no row with {column} '{value}'; there are {known}")
-            rows, refused = left, [row for row in refused if row.get(column) == value]
+            # Of a point that could not even be read the schedule's name is known, and not the rest of its label.
+            refused = [row for row in refused if row.get(column) == value
+                       or column == "schedule" and value.startswith(f"{row.get(column)} (")]
+            rows = left
         return dataclasses.replace(self, rows=rows, refused=refused)
 
     def with_refused(self) -> "Table":

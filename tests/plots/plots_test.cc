@@ -191,6 +191,33 @@ TEST_F(Figures, HeatMapsTellWhatDoesNotFitFromWhatIsMissing) {
   EXPECT_EQ(count(wider, ">–</text>"), 1U);
 }
 
+// Where an axis is what a label says too, a schedule is one panel; rows of panels are labelled at
+// their left.
+TEST_F(Figures, HeatMapsHaveAPanelPerScheduleWhateverIsRecomputed) {
+  std::string table = "point,recompute.granularity,batch.m,schedule,mfu\n";
+  for (const char* schedule : {"1f1b", "zb", "zb-v", "v-half"}) {
+    const std::string name = schedule;
+    for (const char* m : {"8", "16"}) {
+      table += "0,none," + std::string(m) + "," + name + ",0.4\n";
+      table += "1,full," + std::string(m) + "," + name + " (recompute),0.3\n";
+    }
+  }
+  write("results.csv", table);
+  // Of a point that cannot be read the bare name is known.
+  write("failed.csv",
+        "point,recompute.granularity,batch.m,schedule,reason\n9,fulll,8,zb,unknown\n");
+  const std::string figure =
+      svg("heatmap results.csv --value mfu --x batch.m --y recompute.granularity");
+  expect_texts(figure, {"1f1b", "zb", "zb-v", "v-half", "fulll"});
+  EXPECT_EQ(figure.find("(recompute)"), std::string::npos);
+  EXPECT_EQ(count(figure, ">granularity</text>"), 2U);
+  EXPECT_EQ(count(figure, ">×</text>"), 1U);
+  // Where it is no axis, the label stays.
+  const std::string labels =
+      svg("heatmap results.csv --value mfu --x batch.m --y schedule --panel recompute.granularity");
+  EXPECT_NE(labels.find("zb (recompute)"), std::string::npos);
+}
+
 TEST_F(Figures, HeatMapsTakeTheJsonOfASweep) {
   write("s.yaml",
         "schedule: interleaved-1f1b\n"
