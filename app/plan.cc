@@ -1,6 +1,8 @@
 // pipesim plan: the fastest layouts of a model on so many GPUs.
 #include "sim/search/plan.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -28,8 +30,8 @@ struct PlanCommand {
   int gpus = 0;
   long global_batch = 0;
   int seq_length = 0;
-  std::string limit;
-  std::string tokens;
+  std::optional<std::string> limit;
+  std::optional<std::string> tokens;
   std::vector<double> prices;
   int contention = 3;
   PlanAxes axes;
@@ -38,6 +40,21 @@ struct PlanCommand {
   PlanOptions options;
   std::string json, csv, output;
 };
+
+struct SizeOption {
+  const char* name;
+  std::vector<int> PlanAxes::*sizes;
+  const char* help;
+};
+constexpr std::array kSizes{
+    SizeOption{"--tensor", &PlanAxes::tensor,
+               "Only these tensor parallel sizes (default: divisors of a node)"},
+    SizeOption{"--context", &PlanAxes::context, "Only these context parallel sizes"},
+    SizeOption{"--expert", &PlanAxes::expert, "Only these expert parallel sizes"},
+    SizeOption{"--pipeline", &PlanAxes::pipeline, "Only these pipeline parallel sizes"},
+    SizeOption{"--virtual", &PlanAxes::chunks,
+               "Only these chunks per device, where a schedule has a choice"},
+    SizeOption{"--micro-batch-size", &PlanAxes::micro_batch, "Only these (default: 1, 2, 4, 8)"}};
 
 // From the first Ctrl-C on; the second ends the program.
 std::atomic<bool> interrupted = false;
@@ -60,16 +77,33 @@ class Interruptible {
   struct sigaction before_ {};
 };
 
-// Where a name of a list with commas stands.
-Location where_listed(const CommandLine& line, const std::string& name) {
-  for (size_t i = 0; i < line.arguments().size(); ++i) {
-    const std::string& argument = line.arguments()[i];
-    std::istringstream list(argument.substr(argument.find('=') + 1));
-    for (std::string each; std::getline(list, each, ',');) {
-      if (each == name) return line.where(i);
+// Where a value of an option stands, alone or in a list with commas: the last of that text.
+Location where_given(const CommandLine& line, const std::string& option, const std::string& value) {
+  const std::vector<std::string>& arguments = line.arguments();
+  Location found = line.where(option);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool joined = arguments[i].starts_with(option + "=");
+    if (!joined && (i == 0 || arguments[i - 1] != option)) continue;
+    size_t at = joined ? option.size() + 1 : 0;
+    std::istringstream list(arguments[i].substr(at));
+    for (std::string each; std::getline(list, each, ','); at += each.size() + 1) {
+      if (each != value) continue;
+      found = line.where(i);
+      found.column += static_cast<int>(at);
     }
   }
-  return line.where(name);
+  return found;
+}
+
+// A value that stands twice would be searched, and counted, twice.
+template <class T>
+void check_once(const std::vector<T>& given, const std::string& option, const CommandLine& line) {
+  for (auto each = given.begin(); each != given.end(); ++each) {
+    if (std::find(given.begin(), each, *each) == each) continue;
+    const std::string value = fmt::format("{}", *each);
+    throw InputError(where_given(line, option, value),
+                     fmt::format("{}: '{}' is there twice", option, value));
+  }
 }
 
 // "15T", "300B": K, M, B and T stand for 10^3 to 10^12.
@@ -98,13 +132,14 @@ double read_tokens(const std::string& text, const Location& where) {
 // Of `names`, by their numbers.
 template <class Enum, class Names>
 std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names& names,
-                             const CommandLine& line) {
+                             const std::string& option, const CommandLine& line) {
+  check_once(asked, option, line);
   std::vector<Enum> all;
   const std::vector<std::string> known(names.begin(), names.end());
   for (const std::string& name : asked) {
     const auto found = std::ranges::find(known, name);
     if (found == known.end()) {
-      throw InputError(where_listed(line, name),
+      throw InputError(where_given(line, option, name),
                        fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
     }
     all.push_back(static_cast<Enum>(found - known.begin()));
@@ -112,31 +147,39 @@ std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names&
   return all;
 }
 
-void check_schedules(const std::vector<std::string>& names, const CommandLine& line) {
-  for (const std::string& name : names) {
+void check_schedules(const PlanCommand& command, const CommandLine& line) {
+  const std::string option = "--schedules";
+  check_once(command.schedules, option, line);
+  for (const std::string& name : command.schedules) {
     const Schedule* schedule = find_schedule(name);
     if (schedule == nullptr) {
-      throw InputError(where_listed(line, name), fmt::format("unknown schedule '{}'{}", name,
-                                                             suggestion(name, schedule_names())));
+      throw InputError(
+          where_given(line, option, name),
+          fmt::format("unknown schedule '{}'{}", name, suggestion(name, schedule_names())));
     }
     if (schedule->place(2, schedule->min_chunks).directions() > 1) {
-      throw InputError(where_listed(line, name),
+      throw InputError(where_given(line, option, name),
                        name + " holds two copies of the model: not planned");
+    }
+    if (command.no_offload && schedule->offloads) {
+      throw InputError(where_given(line, option, name),
+                       name + " offloads activations, which --no-offload excludes");
     }
   }
 }
 
 PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   PlanAxes axes = command.axes;
+  check_schedules(command, line);
   if (!command.schedules.empty()) axes.schedules = command.schedules;
-  check_schedules(axes.schedules, line);
+  for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
   if (!command.recompute.empty()) {
-    axes.recompute =
-        read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities, line);
+    axes.recompute = read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities,
+                                                      "--recompute", line);
   }
   if (!command.vocabulary.empty()) {
-    axes.vocabulary =
-        read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements, line);
+    axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,
+                                                      "--vocabulary", line);
   }
   if (command.no_offload) {
     axes.offload = {false};
@@ -146,38 +189,44 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   return axes;
 }
 
-// A name stands as it is, unless keys of its own change it.
-void add_named(const std::string& section, const std::string& key, const std::string& value,
-               const Location& where, const std::vector<Override>& others,
-               std::vector<Override>& settings) {
-  const bool changed = std::ranges::any_of(
-      others, [&](const Override& other) { return other.path.starts_with(section + "."); });
-  settings.push_back({changed ? section + "." + key : section, value, where});
+// What options say, as scenario keys, in front of those of the settings.
+std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
+                                  const CommandLine& line) {
+  const std::vector<Override> others = line.overrides(command.settings);
+  std::vector<Override> settings;
+  const auto add = [&](const std::string& path, const std::string& value,
+                       const std::string& option) {
+    const Location where = where_given(line, option, value);
+    settings.push_back({path, value, where, where});
+  };
+  // A name stands as it is, unless keys of its own change it.
+  const auto add_named = [&](const std::string& section, const std::string& key,
+                             const std::string& name) {
+    const bool changed = std::ranges::any_of(
+        others, [&](const Override& other) { return other.path.starts_with(section + "."); });
+    add(changed ? section + "." + key : section, name, "--" + section);
+  };
+  if (command.model.ends_with(".json")) {
+    add("model.hf_config", command.model, "--model");
+  } else {
+    add_named("model", "base", command.model);
+  }
+  add_named("cluster", "name", cluster);
+  add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
+  if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
+  settings.insert(settings.end(), others.begin(), others.end());
+  return settings;
 }
 
 ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
                           const PlanAxes& axes, const CommandLine& line) {
-  const std::vector<Override> others = line.overrides(command.settings);
-  std::vector<Override> settings;
-  if (command.model.ends_with(".json")) {
-    settings.push_back({"model.hf_config", command.model, line.where(command.model)});
-  } else {
-    add_named("model", "base", command.model, line.where(command.model), others, settings);
-  }
-  add_named("cluster", "name", cluster, where_listed(line, cluster), others, settings);
-  const std::string length = fmt::format("{}", command.seq_length);
-  settings.push_back({"batch.seq_length", length, line.where(length)});
-  if (!command.limit.empty()) {
-    settings.push_back({"memory.capacity", command.limit, line.where(command.limit)});
-  }
-  settings.insert(settings.end(), others.begin(), others.end());
-  ClusterPlan plan = read_plan_question(settings);
+  ClusterPlan plan = read_plan_question(settings_of(command, cluster, line));
   plan.question.gpus = command.gpus;
   plan.question.global_batch = command.global_batch;
   plan.question.axes = axes;
   const int node = plan.question.base.hardware->cluster.gpus_per_node;
   if (command.gpus > node && command.gpus % node != 0) {
-    throw InputError(line.where(fmt::format("{}", command.gpus)),
+    throw InputError(where_given(line, "--gpus", fmt::format("{}", command.gpus)),
                      fmt::format("{} has nodes of {} GPUs: give whole nodes", cluster, node));
   }
   return plan;
@@ -235,10 +284,10 @@ const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
 }
 
 int run(const PlanCommand& command, const CommandLine& line) {
-  const std::optional<double> tokens =
-      command.tokens.empty()
-          ? std::nullopt
-          : std::optional(read_tokens(command.tokens, line.where(command.tokens)));
+  std::optional<double> tokens;
+  if (command.tokens) {
+    tokens = read_tokens(*command.tokens, where_given(line, "--tokens", *command.tokens));
+  }
   if (command.prices.size() > 1 && command.prices.size() != command.clusters.size()) {
     throw InputError(line.where("--price-per-gpu-hour"),
                      fmt::format("expected one price, or one for each cluster ({}), not {}",
@@ -251,6 +300,7 @@ int run(const PlanCommand& command, const CommandLine& line) {
     check_writable(path, line.where(path));
   }
   const PlanAxes axes = read_axes(command, line);
+  check_once(command.clusters, "--cluster", line);
   std::vector<ClusterPlan> plans;
   for (size_t i = 0; i < command.clusters.size(); ++i) {
     plans.push_back(read_question(command, command.clusters[i], axes, line));
@@ -320,16 +370,9 @@ void add_question(CLI::App& parser, PlanCommand& command) {
 }
 
 void add_axes(CLI::App& parser, PlanCommand& command) {
-  const auto sizes = [&](const char* name, std::vector<int>& to, const char* help) {
-    add_list(parser, name, to, help)->check(CLI::Range(1, 1 << 16));
-  };
-  PlanAxes& axes = command.axes;
-  sizes("--tensor", axes.tensor, "Only these tensor parallel sizes (default: divisors of a node)");
-  sizes("--context", axes.context, "Only these context parallel sizes");
-  sizes("--expert", axes.expert, "Only these expert parallel sizes");
-  sizes("--pipeline", axes.pipeline, "Only these pipeline parallel sizes");
-  sizes("--virtual", axes.chunks, "Only these chunks per device, where a schedule has a choice");
-  sizes("--micro-batch-size", axes.micro_batch, "Only these (default: 1, 2, 4, 8)");
+  for (const SizeOption& size : kSizes) {
+    add_list(parser, size.name, command.axes.*size.sizes, size.help)->check(CLI::Range(1, 1 << 16));
+  }
   add_list(parser, "--schedules", command.schedules, "Only these schedules");
   add_list(parser, "--recompute", command.recompute,
            "Only these (default: none,pointwise,selective,full)");

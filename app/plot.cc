@@ -23,6 +23,7 @@
 #include "sim/report/plot_data.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/search/sensitivity_report.h"
+#include "sim/sweep/results.h"
 
 namespace pipesim {
 namespace {
@@ -133,7 +134,12 @@ Inputs prepared(const PlotCommand& command, const CommandLine& line, const Workp
     std::string path = file;
     if (fs::is_directory(file)) {
       name = fs::path(file).lexically_normal().filename().string();
-      path = (fs::path(file) / "results.csv").string();
+      const bool stopped = was_stopped(file);
+      path = table_path(file, "results", stopped);
+      if (stopped) {
+        std::cerr << fmt::format(
+            "pipesim: '{}' is of a sweep that was stopped: points are missing\n", file);
+      }
     } else if (extension != ".json" && extension != ".csv") {
       Scenario scenario = read_scenario_file(file, line.where(file), line.overrides(overrides));
       if (command.kind == "curves" || command.kind == "heatmap") {

@@ -11,6 +11,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/report/html.h"
 #include "sim/scenario/read_scenario.h"
+#include "sim/sweep/results.h"
 
 namespace pipesim {
 namespace {
@@ -44,15 +45,16 @@ std::vector<RefusedSchedule> add_scenario(HtmlReport& report, const std::string&
 }
 
 SweepFolder read_sweep(const std::string& folder, const Location& where) {
-  const auto file = [&](const char* name) {
-    const std::string path = (fs::path(folder) / name).string();
+  const auto file = [&](const std::string& path) {
     if (!fs::exists(path)) {
-      throw InputError(where,
-                       fmt::format("'{}' is no folder of a sweep: it has no {}", folder, name));
+      throw InputError(where, fmt::format("'{}' is no folder of a sweep: it has no {}", folder,
+                                          fs::path(path).filename().string()));
     }
     return read_report_input(path, where);
   };
-  return {folder, file("results.csv"), file("failed.csv"), file("sweep.yaml")};
+  const bool stopped = was_stopped(folder);
+  return {folder, file(table_path(folder, "results", stopped)),
+          file(table_path(folder, "failed", stopped)), file(folder + "/sweep.yaml"), stopped};
 }
 
 // What schedules were refused is added to `refused`.

@@ -76,27 +76,32 @@ void write_tables(const SweepCommand& command, const CommandLine& line, const Sw
                   const ResultStore& store, const SweepRun& run) {
   const Location where = line.where(command.folder);
   write_outputs(
-      {{command.folder + "/results.csv", where,
+      {{table_path(command.folder, "results", run.stopped), where,
         [&](std::ostream& out) { write_results_csv(out, sweep, store); }},
-       {command.folder + "/failed.csv", where,
+       {table_path(command.folder, "failed", run.stopped), where,
         [&](std::ostream& out) { write_failed_csv(out, sweep, store, run.lost); }},
        {command.folder + "/sweep.yaml", where, [&](std::ostream& out) { out << sweep.text(); }},
-       {command.json, line.where(command.json), [&](std::ostream& out) {
-          write_sweep_json(out, sweep, store, run.lost, PIPESIM_VERSION);
-        }}});
+       {command.json, line.where(command.json),
+        [&](std::ostream& out) { write_sweep_json(out, sweep, store, run, PIPESIM_VERSION); }}});
+  if (run.stopped) return;
+  for (const char* table : {"results", "failed"}) {
+    std::error_code ignored;
+    std::filesystem::remove(table_path(command.folder, table, true), ignored);
+  }
 }
 
 int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
            const ResultStore& store, const SweepRun& run, double seconds) {
   const SweepProgress& progress = run.progress;
+  write_tables(command, line, sweep, store, run);
   if (run.stopped) {
     std::cerr << fmt::format(
-        "pipesim: stopped; {} of {} points are stored in '{}': the same command goes on from "
-        "there\n",
-        progress.before + progress.evaluated, progress.points, command.folder);
+        "pipesim: stopped; {} of {} points are stored in '{}', those in {}: the same command goes "
+        "on from there\n",
+        progress.before + progress.evaluated, progress.points, command.folder,
+        table_path(command.folder, "results", true));
     return kInterrupted;
   }
-  write_tables(command, line, sweep, store, run);
   std::uint32_t failed = static_cast<std::uint32_t>(run.lost.size());
   std::uint32_t unfit = 0;
   store.visit([&](const PointResult& result) {
@@ -109,7 +114,7 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
   text += fmt::format(", {} failed", failed);
   if (failed > 0) text += " (reasons in failed.csv)";
   if (progress.before > 0) text += fmt::format("; {} were stored before", progress.before);
-  text += fmt::format("; {:.1f} s; {}/results.csv\n", seconds, command.folder);
+  text += fmt::format("; {:.1f} s; {}\n", seconds, table_path(command.folder, "results", false));
   (command.json == "-" ? std::cerr : std::cout) << text;
   if (!run.lost.empty()) {
     std::cerr << fmt::format(

@@ -1,15 +1,31 @@
-"""One number over two swept keys: a panel per schedule, the value written in every cell."""
+"""One number over two swept keys: a panel per schedule, the value written in every cell.
+
+Cells of points that do not fit their memory are hatched; a cross stands for a refused point, a dash for none.
+"""
 import argparse
+import dataclasses
 import textwrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 
 import series
 import style
 from tables import InputError, Quantity, Table, joined, quantity, read_table
 
-Cells = dict[tuple[str, str], float]
+HATCH = "/////"
+
+Place = tuple[str, str]
+
+
+@dataclasses.dataclass
+class Cells:
+    """Of one panel; a point that does not fit has a number too."""
+    numbers: dict[Place, float]
+    unfit: set[Place]
+    refused: set[Place]
 
 
 def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
@@ -18,7 +34,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     panel = table.require(asked.panel) if asked.panel else "schedule" if "schedule" in table.columns else ""
     x, y = _axes_of(table, asked, panel)
     shown = Quantity(f"change of {quantity(value).name}", "%", 0.01) if asked.relative_to else quantity(value)
-    table = table.relative_to(asked.relative_to, value)
+    table = _without_what_axes_say(table.relative_to(asked.relative_to, value), x, y)
     points = series.Points(table, None, panel, "", [])
     maps = []
     for title, rows, _ in points.panels():
@@ -30,12 +46,13 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
         beside = read_table(asked.published)
         maps.append(("published", _cells(beside, beside.require(x), beside.require(y), beside.require(value),
                                          shown.scale)))
-    columns, rows = table.values(x), table.values(y)
+    whole = table.with_refused()
+    columns, rows = whole.values(x), whole.values(y)
     return _figure(maps, columns, rows, (x, y), shown, asked)
 
 
 def _axes_of(table: Table, asked: argparse.Namespace, panel: str) -> tuple[str, str]:
-    free = [key for key in table.varying([panel, asked.relative_to.partition("=")[0], "table"])
+    free = [key for key in table.with_refused().varying([panel, asked.relative_to.partition("=")[0], "table"])
             if key not in (asked.x, asked.y)]
     named = [table.require(key) for key in (asked.x, asked.y) if key]
     if len(named) + len(free) != 2:
@@ -44,41 +61,73 @@ def _axes_of(table: Table, asked: argparse.Namespace, panel: str) -> tuple[str, 
     return asked.x or free.pop(), asked.y or free.pop()
 
 
+def _without_what_axes_say(table: Table, x: str, y: str) -> Table:
+    """A schedule's label says what is recomputed and offloaded: where an axis does, its name is one panel."""
+    said = any(axis.split(".")[0] in ("recompute", "offload") for axis in (x, y))
+    if not said or "schedule" not in table.columns:
+        return table
+    rows, refused = ([row | {"schedule": row["schedule"].partition(" (")[0]} for row in part]
+                     for part in (table.rows, table.refused))
+    tells_apart = len({(row["schedule"], row[x], row[y]) for row in rows}) == len(rows)
+    return dataclasses.replace(table, rows=rows, refused=refused) if tells_apart else table
+
+
 def _cells(table: Table, x: str, y: str, value: str, scale: float) -> Cells:
-    return {(row[x], row[y]): number / scale for row in table.rows
-            if (number := table.number(row, value)) is not None}
+    found = {(row[x], row[y]): (number / scale, table.fits(row)) for row in table.rows
+             if (number := table.number(row, value)) is not None}
+    return Cells({place: number for place, (number, _) in found.items()},
+                 {place for place, (_, fits) in found.items() if not fits},
+                 {(row[x], row[y]) for row in table.refused} - found.keys())
 
 
 def _figure(maps: list[tuple[str, Cells]], columns: list[str], rows: list[str], axes_of: tuple[str, str],
             shown: Quantity, asked: argparse.Namespace) -> Figure:
-    every = [number for _, cells in maps for number in cells.values()]
+    every = [number for _, cells in maps for number in cells.numbers.values()]
     if not every:
         raise InputError("no value to draw")
     low, high = min(every), max(every)
     across = min(len(maps), 2 if len(columns) > 4 else 3)
     figure, axes = style.panels(len(maps), asked.width, 0.75 + 0.26 * len(rows), columns=across, sharey=True)
     image = None
-    for index, (ax, (title, cells)) in enumerate(zip(axes, maps)):
+    for ax, (title, cells) in zip(axes, maps):
         image = _panel(ax, cells, columns, rows, low, high)
         ax.set_title(title)
         ax.set_xlabel(quantity(axes_of[0]).label())
-        if index % across == 0:
+        if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(quantity(axes_of[1]).label())
+    style.legend_below(figure, _legend([cells for _, cells in maps]))
     figure.colorbar(image, ax=axes, label=textwrap.fill(shown.label(), 30), fraction=0.05, pad=0.02)
     return figure
 
 
+def _legend(every: list[Cells]) -> list:
+    handles = []
+    if any(cells.unfit for cells in every):
+        handles.append(Patch(facecolor="white", edgecolor="black", hatch=HATCH, linewidth=0.4, label="does not fit"))
+    if any(cells.refused for cells in every):
+        handles.append(Line2D([], [], linestyle="none", marker="x", color="black", label="refused"))
+    return handles
+
+
 def _panel(ax: Axes, cells: Cells, columns: list[str], rows: list[str], low: float, high: float):
-    grid = [[cells.get((column, row), float("nan")) for column in columns] for row in rows]
+    grid = [[cells.numbers.get((column, row), float("nan")) for column in columns] for row in rows]
     # Cividis grows evenly in grey, and for those who do not tell red from green.
     image = ax.imshow(grid, cmap="cividis", vmin=low, vmax=high, aspect="auto")
     span = high - low or 1
     digits = 0 if max(abs(low), abs(high)) >= 100 else 1 if max(abs(low), abs(high)) >= 10 else 2
     for row, values in enumerate(grid):
         for column, number in enumerate(values):
-            missing = number != number
-            ax.text(column, row, "–" if missing else f"{number:.{digits}f}", ha="center", va="center_baseline",
-                    fontsize=6.5, color="black" if missing or (number - low) / span > 0.55 else "white")
+            place = columns[column], rows[row]
+            if number != number:
+                text, colour, behind = "×" if place in cells.refused else "–", "black", None
+            else:
+                text, colour = f"{number:.{digits}f}", "black" if (number - low) / span > 0.55 else "white"
+                behind = {"facecolor": image.cmap(image.norm(number)), "edgecolor": "none", "pad": 0.8}
+            if place in cells.unfit:
+                ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, hatch=HATCH, edgecolor=colour,
+                                       linewidth=0))
+            ax.text(column, row, text, ha="center", va="center_baseline", fontsize=6.5, color=colour,
+                    bbox=behind if place in cells.unfit else None)
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     ax.tick_params(length=0)

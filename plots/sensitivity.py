@@ -41,7 +41,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     return figure
 
 
-Bars = dict[str, list[tuple[float, float, str]]]  # by what: factor, change, the value after it
+Bars = dict[str, list[tuple[float, float, str]]]  # by what: factor asked for, change, the value after it
 
 
 def _bars(analysis: dict, metric: str) -> Bars:
@@ -51,7 +51,9 @@ def _bars(analysis: dict, metric: str) -> Bars:
         if effect["outcome"] is None or not base or effect["outcome"][metric] is None:
             continue
         change = effect["outcome"][metric] / base - 1
-        bars.setdefault(effect["what"], []).append((effect["factor"], change, effect["to"]))
+        asked = effect["factor"]
+        to = effect["to"] + (f" (x {effect['applied']:.3g})" if effect.get("applied", asked) != asked else "")
+        bars.setdefault(effect["what"], []).append((asked, change, to))
     moved = {what: effects for what, effects in bars.items() if max(abs(each[1]) for each in effects) >= LEAST}
     return dict(sorted(moved.items(), key=lambda item: -max(abs(each[1]) for each in item[1])))
 

@@ -3,6 +3,7 @@ import csv
 import dataclasses
 import difflib
 import json
+import os
 import re
 
 
@@ -65,11 +66,13 @@ def quantity(column: str) -> Quantity:
 
 @dataclasses.dataclass
 class Table:
-    """Rows of text by column; `keys` are the columns that say which point a row is."""
+    """Rows of text by column; `keys` are the columns that say which point a row is. `refused` are rows of points
+    that have no result: their keys."""
     source: str
     columns: list[str]
     keys: list[str]
     rows: list[dict[str, str]]
+    refused: list[dict[str, str]] = dataclasses.field(default_factory=list)
 
     def require(self, column: str) -> str:
         if column in self.columns:
@@ -91,7 +94,7 @@ class Table:
 
     def fits(self, row: dict[str, str]) -> bool:
         """Whether the point's memory does, as far as the table knows a capacity."""
-        return row.get("fits_capacity", "") != "0" and row.get("fits", "") != "False"
+        return row.get("fits_capacity", "") not in ("0", "0.0") and row.get("fits", "") != "False"
 
     def is_numeric(self, column: str) -> bool:
         try:
@@ -109,7 +112,7 @@ class Table:
 
     def only(self, conditions: list[str]) -> "Table":
         """Rows that meet all COLUMN=VALUE."""
-        rows = self.rows
+        rows, refused = self.rows, self.refused
         for condition in conditions:
             column, found, value = condition.partition("=")
             if not found:
@@ -119,8 +122,15 @@ class Table:
             if not left:
                 known = ", ".join(dict.fromkeys(row[column] for row in rows))
                 raise InputError(f"{self.source}:1:1: no row with {column} '{value}'; there are {known}")
+            # Of a point that could not even be read the schedule's name is known, and not the rest of its label.
+            refused = [row for row in refused if row.get(column) == value
+                       or column == "schedule" and value.startswith(f"{row.get(column)} (")]
             rows = left
-        return dataclasses.replace(self, rows=rows)
+        return dataclasses.replace(self, rows=rows, refused=refused)
+
+    def with_refused(self) -> "Table":
+        """Every point, whether it has a result or not."""
+        return dataclasses.replace(self, rows=self.rows + self.refused)
 
     def relative_to(self, condition: str, metric: str) -> "Table":
         """`metric` as its change against the row that has the condition and else the same keys."""
@@ -187,7 +197,17 @@ def part(document: dict | list, name: str, path: str, made_by: str) -> list:
 
 
 def read_table(path: str) -> Table:
-    return _read_csv(path) if path.endswith(".csv") else _of_document(path, read_json(path))
+    if not path.endswith(".csv"):
+        return _of_document(path, read_json(path))
+    table = _read_csv(path)
+    if not table.rows:
+        raise InputError(f"{path}:1:1: no rows")
+    # As a sweep leaves them.
+    folder, name = os.path.split(path)
+    failed = os.path.join(folder, name.replace("results", "failed"))
+    if name in ("results.csv", "results.partial.csv") and os.path.exists(failed):
+        table.refused = _read_csv(failed).rows
+    return table
 
 
 def _read_csv(path: str) -> Table:
@@ -206,20 +226,25 @@ def _read_csv(path: str) -> Table:
         if len(cells) != len(columns):
             raise InputError(f"{path}:{number}:1: {len(cells)} cells, but {len(columns)} columns")
         rows.append(dict(zip(columns, cells)) | {"": str(number)})
-    if not rows:
-        raise InputError(f"{path}:1:1: no rows")
     return Table(path, columns, [column for column in columns if is_key(column)], rows)
 
 
 def _of_document(path: str, document: dict | list) -> Table:
     if isinstance(document, list):
         return _of_validation(path, document)
-    rows = []
-    for result in part(document, "results", path, "pipesim run --json"):
-        plain = {key: value for key, value in result.items() if isinstance(value, (str, int, float, type(None)))}
-        rows.append({key: "" if value is None else str(value) for key, value in plain.items()})
+    results = part(document, "results", path, "pipesim run --json or sweep --json")
+    rows = [_plain(result) for result in results]
+    refused = [_plain(result) for result in document.get("failed", [])]
     columns = list(rows[0]) if rows else []
-    return Table(path, columns, ["schedule"], rows)
+    keys = [str(key) for key in results[0].get("values", {})] if results else []
+    return Table(path, columns, keys + ["schedule"], rows, refused)
+
+
+def _plain(result: dict) -> dict[str, str]:
+    """Cells as a CSV has them: of a sweep's point the swept values too."""
+    cells = result.get("values", {}) | result
+    return {key: "" if value is None else str(value) for key, value in cells.items()
+            if isinstance(value, (str, int, float, type(None)))}
 
 
 def _of_validation(path: str, cells: list) -> Table:
@@ -242,6 +267,9 @@ def joined(inputs: list[tuple[str, str]]) -> Table:
         return tables[0][1]
     columns = list(dict.fromkeys(column for _, table in tables for column in table.columns))
     keys = ["input"] + list(dict.fromkeys(key for _, table in tables for key in table.keys))
-    rows = [{column: row.get(column, "") for column in columns + [""]} | {"input": name}
-            for name, table in tables for row in table.rows]
-    return Table(tables[0][1].source, columns + ["input"], keys, rows)
+    def of_all(part_of) -> list[dict[str, str]]:
+        return [{column: row.get(column, "") for column in columns + [""]} | {"input": name}
+                for name, table in tables for row in part_of(table)]
+
+    return Table(tables[0][1].source, columns + ["input"], keys, of_all(lambda table: table.rows),
+                 of_all(lambda table: table.refused))

@@ -32,6 +32,7 @@ struct ReportInput {
 struct SweepFolder {
   std::string path;
   ReportInput results, failed, scenario;  // results.csv, failed.csv, sweep.yaml
+  bool stopped = false;                   // the tables are of a part of it
 };
 
 class HtmlReport {

@@ -126,13 +126,10 @@ Json sweep_json(const SweepFolder& sweep) {
   for (const auto& [name, flow] : text.schedules) {
     schedules.push_back({{"name", name}, {"value", flow}});
   }
-  return {{"folder", sweep.path},
-          {"scenario", text.scenario},
-          {"cost", text.cost},
-          {"schedules", schedules},
-          {"keys", results.keys},
-          {"columns", results.columns},
-          {"failed", table_of(sweep.failed).columns}};
+  return {{"folder", sweep.path},       {"stopped", sweep.stopped},
+          {"scenario", text.scenario},  {"cost", text.cost},
+          {"schedules", schedules},     {"keys", results.keys},
+          {"columns", results.columns}, {"failed", table_of(sweep.failed).columns}};
 }
 
 }  // namespace pipesim

@@ -7,9 +7,9 @@
 
 namespace pipesim {
 
-// {folder, scenario, cost, schedules, keys, columns, failed}. A column is {name, values}: numbers,
-// null where a cell is empty, or texts. InputError when results.csv or failed.csv is no table of a
-// sweep: columns `point`, the swept keys, `schedule`, then metrics or `reason`.
+// {folder, stopped, scenario, cost, schedules, keys, columns, failed}. A column is {name, values}:
+// numbers, null where a cell is empty, or texts. InputError when results.csv or failed.csv is no
+// table of a sweep: columns `point`, the swept keys, `schedule`, then metrics or `reason`.
 nlohmann::ordered_json sweep_json(const SweepFolder& sweep);
 
 }  // namespace pipesim

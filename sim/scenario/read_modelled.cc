@@ -69,7 +69,10 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   set_flag(map, "use_distributed_optimizer", modelled.state.distributed_optimizer);
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
-  if (const auto capacity = map.find("capacity")) modelled.capacity = capacity->bytes();
+  if (const auto capacity = map.find("capacity")) {
+    modelled.capacity = capacity->bytes();
+    if (*modelled.capacity == Bytes(0)) capacity->fail("a GPU has memory: expected more than 0");
+  }
 }
 
 }  // namespace

@@ -1,37 +1,31 @@
 #include "sim/scenario/sweep_text.h"
 
 #include <sstream>
+#include <string_view>
 
 namespace pipesim {
 namespace {
 
-// A line in the first column that is neither blank nor a comment begins a section.
-bool begins_section(const std::string& line) {
-  return !line.empty() && std::string("# \t\r").find(line.front()) == std::string::npos;
+bool opens_sweep(const std::string& line) {
+  constexpr std::string_view kSection = "sweep";
+  return line.starts_with(kSection) &&
+         line.find_first_not_of(" \t", kSection.size()) == line.find(':', kSection.size());
+}
+
+// Whether a line can be within a section of the outermost map.
+bool continues_section(const std::string& line) {
+  return line.empty() || std::string_view(" \t\r}]").find(line.front()) != std::string_view::npos ||
+         line.starts_with("- ");
 }
 
 std::string without_sweep(const std::string& text) {
-  std::istringstream lines(text);
+  const std::vector<std::string> lines = lines_of(text);
+  const std::vector<bool> of_sweep = lines_of_sweep(lines);
   std::string kept;
-  std::string comments;  // in the first column: they belong to the section that follows
-  bool within = false;
-  for (std::string line; std::getline(lines, line);) {
-    const std::string whole = line + '\n';
-    if (begins_section(line)) {
-      const size_t end = line.find_first_of(" \t:");
-      const bool was_within = within;
-      within = line.substr(0, end) == "sweep";
-      if (!within) kept += was_within ? comments + whole : whole;
-      comments.clear();
-    } else if (!within) {
-      kept += whole;
-    } else if (line.starts_with('#')) {
-      comments += whole;
-    } else {
-      comments.clear();
-    }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!of_sweep[i]) kept += lines[i] + '\n';
   }
-  return kept + comments;
+  return kept;
 }
 
 std::string name_of(const YAML::Node& schedule) {
@@ -44,6 +38,26 @@ std::string name_of(const YAML::Node& schedule) {
 }
 
 }  // namespace
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<bool> lines_of_sweep(const std::vector<std::string>& lines) {
+  std::vector<bool> of_sweep(lines.size(), false);
+  bool within = false;
+  size_t begin = 0;  // of the comments in the first column that may belong to what follows
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (within && lines[i].starts_with('#')) continue;
+    within = opens_sweep(lines[i]) || (within && continues_section(lines[i]));
+    for (; within && begin <= i; ++begin) of_sweep[begin] = true;
+    begin = i + 1;
+  }
+  return of_sweep;
+}
 
 SweepText read_sweep_text(const std::string& name, const std::string& text) {
   const YamlSource source(name, text);

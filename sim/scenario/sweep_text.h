@@ -1,5 +1,5 @@
-// What a reader of a sweep's results needs of its file: the scenario that a point is a change of,
-// as the person wrote it.
+// The text of a sweep's file: where its section `sweep` stands, and what a reader of results needs,
+// the scenario that a point is a change of as the person wrote it.
 #pragma once
 
 #include <string>
@@ -9,6 +9,12 @@
 #include "sim/scenario/yaml.h"
 
 namespace pipesim {
+
+std::vector<std::string> lines_of(const std::string& text);
+
+// Which lines are of the section `sweep`: its key, at the start of a line of its own, and what
+// follows up to the next key in the first column and the comments before that.
+std::vector<bool> lines_of_sweep(const std::vector<std::string>& lines);
 
 struct SweepText {
   std::string scenario;  // the file without its section `sweep`, comments kept

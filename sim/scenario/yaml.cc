@@ -210,15 +210,16 @@ void YamlSource::apply(const Override& replacement) {
 
 YamlValue YamlSource::root() const { return {*this, root_, ""}; }
 
-Location YamlSource::locate(const YAML::Mark& mark, const std::string& path) const {
+Location YamlSource::locate(const YAML::Mark& mark, const std::string& path, bool key) const {
   for (size_t i = overrides_.size(); i-- > 0;) {  // the last one given holds
     const Override& given = overrides_[i];
     const bool below = path == given.path || path.starts_with(given.path + ".");
     const bool above = !path.empty() && given.path.starts_with(path + ".") && mark.is_null();
     if (!below && !above) continue;
+    if (above || (key && path == given.path)) return given.where;
+    if (given.value_where) return *given.value_where;
     Location where = given.where;
-    if (below && !given.at_value && where.column > 0)
-      where.column += static_cast<int>(given.path.size()) + 1;
+    if (where.column > 0) where.column += static_cast<int>(given.path.size()) + 1;
     return where;
   }
   if (mark.is_null()) return {name_, 1, 1, lines_.front()};
@@ -231,8 +232,14 @@ YamlValue::YamlValue(const YamlSource& source, const YAML::Node& node, std::stri
 
 Location YamlValue::where() const { return source_->locate(mark_, path_); }
 
+Location YamlValue::key_where() const { return source_->locate(key_mark_, path_, true); }
+
 void YamlValue::fail(const std::string& message) const {
   throw InputError(where(), path_.empty() ? message : fmt::format("{}: {}", path_, message));
+}
+
+void YamlValue::fail_key(const std::string& message) const {
+  throw InputError(key_where(), fmt::format("{}: {}", path_, message));
 }
 
 std::string YamlValue::text() const {
@@ -348,11 +355,12 @@ YamlMap::YamlMap(const YamlValue& value) : value_(value) {
     }
     const std::string key = normalized(item.first.Scalar());
     const std::string path = value.path().empty() ? key : value.path() + "." + key;
-    Entry entry{key, YamlValue(source, item.first, path), YamlValue(source, item.second, path)};
+    Entry entry{key, YamlValue(source, item.second, path)};
+    entry.value.key_mark_ = item.first.Mark();
     // A missing value has no place of its own: it is missing behind its key.
     if (item.second.IsNull()) entry.value.mark_ = item.first.Mark();
     if (std::ranges::find(entries_, key, &Entry::key) != entries_.end()) {
-      entry.key_value.fail("this key is there twice");
+      entry.value.fail_key("this key is there twice");
     }
     entries_.push_back(std::move(entry));
   }
@@ -372,7 +380,7 @@ YamlValue YamlMap::require(const std::string& key, const std::string& what) {
     // A misspelt key is the likelier mistake than a missing one.
     for (const Entry& entry : entries_) {
       if (!entry.read && nearest_name(entry.key, asked_) == key) {
-        entry.key_value.fail(fmt::format("unknown key; did you mean '{}'?", key));
+        entry.value.fail_key(fmt::format("unknown key; did you mean '{}'?", key));
       }
     }
     value_.fail(fmt::format("'{}' is missing: expected {}", key, what));
@@ -382,7 +390,7 @@ YamlValue YamlMap::require(const std::string& key, const std::string& what) {
 
 void YamlMap::finish() const {
   for (const Entry& entry : entries_) {
-    if (!entry.read) entry.key_value.fail("unknown key" + suggestion(entry.key, asked_));
+    if (!entry.read) entry.value.fail_key("unknown key" + suggestion(entry.key, asked_));
   }
 }
 

@@ -26,8 +26,9 @@ namespace pipesim {
 struct Override {
   std::string path;
   std::string value;
-  Location where;         // of the first letter of the path
-  bool at_value = false;  // `where` is the value's own place
+  Location where;  // of the first letter of the path
+  // Of the value, where it does not stand behind the path and '='.
+  std::optional<Location> value_where = {};
 };
 
 // Splits "path.to.key=value"; InputError when there is no '=' or an empty key.
@@ -50,7 +51,9 @@ class YamlSource {
 
  private:
   friend class YamlValue;
-  [[nodiscard]] Location locate(const YAML::Mark& mark, const std::string& path) const;
+  // Of the value of a path, or of the key that it ends in.
+  [[nodiscard]] Location locate(const YAML::Mark& mark, const std::string& path,
+                                bool key = false) const;
   void apply(const Override& replacement);
 
   std::string name_;
@@ -66,6 +69,9 @@ class YamlValue {
 
   [[nodiscard]] Location where() const;
   [[noreturn]] void fail(const std::string& message) const;
+  // The same of the key, for a value of a map.
+  [[nodiscard]] Location key_where() const;
+  [[noreturn]] void fail_key(const std::string& message) const;
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const YAML::Node& node() const { return node_; }
 
@@ -104,6 +110,7 @@ class YamlValue {
   YAML::Node node_;
   std::string path_;
   YAML::Mark mark_;
+  YAML::Mark key_mark_ = YAML::Mark::null_mark();
 };
 
 // Reads the keys of a map; `finish` refuses those that nobody asked for.
@@ -122,7 +129,6 @@ class YamlMap {
   friend class YamlValue;
   struct Entry {
     std::string key;
-    YamlValue key_value;
     YamlValue value;
     bool read = false;
   };

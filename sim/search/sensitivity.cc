@@ -43,6 +43,7 @@ Effect effect_of(const WhatIf& what_if, Scenario scenario, const Simulation& bas
   Effect effect{.what = what_if.name,
                 .key = what_if.key,
                 .factor = factor,
+                .applied = factor,
                 .from = {},
                 .to = {},
                 .outcome = {},
@@ -51,6 +52,7 @@ Effect effect_of(const WhatIf& what_if, Scenario scenario, const Simulation& bas
     ValueChange change = what_if.multiply(scenario, base, factor);
     effect.from = std::move(change.from);
     effect.to = std::move(change.to);
+    effect.applied = change.applied.value_or(factor);
     if (asks_for_balance(scenario)) settle_balance(scenario);
     effect.outcome = outcome_of(scenario, simulate_only(scenario));
   } catch (const InputError& error) {

@@ -33,8 +33,9 @@ struct Outcome {
 struct Effect {
   std::string_view what;  // WhatIf::name
   std::string_view key;   // WhatIf::key
-  double factor = 1;
-  std::string from;  // the value in words, before and after
+  double factor = 1;      // asked for
+  double applied = 1;     // ValueChange::applied, else the factor
+  std::string from;       // the value in words, before and after
   std::string to;
   std::optional<Outcome> outcome;  // nothing where the changed scenario cannot be run:
   std::string refusal;             // why

@@ -51,8 +51,13 @@ std::string yes_or_no(const std::optional<bool>& fits) {
   return *fits ? "yes" : "no";
 }
 
+std::string factor_text(const Effect& effect) {
+  if (effect.applied == effect.factor) return fmt::format("{:g}", effect.factor);
+  return fmt::format("{:.3g} (of {:g})", effect.applied, effect.factor);
+}
+
 Row row_of(const Effect& effect, const Outcome& base) {
-  Row row{std::string(effect.what), fmt::format("{:g}", effect.factor), effect.from, effect.to};
+  Row row{std::string(effect.what), factor_text(effect), effect.from, effect.to};
   if (!effect.outcome) {
     row.insert(row.end(), {"cannot be run", "-", "-", "-", "-"});
     return row;
@@ -84,6 +89,7 @@ Json effect_json(const Effect& effect) {
   return {{"what", effect.what},
           {"key", effect.key},
           {"factor", effect.factor},
+          {"applied", effect.applied},
           {"from", effect.from},
           {"to", effect.to},
           {"outcome", effect.outcome ? outcome_json(*effect.outcome) : Json(nullptr)},
@@ -121,20 +127,29 @@ std::string sensitivity_table(const Sensitivity& sensitivity) {
         fmt::format("{} x {:g} cannot be run: {}\n", effect.what, effect.factor, effect.refusal);
   }
   text += "each row plans the schedule, and a balance that is asked for, anew\n";
+  if (std::ranges::any_of(sensitivity.effects,
+                          [](const Effect& effect) { return effect.applied != effect.factor; })) {
+    text +=
+        "a (of b): multiplied by a where b was asked for: no efficiency is above 1, and counts are "
+        "whole\n";
+  }
   return text + not_applicable_lines(sensitivity.not_applicable);
 }
 
 std::string sensitivity_csv(std::span<const Sensitivity> all) {
   std::string text =
-      "schedule,what,key,factor,from,to,iteration_seconds,microbatches_per_second,bubble_rate,"
+      "schedule,what,key,factor,applied,from,to,iteration_seconds,microbatches_per_second,bubble_"
+      "rate,"
       "peak_activation_bytes,peak_memory_bytes,fits,refusal\n";
   for (const Sensitivity& each : all) {
-    text += fmt::format("{},scenario,,1,,,{},\n", csv_field(each.schedule), csv_outcome(each.base));
+    text +=
+        fmt::format("{},scenario,,1,1,,,{},\n", csv_field(each.schedule), csv_outcome(each.base));
     for (const Effect& effect : each.effects) {
-      text += fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(each.schedule), effect.what,
-                          effect.key, effect.factor, csv_field(effect.from), csv_field(effect.to),
-                          effect.outcome ? csv_outcome(*effect.outcome) : ",,,,,",
-                          effect.refusal.empty() ? "" : csv_field(effect.refusal));
+      text +=
+          fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(each.schedule), effect.what,
+                      effect.key, effect.factor, effect.applied, csv_field(effect.from),
+                      csv_field(effect.to), effect.outcome ? csv_outcome(*effect.outcome) : ",,,,,",
+                      effect.refusal.empty() ? "" : csv_field(effect.refusal));
     }
   }
   return text;

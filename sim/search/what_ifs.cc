@@ -19,6 +19,12 @@ std::string words(BytesPerSecond rate) { return fmt::format("{:.4g} GB/s", rate.
 std::string words(int count) { return fmt::format("{}", count); }
 std::string words(double number) { return fmt::format("{:.4g}", number); }
 
+// Where rounding or a cap made another factor of it.
+std::optional<double> applied(double before, double after, double asked) {
+  if (std::abs(after - asked * before) <= 1e-9 * after) return std::nullopt;
+  return after / before;
+}
+
 // Of a list the first value stands for all.
 template <class T>
 ValueChange multiply_all(std::vector<T>& values, double factor) {
@@ -39,7 +45,7 @@ ValueChange multiply_count(int& count, double factor) {
   if (wanted > 1 << 30)
     throw InfeasibleError(fmt::format("{} x {:g} is too large", before, factor));
   count = static_cast<int>(wanted);
-  return {words(before), words(count)};
+  return {words(before), words(count), applied(before, count, factor)};
 }
 
 // Clusters ---------------------------------------------------------------------------------------
@@ -251,10 +257,10 @@ std::string lacks_gpu(const Scenario& scenario) {
 // No matmul is faster than the peak.
 ValueChange matmul_efficiency(Scenario& scenario, const Simulation&, double factor) {
   auto& efficiency = scenario.hardware->gpu.matmul.efficiency;
-  const double before = efficiency[static_cast<size_t>(scenario.modelled->context.precision)];
+  const double& own = efficiency[static_cast<size_t>(scenario.modelled->context.precision)];
+  const double before = own;
   for (double& each : efficiency) each = std::min(1.0, factor * each);
-  return {words(before),
-          words(efficiency[static_cast<size_t>(scenario.modelled->context.precision)])};
+  return {words(before), words(own), applied(before, own, factor)};
 }
 
 ValueChange memory_bandwidth(Scenario& scenario, const Simulation&, double factor) {

@@ -6,6 +6,7 @@
 // not the plan. Pure: nothing is simulated here.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ namespace pipesim {
 struct ValueChange {
   std::string from;
   std::string to;
+  // What it was multiplied by, where that is not what was asked for: no efficiency is above 1, and
+  // counts are whole.
+  std::optional<double> applied = {};
 };
 
 struct WhatIf {

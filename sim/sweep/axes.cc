@@ -4,6 +4,7 @@
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
 #include <fmt/format.h>
+#include <set>
 
 #include "sim/sweep/decimal.h"
 
@@ -106,35 +107,47 @@ std::vector<SweptValue> read_values(const YamlValue& value) {
 }
 
 // A key is a path of another map, not one of its own.
-std::string path_of(const std::string& key, const YamlValue& value) {
+SweptKey swept_key(const std::string& key, const YamlValue& value) {
   std::string path = key;
   std::ranges::replace(path, '-', '_');
   const bool empty_part = path.empty() || path.front() == '.' || path.back() == '.' ||
                           path.find("..") != std::string::npos;
-  if (empty_part) value.fail("expected path.to.key of a scenario");
+  if (empty_part) value.fail_key("expected path.to.key of a scenario");
   if (path == "schedule") {
-    value.fail(
+    value.fail_key(
         "every schedule of the scenario's own list is a point: list them there, outside 'sweep'");
   }
-  if (path == "sweep" || path.starts_with("sweep.")) value.fail("a sweep cannot sweep itself");
-  return path;
+  if (path == "sweep" || path.starts_with("sweep.")) value.fail_key("a sweep cannot sweep itself");
+  return {std::move(path), value.key_where(), {}};
+}
+
+// Of an axis of its own: twice the same would be the same points twice.
+void check_once(const YamlValue& list) {
+  std::set<std::string> seen;
+  for (const YamlValue& each : list.list()) {
+    if (!seen.insert(each.one_line()).second) each.fail("this value is there twice");
+  }
 }
 
 void read_grid(const YamlValue& grid, std::vector<Axis>& axes) {
   for (const auto& [key, value] : grid.entries()) {
-    axes.push_back({{{path_of(key, value), read_values(value)}}});
+    axes.push_back({{swept_key(key, value)}});
+    axes.back().keys.front().values = read_values(value);
+    if (value.is_list()) check_once(value);
   }
+  if (axes.empty()) grid.fail("expected at least one key");
 }
 
 void read_zip(const YamlValue& zip, std::vector<Axis>& axes) {
   Axis axis;
   for (const auto& [key, value] : zip.entries()) {
-    SweptKey swept_key{path_of(key, value), read_values(value)};
-    if (!axis.keys.empty() && swept_key.values.size() != axis.length()) {
+    SweptKey zipped = swept_key(key, value);
+    zipped.values = read_values(value);
+    if (!axis.keys.empty() && zipped.values.size() != axis.length()) {
       value.fail(fmt::format("{} values, but {} has {}: zipped keys advance together",
-                             swept_key.values.size(), axis.keys.front().path, axis.length()));
+                             zipped.values.size(), axis.keys.front().path, axis.length()));
     }
-    axis.keys.push_back(std::move(swept_key));
+    axis.keys.push_back(std::move(zipped));
   }
   if (axis.keys.empty()) zip.fail("expected at least one key");
   axes.push_back(std::move(axis));
@@ -194,7 +207,7 @@ void read_draw(const YamlValue& draw, std::vector<Axis>& axes) {
   Axis axis;
   std::vector<Drawn> drawn;
   for (const auto& [key, value] : keys.entries()) {
-    axis.keys.push_back({path_of(key, value), {}});
+    axis.keys.push_back(swept_key(key, value));
     drawn.emplace_back(value);
   }
   if (axis.keys.empty()) keys.fail("expected at least one key");
@@ -232,6 +245,7 @@ std::vector<Axis> read_axes(const YamlValue& sweep) {
   if (const auto zip = map.find("zip")) read_zip(*zip, axes);
   if (const auto draw = map.find("draw")) read_draw(*draw, axes);
   map.finish();
+  if (axes.empty()) sweep.fail("expected what to sweep: {grid: {key: [values]}}, zip or draw");
   check_paths(sweep, axes);
   return axes;
 }

@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// A value as YAML of one line, and where it stands in the file; of a range or a draw, where that
-// does.
+// A value as YAML of one line, and where it stands, in what holds its key; of a range or a draw,
+// where that does.
 struct SweptValue {
   std::string text;
   int line = 0;
@@ -18,6 +18,7 @@ struct SweptValue {
 
 struct SweptKey {
   std::string path;  // dotted, as on the command line
+  Location where;
   std::vector<SweptValue> values;
 };
 
@@ -28,8 +29,8 @@ struct Axis {
 };
 
 // In this order: an axis for every key of `grid`, one for `zip`, one for `draw`. InputError for
-// what is no sweep, for keys that are there twice or within each other, and for `schedule`, whose
-// list is swept anyway.
+// what sweeps nothing, for keys that are there twice or within each other, and for `schedule`,
+// whose list is swept anyway.
 std::vector<Axis> read_axes(const YamlValue& sweep);
 
 }  // namespace pipesim

@@ -1,5 +1,6 @@
 #include "sim/sweep/results.h"
 
+#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -67,6 +68,16 @@ std::string dump(const Json& json) {
 
 }  // namespace
 
+std::string table_path(const std::string& folder, const std::string& table, bool stopped) {
+  return (std::filesystem::path(folder) / (table + (stopped ? ".partial.csv" : ".csv"))).string();
+}
+
+bool was_stopped(const std::string& folder) {
+  std::error_code ignored;
+  return !std::filesystem::exists(table_path(folder, "results", false), ignored) &&
+         std::filesystem::exists(table_path(folder, "results", true), ignored);
+}
+
 void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store) {
   out << header(sweep) << metric_header() << '\n';
   store.visit([&](const PointResult& result) {
@@ -86,10 +97,10 @@ void write_failed_csv(std::ostream& out, const Sweep& sweep, const ResultStore& 
 }
 
 void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& store,
-                      const LostPoints& lost, const std::string& version) {
-  out << fmt::format("{{\"pipesim\": {},\n \"sweep\": {},\n \"results\": [",
-                     dump(Json{{"version", version}}),
-                     dump(Json{{"keys", sweep.keys()}, {"points", sweep.points()}}));
+                      const SweepRun& run, const std::string& version) {
+  out << fmt::format(
+      "{{\"pipesim\": {},\n \"sweep\": {},\n \"results\": [", dump(Json{{"version", version}}),
+      dump(Json{{"keys", sweep.keys()}, {"points", sweep.points()}, {"stopped", run.stopped}}));
   const char* separator = "\n  ";
   store.visit([&](const PointResult& result) {
     if (result.outcome != PointResult::Outcome::kDone) return;
@@ -103,7 +114,7 @@ void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& 
   });
   out << "],\n \"failed\": [";
   separator = "\n  ";
-  visit_failed(sweep, store, lost, [&](const PointResult& result) {
+  visit_failed(sweep, store, run.lost, [&](const PointResult& result) {
     Json json = json_point(sweep, result);
     json["reason"] = result.reason;
     out << separator << dump(json);

@@ -1,19 +1,24 @@
 // What a sweep leaves for people and other programs: results.csv, failed.csv and JSON, in the order
 // of points, written from the store.
+//
+// Tables of a sweep that was stopped are called results.partial.csv and failed.partial.csv, so that
+// nobody takes them for the whole.
 #pragma once
 
 #include <cstdint>
 #include <iosfwd>
-#include <map>
 #include <string>
 
+#include "sim/sweep/run_sweep.h"
 #include "sim/sweep/store.h"
 #include "sim/sweep/sweep.h"
 
 namespace pipesim {
 
-// Points that have no result, and why (SweepRun::lost).
-using LostPoints = std::map<std::uint32_t, std::string>;
+// Of "results" or "failed".
+std::string table_path(const std::string& folder, const std::string& table, bool stopped);
+// Whether the folder has partial tables only.
+bool was_stopped(const std::string& folder);
 
 // `point`, a column for every swept key, `schedule`, and the metrics (metric_row.h): a row for
 // every point that has them.
@@ -21,8 +26,9 @@ void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore&
 // `point`, the keys, `schedule` and `reason`: a row for every other point.
 void write_failed_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store,
                       const LostPoints& lost);
-// Both as one document; numbers and null where the CSV has digits and nothing.
+// Both as one document; numbers and null where the CSV has digits and nothing. `stopped` is true
+// where points are still to be evaluated.
 void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& store,
-                      const LostPoints& lost, const std::string& version);
+                      const SweepRun& run, const std::string& version);
 
 }  // namespace pipesim

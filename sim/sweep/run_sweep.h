@@ -28,11 +28,13 @@ struct SweepHooks {
   std::function<void(const SweepProgress&)> progress = [](const SweepProgress&) {};
 };
 
+// Points whose processes ended, or that met a fault of ours, twice: not stored; why.
+using LostPoints = std::map<std::uint32_t, std::string>;
+
 struct SweepRun {
   SweepProgress progress;
   bool stopped = false;
-  // Points whose processes ended, or that met a fault of ours, twice: not stored; why.
-  std::map<std::uint32_t, std::string> lost;
+  LostPoints lost;
 };
 
 // Stores what it evaluates, at least every half second. Throws what the store does.

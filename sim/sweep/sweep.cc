@@ -34,36 +34,6 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-// The section's key, at the start of a line of its own.
-bool opens_section(const std::string& line) {
-  return line.starts_with(kSection) &&
-         line.find_first_not_of(" \t", std::string_view(kSection).size()) ==
-             line.find(':', std::string_view(kSection).size());
-}
-
-// Whether a line can be within a section of the outermost map.
-bool continues_section(const std::string& line) {
-  return line.empty() || line[0] == ' ' || line[0] == '\t' || line[0] == '#' || line[0] == '\r' ||
-         line[0] == '}' || line[0] == ']' || line.starts_with("- ");
-}
-
-std::string without_section(const std::vector<std::string>& lines) {
-  std::string text;
-  bool inside = false;
-  for (const std::string& line : lines) {
-    inside = opens_section(line) || (inside && continues_section(line));
-    text += (inside ? "" : line) + '\n';
-  }
-  return text;
-}
-
 // Every text of a value, for the files that it may name.
 void collect_texts(const YamlValue& value, std::vector<std::string>& texts) {
   if (value.is_scalar()) texts.push_back(value.node().Scalar());
@@ -101,10 +71,13 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   if (whole.root().is_null()) whole.root().fail("expected a scenario: this file is empty");
   YamlMap root(whole.root());
   const YamlValue section = root.require(kSection, "what to sweep: {grid: {key: [values]}}");
-  if (std::ranges::none_of(lines_, opens_section)) {
+  const std::vector<bool> of_sweep = lines_of_sweep(lines_);
+  if (std::ranges::count(of_sweep, true) == 0) {
     section.fail("'sweep:' must begin a line of its own");
   }
-  scenario_text_ = without_section(lines_);
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    scenario_text_ += (of_sweep[i] ? "" : lines_[i]) + '\n';
+  }
   axes_ = read_axes(section);
   if (const auto schedule = root.find("schedule"); schedule && schedule->is_list()) {
     schedules_ = static_cast<std::uint32_t>(std::max<size_t>(1, schedule->list().size()));
@@ -232,17 +205,17 @@ double Sweep::weight(std::uint32_t setting) const {
 }
 
 YamlSource Sweep::source(std::uint32_t setting) const {
+  const auto place_of = [this](const SweptKey& key, const SweptValue& value) -> Location {
+    const auto line = static_cast<size_t>(value.line - 1);
+    const bool here = key.where.file == name_ && line < lines_.size();
+    return {key.where.file, value.line, value.column, here ? lines_[line] : key.where.text};
+  };
   const std::vector<size_t> at = indices(setting);
   std::vector<Override> overrides = overrides_;
   for (size_t a = 0; a < axes_.size(); ++a) {
     for (const SweptKey& key : axes_[a].keys) {
       const SweptValue& value = key.values[at[a]];
-      const auto line = static_cast<size_t>(value.line - 1);
-      overrides.push_back(
-          {key.path,
-           value.text,
-           {name_, value.line, value.column, line < lines_.size() ? lines_[line] : ""},
-           true});
+      overrides.push_back({key.path, value.text, key.where, place_of(key, value)});
     }
   }
   return {name_, scenario_text_, std::move(overrides)};
@@ -255,7 +228,7 @@ YamlSource Sweep::source(std::uint32_t setting, std::uint32_t schedule) const {
   if (!list || !list->is_list()) return all;
   const YamlValue one = list->list().at(schedule);
   std::vector<Override> overrides = all.overrides();
-  overrides.push_back({"schedule", one.one_line(), one.where(), true});
+  overrides.push_back({"schedule", one.one_line(), one.where(), one.where()});
   return {name_, scenario_text_, std::move(overrides)};
 }
 

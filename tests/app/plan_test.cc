@@ -1,6 +1,7 @@
 // pipesim plan as a person meets it.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tests/app/command.h"
 
@@ -66,7 +67,7 @@ TEST_F(PlanCommand, PricesATokenBudgetOnSeveralClusters) {
 TEST_F(PlanCommand, TakesSettingsBehindAList) {
   const Outcome outcome = run(plan_ +
                               "--contention 0 --best 1 --json - --cluster dgx-h100 "
-                              "cluster.network.bandwidth='200 Gbps' --schedules 1f1b "
+                              "cluster.network.bandwidth='200 Gbps' --schedules v-half "
                               "cost.overlap_grad_reduce=true");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(nlohmann::json::parse(outcome.output)["plans"].size(), 2U);
@@ -95,7 +96,9 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "--schedules dualpipe", 2, "two copies");
   fails(plan_ + "--recompute ful", 2, "did you mean 'full'?");
   fails(plan_ + "--tokens 15X", 2, "'15X': expected a number of tokens");
+  fails(plan_ + "--tokens ''", 2, "'': expected a number of tokens");
   fails(plan_ + "--price-per-gpu-hour 2", 2, "needs --tokens");
+  fails(plan_ + "--schedules po-h", 2, "po-h offloads activations, which --no-offload excludes");
   fails(plan_ + "batch.micro_batch_size=1", 2, "it is planned");
   fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");
   fails("plan --model zb-1.5b --cluster dgx-a100 --gpus 12 --global-batch-size 32 --seq-length 64",
@@ -103,11 +106,50 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "--memory-limit '2 GiB'", 1, "layouts fits in 2.00 GiB\n  nearest: ");
   fails(plan_ + "--memory-limit '2 GiB'", 1, " over\n  it fits with ");
   fails(plan_ + "--memory-limit '2 GiB'", 1, "nearest change that makes it fit: ");
+  fails(plan_ + "--memory-limit '0 GiB'", 2, "memory.capacity: a GPU has memory: expected more");
+  fails(plan_ + "--memory-limit ''", 2, "memory.capacity: expected a size");
+  fails(plan_ + "memory.capacity=0", 2, "memory.capacity: a GPU has memory: expected more");
   fails(plan_ + "--pipeline 3", 1, "no layout divides");
   // More than any of its changes brings, and less than the states take.
   fails("plan --model llama3.1-405b --cluster dgx-a100 --schedules 1f1b --no-offload" + batch, 1,
         "none; weights, gradients and optimizer states alone take 6.64 TiB, 86 GPUs");
   EXPECT_EQ(files(), 0U);
+}
+
+// A plan of one cluster twice, or of one size twice, did everything twice.
+TEST_F(PlanCommand, RefusesAValueThatIsListedTwiceAtItsSecondPlace) {
+  for (const auto& [lists, option, second] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"--cluster dgx-a100", "--cluster: 'dgx-a100'", ""},
+           {"--pipeline 2,4,2", "--pipeline: '2'", "2,4,"},
+           {"--pipeline=2,2 --virtual 2", "--pipeline: '2'", "--pipeline=2,"},
+           {"--schedules 1f1b", "--schedules: '1f1b'", ""},
+           {"--recompute none,none", "--recompute: 'none'", "none,"},
+           {"--vocabulary vocab-1,vocab-1", "--vocabulary: 'vocab-1'", "vocab-1,"}}) {
+    const Outcome outcome = run(plan_ + lists);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(option + " is there twice"), std::string::npos) << outcome.output;
+    // The place is counted in what was typed.
+    const size_t values = lists.find('=') == std::string::npos ? lists.find(' ') + 1 : 0;
+    const size_t column = ("pipesim " + plan_).size() + values + second.size() + 1;
+    EXPECT_TRUE(outcome.output.starts_with("pipesim: command line:1:" + std::to_string(column)))
+        << column << ' ' << outcome.output;
+  }
+  // Prices may be equal.
+  EXPECT_EQ(run(plan_ + "--cluster dgx-h100 --tokens 2T --price-per-gpu-hour 2,2 --contention 0 "
+                        "--best 1")
+                .code,
+            0);
+}
+
+// What an option gives is located at the option, not behind the length of a scenario's key.
+TEST_F(PlanCommand, LocatesAMemoryLimitWhereItStands) {
+  const Outcome outcome = run(plan_ + "--memory-limit banana");
+  EXPECT_EQ(outcome.code, 2);
+  const size_t column = ("pipesim " + plan_ + "--memory-limit ").size() + 1;
+  EXPECT_TRUE(
+      outcome.output.starts_with("pipesim: command line:1:" + std::to_string(column) + ": "))
+      << outcome.output;
 }
 
 }  // namespace

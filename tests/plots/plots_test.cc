@@ -166,6 +166,73 @@ TEST_F(Figures, HeatMapsWriteEveryValue) {
   expect_texts(svg("heatmap k.json --where 'table=Figure 1'"), {"published", "1.70", "0.49"});
 }
 
+// What does not fit has its number on a hatch, what was refused a cross, what was not swept a dash.
+TEST_F(Figures, HeatMapsTellWhatDoesNotFitFromWhatIsMissing) {
+  write("results.csv",
+        "point,parallel.p,batch.m,schedule,mfu,fits_capacity\n"
+        "0,2,8,zb,0.41,1\n1,2,16,zb,0.42,0\n3,4,16,zb,0.44,1\n");
+  const std::string plain =
+      svg("heatmap results.csv --value mfu --where fits_capacity=1 --x batch.m --y parallel.p");
+  EXPECT_EQ(count(plain, ">–</text>"), 2U);
+  EXPECT_EQ(plain.find("does not fit"), std::string::npos);
+  EXPECT_EQ(plain.find("refused"), std::string::npos);
+  write("failed.csv", "point,parallel.p,batch.m,schedule,reason\n2,4,8,zb,too few\n");
+  const std::string figure = svg("heatmap results.csv --value mfu");
+  expect_texts(figure, {"41.0", "42.0", "44.0", "×", "does not fit", "refused"});
+  EXPECT_EQ(count(figure, ">×</text>"), 1U);
+  EXPECT_EQ(figure.find(">–</text>"), std::string::npos);
+  // One hatched cell, and the legend's.
+  EXPECT_EQ(count(figure, "fill: url(#"), 2U);
+  // A value of which every point was refused has a column too.
+  write("failed.csv",
+        "point,parallel.p,batch.m,schedule,reason\n2,4,8,zb,too few\n4,8,8,zb,too few\n");
+  const std::string wider = svg("heatmap results.csv --value mfu");
+  EXPECT_EQ(count(wider, ">×</text>"), 2U);
+  EXPECT_EQ(count(wider, ">–</text>"), 1U);
+}
+
+// Where an axis is what a label says too, a schedule is one panel; rows of panels are labelled at
+// their left.
+TEST_F(Figures, HeatMapsHaveAPanelPerScheduleWhateverIsRecomputed) {
+  std::string table = "point,recompute.granularity,batch.m,schedule,mfu\n";
+  for (const char* schedule : {"1f1b", "zb", "zb-v", "v-half"}) {
+    const std::string name = schedule;
+    for (const char* m : {"8", "16"}) {
+      table += "0,none," + std::string(m) + "," + name + ",0.4\n";
+      table += "1,full," + std::string(m) + "," + name + " (recompute),0.3\n";
+    }
+  }
+  write("results.csv", table);
+  // Of a point that cannot be read the bare name is known.
+  write("failed.csv",
+        "point,recompute.granularity,batch.m,schedule,reason\n9,fulll,8,zb,unknown\n");
+  const std::string figure =
+      svg("heatmap results.csv --value mfu --x batch.m --y recompute.granularity");
+  expect_texts(figure, {"1f1b", "zb", "zb-v", "v-half", "fulll"});
+  EXPECT_EQ(figure.find("(recompute)"), std::string::npos);
+  EXPECT_EQ(count(figure, ">granularity</text>"), 2U);
+  EXPECT_EQ(count(figure, ">×</text>"), 1U);
+  // Where it is no axis, the label stays.
+  const std::string labels =
+      svg("heatmap results.csv --value mfu --x batch.m --y schedule --panel recompute.granularity");
+  EXPECT_NE(labels.find("zb (recompute)"), std::string::npos);
+}
+
+TEST_F(Figures, HeatMapsTakeTheJsonOfASweep) {
+  write("s.yaml",
+        "schedule: interleaved-1f1b\n"
+        "parallel: {pipeline_model_parallel_size: 2, virtual_pipeline_model_parallel_size: 2}\n"
+        "batch: {num_microbatches: 4, micro_batch_size: 1}\n"
+        "cost: {kind: given, forward: 10 ms, backward_input: 10 ms, backward_weight: 10 ms}\n"
+        "sweep: {grid: {cost.forward: [1 ms, 9 ms], batch.num_microbatches: [3, 4, 8]}}\n");
+  ASSERT_EQ(run("sweep s.yaml -o out --json out.json").code, 0);
+  for (const char* input : {"out", "out.json"}) {
+    const std::string figure = svg(std::string("heatmap ") + input + " --value bubble_rate");
+    EXPECT_EQ(count(figure, ">×</text>"), 2U) << input;
+    expect_texts(figure, {"1 ms", "9 ms", "3", "4", "8", "refused"});
+  }
+}
+
 TEST_F(Figures, EveryFormatIsItselfAndTheSameBytesAgain) {
   for (const auto& [format, begin] : {std::pair<std::string, std::string>{"pdf", "%PDF-"},
                                       {"png", "\x89PNG"},

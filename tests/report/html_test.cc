@@ -90,6 +90,9 @@ TEST(SweepText, IsTheScenarioAsItWasWrittenWithoutItsSweep) {
   EXPECT_EQ(read.schedules[1].first, "zb");
   EXPECT_EQ(read.schedules[1].second, "{memory_limit: 1.5, name: zb}");
   EXPECT_EQ(read_sweep_text("s.yaml", "schedule: zb\n").cost, "roofline");
+  // A flow map may end in the first column.
+  EXPECT_EQ(read_sweep_text("s.yaml", "sweep: {\n  grid: {a.b: [1]}\n}\nschedule: zb\n").scenario,
+            "schedule: zb\n");
 }
 
 }  // namespace

@@ -162,6 +162,24 @@ TEST(Sensitivity, SaysWhyAValueDoesNotApplyAndLeavesNoneOut) {
       << table;
 }
 
+// An efficiency of 0.83 cannot be doubled, nor 5 microbatches halved.
+TEST(Sensitivity, SaysWhichFactorWasAppliedWhereAValueDoesNotGoSoFar) {
+  const Sensitivity result = sensitivity(read(kModelled, {"batch.num_microbatches=5"}));
+  const Effect& doubled = effect(result, "matmul efficiency", 2);
+  EXPECT_EQ(doubled.to, "1");
+  EXPECT_NEAR(doubled.applied * std::stod(doubled.from), 1, 1e-3);
+  EXPECT_EQ(effect(result, "matmul efficiency", 0.5).applied, 0.5);
+  EXPECT_DOUBLE_EQ(effect(result, "microbatches", 0.5).applied, 0.6);
+  EXPECT_EQ(effect(result, "network bandwidth", 2).applied, 2);
+  const std::string table = sensitivity_table(result);
+  EXPECT_NE(table.find("0.6 (of 0.5)"), std::string::npos) << table;
+  EXPECT_NE(table.find("a (of b): multiplied by a"), std::string::npos) << table;
+  EXPECT_NE(sensitivity_csv(std::vector{result}).find("batch.num_microbatches,0.5,0.6,5,3,"),
+            std::string::npos);
+  const Sensitivity even = sensitivity(read(kGiven));
+  EXPECT_EQ(sensitivity_table(even).find("(of"), std::string::npos);
+}
+
 TEST(Sensitivity, AChangeThatCannotBeRunIsARowWithTheReason) {
   const Scenario scenario =
       read(kGiven, {"schedule=interleaved-1f1b", "batch.num_microbatches=12"});

@@ -1,6 +1,10 @@
 // `pipesim sweep` as its user meets it.
 #include "tests/app/command.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "tests/sweep/files.h"
 
 namespace pipesim {
@@ -48,19 +52,41 @@ TEST_F(SweepCommand, IsTheSameBytesForAnyNumberOfProcesses) {
   EXPECT_EQ(read("one.json"), read("five.json"));
 }
 
+// The tables of a part are called so, until the whole replaces them.
 TEST_F(SweepCommand, StopsOnCtrlCAndTheSameCommandGoesOn) {
   write("s.yaml", kLongerSweep);
-  EXPECT_EQ(run("sweep s.yaml -o whole").code, 0);
-  const std::string command = std::string(PIPESIM_EXECUTABLE) + " sweep s.yaml -o out -j 1";
+  EXPECT_EQ(run("sweep s.yaml -o whole --json whole.json").code, 0);
+  const std::string command =
+      std::string(PIPESIM_EXECUTABLE) + " sweep s.yaml -o out -j 1 --json out.json";
   const Outcome stopped = shell("timeout -s INT 0.4 " + command + "; exit $?");
   // timeout says 124; the command itself has said that it stopped, or was done before.
   if (stopped.code == 124) {
     EXPECT_NE(stopped.output.find("the same command goes on from there"), std::string::npos)
         << stopped.output;
     EXPECT_FALSE(fs::exists(folder_ / "out/results.csv"));
+    const std::string stored = stopped.output.substr(stopped.output.find("; ") + 2);
+    const std::string part = read("out/results.partial.csv");
+    const auto document = nlohmann::json::parse(read("out.json"));
+    EXPECT_EQ(std::ranges::count(part, '\n'), 1 + std::stol(stored)) << stopped.output;
+    EXPECT_LT(std::stol(stored), 432);
+    EXPECT_EQ(document["results"].size(), std::stoul(stored));
+    EXPECT_TRUE(document["sweep"]["stopped"].get<bool>());
+    // A row is what it is in the whole.
+    const std::string whole = read("whole/results.csv");
+    std::istringstream lines(part);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_NE(whole.find(line + '\n'), std::string::npos) << line;
+    }
+    EXPECT_EQ(run("report out -o part.html").code, 0);
+    EXPECT_NE(read("part.html").find("\"stopped\":true"), std::string::npos);
   }
   EXPECT_EQ(shell(command).code, 0);
-  EXPECT_EQ(read("out/results.csv"), read("whole/results.csv"));
+  for (const char* table : {"results.csv", "failed.csv"}) {
+    EXPECT_EQ(read(std::string("out/") + table), read(std::string("whole/") + table));
+  }
+  EXPECT_EQ(read("out.json"), read("whole.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/results.partial.csv"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/failed.partial.csv"));
 }
 
 TEST_F(SweepCommand, ABadKeyIsOneErrorAndWritesNothing) {

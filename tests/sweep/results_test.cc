@@ -79,6 +79,8 @@ TEST_F(Results, AreOneJsonDocumentToo) {
   EXPECT_EQ(document["results"][0]["values"]["batch.num_microbatches"], 2);
   EXPECT_EQ(document["results"][0]["values"]["cost.forward"], "10 ms");
   EXPECT_TRUE(document["results"][0]["mfu"].is_null());
+  EXPECT_EQ(document["sweep"]["points"], 12);
+  EXPECT_FALSE(document["sweep"]["stopped"].get<bool>());
 }
 
 }  // namespace

@@ -75,6 +75,14 @@ TEST(Sweep, ZippedKeysAdvanceTogether) {
   EXPECT_EQ(sweep.values(1), (Values{"2 ms", "4 ms"}));
 }
 
+TEST(Sweep, ZippedAndDrawnValuesMayRepeat) {
+  EXPECT_EQ(
+      error_of(with_section("sweep:\n  zip:\n    cost.forward: [1 ms, 1 ms]\n"
+                            "    cost.backward_input: [3 ms, 4 ms]\n"
+                            "  draw: {seed: 1, count: 4, keys: {cost.transfer: [0, 0, 1 ms]}}\n")),
+      "none");
+}
+
 TEST(Sweep, DrawsFollowFromTheSeedAlone) {
   const std::string section =
       "sweep:\n  draw:\n    seed: 7\n    count: 3\n    keys:\n"
@@ -148,14 +156,31 @@ TEST(Sweep, OverridesReplaceWhatIsNotSwept) {
 
 TEST(Sweep, AKeyThatNoSettingUnderstandsIsOneErrorAtItsLine) {
   expect_error(with_section("sweep:\n  grid:\n    cost.forwrd: [1 ms, 2 ms]\n"),
-               "s.yaml:7:", "did you mean 'forward'?");
+               "s.yaml:7:5: ", "did you mean 'forward'?");
   expect_error(
       with_section("sweep:\n  grid:\n    batch.num_microbatches: {from: 2, to: 4, step: 1}\n"
                    "    cost.forwrd: {from: 1 ms, to: 2 ms, step: 1 ms}\n"),
-      "s.yaml:8:", "did you mean 'forward'?");
+      "s.yaml:8:5: ", "did you mean 'forward'?");
+  expect_error(with_section("sweep: {zip: {csot.forward: [1 ms]}}\n"),
+               "s.yaml:5:15: ", "did you mean 'cost'?");
+  // What is wrong with a value stands at the value.
+  expect_error(with_section("sweep: {grid: {cost.forward: [1, 2]}}\n"), "s.yaml:5:31: ", "no unit");
   std::string misspelt = kSmallSweep;
   misspelt.replace(misspelt.find("1f1b"), 4, "1f1x");
   expect_error(misspelt, "s.yaml:1:", "'1f1x' is not known");
+}
+
+TEST(Sweep, AKeyOfTheCommandLineIsLocatedThere) {
+  const std::string line = "pipesim sweep s.yaml sweep={grid: {cost.forwrd: [1 ms]}}";
+  try {
+    (void)Sweep("s.yaml", kSmallSweep,
+                {{"sweep", "{grid: {cost.forwrd: [1 ms]}}", {"command line", 1, 22, line}}});
+    FAIL() << "read";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.where().file, "command line");
+    EXPECT_EQ(error.where().column, 28);
+    EXPECT_EQ(error.where().text, line);
+  }
 }
 
 TEST(Sweep, AValueThatSomeSettingsRefuseIsNoError) {
@@ -170,9 +195,13 @@ TEST(Sweep, SaysWhatIsWrongWithItsSection) {
                "s.yaml:5:", "a list of values");
   expect_error(with_section("sweep: {grid: {cost.forward: []}}\n"),
                "s.yaml:5:", "at least one value");
+  expect_error(with_section("sweep: {grid: {}}\n"), "s.yaml:5:15: ", "at least one key");
+  expect_error(with_section("sweep: {grid: {cost.forward: [1 ms, 2 ms, 1 ms]}}\n"),
+               "s.yaml:5:43: ", "there twice");
+  expect_error(with_section("sweep: {}\n"), "s.yaml:5:8: ", "expected what to sweep");
   expect_error(with_section("sweep: {grid: {schedule: [1f1b]}}\n"), "s.yaml:5:", "list them there");
   expect_error(with_section("sweep: {grid: {cost..forward: [1 ms]}}\n"),
-               "s.yaml:5:", "path.to.key");
+               "s.yaml:5:16: ", "path.to.key");
   expect_error(with_section("sweep: {grid: {cost: [1 ms], cost.forward: [1 ms]}}\n"),
                "s.yaml:5:", "within the other");
   expect_error(with_section("sweep: {grid: {cost.forward: [1 ms]}, zip: {cost.forward: [1 ms]}}\n"),

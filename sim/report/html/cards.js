@@ -71,6 +71,7 @@ function cardsOfSweep() {
   const failed = report.sweep.failed[0]?.values.length ?? 0;
   const unfit = columnNamed('fits_capacity')?.values.filter(value => value === 0).length ?? 0;
   const cards = [card('points', rowCount.toLocaleString('en-US'),
+    (report.sweep.stopped ? 'of a sweep that was stopped: others are missing; ' : '') +
     (failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run') +
     (unfit > 0 ? `; ${unfit.toLocaleString('en-US')} do not fit into memory and are not among the best` : ''))];
   for (const name of kOfSweep) {

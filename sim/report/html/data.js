@@ -1,7 +1,7 @@
 // What the program put into the page: one row per result, whatever it came from.
 //
 // report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of
-// `pipesim run --json`. report.sweep: {folder, scenario, cost, schedules, keys, columns, failed}.
+// `pipesim run --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}.
 
 const report = JSON.parse(byId('data').textContent);
 
