@@ -1,10 +1,10 @@
+#include "validate/calibration/harness/nccl.h"
 #include "validate/calibration/harness/session.h"
 
 #ifdef PIPESIM_NCCL
 
 #include <array>
 #include <memory>
-#include <nccl.h>
 #include <string_view>
 #include <vector>
 
@@ -28,23 +28,10 @@ constexpr std::array<NamedOperation, 6> kOperations{{{Operation::kSendReceive, "
                                                      {Operation::kAllToAll, "all_to_all"}}};
 constexpr int64_t kBackgroundBytes = int64_t{64} << 20;
 
-class NcclError : public MeasureError {
- public:
-  using MeasureError::MeasureError;
-};
-
-void check(ncclResult_t status, std::string_view what) {
-  if (status == ncclSuccess) return;
-  throw NcclError(std::string(what) + ": " + ncclGetErrorString(status));
-}
-
 // Ranks 0..n-1 on devices 0..n-1 of this process; rank 0 works on the stream it is handed.
 class Ranks {
  public:
-  Ranks(int count, int64_t bytes) {
-    std::vector<ncclComm_t> raw(static_cast<std::size_t>(count));
-    check(ncclCommInitAll(raw.data(), count, nullptr), "ncclCommInitAll");
-    for (const ncclComm_t communicator : raw) communicators_.emplace_back(communicator);
+  Ranks(int count, int64_t bytes) : communicators_(communicate(count)) {
     for (int rank = 0; rank < count; ++rank) {
       check_cuda(cudaSetDevice(rank), "cudaSetDevice");
       streams_.push_back(std::make_unique<Stream>());
@@ -63,11 +50,11 @@ class Ranks {
   // `bytes` is the message of a send, or the whole buffer of a collective, as nccl-tests count it.
   [[nodiscard]] Work work(Operation operation, int64_t bytes) const {
     return [this, operation, bytes](cudaStream_t stream, int) {
-      check(ncclGroupStart(), "ncclGroupStart");
+      NcclGroup group;
       for (std::size_t rank = 0; rank < communicators_.size(); ++rank) {
         enqueue(operation, bytes, rank, rank == 0 ? stream : streams_[rank]->get());
       }
-      check(ncclGroupEnd(), "ncclGroupEnd");
+      group.end();
     };
   }
 
@@ -81,10 +68,10 @@ class Ranks {
     ncclComm_t communicator = communicators_[rank].get();
     const auto send_receive = [&](std::size_t to, std::size_t from, const Bfloat16* out,
                                   Bfloat16* in, std::size_t elements) {
-      check(ncclSend(out, elements, ncclBfloat16, static_cast<int>(to), communicator, stream),
-            "ncclSend");
-      check(ncclRecv(in, elements, ncclBfloat16, static_cast<int>(from), communicator, stream),
-            "ncclRecv");
+      check_nccl(ncclSend(out, elements, ncclBfloat16, static_cast<int>(to), communicator, stream),
+                 "ncclSend");
+      check_nccl(ncclRecv(in, elements, ncclBfloat16, static_cast<int>(from), communicator, stream),
+                 "ncclRecv");
     };
     switch (operation) {
       case Operation::kSendReceive:
@@ -93,14 +80,14 @@ class Ranks {
         if (rank < 2) send_receive(1 - rank, 1 - rank, source, target, count);
         return;
       case Operation::kAllReduce:
-        return check(
+        return check_nccl(
             ncclAllReduce(source, target, count, ncclBfloat16, ncclSum, communicator, stream),
             "ncclAllReduce");
       case Operation::kAllGather:
-        return check(ncclAllGather(source, target, share, ncclBfloat16, communicator, stream),
-                     "ncclAllGather");
+        return check_nccl(ncclAllGather(source, target, share, ncclBfloat16, communicator, stream),
+                          "ncclAllGather");
       case Operation::kReduceScatter:
-        return check(
+        return check_nccl(
             ncclReduceScatter(source, target, share, ncclBfloat16, ncclSum, communicator, stream),
             "ncclReduceScatter");
       case Operation::kAllToAll:
@@ -111,10 +98,7 @@ class Ranks {
     }
   }
 
-  struct Destroy {
-    void operator()(ncclComm_t communicator) const { ncclCommDestroy(communicator); }
-  };
-  std::vector<std::unique_ptr<ncclComm, Destroy>> communicators_;
+  std::vector<Communicator> communicators_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Arena>> sources_, targets_;
 };

@@ -1,0 +1,55 @@
+// NCCL's communicators as values that free themselves, and its errors as exceptions.
+//
+// A process has ranks on its first devices, one each, and calls NCCL from one thread; hence calls
+// of several ranks stand in a group. Only where NCCL is (PIPESIM_NCCL). Errors: NcclError with the
+// name of the call and NCCL's own reason.
+#pragma once
+
+#ifdef PIPESIM_NCCL
+
+#include <memory>
+#include <nccl.h>
+#include <string_view>
+#include <vector>
+
+#include "validate/calibration/harness/timer.h"
+
+namespace pipesim::calibration {
+
+class NcclError : public MeasureError {
+ public:
+  using MeasureError::MeasureError;
+};
+
+void check_nccl(ncclResult_t status, std::string_view what);
+
+// Calls between its making and `end` are one. Left by an exception it ends too, so that NCCL does
+// not take what comes next for a part of it.
+class NcclGroup {
+ public:
+  NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+  ~NcclGroup();
+  void end();
+
+ private:
+  bool open_ = true;
+};
+
+struct DestroyCommunicator {
+  void operator()(ncclComm_t communicator) const { ncclCommDestroy(communicator); }
+};
+using Communicator = std::unique_ptr<ncclComm, DestroyCommunicator>;
+
+// Ranks 0 to count - 1 on the devices of these numbers, all of this process.
+[[nodiscard]] std::vector<Communicator> communicate(int count);
+
+// Of `ranks` those from `first` on, on devices 0 to count - 1; other processes that have the same
+// id bring the rest. Returns when all are there.
+[[nodiscard]] std::vector<Communicator> communicate(const ncclUniqueId& id, int ranks, int first,
+                                                    int count);
+
+}  // namespace pipesim::calibration
+
+#endif
