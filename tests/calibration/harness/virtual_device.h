@@ -26,6 +26,8 @@ inline constexpr double kCopyBytesPerUs = 5e4;    // 50 GB/s
 inline constexpr double kEmptyKernelUs = 1.5;
 
 struct State {
+  int devices = 1;
+  int current = 0;
   std::size_t memory_bytes = std::size_t{80} << 30;
   std::size_t used_bytes = 0;
   std::size_t peak_bytes = 0;

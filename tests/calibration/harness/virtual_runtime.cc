@@ -108,13 +108,16 @@ namespace vd = pipesim::calibration::virtual_device;
 
 extern "C" {
 
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = vd::state().devices, cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "virtual"; }
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "virtual";
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= vd::state().devices) vd::fail("a device that is not there");
+  return vd::state().current = device, cudaSuccess;
+}
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 
