@@ -5,6 +5,7 @@
 // of work advances its stream's clock by the time that a simple formula gives it, and is refused
 // (VirtualDeviceError) when it reaches outside an allocation, is misaligned, names matrices that do
 // not fit together, or is for a stream of another device than the current one. It computes nothing.
+// virtual_nodes.cc is the NCCL of several processes.
 #pragma once
 
 #include <cstddef>

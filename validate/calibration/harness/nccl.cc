@@ -31,16 +31,10 @@ void NcclGroup::end() {
   check_nccl(ncclGroupEnd(), "ncclGroupEnd");
 }
 
-std::vector<Communicator> communicate(int count) {
-  std::vector<ncclComm_t> raw(static_cast<std::size_t>(count));
-  check_nccl(ncclCommInitAll(raw.data(), count, nullptr), "ncclCommInitAll");
-  return owned(raw);
-}
-
 std::vector<Communicator> communicate(std::span<const int> devices) {
+  const auto count = static_cast<int>(devices.size());
   std::vector<ncclComm_t> raw(devices.size());
-  check_nccl(ncclCommInitAll(raw.data(), static_cast<int>(devices.size()), devices.data()),
-             "ncclCommInitAll");
+  check_nccl(ncclCommInitAll(raw.data(), count, devices.data()), "ncclCommInitAll");
   return owned(raw);
 }
 

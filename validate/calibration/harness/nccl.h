@@ -1,7 +1,7 @@
 // NCCL's communicators as values that free themselves, and its errors as exceptions.
 //
-// A process has ranks on its first devices, one each, and calls NCCL from one thread; hence calls
-// of several ranks stand in a group. Only where NCCL is (PIPESIM_NCCL). Errors: NcclError with the
+// A process has one rank on a device and calls NCCL from one thread; hence calls of several ranks
+// stand in a group. Only where NCCL is (PIPESIM_NCCL). Errors: NcclError with the
 // name of the call and NCCL's own reason.
 #pragma once
 
@@ -43,10 +43,7 @@ struct DestroyCommunicator {
 };
 using Communicator = std::unique_ptr<ncclComm, DestroyCommunicator>;
 
-// Ranks 0 to count - 1 on the devices of these numbers, all of this process.
-[[nodiscard]] std::vector<Communicator> communicate(int count);
-
-// Rank i on devices[i] of this process.
+// Rank i on devices[i], all of this process.
 [[nodiscard]] std::vector<Communicator> communicate(std::span<const int> devices);
 
 // Of `ranks` those from `first` on, on devices 0 to count - 1; other processes that have the same
