@@ -71,6 +71,32 @@ TEST_F(OffloadCommand, SearchSaysWhatItChoseAgainstWhat) {
   EXPECT_EQ(plain.output.find("chosen: "), std::string::npos) << "not unasked";
 }
 
+TEST_F(OffloadCommand, SearchOffersOnlyWhatTheHostHasRoomFor) {
+  const std::string search = "search s.yaml --memory-limit 0.5 --no-refinement --offload ";
+  const Outcome free = run(search + "-o found.yaml");
+  ASSERT_EQ(free.code, 0) << free.output;
+  EXPECT_NE(free.output.find("chosen: dualpipev (offload)"), std::string::npos) << free.output;
+  const std::string full = "cluster.host.memory='9 GiB'";
+  EXPECT_EQ(run("run found.yaml --no-picture " + full).code, 1) << "what is found without it";
+
+  const Outcome limited = run(search + full + " -o found.yaml");
+  ASSERT_EQ(limited.code, 0) << limited.output;
+  for (const char* part :
+       {"chosen: gis-h (offload)", "9.00 GiB on the host of a node, which has 9.00 GiB",
+        "no room on the host: dualpipev (offload) would take 381.000 ms, but 16.00 GiB"}) {
+    EXPECT_NE(limited.output.find(part), std::string::npos) << part << '\n' << limited.output;
+  }
+  const Outcome again = run("run found.yaml --no-picture");
+  EXPECT_EQ(again.code, 0) << again.output;
+
+  // Nothing that keeps all fits.
+  const Outcome none =
+      run("search s.yaml --memory-limit 0.4 --schedules gis-h,1f1b --offload "
+          "cluster.host.memory='1 GiB'");
+  EXPECT_EQ(none.code, 1) << none.output;
+  EXPECT_NE(none.output.find("no room on the host: "), std::string::npos) << none.output;
+}
+
 // What run says of the scenario that search wrote is what search says.
 TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
   for (const char* refined : {"--no-refinement", "--effort 1e4"}) {
