@@ -165,16 +165,8 @@ std::string offload_text(const Offload& offload, bool by_itself) {
   if (offload.devices_per_link) {
     text += fmt::format(", devices_per_link: {}", *offload.devices_per_link);
   }
-  if (by_itself) return text + "}";
-  if (offload.chunks) text += fmt::format(", chunks: {}", *offload.chunks);
-  const OffloadedMicrobatches& some = offload.microbatches;
-  if (!some.listed.empty()) {
-    text += fmt::format(", microbatches: [{}]", fmt::join(some.listed, ", "));
-  } else if (some.from > 0 || some.to || some.every > 1) {
-    text += fmt::format(", microbatches: {{from: {}, every: {}", some.from, some.every);
-    text += some.to ? fmt::format(", to: {}}}", *some.to) : "}";
-  }
-  return text + "}";
+  const std::string scope = by_itself ? "" : scope_text(offload);
+  return fmt::format("{}{}{}}}", text, scope.empty() ? "" : ", ", scope);
 }
 
 // The entry `schedule` that plans what was found, or takes its order from `csv`.

@@ -123,13 +123,10 @@ void check_copies(const ScheduleChoice& choice, const Problem& problem) {
 
 OffloadScope scope_of(const Offload& offload, const Problem& problem) {
   OffloadScope scope{.chunks = problem.offload_chunks, .which = offload.which};
-  const OffloadedMicrobatches& some = offload.microbatches;
   const int all = problem.shape.microbatches;
   scope.microbatches.resize(static_cast<size_t>(all));
-  for (const int each : some.listed) scope.microbatches[static_cast<size_t>(each)] = true;
-  if (!some.listed.empty()) return scope;
-  for (int i = some.from; i <= some.to.value_or(all - 1); i += some.every) {
-    scope.microbatches[static_cast<size_t>(i)] = true;
+  for (const int each : numbers_of(offload.microbatches, all)) {
+    scope.microbatches[static_cast<size_t>(each)] = true;
   }
   return scope;
 }
