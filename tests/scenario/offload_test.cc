@@ -117,6 +117,22 @@ std::set<std::uint32_t> that_leave(const Simulation& simulation, std::uint32_t d
   return units;
 }
 
+TEST(ScenarioOffload, RefusesChunksThatADeviceHasNotAndOffloadBesideAScheduleOfItsOwn) {
+  const auto refused = [](const std::string& schedule) {
+    return refusal(kGiven, {"schedule={name: " + schedule + "}"});
+  };
+  EXPECT_NE(refused("po-f, offload_chunks: 7").find("expected a whole number from 0 to 2, not '7'"),
+            std::string::npos);
+  EXPECT_EQ(refused("po-f, offload_chunks: 4, virtual_pipeline_model_parallel_size: 4"), "");
+  for (const char* word : {"true", "false", "auto"}) {
+    EXPECT_NE(refused(std::string("po-f, offload: ") + word).find("did you mean 'offload_chunks'?"),
+              std::string::npos)
+        << word;
+  }
+  EXPECT_EQ(refused("po-f, offload: {prefetch: 2}"), "");
+  EXPECT_EQ(refusal(kGiven, {"schedule=[1f1b, po-f]", "offload=true"}), "") << "of all schedules";
+}
+
 TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {
   const Simulation all = run(kGiven, {"offload=true"});
   EXPECT_GT(that_leave(all, 0).size(), 4U);
