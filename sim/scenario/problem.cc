@@ -113,12 +113,7 @@ void check_copies(const ScheduleChoice& choice, const Problem& problem) {
   const bool known = std::ranges::any_of(problem.stages, [](const StageCost& stage) {
     return stage.copy_out > Seconds(0) || stage.copy_in > Seconds(0);
   });
-  if (known) return;
-  throw InputError(choice.where,
-                   fmt::format("{} copies activations to the host: cost.copy_out and cost.copy_in "
-                               "must say how long that takes, or bytes of activations, given or of "
-                               "a model, and a cluster by name",
-                               choice.name));
+  if (!known) refuse_unknown_copies(choice.where, choice.name);
 }
 
 OffloadScope scope_of(const Offload& offload, const Problem& problem) {
@@ -142,6 +137,14 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 }
 
 }  // namespace
+
+void refuse_unknown_copies(const Location& where, std::string_view what) {
+  throw InputError(where,
+                   fmt::format("{} copies activations to the host: cost.copy_out and cost.copy_in "
+                               "must say how long that takes, or bytes of activations, given or of "
+                               "a model, and a cluster by name",
+                               what));
+}
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();

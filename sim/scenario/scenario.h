@@ -123,6 +123,7 @@ enum class CostBasis {
 // Costs as the scenario states them: one value for all, or one per device or stage in forward
 // order.
 struct GivenCost {
+  Location where = {};  // of the section
   CostBasis per = CostBasis::kDevice;
   std::vector<Seconds> forward;
   std::vector<Seconds> backward_input;

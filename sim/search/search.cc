@@ -69,9 +69,7 @@ void refuse_what_is_not_considered(const Scenario& scenario, const SearchOptions
   const bool copies_known =
       !scenario.cost.copy_out.empty() || (scenario.hardware.has_value() && knows_memory(scenario));
   if (options.offload && !copies_known) {
-    refuse(
-        "copies whose seconds are known: give cost.copy_out and cost.copy_in, or bytes of "
-        "activations and a cluster by name");
+    refuse_unknown_copies(scenario.cost.where, "search with offload");
   }
   if (is_sharded(scenario.vocabulary)) {
     refuse("a vocabulary in the first and last stage: leave out vocabulary");

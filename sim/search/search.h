@@ -77,7 +77,8 @@ class Search {
  public:
   // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
   // considered: costs per stage, transfers that hold devices, recomputation that the scenario
-  // fixes; copies that it fixes, or whose seconds it does not know; and when no family is left.
+  // fixes, copies that it fixes; and when no family is left. InputError, at `cost`, for copies
+  // whose seconds it does not know.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits. The best of the families as they are is

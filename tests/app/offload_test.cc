@@ -97,6 +97,21 @@ TEST_F(OffloadCommand, SearchOffersOnlyWhatTheHostHasRoomFor) {
   EXPECT_NE(none.output.find("no room on the host: "), std::string::npos) << none.output;
 }
 
+TEST_F(OffloadCommand, SearchNamesTheKeysThatCopiesNeed) {
+  write("unknown.yaml", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms}
+)");
+  const Outcome outcome = run("search unknown.yaml --offload");
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("unknown.yaml:5:7: search with offload copies activations to the "
+                                "host: cost.copy_out and cost.copy_in"),
+            std::string::npos)
+      << outcome.output;
+}
+
 // What run says of the scenario that search wrote is what search says.
 TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
   for (const char* refined : {"--no-refinement", "--effort 1e4"}) {
