@@ -84,12 +84,28 @@ size_t activations_that_leave(const Program& program) {
   return copies;
 }
 
+std::string on_host(const HostMemory& host) {
+  return fmt::format("{} on the host of a node, which has {}", human(*host.node),
+                     human(*host.capacity));
+}
+
+// What the host's memory stands in the way of.
+std::string without_room(const SearchResult& result) {
+  if (!result.without_room) return "";
+  const Found& found = *result.without_room;
+  return fmt::format("no room on the host: {} would take {}, but {}", name_of(found),
+                     human(found.time), on_host(*found.host));
+}
+
 // What was chosen of offload and recomputation, and against what.
 std::string reason_of(const SearchResult& result, Bytes unit, bool known) {
   const Found& best = *result.best;
   std::string text = "chosen: " + name_of(best);
   if (keeps_all(best)) {
-    return text + ", which keeps every activation: none that offloads or recomputes takes less\n";
+    return text + fmt::format(
+                      ", which keeps every activation: none that offloads or recomputes{} takes "
+                      "less\n",
+                      result.without_room ? " and has room" : "");
   }
   if (const size_t copies = activations_that_leave(*best.program); copies > 0) {
     const size_t all = static_cast<size_t>(best.program->placement().virtual_stages()) *
@@ -98,6 +114,7 @@ std::string reason_of(const SearchResult& result, Bytes unit, bool known) {
     if (const auto planned = best.problem.activation_limit) {
       text += fmt::format(", planned for a memory limit of {}", shown(*planned, unit, known));
     }
+    if (best.host) text += ", " + on_host(*best.host);
   }
   if (!result.kept) {
     return text + "; nothing that keeps every activation fits the limit\n";
@@ -148,16 +165,8 @@ std::string offload_text(const Offload& offload, bool by_itself) {
   if (offload.devices_per_link) {
     text += fmt::format(", devices_per_link: {}", *offload.devices_per_link);
   }
-  if (by_itself) return text + "}";
-  if (offload.chunks) text += fmt::format(", chunks: {}", *offload.chunks);
-  const OffloadedMicrobatches& some = offload.microbatches;
-  if (!some.listed.empty()) {
-    text += fmt::format(", microbatches: [{}]", fmt::join(some.listed, ", "));
-  } else if (some.from > 0 || some.to || some.every > 1) {
-    text += fmt::format(", microbatches: {{from: {}, every: {}", some.from, some.every);
-    text += some.to ? fmt::format(", to: {}}}", *some.to) : "}";
-  }
-  return text + "}";
+  const std::string scope = by_itself ? "" : scope_text(offload);
+  return fmt::format("{}{}{}}}", text, scope.empty() ? "" : ", ", scope);
 }
 
 // The entry `schedule` that plans what was found, or takes its order from `csv`.
@@ -261,6 +270,9 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
   }
   if (results.size() == 1 && (options.offload || options.recompute)) {
     std::cout << reason_of(results.front(), search.unit(), in_memory);
+    if (const std::string crowded = without_room(results.front()); !crowded.empty()) {
+      std::cout << crowded << '\n';
+    }
   }
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
@@ -297,10 +309,11 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
         search.at(in_bytes ? std::get<Bytes>(limit) : std::get<double>(limit) * search.unit()));
     if (!results.front().best) {
       const auto of = [&](Bytes bytes) { return shown(bytes, search.unit(), in_memory); };
+      const std::string crowded = without_room(results.front());
       throw InfeasibleError(fmt::format(
-          "no schedule fits into {}{}; one microbatch keeps {}{}{}", of(results.front().limit),
+          "no schedule fits into {}{}; one microbatch keeps {}{}{}{}{}", of(results.front().limit),
           in_memory ? "" : fmt::format(" of what {} microbatches keep", scenario.parallel.pipeline),
-          of(search.unit() / scenario.parallel.pipeline),
+          of(search.unit() / scenario.parallel.pipeline), crowded.empty() ? "" : "\n  ", crowded,
           search.left_out().empty() ? "" : "\n  left out: ",
           fmt::join(search.left_out(), "\n  left out: ")));
     }

@@ -7,9 +7,8 @@
 
 namespace pipesim::bench {
 
-inline Problem problem_of(const Schedule& schedule, int devices, int microbatches) {
+inline Problem problem_of(const Schedule& schedule, int devices, int microbatches, int chunks) {
   Problem problem;
-  const int chunks = schedule.default_chunks;
   problem.shape = {devices, chunks, microbatches, schedule.default_splits};
   problem.placement = schedule.place(devices, chunks);
   StageCost cost;
@@ -27,6 +26,10 @@ inline Problem problem_of(const Schedule& schedule, int devices, int microbatche
     if (!leaves) problem.stages[static_cast<size_t>(vs)].transfer = Seconds(0);
   }
   return problem;
+}
+
+inline Problem problem_of(const Schedule& schedule, int devices, int microbatches) {
+  return problem_of(schedule, devices, microbatches, schedule.default_chunks);
 }
 
 }  // namespace pipesim::bench

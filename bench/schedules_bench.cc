@@ -1,11 +1,14 @@
 // How long schedules take to plan, and search to find the best under memory limits.
 //
-// Plan/NAME/p/m plans one program; items are passes. Search/p/m is a frontier of 20 limits as
+// Plan/NAME/p/m plans one program; items are passes. Offload/NAME/p/m/v plans which activations of
+// one wait on the host: all may go, copies each way take a fifth of a stage's passes, and two
+// devices share a link; items are activations. Search/p/m is a frontier of 20 limits as
 // `pipesim search --pareto` makes it, on as many threads as the machine has.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include "bench/problems.h"
+#include "sim/pipeline/offload.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/read_scenario.h"
 #include "sim/search/search.h"
@@ -30,6 +33,22 @@ void plan(benchmark::State& state, const Schedule& schedule) {
     benchmark::DoNotOptimize(passes);
   }
   state.SetItemsProcessed(state.iterations() * passes);
+}
+
+void offload(benchmark::State& state, const Schedule& schedule) {
+  const auto chunks = static_cast<int>(state.range(2));
+  Problem problem = bench::problem_of(schedule, static_cast<int>(state.range(0)),
+                                      static_cast<int>(state.range(1)), chunks);
+  for (StageCost& cost : problem.stages) {
+    cost.copy_out = cost.copy_in =
+        0.2 * (cost.forward + cost.backward_input + cost.backward_weight);
+  }
+  problem.devices_per_host_link = 2;
+  problem.copy_alone_factor = 0.7;
+  const Program program = schedule.plan(problem);
+  for (auto _ : state) benchmark::DoNotOptimize(with_offload(program, problem, chunks));
+  state.SetItemsProcessed(state.iterations() * problem.shape.devices * chunks *
+                          problem.shape.units());
 }
 
 void search(benchmark::State& state) {
@@ -60,6 +79,14 @@ int main(int argc, char** argv) {
                                  [schedule](benchmark::State& state) { plan(state, *schedule); })
         ->Args({32, 256})
         ->Args({64, 512})
+        ->Unit(benchmark::kMillisecond);
+  }
+  for (const char* name : {"interleaved-1f1b", "gis-h"}) {
+    benchmark::RegisterBenchmark(
+        (std::string("Offload/") + name).c_str(),
+        [name](benchmark::State& state) { offload(state, *find_schedule(name)); })
+        ->Args({32, 256, 4})
+        ->Args({64, 512, 4})
         ->Unit(benchmark::kMillisecond);
   }
   benchmark::RegisterBenchmark("Search", search)

@@ -209,6 +209,7 @@ struct Grouped {
                                         "activations wait longest",
                                 .minimum = 0,
                                 .maximum = 1024,
+                                .counts_chunks = true,
                                 .default_text = kVariant.offload == Offloads::kAll
                                                     ? "all"
                                                     : "half of them, rounded up"});

@@ -95,7 +95,7 @@ class Offload {
     const int chunks =
         scope_.which.empty() ? std::min(scope_.chunks, place_.chunks()) : place_.chunks();
     // Microbatches that are named leave as far as the links can carry them.
-    if (chunks == 0 || std::ranges::count(scope_.microbatches, false) > 0) {
+    if (activations_ == 1 || std::ranges::count(scope_.microbatches, false) > 0) {
       for (LinkPlan& link : links_) link.plan({.chunks = chunks});
       return planned();
     }

@@ -23,7 +23,8 @@ struct OptionSpec {
   std::string help;
   double minimum = 0;
   double maximum = 0;
-  std::string default_text;  // what holds when the option is absent, in words
+  bool counts_chunks = false;  // no more than a device has
+  std::string default_text;    // what holds when the option is absent, in words
 };
 
 // Why a schedule does not accept a shape, and the nearest shape that it does accept.

@@ -28,10 +28,11 @@ Json offload_json(const Offload& offload) {
   const OffloadedMicrobatches& some = offload.microbatches;
   if (!some.listed.empty()) {
     json["microbatches"] = some.listed;
-  } else if (some.from > 0 || some.to || some.every > 1) {
+  } else if (!some.all()) {
     json["microbatches"] = {{"from", some.from},
                             {"to", some.to ? Json(*some.to) : Json(nullptr)},
-                            {"every", some.every}};
+                            {"every", some.every},
+                            {"count", some.count ? Json(*some.count) : Json(nullptr)}};
   }
   json["bandwidth"] = offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex";
   json["devices_per_link"] =
@@ -215,8 +216,13 @@ Json host_json(const HostMemory& host) {
   Json json{{"peak_bytes_of_node", bytes(host.node)},
             {"capacity_bytes", bytes(host.capacity)},
             {"fits", host.fits()},
-            {"nearest_chunks", host.chunks_that_fit ? Json(*host.chunks_that_fit) : Json(nullptr)},
+            {"nearest", nullptr},
+            {"nearest_bytes_of_node", nullptr},
             {"peak_bytes_of_device", Json::array()}};
+  if (host.nearest) {
+    json["nearest"] = schedule_json(*host.nearest);
+    json["nearest_bytes_of_node"] = host.then.value();
+  }
   for (const Bytes& of : host.devices) json["peak_bytes_of_device"].push_back(of.value());
   return json;
 }

@@ -35,9 +35,9 @@ std::string host_line(const Scenario& scenario, size_t choice, const HostMemory&
   if (!host.capacity) return kept + "\n";
   if (host.fits()) return fmt::format("{}, which has {}\n", kept, human(*host.capacity));
   const std::string nearest =
-      *host.chunks_that_fit > 0
-          ? fmt::format("{} offloaded chunks ({})", *host.chunks_that_fit, human(host.then))
-          : "no offload";
+      host.nearest ? fmt::format("{} with offload: {{{}}} ({})", host.nearest->name,
+                                 scope_text(*host.nearest->offload), human(host.then))
+                   : "no offload";
   return fmt::format("{}, which does not fit in its {}; nearest that fits: {}\n", kept,
                      human(*host.capacity), nearest);
 }

@@ -27,15 +27,15 @@ struct HostMemory {
   // Of the node that holds most, and its size, where the cluster says so.
   std::optional<Bytes> node = {};
   std::optional<Bytes> capacity = {};
-  // With how many chunks of every device offloaded it would fit, and what it takes then; 0: only
-  // with none. Set where it does not fit.
-  std::optional<int> chunks_that_fit = {};
+  // Where it does not fit: what would, with fewer chunks or microbatches, and what that takes.
+  // Empty: nothing that offloads.
+  std::optional<ScheduleChoice> nearest = {};
   Bytes then = {};
 
   [[nodiscard]] bool fits() const { return !node || !capacity || *node <= *capacity; }
 };
 
-// Empty without copies. `chunks_that_fit` is left open.
+// Empty without copies. `nearest` is left open.
 std::optional<HostMemory> host_memory_of(const Scenario& scenario, const TaskGraph& graph,
                                          const Timeline& timeline);
 

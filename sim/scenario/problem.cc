@@ -113,23 +113,15 @@ void check_copies(const ScheduleChoice& choice, const Problem& problem) {
   const bool known = std::ranges::any_of(problem.stages, [](const StageCost& stage) {
     return stage.copy_out > Seconds(0) || stage.copy_in > Seconds(0);
   });
-  if (known) return;
-  throw InputError(choice.where,
-                   fmt::format("{} copies activations to the host: cost.copy_out and cost.copy_in "
-                               "must say how long that takes, or bytes of activations, given or of "
-                               "a model, and a cluster by name",
-                               choice.name));
+  if (!known) refuse_unknown_copies(choice.where, choice.name);
 }
 
 OffloadScope scope_of(const Offload& offload, const Problem& problem) {
   OffloadScope scope{.chunks = problem.offload_chunks, .which = offload.which};
-  const OffloadedMicrobatches& some = offload.microbatches;
   const int all = problem.shape.microbatches;
   scope.microbatches.resize(static_cast<size_t>(all));
-  for (const int each : some.listed) scope.microbatches[static_cast<size_t>(each)] = true;
-  if (!some.listed.empty()) return scope;
-  for (int i = some.from; i <= some.to.value_or(all - 1); i += some.every) {
-    scope.microbatches[static_cast<size_t>(i)] = true;
+  for (const int each : numbers_of(offload.microbatches, all)) {
+    scope.microbatches[static_cast<size_t>(each)] = true;
   }
   return scope;
 }
@@ -145,6 +137,14 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 }
 
 }  // namespace
+
+void refuse_unknown_copies(const Location& where, std::string_view what) {
+  throw InputError(where,
+                   fmt::format("{} copies activations to the host: cost.copy_out and cost.copy_in "
+                               "must say how long that takes, or bytes of activations, given or of "
+                               "a model, and a cluster by name",
+                               what));
+}
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();

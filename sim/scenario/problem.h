@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
@@ -24,6 +25,9 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
 // every device where it does not say which.
 std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,
                                          const Problem& problem);
+
+// InputError: `what` copies, and nothing says for how long.
+[[noreturn]] void refuse_unknown_copies(const Location& where, std::string_view what);
 
 // Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the
 // replicas of one pipeline position stand together: rank = device * pipelines + pipeline.

@@ -48,6 +48,7 @@ OffloadedMicrobatches read_microbatches(const YamlValue& value) {
   some.from = number("from", 0).value_or(0);
   some.to = number("to", some.from);
   some.every = number("every", 1).value_or(1);
+  some.count = number("count", 1);
   map.finish();
   return some;
 }
@@ -67,8 +68,8 @@ void check(const ScheduleChoice& choice, int microbatches) {
     throw InputError(offload.where, message);
   };
   const OffloadedMicrobatches& some = offload.microbatches;
-  const bool says_which = offload.chunks || !offload.which.empty() || offload.automatic ||
-                          !some.listed.empty() || some.from > 0 || some.to || some.every > 1;
+  const bool says_which =
+      offload.chunks || !offload.which.empty() || offload.automatic || !some.all();
   const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
   if (schedule != nullptr && schedule->offloads && says_which) {
     refuse(
@@ -87,8 +88,15 @@ void check(const ScheduleChoice& choice, int microbatches) {
   }
   int last = std::max(some.from, some.to.value_or(0));
   if (!some.listed.empty()) last = std::ranges::max(some.listed);
-  if (last < microbatches) return;
-  refuse(fmt::format("microbatch {} is to offload, but there are {}, from 0", last, microbatches));
+  if (last >= microbatches) {
+    refuse(
+        fmt::format("microbatch {} is to offload, but there are {}, from 0", last, microbatches));
+  }
+  OffloadedMicrobatches named = some;
+  named.count.reset();
+  const size_t most = numbers_of(named, microbatches).size();
+  if (static_cast<size_t>(some.count.value_or(0)) <= most) return;
+  refuse(fmt::format("{} microbatches are to offload, of {}", *some.count, most));
 }
 
 // Of those that may leave, how many do.
@@ -113,6 +121,13 @@ double ratio_of(const Problem& problem) {
   return ratio;
 }
 
+// Where not all may go.
+std::string some_of(const Offload& offload, int microbatches) {
+  if (offload.microbatches.all()) return "";
+  return fmt::format(" and {} of {} microbatches",
+                     numbers_of(offload.microbatches, microbatches).size(), microbatches);
+}
+
 // What an ensemble's mean may be off.
 double error_of(const Report& report) {
   if (!report.ensemble) return 0;
@@ -132,27 +147,37 @@ void choose(const Scenario& scenario, ScheduleChoice& choice) {
   ScheduleChoice tried = choice;
   tried.offload = std::nullopt;
   const Report kept = simulate(scenario, tried).report;
+  const auto longer = [&kept](const Report& report) {
+    const double seconds = (report.iteration - kept.iteration).value();
+    const double error = 2 * std::hypot(error_of(report), error_of(kept));
+    const bool free = seconds <= std::max(1e-9 * kept.iteration.value(), error);
+    return free ? 0 : seconds / kept.iteration.value();
+  };
   std::string more;  // why not one chunk more
   for (int chunks = all; chunks > 0; --chunks) {
     tried.offload = choice.offload;
     tried.offload->chunks = chunks;
-    const Simulation simulation = simulate(scenario, tried);
-    const Report& report = simulation.report;
-    const double longer = (report.iteration - kept.iteration).value();
-    const double error = 2 * std::hypot(error_of(report), error_of(kept));
-    const bool free = longer <= std::max(1e-9 * kept.iteration.value(), error);
-    if (free && (!simulation.host || simulation.host->fits())) {
-      choice.offload->chunks = chunks;
+    Simulation simulation = simulate(scenario, tried);
+    double share = longer(simulation.report);
+    const auto add = [&](const std::string& consequence) {
+      more = fmt::format("; {} chunk{} would {}", chunks, chunks == 1 ? "" : "s", consequence);
+    };
+    if (share == 0 && simulation.host && !simulation.host->fits()) {
+      add(fmt::format("take {} of a node's host memory", human(*simulation.host->node)));
+      if (!simulation.host->nearest) break;
+      tried = *simulation.host->nearest;
+      simulation = simulate(scenario, tried);
+      share = longer(simulation.report);
+    }
+    if (share == 0) {
+      choice.offload = tried.offload;
       choice.offload->reason = fmt::format(
-          "{} of {} chunks at no cost in time: copies take up to k = {:.3g} of the passes, {}{}",
-          chunks, all, ratio_of(simulation.problem), counted(simulation), more);
+          "{} of {} chunks{} at no cost in time: copies take up to k = {:.3g} of the passes, {}{}",
+          *tried.offload->chunks, all, some_of(*tried.offload, scenario.batch.microbatches),
+          ratio_of(simulation.problem), counted(simulation), more);
       return;
     }
-    const std::string consequence =
-        free ? fmt::format("take {} of a node's host memory", human(*simulation.host->node))
-             : fmt::format("make the iteration {:.2f}% longer",
-                           100 * longer / kept.iteration.value());
-    more = fmt::format("; {} chunk{} would {}", chunks, chunks == 1 ? "" : "s", consequence);
+    add(fmt::format("make the iteration {:.2f}% longer", 100 * share));
   }
   choice.offload->reason = "none" + more;
   choice.offload->chunks = 0;

@@ -157,6 +157,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
   check_kind(map);
   GivenCost cost;
+  cost.where = value.where();
   cost.per = read_basis(map);
   const auto times = [&](const char* key, const char* what) {
     return read_times(map.require(key, what), cost.per, scenario);

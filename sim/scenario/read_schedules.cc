@@ -11,12 +11,13 @@
 namespace pipesim {
 namespace {
 
-OptionValue read_option(const YamlValue& value, const OptionSpec& spec) {
+OptionValue read_option(const YamlValue& value, const OptionSpec& spec, int chunks) {
   switch (spec.type) {
     case OptionSpec::Type::kFlag:
       return value.flag();
     case OptionSpec::Type::kInteger:
-      return value.integer(static_cast<long>(spec.minimum), static_cast<long>(spec.maximum));
+      return value.integer(static_cast<long>(spec.minimum),
+                           spec.counts_chunks ? chunks : static_cast<long>(spec.maximum));
     case OptionSpec::Type::kNumber:
       return value.number(spec.minimum, spec.maximum);
     case OptionSpec::Type::kText:
@@ -60,13 +61,20 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     const auto given = map.find("recompute");
     return given ? std::optional(read_recompute(*given)) : std::nullopt;
   };
-  const auto offload = [&map]() -> std::optional<Offload> {
+  const auto offload = [&map](const Schedule* schedule) -> std::optional<Offload> {
     const auto given = map.find("offload");
-    return given ? std::optional(read_offload(*given)) : std::nullopt;
+    if (!given) return std::nullopt;
+    if (schedule != nullptr && schedule->offloads && !given->is_map()) {
+      given->fail(fmt::format(
+          "{} offloads by itself: expected a map of bandwidth, prefetch and devices_per_link; did "
+          "you mean 'offload_chunks'?",
+          schedule->name));
+    }
+    return read_offload(*given);
   };
   if (const auto csv = map.find("csv")) {
     const auto recomputed = recompute();
-    const auto offloaded = offload();
+    const auto offloaded = offload(nullptr);
     map.finish();
     const std::string file = existing_csv(*csv, scenario_file);
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
@@ -81,15 +89,15 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
   choice.recompute = recompute();
-  choice.offload = offload();
   const Schedule& schedule = *find_schedule(choice.name);
+  choice.offload = offload(&schedule);
   if (schedule.memory_limit) {
     if (const auto limit = map.find("memory_limit"))
       choice.memory_limit = read_memory_limit(*limit);
   }
   for (const OptionSpec& spec : schedule.options) {
     if (const auto given = map.find(spec.name)) {
-      choice.options.emplace(spec.name, read_option(*given, spec));
+      choice.options.emplace(spec.name, read_option(*given, spec, chunks_of(choice)));
     }
   }
   map.finish();

@@ -1,6 +1,7 @@
 #include "sim/scenario/scenario.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,43 @@ int offload_chunks_of(const ScheduleChoice& choice) {
   return offload->chunks.value_or(chunks_of(choice));
 }
 
+std::vector<int> numbers_of(const OffloadedMicrobatches& some, int microbatches) {
+  std::vector<int> numbers = some.listed;
+  if (numbers.empty()) {
+    for (int i = some.from; i <= some.to.value_or(microbatches - 1); i += some.every) {
+      numbers.push_back(i);
+    }
+  }
+  if (!some.count) return numbers;
+  std::vector<int> spread;
+  const auto all = static_cast<long>(numbers.size());
+  for (long i = 0; i < all; ++i) {
+    if (i * *some.count % all < *some.count) spread.push_back(numbers[static_cast<size_t>(i)]);
+  }
+  return spread;
+}
+
+std::string scope_text(const Offload& offload) {
+  std::vector<std::string> parts;
+  if (!offload.which.empty()) {
+    parts.push_back(fmt::format("chunks: [{}]", fmt::join(offload.which, ", ")));
+  } else if (offload.chunks) {
+    parts.push_back(fmt::format("chunks: {}", *offload.chunks));
+  }
+  const OffloadedMicrobatches& some = offload.microbatches;
+  if (!some.listed.empty()) {
+    parts.push_back(fmt::format("microbatches: [{}]", fmt::join(some.listed, ", ")));
+  } else if (!some.all()) {
+    std::vector<std::string> of;
+    if (some.from > 0) of.push_back(fmt::format("from: {}", some.from));
+    if (some.to) of.push_back(fmt::format("to: {}", *some.to));
+    if (some.every > 1) of.push_back(fmt::format("every: {}", some.every));
+    if (some.count) of.push_back(fmt::format("count: {}", *some.count));
+    parts.push_back(fmt::format("microbatches: {{{}}}", fmt::join(of, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string label_of(const ScheduleChoice& choice) {
   const int chunks = chunks_of(choice);
   std::string text;
@@ -55,6 +93,9 @@ std::string label_of(const ScheduleChoice& choice) {
   }
   add("recompute", recompute_chunks_of(choice));
   add("offload", offload_chunks_of(choice));
+  if (choice.offload && choice.offload->microbatches.count) {
+    text += fmt::format(", {} microbatches", *choice.offload->microbatches.count);
+  }
   if (!choice.apart.empty()) text += (text.empty() ? "" : ", ") + choice.apart;
   return text.empty() ? choice.name : fmt::format("{} ({})", choice.name, text);
 }

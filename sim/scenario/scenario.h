@@ -40,7 +40,15 @@ struct OffloadedMicrobatches {
   int from = 0;
   std::optional<int> to = {};  // the last one; without it, of all
   int every = 1;
+  std::optional<int> count = {};  // of those so many, spread evenly; without it, all
+
+  [[nodiscard]] bool all() const {
+    return listed.empty() && from == 0 && !to && every == 1 && !count;
+  }
 };
+
+// Their numbers, of microbatches 0 to `microbatches` - 1.
+std::vector<int> numbers_of(const OffloadedMicrobatches& some, int microbatches);
 
 // Activations wait on the host between F and B (sim/pipeline/offload.h).
 struct Offload {
@@ -85,6 +93,8 @@ int recompute_chunks_of(const ScheduleChoice& choice);
 // The chunks of every device whose activations may wait on the host; of a schedule that offloads by
 // itself, 0.
 int offload_chunks_of(const ScheduleChoice& choice);
+// What may leave, as a scenario writes it within `offload: {...}`; empty: everything.
+std::string scope_text(const Offload& offload);
 // How tables call the choice: its name, what it recomputes and what it offloads.
 std::string label_of(const ScheduleChoice& choice);
 // Adds the options to the labels that would be the same, and a number where that does not help.
@@ -113,6 +123,7 @@ enum class CostBasis {
 // Costs as the scenario states them: one value for all, or one per device or stage in forward
 // order.
 struct GivenCost {
+  Location where = {};  // of the section
   CostBasis per = CostBasis::kDevice;
   std::vector<Seconds> forward;
   std::vector<Seconds> backward_input;

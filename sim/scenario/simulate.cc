@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "models/layer_work.h"
@@ -244,27 +245,69 @@ Simulation simulate_once(const Scenario& scenario, const ScheduleChoice& choice,
   return simulation;
 }
 
-// The choice with so many chunks of every device offloaded.
-ScheduleChoice with_offloaded(ScheduleChoice choice, int chunks) {
-  if (offload_chunks_of(choice) == 0) {
-    choice.options["offload_chunks"] = static_cast<long>(chunks);
-    return choice;
+// Of the device that offloads most.
+int chunks_that_leave(const Program& program) {
+  std::set<std::pair<std::uint32_t, std::uint16_t>> leave;
+  for (const LinkCopies& link : program.copies()->links) {
+    for (const Copy& copy : link.out) leave.emplace(copy.device, copy.chunk);
   }
-  choice.offload->which.clear();
-  choice.offload->chunks = chunks;
+  std::vector<int> counts(static_cast<size_t>(program.placement().devices()), 0);
+  for (const auto& [device, chunk] : leave) ++counts[device];
+  return std::ranges::max(counts);
+}
+
+// The same plan as a schedule and what of it may leave: po-h and po-f name no microbatches.
+ScheduleChoice with_scope(ScheduleChoice choice, const Program& program) {
+  if (offload_chunks_of(choice) > 0) return choice;
+  choice.name = "gis-h";
+  choice.options.erase("offload_chunks");
+  if (!choice.offload) choice.offload.emplace().where = choice.where;
+  choice.offload->chunks = chunks_that_leave(program);
   return choice;
 }
 
-void find_chunks_that_fit(const Scenario& scenario, const ScheduleChoice& choice,
-                          const SimulateOptions& options, HostMemory& memory) {
-  const int now = offload_chunks_of(choice) > 0 ? offload_chunks_of(choice) : chunks_of(choice);
-  memory.chunks_that_fit = 0;
-  for (int chunks = now - 1; chunks > 0; --chunks) {
-    const auto fewer = simulate_once(scenario, with_offloaded(choice, chunks), options).host;
-    if (!fewer->fits()) continue;
-    memory.chunks_that_fit = chunks;
-    memory.then = *fewer->node;
-    return;
+// What fits a full host: for so many chunks and for fewer, the most microbatches are sought by
+// halving; of the plans that are tried the one whose devices keep least, of equal ones the first.
+// Nothing where none keeps less than without offload.
+void find_nearest(const Scenario& scenario, const ScheduleChoice& asked, SimulateOptions options,
+                  Simulation& simulation) {
+  constexpr int kMostInTurn = 8;
+  options.look_for_change = false;
+  HostMemory& memory = *simulation.host;
+  ScheduleChoice choice = with_scope(asked, *simulation.program);
+  OffloadedMicrobatches& some = choice.offload->microbatches;
+  const OffloadedMicrobatches named = some;
+  const int all = static_cast<int>(numbers_of(named, scenario.batch.microbatches).size());
+  ScheduleChoice kept = choice;
+  kept.offload.reset();
+  Bytes least = simulate_once(scenario, kept, options).report.peak_activation;
+  const auto fits = [&](int count) {
+    some = named;
+    if (count < all) some.count = count;
+    if (!some.listed.empty()) {
+      some.listed = numbers_of(some, scenario.batch.microbatches);
+      some.count.reset();
+    }
+    const Simulation tried = simulate_once(scenario, choice, options);
+    if (!tried.host->fits()) return false;
+    const Bytes peak = tried.report.peak_activation;
+    if (peak >= least) return true;
+    least = peak;
+    memory.nearest = choice;
+    memory.then = *tried.host->node;
+    return true;
+  };
+  const int most = offload_chunks_of(choice);
+  for (int chunks = most; chunks > 0; chunks = chunks > kMostInTurn ? chunks / 2 : chunks - 1) {
+    if (chunks < most) {
+      choice.offload->which.clear();
+      choice.offload->chunks = chunks;
+      if (fits(all)) return;  // fewer keep no less
+    }
+    for (int fit = 0, no_fit = all; no_fit - fit > 1;) {
+      const int count = fit + (no_fit - fit) / 2;
+      (fits(count) ? fit : no_fit) = count;
+    }
   }
 }
 
@@ -274,7 +317,7 @@ Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,
                     const SimulateOptions& options) {
   Simulation simulation = simulate_once(scenario, choice, options);
   if (options.look_for_change && simulation.host && !simulation.host->fits()) {
-    find_chunks_that_fit(scenario, choice, options, *simulation.host);
+    find_nearest(scenario, choice, options, simulation);
   }
   return simulation;
 }

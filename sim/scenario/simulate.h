@@ -62,14 +62,14 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // For callers of many simulations; what is reported is the same.
 struct SimulateOptions {
   const Engine* engine = nullptr;  // as make_engine makes it; without one, it is made for the call
-  // Whether to look for Fit::change and HostMemory::chunks_that_fit, which plan anew for each try.
+  // Whether to look for Fit::change and HostMemory::nearest, which plan anew for each try.
   bool look_for_change = true;
 };
 
 // Simulates one schedule of the scenario. Under post-validation, whose iterations overlap, as many
 // are simulated as it takes to settle (at most 64); otherwise every iteration starts afresh and one
 // is the steady state. Jitter, or messages or copies that shared a link, make the result an
-// ensemble. Where hosts lack memory, fewer offloaded chunks are simulated until it suffices. Throws
+// ensemble. Where hosts lack memory, less offload is simulated until it suffices. Throws
 // InputError (a schedule that does not accept the shape) and InfeasibleError (a deadlock, of
 // the program or of blocking transfers).
 Simulation simulate(const Scenario& scenario, const ScheduleChoice& choice,

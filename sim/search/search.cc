@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <iterator>
 #include <mutex>
-#include <thread>
 
 #include "sim/core/error.h"
 #include "sim/pipeline/device_bound.h"
@@ -16,13 +12,12 @@
 #include "sim/pipeline/memory_ladder.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/scenario/balanced.h"
+#include "sim/scenario/simulate.h"
 #include "sim/search/bound.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {
 namespace {
-
-constexpr double kRounding = 1 + 1e-12;
 
 // Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
@@ -74,9 +69,7 @@ void refuse_what_is_not_considered(const Scenario& scenario, const SearchOptions
   const bool copies_known =
       !scenario.cost.copy_out.empty() || (scenario.hardware.has_value() && knows_memory(scenario));
   if (options.offload && !copies_known) {
-    refuse(
-        "copies whose seconds are known: give cost.copy_out and cost.copy_in, or bytes of "
-        "activations and a cluster by name");
+    refuse_unknown_copies(scenario.cost.where, "search with offload");
   }
   if (is_sharded(scenario.vocabulary)) {
     refuse("a vocabulary in the first and last stage: leave out vocabulary");
@@ -118,11 +111,15 @@ Search::Search(Scenario scenario, SearchOptions options)
   refuse_what_is_not_considered(scenario_, options_);
   options_.refinement.objective =
       scenario_.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
+  scenario_.engine = EngineKind::kReplay;
+  scenario_.perturb = {};
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
   if (!knows_memory(scenario_) ||
       (scenario_.memory && std::ranges::all_of(scenario_.memory->activation, nothing))) {
     scenario_.memory.emplace();
     scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
+  } else {
+    host_limited_ = scenario_.cluster && scenario_.cluster->host_memory;
   }
   for (const Schedule* schedule : schedules()) {
     if (!options_.schedules.empty() &&
@@ -203,6 +200,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     if (!takes_limit) {
       family.fixed = measure(choice, family.problem, make_program(choice, family.problem),
                              options_.refinement.objective);
+      (void)has_room(*family.fixed);
     }
     const bool plain = offload_chunks_of(choice) + recompute_chunks_of(choice) == 0;
     if (takes_limit && plain) {
@@ -247,18 +245,34 @@ void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>&
   }
 }
 
-std::vector<Found> Search::candidates(Bytes limit, Plans plans) const {
+bool Search::has_room(Found& found) const {
+  if (!host_limited_ || found.program->copies() == nullptr) return true;
+  if (!found.host) {
+    ScheduleChoice choice = found.choice;
+    choice.program = found.program;
+    found.host = simulate(scenario_, choice, {.look_for_change = false}).host;
+  }
+  return found.host->fits();
+}
+
+std::vector<Found> Search::candidates(Bytes limit, Plans plans,
+                                      std::optional<Found>& without_room) const {
   std::vector<Found> all;
-  for (const Family& family : families_) {
-    if (family.fixed) {
-      if (fits(*family.fixed, limit)) all.push_back(*family.fixed);
-      continue;
+  const auto count = [&](std::optional<Found>& best, Found found) {
+    if (best && !better(found, *best)) return;
+    if (has_room(found)) {
+      best = std::move(found);
+    } else if (!without_room || better(found, *without_room)) {
+      without_room = std::move(found);
     }
+  };
+  for (const Family& family : families_) {
     const bool plain = family.rungs != nullptr;
     std::optional<Found> best;
+    if (family.fixed && fits(*family.fixed, limit)) count(best, *family.fixed);
     for (const double more : kPlanningLimits) {
-      auto found = planned(family, more * limit, limit);
-      if (found && (!best || better(*found, *best))) best = std::move(found);
+      if (family.fixed) break;
+      if (auto found = planned(family, more * limit, limit)) count(best, std::move(*found));
       if (plain) break;
     }
     if (plain && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
@@ -332,7 +346,7 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
   result.limit = limit;
   result.bound = bound(limit);
   if (plans == Plans::kNone) return result;
-  std::vector<Found> all = candidates(limit, plans);
+  std::vector<Found> all = candidates(limit, plans, result.without_room);
   if (all.empty()) return result;
   result.registered = result.best = all.front();
   const bool relieved = options_.offload || options_.recompute;
@@ -346,69 +360,17 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     if (!keeps_all(each) && &each != &all.front()) continue;
     if (keeps_all(each)) --left;
     auto found = refined(each, limit);
-    if (!found || !fits(*found, limit)) continue;
+    if (!found || !fits(*found, limit) || !has_room(*found)) continue;
     if (relieved && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
     if (found->time < result.best->time) result.best = std::move(found);
+  }
+  if (result.without_room && !(result.without_room->time < result.best->time)) {
+    result.without_room = std::nullopt;
   }
   if (result.best->time * (1 + 1e-9) < result.bound) {
     throw LogicError(result.best->schedule + " takes less than the lower bound");
   }
   return result;
-}
-
-std::vector<SearchResult> Search::frontier(int points) const {
-  const int devices = scenario_.parallel.pipeline;
-  const Bytes least = unit_ / devices;
-  // With three times p microbatches no schedule waits for memory.
-  const double most = std::min<double>(scenario_.batch.microbatches, 3.0 * devices);
-  Bytes top = most * least;
-  if (const auto all = candidates(top, Plans::kAtLimit); !all.empty())
-    top = std::min(top, all.front().peak);
-  // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  const Seconds least_time = kRounding * bound(top);
-  std::vector<SearchResult> results(static_cast<size_t>(points));
-  std::atomic<int> next = 0;
-  std::atomic<int> solved = points;
-  std::exception_ptr failure;
-  std::atomic<bool> failed = false;
-  const auto work = [&] {
-    for (int i = next++; i < points && !failed; i = next++) {
-      try {
-        const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
-        SearchResult& result = results[static_cast<size_t>(i)];
-        result = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
-        if (result.best && result.best->time <= least_time) {
-          for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
-        }
-      } catch (...) {
-        if (!failed.exchange(true)) failure = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> pool;
-    for (unsigned i = 1; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-      pool.emplace_back(work);
-    }
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
-  // Behind the first that no memory would make shorter nothing counts: how much of it was sought
-  // depends on the threads.
-  const auto done = std::ranges::find_if(results, [least_time](const SearchResult& result) {
-    return result.best && result.best->time <= least_time;
-  });
-  for (auto i = results.begin(); i != results.end(); ++i) {
-    if (i > done) i->best = i->registered = std::nullopt;
-    if (i == results.begin()) continue;
-    for (const auto which : {&SearchResult::best, &SearchResult::registered}) {
-      const auto& before = *std::prev(i).*which;
-      auto& now = *i.*which;
-      const bool ended = i > done && which == &SearchResult::registered;
-      if (before && !ended && (!now || before->time <= now->time)) now = before;
-    }
-  }
-  return results;
 }
 
 bool keeps_all(const Found& found) {

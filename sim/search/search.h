@@ -6,8 +6,9 @@
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
 // model, unless allowed what copies to the host or recomputes, and, unless asked for, what splits
-// microbatches: a part of one is not as cheap as costs shared evenly say. The bound is the least
-// over the placements that were considered. Results depend on the scenario, the options and the
+// microbatches: a part of one is not as cheap as costs shared evenly say. What takes more of a
+// node's host memory than the cluster says there is does not count. The bound is the least over the
+// placements that were considered. Results depend on the scenario, the options and the
 // seed, not on the number of threads.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "sim/pipeline/schedule.h"
+#include "sim/scenario/host_links.h"
 #include "sim/scenario/problem.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/refine.h"
@@ -26,6 +28,9 @@ namespace pipesim {
 
 // Of refinement, for each limit of a frontier.
 constexpr double kFrontierEffort = 2e6;
+
+// Of what is computed once more in another order.
+constexpr double kRounding = 1 + 1e-12;
 
 struct SearchOptions {
   int max_chunks = 2;                  // per device
@@ -51,6 +56,8 @@ struct Found {
   Seconds time;  // the one of the two that is sought
   double bubble_rate = 0;
   Bytes peak;  // largest of the devices
+  // Where activations wait on the host and its size is known: whether they have room there.
+  std::optional<HostMemory> host;
 };
 
 struct SearchResult {
@@ -60,6 +67,8 @@ struct SearchResult {
   std::optional<Found> best;  // the same, or what refinement found
   // Where families may offload or recompute: the best of those that do neither.
   std::optional<Found> kept;
+  // What would take the least time, and less than `best`, if the host had room for it.
+  std::optional<Found> without_room;
   Seconds bound;
   [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
@@ -68,7 +77,8 @@ class Search {
  public:
   // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
   // considered: costs per stage, transfers that hold devices, recomputation that the scenario
-  // fixes; copies that it fixes, or whose seconds it does not know; and when no family is left.
+  // fixes, copies that it fixes; and when no family is left. InputError, at `cost`, for copies
+  // whose seconds it does not know.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits. The best of the families as they are is
@@ -98,15 +108,19 @@ class Search {
   [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,
                                              Bytes limit) const;
   void plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const;
+  // Sets `host` by a simulation, since evaluation knows devices only.
+  [[nodiscard]] bool has_room(Found& found) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
   // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
   // at the rungs below, which limits of a frontier need not, as what a smaller one found counts.
   enum class Plans : std::uint8_t { kNone, kAtLimit, kBelowToo };
   [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
-  [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans) const;
+  [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,
+                                              std::optional<Found>& without_room) const;
   [[nodiscard]] Seconds bound(Bytes limit) const;
 
-  Scenario scenario_;
+  Scenario scenario_;  // undisturbed and without contention, as programs are evaluated
+  bool host_limited_ = false;
   SearchOptions options_;  // its objective is the scenario's
   Bytes unit_;
   std::vector<Family> families_;

@@ -71,6 +71,47 @@ TEST_F(OffloadCommand, SearchSaysWhatItChoseAgainstWhat) {
   EXPECT_EQ(plain.output.find("chosen: "), std::string::npos) << "not unasked";
 }
 
+TEST_F(OffloadCommand, SearchOffersOnlyWhatTheHostHasRoomFor) {
+  const std::string search = "search s.yaml --memory-limit 0.5 --no-refinement --offload ";
+  const Outcome free = run(search + "-o found.yaml");
+  ASSERT_EQ(free.code, 0) << free.output;
+  EXPECT_NE(free.output.find("chosen: dualpipev (offload)"), std::string::npos) << free.output;
+  const std::string full = "cluster.host.memory='9 GiB'";
+  EXPECT_EQ(run("run found.yaml --no-picture " + full).code, 1) << "what is found without it";
+
+  const Outcome limited = run(search + full + " -o found.yaml");
+  ASSERT_EQ(limited.code, 0) << limited.output;
+  for (const char* part :
+       {"chosen: gis-h (offload)", "9.00 GiB on the host of a node, which has 9.00 GiB",
+        "no room on the host: dualpipev (offload) would take 381.000 ms, but 16.00 GiB"}) {
+    EXPECT_NE(limited.output.find(part), std::string::npos) << part << '\n' << limited.output;
+  }
+  const Outcome again = run("run found.yaml --no-picture");
+  EXPECT_EQ(again.code, 0) << again.output;
+
+  // Nothing that keeps all fits.
+  const Outcome none =
+      run("search s.yaml --memory-limit 0.4 --schedules gis-h,1f1b --offload "
+          "cluster.host.memory='1 GiB'");
+  EXPECT_EQ(none.code, 1) << none.output;
+  EXPECT_NE(none.output.find("no room on the host: "), std::string::npos) << none.output;
+}
+
+TEST_F(OffloadCommand, SearchNamesTheKeysThatCopiesNeed) {
+  write("unknown.yaml", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms}
+)");
+  const Outcome outcome = run("search unknown.yaml --offload");
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("unknown.yaml:5:7: search with offload copies activations to the "
+                                "host: cost.copy_out and cost.copy_in"),
+            std::string::npos)
+      << outcome.output;
+}
+
 // What run says of the scenario that search wrote is what search says.
 TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
   for (const char* refined : {"--no-refinement", "--effort 1e4"}) {

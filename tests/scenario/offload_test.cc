@@ -1,6 +1,8 @@
 // The `offload` section, the schedules that offload, and what copies cost.
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -113,6 +115,22 @@ std::set<std::uint32_t> that_leave(const Simulation& simulation, std::uint32_t d
     }
   }
   return units;
+}
+
+TEST(ScenarioOffload, RefusesChunksThatADeviceHasNotAndOffloadBesideAScheduleOfItsOwn) {
+  const auto refused = [](const std::string& schedule) {
+    return refusal(kGiven, {"schedule={name: " + schedule + "}"});
+  };
+  EXPECT_NE(refused("po-f, offload_chunks: 7").find("expected a whole number from 0 to 2, not '7'"),
+            std::string::npos);
+  EXPECT_EQ(refused("po-f, offload_chunks: 4, virtual_pipeline_model_parallel_size: 4"), "");
+  for (const char* word : {"true", "false", "auto"}) {
+    EXPECT_NE(refused(std::string("po-f, offload: ") + word).find("did you mean 'offload_chunks'?"),
+              std::string::npos)
+        << word;
+  }
+  EXPECT_EQ(refused("po-f, offload: {prefetch: 2}"), "");
+  EXPECT_EQ(refusal(kGiven, {"schedule=[1f1b, po-f]", "offload=true"}), "") << "of all schedules";
 }
 
 TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {
@@ -255,21 +273,76 @@ TEST(ScenarioOffload, CountsWhatTheFullestNodeKeepsOnItsHost) {
   EXPECT_TRUE(simulation.host->fits());
 }
 
-TEST(ScenarioOffload, NamesTheChunksWithWhichAHostThatIsTooSmallWouldDo) {
+// The peak of activations, without offload where `choice` is nothing.
+Bytes peak_of(const Scenario& scenario, const std::optional<ScheduleChoice>& choice) {
+  ScheduleChoice tried = choice.value_or(scenario.schedules.front());
+  if (!choice) tried.offload.reset();
+  return simulate(scenario, tried).report.peak_activation;
+}
+
+TEST(ScenarioOffload, NamesAPlanThatFitsAHostThatIsTooSmallAndChoosesIt) {
   const std::vector<std::string> common{"schedule=gis-h", "offload=true",
                                         "batch.num_microbatches=16", kNodes};
   const Simulation roomy = run(kGiven, common);
   std::vector<std::string> tight = common;
-  tight.push_back("cluster.host.memory=" + std::to_string(roomy.host->node->value() - 1) + " B");
-  const Simulation refused = run(kGiven, tight);
-  EXPECT_FALSE(refused.host->fits());
-  EXPECT_EQ(refused.host->chunks_that_fit, 1);
-  EXPECT_LT(refused.host->then, *roomy.host->node);
+  int fewer = 0;
+  for (const double share : {0.6, 0.7, 0.9, 0.999}) {
+    SCOPED_TRACE(share);
+    tight[1] = "offload=true";
+    tight.resize(common.size());
+    tight.push_back(fmt::format("cluster.host.memory={:.0f} B", share * roomy.host->node->value()));
+    const Scenario scenario = scenario_of(kGiven, tight);
+    const Simulation refused = simulate(scenario, scenario.schedules.front());
+    EXPECT_FALSE(refused.host->fits());
+    ASSERT_TRUE(refused.host->nearest.has_value());
+    const Simulation nearest = simulate(scenario, *refused.host->nearest);
+    EXPECT_TRUE(nearest.host->fits());
+    EXPECT_EQ(refused.host->then, *nearest.host->node);
+    EXPECT_LT(nearest.report.peak_activation, peak_of(scenario, {}));
+    if (!refused.host->nearest->offload->microbatches.all()) ++fewer;
+    tight[1] = "offload=auto";
+    const Scenario chosen = scenario_of(kGiven, tight);
+    EXPECT_EQ(peak_of(chosen, chosen.schedules.front()), nearest.report.peak_activation)
+        << chosen.schedules.front().offload->reason;
+  }
+  EXPECT_GT(fewer, 0) << "microbatches that stay make room too";
   tight.back() = "cluster.host.memory=1 KiB";
-  EXPECT_EQ(run(kGiven, tight).host->chunks_that_fit, 0);
-  tight[1] = "offload=auto";
-  const Scenario chosen = scenario_of(kGiven, tight);
-  EXPECT_EQ(offload_chunks_of(chosen.schedules[0]), 0) << "what does not fit is not chosen";
+  EXPECT_FALSE(run(kGiven, tight).host.has_value());
+  tight[1] = "offload=true";
+  EXPECT_FALSE(run(kGiven, tight).host->nearest.has_value());
+}
+
+// One chunk has no fewer.
+TEST(ScenarioOffload, LeavesMicrobatchesOfASingleChunkWhereTheHostIsFull) {
+  const Simulation refused = run(kGiven, {"offload=true", kNodes, "cluster.host.memory=9 GiB"});
+  ASSERT_TRUE(refused.host->nearest.has_value());
+  EXPECT_EQ(scope_text(*refused.host->nearest->offload), "microbatches: {count: 11}");
+  EXPECT_EQ(label_of(*refused.host->nearest), "1f1b (offload, 11 microbatches)");
+}
+
+// po-h and po-f have no words for microbatches: gis-h does.
+TEST(ScenarioOffload, SaysWhatOfAScheduleThatOffloadsByItselfFits) {
+  const Simulation whole = run(kGiven, {"schedule=po-f", kNodes});
+  const Scenario scenario = scenario_of(
+      kGiven, {"schedule=po-f", kNodes,
+               fmt::format("cluster.host.memory={:.0f} B", 0.8 * whole.host->node->value())});
+  const Simulation refused = simulate(scenario, scenario.schedules.front());
+  ASSERT_TRUE(refused.host->nearest.has_value());
+  EXPECT_EQ(refused.host->nearest->name, "gis-h");
+  EXPECT_TRUE(simulate(scenario, *refused.host->nearest).host->fits());
+}
+
+TEST(ScenarioOffload, SpreadsACountOfMicrobatchesEvenly) {
+  EXPECT_EQ(numbers_of({.count = 4}, 12), (std::vector<int>{0, 3, 6, 9}));
+  EXPECT_EQ(numbers_of({.from = 1, .every = 2, .count = 3}, 12), (std::vector<int>{1, 5, 9}));
+  for (int count = 1; count <= 12; ++count) {
+    EXPECT_EQ(numbers_of({.count = count}, 12).size(), static_cast<size_t>(count));
+  }
+  EXPECT_EQ(numbers_of({.listed = {7, 2, 5}}, 12), (std::vector<int>{7, 2, 5}));
+  EXPECT_NE(refusal(kGiven, {"offload.microbatches={count: 13}"}).find("13 microbatches"),
+            std::string::npos);
+  EXPECT_NE(refusal(kGiven, {"offload.microbatches={from: 10, count: 3}"}).find("of 2"),
+            std::string::npos);
 }
 
 TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {

@@ -459,7 +459,7 @@ TEST(Search, KeepsEverythingWhereCopiesAreTooSlowAndMemoryIsNotShort) {
 TEST(Search, NeedsTheSecondsOfCopiesToOffload) {
   SearchOptions options;
   options.offload = true;
-  EXPECT_THROW((void)Search(scenario_of("8"), options), InfeasibleError);
+  EXPECT_THROW((void)Search(scenario_of("8"), options), InputError);
 }
 
 // Copies and recomputation of any length: no program that has some takes less than the bound.
