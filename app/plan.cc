@@ -196,6 +196,10 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
   std::vector<Override> settings;
   const auto add = [&](const std::string& path, const std::string& value,
                        const std::string& option) {
+    const auto same = std::ranges::find(others, path, &Override::path);
+    if (same != others.end()) {
+      throw InputError(same->where, fmt::format("{} is what {} says", path, option));
+    }
     const Location where = where_given(line, option, value);
     settings.push_back({path, value, where, where});
   };

@@ -64,6 +64,9 @@ constexpr std::array<ScriptOption, 8> kScriptOptions{{
     {"title", &PlotCommand::title, ""},
 }};
 
+// The one that may be repeated.
+constexpr ScriptOption kWhere{"where", nullptr, kOfTables};
+
 const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",     "pareto",
                                       "curves",   "heatmap", "sensitivity"};
 const std::vector<std::string> kFormats{"pdf", "svg", "png"};
@@ -201,17 +204,18 @@ std::vector<std::string> script_of(const PlotCommand& command, const CommandLine
                                    const std::string& figure) {
   // -B: the scripts may stand where nothing can be written.
   std::vector<std::string> script{"-B", data_folder("plots"), command.kind, "--out", figure};
-  for (const ScriptOption& each : kScriptOptions) {
-    const std::string& text = command.*each.text;
-    if (text.empty()) continue;
-    if (!each.taken_by(command.kind)) {
-      throw InputError(line.where(fmt::format("--{}", each.name)),
+  const auto add = [&](const ScriptOption& option, const std::string& text) {
+    if (!option.taken_by(command.kind)) {
+      throw InputError(line.where(fmt::format("--{}", option.name)),
                        fmt::format("a figure of kind {} takes no --{}: {} do", command.kind,
-                                   each.name, each.kinds));
+                                   option.name, option.kinds));
     }
-    script.push_back(fmt::format("--{}={}", each.name, text));
+    script.push_back(fmt::format("--{}={}", option.name, text));
+  };
+  for (const ScriptOption& each : kScriptOptions) {
+    if (const std::string& text = command.*each.text; !text.empty()) add(each, text);
   }
-  for (const std::string& each : command.where) script.push_back("--where=" + each);
+  for (const std::string& each : command.where) add(kWhere, each);
   if (command.width > 0) script.push_back(fmt::format("--width={}", command.width));
   script.emplace_back("--");
   return script;

@@ -4,6 +4,7 @@
 input cannot be drawn, and NO_MATPLOTLIB when this interpreter lacks it.
 """
 import argparse
+import os
 import sys
 
 NO_MATPLOTLIB = 77
@@ -45,9 +46,17 @@ def main() -> int:
             figure.suptitle(asked.title)
         style.save(figure, asked.out)
     except InputError as error:
-        print(f"pipesim: {error}", file=sys.stderr)
+        print(f"pipesim: {_named(str(error), inputs, asked.out)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _named(message: str, inputs: list[tuple[str, ...]], out: str) -> str:
+    """A document made for this figure stands beside it, where nobody looks: it is called as its scenario."""
+    for name, path in inputs:
+        if os.path.dirname(path) == os.path.dirname(out):
+            message = message.replace(f"{path}:1:1", name)
+    return message
 
 
 if __name__ == "__main__":

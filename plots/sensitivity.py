@@ -18,9 +18,11 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     if not analyses:
         raise InputError("no schedule to draw")
     metric = asked.value or "microbatches_per_second"
-    if metric not in analyses[0][1]["base"]:
-        known = ", ".join(key for key in analyses[0][1]["base"] if key != "fits")
-        raise InputError(f"{analyses[0][0]}:1:1: no value '{metric}'; it has {known}")
+    for path, analysis in analyses:
+        # What is not known is null, and whether it fits is no number.
+        known = [key for key, value in analysis["base"].items() if type(value) in (int, float)]
+        if metric not in known:
+            raise InputError(f"{path}:1:1: no value '{metric}'; it has {', '.join(known)}")
     bars = [_bars(analysis, metric) for _, analysis in analyses]
     factors = sorted({effect["factor"] for _, analysis in analyses for effect in analysis["effects"]})
     most = max(len(each) for each in bars) or 1

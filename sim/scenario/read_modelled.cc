@@ -75,6 +75,15 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   }
 }
 
+// At the precision that is asked for, where one is.
+void check_precision(YamlMap& root, const Scenario& scenario) {
+  const Gpu& gpu = scenario.hardware->gpu;
+  if (gpu.has(scenario.modelled->context.precision)) return;
+  const auto memory = root.find("memory");
+  const auto asked = memory ? YamlMap(*memory).find("precision") : std::nullopt;
+  (asked ? *asked : root.value()).fail(gpu.name + " has no such precision");
+}
+
 }  // namespace
 
 ModelParallel read_model_parallel(YamlMap& parallel) {
@@ -167,8 +176,9 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   static const std::vector<std::string> kCosts{"given", "roofline", "measured"};
   const auto given = root.find("cost");
   if (!given) {
-    if (scenario.modelled && scenario.hardware) return RooflineCost{};
-    return std::nullopt;
+    if (!scenario.modelled || !scenario.hardware) return std::nullopt;
+    check_precision(root, scenario);
+    return RooflineCost{};
   }
   YamlMap map(*given);
   const auto kind = scenario.modelled && scenario.hardware
@@ -179,9 +189,7 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   const YamlValue& asked = kind ? *kind : *given;
   if (!scenario.modelled) asked.fail("needs a 'model', and memory that follows from it");
   if (!scenario.hardware) asked.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");
-  if (!scenario.hardware->gpu.has(scenario.modelled->context.precision)) {
-    asked.fail(scenario.hardware->gpu.name + " has no such precision");
-  }
+  check_precision(root, scenario);
   RooflineCost cost;
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);

@@ -98,6 +98,10 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "--tokens 15X", 2, "'15X': expected a number of tokens");
   fails(plan_ + "--tokens ''", 2, "'': expected a number of tokens");
   fails(plan_ + "--price-per-gpu-hour 2", 2, "needs --tokens");
+  fails(plan_ + "cluster.name=dgx-h100", 2, "cluster.name is what --cluster says");
+  fails(plan_ + "batch.seq_length=512", 2, "batch.seq_length is what --seq-length says");
+  fails(plan_ + "--memory-limit '9 GiB' memory.capacity='8 GiB'", 2, "what --memory-limit says");
+  fails(plan_ + "memory.precision=fp8", 2, "memory.precision: a100-sxm-80gb has no such precision");
   fails(plan_ + "--schedules po-h", 2, "po-h offloads activations, which --no-offload excludes");
   fails(plan_ + "batch.micro_batch_size=1", 2, "it is planned");
   fails(plan_ + "cost.overlap_grad_reduc=true", 2, "overlap_grad_reduce");

@@ -257,6 +257,12 @@ TEST_F(Figures, MistakesAreNamedAndNothingIsWritten) {
            {"heatmap " + quickstart_, "expected results.csv"},
            {"timeline results.csv", "results.csv:1:1: this is no JSON document"},
            {"timeline results.csv --panel mfu", "a figure of kind timeline takes no --panel"},
+           {"bubble " + quickstart_ + " --where schedule=1f1b",
+            "a figure of kind bubble takes no --where: pareto, curves and heatmap do"},
+           {"sensitivity " + quickstart_ + " schedule=1f1b --value peak_memory_bytes",
+            "pipesim: quickstart: no value 'peak_memory_bytes'; it has iteration_seconds"},
+           {"pareto " + quickstart_ + " --x peak", "pipesim: quickstart: no column 'peak'"},
+           {"sensitivity " + quickstart_ + " schedule=1f1b --value fits", "no value 'fits'"},
            {"pareto results.csv batch.num_microbatches=8", "changes a scenario"}}) {
     const Outcome outcome = run("plot " + arguments + " -o none.svg");
     EXPECT_EQ(outcome.code, 2) << arguments;

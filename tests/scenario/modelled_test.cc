@@ -134,6 +134,21 @@ TEST(Modelled, NamesWhatAModelNeedsAndWhatNeedsAModel) {
                   "nothing uses it"));
 }
 
+// With a section 'cost' and without, where costs follow from model and cluster all the same.
+TEST(Modelled, RefusesAPrecisionThatTheGpuHasNot) {
+  const std::string bare = kBase.substr(0, kBase.find("cost:")) + "cluster: dgx-a100\n";
+  const std::string at = "command line:1:18: memory.precision: a100-sxm-80gb has no such precision";
+  for (const std::string& text : {bare, bare + "cost: {kind: roofline}\n"}) {
+    EXPECT_EQ(refusal({"memory.precision=fp8"}, text), at) << text;
+    EXPECT_EQ(refusal({"memory.precision=bf16"}, text), "") << text;
+    EXPECT_EQ(refusal({"memory.precision=fp8", "cluster=dgx-h100"}, text), "") << text;
+  }
+}
+
+TEST(Modelled, RefusesACapacityOfNothing) {
+  EXPECT_TRUE(has(refusal({"memory.capacity=0"}), "expected more than 0"));
+}
+
 TEST(Modelled, CountsGradientsAsThePrecisionSays) {
   const auto gradients = [](const std::string& memory) {
     const Simulation simulation = run(read({"memory=" + memory}));
