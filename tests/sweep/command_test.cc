@@ -128,7 +128,7 @@ TEST_F(SweepCommand, IsOneWhenNoPointHasAResult) {
 }
 
 TEST_F(SweepCommand, SpreadsOverRanksOfMpi) {
-  if (!fs::exists(fs::path(PIPESIM_EXECUTABLE).parent_path() / "../lib/pipesim/sweep-mpi.so") ||
+  if (!fs::exists(fs::path(PIPESIM_EXECUTABLE).parent_path() / "../lib/pipesim/mpi.so") ||
       shell("command -v mpirun").code != 0) {
     GTEST_SKIP() << "built without MPI, or no mpirun (libopenmpi-dev, openmpi-bin)";
   }

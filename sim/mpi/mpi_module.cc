@@ -1,5 +1,5 @@
 // The only place that names MPI.
-#include "sim/sweep/mpi_module.h"
+#include "sim/mpi/mpi_module.h"
 
 #include <mpi.h>
 
@@ -42,9 +42,11 @@ void receive(int from, void* bytes, std::size_t count) {
 
 void end() { MPI_Finalize(); }
 
+void abort_all(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
+
 }  // namespace
 
 extern "C" const pipesim::MpiCalls* pipesim_mpi_calls() {
-  static const pipesim::MpiCalls kCalls{start, rank, size, send, waiting, receive, end};
+  static const pipesim::MpiCalls kCalls{start, rank, size, send, waiting, receive, end, abort_all};
   return &kCalls;
 }

@@ -1,6 +1,5 @@
-// The calls of MPI that a sweep needs, in a module of their own: libmpi takes tens of milliseconds
-// to load, and only a process that mpirun or srun has started needs it. Faults of MPI end the job,
-// as MPI does.
+// The calls of MPI that are needed here, in a module of their own: libmpi takes tens of
+// milliseconds to load, and only a process that mpirun or srun has started needs it.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +15,7 @@ struct MpiCalls {
   long (*waiting)(int* from);
   void (*receive)(int from, void* bytes, std::size_t count);
   void (*end)();
+  void (*abort)(int code);
 };
 
 // The module's one symbol, as extern "C".
