@@ -99,6 +99,8 @@ void record_transfers(Recorder& recorder) {
       recorder.add(sized("nccl", "all_gather", {{"ranks", std::to_string(ranks)}}, bytes),
                    collective_seconds(kGather, CollectiveKind::kAllGather, Bytes(bytes), ranks));
     }
+    recorder.add(sized("network", "all_gather", {{"ranks", "4"}, {"nodes", "2"}}, bytes),
+                 Seconds(40e-6 + bytes / 20e9));
   }
 }
 
@@ -170,6 +172,19 @@ TEST_F(CalibrationFile, GivesAScenarioTheGpuThatWasMeasured) {
     };
     EXPECT_NEAR(seconds(gather) / seconds(kGather), 1, 0.05) << bytes.value();
   }
+}
+
+TEST_F(CalibrationFile, KeepsWhatWasMeasuredBetweenNodesBySize) {
+  const std::string file = pipesim::testing::read_file(folder_ + "/calibration.yaml");
+  const std::string name = "  network/all_gather/ranks=4/nodes=2:";
+  const auto found = file.find(name);
+  ASSERT_NE(found, std::string::npos) << file;
+  EXPECT_GT(found, file.find("by_size:"));
+  const auto number = [&](const std::string& key) {
+    return std::stod(file.substr(file.find(key, found) + key.size()));
+  };
+  EXPECT_NEAR(number("latency: "), 40, 1);
+  EXPECT_NEAR(number("bandwidth: "), 20, 0.3);
 }
 
 class ShownCosts : public pipesim::testing::Command {};

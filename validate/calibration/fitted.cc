@@ -171,7 +171,8 @@ class Fitter {
   void by_size() {
     std::map<std::string, Points> curves;
     for (const Point& point : measured_.points) {
-      if (point.group == "kernel" || point.group == "copy" || point.group == "nccl") {
+      if (point.group == "kernel" || point.group == "copy" || point.group == "nccl" ||
+          point.group == "network") {
         curves[curve_of(point)].push_back(&point);
       }
     }

@@ -6,20 +6,34 @@
 #include <nccl.h>
 #endif
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <ios>
+#include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "sim/core/error.h"
+#include "sim/mpi/mpi.h"
 #include "validate/calibration/calibration_file.h"
 #include "validate/calibration/harness/facts.h"
+#include "validate/calibration/harness/network.h"
 #include "validate/calibration/harness/session.h"
 #include "validate/calibration/measurements_csv.h"
 
 namespace {
 
+using namespace pipesim;
 using namespace pipesim::calibration;
 
 constexpr int kDone = 0;
@@ -48,11 +62,23 @@ Parameters session_facts(const Session& session, const char* mode) {
   return facts;
 }
 
-Measurements measure(Mode mode) {
+struct Request {
+  Mode mode = Mode::kQuick;
+  std::filesystem::path folder;
+  FitSettings settings;
+};
+
+// What is measured ahead of the rest.
+using First = std::function<void(Session&)>;
+
+void say(const std::string& line) { fmt::print(stderr, "pipesim-calibrate: {}\n", line); }
+
+Measurements measure(Mode mode, const First& first) {
   const Card card(0);
   Session session(card, make_plan(mode),
                   [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   if (!card.nvml_reason().empty()) session.not_measured("conditions", card.nvml_reason());
+  first(session);
   run_stages(session);
   session.measured.facts = session_facts(session, mode == Mode::kFull ? "full" : "quick");
   return std::move(session.measured);
@@ -65,46 +91,132 @@ void write_file(const std::filesystem::path& path, const Measurements& measured,
   if (!out.flush()) throw std::ios_base::failure("cannot write " + path.string());
 }
 
-int run(Mode mode, const std::filesystem::path& folder, const FitSettings& settings) {
-  if (const std::string reason = why_no_device(); !reason.empty()) {
-    fmt::print(stderr, "pipesim-calibrate: {}\n", reason);
-    return kFailed;
-  }
-  std::filesystem::create_directories(folder);
-  const Measurements measured = measure(mode);
-  write_file(folder / "measurements.csv", measured, write_measurements);
-  write_file(folder / "samples.csv", measured, write_samples);
+int calibrate(const Request& request, const First& first) {
+  std::filesystem::create_directories(request.folder);
+  const Measurements measured = measure(request.mode, first);
+  write_file(request.folder / "measurements.csv", measured, write_measurements);
+  write_file(request.folder / "samples.csv", measured, write_samples);
   fmt::print("{}: {} points, {} not measured\n\n{}", measured.fact("device"),
-             measured.points.size(), measured.not_measured.size(), fit_folder(folder, settings));
+             measured.points.size(), measured.not_measured.size(),
+             fit_folder(request.folder, request.settings));
   return kDone;
 }
+
+int run_alone(const Request& request) {
+  if (const std::string reason = why_no_device(); !reason.empty()) return say(reason), kFailed;
+  return calibrate(request, [](Session&) {});
+}
+
+#ifdef PIPESIM_NCCL
+
+// Ends the process unless it is gone in time: a collective that lacks a rank never returns.
+class Deadline {
+ public:
+  // With `line` as last words, if any.
+  Deadline(std::chrono::duration<double> time, std::string line)
+      : thread_([time, line = std::move(line)](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::unique_lock lock(mutex);
+          std::condition_variable_any changed;
+          changed.wait_for(lock, stop, time, [] { return false; });
+          if (stop.stop_requested()) return;
+          if (!line.empty()) say(line);
+          std::_Exit(kFailed);
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+constexpr double kLastPointS = 60;  // the last communicator and its last point
+constexpr double kLaterS = 10;      // rank 0 speaks first
+
+double seconds_for_network(Mode mode) { return network_time_s(make_plan(mode)) + kLastPointS; }
+
+int lead(const Request& request, const Launch& launched) {
+  const double limit = seconds_for_network(request.mode);
+  std::optional<Deadline> deadline(
+      std::in_place, std::chrono::duration<double>(limit),
+      fmt::format("no end of the measuring between nodes after {:.0f} s; NCCL_DEBUG=INFO says what "
+                  "it waits for",
+                  limit));
+  std::optional<Mpi> mpi(std::in_place, launched);
+  const std::vector<Node> nodes = gather_nodes(*mpi, this_node());
+  if (const std::string reason = why_not_together(nodes); !reason.empty()) {
+    say(reason);
+    dismiss(*mpi);
+    return kFailed;
+  }
+  try {
+    return calibrate(request, [&](Session& session) {
+      measure_network(session, *mpi, nodes);
+      mpi.reset();
+      deadline.reset();
+    });
+  } catch (const std::exception& error) {
+    if (!mpi) throw;
+    say(error.what());
+    mpi->abort(kFailed);
+  }
+}
+
+int serve(const Request& request, const Launch& launched) {
+  const Deadline deadline(
+      std::chrono::duration<double>(seconds_for_network(request.mode) + kLaterS), "");
+  const Mpi mpi(launched);
+  try {
+    follow(mpi, launched.rank, this_node());
+  } catch (const std::exception& error) {
+    say(error.what());
+    mpi.abort(kFailed);
+  }
+  return kDone;
+}
+
+#else
+
+int lead(const Request&, const Launch&) {
+  throw InfeasibleError(
+      "started on several nodes, but built without NCCL, which measures between them: start it on "
+      "one");
+}
+int serve(const Request&, const Launch&) { return kFailed; }
+
+#endif
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Measures a GPU for the simulator", "pipesim-calibrate"};
   std::string mode = "quick";
-  std::filesystem::path folder;
-  FitSettings settings;
+  Request request;
   app.add_option("--mode", mode, "quick: under 2 minutes; full: under 8")
       ->check(CLI::IsMember({"quick", "full"}))
       ->capture_default_str();
-  app.add_option("-o,--out", folder,
+  app.add_option("-o,--out", request.folder,
                  "Folder for measurements.csv, samples.csv, calibration.yaml, residuals.csv")
       ->required();
-  app.add_option("--gpu", settings.gpu,
+  app.add_option("--gpu", request.settings.gpu,
                  "The GPU's name in the catalogue, where it does not follow from the device");
-  app.add_option("--nvls-ranks", settings.nvls_ranks,
+  app.add_option("--nvls-ranks", request.settings.nvls_ranks,
                  "All-reduces of so many ranks run in the switch");
+  app.footer(
+      "Started on several nodes (mpirun --map-by ppr:1:node, srun --ntasks-per-node=1) it "
+      "also measures between them.");
+  const auto launched = pipesim::launch();
+  const bool speaks = !launched || launched->rank == 0;  // of several, one says what is wrong
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (!speaks) return error.get_exit_code() == 0 ? kDone : kBadInput;
     return app.exit(error) == 0 ? kDone : kBadInput;
   }
+  request.mode = mode == "full" ? Mode::kFull : Mode::kQuick;
   try {
-    return run(mode == "full" ? Mode::kFull : Mode::kQuick, folder, settings);
+    if (!launched) return run_alone(request);
+    return speaks ? lead(request, *launched) : serve(request, *launched);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "pipesim-calibrate: {}\n", error.what());
+    if (speaks) say(error.what());
     return kFailed;
   }
 }

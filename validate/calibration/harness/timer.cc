@@ -10,6 +10,7 @@ namespace pipesim::calibration {
 namespace {
 
 constexpr int kWarmUps = 3;
+constexpr int kEstimated = 3;
 constexpr int kMaximumLaunches = 200;
 constexpr double kHostLaunchUs = 8;  // host time that one launch may take
 constexpr double kMaximumDelayUs = 2000;
@@ -57,13 +58,12 @@ BatchPlan plan_batches(const TimingSettings& settings, double estimate_us) {
 
 double Timer::estimate_us(const Stream& stream, const Work& work) {
   for (int i = 0; i < kWarmUps; ++i) work(stream.get(), launch_++);
-  constexpr int kTimed = 3;
-  delay(stream, delay_us(kTimed));
+  delay(stream, delay_us(kEstimated));
   begin_.record(stream);
-  for (int i = 0; i < kTimed; ++i) work(stream.get(), launch_++);
+  for (int i = 0; i < kEstimated; ++i) work(stream.get(), launch_++);
   end_.record(stream);
   end_.synchronize();
-  return end_.microseconds_since(begin_) / kTimed;
+  return end_.microseconds_since(begin_) / kEstimated;
 }
 
 void Timer::enqueue_batch(const Work& work, int launches) {
@@ -73,8 +73,10 @@ void Timer::enqueue_batch(const Work& work, int launches) {
   end_.record(stream_);
 }
 
-void Timer::measure(Point& point, const Work& work) {
+void Timer::measure(Point& point, const Work& work, const Announce& announce) {
+  if (announce) announce(kWarmUps + kEstimated);
   const BatchPlan batches = plan_batches(settings_, estimate_us(stream_, work));
+  if (announce) announce(batches.launches * batches.repetitions);
   point.launches_per_repetition = batches.launches;
   point.samples_us.clear();
   const auto launches = static_cast<double>(batches.launches);

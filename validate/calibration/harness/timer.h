@@ -28,6 +28,9 @@ class MeasureError : public std::runtime_error {
 // Enqueues one launch (or a fixed sequence of them) on a stream.
 using Work = std::function<void(cudaStream_t stream, int launch)>;
 
+// Told, ahead of launches, how many come next: for work in which other processes take part.
+using Announce = std::function<void(int launches)>;
+
 struct TimingSettings {
   double sample_target_us = 1000;  // a batch lasts about this long
   double budget_us = 40e3;         // of device time for one point, warm-up apart
@@ -47,7 +50,7 @@ class Timer {
   Timer(const Card& card, TimingSettings settings) : card_(card), settings_(settings) {}
 
   // Fills time_us, samples_us, launches_per_repetition and state of `point`.
-  void measure(Point& point, const Work& work);
+  void measure(Point& point, const Work& work, const Announce& announce = {});
   // As above, while each `background` keeps a stream of its own busy.
   void measure_with(Point& point, const Work& work, const std::vector<Work>& backgrounds);
 
