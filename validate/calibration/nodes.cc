@@ -48,7 +48,7 @@ std::string why_not_together(std::span<const Node> nodes) {
     if (const int count = processes[node.machine]; count > 1) {
       return fmt::format(
           "node {} has {} processes; start one per node, which takes all of its GPUs (mpirun "
-          "--map-by ppr:1:node, srun --ntasks-per-node=1)",
+          "--map-by ppr:1:node --bind-to none, srun --ntasks-per-node=1)",
           node.name, count);
     }
     if (node.gpu != nodes.front().gpu) {

@@ -201,8 +201,7 @@ int main(int argc, char** argv) {
   app.add_option("--nvls-ranks", request.settings.nvls_ranks,
                  "All-reduces of so many ranks run in the switch");
   app.footer(
-      "Started on several nodes (mpirun --map-by ppr:1:node, srun --ntasks-per-node=1) it "
-      "also measures between them.");
+      "One process on each of several nodes also measures between them (docs/calibration.md)");
   const auto launched = pipesim::launch();
   const bool speaks = !launched || launched->rank == 0;  // of several, one says what is wrong
   try {
