@@ -15,10 +15,12 @@
 #include <fstream>
 #include <functional>
 #include <ios>
+#include <iostream>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -71,7 +73,7 @@ struct Request {
 // What is measured ahead of the rest.
 using First = std::function<void(Session&)>;
 
-void say(const std::string& line) { fmt::print(stderr, "pipesim-calibrate: {}\n", line); }
+void say(std::string_view line) { std::cerr << "pipesim-calibrate: " << line << '\n'; }
 
 Measurements measure(Mode mode, const First& first) {
   const Card card(0);
@@ -184,9 +186,8 @@ int serve(const Request&, const Launch&) { return kFailed; }
 
 #endif
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// Of several processes the one that `speaks` says what is wrong.
+int run(int argc, char** argv, const std::optional<Launch>& launched, bool speaks) {
   CLI::App app{"Measures a GPU for the simulator", "pipesim-calibrate"};
   std::string mode = "quick";
   Request request;
@@ -202,18 +203,25 @@ int main(int argc, char** argv) {
                  "All-reduces of so many ranks run in the switch");
   app.footer(
       "One process on each of several nodes also measures between them (docs/calibration.md)");
-  const auto launched = pipesim::launch();
-  const bool speaks = !launched || launched->rank == 0;  // of several, one says what is wrong
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (!speaks) return error.get_exit_code() == 0 ? kDone : kBadInput;
-    return app.exit(error) == 0 ? kDone : kBadInput;
+    const int code = speaks ? app.exit(error) : error.get_exit_code();
+    return code == 0 ? kDone : kBadInput;
   }
   request.mode = mode == "full" ? Mode::kFull : Mode::kQuick;
+  if (!launched) return run_alone(request);
+  return launched->rank == 0 ? lead(request, *launched) : serve(request, *launched);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool speaks = true;
   try {
-    if (!launched) return run_alone(request);
-    return speaks ? lead(request, *launched) : serve(request, *launched);
+    const auto launched = pipesim::launch();
+    speaks = !launched || launched->rank == 0;
+    return run(argc, argv, launched, speaks);
   } catch (const std::exception& error) {
     if (speaks) say(error.what());
     return kFailed;

@@ -10,15 +10,15 @@ constexpr int64_t kBackgroundBytes = int64_t{64} << 20;
 
 void measure_group(Session& session, int count) {
   const Ranks ranks(count, session.plan.message_bytes.back());
-  for (const auto& [operation, name] : kOperations) {
+  for (const NamedOperation& each : kOperations) {
     for (const int64_t bytes : session.plan.message_bytes) {
       Point point;
       point.group = "nccl";
-      point.name = name;
+      point.name = each.name;
       point.parameters = {{"ranks", std::to_string(count)}, {"size", std::to_string(bytes)}};
       point.bytes = static_cast<double>(bytes);
       session.attempt(std::move(point), [&](Point& p) {
-        session.timer.measure(p, ranks.work(operation, bytes));
+        session.timer.measure(p, ranks.work(each.operation, bytes));
         ranks.synchronize();
       });
     }
@@ -26,11 +26,11 @@ void measure_group(Session& session, int count) {
     Point point;
     point.group = "interference";
     point.name = "matmul";
-    point.parameters = {{"during", std::string(name) + "_" + std::to_string(count)}};
+    point.parameters = {{"during", std::string(each.name) + "_" + std::to_string(count)}};
     point.flops = spec.flops();
     session.attempt(std::move(point), [&](Point& p) {
       session.timer.measure_with(p, matmul_work(session, spec),
-                                 {ranks.work(operation, kBackgroundBytes)});
+                                 {ranks.work(each.operation, kBackgroundBytes)});
       ranks.synchronize();
     });
   }

@@ -99,13 +99,15 @@ int measure_group(Session& session, Followers followers, const NodeGroup& group)
   followers.tell({.kind = Order::kJoin, .id = id, .bytes = sizes.back()});
   std::optional<Ranks> ranks(std::in_place, id, group, 0, sizes.back());
   followers.settle();
-  for (const auto& [operation, name] : kOperations) {
+  for (const NamedOperation& each : kOperations) {
     for (const int64_t bytes : sizes) {
       if (over()) break;
-      Point point = point_of(name, group, bytes);
-      session.timer.measure(point, ranks->work(operation, bytes), [&](int launches) {
-        followers.tell(
-            {.kind = Order::kLaunch, .bytes = bytes, .operation = operation, .launches = launches});
+      Point point = point_of(each.name, group, bytes);
+      session.timer.measure(point, ranks->work(each.operation, bytes), [&](int launches) {
+        followers.tell({.kind = Order::kLaunch,
+                        .bytes = bytes,
+                        .operation = each.operation,
+                        .launches = launches});
       });
       ranks->synchronize();
       followers.settle();
