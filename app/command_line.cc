@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <unistd.h>
 
@@ -31,6 +32,22 @@ Location CommandLine::where(const std::string& argument) const {
     return each == argument || each.ends_with("=" + argument);
   });
   return where(static_cast<size_t>(found - arguments_.begin()));
+}
+
+Location CommandLine::where(const std::string& option, const std::string& value) const {
+  Location found = where(option);
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const bool joined = arguments_[i].starts_with(option + "=");
+    if (!joined && (i == 0 || arguments_[i - 1] != option)) continue;
+    size_t at = joined ? option.size() + 1 : 0;
+    std::istringstream list(arguments_[i].substr(at));
+    for (std::string each; std::getline(list, each, ','); at += each.size() + 1) {
+      if (each != value) continue;
+      found = where(i);
+      found.column += static_cast<int>(at);
+    }
+  }
+  return found;
 }
 
 std::vector<Override> CommandLine::overrides(const std::vector<std::string>& texts) const {
@@ -122,6 +139,10 @@ bool in_place(const std::string& path) {
          !fs::is_directory(path, error);
 }
 
+[[noreturn]] void two_on_standard_output(const Location& where) {
+  throw InputError(where, "only one output can go to standard output");
+}
+
 }  // namespace
 
 void make_folder(const std::string& path, const Location& where) {
@@ -131,19 +152,22 @@ void make_folder(const std::string& path, const Location& where) {
     throw InputError(where, fmt::format("cannot make the folder '{}': {}", path, error.message()));
 }
 
-void check_writable(const std::string& path, const Location& where) {
-  if (path.empty() || path == "-" || in_place(path)) return;
-  std::error_code error;
-  const fs::path folder = fs::absolute(path, error).parent_path();
-  const bool possible = !fs::is_directory(path, error) && fs::is_directory(folder, error) &&
-                        ::access(folder.c_str(), W_OK) == 0;
-  if (!possible) cannot_write(path, where);
+void check_writable(const std::vector<std::string>& paths, const CommandLine& line) {
+  if (std::ranges::count(paths, "-") > 1) two_on_standard_output(line.where("-"));
+  for (const std::string& path : paths) {
+    if (path.empty() || path == "-" || in_place(path)) continue;
+    std::error_code error;
+    const fs::path folder = fs::absolute(path, error).parent_path();
+    const bool possible = !fs::is_directory(path, error) && fs::is_directory(folder, error) &&
+                          ::access(folder.c_str(), W_OK) == 0;
+    if (!possible) cannot_write(path, line.where(path));
+  }
 }
 
 void write_outputs(const std::vector<Output>& outputs) {
   if (std::ranges::count(outputs, "-", &Output::path) > 1) {
     const auto last = std::ranges::find(outputs.rbegin(), outputs.rend(), "-", &Output::path);
-    throw InputError(last->where, "only one output can go to standard output");
+    two_on_standard_output(last->where);
   }
   std::vector<std::unique_ptr<Unfinished>> files;
   for (const Output& output : outputs) {

@@ -21,6 +21,8 @@ class CommandLine {
   [[nodiscard]] Location where(size_t index) const;
   // Where `argument` stands, or the end of the line when it does not.
   [[nodiscard]] Location where(const std::string& argument) const;
+  // Where a value of an option stands, alone or in a list with commas: the last of that text.
+  [[nodiscard]] Location where(const std::string& option, const std::string& value) const;
   [[nodiscard]] std::vector<Override> overrides(const std::vector<std::string>& texts) const;
 
  private:
@@ -50,8 +52,9 @@ struct Output {
 void make_folder(const std::string& path, const Location& where);
 
 // Before long work: InputError, located at the request, where a file cannot be made or replaced at
-// `path`. What can be asked without writing is; an empty path and "-" are no files.
-void check_writable(const std::string& path, const Location& where);
+// one of `paths`, or two go to standard output. What can be asked without writing is; an empty path
+// and "-" are no files.
+void check_writable(const std::vector<std::string>& paths, const CommandLine& line);
 
 // Writes all or nothing: every file to a neighbour first, and only when all are complete they take
 // their places. What is no plain file (a pipe, a device) is written in place. Throws InputError,

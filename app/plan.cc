@@ -2,59 +2,22 @@
 #include "sim/search/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
-#include <optional>
-#include <sstream>
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "app/plan_options.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/scenario/read_hardware.h"
-#include "sim/search/plan_question.h"
-#include "sim/search/plan_report.h"
 
 namespace pipesim {
 namespace {
-
-struct PlanCommand {
-  std::string model;
-  std::vector<std::string> clusters;
-  std::vector<std::string> settings;
-  int gpus = 0;
-  long global_batch = 0;
-  int seq_length = 0;
-  std::optional<std::string> limit;
-  std::optional<std::string> tokens;
-  std::vector<double> prices;
-  int contention = 3;
-  PlanAxes axes;
-  std::vector<std::string> schedules, recompute, vocabulary;
-  bool no_offload = false;
-  PlanOptions options;
-  std::string json, csv, output;
-};
-
-struct SizeOption {
-  const char* name;
-  std::vector<int> PlanAxes::*sizes;
-  const char* help;
-};
-constexpr std::array kSizes{
-    SizeOption{"--tensor", &PlanAxes::tensor,
-               "Only these tensor parallel sizes (default: divisors of a node)"},
-    SizeOption{"--context", &PlanAxes::context, "Only these context parallel sizes"},
-    SizeOption{"--expert", &PlanAxes::expert, "Only these expert parallel sizes"},
-    SizeOption{"--pipeline", &PlanAxes::pipeline, "Only these pipeline parallel sizes"},
-    SizeOption{"--virtual", &PlanAxes::chunks,
-               "Only these chunks per device, where a schedule has a choice"},
-    SizeOption{"--micro-batch-size", &PlanAxes::micro_batch, "Only these (default: 1, 2, 4, 8)"}};
 
 // From the first Ctrl-C on; the second ends the program.
 std::atomic<bool> interrupted = false;
@@ -76,165 +39,6 @@ class Interruptible {
  private:
   struct sigaction before_ {};
 };
-
-// Where a value of an option stands, alone or in a list with commas: the last of that text.
-Location where_given(const CommandLine& line, const std::string& option, const std::string& value) {
-  const std::vector<std::string>& arguments = line.arguments();
-  Location found = line.where(option);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const bool joined = arguments[i].starts_with(option + "=");
-    if (!joined && (i == 0 || arguments[i - 1] != option)) continue;
-    size_t at = joined ? option.size() + 1 : 0;
-    std::istringstream list(arguments[i].substr(at));
-    for (std::string each; std::getline(list, each, ','); at += each.size() + 1) {
-      if (each != value) continue;
-      found = line.where(i);
-      found.column += static_cast<int>(at);
-    }
-  }
-  return found;
-}
-
-// A value that stands twice would be searched, and counted, twice.
-template <class T>
-void check_once(const std::vector<T>& given, const std::string& option, const CommandLine& line) {
-  for (auto each = given.begin(); each != given.end(); ++each) {
-    if (std::find(given.begin(), each, *each) == each) continue;
-    const std::string value = fmt::format("{}", *each);
-    throw InputError(where_given(line, option, value),
-                     fmt::format("{}: '{}' is there twice", option, value));
-  }
-}
-
-// "15T", "300B": K, M, B and T stand for 10^3 to 10^12.
-double read_tokens(const std::string& text, const Location& where) {
-  static const std::string kLetters = "KMBT";
-  std::string digits = text;
-  double unit = 1;
-  if (const size_t letter = digits.empty() ? std::string::npos : kLetters.find(digits.back());
-      letter != std::string::npos) {
-    digits.pop_back();
-    for (size_t i = 0; i <= letter; ++i) unit *= 1000;
-  }
-  size_t read = 0;
-  double number = 0;
-  try {
-    number = std::stod(digits, &read);
-  } catch (const std::exception&) {
-    read = 0;
-  }
-  if (read == 0 || read != digits.size() || !(number > 0) || number > 1e30) {
-    throw InputError(where, fmt::format("'{}': expected a number of tokens, such as 15T", text));
-  }
-  return number * unit;
-}
-
-// Of `names`, by their numbers.
-template <class Enum, class Names>
-std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names& names,
-                             const std::string& option, const CommandLine& line) {
-  check_once(asked, option, line);
-  std::vector<Enum> all;
-  const std::vector<std::string> known(names.begin(), names.end());
-  for (const std::string& name : asked) {
-    const auto found = std::ranges::find(known, name);
-    if (found == known.end()) {
-      throw InputError(where_given(line, option, name),
-                       fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
-    }
-    all.push_back(static_cast<Enum>(found - known.begin()));
-  }
-  return all;
-}
-
-void check_schedules(const PlanCommand& command, const CommandLine& line) {
-  const std::string option = "--schedules";
-  check_once(command.schedules, option, line);
-  for (const std::string& name : command.schedules) {
-    const Schedule* schedule = find_schedule(name);
-    if (schedule == nullptr) {
-      throw InputError(
-          where_given(line, option, name),
-          fmt::format("unknown schedule '{}'{}", name, suggestion(name, schedule_names())));
-    }
-    if (schedule->place(2, schedule->min_chunks).directions() > 1) {
-      throw InputError(where_given(line, option, name),
-                       name + " holds two copies of the model: not planned");
-    }
-    if (command.no_offload && schedule->offloads) {
-      throw InputError(where_given(line, option, name),
-                       name + " offloads activations, which --no-offload excludes");
-    }
-  }
-}
-
-PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
-  PlanAxes axes = command.axes;
-  check_schedules(command, line);
-  if (!command.schedules.empty()) axes.schedules = command.schedules;
-  for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
-  if (!command.recompute.empty()) {
-    axes.recompute = read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities,
-                                                      "--recompute", line);
-  }
-  if (!command.vocabulary.empty()) {
-    axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,
-                                                      "--vocabulary", line);
-  }
-  if (command.no_offload) {
-    axes.offload = {false};
-    std::erase_if(axes.schedules,
-                  [](const std::string& name) { return find_schedule(name)->offloads; });
-  }
-  return axes;
-}
-
-// What options say, as scenario keys, in front of those of the settings.
-std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
-                                  const CommandLine& line) {
-  const std::vector<Override> others = line.overrides(command.settings);
-  std::vector<Override> settings;
-  const auto add = [&](const std::string& path, const std::string& value,
-                       const std::string& option) {
-    const auto same = std::ranges::find(others, path, &Override::path);
-    if (same != others.end()) {
-      throw InputError(same->where, fmt::format("{} is what {} says", path, option));
-    }
-    const Location where = where_given(line, option, value);
-    settings.push_back({path, value, where, where});
-  };
-  // A name stands as it is, unless keys of its own change it.
-  const auto add_named = [&](const std::string& section, const std::string& key,
-                             const std::string& name) {
-    const bool changed = std::ranges::any_of(
-        others, [&](const Override& other) { return other.path.starts_with(section + "."); });
-    add(changed ? section + "." + key : section, name, "--" + section);
-  };
-  if (command.model.ends_with(".json")) {
-    add("model.hf_config", command.model, "--model");
-  } else {
-    add_named("model", "base", command.model);
-  }
-  add_named("cluster", "name", cluster);
-  add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
-  if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
-  settings.insert(settings.end(), others.begin(), others.end());
-  return settings;
-}
-
-ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
-                          const PlanAxes& axes, const CommandLine& line) {
-  ClusterPlan plan = read_plan_question(settings_of(command, cluster, line));
-  plan.question.gpus = command.gpus;
-  plan.question.global_batch = command.global_batch;
-  plan.question.axes = axes;
-  const int node = plan.question.base.hardware->cluster.gpus_per_node;
-  if (command.gpus > node && command.gpus % node != 0) {
-    throw InputError(where_given(line, "--gpus", fmt::format("{}", command.gpus)),
-                     fmt::format("{} has nodes of {} GPUs: give whole nodes", cluster, node));
-  }
-  return plan;
-}
 
 std::string show_progress(const std::string& cluster, const PlanProgress& progress) {
   return fmt::format("\r\033[K{}: {} of {} points decided, {} run{}", cluster, progress.decided,
@@ -288,30 +92,8 @@ const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
 }
 
 int run(const PlanCommand& command, const CommandLine& line) {
-  std::optional<double> tokens;
-  if (command.tokens) {
-    tokens = read_tokens(*command.tokens, where_given(line, "--tokens", *command.tokens));
-  }
-  if (command.prices.size() > 1 && command.prices.size() != command.clusters.size()) {
-    throw InputError(line.where("--price-per-gpu-hour"),
-                     fmt::format("expected one price, or one for each cluster ({}), not {}",
-                                 command.clusters.size(), command.prices.size()));
-  }
-  if (!command.prices.empty() && !tokens) {
-    throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
-  }
-  for (const std::string& path : {command.json, command.csv, command.output}) {
-    check_writable(path, line.where(path));
-  }
-  const PlanAxes axes = read_axes(command, line);
-  check_once(command.clusters, "--cluster", line);
-  std::vector<ClusterPlan> plans;
-  for (size_t i = 0; i < command.clusters.size(); ++i) {
-    plans.push_back(read_question(command, command.clusters[i], axes, line));
-    if (!command.prices.empty()) {
-      plans.back().price = command.prices[command.prices.size() == 1 ? 0 : i];
-    }
-  }
+  PlanAsked asked = read_plan_command(command, line);
+  std::vector<ClusterPlan>& plans = asked.plans;
   {
     const Interruptible from_here;
     for (ClusterPlan& plan : plans) search(command, plan);
@@ -321,9 +103,9 @@ int run(const PlanCommand& command, const CommandLine& line) {
     nothing_fits(plans, line.where(command.clusters.front()));
   std::vector<Output> files{
       {command.json, line.where(command.json),
-       [&](std::ostream& out) { write_plan_json(out, plans, tokens, PIPESIM_VERSION); }},
+       [&](std::ostream& out) { write_plan_json(out, plans, asked.tokens, PIPESIM_VERSION); }},
       {command.csv, line.where(command.csv),
-       [&](std::ostream& out) { out << plan_csv(plans, tokens); }}};
+       [&](std::ostream& out) { out << plan_csv(plans, asked.tokens); }}};
   if (!best.result.best.empty()) {
     files.push_back({command.output, line.where(command.output), [&](std::ostream& out) {
                        out << plan_scenario(best, best.result.best.front());
@@ -332,7 +114,7 @@ int run(const PlanCommand& command, const CommandLine& line) {
   // A search takes seconds: what it found is shown even where a file cannot be written.
   if (std::ranges::find(files, "-", &Output::path) == files.end()) {
     std::cout
-        << plan_table(plans, tokens)
+        << plan_table(plans, asked.tokens)
         << "\nSeconds are the cost model's: differences below its own error on published runs "
            "(pipesim validate) mean little.\n"
         << std::flush;
@@ -344,75 +126,13 @@ int run(const PlanCommand& command, const CommandLine& line) {
   return interrupted ? kInterrupted : kDone;
 }
 
-// Values with commas between. What stands behind them is none of them, such as a setting.
-template <class List>
-CLI::Option* add_list(CLI::App& parser, const char* name, List& to, const std::string& help) {
-  return parser.add_option(name, to, help)->delimiter(',')->allow_extra_args(false);
-}
-
-void add_question(CLI::App& parser, PlanCommand& command) {
-  parser
-      .add_option("--model", command.model,
-                  "A name of `pipesim list models`, or a Hugging Face config.json")
-      ->required();
-  add_list(parser, "--cluster", command.clusters,
-           "A name of `pipesim list clusters`, or several with commas to compare")
-      ->required();
-  parser.add_option("--gpus", command.gpus, "How many GPUs")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
-  parser.add_option("--global-batch-size", command.global_batch, "Samples of an iteration")
-      ->required()
-      ->check(CLI::Range(1, 1 << 30));
-  parser.add_option("--seq-length", command.seq_length, "Tokens of a sample")
-      ->required()
-      ->check(CLI::Range(1, 1 << 28));
-  parser.add_option("--memory-limit", command.limit,
-                    "Of a GPU, such as '72 GiB' (default: the GPU's memory)");
-  parser.add_option("settings", command.settings,
-                    "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
-}
-
-void add_axes(CLI::App& parser, PlanCommand& command) {
-  for (const SizeOption& size : kSizes) {
-    add_list(parser, size.name, command.axes.*size.sizes, size.help)->check(CLI::Range(1, 1 << 16));
-  }
-  add_list(parser, "--schedules", command.schedules, "Only these schedules");
-  add_list(parser, "--recompute", command.recompute,
-           "Only these (default: none,pointwise,selective,full)");
-  add_list(parser, "--vocabulary", command.vocabulary,
-           "Only these placements (default: first_last,vocab-1,vocab-2)");
-  parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
-}
-
 }  // namespace
 
 Subcommand add_plan(CLI::App& app) {
   auto command = std::make_shared<PlanCommand>();
   CLI::App* parser =
       app.add_subcommand("plan", "Find the fastest layouts of a model on a number of GPUs");
-  add_question(*parser, *command);
-  add_axes(*parser, *command);
-  parser->add_option("--best", command->options.best, "How many layouts to name (default 10)")
-      ->check(CLI::Range(1, 10000));
-  parser
-      ->add_option("--contention", command->contention,
-                   "How many of them to run again by SimGrid, messages sharing ports and cards "
-                   "(default 3)")
-      ->check(CLI::Range(0, 10000));
-  parser->add_option("--tokens", command->tokens,
-                     "Of training in all, such as 15T: adds days and GPU-hours");
-  add_list(*parser, "--price-per-gpu-hour", command->prices,
-           "Adds the price; one, or one a cluster")
-      ->check(CLI::Range(0.0, 1e9));
-  parser->add_flag("--exhaustive", command->options.exhaustive,
-                   "Run every point, which finds the same");
-  parser->add_option("--threads", command->options.threads, "Default: as the machine has")
-      ->check(CLI::Range(1, 1024));
-  parser->add_option("--json", command->json, "Write all as JSON ('-': standard output)");
-  parser->add_option("--csv", command->csv, "Write the layouts as CSV ('-': standard output)");
-  parser->add_option("-o", command->output,
-                     "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
+  add_plan_options(*parser, *command);
   return {parser, [command](const CommandLine& line) { return run(*command, line); }};
 }
 

@@ -229,7 +229,7 @@ int plot(const PlotCommand& command, const CommandLine& line) {
         line.where(command.output),
         fmt::format("expected a file that ends in .pdf, .svg or .png, not '{}'", command.output));
   }
-  check_writable(command.output, line.where(command.output));
+  check_writable({command.output}, line);
   const Workplace workplace;
   const std::string figure = workplace.file("figure." + format);
   std::vector<std::string> script = script_of(command, line, figure);

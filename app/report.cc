@@ -89,12 +89,12 @@ int report(const ReportOptions& options, const CommandLine& line) {
     throw InputError(line.where(line.arguments().size()),
                      "expected a scenario, a document of 'run --json' or a sweep's folder");
   }
-  const Location where = line.where(options.output);
-  check_writable(options.output, where);
+  check_writable({options.output}, line);
   std::vector<RefusedSchedule> refused;
   const std::string page =
       collect(inputs, overrides, line, refused).page(data_folder("report"), line.where(0));
-  write_outputs({{options.output, where, [&page](std::ostream& out) { out << page; }}});
+  write_outputs(
+      {{options.output, line.where(options.output), [&page](std::ostream& out) { out << page; }}});
   std::cerr << refusals(refused);
   return refused.empty() ? kDone : kFailed;
 }

@@ -282,9 +282,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.where(command.output), "a frontier has no single program: leave out -o");
   }
-  for (const std::string& path : {command.output, command.csv}) {
-    check_writable(path, line.where(path));
-  }
+  check_writable({command.output, command.csv}, line);
   const Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   const auto limit = parse_memory_limit(command.limit, line.where(command.limit));

@@ -131,7 +131,7 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
 int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
          Workers& workers) {
   ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.where(command.folder));
-  check_writable(command.json, line.where(command.json));
+  check_writable({command.json}, line);
   const ProgressLine bar;
   const SweepRun run = run_sweep(sweep, store, workers,
                                  {[] { return stop_asked != 0; },

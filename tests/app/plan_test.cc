@@ -46,6 +46,14 @@ TEST_F(PlanCommand, ShowsWhatItHasWhenItIsInterrupted) {
   EXPECT_NE(outcome.output.find("undecided"), std::string::npos) << outcome.output;
 }
 
+TEST_F(PlanCommand, RefusesTwoOutputsOnStandardOutputBeforeItSearches) {
+  // A search would end with 1: nothing fits.
+  const Outcome outcome = run(plan_ + "--memory-limit '1 MiB' --csv - --json -");
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("only one output can go to standard output"), std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(PlanCommand, PricesATokenBudgetOnSeveralClusters) {
   const Outcome outcome =
       run(plan_ +

@@ -1,0 +1,260 @@
+#include "app/plan_options.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "sim/core/text.h"
+#include "sim/search/plan_question.h"
+
+namespace pipesim {
+namespace {
+
+struct SizeOption {
+  const char* name;
+  std::vector<int> PlanAxes::*sizes;
+  const char* help;
+};
+constexpr std::array kSizes{
+    SizeOption{"--tensor", &PlanAxes::tensor,
+               "Only these tensor parallel sizes (default: divisors of a node)"},
+    SizeOption{"--context", &PlanAxes::context, "Only these context parallel sizes"},
+    SizeOption{"--expert", &PlanAxes::expert, "Only these expert parallel sizes"},
+    SizeOption{"--pipeline", &PlanAxes::pipeline, "Only these pipeline parallel sizes"},
+    SizeOption{"--virtual", &PlanAxes::chunks,
+               "Only these chunks per device, where a schedule has a choice"},
+    SizeOption{"--micro-batch-size", &PlanAxes::micro_batch, "Only these (default: 1, 2, 4, 8)"}};
+
+// A value that stands twice would be searched, and counted, twice.
+template <class T>
+void check_once(const std::vector<T>& given, const std::string& option, const CommandLine& line) {
+  for (auto each = given.begin(); each != given.end(); ++each) {
+    if (std::find(given.begin(), each, *each) == each) continue;
+    const std::string value = fmt::format("{}", *each);
+    throw InputError(line.where(option, value),
+                     fmt::format("{}: '{}' is there twice", option, value));
+  }
+}
+
+// "15T", "300B": K, M, B and T stand for 10^3 to 10^12.
+double read_tokens(const std::string& text, const Location& where) {
+  static const std::string kLetters = "KMBT";
+  std::string digits = text;
+  double unit = 1;
+  if (const size_t letter = digits.empty() ? std::string::npos : kLetters.find(digits.back());
+      letter != std::string::npos) {
+    digits.pop_back();
+    for (size_t i = 0; i <= letter; ++i) unit *= 1000;
+  }
+  size_t read = 0;
+  double number = 0;
+  try {
+    number = std::stod(digits, &read);
+  } catch (const std::exception&) {
+    read = 0;
+  }
+  if (read == 0 || read != digits.size() || !(number > 0) || number > 1e30) {
+    throw InputError(where, fmt::format("'{}': expected a number of tokens, such as 15T", text));
+  }
+  return number * unit;
+}
+
+// Of `names`, by their numbers.
+template <class Enum, class Names>
+std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names& names,
+                             const std::string& option, const CommandLine& line) {
+  check_once(asked, option, line);
+  std::vector<Enum> all;
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& name : asked) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) {
+      throw InputError(line.where(option, name),
+                       fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
+    }
+    all.push_back(static_cast<Enum>(found - known.begin()));
+  }
+  return all;
+}
+
+void check_schedules(const PlanCommand& command, const CommandLine& line) {
+  const std::string option = "--schedules";
+  check_once(command.schedules, option, line);
+  for (const std::string& name : command.schedules) {
+    const Schedule* schedule = find_schedule(name);
+    if (schedule == nullptr) {
+      throw InputError(line.where(option, name), fmt::format("unknown schedule '{}'{}", name,
+                                                             suggestion(name, schedule_names())));
+    }
+    if (schedule->place(2, schedule->min_chunks).directions() > 1) {
+      throw InputError(line.where(option, name),
+                       name + " holds two copies of the model: not planned");
+    }
+    if (command.no_offload && schedule->offloads) {
+      throw InputError(line.where(option, name),
+                       name + " offloads activations, which --no-offload excludes");
+    }
+  }
+}
+
+PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
+  PlanAxes axes = command.axes;
+  check_schedules(command, line);
+  if (!command.schedules.empty()) axes.schedules = command.schedules;
+  for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
+  if (!command.recompute.empty()) {
+    axes.recompute = read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities,
+                                                      "--recompute", line);
+  }
+  if (!command.vocabulary.empty()) {
+    axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,
+                                                      "--vocabulary", line);
+  }
+  if (command.no_offload) {
+    axes.offload = {false};
+    std::erase_if(axes.schedules,
+                  [](const std::string& name) { return find_schedule(name)->offloads; });
+  }
+  return axes;
+}
+
+// What options say, as scenario keys, in front of those of the settings.
+std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
+                                  const CommandLine& line) {
+  const std::vector<Override> others = line.overrides(command.settings);
+  std::vector<Override> settings;
+  const auto add = [&](const std::string& path, const std::string& value,
+                       const std::string& option) {
+    const auto same = std::ranges::find(others, path, &Override::path);
+    if (same != others.end()) {
+      throw InputError(same->where, fmt::format("{} is what {} says", path, option));
+    }
+    const Location where = line.where(option, value);
+    settings.push_back({path, value, where, where});
+  };
+  // A name stands as it is, unless keys of its own change it.
+  const auto add_named = [&](const std::string& section, const std::string& key,
+                             const std::string& name) {
+    const bool changed = std::ranges::any_of(
+        others, [&](const Override& other) { return other.path.starts_with(section + "."); });
+    add(changed ? section + "." + key : section, name, "--" + section);
+  };
+  if (command.model.ends_with(".json")) {
+    add("model.hf_config", command.model, "--model");
+  } else {
+    add_named("model", "base", command.model);
+  }
+  add_named("cluster", "name", cluster);
+  add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
+  if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
+  settings.insert(settings.end(), others.begin(), others.end());
+  return settings;
+}
+
+ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
+                          const PlanAxes& axes, const CommandLine& line) {
+  ClusterPlan plan = read_plan_question(settings_of(command, cluster, line));
+  plan.question.gpus = command.gpus;
+  plan.question.global_batch = command.global_batch;
+  plan.question.axes = axes;
+  const int node = plan.question.base.hardware->cluster.gpus_per_node;
+  if (command.gpus > node && command.gpus % node != 0) {
+    throw InputError(line.where("--gpus", fmt::format("{}", command.gpus)),
+                     fmt::format("{} has nodes of {} GPUs: give whole nodes", cluster, node));
+  }
+  return plan;
+}
+
+// Values with commas between. What stands behind them is none of them, such as a setting.
+template <class List>
+CLI::Option* add_list(CLI::App& parser, const char* name, List& to, const std::string& help) {
+  return parser.add_option(name, to, help)->delimiter(',')->allow_extra_args(false);
+}
+
+void add_question(CLI::App& parser, PlanCommand& command) {
+  parser
+      .add_option("--model", command.model,
+                  "A name of `pipesim list models`, or a Hugging Face config.json")
+      ->required();
+  add_list(parser, "--cluster", command.clusters,
+           "A name of `pipesim list clusters`, or several with commas to compare")
+      ->required();
+  parser.add_option("--gpus", command.gpus, "How many GPUs")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  parser.add_option("--global-batch-size", command.global_batch, "Samples of an iteration")
+      ->required()
+      ->check(CLI::Range(1, 1 << 30));
+  parser.add_option("--seq-length", command.seq_length, "Tokens of a sample")
+      ->required()
+      ->check(CLI::Range(1, 1 << 28));
+  parser.add_option("--memory-limit", command.limit,
+                    "Of a GPU, such as '72 GiB' (default: the GPU's memory)");
+  parser.add_option("settings", command.settings,
+                    "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
+}
+
+void add_axes(CLI::App& parser, PlanCommand& command) {
+  for (const SizeOption& size : kSizes) {
+    add_list(parser, size.name, command.axes.*size.sizes, size.help)->check(CLI::Range(1, 1 << 16));
+  }
+  add_list(parser, "--schedules", command.schedules, "Only these schedules");
+  add_list(parser, "--recompute", command.recompute,
+           "Only these (default: none,pointwise,selective,full)");
+  add_list(parser, "--vocabulary", command.vocabulary,
+           "Only these placements (default: first_last,vocab-1,vocab-2)");
+  parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
+}
+
+}  // namespace
+
+void add_plan_options(CLI::App& parser, PlanCommand& command) {
+  add_question(parser, command);
+  add_axes(parser, command);
+  parser.add_option("--best", command.options.best, "How many layouts to name (default 10)")
+      ->check(CLI::Range(1, 10000));
+  parser
+      .add_option("--contention", command.contention,
+                  "How many of them to run again by SimGrid, messages sharing ports and cards "
+                  "(default 3)")
+      ->check(CLI::Range(0, 10000));
+  parser.add_option("--tokens", command.tokens,
+                    "Of training in all, such as 15T: adds days and GPU-hours");
+  add_list(parser, "--price-per-gpu-hour", command.prices, "Adds the price; one, or one a cluster")
+      ->check(CLI::Range(0.0, 1e9));
+  parser.add_flag("--exhaustive", command.options.exhaustive,
+                  "Run every point, which finds the same");
+  parser.add_option("--threads", command.options.threads, "Default: as the machine has")
+      ->check(CLI::Range(1, 1024));
+  parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
+  parser.add_option("--csv", command.csv, "Write the layouts as CSV ('-': standard output)");
+  parser.add_option("-o", command.output,
+                    "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
+}
+
+PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line) {
+  PlanAsked asked;
+  if (command.tokens) {
+    asked.tokens = read_tokens(*command.tokens, line.where("--tokens", *command.tokens));
+  }
+  if (command.prices.size() > 1 && command.prices.size() != command.clusters.size()) {
+    throw InputError(line.where("--price-per-gpu-hour"),
+                     fmt::format("expected one price, or one for each cluster ({}), not {}",
+                                 command.clusters.size(), command.prices.size()));
+  }
+  if (!command.prices.empty() && !asked.tokens) {
+    throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
+  }
+  check_writable({command.json, command.csv, command.output}, line);
+  const PlanAxes axes = read_axes(command, line);
+  check_once(command.clusters, "--cluster", line);
+  for (size_t i = 0; i < command.clusters.size(); ++i) {
+    asked.plans.push_back(read_question(command, command.clusters[i], axes, line));
+    if (!command.prices.empty()) {
+      asked.plans.back().price = command.prices[command.prices.size() == 1 ? 0 : i];
+    }
+  }
+  return asked;
+}
+
+}  // namespace pipesim

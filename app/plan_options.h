@@ -1,0 +1,42 @@
+// What `pipesim plan` is asked, as options, and the question that they make.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/command_line.h"
+#include "sim/search/plan.h"
+#include "sim/search/plan_report.h"
+
+namespace pipesim {
+
+struct PlanCommand {
+  std::string model;
+  std::vector<std::string> clusters;
+  std::vector<std::string> settings;
+  int gpus = 0;
+  long global_batch = 0;
+  int seq_length = 0;
+  std::optional<std::string> limit;
+  std::optional<std::string> tokens;
+  std::vector<double> prices;
+  int contention = 3;
+  PlanAxes axes;
+  std::vector<std::string> schedules, recompute, vocabulary;
+  bool no_offload = false;
+  PlanOptions options;
+  std::string json, csv, output;
+};
+
+void add_plan_options(CLI::App& parser, PlanCommand& command);
+
+struct PlanAsked {
+  std::vector<ClusterPlan> plans;  // a cluster each, nothing searched yet
+  std::optional<double> tokens;
+};
+// InputError, located at the option, for what is no question.
+PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line);
+
+}  // namespace pipesim
