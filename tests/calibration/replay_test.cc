@@ -102,6 +102,15 @@ void expect_as_simulated(const PipelineRows& rows, const ExecutedPipeline& execu
   }
 }
 
+TEST(Pipeline, HoldsBothEndsOfMessagesThatBlock) {
+  for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-v"}) {
+    const Replayed replayed = simulated(schedule, {{"framework.transfers", "blocking", {}}});
+    const PipelineRows rows = rows_of(replayed.simulation, {}, Bytes(1e6));
+    ClockPipeline clocks(4);
+    expect_as_simulated(rows, replay(rows, clocks));
+  }
+}
+
 TEST_P(Rows, TakeBesideEachOtherWhatTheSimulationSays) {
   const Replayed replayed = simulated(GetParam());
   const PipelineRows rows = rows_of(replayed.simulation, {}, Bytes(1e6));

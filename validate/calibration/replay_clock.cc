@@ -72,12 +72,21 @@ void ClockPipeline::begin(const PipelineRows& rows) {
 
 void ClockPipeline::send(std::uint32_t message) {
   const Message& sent = rows_->messages[message];
-  there_[message] = devices_[sent.from].end_of(sent.after) + sent.seconds;
+  double leaves = 0;
+  for (const auto& [device, action] : sent.after) {
+    leaves = std::max(leaves, devices_[device].end_of(action));
+  }
+  for (const std::uint32_t other : sent.messages) leaves = std::max(leaves, there(other));
+  there_[message] = leaves + sent.seconds;
 }
 
 void ClockPipeline::receive(std::uint32_t message, std::uint32_t device, Lane lane) {
-  if (there_[message] < 0) throw LogicError("a lane waits for a message that is not sent yet");
-  devices_[device].hold(lane, there_[message]);
+  devices_[device].hold(lane, there(message));
+}
+
+double ClockPipeline::there(std::uint32_t message) const {
+  if (there_[message] < 0) throw LogicError("a message is waited for that is not sent yet");
+  return there_[message];
 }
 
 ExecutedPipeline ClockPipeline::finish() {

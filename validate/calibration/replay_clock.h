@@ -57,6 +57,8 @@ class ClockPipeline final : public ReplayPipeline {
   [[nodiscard]] ExecutedPipeline finish() override;
 
  private:
+  [[nodiscard]] double there(std::uint32_t message) const;
+
   const PipelineRows* rows_ = nullptr;
   std::vector<ClockDevice> devices_;
   std::vector<double> there_;  // when each message is; negative: not sent yet

@@ -4,35 +4,34 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/core/error.h"
-
 namespace pipesim::calibration {
 namespace {
 
-double seconds_of(const Simulation& simulation, TaskId task) {
-  return simulation.timeline.end[task] - simulation.timeline.start[task];
-}
-
-// The action of the sender that a transfer waits for.
-std::uint32_t made_by(const TaskGraph& graph, TaskId transfer, const Exchange& exchange) {
+// What a transfer waits for of its own iteration; messages that no action waits for are met here.
+void add_waits(const TaskGraph& graph, TaskId transfer, Exchange& exchange, Message& message) {
   for (const TaskId other : graph.waits_for(transfer)) {
-    if (exchange.action_of[other] != Exchange::kNone) return exchange.action_of[other];
+    if (const std::uint32_t action = exchange.action_of[other]; action != Exchange::kNone) {
+      message.after.push_back({graph.task_class(other).device, action});
+    } else if (graph.task_class(other).kind == TaskKind::kTransfer &&
+               graph.iteration(other) == graph.iteration(transfer)) {
+      message.messages.push_back(exchange.message(other));
+    }
   }
-  throw LogicError(graph.name(transfer) + " is sent by no pass");
 }
 
-Message message_of(const Simulation& simulation, TaskId task, const Exchange& exchange,
-                   Bytes bytes) {
+Message message_of(const Simulation& simulation, TaskId task, Exchange& exchange, Bytes bytes) {
   const TaskGraph& graph = *simulation.graph;
   const TaskClass& of = graph.task_class(task);
-  Message message{.name = graph.name(task), .from = of.device, .to = of.device};
+  Message message;
+  message.name = graph.name(task);
+  message.from = message.to = of.device;
   if (of.kind == TaskKind::kTransfer) {
     message.to = of.receiver;
-    message.after = made_by(graph, task, exchange);
     message.bytes = bytes.value();
-    message.seconds = seconds_of(simulation, task);
+    message.seconds = simulation.timeline.end[task] - simulation.timeline.start[task];
+    add_waits(graph, task, exchange, message);
   } else {
-    message.after = exchange.action_of[task];
+    message.after.push_back({of.device, exchange.action_of[task]});
   }
   return message;
 }
@@ -86,8 +85,8 @@ PipelineRows rows_of(const Simulation& simulation, const std::vector<StageConten
   }
   const double origin = std::ranges::min(made.rows, {}, &Row::origin).origin;
   for (Row& row : made.rows) row.origin = origin;
-  for (const TaskId task : exchange.tasks) {
-    made.messages.push_back(message_of(simulation, task, exchange, message));
+  for (std::size_t i = 0; i < exchange.tasks.size(); ++i) {  // which meets more
+    made.messages.push_back(message_of(simulation, exchange.tasks[i], exchange, message));
   }
   made.order = order_of(simulation, exchange);
   return made;

@@ -1,9 +1,10 @@
 // All rows of a pipeline, executed beside each other on a device each, what they send really sent.
 //
-// A message leaves when the action that makes it has ended, and an action that needs it waits until
-// it is there. What only keeps an order between devices (copies over a host link that they share)
-// is a message without bytes. Everything is handed out in one order, that of the simulation, in
-// which each thing comes after what it waits for. Times are seconds; O(tasks log tasks).
+// A message leaves when the action that makes it has ended, where transfers block when both its
+// ends have come to it, and an action that needs it waits until it is there. What only keeps an
+// order between devices (copies over a host link that they share) is a message without bytes.
+// Everything is handed out in one order, that of the simulation, in which each thing comes after
+// what it waits for. Times are seconds; O(tasks log tasks).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,17 @@
 namespace pipesim::calibration {
 
 struct Message {
+  struct Made {
+    std::uint32_t device = 0;
+    std::uint32_t action = 0;
+  };
   std::string name;
   std::uint32_t from = 0;  // device, as `to`
   std::uint32_t to = 0;
-  std::uint32_t after = 0;  // action of the sender
-  double bytes = 0;         // 0: only its end is waited for
-  double seconds = 0;       // simulated
+  std::vector<Made> after;              // what it waits for, on either device
+  std::vector<std::uint32_t> messages;  // and what of others
+  double bytes = 0;                     // 0: only its end is waited for
+  double seconds = 0;                   // simulated
 };
 
 // An action of a device's row, or a message.

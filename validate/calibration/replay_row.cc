@@ -99,14 +99,6 @@ class RowBuilder {
     return of.kind == TaskKind::kTransfer && of.pipeline == 0 &&
            graph_.iteration(task) == iteration_;
   }
-  [[nodiscard]] std::uint32_t message(TaskId task) {
-    std::uint32_t& number = exchange_->message_of[task];
-    if (number == kNone) {
-      number = static_cast<std::uint32_t>(exchange_->tasks.size());
-      exchange_->tasks.push_back(task);
-    }
-    return number;
-  }
 
   void add(TaskId task) {
     const TaskClass& of = graph_.task_class(task);
@@ -136,7 +128,7 @@ class RowBuilder {
     for (const TaskId other : graph_.waits_for(task)) {
       const std::uint32_t local = local_[other];
       if (local == kNone && exchange_ != nullptr && (sent(other) || replayed(other))) {
-        action.messages.push_back(message(other));
+        action.messages.push_back(exchange_->message(other));
       } else if (local == kNone) {
         action.arrival = std::max(action.arrival, timeline_.end[other]);
       } else if (row_.actions[local].lane != action.lane) {
@@ -158,6 +150,15 @@ class RowBuilder {
 };
 
 }  // namespace
+
+std::uint32_t Exchange::message(TaskId task) {
+  std::uint32_t& number = message_of[task];
+  if (number == kNone) {
+    number = static_cast<std::uint32_t>(tasks.size());
+    tasks.push_back(task);
+  }
+  return number;
+}
 
 std::vector<StageContent> stage_contents(const Scenario& scenario, const ScheduleChoice& choice) {
   std::vector<StageContent> contents;

@@ -71,6 +71,9 @@ struct Row {
 // is no arrival but a message, numbered in the order in which rows meet it.
 struct Exchange {
   static constexpr std::uint32_t kNone = 0xffffffff;
+  // The task's message, which is made where it is met first.
+  std::uint32_t message(TaskId task);
+
   std::vector<TaskId> tasks;              // of the messages
   std::vector<std::uint32_t> message_of;  // by task, kNone for all that are none
   std::vector<std::uint32_t> action_of;   // by task, in its device's row

@@ -92,12 +92,11 @@ void GpuPipeline::send(std::uint32_t number) {
   if (message.bytes <= 0) return;
   const Channel& channel = channels_.at({message.from, message.to});
   MessageEvents& events = *events_[number];
-  const Event& made = devices_[message.from]->over(message.after);
   const std::size_t bytes = whole(message.bytes);
   select(message.from);
-  wait(*channel.sender.stream, made);
+  wait_for_all(message, *channel.sender.stream);
   select(message.to);
-  wait(*channel.receiver.stream, made);
+  wait_for_all(message, *channel.receiver.stream);
   events.begin.record(*channel.receiver.stream);
   NcclGroup both;
   check_nccl(ncclSend(channel.sender.buffer.at(), bytes, ncclInt8, 1, channel.sender.rank.get(),
@@ -111,10 +110,19 @@ void GpuPipeline::send(std::uint32_t number) {
   events.sent = true;
 }
 
+const Event& GpuPipeline::over(const Message::Made& made) const {
+  return devices_[made.device]->over(made.action);
+}
+
+void GpuPipeline::wait_for_all(const Message& message, const Stream& stream) const {
+  for (const Message::Made& made : message.after) wait(stream, over(made));
+  for (const std::uint32_t other : message.messages) wait(stream, there(other));
+}
+
 const Event& GpuPipeline::there(std::uint32_t number) const {
   const Message& message = rows_->messages[number];
-  if (message.bytes <= 0) return devices_[message.from]->over(message.after);
-  if (!events_[number]->sent) throw LogicError("a lane waits for a message that is not sent yet");
+  if (message.bytes <= 0) return over(message.after.front());
+  if (!events_[number]->sent) throw LogicError("a message is waited for that is not sent yet");
   return events_[number]->there;
 }
 

@@ -2,7 +2,7 @@
 //
 // Each direction between two GPUs has a communicator and a stream at both ends of its own, so that
 // messages wait for none but those before them on the same way, as point-to-point messages of a
-// training framework do. Both ends of a message start when the pass that makes it is over, so that
+// training framework do. Both ends of a message start when all that it waits for is over, so that
 // no receiver spends multiprocessors on waiting. One thread hands everything out. Only where NCCL
 // is (PIPESIM_NCCL). Errors: CudaError, NcclError.
 #pragma once
@@ -51,7 +51,9 @@ class GpuPipeline final : public ReplayPipeline {
 
   [[nodiscard]] static Channel open(const Way& way, std::size_t bytes);
   void open_channels(const PipelineRows& rows);
+  [[nodiscard]] const Event& over(const Message::Made& made) const;
   [[nodiscard]] const Event& there(std::uint32_t message) const;
+  void wait_for_all(const Message& message, const Stream& stream) const;
 
   std::vector<std::unique_ptr<GpuDevice>> devices_;
   std::map<Way, Channel> channels_;
