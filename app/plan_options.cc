@@ -90,7 +90,7 @@ void check_schedules(const PlanCommand& command, const CommandLine& line) {
       throw InputError(line.where(option, name),
                        name + " holds two copies of the model: not planned");
     }
-    if (command.no_offload && schedule->offloads) {
+    if (command.no_offload && schedule->offloads()) {
       throw InputError(line.where(option, name),
                        name + " offloads activations, which --no-offload excludes");
     }
@@ -113,7 +113,7 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   if (command.no_offload) {
     axes.offload = {false};
     std::erase_if(axes.schedules,
-                  [](const std::string& name) { return find_schedule(name)->offloads; });
+                  [](const std::string& name) { return find_schedule(name)->offloads(); });
   }
   return axes;
 }

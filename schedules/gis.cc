@@ -213,7 +213,7 @@ struct Grouped {
                                 .default_text = kVariant.offload == Offloads::kAll
                                                     ? "all"
                                                     : "half of them, rounded up"});
-      record.offloads = true;
+      record.without_offload = kVariant.half_groups ? "gis-h" : "gis";
     }
     record.plan = plan;
     const std::string_view gap =

@@ -77,8 +77,10 @@ struct Schedule {
   // Takes Problem::activation_limit, as option memory_limit of the scenario, from what one
   // microbatch keeps on.
   bool memory_limit = false;
-  // Copies activations to the host: the problem must know how long that takes.
-  bool offloads = false;
+  // Of one that copies activations to the host, so that the problem must know how long that takes:
+  // the schedule with the same order whose activations stay.
+  std::string without_offload = {};
+  [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
   // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
   // rely on. nullptr: every shape is.
   std::optional<Refusal> (*refuse)(const Problem&) = nullptr;

@@ -242,7 +242,7 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       }
       refuse_shape(choice, *refusal, nearest);
     }
-    if (schedule.offloads) check_copies(choice, problem);
+    if (schedule.offloads()) check_copies(choice, problem);
     program = std::make_shared<const Program>(schedule.plan(planning));
   }
   check_overlapped(choice, *program, problem);

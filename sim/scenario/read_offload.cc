@@ -71,7 +71,7 @@ void check(const ScheduleChoice& choice, int microbatches) {
   const bool says_which =
       offload.chunks || !offload.which.empty() || offload.automatic || !some.all();
   const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
-  if (schedule != nullptr && schedule->offloads && says_which) {
+  if (schedule != nullptr && schedule->offloads() && says_which) {
     refuse(
         fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
                     "gis-h with offload says which chunks and microbatches",

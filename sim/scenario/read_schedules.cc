@@ -64,7 +64,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   const auto offload = [&map](const Schedule* schedule) -> std::optional<Offload> {
     const auto given = map.find("offload");
     if (!given) return std::nullopt;
-    if (schedule != nullptr && schedule->offloads && !given->is_map()) {
+    if (schedule != nullptr && schedule->offloads() && !given->is_map()) {
       given->fail(fmt::format(
           "{} offloads by itself: expected a map of bandwidth, prefetch and devices_per_link; did "
           "you mean 'offload_chunks'?",

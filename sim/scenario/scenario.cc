@@ -36,7 +36,7 @@ int offload_chunks_of(const ScheduleChoice& choice) {
   const auto& offload = choice.offload;
   if (!offload) return 0;
   const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
-  if (schedule != nullptr && schedule->offloads) return 0;
+  if (schedule != nullptr && schedule->offloads()) return 0;
   if (!offload->which.empty()) return static_cast<int>(offload->which.size());
   return offload->chunks.value_or(chunks_of(choice));
 }

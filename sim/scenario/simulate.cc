@@ -256,10 +256,11 @@ int chunks_that_leave(const Program& program) {
   return std::ranges::max(counts);
 }
 
-// The same plan as a schedule and what of it may leave: po-h and po-f name no microbatches.
+// The same plan as a schedule and what of it may leave: one that offloads by itself names no
+// microbatches.
 ScheduleChoice with_scope(ScheduleChoice choice, const Program& program) {
   if (offload_chunks_of(choice) > 0) return choice;
-  choice.name = "gis-h";
+  choice.name = find_schedule(choice.name)->without_offload;
   choice.options.erase("offload_chunks");
   if (!choice.offload) choice.offload.emplace().where = choice.where;
   choice.offload->chunks = chunks_that_leave(program);

@@ -149,7 +149,7 @@ class Bound {
       largest = std::max(largest, cost.activation);
     }
     // A copy may take all but what the running pass needs.
-    if (problem_.offload_chunks > 0 || schedule_.offloads) return largest;
+    if (problem_.offload_chunks > 0 || schedule_.offloads()) return largest;
     const PeakClaim& claim = schedule_.claims.peak;
     const bool counts = !is_sharded(problem_.vocabulary) && claim.holds(problem_);
     const Bytes claimed = counts ? claim.in_flight(problem_, device) * least_each : Bytes(0);

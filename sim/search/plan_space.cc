@@ -162,7 +162,7 @@ class Space {
   void choose_memory() {
     for (const RecomputeGranularity recompute : axes_.recompute) {
       for (const bool offload : axes_.offload) {
-        if (offload && point_.schedule->offloads) continue;
+        if (offload && point_.schedule->offloads()) continue;
         point_.recompute = recompute;
         point_.offload = offload;
         points_.push_back(point_);

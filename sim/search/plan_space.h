@@ -66,7 +66,7 @@ struct PlanPoint {
 };
 
 // Whether activations leave the device, by the schedule or beside it.
-inline bool offloads(const PlanPoint& point) { return point.offload || point.schedule->offloads; }
+inline bool offloads(const PlanPoint& point) { return point.offload || point.schedule->offloads(); }
 
 // Ways to divide the GPUs into tensor, context, pipeline and data ranks; every one uses them all.
 struct PlanDivisions {

@@ -155,7 +155,7 @@ Search::Search(Scenario scenario, SearchOptions options)
 void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule) {
   const int chunks = *choice.chunks;
   const int most_recomputed = options_.recompute ? chunks : 0;
-  const int most_offloaded = options_.offload && !schedule.offloads ? chunks : 0;
+  const int most_offloaded = options_.offload && !schedule.offloads() ? chunks : 0;
   for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
     for (int offloaded = 0; offloaded <= most_offloaded; ++offloaded) {
       ScheduleChoice variant = choice;
@@ -163,7 +163,7 @@ void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule
         variant.recompute =
             Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
       }
-      if (offloaded > 0 || schedule.offloads) {
+      if (offloaded > 0 || schedule.offloads()) {
         variant.offload = scenario_.offload.value_or(Offload{});
         variant.offload->which.clear();
         variant.offload->chunks = offloaded;
@@ -186,7 +186,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     leave_out(choice.name + ": splits microbatches along the sequence");
     return;
   }
-  if (find_schedule(choice.name)->offloads && !options_.offload) {
+  if (find_schedule(choice.name)->offloads() && !options_.offload) {
     leave_out(choice.name + ": copies activations to the host");
     return;
   }
@@ -269,11 +269,13 @@ std::vector<Found> Search::candidates(Bytes limit, Plans plans,
   for (const Family& family : families_) {
     const bool plain = family.rungs != nullptr;
     std::optional<Found> best;
-    if (family.fixed && fits(*family.fixed, limit)) count(best, *family.fixed);
-    for (const double more : kPlanningLimits) {
-      if (family.fixed) break;
-      if (auto found = planned(family, more * limit, limit)) count(best, std::move(*found));
-      if (plain) break;
+    if (family.fixed) {
+      if (fits(*family.fixed, limit)) count(best, *family.fixed);
+    } else {
+      for (const double more : kPlanningLimits) {
+        if (auto found = planned(family, more * limit, limit)) count(best, std::move(*found));
+        if (plain) break;
+      }
     }
     if (plain && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
     if (best) all.push_back(std::move(*best));

@@ -89,8 +89,6 @@ TEST_P(Rows, TakeNoLongerWhenAllArrivesAtTheStart) {
   }
 }
 
-// The engine gives a pass that takes longer on one device to all that wait for it; so must rows
-// that are replayed beside each other, by their messages alone.
 void expect_as_simulated(const PipelineRows& rows, const ExecutedPipeline& executed) {
   for (std::size_t device = 0; device < rows.rows.size(); ++device) {
     const Row& row = rows.rows[device];
@@ -124,6 +122,8 @@ TEST_P(Rows, TakeBesideEachOtherWhatTheSimulationSays) {
   }
 }
 
+// The engine gives a pass that takes longer on one device to all that wait for it; so must rows
+// that are replayed beside each other, by their messages alone.
 TEST_P(Rows, HandOnWhatOneOfThemTakesLonger) {
   Replayed replayed = simulated(GetParam());
   const PipelineRows before = rows_of(replayed.simulation, {}, Bytes(1e6));

@@ -143,7 +143,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
       EXPECT_EQ(of.peak_in_flight, peak.in_flight(problem, device))
           << "peak " << peak.formula << " for " << peak.domain << ", device " << device;
       // Every microbatch holds one byte per stage until its W has run.
-      if (schedule().offloads) {
+      if (schedule().offloads()) {
         EXPECT_LE(of.peak_activation.value(), of.peak_in_flight);
       } else {
         EXPECT_EQ(of.peak_activation.value(), of.peak_in_flight);

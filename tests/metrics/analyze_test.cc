@@ -243,7 +243,7 @@ TEST(Analyze, TakesARecomputedForwardForNoBackward) {
 
 TEST(Analyze, AgreesWithEvaluationOnEveryRecomputedSchedule) {
   for (const Schedule* schedule : schedules()) {
-    if (schedule->offloads) continue;  // it places R itself, before its copies
+    if (schedule->offloads()) continue;  // it places R itself, before its copies
     Case of(schedule->name, 4, 8, cost(10, 12, 8, 1));
     for (StageCost& stage : of.problem.stages) {
       stage.checkpoint = Bytes(0.5);

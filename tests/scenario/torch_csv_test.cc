@@ -98,7 +98,7 @@ TEST(TorchCsv, RoundTripsEverySchedule) {
                          .weight_stash = {}};
     problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
     if (schedule->refusal(problem) || problem.placement.directions() > 1) continue;
-    if (schedule->offloads) continue;  // the form has no copies: tests/report/torch_rules_test.cc
+    if (schedule->offloads()) continue;  // the form has no copies: tests/report/torch_rules_test.cc
     const Program program = schedule->plan(for_planning(problem));
     std::ostringstream out;
     write_torch_csv(out, program);

@@ -21,15 +21,15 @@ constexpr TimingSettings kAlone{.sample_target_us = 50e3,
                                 .minimum_repetitions = 5,
                                 .maximum_repetitions = 9};
 
-std::size_t whole(double bytes) {
-  return static_cast<std::size_t>(std::max<long long>(std::llround(bytes), 1));
-}
-
 const std::vector<std::uint32_t>& copied(const Action& action) {
   return action.lane == Lane::kCopyOut ? action.releases : action.acquires;
 }
 
 }  // namespace
+
+std::size_t whole(double bytes) {
+  return static_cast<std::size_t>(std::max<long long>(std::llround(bytes), 1));
+}
 
 GpuDevice::GpuDevice(const LayerSlice& slice, int number)
     : card_(number),

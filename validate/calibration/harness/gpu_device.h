@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,9 @@
 #include "validate/calibration/replay_device.h"
 
 namespace pipesim::calibration {
+
+// Whole bytes, of which there is at least one to allocate, copy and send.
+[[nodiscard]] std::size_t whole(double bytes);
 
 class GpuDevice final : public ReplayDevice {
  public:

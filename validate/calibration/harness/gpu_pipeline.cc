@@ -2,9 +2,7 @@
 
 #ifdef PIPESIM_NCCL
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "sim/core/error.h"
 
@@ -17,10 +15,6 @@ void select(std::uint32_t device) {
 
 void wait(const Stream& stream, const Event& event) {
   check_cuda(cudaStreamWaitEvent(stream.get(), event.get(), 0), "cudaStreamWaitEvent");
-}
-
-std::size_t whole(double bytes) {
-  return static_cast<std::size_t>(std::max<long long>(std::llround(bytes), 1));
 }
 
 }  // namespace
