@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/read/yaml.h"
 #include "sim/scenario/scenario.h"
-#include "sim/scenario/yaml.h"
 
 namespace pipesim {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/json.h"
+#include "sim/case/simulate.h"
+#include "sim/report/json/json.h"
 #include "sim/scenario/scenario.h"
-#include "sim/scenario/simulate.h"
 
 namespace pipesim {
 

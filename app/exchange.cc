@@ -6,13 +6,13 @@
 #include <sstream>
 
 #include "app/commands.h"
-#include "sim/pipeline/walk.h"
-#include "sim/report/megatron_flags.h"
-#include "sim/report/picture.h"
-#include "sim/report/torch_csv_writer.h"
-#include "sim/scenario/problem.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/torch_csv.h"
+#include "sim/case/problem.h"
+#include "sim/execution/walk.h"
+#include "sim/interop/megatron/flags.h"
+#include "sim/interop/torch/csv_reader.h"
+#include "sim/interop/torch/csv_writer.h"
+#include "sim/read/scenario.h"
+#include "sim/report/text/picture.h"
 
 namespace pipesim {
 namespace {

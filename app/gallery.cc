@@ -1,12 +1,12 @@
 // pipesim gallery: a page with a drawing of every schedule.
-#include "sim/report/gallery.h"
+#include "sim/report/svg/gallery.h"
 
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 
 #include "app/commands.h"
-#include "sim/report/svg.h"
+#include "sim/report/svg/svg.h"
 
 namespace pipesim {
 namespace {

@@ -6,10 +6,10 @@
 #include "app/commands.h"
 #include "models/transformer.h"
 #include "sim/core/data_folder.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/report/costs.h"
-#include "sim/scenario/read_hardware.h"
-#include "sim/scenario/read_model.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/hardware.h"
+#include "sim/read/model.h"
+#include "sim/report/text/costs.h"
 
 namespace pipesim {
 namespace {

@@ -1,5 +1,5 @@
 // pipesim plan: the fastest layouts of a model on so many GPUs.
-#include "sim/search/plan.h"
+#include "sim/layouts/plan.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@
 #include "app/plan_options.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
-#include "sim/scenario/read_hardware.h"
+#include "sim/read/hardware.h"
 
 namespace pipesim {
 namespace {

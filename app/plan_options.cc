@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
-#include "sim/search/plan_question.h"
+#include "sim/layouts/question.h"
 
 namespace pipesim {
 namespace {

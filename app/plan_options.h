@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "app/command_line.h"
-#include "sim/search/plan.h"
-#include "sim/search/plan_report.h"
+#include "sim/layouts/plan.h"
+#include "sim/layouts/report.h"
 
 namespace pipesim {
 

@@ -19,10 +19,10 @@
 #include "app/comparison.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
-#include "sim/report/json.h"
-#include "sim/report/plot_data.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/search/sensitivity_report.h"
+#include "sim/read/scenario.h"
+#include "sim/report/json/json.h"
+#include "sim/report/json/plot_data.h"
+#include "sim/sensitivity/report.h"
 #include "sim/sweep/results.h"
 
 namespace pipesim {

@@ -9,8 +9,8 @@
 #include "app/commands.h"
 #include "app/comparison.h"
 #include "sim/core/data_folder.h"
-#include "sim/report/html.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
+#include "sim/report/html/html.h"
 #include "sim/sweep/results.h"
 
 namespace pipesim {

@@ -7,11 +7,11 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
-#include "sim/report/json.h"
-#include "sim/report/picture.h"
-#include "sim/report/table.h"
-#include "sim/report/trace.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
+#include "sim/report/json/json.h"
+#include "sim/report/json/trace.h"
+#include "sim/report/text/picture.h"
+#include "sim/report/text/table.h"
 
 namespace pipesim {
 namespace {

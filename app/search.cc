@@ -13,15 +13,15 @@
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "sim/case/problem.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/report/torch_csv_writer.h"
-#include "sim/scenario/problem.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/read_schedules.h"
-#include "sim/scenario/sweep_text.h"
+#include "sim/execution/evaluate.h"
+#include "sim/interop/torch/csv_writer.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/scenario.h"
+#include "sim/read/schedules.h"
+#include "sim/read/sweep_text.h"
 
 namespace pipesim {
 namespace {

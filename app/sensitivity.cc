@@ -7,8 +7,8 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/search/sensitivity_report.h"
+#include "sim/read/scenario.h"
+#include "sim/sensitivity/report.h"
 
 namespace pipesim {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
-#include "sim/report/costs.h"
-#include "sim/report/picture.h"
-#include "sim/report/svg.h"
-#include "sim/report/table.h"
-#include "sim/scenario/problem.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/case/problem.h"
+#include "sim/read/scenario.h"
+#include "sim/report/svg/svg.h"
+#include "sim/report/text/costs.h"
+#include "sim/report/text/picture.h"
+#include "sim/report/text/table.h"
 
 namespace pipesim {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
+#include "sim/case/problem.h"
+#include "sim/case/roofline.h"
 #include "sim/core/data_folder.h"
-#include "sim/scenario/problem.h"
-#include "sim/scenario/read_hardware.h"
-#include "sim/scenario/read_model.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/roofline.h"
+#include "sim/read/hardware.h"
+#include "sim/read/model.h"
+#include "sim/read/scenario.h"
 
 namespace {
 long allocations = 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/pipeline/problem.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim::bench {
 
@@ -19,11 +19,11 @@ inline Problem problem_of(const Schedule& schedule, int devices, int microbatche
   cost.transfer = Seconds(0.601e-3);
   cost.activation = Bytes(3.7e9) / chunks;
   cost.weight_stash = Bytes(1.6e9) / chunks;
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  problem.stages.assign(problem.placement.virtual_stages(), cost);
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
     const int down = problem.placement.downstream(vs);
     const bool leaves = down >= 0 && problem.placement.device(vs) != problem.placement.device(down);
-    if (!leaves) problem.stages[static_cast<size_t>(vs)].transfer = Seconds(0);
+    if (!leaves) problem.stages[vs].transfer = Seconds(0);
   }
   return problem;
 }

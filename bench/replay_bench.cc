@@ -10,10 +10,10 @@
 
 #include "bench/problems.h"
 #include "sim/engine/engine.h"
+#include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "bench/problems.h"
-#include "sim/pipeline/offload.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/execution/with_offload.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/scenario.h"
 #include "sim/search/search.h"
 
 namespace pipesim {

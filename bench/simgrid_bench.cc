@@ -9,7 +9,7 @@
 #include "sim/engine/jitter.h"
 #include "sim/engine/simgrid.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -37,10 +37,10 @@ Case make_case(int devices, int microbatches, int pipelines, double message_seco
   cost.forward = Seconds(0.010);
   cost.backward_input = Seconds(0.012);
   cost.backward_weight = Seconds(0.008);
-  problem.stages.assign(static_cast<size_t>(devices), cost);
-  std::vector<std::vector<int>> ranks(static_cast<size_t>(pipelines));
+  problem.stages.assign(devices, cost);
+  std::vector<std::vector<int>> ranks(pipelines);
   for (int rank = 0; rank < devices * pipelines; ++rank) {
-    ranks[static_cast<size_t>(rank % pipelines)].push_back(rank);
+    ranks[rank % pipelines].push_back(rank);
   }
   BuildOptions options;
   const Seconds latency = made.cluster.nic_latency;

@@ -3,13 +3,17 @@
 # One library per folder, of all its sources: sim/core becomes the target pipesim_sim_core. Folders
 # are linked by their path, other targets by their name. OBJECT keeps static registration alive.
 function(pipesim_folder folder)
-  cmake_parse_arguments(arg "OBJECT;RECURSE" "" "LINK;EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "OBJECT;RECURSE" "" "LINK;EXCEPT;WITH" ${ARGN})
   string(REPLACE "/" "_" name pipesim_${folder})
   if(arg_RECURSE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   else()
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   endif()
+  foreach(other ${arg_WITH})
+    file(GLOB more CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${other}/*.cc)
+    list(APPEND sources ${more})
+  endforeach()
   foreach(file ${arg_EXCEPT})
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${folder}/${file})
   endforeach()

@@ -202,7 +202,7 @@ class Balance {
       const std::vector<int>& of_unit = table(unit, zone);
       const double fixed = fixed_of(units_[unit], zone);
       for (int a = 0; std::cmp_less(a, of_unit.size()); ++a) {
-        const int most = within(of_unit[static_cast<size_t>(a)], unit, zone, a, device_bound_);
+        const int most = within(of_unit[a], unit, zone, a, device_bound_);
         for (int b = 0; b <= most; ++b) {
           const double seconds = fixed + a * line_.leading_seconds + b * line_.following_seconds;
           for (int x = a; x <= leading; ++x) {
@@ -235,20 +235,20 @@ class Balance {
       Spread one = spread(zone);
       if (one.squares < best.squares * (1 - kRounding)) best = std::move(one);
     }
-    std::vector<LayerCounts> of_stage(static_cast<size_t>(line_.stages));
+    std::vector<LayerCounts> of_stage(line_.stages);
     for (size_t u = 0; u < units_.size(); ++u) {
       const Unit& unit = units_[u];
       const auto counts =
           DeviceFilling(line_, unit, best.zone, bound_, room_).evenest(best.of_unit[u]);
       if (!counts) throw LogicError("a device does not take the layers that it was found to take");
       for (size_t i = 0; i < unit.stages.size(); ++i) {
-        of_stage[static_cast<size_t>(unit.stages[i])] = (*counts)[i];
+        of_stage[unit.stages[i]] = (*counts)[i];
       }
     }
     Layout result;
     int first = 0;
     for (int stage = 0; stage < line_.stages; ++stage) {
-      const LayerCounts& counts = of_stage[static_cast<size_t>(stage)];
+      const LayerCounts& counts = of_stage[stage];
       result.stages.push_back(layers_on(line_, best.zone, stage, counts));
       result.stages.back().first = first;
       first += result.stages.back().layers;

@@ -66,8 +66,8 @@ std::vector<Unit> units_of(const Placement& place) {
     }
     Unit::Holder holder{device, std::vector<std::vector<int>>(unit->stages.size())};
     for (int chunk = 0; chunk < place.chunks(); ++chunk) {
-      const auto at = std::ranges::find(unit->stages, stages[static_cast<size_t>(chunk)]);
-      holder.chunks[static_cast<size_t>(at - unit->stages.begin())].push_back(chunk);
+      const auto at = std::ranges::find(unit->stages, stages[chunk]);
+      holder.chunks[at - unit->stages.begin()].push_back(chunk);
     }
     unit->holders.push_back(std::move(holder));
   }
@@ -122,7 +122,7 @@ void DeviceFilling::put(size_t at, const LayerCounts& counts) {
   const StageLayers layers = layers_on(line_, zone_, unit_.stages[index], counts);
   for (size_t h = 0; h < held_.size(); ++h) {
     for (const int chunk : unit_.holders[h].chunks[index]) {
-      held_[h][static_cast<size_t>(chunk)] = layers;
+      held_[h][chunk] = layers;
     }
   }
 }

@@ -54,8 +54,7 @@ double held_flops(const MatmulCurve& curve, double multiprocessors, const Matmul
   const double unsplit = steps * kStep + dense * curve.fill;
   double least = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
-    const double tiles =
-        batch * rows[static_cast<size_t>(tile.rows)] * columns[static_cast<size_t>(tile.columns)];
+    const double tiles = batch * rows[tile.rows] * columns[tile.columns];
     double held = unsplit * waves(tiles, multiprocessors, curve.tail);
     if (2 * tiles <= multiprocessors) {
       const double parts = whole(multiprocessors / tiles);

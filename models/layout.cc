@@ -33,7 +33,7 @@ std::string does_not_divide(const Transformer& model, int layers, const char* am
 
 // The layers of every device, as Megatron's sizes say, to be shared by its chunks.
 std::vector<int> layers_of_devices(const Transformer& model, int devices, const EvenSplit& split) {
-  std::vector<int> layers(static_cast<size_t>(devices), 0);
+  std::vector<int> layers(devices, 0);
   int left = model.num_layers;
   int others = devices;
   const auto take = [&](const std::optional<int>& given, int& of) {
@@ -54,7 +54,7 @@ std::vector<int> layers_of_devices(const Transformer& model, int devices, const 
   for (int device = 0; device < devices; ++device) {
     const bool first = device == 0 && split.first_device;
     const bool last = device == devices - 1 && devices > 1 && split.last_device;
-    if (!first && !last) layers[static_cast<size_t>(device)] = left / others;
+    if (!first && !last) layers[device] = left / others;
   }
   return layers;
 }
@@ -69,7 +69,7 @@ std::vector<int> split_by_device(const Transformer& model, const Placement& plac
   const auto layers = layers_of_devices(model, placement.devices(), split);
   std::vector<int> of_stage;
   for (int vs = 0; vs < placement.virtual_stages(); ++vs) {
-    const int of_device = layers[static_cast<size_t>(placement.device(vs))];
+    const int of_device = layers[placement.device(vs)];
     if (of_device % placement.chunks() != 0) {
       throw InfeasibleError(does_not_divide(model, of_device, "chunks", placement.chunks()));
     }
@@ -111,7 +111,7 @@ Layout even_layout(const Transformer& model, const Placement& placement, const E
   const int stages = placement.model_stages();
   const int units = model.num_layers + (split.count_embedding ? 1 : 0) + (split.count_loss ? 1 : 0);
   if (units % stages != 0) throw InfeasibleError(does_not_divide(model, units, "stages", stages));
-  std::vector<int> of_stage(static_cast<size_t>(stages), units / stages);
+  std::vector<int> of_stage(stages, units / stages);
   of_stage.front() -= split.count_embedding ? 1 : 0;
   of_stage.back() -= split.count_loss ? 1 : 0;
   if (of_stage.front() < 0 || of_stage.back() < 0) {

@@ -82,11 +82,11 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
   const MemoryModel memory(model, context, state);
   MemoryEstimate result;
   for (const StageLayers& stage : layout.stages) result.stages.push_back(memory.stage(stage));
-  std::vector<StageLayers> held(static_cast<size_t>(placement.chunks()));
+  std::vector<StageLayers> held(placement.chunks());
   for (int device = 0; device < placement.devices(); ++device) {
     for (int chunk = 0; chunk < placement.chunks(); ++chunk) {
       const int stage = placement.model_stage(placement.virtual_stage(device, chunk));
-      held[static_cast<size_t>(chunk)] = layout.stages[static_cast<size_t>(stage)];
+      held[chunk] = layout.stages[stage];
     }
     result.devices.push_back(memory.device(held));
   }

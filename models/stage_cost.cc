@@ -88,9 +88,9 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, const Layout& layout, const Placement& place,
                         const LayerCosts& costs, std::span<StageCost> out) {
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    const StageLayers& layers = layout.stages[static_cast<size_t>(place.model_stage(vs))];
+    const StageLayers& layers = layout.stages[place.model_stage(vs)];
     const StagePasses passes = stage_passes(model, layers, costs);
-    StageCost& stage = out[static_cast<size_t>(vs)];
+    StageCost& stage = out[vs];
     stage.forward = passes.forward.total();
     stage.backward_input = passes.backward_input.total();
     stage.backward_weight = passes.backward_weight.total();

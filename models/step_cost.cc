@@ -21,7 +21,7 @@ double gradient_bytes(const ParameterState& state) {
 
 const StageLayers& stage_of(const Layout& layout, const Placement& place, int device, int chunk) {
   const int vs = place.virtual_stage(device, chunk);
-  return layout.stages[static_cast<size_t>(place.model_stage(vs))];
+  return layout.stages[place.model_stage(vs)];
 }
 
 GroupShape dense_group(const CostSetting& setting, int node) {

@@ -1,7 +1,7 @@
 // A transformer's shape, and how many parameters it has.
 //
 // A value: what no function here changes, every cost and byte is computed from. The reader of
-// models (sim/scenario/read_model.h) only lets through shapes of which `fault_of` finds nothing
+// models (sim/read/model.h) only lets through shapes of which `fault_of` finds nothing
 // wrong; the functions here and in models/layer_work.h rely on that. All are O(1), throw nothing
 // and allocate nothing, except where an error is put into words.
 //

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schedules/vocabulary.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -13,7 +13,7 @@ Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     const int warm_up = std::min(shape.devices - 1 - device, shape.microbatches);
     int forward = 0;
     while (forward < warm_up) list.push_back(make_pass(PassKind::kF, forward++));

@@ -16,7 +16,7 @@
 #include <deque>
 #include <fmt/format.h>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -157,7 +157,7 @@ Program plan(const Problem& problem) {
   for (int device = 0; device < problem.shape.devices; ++device) {
     const Seat at = seat(problem, device);
     const int microbatches = std::max({at.ways[0].count, at.ways[1].count, 2 * at.ranks});
-    DeviceOrder order(at.ways, overlaps(problem), lists[static_cast<size_t>(device)], pairs);
+    DeviceOrder order(at.ways, overlaps(problem), lists[device], pairs);
     run_steps(order, at.rank, at.ranks, microbatches);
   }
   return {problem.shape, problem.placement, std::move(lists), std::move(pairs)};

@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/pipeline/offload.h"
-#include "sim/pipeline/recompute.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/with_offload.h"
+#include "sim/execution/with_recompute.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -79,7 +79,7 @@ class Groups {
     for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch) {
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
         const int at = microbatch / group_ * shape_.chunks + groups_ahead(chunk);
-        rows[static_cast<size_t>(at * group_ + microbatch % group_)] = {microbatch, chunk};
+        rows[at * group_ + microbatch % group_] = {microbatch, chunk};
       }
     }
     return rows;
@@ -121,7 +121,7 @@ Program grouped(const Problem& problem, int group) {
   const std::vector<Row> rows = groups.rows();
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     list.reserve(3 * static_cast<size_t>(shape.microbatches) * static_cast<size_t>(shape.chunks));
     const auto delay = static_cast<size_t>(groups.delay(device));
     for (size_t at = 0; at < rows.size() + delay; ++at) {

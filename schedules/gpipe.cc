@@ -1,5 +1,5 @@
 // GPipe (Huang et al. 2019, arXiv 1811.06965, section 2.3): all forwards, then all backwards.
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -66,7 +66,7 @@ Program plan(const Problem& problem) {
   const std::vector<Pass> forwards = forward_order(shape, group);
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     const auto warm_up = static_cast<size_t>(2 * (shape.devices - 1 - device) +
                                              (shape.chunks - 1) * group + (extra ? 1 : 0));
     size_t next = 0;

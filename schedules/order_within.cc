@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 

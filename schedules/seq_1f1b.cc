@@ -4,7 +4,7 @@
 // of the first microbatch arrive in time.
 #include <algorithm>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -14,7 +14,7 @@ Program plan(const Problem& problem) {
   const int units = shape.units();
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     list.reserve(2 * static_cast<size_t>(units));
     const int warm_up = std::min(shape.devices - 2 - device + shape.splits, units);
     int forward = 0;

@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -118,11 +118,11 @@ void Slots::count_memory() {
 }
 
 void Slots::tighten() {
-  std::vector<int> count(static_cast<size_t>(p_ * kTypes));
+  std::vector<int> count(p_ * kTypes);
   for (int slot = 0; slot < width_; ++slot) {
     for (int d = 0; d < p_; ++d) {
       const int type = type_[cell(d, slot)];
-      if (type < kTypes) move(d, type, count[static_cast<size_t>(d * kTypes + type)]++, slot);
+      if (type < kTypes) move(d, type, count[d * kTypes + type]++, slot);
     }
   }
 }
@@ -174,8 +174,8 @@ PassLists Slots::lists() const {
   constexpr std::array<int, kTypes> kChunks{0, 1, 1, 0};
   PassLists lists(static_cast<size_t>(p_));
   for (int d = 0; d < p_; ++d) {
-    auto& list = lists[static_cast<size_t>(d)];
-    list.reserve(static_cast<size_t>(kTypes * m_));
+    auto& list = lists[d];
+    list.reserve(kTypes * m_);
     std::array<int, kTypes> count{};
     for (int slot = 0; slot < width_; ++slot) {
       const size_t type = type_[cell(d, slot)];

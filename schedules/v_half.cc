@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "schedules/vocabulary.h"
-#include "sim/pipeline/building_block.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/building_block.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -68,7 +68,7 @@ class Slots {
     return static_cast<size_t>(row) * static_cast<size_t>(m_) + static_cast<size_t>(n);
   }
   [[nodiscard]] int slot_of(int d, int type, int n) const { return slot_of_[index(d, type, n)]; }
-  int& visited(int d, int type) { return visited_[static_cast<size_t>(d * kTypes + type)]; }
+  int& visited(int d, int type) { return visited_[d * kTypes + type]; }
 
   bool throughout_;
   int p_;
@@ -92,12 +92,12 @@ Slots::Slots(const Shape& shape, VeeSlots (*block)(int, int), bool throughout)
       slot_of_(index(p_, 0, 0)),
       held_(type_.size()),
       owed_(type_.size()),
-      visited_(static_cast<size_t>(p_ * kTypes)) {
+      visited_(p_ * kTypes) {
   for (int d = 0; d < p_; ++d) {
     const VeeSlots first = block(p_, d);
     for (int type = 0; type < kWeight; ++type) {
       for (int n = 0; n < m_; ++n) {
-        place(d, type, n, -1, first[static_cast<size_t>(type)] + kPeriod * n);
+        place(d, type, n, -1, first[type] + kPeriod * n);
       }
     }
   }
@@ -127,13 +127,13 @@ void Slots::put_weights() {
 // W leave the slots that they took free.
 void Slots::pack() {
   std::ranges::fill(visited_, 0);
-  std::vector<int> last(static_cast<size_t>(p_), -1);
+  std::vector<int> last(p_, -1);
   for (int slot = 0; slot < width_; ++slot) {
     for (int d = 0; d < p_; ++d) {
       const int type = type_[cell(d, slot)];
       if (type == kFree) continue;
       const int n = visited(d, type)++;
-      int& before = last[static_cast<size_t>(d)];
+      int& before = last[d];
       type_[cell(d, slot)] = kFree;
       before = type == kWeight ? before + 1 : std::max(before + 1, earliest(d, type, n));
       if (type != kWeight) place(d, type, n, -1, before);
@@ -274,8 +274,8 @@ PassLists Slots::lists() const {
   constexpr std::array<int, 4> kChunks{0, 1, 1, 0};
   PassLists lists(static_cast<size_t>(p_));
   for (int d = 0; d < p_; ++d) {
-    auto& list = lists[static_cast<size_t>(d)];
-    list.reserve(static_cast<size_t>(kPeriod * m_));
+    auto& list = lists[d];
+    list.reserve(kPeriod * m_);
     std::array<int, 4> ran{};
     std::array<int, 2> weights{};  // run, of chunk 1 and 0
     const auto owes = [&](size_t k) { return weights[k] < ran[k == 0 ? kBackward1 : kBackward0]; };

@@ -1,6 +1,6 @@
 // Controllable memory's search for a V-shaped schedule (Qi et al., Pipeline Parallelism with
 // Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A): of the schedules that
-// repeat a building block (sim/pipeline/building_block.h), the one that costs least within a limit
+// repeat a building block (sim/planning/building_block.h), the one that costs least within a limit
 // on activation memory. `v-zb` sets the limit to what p microbatches keep, which is 1F1B's memory
 // and leaves no bubble where all passes take equally long.
 //
@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "schedules/order_within.h"
-#include "sim/pipeline/building_block.h"
-#include "sim/pipeline/device_bound.h"
-#include "sim/pipeline/memory_ladder.h"
-#include "sim/pipeline/run_within.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/building_block.h"
+#include "sim/planning/memory_ladder.h"
+#include "sim/planning/run_within.h"
+#include "sim/planning/schedule.h"
+#include "sim/search/device_bound.h"
 
 namespace pipesim {
 namespace {
@@ -314,7 +314,7 @@ double Search::peak_bytes(const PassLists& lists) const {
   double peak = 0;
   for (int d = 0; d < p_; ++d) {
     double held = 0;
-    for (const Pass& pass : lists[static_cast<size_t>(d)]) {
+    for (const Pass& pass : lists[d]) {
       const bool first = pass.chunk == 0;
       const int kind = pass.kind == PassKind::kF   ? (first ? kF0 : kF1)
                        : pass.kind == PassKind::kB ? (first ? kB0 : kB1)
@@ -332,7 +332,7 @@ PassLists Search::lists_of(const BlockBuilder& builder) const {
   PassLists lists(static_cast<size_t>(p_));
   for (int d = 0; d < p_; ++d) {
     std::array<int, kVeeKinds> count{};
-    auto& list = lists[static_cast<size_t>(d)];
+    auto& list = lists[d];
     list.reserve(builder.order(d).size());
     for (const size_t kind : builder.order(d)) {
       list.push_back(make_pass(kKinds[kind], count[kind]++, kVeeChunk[kind]));

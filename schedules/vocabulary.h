@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 

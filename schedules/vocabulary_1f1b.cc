@@ -63,7 +63,7 @@ std::vector<StepPlace> step_places(const Problem& problem) {
     backward += cost.backward_input + cost.backward_weight;
   }
   const int p = problem.shape.devices;
-  std::vector<StepPlace> places(static_cast<size_t>(p));
+  std::vector<StepPlace> places(p);
   Seconds offset;  // of a device's round against the steps of the last device
   for (size_t d = places.size() - 1; d-- > 0;) {
     const StepPlace& below = places[d + 1];
@@ -90,7 +90,7 @@ class Rounds {
         planned_(std::max(m_, p_ + 1 + (two_barriers_ ? 1 : 0))) {}
 
   std::vector<Pass> device(int d) {
-    const StepPlace& place = places_[static_cast<size_t>(d)];
+    const StepPlace& place = places_[d];
     List list(planned_, m_);
     list.add(PassKind::kIF, d + 1);
     for (int i = d; i < p_; ++i) {

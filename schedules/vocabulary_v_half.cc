@@ -84,14 +84,14 @@ Play::Play(const Problem& problem, VeeBlock block)
       m_(problem.shape.microbatches),
       vocabulary_(problem.vocabulary),
       ahead_(block(p_, 0)[kF1] / kPeriod + 2),
-      devices_(static_cast<size_t>(p_)),
+      devices_(p_),
       end_(index(p_, 0, 0), kUnknown) {
   const int barriers = vocabulary_ == VocabularyPlacement::kVocab1 ? 2 : 1;
   for (int d = 0; d < p_; ++d) {
     std::array<int, kTypes> first = block(p_, d);
     first[kB1] += kPeriod * barriers;
     first[kB0] += kPeriod * barriers;
-    fill(devices_[static_cast<size_t>(d)], first);
+    fill(devices_[d], first);
   }
 }
 
@@ -102,7 +102,7 @@ void Play::fill(Device& device, const std::array<int, kTypes>& first) const {
   for (int slot = 0; weights[0] + weights[1] < 2 * m_; ++slot) {
     int type = kTypes;
     for (int each = 0; each < kTypes; ++each) {
-      const int since = slot - first[static_cast<size_t>(each)];
+      const int since = slot - first[each];
       if (since >= 0 && since % kPeriod == 0 && since / kPeriod < m_) type = each;
     }
     if (type < kTypes) {
@@ -130,7 +130,7 @@ void Play::play() {
 }
 
 bool Play::step(int d) {
-  Device& device = devices_[static_cast<size_t>(d)];
+  Device& device = devices_[d];
   const size_t at = device.starts.size();
   if (at == device.passes.size()) return false;
   const int type = device.types[at];

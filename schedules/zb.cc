@@ -4,12 +4,12 @@
 // takes the limit from the problem.
 //
 // Its cost is never above that of the hand-made orders that fit into the limit, 1F1B, ZB-H1 and
-// ZB-H2, and never above its own at a lower limit that is a rung (sim/pipeline/memory_ladder.h). At
+// ZB-H2, and never above its own at a lower limit that is a rung (sim/planning/memory_ladder.h). At
 // worst O(p m) for each of 27 choices and each rung below the limit.
 #include <algorithm>
 
 #include "schedules/zb_planner.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {

@@ -2,7 +2,7 @@
 // 1F1B's warm-up and memory; weight gradients fill what 1F1B idles.
 #include <algorithm>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -11,7 +11,7 @@ Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     int f = 0;
     int w = 0;
     while (f < std::min(shape.devices - 1 - device, shape.microbatches)) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -12,7 +12,7 @@ Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     std::vector<int> owed;  // microbatches whose W is still to run, newest last
     int f = 0;
     while (f < std::min(shape.devices - 1 - device, shape.microbatches)) {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/pipeline/device_bound.h"
-#include "sim/pipeline/memory_ladder.h"
+#include "sim/planning/memory_ladder.h"
+#include "sim/search/device_bound.h"
 
 namespace pipesim {
 namespace {
@@ -29,7 +29,7 @@ ZbPlanner::ZbPlanner(const Problem& problem)
       last_(problem.shape.devices - 1),
       microbatches_(problem.shape.microbatches),
       all_(all_choices()),
-      devices_(static_cast<size_t>(problem.shape.devices)),
+      devices_(problem.shape.devices),
       warm_up_(devices_.size()),
       forward_end_(devices_.size() * static_cast<size_t>(microbatches_)),
       lists_(devices_.size()),
@@ -100,7 +100,7 @@ double ZbPlanner::run(const Steady& steady) {
   steady_ = steady;
   start();
   for (int d = 0; d <= last_; ++d) {
-    while (at(d).f < warm_up_[static_cast<size_t>(d)]) run_forward(d);
+    while (at(d).f < warm_up_[d]) run_forward(d);
   }
   run_backwards();
   for (int b = 1; b < microbatches_ && !hopeless_; ++b) {
@@ -131,7 +131,7 @@ void ZbPlanner::count_warm_up(const WarmUp& choice) {
   for (int d = last_ - 1; d >= 0; --d) {
     const Device& device = at(d);
     const int forwards = count_forwards(d, arrival, choice);
-    warm_up_[static_cast<size_t>(d)] = forwards;
+    warm_up_[d] = forwards;
     const double clock = device.clock + (forwards - 1) * device.forward;
     arrival = std::max(clock, arrival) + device.backward + device.to_upstream;
   }
@@ -250,7 +250,7 @@ void ZbPlanner::append(int d, PassKind kind, int microbatch, double arrival, dou
   most_idle_ = std::max(most_idle_, device.idle);
   hopeless_ = hopeless_ || device.work + device.idle >= least_;
   device.clock = start + seconds;
-  lists_[static_cast<size_t>(d)].push_back(make_pass(kind, microbatch));
+  lists_[d].push_back(make_pass(kind, microbatch));
 }
 
 }  // namespace pipesim

@@ -26,7 +26,7 @@ class ZbPlanner {
   explicit ZbPlanner(const Problem& problem);
 
   // The first best of all choices within the limit and within the rungs below it
-  // (sim/pipeline/memory_ladder.h): those are left out that no run can gain by.
+  // (sim/planning/memory_ladder.h): those are left out that no run can gain by.
   PassLists best(Bytes limit);
 
  private:
@@ -93,8 +93,8 @@ class ZbPlanner {
   void run_weight(int device);
   void append(int device, PassKind kind, int microbatch, double arrival, double seconds);
 
-  [[nodiscard]] Device& at(int d) { return devices_[static_cast<size_t>(d)]; }
-  [[nodiscard]] const Device& at(int d) const { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] Device& at(int d) { return devices_[d]; }
+  [[nodiscard]] const Device& at(int d) const { return devices_[d]; }
   [[nodiscard]] size_t slot(int device, int microbatch) const {
     return static_cast<size_t>(device) * static_cast<size_t>(microbatches_) +
            static_cast<size_t>(microbatch);

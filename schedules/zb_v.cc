@@ -5,7 +5,7 @@
 // The best of several plans. `RoundsPlanner` is the paper's heuristic, made for that memory and a
 // little more: below it, its warm-up hardly comes about. `GreedyPlanner` plays the pipeline in
 // time and is better wherever memory is plenty or very short. Both plan for the limit and for every
-// rung below it (sim/pipeline/memory_ladder.h), and the hand-made ZB-V, V-Half, V-Min and 1F1B-V
+// rung below it (sim/planning/memory_ladder.h), and the hand-made ZB-V, V-Half, V-Min and 1F1B-V
 // count as they are where they fit, unless the plan is within 2% of what none can be below.
 // O(passes) per plan; both headers say why any limit that one microbatch keeps is kept and can be
 // executed.
@@ -18,10 +18,10 @@
 
 #include "schedules/order_within.h"
 #include "schedules/zb_v_rounds.h"
-#include "sim/pipeline/device_bound.h"
-#include "sim/pipeline/greedy.h"
-#include "sim/pipeline/memory_ladder.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/greedy.h"
+#include "sim/planning/memory_ladder.h"
+#include "sim/planning/schedule.h"
+#include "sim/search/device_bound.h"
 
 namespace pipesim {
 namespace {
@@ -123,7 +123,7 @@ class Search {
 Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
   Best best;
-  best.lists.resize(static_cast<size_t>(problem.shape.devices));
+  best.lists.resize(problem.shape.devices);
   const auto is_best = [&](Bytes within) {
     return best.cost <= kNearEnough * 1e12 * bound_of_devices(problem, within).value();
   };

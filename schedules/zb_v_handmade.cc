@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -26,9 +26,7 @@ class Order {
     run(PassKind::kB, chunk);
     run(PassKind::kW, chunk);
   }
-  int& count(PassKind kind, int chunk) {
-    return counts_[static_cast<size_t>(kind)][static_cast<size_t>(chunk)];
-  }
+  int& count(PassKind kind, int chunk) { return counts_[static_cast<size_t>(kind)][chunk]; }
 
  private:
   std::vector<Pass>& list_;
@@ -66,7 +64,7 @@ Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   PassLists lists(static_cast<size_t>(shape.devices));
   for (int device = 0; device < shape.devices; ++device) {
-    auto& list = lists[static_cast<size_t>(device)];
+    auto& list = lists[device];
     list.reserve(6 * static_cast<size_t>(shape.microbatches));
     Order order(list, shape.microbatches);
     order_device(order, device, shape.devices, std::max(2 * shape.devices - 1, shape.microbatches));

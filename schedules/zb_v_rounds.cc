@@ -22,7 +22,7 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
     : last_(problem.shape.devices - 1),
       microbatches_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
-      devices_(static_cast<size_t>(problem.shape.devices)),
+      devices_(problem.shape.devices),
       forward_arrival_(2 * devices_.size() * static_cast<size_t>(microbatches_)),
       backward_arrival_(forward_arrival_.size()),
       backwards_(forward_arrival_.size()),
@@ -44,7 +44,7 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
       at(d).spare -= microbatches_ * (chunk.forward + chunk.backward + chunk.weight);
     }
     most_work_ = std::max(most_work_, -at(d).spare);
-    lists_[static_cast<size_t>(d)].reserve(6 * static_cast<size_t>(microbatches_));
+    lists_[d].reserve(6 * static_cast<size_t>(microbatches_));
   }
   for (Device& device : devices_) device.spare += most_work_;
 }
@@ -146,13 +146,13 @@ bool RoundsPlanner::run_backwards() {
     any = true;
     return true;
   };
-  for (int d = 0; d <= last_; ++d) wanted_[static_cast<size_t>(d)] = wanted_backward(d);
+  for (int d = 0; d <= last_; ++d) wanted_[d] = wanted_backward(d);
   for (int d = last_; d >= 0; --d) {
-    int& wanted = wanted_[static_cast<size_t>(d)];
+    int& wanted = wanted_[d];
     if (wanted == 0 && !try_to_run(d, 0)) wanted = 1;
   }
   for (int d = 0; d <= last_; ++d) {
-    if (wanted_[static_cast<size_t>(d)] == 1 && !try_to_run(d, 1)) try_to_run(d, 0);
+    if (wanted_[d] == 1 && !try_to_run(d, 1)) try_to_run(d, 0);
   }
   return any;
 }
@@ -227,7 +227,7 @@ void RoundsPlanner::fill_gap(int d, double arrival, bool delay) {
   while (device.owed > 0 && device.clock < arrival) {
     const int c = backwards_[slot(2 * d, device.next_weight)];
     const bool fits = device.clock + choices_.part * device.at(c).weight <= arrival;
-    const double bearable = std::max(most_idle_, allowed_[static_cast<size_t>(d)]) - device.idle;
+    const double bearable = std::max(most_idle_, allowed_[d]) - device.idle;
     if (!fits && !(delay && arrival - device.clock > bearable)) return;
     run_weight(d);
   }
@@ -241,7 +241,7 @@ void RoundsPlanner::run_forward(int d, int c) {
   Chunk& chunk = at(d).at(c);
   append(d, PassKind::kF, chunk.f, c, forward_arrival(d, c), chunk.forward);
   const int vs = stage(d, c);
-  forward_arrival_[slot(vs, chunk.f++)] = at(d).clock + transfer_[static_cast<size_t>(vs)];
+  forward_arrival_[slot(vs, chunk.f++)] = at(d).clock + transfer_[vs];
 }
 
 void RoundsPlanner::run_backward(int d, int c) {
@@ -274,7 +274,7 @@ void RoundsPlanner::append(int d, PassKind kind, int microbatch, int chunk, doub
   device.clock = start + seconds;
   const size_t here = static_cast<size_t>(d) + 1;
   stuck_[here - 1] = stuck_[here] = stuck_[here + 1] = 0;
-  lists_[static_cast<size_t>(d)].push_back(make_pass(kind, microbatch, chunk));
+  lists_[d].push_back(make_pass(kind, microbatch, chunk));
 }
 
 }  // namespace pipesim

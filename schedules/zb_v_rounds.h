@@ -8,7 +8,7 @@
 //
 // Every run that does not give up ends in a program that can be executed and that keeps the limit,
 // which must be at least what one microbatch keeps on any device: an F is held back by the two
-// conditions of sim/pipeline/greedy.h (`fits`), with which there is always a pass that may run, and
+// conditions of sim/planning/greedy.h (`fits`), with which there is always a pass that may run, and
 // a round runs a B or F wherever one may run. O(passes), no allocation in `run`.
 #pragma once
 
@@ -58,8 +58,8 @@ class RoundsPlanner {
     int owed = 0;     // W
     int next_weight = 0;
 
-    [[nodiscard]] const Chunk& at(int c) const { return chunk[static_cast<size_t>(c)]; }
-    [[nodiscard]] Chunk& at(int c) { return chunk[static_cast<size_t>(c)]; }
+    [[nodiscard]] const Chunk& at(int c) const { return chunk[c]; }
+    [[nodiscard]] Chunk& at(int c) { return chunk[c]; }
     // From the counts, so that rounding does not pile up.
     [[nodiscard]] double held_without_owed() const {
       return (at(0).f - at(0).b) * at(0).activation + (at(1).f - at(1).b) * at(1).activation;
@@ -91,8 +91,8 @@ class RoundsPlanner {
   void run_weight(int device);
   void append(int device, PassKind kind, int microbatch, int chunk, double arrival, double seconds);
 
-  [[nodiscard]] Device& at(int d) { return devices_[static_cast<size_t>(d)]; }
-  [[nodiscard]] const Device& at(int d) const { return devices_[static_cast<size_t>(d)]; }
+  [[nodiscard]] Device& at(int d) { return devices_[d]; }
+  [[nodiscard]] const Device& at(int d) const { return devices_[d]; }
   [[nodiscard]] int stage(int d, int chunk) const { return chunk == 0 ? d : 2 * last_ + 1 - d; }
   [[nodiscard]] size_t slot(int stage, int microbatch) const {
     return static_cast<size_t>(stage) * static_cast<size_t>(microbatches_) +

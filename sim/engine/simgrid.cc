@@ -304,7 +304,7 @@ class SimGridEngine final : public Engine {
     if (job.header->settings.energy) {
       const auto energy = job.energy.subspan(run * job.header->sizes.hosts);
       for (const std::int32_t host : host_of_device) {
-        made.energy_joules.push_back(energy[static_cast<size_t>(host)]);
+        made.energy_joules.push_back(energy[host]);
       }
     }
     return made;

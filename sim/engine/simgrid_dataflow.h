@@ -80,7 +80,7 @@ inline double job_largest_message(const Job& job) {
     for (JobTask task = 0; task < job.class_of.size(); ++task) {
       const JobClass& of = job.classes[job.class_of[task]];
       if (of.kind != JobKind::kTransfer) continue;
-      const double bandwidth = job.routes[static_cast<size_t>(of.route)].bandwidth;
+      const double bandwidth = job.routes[of.route].bandwidth;
       largest = std::max(largest, (job_seconds(job, run, task) - of.latency) * bandwidth);
     }
     if (job.seconds.empty()) break;

@@ -83,7 +83,7 @@ Platform::Platform(const Job& of) : job(of), dataflow(of) {
   rate.reserve(job.classes.size());
   for (const JobClass& each : job.classes) {
     const bool transfer = each.kind == JobKind::kTransfer;
-    rate.push_back(transfer ? job.routes[static_cast<size_t>(each.route)].bandwidth * unit : 0);
+    rate.push_back(transfer ? job.routes[each.route].bandwidth * unit : 0);
   }
   build_zone(unit);
 }
@@ -115,7 +115,7 @@ void Platform::build_zone(double unit) {
   hosts.reserve(job.header->sizes.hosts);
   host_changes_speed.resize(job.header->sizes.hosts);
   for (const JobSpeedChange& change : job.speed_changes) {
-    host_changes_speed[static_cast<size_t>(change.host)] = true;
+    host_changes_speed[change.host] = true;
   }
   const JobSettings& settings = job.header->settings;
   size_t change = 0;
@@ -158,9 +158,8 @@ void Platform::build_zone(double unit) {
     for (const std::uint32_t link : job.route_links.subspan(route.first_link, route.links)) {
       way.emplace_back(links[link]);
     }
-    zone->add_route(hosts[static_cast<size_t>(route.from)]->get_netpoint(),
-                    hosts[static_cast<size_t>(route.to)]->get_netpoint(), nullptr, nullptr, way,
-                    false);
+    zone->add_route(hosts[route.from]->get_netpoint(), hosts[route.to]->get_netpoint(), nullptr,
+                    nullptr, way, false);
   }
   zone->seal();
 }
@@ -203,7 +202,7 @@ class Execution {
     return std::round((seconds(task) - job_.classes[of].latency) * platform_.rate[of]);
   }
   [[nodiscard]] const JobRoute& route(TaskId task) const {
-    return job_.routes[static_cast<size_t>(class_of(task).route)];
+    return job_.routes[class_of(task).route];
   }
   void ready(TaskId task);
   void finish(TaskId task, double at);
@@ -386,8 +385,7 @@ void Execution::start_flow(TaskId task) {
     message_starts(static_cast<size_t>(way.from), 0);
     message_starts(static_cast<size_t>(way.to), 1);
   }
-  s4u::CommPtr comm = s4u::Comm::sendto_init(platform_.hosts[static_cast<size_t>(way.from)],
-                                             platform_.hosts[static_cast<size_t>(way.to)]);
+  s4u::CommPtr comm = s4u::Comm::sendto_init(platform_.hosts[way.from], platform_.hosts[way.to]);
   comm->set_payload_size(static_cast<std::uint64_t>(payload(task)));
   comm->set_data(&activities_[slot]);
   activities_[slot].handle = comm;
@@ -433,7 +431,7 @@ void Execution::completed(SlotId slot) {
       message_ends(static_cast<size_t>(way.to), 1);
     }
   } else {
-    std::erase(gpus_[static_cast<size_t>(of.host)].computing, slot);
+    std::erase(gpus_[of.host].computing, slot);
   }
   last_completed_ = std::move(activity.handle);
   free_.push_back(slot);

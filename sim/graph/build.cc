@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "sim/core/error.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/walk.h"
+#include "sim/execution/evaluate.h"
+#include "sim/execution/walk.h"
 
 namespace pipesim {
 namespace {
@@ -25,8 +25,8 @@ class ClassTable {
         ranks_(ranks),
         options_(options),
         pipeline_(pipeline),
-        stages_(static_cast<size_t>(program.placement().virtual_stages())),
-        chunks_(static_cast<size_t>(program.placement().chunks())),
+        stages_(program.placement().virtual_stages()),
+        chunks_(program.placement().chunks()),
         compute_(stages_ * kPassKinds, kNoClass),
         transfer_(stages_ * 2, kNoClass),
         barrier_class_(kBarriers, kNoClass),
@@ -100,11 +100,11 @@ class ClassTable {
 
   std::uint32_t optimizer(int device) {
     const auto& each = options_.optimizer_of_device;
-    return closing(device, each.empty() ? options_.optimizer : each[static_cast<size_t>(device)]);
+    return closing(device, each.empty() ? options_.optimizer : each[device]);
   }
   // Counts as the optimizer's work too.
   std::uint32_t gradients(int device) {
-    return closing(device, options_.gradients_of_device[static_cast<size_t>(device)]);
+    return closing(device, options_.gradients_of_device[device]);
   }
 
  private:
@@ -116,11 +116,9 @@ class ClassTable {
     made.seconds = seconds * slowdown(device);
     return add(made);
   }
-  [[nodiscard]] int rank(int device) const { return ranks_[static_cast<size_t>(device)]; }
+  [[nodiscard]] int rank(int device) const { return ranks_[device]; }
   [[nodiscard]] double slowdown(int device) const {
-    return options_.slowdown_of_rank.empty()
-               ? 1.0
-               : options_.slowdown_of_rank[static_cast<size_t>(rank(device))];
+    return options_.slowdown_of_rank.empty() ? 1.0 : options_.slowdown_of_rank[rank(device)];
   }
   [[nodiscard]] TaskClass on_device(TaskKind kind, int device) const {
     TaskClass made;
@@ -208,10 +206,10 @@ class TaskVisitor {
     return close(classes_.barrier(barrier), first_unit_ + unit);
   }
   [[nodiscard]] Value last(int device) const {
-    const TaskId last = last_[static_cast<size_t>(device)];
+    const TaskId last = last_[device];
     return last == kNoTask ? kNothing : last;
   }
-  void hold(int device, Value until) { last_[static_cast<size_t>(device)] = until; }
+  void hold(int device, Value until) { last_[device] = until; }
 
   void await(int /*device*/, Value task) { awaited_.push_back(task); }
   Value copy(const Copy& copy, bool out, Value a, Value b) {
@@ -230,13 +228,12 @@ class TaskVisitor {
 
  private:
   void follow(int device) {
-    const TaskId last = last_[static_cast<size_t>(device)];
+    const TaskId last = last_[device];
     if (last != kNoTask) parts_.waits_for.push_back(last);
   }
   TaskId add(int device, const Pass& pass) {
     const std::uint32_t first = pass.kind == PassKind::kFB ? first_pair_ : first_unit_;
-    return last_[static_cast<size_t>(device)] =
-               close(classes_.compute(device, pass), first + pass.microbatch);
+    return last_[device] = close(classes_.compute(device, pass), first + pass.microbatch);
   }
   // Ends the row of a task whose edges have been appended.
   TaskId close(std::uint32_t task_class, std::uint32_t number) {
@@ -272,7 +269,7 @@ class BatchVisitor {
         tasks_(parts, classes, last_of_device, {}, program, iteration) {}
 
   void run(int device, const Pass& pass) {
-    std::vector<TaskId>& held = held_[static_cast<size_t>(device)];
+    std::vector<TaskId>& held = held_[device];
     tasks_.run(device, pass, held);
     held.clear();
   }
@@ -321,7 +318,7 @@ class GraphBuilder {
                const std::vector<std::vector<int>>& ranks, const BuildOptions& options)
       : program_(*program),
         options_(options),
-        devices_(static_cast<size_t>(program->shape().devices)),
+        devices_(program->shape().devices),
         last_(devices_ * ranks.size(), kNoTask),
         held_(last_.size()),
         links_(links_of(*program, options)),
@@ -504,7 +501,7 @@ TaskGraph build_task_graph(const std::shared_ptr<const Program>& program, const 
 
 TaskGraph build_task_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
                            const BuildOptions& options) {
-  std::vector<int> ranks(static_cast<size_t>(program->shape().devices));
+  std::vector<int> ranks(program->shape().devices);
   std::iota(ranks.begin(), ranks.end(), 0);
   return build_task_graph(program, problem, {ranks}, options);
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sim/core/units.h"
+#include "sim/execution/comm_batches.h"
 #include "sim/graph/task_graph.h"
-#include "sim/pipeline/comm_batches.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "sim/core/error.h"
-#include "sim/metrics/memory.h"
+#include "sim/metrics/memory_curve.h"
 
 namespace pipesim {
 namespace {
@@ -37,7 +37,7 @@ class Analysis {
       : graph_(graph),
         timeline_(timeline),
         middle_(graph.iterations() / 2),
-        devices_(static_cast<size_t>(graph.devices())) {
+        devices_(graph.devices()) {
     size_t first = 0;
     for (const PipelineInstance& pipeline : graph.pipelines()) {
       const Program& program = *pipeline.program;

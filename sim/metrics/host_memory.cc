@@ -48,7 +48,7 @@ HostPeaks host_peaks(const TaskGraph& graph, const Timeline& timeline,
   for (const auto& of_device : shares) {
     for (const NodeShare& share : of_device) count = std::max(count, share.node + 1);
   }
-  std::vector<Level> devices(static_cast<size_t>(graph.devices()));
+  std::vector<Level> devices(graph.devices());
   std::vector<Level> nodes(count);
   for (const Change& change : changes_of(graph, timeline)) {
     devices[change.device].add(change.bytes);

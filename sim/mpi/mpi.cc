@@ -67,7 +67,7 @@ std::optional<Mpi::Message> Mpi::receive() const {
   Message message;
   const long size = calls_->waiting(&message.from);
   if (size < 0) return std::nullopt;
-  message.bytes.resize(static_cast<size_t>(size));
+  message.bytes.resize(size);
   calls_->receive(message.from, message.bytes.data(), message.bytes.size());
   return message;
 }

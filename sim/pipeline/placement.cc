@@ -13,11 +13,11 @@ Placement::Placement(std::span<const int> device_of, int devices, int directions
       device_of_(device_of.begin(), device_of.end()),
       chunk_of_(device_of.size()),
       stage_of_(device_of.size()) {
-  std::vector<int> held(static_cast<size_t>(devices), 0);
+  std::vector<int> held(devices, 0);
   for (size_t vs = 0; vs < device_of.size(); ++vs) {
     const int device = device_of[vs];
     if (device < 0 || device >= devices) throw LogicError("placement: no such device");
-    const int chunk = held[static_cast<size_t>(device)]++;
+    const int chunk = held[device]++;
     if (chunk >= chunks_) throw LogicError("placement: devices hold unequal numbers of stages");
     chunk_of_[vs] = chunk;
     stage_of_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +

@@ -35,8 +35,8 @@ class Placement {
     return stage_of_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +
                      static_cast<size_t>(chunk)];
   }
-  [[nodiscard]] int device(int vs) const { return device_of_[static_cast<size_t>(vs)]; }
-  [[nodiscard]] int chunk(int vs) const { return chunk_of_[static_cast<size_t>(vs)]; }
+  [[nodiscard]] int device(int vs) const { return device_of_[vs]; }
+  [[nodiscard]] int chunk(int vs) const { return chunk_of_[vs]; }
   // The slice of the model that `vs` holds a copy of, counted in forward order.
   [[nodiscard]] int model_stage(int vs) const { return vs % model_stages(); }
   // Neighbours on the way of a microbatch; -1 where it enters or turns round.

@@ -57,7 +57,7 @@ struct Problem {
   std::map<std::string, OptionValue, std::less<>>
       options;  // checked against the schedule's own list
 
-  [[nodiscard]] const StageCost& stage(int vs) const { return stages[static_cast<size_t>(vs)]; }
+  [[nodiscard]] const StageCost& stage(int vs) const { return stages[vs]; }
 
   // The largest activation that one microbatch keeps on a device: the unit of a relative memory
   // limit.

@@ -36,7 +36,7 @@ class Checker {
         sharded_(is_sharded(vocabulary)),
         vocabulary_(sharded_ ? static_cast<size_t>(shape.devices * units_) : 0),
         ran_(static_cast<size_t>(placement.virtual_stages()) * static_cast<size_t>(units_)),
-        recomputing_(static_cast<size_t>(placement.virtual_stages()), -1) {}
+        recomputing_(placement.virtual_stages(), -1) {}
 
   std::optional<ProgramFault> add(int device, int position, const Pass& pass) {
     if (is_vocabulary(pass.kind)) return add_vocabulary(device, position, pass);
@@ -66,7 +66,7 @@ class Checker {
                                  "needs it",
                                  vs, unit));
       }
-      recomputing_[static_cast<size_t>(vs)] = unit;
+      recomputing_[vs] = unit;
     }
     seen = static_cast<std::uint8_t>(seen | bits(pass.kind));
     return std::nullopt;
@@ -82,7 +82,7 @@ class Checker {
       for (int unit = placement_.first_unit(vs, units_); unit < placement_.end_unit(vs, units_);
            ++unit) {
         const std::uint8_t seen = at(vs, unit);
-        const int recomputing = recomputing_[static_cast<size_t>(vs)];
+        const int recomputing = recomputing_[vs];
         if ((seen & kComplete) == kComplete) {
           if (recomputing < 0 || (seen & kRecompute) != 0) continue;
           return fault(placement_.device(vs), -1,
@@ -139,9 +139,7 @@ class Checker {
     return static_cast<std::uint8_t>(1U
                                      << (static_cast<int>(kind) - static_cast<int>(PassKind::kS)));
   }
-  std::uint8_t& vocabulary_at(int device, int unit) {
-    return vocabulary_[static_cast<size_t>(device * units_ + unit)];
-  }
+  std::uint8_t& vocabulary_at(int device, int unit) { return vocabulary_[device * units_ + unit]; }
 
   static ProgramFault fault(int device, int position, std::string message) {
     return {device, position, std::move(message)};
@@ -169,14 +167,14 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
       pairs_(std::move(pairs)),
       wrap_around_(wrap_around),
       vocabulary_(vocabulary),
-      recomputes_(static_cast<size_t>(placement_.virtual_stages()), false) {
+      recomputes_(placement_.virtual_stages(), false) {
   if (auto fault = find_fault(shape_, placement_, lists_, pairs_, vocabulary_)) {
     throw LogicError("not a program: " + fault->message);
   }
   for (int device = 0; device < placement_.devices(); ++device) {
     for (const Pass& pass : passes(device)) {
       if (pass.kind != PassKind::kR) continue;
-      recomputes_[static_cast<size_t>(placement_.virtual_stage(device, pass.chunk))] = true;
+      recomputes_[placement_.virtual_stage(device, pass.chunk)] = true;
     }
   }
 }
@@ -194,7 +192,7 @@ std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placem
   }
   Checker checker(shape, placement, vocabulary);
   for (int device = 0; device < placement.devices(); ++device) {
-    const auto& list = lists[static_cast<size_t>(device)];
+    const auto& list = lists[device];
     for (size_t i = 0; i < list.size(); ++i) {
       const auto position = static_cast<int>(i);
       if (list[i].kind != PassKind::kFB) {

@@ -49,9 +49,7 @@ class Program {
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }
-  [[nodiscard]] std::span<const Pass> passes(int device) const {
-    return lists_[static_cast<size_t>(device)];
-  }
+  [[nodiscard]] std::span<const Pass> passes(int device) const { return lists_[device]; }
   [[nodiscard]] std::span<const OverlappedPair> pairs() const { return pairs_; }
   [[nodiscard]] const OverlappedPair& pair(const Pass& pass) const {
     return pairs_[pass.microbatch];
@@ -59,7 +57,7 @@ class Program {
   [[nodiscard]] WrapAround wrap_around() const { return wrap_around_; }
   [[nodiscard]] VocabularyPlacement vocabulary() const { return vocabulary_; }
   // Whether the virtual stage runs R: its F then keeps no more than what R starts from.
-  [[nodiscard]] bool recomputes(int vs) const { return recomputes_[static_cast<size_t>(vs)]; }
+  [[nodiscard]] bool recomputes(int vs) const { return recomputes_[vs]; }
   [[nodiscard]] size_t size() const;  // passes on all devices
 
   // The same passes with these copies beside them. Throws LogicError when they name an activation

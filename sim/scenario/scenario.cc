@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/core/text.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 
@@ -52,7 +52,7 @@ std::vector<int> numbers_of(const OffloadedMicrobatches& some, int microbatches)
   std::vector<int> spread;
   const auto all = static_cast<long>(numbers.size());
   for (long i = 0; i < all; ++i) {
-    if (i * *some.count % all < *some.count) spread.push_back(numbers[static_cast<size_t>(i)]);
+    if (i * *some.count % all < *some.count) spread.push_back(numbers[i]);
   }
   return spread;
 }

@@ -50,7 +50,7 @@ struct OffloadedMicrobatches {
 // Their numbers, of microbatches 0 to `microbatches` - 1.
 std::vector<int> numbers_of(const OffloadedMicrobatches& some, int microbatches);
 
-// Activations wait on the host between F and B (sim/pipeline/offload.h).
+// Activations wait on the host between F and B (sim/execution/with_offload.h).
 struct Offload {
   std::optional<int> chunks = {};  // of every device, those that live longest; without it, all
   std::vector<int> which = {};     // or these chunks of every device

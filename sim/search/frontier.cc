@@ -20,7 +20,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
     top = std::min(top, all.front().peak);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
   const Seconds least_time = kRounding * bound(top);
-  std::vector<SearchResult> results(static_cast<size_t>(points));
+  std::vector<SearchResult> results(points);
   std::atomic<int> next = 0;
   std::atomic<int> solved = points;
   std::exception_ptr failure;
@@ -29,7 +29,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
     for (int i = next++; i < points && !failed; i = next++) {
       try {
         const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
-        SearchResult& result = results[static_cast<size_t>(i)];
+        SearchResult& result = results[i];
         result = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
         if (result.best && result.best->time <= least_time) {
           for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;

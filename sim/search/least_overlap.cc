@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/pipeline/evaluate.h"
+#include "sim/execution/evaluate.h"
 
 namespace pipesim {
 

@@ -21,12 +21,12 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
       letters_(3 * v_),
       limit_(limit),
       from_zero_(objective == Objective::kMakespan),
-      chunks_(static_cast<size_t>(p_ * v_)),
+      chunks_(p_ * v_),
       words_(std::move(words)) {
   const Placement& place = problem.placement;
   const auto index = [&](int vs) { return place.device(vs) * v_ + place.chunk(vs); };
   for (int vs = 0; vs < p_ * v_; ++vs) {
-    Chunk& chunk = chunks_[static_cast<size_t>(index(vs))];
+    Chunk& chunk = chunks_[index(vs)];
     const StageCost& cost = problem.stage(vs);
     chunk.forward = cost.forward.value();
     chunk.backward = cost.backward_input.value();
@@ -54,11 +54,11 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
   for (auto* array : {&forward_, &backward_, &trial_forward_, &trial_backward_}) {
     array->assign(units, 0);
   }
-  base_.assign(static_cast<size_t>(p_ * letters_), 0);
+  base_.assign(p_ * letters_, 0);
   done_ = base_;
   for (auto* array : {&from_, &position_, &queue_}) array->assign(static_cast<size_t>(p_), 0);
-  queued_.assign(static_cast<size_t>(p_), 0);
-  clock_.assign(static_cast<size_t>(p_), 0);
+  queued_.assign(p_, 0);
+  clock_.assign(p_, 0);
   first_ = clock_;
 }
 
@@ -75,7 +75,7 @@ bool Order::evaluate() {
 
 // Letters counted and work left, from the word; the entries before `first` hold.
 void Order::count_from(int d, int first, int last) {
-  const Word& word = words_[static_cast<size_t>(d)];
+  const Word& word = words_[d];
   const auto letters = static_cast<size_t>(letters_);
   for (int i = std::max(first, 1); i <= last; ++i) {
     const size_t at = row(d) + static_cast<size_t>(i);
@@ -83,8 +83,8 @@ void Order::count_from(int d, int first, int last) {
     ++counts_[at * letters + word[static_cast<size_t>(i) - 1]];
   }
   const auto seconds = [&](int i) {
-    const int letter = word[static_cast<size_t>(i)];
-    const Chunk& chunk = chunks_[static_cast<size_t>(d * v_ + letter % v_)];
+    const int letter = word[i];
+    const Chunk& chunk = chunks_[d * v_ + letter % v_];
     const int kind = letter / v_;
     return kind == kForward ? chunk.forward : kind == kBackward ? chunk.backward : chunk.weight;
   };
@@ -96,10 +96,10 @@ void Order::count_from(int d, int first, int last) {
 
 // Recomputes the bytes held in [first, last]; false above the limit.
 bool Order::fits(int d, int first, int last) {
-  const Word& word = words_[static_cast<size_t>(d)];
+  const Word& word = words_[d];
   for (int i = first; i <= last; ++i) {
-    const int letter = word[static_cast<size_t>(i)];
-    const Chunk& chunk = chunks_[static_cast<size_t>(d * v_ + letter % v_)];
+    const int letter = word[i];
+    const Chunk& chunk = chunks_[d * v_ + letter % v_];
     const size_t at = row(d) + static_cast<size_t>(i);
     const int kind = letter / v_;
     double held = held_[at];
@@ -116,16 +116,16 @@ bool Order::fits(int d, int first, int last) {
 
 // A pass may not cross one of its own letter, nor its microbatch's F, B or W of the same chunk.
 bool Order::allowed(int d, int from, int to) const {
-  const Word& word = words_[static_cast<size_t>(d)];
+  const Word& word = words_[d];
   const auto letters = static_cast<size_t>(letters_);
   const auto number = [&](int i) {
-    return counts_[(row(d) + static_cast<size_t>(i)) * letters + word[static_cast<size_t>(i)]];
+    return counts_[(row(d) + static_cast<size_t>(i)) * letters + word[i]];
   };
-  const int letter = word[static_cast<size_t>(from)];
+  const int letter = word[from];
   const std::uint32_t unit = number(from);
   const int step = to > from ? 1 : -1;
   for (int i = from + step; i != to + step; i += step) {
-    const int other = word[static_cast<size_t>(i)];
+    const int other = word[i];
     if (other == letter) return false;
     if (other % v_ == letter % v_ && number(i) == unit) return false;
   }
@@ -134,7 +134,7 @@ bool Order::allowed(int d, int from, int to) const {
 
 bool Order::move(int d, int from, int to, double bound) {
   if (!allowed(d, from, to)) return false;
-  Word& word = words_[static_cast<size_t>(d)];
+  Word& word = words_[d];
   const int first = std::min(from, to);
   const int last = std::max(from, to);
   const auto turn = [&](int a, int b) {
@@ -151,7 +151,7 @@ bool Order::move(int d, int from, int to, double bound) {
     count_from(d, first, last);
     const double time = start_[row(d) + static_cast<size_t>(first)];
     for (int other = 0; other < p_; ++other) {
-      from_[static_cast<size_t>(other)] = other == d ? first : position_at(other, time);
+      from_[other] = other == d ? first : position_at(other, time);
     }
     good = trial(bound);
   }
@@ -206,7 +206,7 @@ bool Order::trial(double bound) {
     const int d = queue_[head_];
     head_ = head_ + 1 == devices ? 0 : head_ + 1;
     --queued_count_;
-    queued_[static_cast<size_t>(d)] = 0;
+    queued_[d] = 0;
     if (!advance(d, bound)) return false;
   }
   double mean = 0;
@@ -229,7 +229,7 @@ bool Order::advance(int d, double bound) {
   double now = clock_[device];
   int i = position_[device];
   for (; i < length_; ++i) {
-    const int letter = word[static_cast<size_t>(i)];
+    const int letter = word[i];
     const int kind = letter / v_;
     const auto c = static_cast<size_t>(d * v_ + letter % v_);
     const Chunk& chunk = chunks_[c];
@@ -272,8 +272,8 @@ bool Order::advance(int d, double bound) {
     done_[slot] = unit + 1;
     ++evaluated_;
     if (now + work_after_[at] - first_[device] > bound) return false;
-    if (receiver >= 0 && receiver != d && queued_[static_cast<size_t>(receiver)] == 0) {
-      queued_[static_cast<size_t>(receiver)] = 1;
+    if (receiver >= 0 && receiver != d && queued_[receiver] == 0) {
+      queued_[receiver] = 1;
       queue_[tail_] = receiver;
       tail_ = tail_ + 1 == queue_.size() ? 0 : tail_ + 1;
       ++queued_count_;
@@ -287,14 +287,14 @@ bool Order::advance(int d, double bound) {
 void Order::accept() {
   const auto m = static_cast<size_t>(m_);
   for (int d = 0; d < p_; ++d) {
-    const auto first = row(d) + static_cast<size_t>(from_[static_cast<size_t>(d)]);
+    const auto first = row(d) + static_cast<size_t>(from_[d]);
     const auto last = row(d + 1);
     std::copy(&trial_start_[first], trial_start_.data() + last, &start_[first]);
     std::copy(&trial_end_[first], trial_end_.data() + last, &end_[first]);
     for (int c = 0; c < v_; ++c) {
       const auto chunk = static_cast<size_t>(d * v_ + c);
-      const size_t f = chunk * m + base_[static_cast<size_t>(d * letters_ + c)];
-      const size_t b = chunk * m + base_[static_cast<size_t>(d * letters_ + v_ + c)];
+      const size_t f = chunk * m + base_[d * letters_ + c];
+      const size_t b = chunk * m + base_[d * letters_ + v_ + c];
       std::copy(trial_forward_.data() + f, trial_forward_.data() + (chunk + 1) * m,
                 forward_.data() + f);
       std::copy(trial_backward_.data() + b, trial_backward_.data() + (chunk + 1) * m,

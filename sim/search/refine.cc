@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/pipeline/evaluate.h"
+#include "sim/execution/evaluate.h"
 #include "sim/search/bound.h"
 #include "sim/search/order.h"
 
@@ -29,8 +29,7 @@ constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
 // W passes are interchangeable: in another order they still follow their B.
 class Speller {
  public:
-  Speller(int chunks, Order::Word& word)
-      : chunks_(chunks), word_(word), next_(static_cast<size_t>(2 * chunks)) {}
+  Speller(int chunks, Order::Word& word) : chunks_(chunks), word_(word), next_(2 * chunks) {}
 
   bool add(const Pass& pass) {
     switch (pass.kind) {
@@ -51,7 +50,7 @@ class Speller {
   bool add(int kind, const Pass& pass) {
     const int letter = kind * chunks_ + pass.chunk;
     word_.push_back(static_cast<std::uint8_t>(letter));
-    return kind == 2 || next_[static_cast<size_t>(letter)]++ == pass.microbatch;
+    return kind == 2 || next_[letter]++ == pass.microbatch;
   }
 
   int chunks_;
@@ -68,7 +67,7 @@ Words words_of(const Program& program) {
   }
   Words words(static_cast<size_t>(shape.devices));
   for (int d = 0; d < shape.devices; ++d) {
-    Speller speller(shape.chunks, words[static_cast<size_t>(d)]);
+    Speller speller(shape.chunks, words[d]);
     for (const Pass& pass : program.passes(d)) {
       if (!speller.add(pass)) return {};
     }
@@ -81,7 +80,7 @@ Program program_of(const Problem& problem, const Words& words) {
   PassLists lists(words.size());
   std::vector<int> next;
   for (size_t d = 0; d < words.size(); ++d) {
-    next.assign(static_cast<size_t>(3 * v), 0);
+    next.assign(3 * v, 0);
     lists[d].reserve(words[d].size());
     for (const std::uint8_t letter : words[d]) {
       const PassKind kind = letter / v == 0   ? PassKind::kF
@@ -100,13 +99,13 @@ std::optional<std::vector<std::pair<int, int>>> window(const Order& order, int l
   const double from = order.first_stage_backward(first);
   const double to = order.first_stage_backward(first + count);
   std::vector<std::pair<int, int>> cuts;
-  std::vector<int> seen(static_cast<size_t>(letters));
+  std::vector<int> seen(letters);
   for (size_t d = 0; d < order.words().size(); ++d) {
     const int a = order.position_at(static_cast<int>(d), from);
     const int b = order.position_at(static_cast<int>(d), to);
     if (b - a != letters * count) return std::nullopt;
     std::ranges::fill(seen, 0);
-    for (int i = a; i < b; ++i) ++seen[order.words()[d][static_cast<size_t>(i)]];
+    for (int i = a; i < b; ++i) ++seen[order.words()[d][i]];
     if (std::ranges::any_of(seen, [count](int n) { return n != count; })) return std::nullopt;
     cuts.emplace_back(a, b);
   }
@@ -194,8 +193,7 @@ Words improve(const Order& start, std::uint64_t seed, const Target& target) {
   for (int round = 0; round < rounds && best.cost() > target.bound; ++round) {
     Order tried = best;
     tried.restart(improve_once(round % 2 == 0 ? start : best, seed + static_cast<unsigned>(round),
-                               kAllowances.at(static_cast<size_t>(round)),
-                               {target.effort / rounds, target.bound}));
+                               kAllowances.at(round), {target.effort / rounds, target.bound}));
     if (tried.evaluate() && tried.score() < best.score()) best = std::move(tried);
   }
   return best.words();

@@ -6,14 +6,14 @@
 #include <fmt/ranges.h>
 #include <mutex>
 
+#include "sim/case/simulate.h"
 #include "sim/core/error.h"
-#include "sim/pipeline/device_bound.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/memory_ladder.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/balanced.h"
-#include "sim/scenario/simulate.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/memory_ladder.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/balance.h"
 #include "sim/search/bound.h"
+#include "sim/search/device_bound.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {

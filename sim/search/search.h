@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/host_links.h"
-#include "sim/scenario/problem.h"
+#include "sim/case/host_links.h"
+#include "sim/case/problem.h"
+#include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/refine.h"
 
@@ -82,7 +82,7 @@ class Search {
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits. The best of the families as they are is
-  // no worse than at any rung below the limit (sim/pipeline/memory_ladder.h).
+  // no worse than at any rung below the limit (sim/planning/memory_ladder.h).
   [[nodiscard]] SearchResult at(Bytes limit) const;
   // `points` limits from one microbatch to where more memory stops to help; each result is at least
   // as good as those of smaller limits.
@@ -94,7 +94,7 @@ class Search {
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
-  struct Rungs;  // the ladder's limits (sim/pipeline/memory_ladder.h), planned when first asked for
+  struct Rungs;  // the ladder's limits (sim/planning/memory_ladder.h), planned when first asked for
   struct Family {
     ScheduleChoice choice;
     Problem problem;               // without a limit

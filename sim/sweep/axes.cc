@@ -184,7 +184,7 @@ class Drawn {
   SweptValue next(Generator& generator) const {
     const std::int64_t at =
         boost::random::uniform_int_distribution<std::int64_t>(first_, last_)(generator);
-    if (!choices_.empty()) return choices_[static_cast<size_t>(at)];
+    if (!choices_.empty()) return choices_[at];
     return swept(Decimal{at, places_, unit_}, value_);
   }
 

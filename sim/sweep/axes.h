@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <new>
 
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
 
 namespace pipesim {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/report/metric_row.h"
+#include "sim/report/text/metric_row.h"
 #include "sim/sweep/sweep.h"
 
 namespace pipesim {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "sim/report/csv.h"
+#include "sim/report/text/csv.h"
 
 namespace pipesim {
 namespace {

@@ -18,7 +18,7 @@ constexpr size_t kCommitPoints = 5000;
 class Dispatch {
  public:
   Dispatch(const Sweep& sweep, const std::vector<bool>& stored, int workers)
-      : sweep_(sweep), given_(static_cast<size_t>(workers)) {
+      : sweep_(sweep), given_(workers) {
     std::vector<float> weights(sweep.settings());
     for (std::uint32_t s = 0; s < sweep.settings(); ++s) {
       weights[s] = static_cast<float>(sweep.weight(s));
@@ -41,7 +41,7 @@ class Dispatch {
 
   // The next chunk for a worker that is about to run dry; empty when it is not, or nothing is left.
   std::vector<std::uint32_t> chunk(int worker) {
-    Given& given = given_[static_cast<size_t>(worker)];
+    Given& given = given_[worker];
     std::vector<std::uint32_t> points;
     if (given.points.size() > given.last_chunk) return points;
     const auto workers = static_cast<double>(given_.size());
@@ -66,7 +66,7 @@ class Dispatch {
 
   // A worker has come back without its points: the first, if any, was in its hands.
   std::optional<std::uint32_t> died(int worker) {
-    Given& given = given_[static_cast<size_t>(worker)];
+    Given& given = given_[worker];
     std::optional<std::uint32_t> first;
     if (!given.points.empty()) first = given.points.front();
     open_ -= given.points.size();
@@ -77,7 +77,7 @@ class Dispatch {
 
   // Takes a point from a worker that could not do it.
   void take(int worker, std::uint32_t point) {
-    Given& given = given_[static_cast<size_t>(worker)];
+    Given& given = given_[worker];
     if (given.points.empty() || given.points.front() != point) {
       throw LogicError("a worker answered for a point that it was not given");
     }

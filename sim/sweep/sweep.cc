@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "sim/core/data_folder.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/sweep_text.h"
+#include "sim/read/scenario.h"
+#include "sim/read/sweep_text.h"
 
 namespace pipesim {
 namespace {

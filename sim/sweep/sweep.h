@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/read/yaml.h"
 #include "sim/scenario/scenario.h"
-#include "sim/scenario/yaml.h"
 #include "sim/sweep/axes.h"
 #include "sim/sweep/fingerprint.h"
 

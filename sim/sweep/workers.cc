@@ -59,9 +59,7 @@ void answer(int socket, const EvaluatePoint& evaluate) {
 }  // namespace
 
 LocalWorkers::LocalWorkers(int count, EvaluatePoint evaluate)
-    : evaluate_(std::move(evaluate)),
-      workers_(static_cast<size_t>(count)),
-      buffer_(kMaxMessage, 0) {
+    : evaluate_(std::move(evaluate)), workers_(count), buffer_(kMaxMessage, 0) {
   for (Process& process : workers_) start(process);
 }
 
@@ -111,14 +109,13 @@ std::string LocalWorkers::bury(Process& process) {
 void LocalWorkers::give(int worker, std::span<const std::uint32_t> points) {
   if (points.size() > kMaxChunk) throw LogicError("a chunk of too many points");
   // What ends it from here on may be a point's fault.
-  workers_[static_cast<size_t>(worker)].idle_deaths = 0;
+  workers_[worker].idle_deaths = 0;
   // A worker that has just died does not get them: wait() will say so.
-  (void)::send(workers_[static_cast<size_t>(worker)].socket, points.data(), points.size_bytes(),
-               MSG_NOSIGNAL);
+  (void)::send(workers_[worker].socket, points.data(), points.size_bytes(), MSG_NOSIGNAL);
 }
 
 void LocalWorkers::drain(int worker, std::vector<WorkerEvent>& events) {
-  Process& process = workers_[static_cast<size_t>(worker)];
+  Process& process = workers_[worker];
   for (;;) {
     const ssize_t got = ::recv(process.socket, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;

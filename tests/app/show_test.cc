@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/app/command.h"
 
 namespace pipesim {

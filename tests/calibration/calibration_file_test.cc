@@ -9,8 +9,8 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
-#include "sim/scenario/read_hardware.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/hardware.h"
+#include "sim/read/scenario.h"
 #include "tests/app/command.h"
 #include "tests/folder.h"
 #include "validate/calibration/measurements_csv.h"

@@ -8,7 +8,7 @@
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
 #include "tests/app/command.h"
 #include "validate/calibration/replay_clock.h"
 #include "validate/calibration/replay_layer.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -139,7 +139,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
     const PeakClaim& peak = schedule().claims.peak;
     if (!peak.holds(problem)) return;
     for (int device = 0; device < problem.shape.devices; ++device) {
-      const DeviceEvaluation& of = result.devices[static_cast<size_t>(device)];
+      const DeviceEvaluation& of = result.devices[device];
       EXPECT_EQ(of.peak_in_flight, peak.in_flight(problem, device))
           << "peak " << peak.formula << " for " << peak.domain << ", device " << device;
       // Every microbatch holds one byte per stage until its W has run.

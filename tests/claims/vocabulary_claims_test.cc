@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <set>
 
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -39,7 +39,7 @@ Problem make(const Case& of, int p, int m, const Times& times, Vocabulary vocabu
     cost.backward_input += Seconds(static_cast<double>(vs % 3));
   }
   problem.vocabulary = of.support.placement;
-  problem.vocabulary_costs.resize(static_cast<size_t>(p));
+  problem.vocabulary_costs.resize(p);
   if (vocabulary == Vocabulary::kFree) return problem;
   for (size_t d = 0; d < problem.vocabulary_costs.size(); ++d) {
     const double more = unequal_stages ? 1 + static_cast<double>(d % 3) : 1;
@@ -105,8 +105,7 @@ TEST_P(VocabularyClaims, HoldOnEveryShapeAndSetOfTimesInTheirDomain) {
     }
     if (!claims().peak.holds(problem)) return;
     for (int device = 0; device < p; ++device) {
-      EXPECT_EQ(result.devices[static_cast<size_t>(device)].peak_in_flight,
-                claims().peak.in_flight(problem, device))
+      EXPECT_EQ(result.devices[device].peak_in_flight, claims().peak.in_flight(problem, device))
           << "peak " << claims().peak.formula << ", device " << device;
     }
   });

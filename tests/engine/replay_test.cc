@@ -5,8 +5,8 @@
 
 #include "sim/engine/engine.h"
 #include "sim/engine/jitter.h"
+#include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/evaluate.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {

@@ -17,7 +17,7 @@
 #include "sim/core/error.h"
 #include "sim/engine/jitter.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -49,9 +49,9 @@ struct Bench {
     }
     cluster.gpus_per_node = pipelines;
     cluster.nic_latency = Seconds(latency);
-    std::vector<std::vector<int>> ranks(static_cast<size_t>(pipelines));
+    std::vector<std::vector<int>> ranks(pipelines);
     for (int rank = 0; rank < devices * pipelines; ++rank) {
-      ranks[static_cast<size_t>(rank % pipelines)].push_back(rank);
+      ranks[rank % pipelines].push_back(rank);
     }
     BuildOptions options;
     options.sync = OptimizerSync::kAllReduce;

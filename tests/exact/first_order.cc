@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/core/error.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim::exact {
@@ -30,8 +30,8 @@ class Dispatch {
  public:
   Dispatch(const Problem& problem, testing::Random& random)
       : problem_(problem),
-        stages_(static_cast<size_t>(problem.placement.virtual_stages())),
-        clock_(static_cast<size_t>(problem.shape.devices)),
+        stages_(problem.placement.virtual_stages()),
+        clock_(problem.shape.devices),
         held_(clock_.size()),
         lists_(clock_.size()) {
     double mean = 0;
@@ -45,7 +45,7 @@ class Dispatch {
       for (auto& arrival : stage.arrival) arrival.assign(units, kNever);
       for (double& handicap : stage.handicap) handicap = random.real(0, scale);
     }
-    stages_.front().arrival[0].assign(static_cast<size_t>(problem.shape.microbatches), 0);
+    stages_.front().arrival[0].assign(problem.shape.microbatches, 0);
   }
 
   // Nothing when all devices wait for memory.
@@ -91,7 +91,7 @@ class Dispatch {
     const StageCost& cost = problem_.stages[s];
     const bool fits = held_[device] + cost.activation.value() <= problem_.activation_limit->value();
     if (kind == 0 && !fits) return kNever;
-    return std::max(clock_[device], stage.arrival[kind][static_cast<size_t>(stage.done[kind])]);
+    return std::max(clock_[device], stage.arrival[kind][stage.done[kind]]);
   }
 
   void run_pass(size_t s, size_t kind) {
@@ -115,7 +115,7 @@ class Dispatch {
   }
 
   void arrive(int vs, size_t kind, int unit, double time) {
-    stages_[static_cast<size_t>(vs)].arrival[kind][static_cast<size_t>(unit)] = time;
+    stages_[vs].arrival[kind][unit] = time;
   }
 
   const Problem& problem_;
@@ -155,7 +155,7 @@ Program one_microbatch_at_a_time(const Problem& problem) {
   PassLists lists(static_cast<size_t>(problem.shape.devices));
   for (int i = 0; i < problem.shape.microbatches; ++i) {
     const auto add = [&](PassKind kind, int vs) {
-      lists[static_cast<size_t>(place.device(vs))].push_back(make_pass(kind, i, place.chunk(vs)));
+      lists[place.device(vs)].push_back(make_pass(kind, i, place.chunk(vs)));
     };
     for (int vs = 0; vs < place.virtual_stages(); ++vs) add(PassKind::kF, vs);
     for (int vs = place.virtual_stages() - 1; vs >= 0; --vs) {

@@ -47,7 +47,7 @@ Linear Formulation::runs_before(int i, int j) const {
 Linear Formulation::start(int i) const {
   const int device = ordering_.task(i).device;
   Linear result{ordering_.device_start(device)};
-  result.add(1, idle_[static_cast<size_t>(i)]);
+  result.add(1, idle_[i]);
   for (const int j : ordering_.of_device(device)) {
     if (j != i) result.add(ordering_.task(j).seconds, runs_before(j, i));
   }
@@ -83,14 +83,14 @@ void Formulation::add_device(int device) {
   const double work = ordering_.device_work(device);
   for (const int i : tasks) {
     Linear end = {-work};
-    end.add(1, cost_).add(-1, idle_[static_cast<size_t>(i)]);
+    end.add(1, cost_).add(-1, idle_[i]);
     milp_.add_at_least(end, 0);
     for (const int j : tasks) {
       if (i == j || ordering_.precedes(j, i) || is_between(i, j)) continue;
       // Idle time does not fall from i to j, if i runs before j.
       const double slack = ordering_.precedes(i, j) ? 0 : most_idle(i) - least_idle(j);
       Linear rise;
-      rise.add(1, idle_[static_cast<size_t>(j)]).add(-1, idle_[static_cast<size_t>(i)]);
+      rise.add(1, idle_[j]).add(-1, idle_[i]);
       if (slack > 0) rise.add(-slack, runs_before(i, j));
       if (slack >= 0) milp_.add_at_least(rise, -slack);
     }
@@ -146,7 +146,7 @@ Program Formulation::decode(const std::map<std::string, double>& values) const {
     const Linear expression = runs_before(i, j);
     double value = expression.constant;
     for (const auto& [variable, factor] : expression.terms) {
-      const auto found = values.find(milp_.names()[static_cast<size_t>(variable)]);
+      const auto found = values.find(milp_.names()[variable]);
       if (found != values.end()) value += factor * found->second;
     }
     return value > 0.5;
@@ -173,13 +173,13 @@ std::map<int, double> Formulation::encode(const Program& program) const {
     for (const Pass& pass : program.passes(device)) {
       const int stage = program.placement().virtual_stage(device, pass.chunk);
       const int i = ordering_.number_of(stage, pass.kind, static_cast<int>(pass.microbatch));
-      position[static_cast<size_t>(i)] = next++;
+      position[i] = next++;
     }
   }
   std::map<int, double> values;
   for (const auto& [pair, variable] : first_) {
     const auto [i, j] = pair;
-    values[variable] = position[static_cast<size_t>(i)] < position[static_cast<size_t>(j)] ? 1 : 0;
+    values[variable] = position[i] < position[j] ? 1 : 0;
   }
   return values;
 }

@@ -36,7 +36,7 @@ void Milp::add_at_least(const Linear& left, double right) {
 }
 
 void Milp::write_lp(std::ostream& out) const {
-  const auto name = [this](int variable) { return names_[static_cast<size_t>(variable)]; };
+  const auto name = [this](int variable) { return names_[variable]; };
   out << "Minimize\n cost: " << name(objective_) << "\nSubject To\n";
   for (size_t i = 0; i < rows_.size(); ++i) {
     out << " r" << i << ":";
@@ -59,7 +59,7 @@ void Milp::write_lp(std::ostream& out) const {
 void Milp::write_start(std::ostream& out, const std::map<int, double>& values) const {
   out << "Feasible - objective value 0\n";
   for (const auto& [variable, value] : values) {
-    out << fmt::format("{} {} {} 0\n", variable, names_[static_cast<size_t>(variable)], value);
+    out << fmt::format("{} {} {} 0\n", variable, names_[variable], value);
   }
 }
 

@@ -29,7 +29,7 @@ Ordering::Ordering(const Problem& problem, double bound) : problem_(problem), bo
 }
 
 void Ordering::add_tasks() {
-  of_device_.resize(static_cast<size_t>(problem_.shape.devices));
+  of_device_.resize(problem_.shape.devices);
   for (int stage = 0; stage < problem_.placement.virtual_stages(); ++stage) {
     const StageCost& cost = problem_.stage(stage);
     for (const PassKind kind : kKinds) {
@@ -48,7 +48,7 @@ void Ordering::add_tasks() {
           task.seconds = cost.backward_weight.value();
           task.released = cost.weight_stash.value();
         }
-        of_device_[static_cast<size_t>(task.device)].push_back(count());
+        of_device_[task.device].push_back(count());
         tasks_.push_back(task);
       }
     }
@@ -151,7 +151,7 @@ void Ordering::tighten_windows() {
     while (changed) {
       changed = false;
       for (int i = 0; i < count(); ++i) {
-        changed = tighten(tasks_[static_cast<size_t>(i)], i) || changed;
+        changed = tighten(tasks_[i], i) || changed;
       }
     }
   };

@@ -49,10 +49,8 @@ class Ordering {
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] double bound() const { return bound_; }
   [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
-  [[nodiscard]] const Task& task(int i) const { return tasks_[static_cast<size_t>(i)]; }
-  [[nodiscard]] const std::vector<int>& of_device(int device) const {
-    return of_device_[static_cast<size_t>(device)];
-  }
+  [[nodiscard]] const Task& task(int i) const { return tasks_[i]; }
+  [[nodiscard]] const std::vector<int>& of_device(int device) const { return of_device_[device]; }
   [[nodiscard]] const std::vector<Arc>& arcs() const { return arcs_; }
   [[nodiscard]] double device_start(int device) const;
   [[nodiscard]] double device_work(int device) const;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
-#include "sim/pipeline/evaluate.h"
+#include "sim/execution/evaluate.h"
 #include "tests/exact/cbc.h"
 #include "tests/exact/first_order.h"
 #include "tests/exact/formulation.h"

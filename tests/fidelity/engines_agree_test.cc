@@ -18,9 +18,9 @@
 
 #include "models/cluster.h"
 #include "sim/engine/simgrid.h"
+#include "sim/execution/with_offload.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/offload.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -42,7 +42,7 @@ class Draw {
   bool chance(double of) { return between(0, 1) < of; }
   template <class T>
   const T& one_of(const std::vector<T>& choices) {
-    return choices[static_cast<size_t>(whole(0, static_cast<int>(choices.size()) - 1))];
+    return choices[whole(0, static_cast<int>(choices.size()) - 1)];
   }
 
  private:
@@ -135,11 +135,11 @@ Case draw_case(std::uint64_t seed) {
   }
   const int pipelines = draw.chance(0.2) ? 2 : 1;
   const bool side_by_side = draw.chance(0.5);
-  std::vector<std::vector<int>> ranks(static_cast<size_t>(pipelines));
+  std::vector<std::vector<int>> ranks(pipelines);
   for (int i = 0; i < pipelines; ++i) {
     for (int device = 0; device < problem.shape.devices; ++device) {
-      ranks[static_cast<size_t>(i)].push_back(side_by_side ? device * pipelines + i
-                                                           : i * problem.shape.devices + device);
+      ranks[i].push_back(side_by_side ? device * pipelines + i
+                                      : i * problem.shape.devices + device);
     }
   }
   BuildOptions options = draw_build_options(draw, made.cluster, problem.stage(0).forward.value());

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "sim/scenario/problem.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/case/problem.h"
+#include "sim/read/scenario.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

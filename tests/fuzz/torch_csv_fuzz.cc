@@ -6,8 +6,8 @@
 #include <sstream>
 #include <string>
 
-#include "sim/report/torch_csv_writer.h"
-#include "sim/scenario/torch_csv.h"
+#include "sim/interop/torch/csv_reader.h"
+#include "sim/interop/torch/csv_writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

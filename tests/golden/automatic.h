@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "sim/core/error.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
@@ -29,7 +29,7 @@ namespace pipesim::golden {
 
 inline void set_times(Problem& problem, const nlohmann::json& times) {
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
-    StageCost& cost = problem.stages[static_cast<size_t>(vs)];
+    StageCost& cost = problem.stages[vs];
     const int device = problem.placement.device(vs);
     cost.forward = Seconds(of_device(times.at("TF"), device));
     cost.backward_input = Seconds(of_device(times.at("TB"), device));
@@ -46,7 +46,7 @@ inline Problem read_problem(const nlohmann::json& instance, const Schedule& sche
   set_times(problem, params);
   const nlohmann::json& memory = instance.at("memory");
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
-    StageCost& cost = problem.stages[static_cast<size_t>(vs)];
+    StageCost& cost = problem.stages[vs];
     const int device = problem.placement.device(vs);
     cost.activation = Bytes(of_device(memory.at("activation"), device));
     cost.weight_stash = Bytes(of_device(memory.at("weight_stash"), device));

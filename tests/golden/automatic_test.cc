@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "sim/pipeline/evaluate.h"
+#include "sim/execution/evaluate.h"
 
 namespace pipesim {
 namespace {

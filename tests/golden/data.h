@@ -33,8 +33,7 @@ inline nlohmann::json read_json(const std::filesystem::path& file) {
 
 // A list has one entry per device, the same for all its chunks.
 inline double of_device(const nlohmann::json& values, int device) {
-  return values.is_array() ? values.at(static_cast<size_t>(device)).get<double>()
-                           : values.get<double>();
+  return values.is_array() ? values.at(device).get<double>() : values.get<double>();
 }
 
 }  // namespace pipesim::golden

@@ -10,10 +10,10 @@
 #include <sstream>
 
 #include "sim/engine/engine.h"
+#include "sim/execution/comm_batches.h"
+#include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/comm_batches.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {

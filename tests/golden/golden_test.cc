@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/engine/engine.h"
+#include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
@@ -24,7 +24,7 @@ using nlohmann::json;
 
 void set_times(Problem& problem, const json& times) {
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
-    StageCost& cost = problem.stages[static_cast<size_t>(vs)];
+    StageCost& cost = problem.stages[vs];
     const int device = problem.placement.device(vs);
     cost.forward = Seconds(of_device(times.at("TF"), device));
     cost.backward_input = Seconds(of_device(times.at("TB"), device));
@@ -133,7 +133,7 @@ std::vector<std::vector<double>> replayed_starts(const Program& program, const P
                                                  double& makespan) {
   const TaskGraph graph = build_task_graph(std::make_shared<Program>(program), problem);
   const Timeline timeline = make_replay_engine()->run(graph, {}, {});
-  std::vector<std::vector<double>> starts(static_cast<size_t>(problem.shape.devices));
+  std::vector<std::vector<double>> starts(problem.shape.devices);
   for (TaskId task = 0; task < graph.size(); ++task) {
     if (graph.task_class(task).kind != TaskKind::kCompute) continue;
     starts[graph.task_class(task).device].push_back(timeline.start[task]);

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/pipeline/schedule.h"
-#include "sim/pipeline/walk.h"
+#include "sim/execution/walk.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -33,8 +33,7 @@ TEST(GoldenSeq1F1B, HasTheOrderOfTheReference) {
     const Program program = schedule->plan(testing::make_problem(shape));
     ASSERT_EQ(instance.at("order").size(), static_cast<size_t>(shape.devices));
     for (int device = 0; device < shape.devices; ++device) {
-      EXPECT_EQ(written(program, device),
-                instance.at("order").at(static_cast<size_t>(device)).get<std::string>());
+      EXPECT_EQ(written(program, device), instance.at("order").at(device).get<std::string>());
     }
     EXPECT_NO_THROW(check_executable(program));
   }

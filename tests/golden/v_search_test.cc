@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "sim/pipeline/building_block.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/building_block.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/engine/engine.h"
+#include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
@@ -41,12 +41,11 @@ Problem problem_of(const json& data) {
   const auto placement =
       std::ranges::find(kVocabularyPlacements, data.at("vocabulary").get<std::string>());
   problem.vocabulary = static_cast<VocabularyPlacement>(placement - kVocabularyPlacements.begin());
-  problem.vocabulary_costs.assign(static_cast<size_t>(shape.devices),
-                                  {.output_forward = seconds(times, "S"),
-                                   .output_backward = seconds(times, "T"),
-                                   .input_forward = seconds(times, "IF"),
-                                   .input_backward = seconds(times, "IB"),
-                                   .output_activation = Bytes(1)});
+  problem.vocabulary_costs.assign(shape.devices, {.output_forward = seconds(times, "S"),
+                                                  .output_backward = seconds(times, "T"),
+                                                  .input_forward = seconds(times, "IF"),
+                                                  .input_backward = seconds(times, "IB"),
+                                                  .output_activation = Bytes(1)});
   const json& collective = params.at("collective");
   problem.barriers = {seconds(collective, "cif"), seconds(collective, "c0"),
                       seconds(collective, "c1"),  seconds(collective, "c2"),
@@ -85,7 +84,7 @@ TEST_P(GoldenVocabulary, HasTheOrderTheTimesAndTheMemoryOfTheReference) {
   Seconds waited;
   if (problem.vocabulary == VocabularyPlacement::kInterlaced) {
     for (const Barrier each : {Barrier::kEmbedding, Barrier::kSoftmax, Barrier::kOutputGradient}) {
-      waited += problem.shape.microbatches * problem.barriers[static_cast<size_t>(each)];
+      waited += problem.shape.microbatches * problem.barriers[each];
     }
   }
   for (size_t d = 0; d < result.devices.size(); ++d) {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "tests/golden/automatic.h"
 #include "tests/pipeline/problems.h"
 

@@ -6,7 +6,7 @@
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -33,9 +33,9 @@ std::vector<TaskId> waits_for(const TaskGraph& graph, TaskId task) {
 
 std::vector<double> ends_of_iterations(const TaskGraph& graph) {
   const Timeline timeline = make_replay_engine()->run(graph, {}, {});
-  std::vector<double> ends(static_cast<size_t>(graph.iterations()), 0);
+  std::vector<double> ends(graph.iterations(), 0);
   for (TaskId task = 0; task < graph.size(); ++task) {
-    double& end = ends[static_cast<size_t>(graph.iteration(task))];
+    double& end = ends[graph.iteration(task)];
     end = std::max(end, timeline.end[task]);
   }
   return ends;
@@ -108,7 +108,7 @@ TEST(BuildTaskGraph, KeepsProgramOrderAndNumbersOnEveryDevice) {
     BuildOptions options;
     options.iterations = 3;
     const TaskGraph graph = build_task_graph(program, made.problem, options);
-    std::vector<std::vector<Pass>> seen(static_cast<size_t>(program->shape().devices));
+    std::vector<std::vector<Pass>> seen(program->shape().devices);
     for (TaskId task = 0; task < graph.size(); ++task) {
       if (graph.task_class(task).kind != TaskKind::kCompute) continue;
       auto& list = seen[graph.task_class(task).device];
@@ -120,7 +120,7 @@ TEST(BuildTaskGraph, KeepsProgramOrderAndNumbersOnEveryDevice) {
     }
     for (int device = 0; device < program->shape().devices; ++device) {
       const auto passes = program->passes(device);
-      const auto& list = seen[static_cast<size_t>(device)];
+      const auto& list = seen[device];
       ASSERT_EQ(list.size(), 3 * passes.size());
       for (size_t k = 0; k < list.size(); ++k) EXPECT_EQ(list[k], passes[k % passes.size()]);
     }

@@ -14,7 +14,7 @@
 #include "sim/engine/engine.h"
 #include "sim/graph/build.h"
 #include "sim/graph/critical_path.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -31,7 +31,7 @@ TaskGraph random_graph(testing::Random& random) {
   options.optimizer = Seconds(random.integer(0, 3));
   std::vector<std::vector<int>> ranks;
   for (int i = random.integer(1, 2); i > 0; --i) {
-    ranks.emplace_back(static_cast<size_t>(made.problem.shape.devices));
+    ranks.emplace_back(made.problem.shape.devices);
     std::iota(ranks.back().begin(), ranks.back().end(), 0);
   }
   return build_task_graph(std::make_shared<Program>(made.program), made.problem, ranks, options);

@@ -8,12 +8,12 @@
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
+#include "sim/execution/evaluate.h"
+#include "sim/execution/walk.h"
+#include "sim/execution/with_recompute.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/recompute.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/pipeline/walk.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -25,7 +25,7 @@ constexpr std::array kSharded{VocabularyPlacement::kVocab1, VocabularyPlacement:
 Problem make(const Shape& shape, VocabularyPlacement placement, const testing::Times& times = {}) {
   Problem problem = testing::make_problem(shape, times);
   problem.vocabulary = placement;
-  problem.vocabulary_costs.resize(static_cast<size_t>(shape.devices));
+  problem.vocabulary_costs.resize(shape.devices);
   return problem;
 }
 
@@ -40,14 +40,14 @@ Problem random_costs(testing::Random& random, VocabularyPlacement placement) {
         {seconds(), seconds(), seconds(), seconds(), Bytes(random.integer(0, 5))});
   }
   for (Seconds& each : problem.barriers) each = seconds();
-  problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
+  problem.barriers[Barrier::kRendezvous] = Seconds(0);
   return problem;
 }
 
 TEST(Vocabulary, IsTheSameInEvaluationAndInTheTaskGraph) {
   testing::Random random(11);
   for (int i = 0; i < 300; ++i) {
-    const Problem problem = random_costs(random, kSharded[static_cast<size_t>(i % 3)]);
+    const Problem problem = random_costs(random, kSharded[i % 3]);
     Program plain = find_schedule("1f1b")->plan(problem);
     const auto program =
         std::make_shared<const Program>(i % 2 == 0 ? std::move(plain) : with_recompute(plain, 1));
@@ -85,8 +85,7 @@ TEST(Vocabulary, OrdersOf1F1BKeepTheirClaimsForEveryNumberOfMicrobatches) {
                         support.claims.bubble.bubble(problem).value(), 1e-9);
           }
           for (int d = 0; d < p; ++d) {
-            EXPECT_EQ(result.devices[static_cast<size_t>(d)].peak_in_flight,
-                      support.claims.peak.in_flight(problem, d));
+            EXPECT_EQ(result.devices[d].peak_in_flight, support.claims.peak.in_flight(problem, d));
           }
         }
       }

@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include "sim/engine/engine.h"
+#include "sim/execution/evaluate.h"
+#include "sim/execution/with_recompute.h"
 #include "sim/graph/build.h"
 #include "sim/graph/critical_path.h"
-#include "sim/metrics/memory.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/recompute.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/metrics/memory_curve.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -23,7 +23,7 @@ struct Case {
     const Schedule* schedule = find_schedule(name);
     problem.shape = {devices, schedule->default_chunks, microbatches, 1};
     problem.placement = schedule->place(devices, schedule->default_chunks);
-    problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+    problem.stages.assign(problem.placement.virtual_stages(), cost);
     testing::set_transfers(problem, cost.transfer.value());
     program = std::make_shared<const Program>(schedule->plan(problem));
   }
@@ -50,7 +50,7 @@ double idle_sum(const DeviceReport& device) {
 }
 
 double idle(const DeviceReport& device, IdleCause cause) {
-  return device.idle_by_cause[static_cast<size_t>(cause)].value();
+  return device.idle_by_cause[cause].value();
 }
 
 // 1F1B on two devices, two microbatches, F 1, BW 2, messages free:
@@ -188,7 +188,7 @@ TEST(Analyze, OverlapsRampsUnderPostValidation) {
 TEST(Analyze, FindsThePeakItsTimeAndItsPass) {
   const Report report = Case("1f1b", 4, 8, cost(10, 10, 10)).report();
   for (int d = 0; d < 4; ++d) {
-    EXPECT_DOUBLE_EQ(report.devices[static_cast<size_t>(d)].peak_activation.value(), 3 * (4 - d));
+    EXPECT_DOUBLE_EQ(report.devices[d].peak_activation.value(), 3 * (4 - d));
   }
   EXPECT_EQ(report.devices[0].peak_pass, "0F3");
   EXPECT_DOUBLE_EQ(report.devices[0].peak_time.value(), 30);

@@ -25,7 +25,7 @@ class Weights : public DeviceRoom {
   int most_more(int /*device*/, std::span<const StageLayers> chunks,
                 std::span<const int> open) override {
     double least = 1e9;
-    for (const int chunk : open) least = std::min(least, of_chunk_[static_cast<size_t>(chunk)]);
+    for (const int chunk : open) least = std::min(least, of_chunk_[chunk]);
     return std::max(0, static_cast<int>((capacity_ - weight(chunks)) / least));
   }
 
@@ -57,7 +57,7 @@ bool fits(const Layout& layout, const Placement& place, DeviceRoom& room) {
     std::vector<StageLayers> chunks;
     for (int chunk = 0; chunk < place.chunks(); ++chunk) {
       const int stage = place.model_stage(place.virtual_stage(device, chunk));
-      chunks.push_back(layout.stages[static_cast<size_t>(stage)]);
+      chunks.push_back(layout.stages[stage]);
     }
     if (!room.fits(device, chunks)) return false;
   }

@@ -94,8 +94,8 @@ TEST(StageCost, SumsItsLayers) {
   const Transformer model = small();
   const LayerCosts costs = layer_costs(model, setting(), simple());
   const StagePasses passes = stage_passes(model, {.first = 2, .layers = 2, .output = true}, costs);
-  const auto& dense = costs[static_cast<size_t>(LayerKind::kDense)].forward;
-  const auto& output = costs[static_cast<size_t>(LayerKind::kOutput)].forward;
+  const auto& dense = costs[LayerKind::kDense].forward;
+  const auto& output = costs[LayerKind::kOutput].forward;
   EXPECT_NEAR(passes.forward.total().value(), (2 * dense.total() + output.total()).value(), 1e-15);
   EXPECT_NEAR(passes.recompute.total().value(), 2 * dense.total().value(), 1e-15);
 }

@@ -95,7 +95,7 @@ TEST(VocabularyShare, HoldsTheWholeModelBetweenAllDevices) {
     double by_memory = 0;
     double by_step = 0;
     for (int device = 0; device < kDevices; ++device) {
-      const DeviceMemory& held = memory.devices[static_cast<size_t>(device)];
+      const DeviceMemory& held = memory.devices[device];
       by_memory += (held.weights.value() / 2) + held.vocabulary.value() / 18;
       by_step += held_parameters(model, divided(), layout, place, device).dense;
     }

@@ -36,7 +36,7 @@ inline void set_transfers(Problem& problem, double seconds) {
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const int down = place.downstream(vs);
     const bool crosses = down >= 0 && place.device(vs) != place.device(down);
-    problem.stages[static_cast<size_t>(vs)].transfer = Seconds(crosses ? seconds : 0);
+    problem.stages[vs].transfer = Seconds(crosses ? seconds : 0);
   }
 }
 
@@ -51,7 +51,7 @@ inline Problem make_problem(const Shape& shape, Placement placement, const Times
   cost.backward_weight = Seconds(times.backward_weight);
   cost.activation = Bytes(1);
   cost.weight_stash = Bytes(1);
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  problem.stages.assign(problem.placement.virtual_stages(), cost);
   set_transfers(problem, times.transfer);
   return problem;
 }
@@ -95,7 +95,7 @@ inline Problem random_problem(Random& random, const Shape& shape, Placement plac
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
     const int down = problem.placement.downstream(vs);
     if (down < 0 || problem.placement.device(vs) == problem.placement.device(down)) continue;
-    problem.stages[static_cast<size_t>(vs)].transfer = seconds(0, 5);
+    problem.stages[vs].transfer = seconds(0, 5);
   }
   return problem;
 }
@@ -110,16 +110,15 @@ class RandomProgram {
         shape_(shape),
         place_(place),
         overlap_(overlap),
-        lists_(static_cast<size_t>(place.devices())),
-        done_(static_cast<size_t>(place.virtual_stages() * shape.units())),
-        recomputes_(static_cast<size_t>(place.virtual_stages())) {
+        lists_(place.devices()),
+        done_(place.virtual_stages() * shape.units()),
+        recomputes_(place.virtual_stages()) {
     for (size_t vs = 0; vs < recomputes_.size(); ++vs) recomputes_[vs] = random.integer(0, 2) == 0;
   }
 
   Program make() && {
     for (auto ready = ready_passes(); !ready.empty(); ready = ready_passes()) {
-      append(ready[static_cast<size_t>(random_.integer(0, static_cast<int>(ready.size()) - 1))],
-             ready);
+      append(ready[random_.integer(0, static_cast<int>(ready.size()) - 1)], ready);
     }
     return {shape_, place_, std::move(lists_), std::move(pairs_)};
   }
@@ -133,15 +132,14 @@ class RandomProgram {
     Pass pass;
   };
 
-  Done& done(int vs, int unit) { return done_[static_cast<size_t>(vs * shape_.units() + unit)]; }
+  Done& done(int vs, int unit) { return done_[vs * shape_.units() + unit]; }
   bool forward_ready(int vs, int unit) {
     if (done(vs, unit).forward) return false;
     if (unit % shape_.splits > 0 && !done(vs, unit - 1).forward) return false;
     return place_.upstream(vs) < 0 || done(place_.upstream(vs), unit).forward;
   }
   bool recompute_ready(int vs, int unit) {
-    return recomputes_[static_cast<size_t>(vs)] && done(vs, unit).forward &&
-           !done(vs, unit).recompute;
+    return recomputes_[vs] && done(vs, unit).forward && !done(vs, unit).recompute;
   }
   bool backward_ready(int vs, int unit) {
     if (done(vs, unit).backward || !done(vs, unit).forward) return false;
@@ -168,7 +166,7 @@ class RandomProgram {
   }
 
   void append(const Ready& chosen, const std::vector<Ready>& ready) {
-    auto& list = lists_[static_cast<size_t>(chosen.device)];
+    auto& list = lists_[chosen.device];
     mark(chosen);
     if (overlap_ && chosen.pass.kind == PassKind::kF) {
       for (const Ready& other : ready) {

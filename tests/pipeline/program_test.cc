@@ -137,7 +137,7 @@ TEST(Program, RefusesARandomProgramFromWhichAnyPassWasTaken) {
                                  made.program.pairs());
     };
     ASSERT_FALSE(fault());
-    auto& list = lists[static_cast<size_t>(random.integer(0, made.program.shape().devices - 1))];
+    auto& list = lists[random.integer(0, made.program.shape().devices - 1)];
     const auto at = list.begin() + random.integer(0, static_cast<int>(list.size()) - 1);
     const Pass taken = *at;
     list.erase(at);

@@ -1,11 +1,11 @@
 // The breakdown of costs adds up, and names where every number comes from.
-#include "sim/report/costs.h"
+#include "sim/report/text/costs.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/report/layer_parts.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/roofline.h"
+#include "sim/case/roofline.h"
+#include "sim/read/scenario.h"
+#include "sim/report/text/layer_parts.h"
 
 namespace pipesim {
 namespace {

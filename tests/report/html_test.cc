@@ -1,13 +1,13 @@
-#include "sim/report/html.h"
+#include "sim/report/html/html.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/graph/critical_path.h"
-#include "sim/report/html_timeline.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/sweep_text.h"
+#include "sim/read/scenario.h"
+#include "sim/read/sweep_text.h"
+#include "sim/report/html/timeline.h"
 
 namespace pipesim {
 namespace {

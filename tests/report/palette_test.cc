@@ -1,4 +1,4 @@
-#include "sim/report/palette.h"
+#include "sim/report/drawing/palette.h"
 
 #include <algorithm>
 #include <array>

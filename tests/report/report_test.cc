@@ -4,11 +4,11 @@
 #include <set>
 #include <sstream>
 
-#include "sim/report/json.h"
-#include "sim/report/picture.h"
-#include "sim/report/table.h"
-#include "sim/report/trace.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
+#include "sim/report/json/json.h"
+#include "sim/report/json/trace.h"
+#include "sim/report/text/picture.h"
+#include "sim/report/text/table.h"
 
 namespace pipesim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/report/svg.h"
+#include "sim/report/svg/svg.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -7,11 +7,11 @@
 #include <set>
 #include <sstream>
 
-#include "sim/report/drawing.h"
-#include "sim/report/gallery.h"
-#include "sim/report/xml.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/torch_csv.h"
+#include "sim/interop/torch/csv_reader.h"
+#include "sim/read/scenario.h"
+#include "sim/report/drawing/drawing.h"
+#include "sim/report/svg/gallery.h"
+#include "sim/report/svg/xml.h"
 
 namespace pipesim {
 namespace {

@@ -1,9 +1,9 @@
-#include "sim/report/trace.h"
+#include "sim/report/json/trace.h"
 
 #include <gtest/gtest.h>
 #include <sstream>
 
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
 #include "tests/report/trace_format.h"
 
 namespace pipesim {

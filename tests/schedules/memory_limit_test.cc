@@ -1,14 +1,14 @@
 // What schedules with a memory limit make of one: never slower than the hand-made orders that fit,
-// nor than within a lower limit of the ladder (sim/pipeline/memory_ladder.h). Cost is the longest
+// nor than within a lower limit of the ladder (sim/planning/memory_ladder.h). Cost is the longest
 // span of a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <initializer_list>
 
-#include "sim/pipeline/device_bound.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/memory_ladder.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/memory_ladder.h"
+#include "sim/planning/schedule.h"
+#include "sim/search/device_bound.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {
@@ -57,7 +57,7 @@ TEST(VeePatterns, HoldNoMoreThanIsClaimedAtEqualTimes) {
         claimed += holds ? 1 : 0;
         const int most = claimed_by_any(schedule, problem);
         for (int d = 0; d < p; ++d) {
-          const int held = result.devices[static_cast<size_t>(d)].peak_in_flight;
+          const int held = result.devices[d].peak_in_flight;
           EXPECT_LE(held, holds ? schedule.claims.peak.in_flight(problem, d) : most)
               << "device " << d;
         }

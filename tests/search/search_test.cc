@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/error.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/offload.h"
-#include "sim/pipeline/recompute.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/execution/evaluate.h"
+#include "sim/execution/with_offload.h"
+#include "sim/execution/with_recompute.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/scenario.h"
 #include "sim/search/bound.h"
 #include "sim/search/least_overlap.h"
 #include "sim/search/refine.h"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/report/metric_row.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
+#include "sim/report/text/metric_row.h"
 #include "sim/sweep/run_sweep.h"
 #include "tests/folder.h"
 #include "tests/sweep/files.h"

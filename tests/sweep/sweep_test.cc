@@ -5,7 +5,7 @@
 #include <set>
 
 #include "sim/core/error.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
 #include "tests/folder.h"
 #include "tests/sweep/files.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/core/error.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "tests/folder.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/timed_run.h"

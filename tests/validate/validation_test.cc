@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/memory.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/peak_memory.h"
 

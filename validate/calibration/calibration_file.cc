@@ -11,8 +11,8 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
-#include "sim/scenario/read_calibration.h"
-#include "sim/scenario/read_hardware.h"
+#include "sim/read/calibration.h"
+#include "sim/read/hardware.h"
 #include "validate/calibration/measurements_csv.h"
 #include "validate/calibration/statistics.h"
 

@@ -14,8 +14,8 @@
 
 #include "models/layer_memory.h"
 #include "sim/core/error.h"
+#include "sim/read/scenario.h"
 #include "sim/scenario/modelled.h"
-#include "sim/scenario/read_scenario.h"
 #include "validate/calibration/replay_clock.h"
 #include "validate/calibration/replay_gpu.h"
 #include "validate/calibration/replay_layer.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/case/simulate.h"
 #include "sim/scenario/scenario.h"
-#include "sim/scenario/simulate.h"
 
 namespace pipesim::calibration {
 

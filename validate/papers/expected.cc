@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim {
 namespace {

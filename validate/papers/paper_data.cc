@@ -5,7 +5,7 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
-#include "sim/scenario/read_hardware.h"
+#include "sim/read/hardware.h"
 
 namespace pipesim {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "models/hardware.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim {
 

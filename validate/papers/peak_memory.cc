@@ -6,11 +6,11 @@
 
 #include "models/layer_work.h"
 #include "models/vocabulary_share.h"
+#include "sim/case/problem.h"
 #include "sim/core/error.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/recompute.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/problem.h"
+#include "sim/execution/evaluate.h"
+#include "sim/execution/with_recompute.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -54,12 +54,12 @@ Peaks peaks_of(const MeasuredRun& run) {
   if (is_sharded(run.vocabulary)) {
     context.vocabulary_devices = run.devices;
     problem.vocabulary = run.vocabulary;
-    problem.vocabulary_costs.assign(static_cast<size_t>(run.devices), share_by_work(run, context));
+    problem.vocabulary_costs.assign(run.devices, share_by_work(run, context));
   }
   const MemoryEstimate memory = estimate_memory(run.model, context, layout, place, run.state);
   const DeviceSeconds seconds = run.seconds.value_or(by_work(run));
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    const StageMemory& kept = memory.stages[static_cast<size_t>(place.model_stage(vs))];
+    const StageMemory& kept = memory.stages[place.model_stage(vs)];
     StageCost cost;
     cost.forward = seconds.forward / run.chunks;
     cost.backward_input = seconds.backward_input / run.chunks;

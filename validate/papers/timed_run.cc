@@ -6,11 +6,11 @@
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
+#include "sim/case/problem.h"
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
 #include "sim/metrics/analyze.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/problem.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -43,7 +43,7 @@ void add_vocabulary(Problem& problem, const TimedRun& run) {
   share.input_forward = factor * (share.input_forward + profiled.input_forward);
   share.input_backward = factor * (share.input_backward + profiled.input_backward);
   problem.vocabulary = run.vocabulary;
-  problem.vocabulary_costs.assign(static_cast<size_t>(run.devices), share);
+  problem.vocabulary_costs.assign(run.devices, share);
   problem.barriers = barrier_seconds(run.model, run.vocabulary, run.setting, run.hardware);
 }
 
@@ -58,7 +58,7 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
   problem.placement = schedule.place(run.devices, run.chunks);
   const Placement& place = problem.placement;
   problem.shape = {run.devices, run.chunks, run.microbatches, 1};
-  problem.stages.resize(static_cast<size_t>(place.virtual_stages()));
+  problem.stages.resize(place.virtual_stages());
   if (run.setting.context.recompute == RecomputeGranularity::kFull) {
     problem.recompute_chunks = run.chunks;
   }
@@ -66,9 +66,9 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
   const MemoryEstimate memory =
       estimate_memory(run.model, run.setting.context, layout, place, run.setting.state);
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    StageCost& stage = problem.stages[static_cast<size_t>(vs)];
+    StageCost& stage = problem.stages[vs];
     if (!run.measured.empty()) {
-      const MeasuredStage& measured = run.measured[static_cast<size_t>(vs)];
+      const MeasuredStage& measured = run.measured[vs];
       stage.forward = measured.forward;
       stage.backward_input = measured.backward;
       stage.backward_weight = Seconds(0);
@@ -80,7 +80,7 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
     stage.overlapped = factor * *stage.overlapped;
     stage.recompute = factor * run.profiled.forward * *stage.recompute;
     if (stage.transfer > Seconds(0)) stage.transfer += run.profiled.message;
-    const StageMemory& kept = memory.stages[static_cast<size_t>(place.model_stage(vs))];
+    const StageMemory& kept = memory.stages[place.model_stage(vs)];
     stage.activation = kept.activation;
     stage.weight_stash = kept.weight_stash;
     stage.checkpoint = kept.checkpoint;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "sim/report/xml.h"
+#include "sim/report/svg/xml.h"
 #include "validate/papers/validation_page.h"
 
 namespace pipesim {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/scenario/read_scenario.h"
+#include "sim/read/scenario.h"
 #include "validate/calibration/replay_gpu.h"
 #include "validate/calibration/replay_layer.h"
 #include "validate/calibration/replay_report.h"

@@ -188,7 +188,7 @@ class Sweeps {
       }
       const auto last = static_cast<int>(workers.size()) - 1;
       const int which = boost::random::uniform_int_distribution<int>(0, last)(random_);
-      ::kill(workers[static_cast<size_t>(which)], SIGKILL);
+      ::kill(workers[which], SIGKILL);
       ++workers_;
       if (++killed == most) {
         (void)wait(parent);

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "sim/engine/engine.h"
+#include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/building_block.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/planning/building_block.h"
+#include "sim/planning/schedule.h"
 #include "validate/papers/controllable_memory/controllable_memory.h"
 #include "validate/papers/paper_keys.h"
 
@@ -82,7 +82,7 @@ Problem equal_problem(const Schedule& schedule, int devices) {
   StageCost cost;
   cost.forward = cost.backward_input = cost.backward_weight = Seconds(share);
   cost.activation = cost.weight_stash = Bytes(share);
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  problem.stages.assign(problem.placement.virtual_stages(), cost);
   return problem;
 }
 
@@ -95,7 +95,7 @@ Steady steady(const Schedule& schedule, int devices) {
   const int later = middle + devices;
   double first = 0;
   double next = 0;
-  std::vector<double> forward(static_cast<size_t>(problem.placement.virtual_stages()));
+  std::vector<double> forward(problem.placement.virtual_stages());
   std::vector<double> end = forward;
   for (TaskId task = 0; task < graph.size(); ++task) {
     if (graph.task_class(task).kind != TaskKind::kCompute) continue;
@@ -107,8 +107,8 @@ Steady steady(const Schedule& schedule, int devices) {
     if (vs == 0 && is_forward && microbatch == middle) first = timeline.start[task];
     if (vs == 0 && is_forward && microbatch == later) next = timeline.start[task];
     if (microbatch != middle) continue;
-    if (is_forward) forward[static_cast<size_t>(vs)] = timeline.start[task];
-    end[static_cast<size_t>(vs)] = std::max(end[static_cast<size_t>(vs)], timeline.end[task]);
+    if (is_forward) forward[vs] = timeline.start[task];
+    end[vs] = std::max(end[vs], timeline.end[task]);
   }
   Steady found;
   found.period = (next - first) / (later - middle);
@@ -224,8 +224,8 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const std::st
   if (devices.empty()) condition.fail("no number of devices meets it");
   const int d = devices.front();
   const auto block = schedule == "v-min" ? v_min_slots : v_half_slots;
-  const Offsets ours = offsets_of(
-      [&](VeeKind kind, int device) { return block(d, device)[static_cast<size_t>(kind)]; }, d);
+  const Offsets ours =
+      offsets_of([&](VeeKind kind, int device) { return block(d, device)[kind]; }, d);
   for (size_t i = 0; i < ours.size(); ++i) {
     Cell cell;
     cell.table = table;

@@ -7,8 +7,8 @@
 
 #include "models/layout.h"
 #include "models/transformer.h"
-#include "sim/scenario/read_model.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/model.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim::controllable_memory {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/layer_work.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/controllable_memory/controllable_memory.h"
 #include "validate/papers/controllable_memory/names.h"
 #include "validate/papers/one_cell.h"

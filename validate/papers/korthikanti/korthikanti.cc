@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/layer_memory.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/paper_data.h"
 
 namespace pipesim {

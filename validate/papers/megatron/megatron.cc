@@ -5,9 +5,9 @@
 
 #include "models/layer_work.h"
 #include "sim/core/data_folder.h"
-#include "sim/scenario/read_hardware.h"
-#include "sim/scenario/read_model.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/hardware.h"
+#include "sim/read/model.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"

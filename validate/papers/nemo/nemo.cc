@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "models/layer_work.h"
-#include "sim/scenario/read_model.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/model.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/timed_run.h"

@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
-#include "sim/scenario/read_model.h"
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/simulate.h"
+#include "sim/read/model.h"
+#include "sim/read/scenario.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/validation.h"
 
 namespace pipesim::pipeoffload {

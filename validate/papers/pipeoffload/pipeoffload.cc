@@ -8,8 +8,8 @@
 #include "models/layer_cost.h"
 #include "models/layer_memory.h"
 #include "models/layer_work.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/pipeoffload/panels.h"
@@ -55,7 +55,7 @@ Problem equal_stages(const Schedule& schedule, int devices, int chunks, int micr
   cost.backward_input = Seconds(1.1 * share);
   cost.backward_weight = Seconds(0.8 * share);
   cost.activation = cost.weight_stash = Bytes(share);
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  problem.stages.assign(problem.placement.virtual_stages(), cost);
   return problem;
 }
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <sstream>
 
-#include "sim/scenario/read_model.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/model.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/peak_memory.h"

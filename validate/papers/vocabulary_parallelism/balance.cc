@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <functional>
 
-#include "sim/scenario/read_scenario.h"
-#include "sim/scenario/simulate.h"
+#include "sim/case/simulate.h"
+#include "sim/read/scenario.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
 namespace pipesim::vocabulary_parallelism {

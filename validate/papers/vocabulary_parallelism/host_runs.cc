@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/core/error.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/paper_keys.h"
 
 namespace pipesim::vocabulary_parallelism {

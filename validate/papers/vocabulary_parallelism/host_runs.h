@@ -9,7 +9,7 @@
 #include "models/transformer.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/vocabulary.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim::vocabulary_parallelism {
 

@@ -4,8 +4,8 @@
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
 namespace pipesim::vocabulary_parallelism {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/vocabulary_parallelism/host_runs.h"
 
 namespace pipesim::vocabulary_parallelism {

@@ -8,7 +8,7 @@
 
 #include "models/transformer.h"
 #include "sim/pipeline/vocabulary.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/paper_keys.h"
 
 namespace pipesim::vocabulary_parallelism {

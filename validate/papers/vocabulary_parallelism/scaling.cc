@@ -5,7 +5,7 @@
 
 #include "models/layer_cost.h"
 #include "models/vocabulary_share.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"

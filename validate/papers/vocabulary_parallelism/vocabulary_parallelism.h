@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/hardware.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/validation.h"
 #include "validate/papers/vocabulary_parallelism/host_runs.h"
 #include "validate/papers/vocabulary_parallelism/rows.h"

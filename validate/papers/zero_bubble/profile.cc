@@ -92,10 +92,10 @@ Problem make_problem(const Schedule& schedule, const Profile& profile, bool as_i
   cost.transfer = Seconds(profile.transfer_us * 1e-6);
   cost.activation = Bytes(profile.activation()) / chunks;
   cost.weight_stash = Bytes(profile.weight_stash()) / chunks;
-  problem.stages.assign(static_cast<size_t>(problem.placement.virtual_stages()), cost);
+  problem.stages.assign(problem.placement.virtual_stages(), cost);
   for (int vs = 0; vs + 1 < problem.placement.virtual_stages(); ++vs) {
     if (problem.placement.device(vs) == problem.placement.device(vs + 1)) {
-      problem.stages[static_cast<size_t>(vs)].transfer = Seconds(0);
+      problem.stages[vs].transfer = Seconds(0);
     }
   }
   if (as_in_paper) problem.options.emplace("zero_bubble_table5_dependencies", true);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/pipeline/problem.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/yaml.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim::zero_bubble {
 

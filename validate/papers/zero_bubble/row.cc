@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/data_folder.h"
-#include "sim/scenario/read_model.h"
+#include "sim/read/model.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 

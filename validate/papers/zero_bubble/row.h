@@ -8,7 +8,7 @@
 #include "models/layout.h"
 #include "models/memory.h"
 #include "models/transformer.h"
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 
 namespace pipesim::zero_bubble {
 

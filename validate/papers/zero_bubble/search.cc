@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "sim/pipeline/evaluate.h"
-#include "sim/scenario/read_scenario.h"
+#include "sim/execution/evaluate.h"
+#include "sim/read/scenario.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/zero_bubble/profile.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"

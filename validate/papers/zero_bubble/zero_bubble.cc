@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
-#include "sim/pipeline/evaluate.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/scenario/yaml.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/zero_bubble/modelled.h"

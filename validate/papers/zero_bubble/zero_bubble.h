@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/yaml.h"
+#include "sim/read/yaml.h"
 #include "validate/papers/peak_memory.h"
 #include "validate/papers/validation.h"
 #include "validate/papers/zero_bubble/profile.h"

@@ -1,0 +1,112 @@
+#include "sim/case/host_links.h"
+
+#include <algorithm>
+
+#include "sim/case/roofline.h"
+#include "sim/metrics/host_memory.h"
+
+namespace pipesim {
+namespace {
+
+int ranks_of_device(const Scenario& scenario) {
+  const ParallelSizes& sizes = scenario.parallel;
+  return sizes.tensor * sizes.context * sizes.data;
+}
+
+int gpus_per_switch(const Scenario& scenario) {
+  return std::min(scenario.hardware->host.gpus_per_switch, scenario.cluster->gpus_per_node);
+}
+
+// What each direction of a link gets while both are busy, of what one gets alone.
+double duplex_share(const Scenario& scenario) {
+  if (!scenario.hardware || !scenario.cost.copy_out.empty()) return scenario.cost.copy_solo_factor;
+  return std::min(1.0, scenario.hardware->host.duplex / scenario.hardware->host.alone);
+}
+
+// The nodes that hold a device's GPUs, ranks in the order of Megatron-LM. Of nodes that hold
+// nothing else one stands for all.
+std::vector<std::vector<NodeShare>> node_shares(const Scenario& scenario) {
+  if (!scenario.cluster) return {};
+  const int devices = scenario.parallel.pipeline;
+  const int ranks = ranks_of_device(scenario);
+  const int per_node = scenario.cluster->gpus_per_node;
+  std::vector<std::vector<NodeShare>> shares(static_cast<size_t>(devices) *
+                                             static_cast<size_t>(scenario.parallel.pipelines));
+  std::uint32_t next = 0;
+  int last = -1;
+  for (int device = 0; device < devices; ++device) {
+    const int begin = device * ranks;
+    bool whole = false;
+    for (int node = begin / per_node; node * per_node < begin + ranks; ++node) {
+      const int gpus =
+          std::min(begin + ranks, (node + 1) * per_node) - std::max(begin, node * per_node);
+      if (gpus == per_node && whole) continue;
+      whole = whole || gpus == per_node;
+      if (node != last) ++next;
+      last = node;
+      for (int i = 0; i < scenario.parallel.pipelines; ++i) {
+        shares[i * devices + device].push_back(
+            {next - 1, static_cast<double>(gpus) / scenario.parallel.pipelines});
+      }
+    }
+  }
+  return shares;
+}
+
+}  // namespace
+
+void add_host_links(const Scenario& scenario, const ScheduleChoice& choice, Problem& problem) {
+  problem.copy_alone_factor = duplex_share(scenario);
+  if (scenario.hardware && scenario.cost.copy_out.empty()) {
+    const Placement& place = problem.placement;
+    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+      StageCost& stage = problem.stages[vs];
+      const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
+      const Bytes kept = recomputes ? stage.checkpoint : stage.activation;
+      stage.copy_out = stage.copy_in =
+          ranks_on_a_switch(scenario) * (kept / scenario.hardware->host.duplex);
+    }
+    problem.devices_per_host_link =
+        std::max(1, gpus_per_switch(scenario) / ranks_of_device(scenario));
+  }
+  if (const auto& offload = choice.offload) {
+    problem.prefetch = offload->prefetch;
+    problem.devices_per_host_link =
+        offload->devices_per_link.value_or(problem.devices_per_host_link);
+    if (offload->bandwidth == CopyBandwidth::kAlone) {
+      for (StageCost& stage : problem.stages) {
+        stage.copy_out = problem.copy_alone_factor * stage.copy_out;
+        stage.copy_in = problem.copy_alone_factor * stage.copy_in;
+      }
+      problem.copy_alone_factor = 1;
+    }
+  }
+  // Where iterations overlap, a device that has ended its own copies not yet.
+  const bool overlaps = scenario.sync == OptimizerSync::kPostValidation;
+  if (overlaps && problem.devices_per_host_link > 1) problem.copy_alone_factor = 1;
+}
+
+HostWay host_way(const Scenario& scenario, const ScheduleChoice& choice) {
+  HostWay way;
+  const bool alone = choice.offload && choice.offload->bandwidth == CopyBandwidth::kAlone;
+  way.duplex = alone ? 1 : duplex_share(scenario);
+  if (!scenario.hardware) return way;
+  way.port = scenario.hardware->host.alone;
+  way.alone = scenario.hardware->host.alone / ranks_on_a_switch(scenario);
+  const Cluster& cluster = *scenario.cluster;
+  const int behind_switch = cluster.nics_per_node * gpus_per_switch(scenario);
+  way.cards = behind_switch >= cluster.gpus_per_node ? CardWay::kPort : CardWay::kHostLink;
+  return way;
+}
+
+std::optional<HostMemory> host_memory_of(const Scenario& scenario, const TaskGraph& graph,
+                                         const Timeline& timeline) {
+  if (graph.pipelines().front().program->copies() == nullptr) return std::nullopt;
+  const HostPeaks peaks = host_peaks(graph, timeline, node_shares(scenario));
+  HostMemory memory{.devices = peaks.devices};
+  if (!peaks.nodes.empty()) memory.node = std::ranges::max(peaks.nodes);
+  if (scenario.cluster) memory.capacity = scenario.cluster->host_memory;
+  return memory;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,249 @@
+#include "sim/execution/evaluate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/core/error.h"
+#include "sim/execution/walk.h"
+
+namespace pipesim {
+namespace {
+
+class TimeVisitor {
+ public:
+  using Value = double;
+  static constexpr Value kNotYet = -1;
+  static constexpr Value kNothing = 0;
+
+  TimeVisitor(const Program& program, const Problem& problem)
+      : program_(program), problem_(problem), devices_(problem.shape.devices) {
+    if (program.copies() == nullptr) return;
+    links_.resize(program.copies()->links.size());
+    changes_.resize(devices_.size());
+  }
+
+  Value run(int device, const Pass& pass, Value input, Value gradient) {
+    State& state = devices_[device];
+    const double start = std::max({state.clock, input, gradient});
+    const double seconds = pass_seconds(problem_, program_, device, pass).value();
+    if (!state.started) state.first_start = start;
+    state.started = true;
+    state.clock = state.ended = start + seconds;
+    state.busy += seconds;
+    account(state, device, pass, start);
+    return state.clock;
+  }
+
+  Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
+    return std::ranges::max(results) + problem_.barriers[static_cast<size_t>(barrier)].value();
+  }
+  [[nodiscard]] Value last(int device) const { return devices_[device].clock; }
+  void hold(int device, Value until) {
+    double& clock = devices_[device].clock;
+    clock = std::max(clock, until);
+  }
+  void await(int device, Value until) { hold(device, until); }
+  Value copy(const Copy& copy, bool out, Value a, Value b) {
+    double& link = links_[program_.copies()->link_of(copy.device)][out ? 0 : 1];
+    const double start = std::max({link, a, b});
+    link = start + copy_seconds(problem_, program_, copy, out).value();
+    const auto device = static_cast<int>(copy.device);
+    const double bytes =
+        pass_bytes(problem_, program_, device,
+                   make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk))
+            .acquired.value();
+    changes_[copy.device].push_back(out ? Change{link, -bytes} : Change{start, bytes});
+    return link;
+  }
+  Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t /*unit*/) {
+    if (to < 0) return result;
+    const int boundary = kind == PassKind::kF ? from : to;
+    return result + problem_.stage(boundary).transfer.value();
+  }
+
+  [[nodiscard]] Evaluation finish() {
+    for (size_t d = 0; d < changes_.size(); ++d) devices_[d].peak = peak_of(changes_[d]);
+    Evaluation result;
+    double first = devices_.front().first_start;
+    double last = 0;
+    for (const State& state : devices_) {
+      result.devices.push_back({Seconds(state.first_start), Seconds(state.ended),
+                                Seconds(state.busy), Bytes(state.peak), state.peak_in_flight});
+      first = std::min(first, state.first_start);
+      last = std::max(last, state.ended);
+      const Seconds span = result.devices.back().span();
+      if (span > result.cost) {
+        result.cost = span;
+        result.work = Seconds(state.busy);
+      }
+    }
+    result.makespan = Seconds(last - first);
+    return result;
+  }
+
+ private:
+  struct State {
+    double clock = 0;  // when it can go on
+    double ended = 0;  // its last pass
+    double first_start = 0;
+    double busy = 0;
+    double held = 0;
+    double peak = 0;
+    int in_flight = 0;
+    int peak_in_flight = 0;
+    bool started = false;
+  };
+
+  static bool ends_unit(PassKind kind) {
+    return kind == PassKind::kW || kind == PassKind::kBW || kind == PassKind::kFB;
+  }
+
+  // With copies the bytes of a device do not come and go in the order of its passes.
+  struct Change {
+    double seconds = 0;
+    double bytes = 0;
+  };
+
+  // At equal times releases come first.
+  static double peak_of(std::vector<Change>& changes) {
+    std::ranges::sort(changes, [](const Change& a, const Change& b) {
+      return a.seconds < b.seconds || (a.seconds == b.seconds && a.bytes < b.bytes);
+    });
+    double held = 0;
+    double peak = 0;
+    for (const Change& change : changes) peak = std::max(peak, held += change.bytes);
+    return peak;
+  }
+
+  void account(State& state, int device, const Pass& pass, double start) {
+    const PassBytes bytes = pass_bytes(problem_, program_, device, pass);
+    if (!changes_.empty()) {
+      auto& changes = changes_[device];
+      changes.push_back({start, bytes.acquired.value()});
+      changes.push_back({state.ended, -bytes.released.value()});
+    }
+    const bool acquires = pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
+    state.held += bytes.acquired.value();
+    state.in_flight += acquires ? 1 : 0;
+    state.peak = std::max(state.peak, state.held);
+    state.peak_in_flight = std::max(state.peak_in_flight, state.in_flight);
+    state.held -= bytes.released.value();
+    // B acquires at its end where W needs more than F kept.
+    state.peak = std::max(state.peak, state.held);
+    state.in_flight -= ends_unit(pass.kind) ? 1 : 0;
+  }
+
+  const Program& program_;
+  const Problem& problem_;
+  std::vector<State> devices_;
+  std::vector<std::array<double, 2>> links_;  // end of the last copy out, and back
+  std::vector<std::vector<Change>> changes_;  // by device
+};
+
+Seconds vocabulary_seconds(const Problem& problem, int device, PassKind kind) {
+  const VocabularyCost& cost = problem.vocabulary_costs[device];
+  switch (kind) {
+    case PassKind::kS:
+      return cost.output_forward;
+    case PassKind::kT:
+      return cost.output_backward;
+    case PassKind::kIF:
+      return cost.input_forward;
+    default:
+      return cost.input_backward;
+  }
+}
+
+Seconds backward_of(const StageCost& stage) { return stage.backward_input + stage.backward_weight; }
+
+// What the two passes of one stage take as a block, over their sum.
+double share_of(const StageCost& stage) {
+  const Seconds apart = stage.forward + backward_of(stage);
+  return apart > Seconds(0) ? *stage.overlapped / apart : 1;
+}
+
+}  // namespace
+
+std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& backward) {
+  if (!forward.overlapped || !backward.overlapped) return std::nullopt;
+  const Seconds f = forward.forward;
+  const Seconds bw = backward_of(backward);
+  // Of equal stages the number itself, not what rounding makes of it.
+  if (forward.overlapped == backward.overlapped && f == backward.forward &&
+      bw == backward_of(forward)) {
+    return forward.overlapped;
+  }
+  return std::max({share_of(forward) * f + share_of(backward) * bw,
+                   std::min(f, *forward.overlapped), std::min(bw, *backward.overlapped)});
+}
+
+Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
+  if (pass.kind == PassKind::kFB) {
+    const OverlappedPair& pair = program.pair(pass);
+    const Placement& place = program.placement();
+    const auto& forward = problem.stage(place.virtual_stage(device, pair.forward.chunk));
+    const auto& backward = problem.stage(place.virtual_stage(device, pair.backward.chunk));
+    const auto seconds = block_seconds(forward, backward);
+    if (!seconds) throw LogicError("an overlapped block has no cost");
+    return *seconds;
+  }
+  if (is_vocabulary(pass.kind)) return vocabulary_seconds(problem, device, pass.kind);
+  const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));
+  switch (pass.kind) {
+    case PassKind::kF:
+      return cost.forward;
+    case PassKind::kB:
+      return cost.backward_input;
+    case PassKind::kW:
+      return cost.backward_weight;
+    case PassKind::kR:
+      return cost.recompute.value_or(cost.forward);
+    default:
+      return cost.backward_input + cost.backward_weight;
+  }
+}
+
+Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out) {
+  const StageCost& cost =
+      problem.stage(program.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk));
+  return (copy.alone ? problem.copy_alone_factor : 1) * (out ? cost.copy_out : cost.copy_in);
+}
+
+PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass) {
+  if (pass.kind == PassKind::kFB) {
+    const OverlappedPair& pair = program.pair(pass);
+    return {pass_bytes(problem, program, device, pair.forward).acquired,
+            pass_bytes(problem, program, device, pair.backward).released};
+  }
+  if (is_vocabulary(pass.kind)) {
+    const Bytes bytes = problem.vocabulary_costs[device].output_activation;
+    return {pass.kind == PassKind::kS ? bytes : Bytes(0),
+            pass.kind == PassKind::kT ? bytes : Bytes(0)};
+  }
+  const int vs = program.placement().virtual_stage(device, pass.chunk);
+  const StageCost& cost = problem.stage(vs);
+  switch (pass.kind) {
+    case PassKind::kF:
+      return {program.recomputes(vs) ? cost.checkpoint : cost.activation, Bytes(0)};
+    case PassKind::kR:
+      return {cost.activation - cost.checkpoint, Bytes(0)};
+    case PassKind::kB:
+      return {Bytes(0), cost.activation - cost.weight_stash};
+    case PassKind::kW:
+      return {Bytes(0), cost.weight_stash};
+    default:
+      return {Bytes(0), cost.activation};
+  }
+}
+
+Evaluation evaluate(const Program& program, const Problem& problem) {
+  if (is_sharded(program.vocabulary()) &&
+      problem.vocabulary_costs.size() != static_cast<size_t>(problem.shape.devices)) {
+    throw LogicError("vocabulary passes have no cost");
+  }
+  TimeVisitor visitor(program, problem);
+  walk(program, visitor);
+  return visitor.finish();
+}
+
+}  // namespace pipesim

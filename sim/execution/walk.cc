@@ -1,0 +1,172 @@
+#include "sim/execution/walk.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <string>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+struct Wanted {
+  PassKind kind;  // kB stands for BW too
+  int vs;         // of a vocabulary pass: chunk 0 of its device
+  std::uint32_t unit;
+};
+
+// Explains a stuck program: it replays "has it run yet?" from the positions alone.
+class Deadlock {
+ public:
+  Deadlock(const Program& program, const std::vector<std::uint32_t>& position)
+      : program_(program), place_(program.placement()), position_(position) {}
+
+  [[nodiscard]] std::string explain() const {
+    std::string text = "deadlock:";
+    int stuck = -1;
+    for (int d = 0; d < place_.devices(); ++d) {
+      if (!is_stuck(d)) continue;
+      if (stuck < 0) stuck = d;
+      text += fmt::format("\n  device {} waits before {} for {}", d, program_.text(d, blocked(d)),
+                          program_.copies() != nullptr ? "its turn, or a copy" : name(wanted(d)));
+    }
+    if (program_.copies() != nullptr) return text;
+    return text + "\n  cycle: " + cycle(stuck);
+  }
+
+ private:
+  [[nodiscard]] bool is_stuck(int device) const {
+    return position_[device] < program_.passes(device).size();
+  }
+  [[nodiscard]] const Pass& blocked(int device) const {
+    return program_.passes(device)[position_[device]];
+  }
+
+  // Whether the device has run the pass (kB finds BW and overlapped blocks too).
+  [[nodiscard]] bool ran(const Wanted& want) const {
+    const int device = place_.device(want.vs);
+    const auto done = program_.passes(device).first(position_[device]);
+    return std::ranges::any_of(done, [&](const Pass& pass) { return provides(pass, want); });
+  }
+  [[nodiscard]] bool provides(const Pass& pass, const Wanted& want) const {
+    if (pass.kind == PassKind::kFB) {
+      return provides(program_.pair(pass).forward, want) ||
+             provides(program_.pair(pass).backward, want);
+    }
+    const bool kind = want.kind == PassKind::kB
+                          ? pass.kind == PassKind::kB || pass.kind == PassKind::kBW
+                          : pass.kind == want.kind;
+    return kind && pass.chunk == place_.chunk(want.vs) && pass.microbatch == want.unit;
+  }
+
+  [[nodiscard]] Wanted wanted(int device) const {
+    const Pass& pass = blocked(device);
+    if (pass.kind != PassKind::kFB) return missing(device, pass).value();
+    const auto forward = missing(device, program_.pair(pass).forward);
+    return forward ? *forward : missing(device, program_.pair(pass).backward).value();
+  }
+  [[nodiscard]] std::optional<Wanted> missing(int device, const Pass& pass) const {
+    const int vs = place_.virtual_stage(device, pass.chunk);
+    const auto splits = static_cast<std::uint32_t>(program_.shape().splits);
+    const std::uint32_t unit = pass.microbatch;
+    std::vector<Wanted> wants;
+    if (is_vocabulary(pass.kind)) {
+      wants = wanted_by_vocabulary(pass);
+    } else if (pass.kind == PassKind::kW) {
+      wants = {{PassKind::kB, vs, unit}};
+    } else if (pass.kind == PassKind::kF) {
+      if (unit % splits > 0) wants.push_back({PassKind::kF, vs, unit - 1});
+      if (place_.upstream(vs) >= 0) wants.push_back({PassKind::kF, place_.upstream(vs), unit});
+      if (place_.upstream(vs) < 0 && sharded_) add_all(wants, PassKind::kIF, unit);
+    } else {
+      if (unit % splits + 1 < splits) wants.push_back({PassKind::kB, vs, unit + 1});
+      const int from = place_.downstream(vs);
+      wants.push_back(from < 0 ? Wanted{PassKind::kF, vs, unit} : Wanted{PassKind::kB, from, unit});
+      if (from < 0 && sharded_) {
+        const bool softmax = awaited_by_loss(program_.vocabulary()) == Barrier::kSoftmax;
+        add_all(wants, softmax ? PassKind::kS : PassKind::kT, unit);
+      }
+    }
+    const auto found = std::ranges::find_if(wants, [this](const Wanted& w) { return !ran(w); });
+    return found == wants.end() ? std::nullopt : std::optional<Wanted>(*found);
+  }
+
+  void add_all(std::vector<Wanted>& wants, PassKind kind, std::uint32_t unit) const {
+    for (int d = 0; d < place_.devices(); ++d) {
+      wants.push_back({kind, place_.virtual_stage(d, 0), unit});
+    }
+  }
+  [[nodiscard]] std::vector<Wanted> wanted_by_vocabulary(const Pass& pass) const {
+    std::vector<Wanted> wants;
+    if (pass.kind == PassKind::kS) {
+      wants.push_back({PassKind::kF, place_.virtual_stages() - 1, pass.microbatch});
+    }
+    if (pass.kind == PassKind::kT) add_all(wants, PassKind::kS, pass.microbatch);
+    if (pass.kind == PassKind::kIB) wants.push_back({PassKind::kB, 0, pass.microbatch});
+    if (program_.vocabulary() != VocabularyPlacement::kInterlaced) return wants;
+    // The others must have come to it too.
+    for (int d = 0; d < place_.devices(); ++d) {
+      if (is_stuck(d) && blocked(d) == pass) continue;
+      wants.push_back({pass.kind, place_.virtual_stage(d, 0), pass.microbatch});
+    }
+    return wants;
+  }
+
+  [[nodiscard]] std::string name(const Wanted& want) const {
+    return fmt::format("{}{}{} of device {}", want.vs, to_text(want.kind), want.unit,
+                       place_.device(want.vs));
+  }
+
+  // Each stuck device waits for a pass that stands behind the one where its own device is stuck;
+  // following that from any of them must come round.
+  [[nodiscard]] std::string cycle(int start) const {
+    std::vector<int> order(place_.devices(), -1);
+    std::vector<int> path;
+    int device = start;
+    while (order[device] < 0) {
+      order[device] = static_cast<int>(path.size());
+      path.push_back(device);
+      device = place_.device(wanted(device).vs);
+    }
+    std::string text;
+    for (size_t i = static_cast<size_t>(order[device]); i < path.size(); ++i) {
+      const Wanted want = wanted(path[i]);
+      text += fmt::format("{} needs {}{}{}, which stands behind ",
+                          program_.text(path[i], blocked(path[i])), want.vs, to_text(want.kind),
+                          want.unit);
+    }
+    return text + program_.text(device, blocked(device));
+  }
+
+  const Program& program_;
+  const Placement& place_;
+  const std::vector<std::uint32_t>& position_;
+  bool sharded_ = is_sharded(program_.vocabulary());
+};
+
+struct OrderVisitor {
+  using Value = char;
+  static constexpr Value kNotYet = 0;
+  static constexpr Value kNothing = 1;
+
+  static Value run(int, const Pass&, Value, Value) { return kNothing; }
+  static Value deliver(Value result, PassKind, int, int, std::uint32_t) { return result; }
+  static Value join(Barrier, std::uint32_t, std::span<const Value>) { return kNothing; }
+  static Value last(int) { return kNothing; }
+  static void hold(int, Value) {}
+  static Value copy(const Copy&, bool, Value, Value) { return kNothing; }
+  static void await(int, Value) {}
+};
+
+}  // namespace
+
+void check_executable(const Program& program) {
+  OrderVisitor visitor;
+  walk(program, visitor);
+}
+
+void report_deadlock(const Program& program, const std::vector<std::uint32_t>& position) {
+  throw InfeasibleError(Deadlock(program, position).explain());
+}
+
+}  // namespace pipesim

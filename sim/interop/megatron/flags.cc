@@ -1,0 +1,282 @@
+#include "sim/interop/megatron/flags.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "sim/core/error.h"
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::string_view kMegatron = "Megatron-LM";
+constexpr std::string_view kFork = "sail-sg/zero-bubble-pipeline-parallelism";
+
+struct Asked {
+  const Scenario& scenario;
+  const ScheduleChoice& choice;
+  const Problem& problem;
+  const Shape& shape;
+};
+
+// Adds a schedule's own flags; returns why it cannot, or an empty string.
+using Add = std::string (*)(const Asked& asked, MegatronFlags& to);
+
+std::string plain(const Asked& /*asked*/, MegatronFlags& /*to*/) { return ""; }
+
+std::string interleaved(const Asked& asked, MegatronFlags& to) {
+  const Problem& problem = asked.problem;
+  if (problem.option<bool>("zero_bubble_table5_dependencies").value_or(false)) {
+    return "no runtime skips the waits that zero_bubble_table5_dependencies leaves out";
+  }
+  to.flags.push_back(fmt::format("--num-virtual-stages-per-pipeline-rank {}", asked.shape.chunks));
+  if (const auto group = problem.option<long>("microbatch_group_size_per_vp_stage")) {
+    to.flags.push_back(
+        fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}", *group));
+  }
+  if (problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false)) {
+    to.flags.emplace_back("--overlap-moe-expert-parallel-comm");
+  }
+  return "";
+}
+
+constexpr std::string_view kTimed =
+    "the fork plans from pass times that it measures while training; with other times than the "
+    "scenario's its order may differ";
+
+// `pending`: the microbatches whose activations the schedule may keep.
+std::string zero_bubble(const Asked& asked, MegatronFlags& to, int pending) {
+  to.flags.emplace_back("--enable-zero-bubble");
+  to.flags.push_back(fmt::format("--zero-bubble-max-pending-backward {}", pending));
+  to.notes.emplace_back(kTimed);
+  if (asked.scenario.sync == OptimizerSync::kPostValidation) {
+    to.flags.emplace_back("--enable-optimizer-post-validation");
+  }
+  return "";
+}
+std::string zb_1p(const Asked& asked, MegatronFlags& to) {
+  return zero_bubble(asked, to, asked.shape.devices);
+}
+std::string zb_2p(const Asked& asked, MegatronFlags& to) {
+  return zero_bubble(asked, to, 2 * asked.shape.devices);
+}
+std::string zb(const Asked& asked, MegatronFlags& to) {
+  if (!asked.problem.activation_limit) return zb_2p(asked, to);
+  const Bytes one = for_planning(asked.problem).device_activation();
+  const double pending = std::floor(*asked.problem.activation_limit / one * (1 + 1e-12));
+  return zero_bubble(asked, to,
+                     static_cast<int>(std::min<double>(pending, asked.shape.microbatches)));
+}
+
+std::string v_schedule(const Asked& asked, MegatronFlags& to, const char* memory) {
+  if (!std::holds_alternative<std::monostate>(asked.choice.memory_limit)) {
+    return "the fork's V schedules take no memory limit";
+  }
+  to.flags.emplace_back("--zero-bubble-v-schedule");
+  to.flags.push_back(fmt::format("--zero-bubble-v-schedule-mem-setup {}", memory));
+  if (asked.scenario.sync == OptimizerSync::kPostValidation) {
+    to.flags.emplace_back("--enable-optimizer-post-validation");
+  }
+  return "";
+}
+std::string zb_v(const Asked& asked, MegatronFlags& to) {
+  to.notes.emplace_back(kTimed);
+  return v_schedule(asked, to, "zb");
+}
+std::string v_half(const Asked& asked, MegatronFlags& to) { return v_schedule(asked, to, "half"); }
+std::string v_min(const Asked& asked, MegatronFlags& to) { return v_schedule(asked, to, "min"); }
+
+std::string v_1f1b(const Asked& /*asked*/, MegatronFlags& to) {
+  to.flags.emplace_back("--enable-1f1b-v");
+  return "";
+}
+
+std::string sequence_splits(const Asked& asked, MegatronFlags& to) {
+  to.flags.push_back(fmt::format("--num-seq-splits {}", asked.shape.splits));
+  return "";
+}
+
+std::string grouped(const Asked& asked, MegatronFlags& to, long group) {
+  to.flags.emplace_back("--enable-zb-runtime");
+  to.flags.push_back(fmt::format("--interleave-group-size {}", group));
+  to.notes.push_back(fmt::format(
+      "to set: --num-layers-per-virtual-pipeline-stage, the model's layers divided by {}",
+      asked.shape.devices * asked.shape.chunks));
+  return "";
+}
+std::string gis(const Asked& asked, MegatronFlags& to) {
+  const auto group = asked.problem.option<long>("group_size");
+  return grouped(asked, to, group.value_or(asked.shape.devices));
+}
+std::string gis_h(const Asked& asked, MegatronFlags& to) {
+  return grouped(asked, to, (asked.shape.devices + 1) / 2);
+}
+
+struct Line {
+  std::string_view schedule;
+  std::string_view runtime;
+  Add add;
+};
+
+constexpr std::array kTable{
+    Line{"1f1b", kMegatron, plain},
+    Line{"1f1b-v", kFork, v_1f1b},
+    Line{"gis", kFork, gis},
+    Line{"gis-h", kFork, gis_h},
+    Line{"interleaved-1f1b", kMegatron, interleaved},
+    Line{"seq-1f1b", kFork, sequence_splits},
+    Line{"v-half", kFork, v_half},
+    Line{"v-min", kFork, v_min},
+    Line{"zb", kFork, zb},
+    Line{"zb-1p", kFork, zb_1p},
+    Line{"zb-2p", kFork, zb_2p},
+    Line{"zb-v", kFork, zb_v},
+};
+
+// Why a schedule that people look for here is not in the table.
+std::string_view reason_for(std::string_view schedule) {
+  if (schedule == "zb-h1" || schedule == "zb-h1-light") {
+    return "its authors give it as a patch that replaces 1F1B, not as a flag; zb-1p is the "
+           "automatic schedule in the same memory";
+  }
+  if (schedule == "zb-h2") {
+    return "its authors' runtime has no flag for the hand-made order; zb-2p is the automatic "
+           "schedule in about the same memory";
+  }
+  if (schedule == "dualpipe" || schedule == "dualpipev") {
+    return "it is a runtime of its own (deepseek-ai/DualPipe)";
+  }
+  if (schedule == "po-h" || schedule == "po-f") {
+    return "the fork plans copies to the host by itself, by flags that are not known here; gis-h "
+           "is "
+           "the same order without them";
+  }
+  return "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that selects it";
+}
+
+[[noreturn]] void refuse(const ScheduleChoice& choice, std::string_view reason) {
+  throw InfeasibleError(fmt::format("no Megatron flags for {}: {}; schedules with flags: {}",
+                                    choice.name, reason, fmt::join(megatron_schedules(), ", ")));
+}
+
+void check_passes(const ScheduleChoice& choice, const Program& program) {
+  for (int device = 0; device < program.shape().devices; ++device) {
+    for (const Pass& pass : program.passes(device)) {
+      const bool plain = pass.kind == PassKind::kF || pass.kind == PassKind::kB ||
+                         pass.kind == PassKind::kW || pass.kind == PassKind::kBW;
+      if (plain) continue;
+      refuse(choice, fmt::format("these flags do not place its {} passes, such as {}",
+                                 to_text(pass.kind), program.text(device, pass)));
+    }
+  }
+}
+
+// What only a model is divided by, and what of it is recomputed without passes of its own.
+void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
+  if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
+  if (context.expert > 1) {
+    to.flags.push_back(fmt::format("--expert-model-parallel-size {}", context.expert));
+  }
+  if (modelled.model.experts && context.expert_tensor != context.tensor) {
+    to.flags.push_back(fmt::format("--expert-tensor-parallel-size {}", context.expert_tensor));
+  }
+  if (modelled.state.distributed_optimizer) to.flags.emplace_back("--use-distributed-optimizer");
+  to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
+  if (context.recompute == RecomputeGranularity::kSelective) {
+    to.flags.emplace_back("--recompute-granularity selective");
+  } else if (context.recompute == RecomputeGranularity::kPointwise) {
+    to.notes.emplace_back("norms and activations are recomputed, for which it has no flag");
+  }
+}
+
+void add_sizes(const Scenario& scenario, const ScheduleChoice& choice, const Shape& shape,
+               MegatronFlags& to) {
+  const ParallelSizes& sizes = scenario.parallel;
+  to.flags.push_back(fmt::format("--pipeline-model-parallel-size {}", shape.devices));
+  if (sizes.tensor > 1) {
+    to.flags.push_back(fmt::format("--tensor-model-parallel-size {}", sizes.tensor));
+  }
+  if (sizes.context > 1) {
+    to.flags.push_back(fmt::format("--context-parallel-size {}", sizes.context));
+  }
+  if (const auto& modelled = scenario.modelled) {
+    add_model_sizes(*modelled, context_of(*modelled, choice), to);
+  }
+  const int samples = shape.microbatches * sizes.data;  // of a microbatch of one
+  if (const auto size = scenario.batch.micro_batch_size) {
+    to.flags.push_back(fmt::format("--micro-batch-size {}", *size));
+    to.flags.push_back(fmt::format("--global-batch-size {}", samples * *size));
+  } else {
+    to.notes.push_back(fmt::format(
+        "to set: --micro-batch-size, and --global-batch-size, which is {} times it", samples));
+  }
+  to.notes.push_back(fmt::format("start {} processes: data parallel size {}",
+                                 shape.devices * sizes.tensor * sizes.context * sizes.data,
+                                 sizes.data));
+}
+
+// Whether every stage has as many decoder layers, and the MTP modules stand with the output: what
+// both do without being told.
+bool is_even(const Layout& layout) {
+  return std::ranges::all_of(layout.stages, [&](const StageLayers& stage) {
+    return stage.layers == layout.stages.front().layers && (stage.mtp == 0 || stage.output);
+  });
+}
+
+// Megatron-LM takes the number of chunks from the layout, and refuses to be told both.
+void add_layout(const Scenario& scenario, const ScheduleChoice& choice, MegatronFlags& to) {
+  if (!scenario.modelled) return;
+  const Layout layout = layout_of(*scenario.modelled, choice, scenario.parallel.pipeline);
+  if (is_even(layout)) return;
+  const std::string text = to_megatron_layout(layout);
+  if (to.runtime == kMegatron) {
+    std::erase_if(to.flags, [](const std::string& flag) {
+      return flag.starts_with("--num-virtual-stages-per-pipeline-rank ");
+    });
+    to.flags.push_back(fmt::format("--pipeline-model-parallel-layout \"{}\"", text));
+  } else {
+    to.notes.push_back(
+        fmt::format("the layers stand unevenly, {}, for which it has no flag", text));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> megatron_schedules() {
+  std::vector<std::string> names;
+  for (const Line& line : kTable) names.emplace_back(line.schedule);
+  return names;
+}
+
+MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& choice,
+                             const Problem& problem, const Program& program) {
+  if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
+  const auto* const line = std::ranges::find(kTable, choice.name, &Line::schedule);
+  if (line == kTable.end()) refuse(choice, reason_for(choice.name));
+  check_passes(choice, program);
+  if (program.copies() != nullptr) {
+    refuse(choice, "the flags that copy its activations to the host are not known here");
+  }
+  const Shape& shape = program.shape();
+  if (shape.devices == 1 && line->add != plain) {
+    refuse(choice, fmt::format("{} runs it on two devices or more", line->runtime));
+  }
+  MegatronFlags flags{std::string(line->runtime), {}, {}};
+  add_sizes(scenario, choice, shape, flags);
+  const std::string reason = line->add({scenario, choice, problem, shape}, flags);
+  if (!reason.empty()) refuse(choice, reason);
+  add_layout(scenario, choice, flags);
+  return flags;
+}
+
+std::string megatron_text(const MegatronFlags& flags) {
+  std::string text = fmt::format("# flags of {}\n", flags.runtime);
+  for (const std::string& note : flags.notes) text += fmt::format("# {}\n", note);
+  for (const std::string& flag : flags.flags) text += flag + '\n';
+  return text;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,198 @@
+#include "sim/layouts/bound.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/stage_cost.h"
+#include "models/vocabulary_share.h"
+#include "sim/case/roofline.h"
+#include "sim/planning/schedule.h"
+#include "sim/scenario/modelled.h"
+#include "sim/search/least_overlap.h"
+
+namespace pipesim {
+namespace {
+
+bool overlaps_passes(const Schedule& schedule) { return schedule.calls == CallGroups::kDualPipe; }
+
+Seconds seconds_of(const VocabularyCost& share) {
+  return share.output_forward + share.output_backward + share.input_forward + share.input_backward;
+}
+
+// What one microbatch takes of a virtual stage, with R where its chunk recomputes.
+struct StageTimes {
+  Seconds forward, backward, weight, again;
+  Seconds transfer;  // to the next stage
+
+  [[nodiscard]] Seconds all() const { return forward + backward + weight + again; }
+};
+
+class Bound {
+ public:
+  Bound(const Scenario& scenario, const ScheduleChoice& choice, const Problem& problem)
+      : scenario_(scenario),
+        schedule_(*find_schedule(choice.name)),
+        problem_(problem),
+        place_(problem.placement),
+        fused_(schedule_.calls == CallGroups::kMegatron),
+        closing_(closing_costs(scenario, choice)) {
+    const double part = overlaps_passes(schedule_) ? least_overlap(problem) : 1;
+    for (int vs = 0; vs < place_.virtual_stages(); ++vs) {
+      const StageCost& cost = problem.stage(vs);
+      const Seconds again = recomputes(vs) ? cost.recompute.value_or(cost.forward) : Seconds(0);
+      stages_.push_back({part * cost.forward, part * cost.backward_input,
+                         part * cost.backward_weight, again, cost.transfer});
+    }
+    follow_microbatch();
+  }
+
+  [[nodiscard]] Seconds iteration() const {
+    if (scenario_.sync == OptimizerSync::kPostValidation) {
+      Seconds most;
+      for (int d = 0; d < place_.devices(); ++d) most = std::max(most, work(d) + closing(d));
+      return most;
+    }
+    Seconds gradients, steps, apart, norm;
+    for (int d = 0; d < place_.devices(); ++d) {
+      const Seconds end = std::max(before_first(d) + work(d),
+                                   place_.device(0) == d ? last_of_first_stage() : Seconds(0));
+      const StepCost& step = closing_[d];
+      const Seconds reduced = std::max(Seconds(0), step.reduce - step.hidden);
+      gradients = std::max(gradients, end + reduced);
+      steps = std::max(steps, closing(d) - reduced);
+      apart = std::max(apart, end + closing(d));
+      norm = std::max(norm, step.norm);
+    }
+    // The norm of all gradients joins the devices before their steps.
+    return norm > Seconds(0) ? gradients + norm + steps : apart;
+  }
+
+  [[nodiscard]] Bytes memory(const MemoryEstimate& beside) const {
+    Bytes most;
+    for (int d = 0; d < place_.devices(); ++d) {
+      most = std::max(most, beside.devices[d].total() + activations(d));
+    }
+    return most;
+  }
+
+ private:
+  [[nodiscard]] bool recomputes(int vs) const {
+    return place_.chunk(vs) < problem_.recompute_chunks;
+  }
+  [[nodiscard]] const StageTimes& stage(int vs) const { return stages_[vs]; }
+  // Of all microbatches.
+  [[nodiscard]] double units() const { return problem_.shape.units(); }
+
+  // The least time from the first F of all to F of every stage, and from the end of its backward to
+  // the end of the first stage's.
+  void follow_microbatch() {
+    forward_start_.resize(stages_.size());
+    backward_left_.resize(stages_.size());
+    for (size_t vs = 1; vs < stages_.size(); ++vs) {
+      const StageTimes& up = stages_[vs - 1];
+      forward_start_[vs] = forward_start_[vs - 1] + up.forward + up.transfer;
+      backward_left_[vs] =
+          backward_left_[vs - 1] + up.backward + up.transfer + (fused_ ? up.weight : Seconds(0));
+    }
+  }
+
+  [[nodiscard]] Seconds before_first(int device) const {
+    // Passes of a shared vocabulary may come before any F.
+    if (is_sharded(problem_.vocabulary)) return Seconds(0);
+    return forward_start_[place_.virtual_stage(device, 0)];
+  }
+
+  [[nodiscard]] Seconds work(int device) const {
+    Seconds work;
+    for (int c = 0; c < place_.chunks(); ++c) work += stage(place_.virtual_stage(device, c)).all();
+    if (is_sharded(problem_.vocabulary)) {
+      work += seconds_of(problem_.vocabulary_costs[device]);
+    }
+    return units() * work;
+  }
+
+  // After its last B, or BW, a device's gradient goes the way back to the first stage.
+  [[nodiscard]] Seconds last_of_first_stage() const {
+    Seconds most;
+    for (int d = 0; d < place_.devices(); ++d) {
+      Seconds passes;
+      Seconds back = backward_left_.back();
+      for (int c = 0; c < place_.chunks(); ++c) {
+        const int vs = place_.virtual_stage(d, c);
+        const StageTimes& of = stage(vs);
+        passes += of.forward + of.backward + of.again + (fused_ ? of.weight : Seconds(0));
+        back = std::min(back, backward_left_[vs]);
+      }
+      const Seconds way = forward_start_.back() + stages_.back().forward + stages_.back().backward +
+                          backward_left_.back();
+      most = std::max({most, before_first(d) + units() * passes + back, way});
+    }
+    return most + (fused_ ? Seconds(0) : stages_.front().weight);
+  }
+
+  [[nodiscard]] Seconds closing(int device) const {
+    const StepCost& step = closing_[device];
+    return step.total() - step.norm;
+  }
+
+  [[nodiscard]] Bytes activations(int device) const {
+    Bytes all, least_each, last_more, largest;
+    for (int c = 0; c < place_.chunks(); ++c) {
+      const int vs = place_.virtual_stage(device, c);
+      const StageCost& cost = problem_.stage(vs);
+      const Bytes kept = recomputes(vs) ? cost.checkpoint : cost.activation;
+      all += kept;
+      // Of a unit in flight: before its B, and, where W is a pass of its own, after it.
+      const Bytes each = fused_ ? kept : std::min(kept, cost.weight_stash);
+      least_each = c == 0 ? each : std::min(least_each, each);
+      last_more = cost.activation - kept;
+      largest = std::max(largest, cost.activation);
+    }
+    // A copy may take all but what the running pass needs.
+    if (problem_.offload_chunks > 0 || schedule_.offloads()) return largest;
+    const PeakClaim& claim = schedule_.claims.peak;
+    const bool counts = !is_sharded(problem_.vocabulary) && claim.holds(problem_);
+    const Bytes claimed = counts ? claim.in_flight(problem_, device) * least_each : Bytes(0);
+    return std::max(all + last_more, claimed);
+  }
+
+  const Scenario& scenario_;
+  const Schedule& schedule_;
+  const Problem& problem_;
+  const Placement& place_;
+  bool fused_;
+  std::vector<StepCost> closing_;
+  std::vector<StageTimes> stages_;      // by virtual stage
+  std::vector<Seconds> forward_start_;  // likewise
+  std::vector<Seconds> backward_left_;  // likewise
+};
+
+}  // namespace
+
+Seconds work_bound(const Scenario& scenario, const ScheduleChoice& choice) {
+  const Modelled& modelled = *scenario.modelled;
+  const Transformer& model = modelled.model;
+  const CostSetting setting = cost_setting_of(scenario, choice);
+  const StageLayers whole{0, model.num_layers, model.mtp_layers, true, true};
+  const StagePasses passes =
+      stage_passes(model, whole, layer_costs(model, setting, *scenario.hardware));
+  Seconds work =
+      passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
+  if (overlaps_passes(*find_schedule(choice.name))) {
+    work -= (1 - kExchangeShare) *
+            (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
+  }
+  if (granularity_of(choice) == RecomputeGranularity::kFull) work += passes.recompute.total();
+  Seconds of_device = work / scenario.parallel.pipeline;
+  if (is_sharded(scenario.vocabulary)) {
+    of_device += seconds_of(share_cost(model, scenario.vocabulary, setting, *scenario.hardware));
+  }
+  return scenario.batch.microbatches * of_device;
+}
+
+RunBound run_bound(const Scenario& scenario, const ScheduleChoice& choice, const Problem& problem) {
+  const Bound bound(scenario, choice, problem);
+  return {bound.iteration(), bound.memory(memory_of(scenario, choice))};
+}
+
+}  // namespace pipesim

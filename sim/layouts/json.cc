@@ -1,0 +1,119 @@
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "sim/layouts/report.h"
+#include "sim/scenario/modelled.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json point_json(const PlanPoint& point) {
+  return {{"schedule", point.schedule->name},
+          {"tensor_model_parallel_size", point.tensor},
+          {"context_parallel_size", point.context},
+          {"expert_model_parallel_size", point.expert},
+          {"expert_tensor_parallel_size", point.expert_tensor},
+          {"pipeline_model_parallel_size", point.pipeline},
+          {"virtual_pipeline_model_parallel_size", point.chunks},
+          {"data_parallel_size", point.data},
+          {"micro_batch_size", point.micro_batch},
+          {"recompute", to_text(point.recompute)},
+          {"vocabulary", to_text(point.vocabulary)},
+          {"offload", offloads(point)}};
+}
+
+Json contended_json(const std::optional<Contended>& contended) {
+  if (!contended) return nullptr;
+  Json json{{"iteration_seconds", contended->iteration.value()}, {"ensemble", nullptr}};
+  if (const auto& ensemble = contended->ensemble) {
+    json["ensemble"] = {{"runs", ensemble->runs},       {"seed", ensemble->seed},
+                        {"jitter", ensemble->jitter},   {"stddev", ensemble->stddev.value()},
+                        {"p05", ensemble->p05.value()}, {"p95", ensemble->p95.value()}};
+  }
+  return json;
+}
+
+Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
+  const PlanQuestion& question = plan.question;
+  const Scenario scenario = scenario_of(question, planned.point, planned.balanced());
+  Json json = point_json(planned.point);
+  json["pipeline_model_parallel_layout"] = to_megatron_layout(
+      layout_of(*scenario.modelled, scenario.schedules.front(), planned.point.pipeline));
+  json["iteration_seconds"] = planned.iteration.value();
+  json["contended"] = contended_json(planned.contended);
+  json["rank_by_replay"] = planned.rank_by_replay;
+  json["tokens_per_second_per_gpu"] = planned.tokens_per_second_per_gpu;
+  json["mfu"] = planned.mfu;
+  json["peak_memory_bytes"] = planned.peak.value();
+  json["headroom_bytes"] = (question.limit() - planned.peak).value();
+  json["bubble"] = planned.bubble();
+  for (size_t i = 0; i < planned.shares.size(); ++i) {
+    json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
+  }
+  json["limited_by"] = limits_of(planned);
+  for (const char* key : {"days", "gpu_hours", "price"}) json[key] = nullptr;
+  if (tokens) {
+    const PlanBudget budget = budget_of(question, planned, *tokens);
+    json["days"] = budget.days;
+    json["gpu_hours"] = budget.gpu_hours;
+    if (plan.price) json["price"] = budget.gpu_hours * *plan.price;
+  }
+  json["scenario"] = plan_scenario(plan, planned);
+  return json;
+}
+
+Json nearest_json(const std::optional<NearMiss>& miss) {
+  if (!miss) return nullptr;
+  Json json = point_json(miss->planned.point);
+  json["peak_memory_bytes"] = miss->planned.peak.value();
+  json["host_memory_bytes"] = miss->on_host.value();
+  json["over_bytes"] = miss->over.value();
+  json["change"] = miss->change ? Json(miss->change->words) : Json(nullptr);
+  return json;
+}
+
+Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
+  const PlanQuestion& question = plan.question;
+  const PlanCounts& counts = plan.result.counts;
+  Json json{{"model", question.base.modelled->model.name},
+            {"cluster", question.base.hardware->name},
+            {"gpus", question.gpus},
+            {"global_batch_size", question.global_batch},
+            {"seq_length", *question.base.batch.seq_length},
+            {"memory_limit_bytes", question.limit().value()},
+            {"points",
+             {{"all", counts.points},
+              {"evaluated", counts.evaluated},
+              {"unfit", counts.unfit},
+              {"too_large", counts.too_large},
+              {"too_slow", counts.too_slow},
+              {"refused", counts.refused},
+              {"repeated", counts.repeated},
+              {"faster_with_memory", counts.faster_with_memory}}},
+            {"divisions",
+             {{"all", plan.result.divisions.all},
+              {"uneven", plan.result.divisions.uneven},
+              {"multiple", plan.result.divisions.multiple}}},
+            {"stopped", plan.result.stopped},
+            {"nearest", nearest_json(plan.result.nearest)},
+            {"layouts", Json::array()}};
+  for (const Planned& planned : plan.result.best) {
+    json["layouts"].push_back(planned_json(plan, planned, tokens));
+  }
+  return json;
+}
+
+}  // namespace
+
+void write_plan_json(std::ostream& out, std::span<const ClusterPlan> plans,
+                     std::optional<double> tokens, const std::string& version) {
+  Json document{{"pipesim", {{"version", version}, {"engine", "replay"}}},
+                {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
+                {"plans", Json::array()}};
+  for (const ClusterPlan& plan : plans) document["plans"].push_back(plan_json(plan, tokens));
+  out << document.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace pipesim

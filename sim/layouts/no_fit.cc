@@ -1,0 +1,85 @@
+#include <cmath>
+#include <fmt/format.h>
+
+#include "sim/core/text.h"
+#include "sim/layouts/report.h"
+
+namespace pipesim {
+namespace {
+
+// Rounded up, so that as much is enough.
+std::string at_least(Bytes bytes) {
+  return fmt::format("{:.2f} GiB", std::ceil(bytes / kGiB * 100) / 100);
+}
+
+// The clusters whose GPUs have so much memory.
+std::string roomier(Bytes memory, std::span<const ClusterEntry> clusters) {
+  std::string names;
+  for (const ClusterEntry& entry : clusters) {
+    if (entry.hardware.gpu.memory < memory) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.hardware.name);
+  }
+  return names.empty() ? "no cluster of the catalogue has" : names + " have";
+}
+
+std::string change_text(const PlanQuestion& question, const MemoryChange& change) {
+  const MemorySetting& to = change.setting;
+  const int gpus = to.context.tensor * to.context.context * to.pipeline * to.state.data;
+  return fmt::format("{}{} (then {})", change.words,
+                     gpus == question.gpus ? "" : fmt::format(" on {} GPUs", gpus),
+                     human(change.peak));
+}
+
+std::string miss_text(const PlanQuestion& question, const NearMiss& miss,
+                      std::span<const ClusterEntry> clusters) {
+  const std::string layout = label_of(miss.planned.point) + ", " + sizes_of(miss.planned.point);
+  if (miss.host) {
+    return fmt::format(
+        "{}; its GPUs have room ({}), but a node's host has {} for {} of activations: {} over for "
+        "each GPU",
+        layout, human(miss.planned.peak), human(question.base.hardware->host.memory),
+        human(miss.on_host), human(miss.over));
+  }
+  std::string text =
+      fmt::format("{}; its fullest GPU takes {}, {} over\n  it fits with {} a GPU", layout,
+                  human(miss.planned.peak), human(miss.over), at_least(miss.planned.peak));
+  if (!clusters.empty()) {
+    text += fmt::format(", which {}", roomier(miss.planned.peak, clusters));
+  }
+  text += "\n  nearest change that makes it fit: ";
+  if (miss.change) return text + change_text(question, *miss.change);
+  const Modelled& modelled = *question.base.modelled;
+  const Bytes state = least_state(modelled.model, modelled.state);
+  return text +
+         fmt::format("none; weights, gradients and optimizer states alone take {}, {:.0f} GPUs",
+                     human(state), std::ceil(state / question.limit()));
+}
+
+}  // namespace
+
+std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> clusters) {
+  const PlanQuestion& question = plan.question;
+  const PlanCounts& counts = plan.result.counts;
+  const std::string who = fmt::format("{} on {} GPUs of {}", question.base.modelled->model.name,
+                                      question.gpus, question.base.hardware->name);
+  if (counts.points == 0) {
+    const std::string batch = divisions_text(plan);
+    return fmt::format(
+        "{}: no layout divides the layers, heads and batch that are asked for (docs/plan.md has "
+        "the rules){}{}",
+        who, batch.empty() ? "" : "; ", batch);
+  }
+  if (counts.too_large + counts.unfit == 0) {
+    return fmt::format("{}: schedules refuse all {} layouts", who, counts.points);
+  }
+  std::string text =
+      fmt::format("{}: none of {} layouts fits in {}", who, counts.points, human(question.limit()));
+  if (plan.result.nearest) {
+    return text +
+           fmt::format("\n  nearest: {}", miss_text(question, *plan.result.nearest, clusters));
+  }
+  return text +
+         "; their schedules find no room to plan in: other --schedules can say how much lacks";
+}
+
+}  // namespace pipesim

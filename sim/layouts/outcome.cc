@@ -1,0 +1,183 @@
+#include "sim/layouts/outcome.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <vector>
+
+#include "models/stage_cost.h"
+#include "sim/case/roofline.h"
+#include "sim/scenario/modelled.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kWorthSaying = 0.005;
+
+// Of a device's passes in an iteration, by what the model says of them.
+struct PassSums {
+  Seconds apart;        // all, one after the other, R left out
+  Seconds collectives;  // of that
+};
+
+PassSums sum_passes(const Scenario& scenario, const ScheduleChoice& choice,
+                    const Problem& problem) {
+  const Modelled& modelled = *scenario.modelled;
+  const LayerCosts costs =
+      layer_costs(modelled.model, cost_setting_of(scenario, choice), *scenario.hardware);
+  PassSums sums;
+  for (const StageLayers& layers : layout_of(modelled, choice, scenario.parallel.pipeline).stages) {
+    const StagePasses passes = stage_passes(modelled.model, layers, costs);
+    for (const PassCost* pass :
+         {&passes.forward, &passes.backward_input, &passes.backward_weight}) {
+      sums.apart += pass->total();
+      sums.collectives += pass->collectives() - pass->hidden;
+    }
+  }
+  for (const VocabularyCost& share : problem.vocabulary_costs) {
+    sums.apart +=
+        share.output_forward + share.output_backward + share.input_forward + share.input_backward;
+  }
+  return sums;
+}
+
+PlanShare share_of(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kTransfer:
+      return PlanShare::kTransfers;
+    case IdleCause::kHostCopy:
+      return PlanShare::kHostCopies;
+    case IdleCause::kImbalance:
+      return PlanShare::kImbalance;
+    case IdleCause::kCollective:
+      return PlanShare::kCollectives;
+    case IdleCause::kOrder:
+      return PlanShare::kOrder;
+    default:
+      return PlanShare::kRamps;
+  }
+}
+
+}  // namespace
+
+Planned planned_of(const Scenario& scenario, const Simulation& simulation) {
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const Report& report = simulation.report;
+  Planned planned;
+  planned.iteration = report.iteration;
+  planned.tokens_per_second_per_gpu =
+      simulation.throughput->samples_per_second_per_gpu * *scenario.batch.seq_length;
+  planned.mfu = *simulation.throughput->mfu;
+  planned.peak = *report.peak_memory;
+  const double devices = scenario.parallel.pipeline;
+  const Seconds whole = devices * report.iteration;
+  const auto add = [&](PlanShare share, Seconds seconds) {
+    planned.shares[static_cast<size_t>(share)] += seconds / whole;
+  };
+  Seconds passes;
+  for (const DeviceReport& device : report.devices) {
+    for (size_t cause = 0; cause < device.idle_by_cause.size(); ++cause) {
+      add(share_of(static_cast<IdleCause>(cause)), device.idle_by_cause[cause]);
+    }
+    add(PlanShare::kRecompute, device.recompute);
+    passes += device.busy - device.recompute;
+  }
+  Seconds norm;
+  for (const StepCost& step : closing_costs(scenario, choice)) {
+    add(PlanShare::kReduction, step.total() - step.norm - step.optimizer);
+    add(PlanShare::kOptimizer, step.optimizer);
+    passes -= step.total() - step.norm;
+    norm = std::max(norm, step.norm);
+  }
+  // Every device waits for the norm; with post-validation there is none.
+  add(PlanShare::kReduction, devices * norm);
+  add(PlanShare::kCollectives, -devices * norm);
+  const PassSums sums = sum_passes(scenario, choice, simulation.problem);
+  const double microbatches = scenario.batch.microbatches;
+  // Overlapped blocks hide a part of their collectives.
+  const Seconds seen =
+      std::max(Seconds(0), microbatches * sums.collectives - (microbatches * sums.apart - passes));
+  add(PlanShare::kCollectives, seen);
+  add(PlanShare::kModel, planned.mfu * whole);
+  add(PlanShare::kKernels, passes - seen - planned.mfu * whole);
+  return planned;
+}
+
+Bytes most_on_host(const Simulation& simulation) {
+  if (simulation.program->copies() == nullptr) return Bytes(0);
+  struct Change {
+    std::uint32_t device;
+    double seconds;
+    double bytes;
+    // Within a device by time, what leaves first.
+    auto operator<=>(const Change&) const = default;
+  };
+  std::vector<Change> changes;
+  const TaskGraph& graph = *simulation.graph;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const TaskClass& of = graph.task_class(task);
+    if (of.kind == TaskKind::kCopyOut) {
+      changes.push_back({of.device, simulation.timeline.start[task], of.released.value()});
+    } else if (of.kind == TaskKind::kCopyIn) {
+      changes.push_back({of.device, simulation.timeline.end[task], -of.acquired.value()});
+    }
+  }
+  std::ranges::sort(changes);
+  double held = 0;
+  double most = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (i > 0 && changes[i].device != changes[i - 1].device) held = 0;
+    most = std::max(most, held += changes[i].bytes);
+  }
+  return Bytes(most);
+}
+
+std::string limits_of(const Planned& planned) {
+  std::vector<std::pair<double, std::string_view>> losses;
+  for (size_t i = static_cast<size_t>(PlanShare::kKernels); i < planned.shares.size(); ++i) {
+    losses.emplace_back(planned.shares[i], kPlanShareNames[i]);
+  }
+  std::ranges::stable_sort(losses, std::ranges::greater(),
+                           [](const auto& loss) { return loss.first; });
+  std::string text;
+  for (const auto& [share, name] : {losses[0], losses[1]}) {
+    if (share < kWorthSaying) continue;
+    text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, 100 * share);
+  }
+  std::ranges::replace(text, '_', ' ');
+  return text.empty() ? "nothing" : text;
+}
+
+Contended with_contention(const PlanQuestion& question, const Planned& planned) {
+  Scenario scenario = scenario_of(question, planned.point, planned.balanced());
+  scenario.engine = EngineKind::kSimGrid;
+  const int replica = planned.point.tensor * planned.point.context;
+  const int node = scenario.hardware->cluster.gpus_per_node;
+  scenario.parallel.pipelines = std::clamp(node / replica, 1, planned.point.data);
+  const Report report = simulate(scenario, scenario.schedules.front()).report;
+  return {report.iteration, report.ensemble};
+}
+
+void rank_by_contention(std::vector<Planned>& best) {
+  // By place: gcc 12 warns of what swapping a Planned might read.
+  std::vector<size_t> order(best.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&best](size_t i, size_t j) {
+    const auto& a = best[i].contended;
+    const auto& b = best[j].contended;
+    if (a.has_value() != b.has_value()) return a.has_value();
+    return a && a->iteration < b->iteration;
+  });
+  std::vector<Planned> ranked;
+  ranked.reserve(best.size());
+  for (const size_t i : order) ranked.push_back(std::move(best[i]));
+  best = std::move(ranked);
+}
+
+PlanBudget budget_of(const PlanQuestion& question, const Planned& planned, double tokens) {
+  const double rate = planned.iteration / planned.expected() * planned.tokens_per_second_per_gpu;
+  const double hours = tokens / (rate * question.gpus) / 3600;
+  return {hours / 24, hours * question.gpus};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,98 @@
+// What a planned layout comes to: its rate, its memory and where its time goes.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/memory.h"
+#include "sim/case/simulate.h"
+#include "sim/layouts/space.h"
+
+namespace pipesim {
+
+// Where the time of an iteration goes, as shares of it that sum to 1, mean over devices.
+enum class PlanShare : std::uint8_t {
+  kModel,        // the model's FLOPs at the GPU's peak: MFU
+  kKernels,      // what kernels take more than that
+  kRecompute,    // forwards that are run again because activations do not fit
+  kCollectives,  // of tensor, context, expert and vocabulary ranks, as far as seen
+  kRamps,        // idle in warm-up and cool-down
+  kOrder,        // waiting for passes upstream
+  kImbalance,    // waiting for a slower stage
+  kTransfers,    // waiting for messages
+  kHostCopies,   // waiting for copies to or from the host
+  kReduction,    // of gradients, their norm, and parameters back, as far as they are seen
+  kOptimizer,
+};
+inline constexpr std::array<std::string_view, 11> kPlanShareNames{
+    "model",     "kernels",   "recompute",   "collectives", "ramps",    "order",
+    "imbalance", "transfers", "host_copies", "reduction",   "optimizer"};
+using PlanShares = std::array<double, kPlanShareNames.size()>;
+
+struct Contended {
+  Seconds iteration;
+  std::optional<Ensemble> ensemble;  // where messages shared a way
+};
+
+struct Planned {
+  size_t id = 0;  // in plan_space
+  PlanPoint point;
+  std::optional<Layout> layout;  // where the split is balanced
+  Seconds iteration;
+  double tokens_per_second_per_gpu = 0;
+  double mfu = 0;
+  Bytes peak;  // of the device that holds most
+  PlanShares shares{};
+  std::optional<Contended> contended = {};
+  size_t rank_by_replay = 0;  // from 1, of the layouts that are named
+
+  // With contention where that is known.
+  [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }
+  [[nodiscard]] const Layout* balanced() const { return layout ? &*layout : nullptr; }
+  [[nodiscard]] double share(PlanShare share) const { return shares[static_cast<size_t>(share)]; }
+  // All idle time but what collectives take.
+  [[nodiscard]] double bubble() const {
+    return share(PlanShare::kRamps) + share(PlanShare::kOrder) + share(PlanShare::kImbalance) +
+           share(PlanShare::kTransfers) + share(PlanShare::kHostCopies);
+  }
+};
+
+// Requires a scenario of the question and its simulation.
+Planned planned_of(const Scenario& scenario, const Simulation& simulation);
+
+// The activations of the device that has most of them on the host at a time, copies on their way
+// included.
+Bytes most_on_host(const Simulation& simulation);
+
+// The largest two of what is lost: "kernels 23.3%, ramps 8.1%". Those
+// under half a percent are left out.
+std::string limits_of(const Planned& planned);
+
+// The layout again by SimGrid, with as many replicas as share a node, so that messages share ports
+// and cards. Throws as `simulate` does.
+Contended with_contention(const PlanQuestion& question, const Planned& planned);
+
+// Those that were run with contention come first, by what that came to; the others stay by replay.
+void rank_by_contention(std::vector<Planned>& best);
+
+// A layout that does not fit.
+struct NearMiss {
+  Planned planned;
+  Bytes on_host;  // of a node
+  // What a GPU lacks: memory of its own, or, where it has enough, its part of the node's host.
+  Bytes over;
+  bool host = false;
+  std::optional<MemoryChange> change = {};  // the nearest that makes it fit (models/memory.h)
+};
+
+// What a number of tokens takes, with contention where that is known.
+struct PlanBudget {
+  double days = 0;
+  double gpu_hours = 0;
+};
+PlanBudget budget_of(const PlanQuestion& question, const Planned& planned, double tokens);
+
+}  // namespace pipesim

@@ -1,0 +1,373 @@
+#include "sim/layouts/plan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <map>
+#include <queue>
+#include <thread>
+#include <tuple>
+
+#include "sim/case/problem.h"
+#include "sim/core/error.h"
+#include "sim/layouts/bound.h"
+#include "sim/layouts/layer_splits.h"
+#include "sim/scenario/modelled.h"
+
+namespace pipesim {
+namespace {
+
+constexpr size_t kAtOnce = 32;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// A point on its way: how much is known of it.
+struct Candidate {
+  size_t id = 0;
+  double bound = 0;  // of iteration seconds
+  bool sharp = false;
+  const Layout* layout = nullptr;  // where the split is balanced
+};
+
+// Which of two waits behind the other.
+struct Behind {
+  bool operator()(const Candidate& a, const Candidate& b) const {
+    return std::tie(a.bound, a.id) > std::tie(b.bound, b.id);
+  }
+};
+
+enum class Fate : std::uint8_t { kWaits, kRefused, kTooLarge, kRepeated, kUnfit, kPlanned };
+
+// A point that does not fit, by its bound or its run.
+struct Excluded {
+  size_t id = 0;
+  double bound = 0;   // of iteration seconds
+  Bytes memory = {};  // no more than it takes; 0 where nothing is known
+  const Layout* layout = nullptr;
+};
+
+struct Step {
+  Candidate candidate;
+  Fate fate = Fate::kWaits;
+  Planned planned = {};
+  Bytes memory = {};   // its bound, or peak
+  Bytes on_host = {};  // of a node
+};
+
+class Planner {
+ public:
+  Planner(const PlanQuestion& question, const PlanOptions& options)
+      : question_(question), options_(options), layouts_(question.base.modelled->model) {
+    PlanSpace space = plan_space(question);
+    points_ = std::move(space.points);
+    divisions_ = space.divisions;
+
+    counts_.points = points_.size();
+    fits_.resize(points_.size());
+    threads_ = options.threads > 0 ? static_cast<unsigned>(options.threads)
+                                   : std::max(1U, std::thread::hardware_concurrency());
+  }
+
+  PlanResult run() {
+    fill_queue();
+    std::vector<Step> steps;
+    while (take(steps)) {
+      in_parallel(steps.size(), [&](size_t i) { advance(steps[i]); });
+      if (stopped_) break;  // what was on its way is not settled
+      for (Step& step : steps) settle(std::move(step));
+      report_progress();
+    }
+    counts_.too_slow = stopped_ ? 0 : queue_.size();
+    for (const Excluded& each : excluded_) {
+      if (best_.empty()) break;
+      if (each.bound < best_.front().iteration.value()) ++counts_.faster_with_memory;
+    }
+    for (size_t i = 0; i < best_.size(); ++i) best_[i].rank_by_replay = i + 1;
+    std::optional<NearMiss> nearest;
+    if (best_.empty() && !stopped_) nearest = nearest_to_fit();
+    return {std::move(best_), counts_, divisions_, std::move(nearest), stopped_};
+  }
+
+ private:
+  using Queue = std::priority_queue<Candidate, std::vector<Candidate>, Behind>;
+
+  void fill_queue() {
+    std::vector<Candidate> all(points_.size());
+    // Points of one size stand together and share what their layers take.
+    constexpr size_t kSlice = 512;
+    in_parallel((all.size() + kSlice - 1) / kSlice, [&](size_t slice) {
+      std::map<std::tuple<bool, bool, VocabularyPlacement, RecomputeGranularity>, double> known;
+      const size_t end = std::min((slice + 1) * kSlice, all.size());
+      for (size_t id = slice * kSlice; id < end; ++id) {
+        const PlanPoint& point = points_[id];
+        if (id > slice * kSlice && !same_sizes(point, points_[id - 1])) known.clear();
+        const auto& calls = point.schedule->calls;
+        const std::tuple key{calls == CallGroups::kMegatron, calls == CallGroups::kDualPipe,
+                             point.vocabulary, point.recompute};
+        auto found = known.find(key);
+        if (found == known.end()) {
+          const Scenario scenario = scenario_of(question_, point);
+          found =
+              known.emplace(key, work_bound(scenario, scenario.schedules.front()).value()).first;
+        }
+        all[id] = {id, found->second};
+      }
+    });
+    queue_ = Queue(Behind{}, std::move(all));
+  }
+
+  static bool same_sizes(const PlanPoint& a, const PlanPoint& b) {
+    const auto sizes = [](const PlanPoint& point) {
+      return std::tie(point.tensor, point.context, point.expert, point.expert_tensor,
+                      point.pipeline, point.micro_batch);
+    };
+    return sizes(a) == sizes(b);
+  }
+
+  // What the last of the layouts that are asked for takes.
+  [[nodiscard]] double to_beat() const {
+    const auto wanted = static_cast<size_t>(options_.best);
+    if (options_.exhaustive || best_.size() < wanted) return kNever;
+    return best_[wanted - 1].iteration.value();
+  }
+
+  bool take(std::vector<Step>& steps) {
+    steps.clear();
+    const double most = to_beat();
+    while (steps.size() < kAtOnce && !queue_.empty() && queue_.top().bound * kBelow < most) {
+      steps.push_back({queue_.top()});
+      queue_.pop();
+    }
+    return !steps.empty();
+  }
+
+  // The point before is the same without, where both are tried.
+  [[nodiscard]] bool fits_without_offload(size_t id) const {
+    if (id == 0 || !points_[id].offload || fits_[id - 1] == 0) return false;
+    PlanPoint without = points_[id];
+    without.offload = false;
+    return points_[id - 1] == without;
+  }
+
+  void advance(Step& step) {
+    const PlanPoint& point = points_[step.candidate.id];
+    if (fits_without_offload(step.candidate.id)) {
+      step.fate = Fate::kRepeated;
+      return;
+    }
+    try {
+      if (step.candidate.sharp) {
+        evaluate(step);
+      } else {
+        sharpen(step);
+      }
+    } catch (const InputError&) {
+      step.fate = Fate::kRefused;
+    } catch (const InfeasibleError&) {
+      // Schedules with a limit refuse what one microbatch alone exceeds.
+      step.fate = point.schedule->memory_limit ? Fate::kTooLarge : Fate::kRefused;
+    }
+  }
+
+  void sharpen(Step& step) {
+    const PlanPoint& point = points_[step.candidate.id];
+    if (point.split == PlanSplit::kBalanced && !balanced(step)) return;
+    const Scenario scenario = scenario_of(question_, point, step.candidate.layout);
+    const ScheduleChoice& choice = scenario.schedules.front();
+    const Problem problem = make_problem(scenario, choice);
+    const RunBound bound = run_bound(scenario, choice, problem);
+    step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
+    step.candidate.sharp = true;
+    step.memory = bound.memory;
+    if (!options_.exhaustive && kBelow * bound.memory > question_.limit()) {
+      step.fate = Fate::kTooLarge;
+    } else if (point.schedule->refusal(for_planning(problem))) {
+      step.fate = Fate::kRefused;
+    }
+  }
+
+  // False where the layers stand as they do evenly.
+  bool balanced(Step& step) {
+    const PlanPoint& point = points_[step.candidate.id];
+    const Scenario scenario = scenario_of(question_, point);
+    const Modelled& modelled = *scenario.modelled;
+    const ScheduleChoice& choice = scenario.schedules.front();
+    const Placement placement = placement_of(choice, point.pipeline);
+    step.candidate.layout = &layouts_.of(placement.model_stages(), layer_weights(scenario, choice));
+    const bool even = modelled.model.num_layers % placement.model_stages() == 0;
+    if (!even || std::ranges::count(question_.axes.splits, PlanSplit::kEven) == 0 ||
+        even_layout(modelled.model, placement, {}) != *step.candidate.layout) {
+      return true;
+    }
+    step.fate = Fate::kRepeated;
+    return false;
+  }
+
+  void evaluate(Step& step) const {
+    const Candidate& candidate = step.candidate;
+    const Scenario scenario = scenario_of(question_, points_[candidate.id], candidate.layout);
+    const Simulation run =
+        simulate(scenario, scenario.schedules.front(), {.look_for_change = false});
+    step.planned = planned_of(scenario, run);
+    step.memory = step.planned.peak;
+    step.planned.id = candidate.id;
+    step.planned.point = points_[candidate.id];
+    if (candidate.layout != nullptr) step.planned.layout = *candidate.layout;
+    step.on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
+    const bool fits =
+        step.planned.peak <= question_.limit() && step.on_host <= scenario.hardware->host.memory;
+    step.fate = fits ? Fate::kPlanned : Fate::kUnfit;
+  }
+
+  void settle(Step&& step) {
+    const size_t id = step.candidate.id;
+    const bool evaluated = step.fate == Fate::kPlanned || step.fate == Fate::kUnfit;
+    counts_.evaluated += evaluated ? 1 : 0;
+    if (evaluated && fits_without_offload(id)) return;  // both were run at a time
+    switch (step.fate) {
+      case Fate::kWaits:
+        queue_.push(step.candidate);
+        break;
+      case Fate::kRefused:
+        ++counts_.refused;
+        break;
+      case Fate::kRepeated:
+        ++counts_.repeated;
+        break;
+      case Fate::kTooLarge:
+      case Fate::kUnfit:
+        ++(step.fate == Fate::kUnfit ? counts_.unfit : counts_.too_large);
+        excluded_.push_back({id, step.candidate.bound, step.memory, step.candidate.layout});
+        break;
+      case Fate::kPlanned:
+        fits_[id] = 1;
+        keep(std::move(step.planned));
+        break;
+    }
+  }
+
+  // Of runs of the same sizes that take the same time, the first in the order of points is named.
+  void keep(Planned planned) {
+    const auto twin = std::ranges::find_if(best_, [&](const Planned& other) {
+      return other.iteration == planned.iteration && same_sizes(other.point, planned.point);
+    });
+    if (twin != best_.end()) {
+      if (planned.id < twin->id) *twin = std::move(planned);
+      return;
+    }
+    const auto before = [](const Planned& a, const Planned& b) {
+      return std::tie(a.iteration, a.id) < std::tie(b.iteration, b.id);
+    };
+    best_.insert(std::ranges::upper_bound(best_, planned, before), std::move(planned));
+    if (best_.size() > static_cast<size_t>(options_.best)) best_.pop_back();
+  }
+
+  // Runs what memory excluded, the least first, until no bound left is below what was found.
+  std::optional<NearMiss> nearest_to_fit() {
+    std::erase_if(excluded_, [](const Excluded& each) { return each.memory == Bytes(0); });
+    std::ranges::sort(excluded_, [](const Excluded& a, const Excluded& b) {
+      return std::tie(a.memory, a.id) < std::tie(b.memory, b.id);
+    });
+    std::optional<NearMiss> nearest;
+    std::vector<Step> steps;
+    for (size_t next = 0; !stopped_;) {
+      steps.clear();
+      for (; next < excluded_.size() && steps.size() < kAtOnce; ++next) {
+        const Excluded& each = excluded_[next];
+        if (nearest && kBelow * each.memory - question_.limit() >= nearest->over) break;
+        steps.push_back({{each.id, each.bound, true, each.layout}});
+      }
+      if (steps.empty()) break;
+      in_parallel(steps.size(), [&](size_t i) { try_again(steps[i]); });
+      for (Step& step : steps) keep_nearer(std::move(step), nearest);
+    }
+    if (nearest && !nearest->host) nearest->change = change_of(nearest->planned);
+    return nearest;
+  }
+
+  void try_again(Step& step) const {
+    try {
+      evaluate(step);
+    } catch (const InputError&) {
+      step.fate = Fate::kRefused;
+    } catch (const InfeasibleError&) {
+      step.fate = Fate::kTooLarge;
+    }
+  }
+
+  void keep_nearer(Step&& step, std::optional<NearMiss>& nearest) const {
+    if (step.fate != Fate::kUnfit) return;
+    const Hardware& hardware = *question_.base.hardware;
+    NearMiss miss{std::move(step.planned), step.on_host, {}};
+    miss.host = miss.planned.peak <= question_.limit();
+    miss.over = miss.host ? (miss.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
+                          : miss.planned.peak - question_.limit();
+    const auto key = [](const NearMiss& each) {
+      return std::tuple(each.over, each.planned.iteration, each.planned.id);
+    };
+    if (!nearest || key(miss) < key(*nearest)) nearest = std::move(miss);
+  }
+
+  [[nodiscard]] std::optional<MemoryChange> change_of(const Planned& planned) const {
+    Scenario scenario = scenario_of(question_, planned.point, planned.balanced());
+    // Other sizes may need other splits.
+    if (planned.layout) scenario.modelled->split.way = LayerSplit::Way::kBalanced;
+    return change_that_fits(scenario, scenario.schedules.front());
+  }
+
+  void report_progress() const {
+    if (!options_.progress) return;
+    PlanProgress progress{counts_.points, counts_.points - queue_.size(), counts_.evaluated};
+    if (!best_.empty()) progress.best = best_.front().iteration;
+    options_.progress(progress);
+  }
+
+  // Runs `work` for every number below `count`, unless the search is to stop.
+  template <class Work>
+  void in_parallel(size_t count, Work work) {
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> stop = false;
+    std::exception_ptr failure;
+    const auto turn = [&] {
+      for (size_t i = next++; i < count && !stop; i = next++) {
+        try {
+          if (options_.stop && options_.stop()) {
+            stop = true;
+          } else {
+            work(i);
+          }
+        } catch (...) {
+          if (!stop.exchange(true)) failure = std::current_exception();
+        }
+      }
+    };
+    {
+      std::vector<std::jthread> pool;
+      for (unsigned i = 1; i < std::min<size_t>(threads_, count); ++i) pool.emplace_back(turn);
+      turn();
+    }
+    if (failure) std::rethrow_exception(failure);
+    stopped_ = stopped_ || stop;
+  }
+
+  const PlanQuestion& question_;
+  const PlanOptions& options_;
+  std::vector<PlanPoint> points_;
+  PlanDivisions divisions_;
+  BalancedLayouts layouts_;
+  std::vector<std::uint8_t> fits_;  // by id: was run, and fits
+  unsigned threads_ = 1;
+  bool stopped_ = false;
+  Queue queue_;
+  std::vector<Planned> best_;
+  std::vector<Excluded> excluded_;  // by memory
+  PlanCounts counts_;
+};
+
+}  // namespace
+
+PlanResult plan(const PlanQuestion& question, const PlanOptions& options) {
+  return Planner(question, options).run();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,66 @@
+#include "sim/layouts/question.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "sim/core/text.h"
+#include "sim/read/scenario.h"
+#include "sim/scenario/modelled.h"
+
+namespace pipesim {
+namespace {
+
+// A layout must be given to be read; it is not looked at afterwards.
+constexpr const char* kLeast =
+    "schedule: 1f1b\n"
+    "parallel: {pipeline_model_parallel_size: 1}\n"
+    "batch: {num_microbatches: 1, micro_batch_size: 1}\n";
+
+const std::array<PlanSetting, 4> kDefaults{{{"parallel.sequence_parallel", "true"},
+                                            {"cost.kind", "roofline"},
+                                            {"memory.kind", "model"},
+                                            {"memory.use_distributed_optimizer", "true"}}};
+
+void check_path(const Override& setting) {
+  static const std::vector<std::string> kSections{"model",  "cluster",   "cost",
+                                                  "memory", "framework", "optimizer"};
+  static const std::vector<std::string> kKeys{"batch.seq_length", "parallel.sequence_parallel"};
+  const std::string section = setting.path.substr(0, setting.path.find('.'));
+  if (std::ranges::count(kSections, section) > 0 || std::ranges::count(kKeys, setting.path) > 0) {
+    return;
+  }
+  static const std::vector<std::string> kPlanned{"schedule", "parallel",   "batch", "recompute",
+                                                 "offload",  "vocabulary", "engine"};
+  const bool planned = std::ranges::count(kPlanned, section) > 0;
+  throw InputError(
+      setting.where,
+      fmt::format("'{}' is not a key that a plan starts from{}{}", setting.path,
+                  planned ? ": it is planned, and options narrow what is tried (--help)" : "",
+                  planned ? "" : suggestion(section, kSections)));
+}
+
+}  // namespace
+
+ClusterPlan read_plan_question(const std::vector<Override>& settings) {
+  std::vector<Override> all;
+  for (const PlanSetting& setting : kDefaults) all.push_back({setting.path, setting.value, {}});
+  for (const Override& setting : settings) {
+    check_path(setting);
+    all.push_back(setting);
+  }
+  ClusterPlan plan;
+  for (const Override& setting : all) plan.settings.push_back({setting.path, setting.value});
+  PlanQuestion& question = plan.question;
+  question.base = read_scenario(YamlSource("plan", kLeast, all));
+  if (!question.base.roofline) {
+    const auto cost = std::ranges::find_if(
+        settings, [](const Override& setting) { return setting.path.starts_with("cost"); });
+    throw InputError(cost == settings.end() ? Location{} : cost->where,
+                     "a plan needs costs that follow from the model: cost.kind must be roofline or "
+                     "measured");
+  }
+  return plan;
+}
+
+}  // namespace pipesim

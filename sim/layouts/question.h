@@ -1,0 +1,22 @@
+// Reading what a plan starts from: scenario keys, of which sizes, schedule and batch are not the
+// asker's to say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/layouts/report.h"
+#include "sim/read/yaml.h"
+
+namespace pipesim {
+
+// `settings` are scenario keys of the sections model, cluster, cost, memory, framework and
+// optimizer, batch.seq_length and parallel.sequence_parallel; others are an InputError where they
+// stand. What none of them says is as in a scenario, but that sequence parallelism and the
+// distributed optimizer are on. memory.capacity is the limit, else the GPU's memory is.
+//
+// Requires a model and a cluster by name among them, and a seq_length. Throws InputError for what a
+// reader of scenarios would, and for costs that do not follow from the model.
+ClusterPlan read_plan_question(const std::vector<Override>& settings);
+
+}  // namespace pipesim

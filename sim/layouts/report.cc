@@ -1,0 +1,254 @@
+#include "sim/layouts/report.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/core/text.h"
+#include "sim/report/text/aligned.h"
+
+namespace pipesim {
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+// With a comma between thousands.
+std::string thousands(double number) {
+  std::string digits = fmt::format("{:.0f}", number);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+const std::string& cluster_name(const ClusterPlan& plan) {
+  return plan.question.base.hardware->name;
+}
+
+// Which columns there are.
+struct Columns {
+  bool cluster = false;
+  bool experts = false;
+  bool contended = false;
+  bool budget = false;
+  bool price = false;
+};
+
+Columns columns_of(std::span<const ClusterPlan> plans, bool tokens) {
+  Columns columns{.cluster = plans.size() > 1, .budget = tokens};
+  for (const ClusterPlan& plan : plans) {
+    columns.experts = columns.experts || plan.question.base.modelled->model.experts.has_value();
+    columns.price = columns.price || (tokens && plan.price.has_value());
+    for (const Planned& planned : plan.result.best) {
+      columns.contended = columns.contended || planned.contended.has_value();
+    }
+  }
+  return columns;
+}
+
+Row header(const Columns& columns) {
+  Row row;
+  if (columns.cluster) row.emplace_back("cluster");
+  row.insert(row.end(), {"schedule", "tp", "cp"});
+  if (columns.experts) row.insert(row.end(), {"ep", "etp"});
+  row.insert(row.end(), {"pp", "vpp", "dp", "mbs", "iteration"});
+  if (columns.contended) row.emplace_back("with contention");
+  row.insert(row.end(), {"tokens/s/GPU", "MFU", "peak", "headroom", "bubble"});
+  if (columns.budget) row.insert(row.end(), {"days", "GPU-hours"});
+  if (columns.price) row.emplace_back("price");
+  row.emplace_back("limited by");
+  return row;
+}
+
+std::string contention_text(const std::optional<Contended>& contended) {
+  if (!contended) return "-";
+  std::string text = human(contended->iteration);
+  if (contended->ensemble) text += " +- " + human(contended->ensemble->stddev);
+  return text;
+}
+
+Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& columns,
+           std::optional<double> tokens) {
+  const PlanPoint& point = planned.point;
+  Row row;
+  const auto add = [&row](const auto& value) { row.push_back(fmt::format("{}", value)); };
+  if (columns.cluster) add(cluster_name(plan));
+  add(label_of(point));
+  add(point.tensor);
+  add(point.context);
+  if (columns.experts) {
+    add(point.expert);
+    add(point.expert_tensor);
+  }
+  for (const int size : {point.pipeline, point.chunks, point.data, point.micro_batch}) add(size);
+  add(human(planned.iteration));
+  if (columns.contended) add(contention_text(planned.contended));
+  add(fmt::format("{:.1f}", planned.tokens_per_second_per_gpu));
+  add(percent(planned.mfu));
+  add(human(planned.peak));
+  add(human(plan.question.limit() - planned.peak));
+  add(percent(planned.bubble()));
+  if (tokens) {
+    const PlanBudget budget = budget_of(plan.question, planned, *tokens);
+    add(fmt::format("{:.1f}", budget.days));
+    add(thousands(budget.gpu_hours));
+    if (columns.price) add(plan.price ? thousands(budget.gpu_hours * *plan.price) : "-");
+  }
+  add(limits_of(planned));
+  return row;
+}
+
+// What became of the points.
+std::string counts_line(const ClusterPlan& plan) {
+  const PlanCounts& counts = plan.result.counts;
+  const size_t fit = counts.evaluated - counts.unfit;
+  std::string text = fmt::format(
+      "{}: {} points; {} run ({} fit in {}); not run: {} need more memory, {} cannot be as fast, "
+      "{} refused by their schedule, {} the same as another",
+      cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit()),
+      counts.too_large, counts.too_slow, counts.refused, counts.repeated);
+  const size_t decided =
+      counts.evaluated + counts.too_large + counts.too_slow + counts.refused + counts.repeated;
+  if (plan.result.stopped && decided < counts.points) {
+    text += fmt::format("; ended early: {} undecided, of which some may be faster",
+                        counts.points - decided);
+  }
+  text += '\n';
+  if (counts.faster_with_memory > 0) {
+    text += fmt::format("{}: memory excludes {} points that might be faster than the first\n",
+                        cluster_name(plan), counts.faster_with_memory);
+  }
+  if (const std::string batch = divisions_text(plan); !batch.empty()) {
+    text += fmt::format("{}: {}\n", cluster_name(plan), batch);
+  }
+  return text;
+}
+
+// Whose order this is, and whether it is another than replay's.
+std::string contention_line(const ClusterPlan& plan) {
+  const auto& best = plan.result.best;
+  const auto again =
+      std::ranges::count_if(best, [](const Planned& each) { return each.contended.has_value(); });
+  if (again == 0) return "";
+  std::string text =
+      cluster_name(plan) + (again == 1 ? ": the first was run again"
+                                       : fmt::format(": the first {} were run again", again));
+  text += " with contention and stand, with days and price, by that; the others by replay\n";
+  const auto by_replay = std::ranges::find(best, 1U, &Planned::rank_by_replay);
+  if (by_replay == best.begin() || by_replay == best.end()) return text;
+  return text +
+         fmt::format("{}: the fastest by replay ({}), {}, {}, is number {} with contention ({})\n",
+                     cluster_name(plan), human(by_replay->iteration), label_of(by_replay->point),
+                     sizes_of(by_replay->point), by_replay - best.begin() + 1,
+                     human(by_replay->expected()));
+}
+
+// Quoted where a comma would break the row.
+std::string field(const std::string& text) {
+  return text.find(',') == std::string::npos ? text : fmt::format("\"{}\"", text);
+}
+
+std::string optional_text(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned,
+                    std::optional<double> tokens) {
+  const PlanPoint& point = planned.point;
+  std::optional<double> days, hours, price, contended, spread;
+  if (tokens) {
+    const PlanBudget budget = budget_of(plan.question, planned, *tokens);
+    days = budget.days;
+    hours = budget.gpu_hours;
+    if (plan.price) price = budget.gpu_hours * *plan.price;
+  }
+  if (planned.contended) {
+    contended = planned.contended->iteration.value();
+    if (planned.contended->ensemble) spread = planned.contended->ensemble->stddev.value();
+  }
+  std::string text =
+      fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", cluster_name(plan), rank,
+                  point.schedule->name, point.tensor, point.context, point.expert,
+                  point.expert_tensor, point.pipeline, point.chunks, point.data, point.micro_batch,
+                  to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
+                  planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
+  text += fmt::format(",{},{},{},{},{},{},{},{}", planned.iteration.value(),
+                      optional_text(contended), optional_text(spread), planned.rank_by_replay,
+                      planned.tokens_per_second_per_gpu, planned.mfu, planned.peak.value(),
+                      (plan.question.limit() - planned.peak).value());
+  for (const double share : planned.shares) text += fmt::format(",{}", share);
+  return text + fmt::format(",{},{},{}\n", optional_text(days), optional_text(hours),
+                            optional_text(price));
+}
+
+}  // namespace
+
+std::string label_of(const PlanPoint& point) {
+  std::string text = point.schedule->name;
+  std::vector<std::string> more;
+  if (point.recompute != RecomputeGranularity::kNone) {
+    more.push_back(fmt::format("{} recompute", to_text(point.recompute)));
+  }
+  if (point.vocabulary != VocabularyPlacement::kFirstLast) {
+    more.emplace_back(to_text(point.vocabulary));
+  }
+  if (point.offload) more.emplace_back("offload");
+  if (point.split == PlanSplit::kBalanced) more.emplace_back("balanced");
+  if (point.split == PlanSplit::kEvenWithEnds) more.emplace_back("ends counted");
+  for (const std::string& each : more) {
+    text += fmt::format("{} {}", &each == &more.front() ? ":" : ",", each);
+  }
+  return text;
+}
+
+std::string sizes_of(const PlanPoint& point) {
+  std::string experts;
+  if (point.expert > 1) experts = fmt::format("ep {}, etp {}, ", point.expert, point.expert_tensor);
+  return fmt::format("tp {}, cp {}, {}pp {}, vpp {}, dp {}, mbs {}", point.tensor, point.context,
+                     experts, point.pipeline, point.chunks, point.data, point.micro_batch);
+}
+
+std::string divisions_text(const ClusterPlan& plan) {
+  const PlanDivisions& divisions = plan.result.divisions;
+  if (divisions.uneven == 0) return "";
+  return fmt::format(
+      "{} of {} divisions of the GPUs have data ranks that do not divide the global batch of {}, "
+      "and are not tried; a multiple of {} loses none",
+      divisions.uneven, divisions.all, plan.question.global_batch, divisions.multiple);
+}
+
+std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double> tokens) {
+  const Columns columns = columns_of(plans, tokens.has_value());
+  std::vector<Row> rows{header(columns)};
+  for (const ClusterPlan& plan : plans) {
+    for (const Planned& planned : plan.result.best) {
+      rows.push_back(row_of(plan, planned, columns, tokens));
+    }
+  }
+  std::string text;
+  if (std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.result.stopped; })) {
+    text = "INCOMPLETE: ended before the search was; the best of what was run until then\n";
+  }
+  if (rows.size() > 1) text += aligned(rows, columns.cluster ? 2 : 1);
+  for (const ClusterPlan& plan : plans) {
+    if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
+    text += contention_line(plan) + counts_line(plan);
+  }
+  return text;
+}
+
+std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> tokens) {
+  std::string text =
+      "cluster,rank,schedule,tensor_model_parallel_size,context_parallel_size,"
+      "expert_model_parallel_size,expert_tensor_parallel_size,pipeline_model_parallel_size,"
+      "virtual_pipeline_model_parallel_size,data_parallel_size,micro_batch_size,recompute,"
+      "vocabulary,offload,layout,iteration_seconds,contended_iteration_seconds,"
+      "contended_stddev_seconds,rank_by_replay,tokens_per_second_per_gpu,mfu,peak_memory_bytes,"
+      "headroom_bytes";
+  for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
+  text += ",days,gpu_hours,price\n";
+  for (const ClusterPlan& plan : plans) {
+    size_t rank = 0;
+    for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);
+  }
+  return text;
+}
+
+}  // namespace pipesim

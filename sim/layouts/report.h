@@ -1,0 +1,52 @@
+// Plans for people, for spreadsheets, for scripts, and as scenarios that `pipesim run` takes.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/layouts/plan.h"
+#include "sim/read/hardware.h"
+
+namespace pipesim {
+
+// A scenario key of the question, as it was written.
+struct PlanSetting {
+  std::string path;   // "cost.overlap_grad_reduce"
+  std::string value;  // YAML
+};
+
+// The answer for one cluster.
+struct ClusterPlan {
+  PlanQuestion question;
+  std::vector<PlanSetting> settings;  // all that the question says beside what is planned
+  std::optional<double> price;        // of a GPU for an hour
+  PlanResult result;
+};
+
+// "interleaved-1f1b (recompute), balanced layers".
+std::string label_of(const PlanPoint& point);
+
+// "tp 2, cp 1, pp 4, vpp 1, dp 8, mbs 1", experts' ranks where there are some.
+std::string sizes_of(const PlanPoint& point);
+
+// How many divisions of the GPUs the global batch leaves out; nothing where it leaves out none.
+std::string divisions_text(const ClusterPlan& plan);
+
+// Why no layout of the plan fits: the one that lacks least, by how much, and what would make it
+// fit. `clusters` are those to look for larger GPUs in. Requires a plan that names no layout and
+// was not stopped.
+std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> clusters);
+
+// What follows from `tokens`, of training in all, is left out without it.
+std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double> tokens);
+std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> tokens);
+void write_plan_json(std::ostream& out, std::span<const ClusterPlan> plans,
+                     std::optional<double> tokens, const std::string& version);
+
+// Runs as it was planned: to the same bytes and the last bit of the iteration time.
+std::string plan_scenario(const ClusterPlan& plan, const Planned& planned);
+
+}  // namespace pipesim

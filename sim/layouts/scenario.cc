@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/core/text.h"
+#include "sim/layouts/report.h"
+
+namespace pipesim {
+namespace {
+
+// Keys in their order, with a value or keys of their own.
+struct Node {
+  std::string key;
+  std::string value = {};
+  std::vector<Node> children = {};
+
+  // A value goes where `path` says; what stood there is replaced.
+  void set(std::string_view path, std::string text) {
+    const size_t dot = path.find('.');
+    const std::string_view name = path.substr(0, dot);
+    auto found = std::ranges::find(children, name, &Node::key);
+    if (found == children.end()) {
+      found = children.insert(children.end(), Node{.key = std::string(name)});
+    }
+    if (dot == std::string_view::npos) {
+      found->value = std::move(text);
+    } else {
+      found->set(path.substr(dot + 1), std::move(text));
+    }
+  }
+
+  void write(std::string& text, size_t indent) const {
+    for (const Node& child : children) {
+      const std::string value = child.children.empty() ? fmt::format(" {}", child.value) : "";
+      text += fmt::format("{:{}}{}:{}\n", "", indent, child.key, value);
+      child.write(text, indent + 2);
+    }
+  }
+};
+
+// Bytes to the last one: the limit decides what a schedule plans.
+std::string exact(Bytes bytes) { return fmt::format("{} B", bytes.value()); }
+
+std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) {
+  std::string text = fmt::format("{{name: {}", point.schedule->name);
+  if (point.schedule->max_chunks > 1) {
+    text += fmt::format(", virtual_pipeline_model_parallel_size: {}", point.chunks);
+  }
+  if (point.schedule->memory_limit) {
+    text += fmt::format(", memory_limit: {{total: {}}}", exact(question.limit()));
+  }
+  return fmt::format("{}}}", text);
+}
+
+void add_sizes(const PlanQuestion& question, const PlanPoint& point, Node& root) {
+  const auto size = [&root](const char* key, int value) {
+    root.set(fmt::format("parallel.{}", key), fmt::format("{}", value));
+  };
+  size("tensor_model_parallel_size", point.tensor);
+  size("context_parallel_size", point.context);
+  if (question.base.modelled->model.experts) {
+    size("expert_model_parallel_size", point.expert);
+    size("expert_tensor_parallel_size", point.expert_tensor);
+  }
+  size("pipeline_model_parallel_size", point.pipeline);
+  size("data_parallel_size", point.data);
+}
+
+void add_split(const Planned& planned, Node& root) {
+  if (planned.layout) {
+    root.set("parallel.pipeline_model_parallel_layout",
+             fmt::format("'{}'", to_megatron_layout(*planned.layout)));
+  } else if (planned.point.split == PlanSplit::kEvenWithEnds) {
+    root.set("parallel.account_for_embedding_in_pipeline_split", "true");
+    root.set("parallel.account_for_loss_in_pipeline_split", "true");
+  }
+}
+
+}  // namespace
+
+std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
+  const PlanPoint& point = planned.point;
+  const PlanQuestion& question = plan.question;
+  Node root;
+  for (const char* first : {"model", "cluster"}) root.set(first, "");
+  root.set("schedule", schedule_text(question, point));
+  add_sizes(question, point, root);
+  add_split(planned, root);
+  root.set("batch.global_batch_size", fmt::format("{}", question.global_batch));
+  root.set("batch.micro_batch_size", fmt::format("{}", point.micro_batch));
+  for (const PlanSetting& setting : plan.settings) root.set(setting.path, setting.value);
+  if (point.recompute != RecomputeGranularity::kNone) {
+    root.set("recompute", std::string(to_text(point.recompute)));
+  }
+  if (point.vocabulary != VocabularyPlacement::kFirstLast) {
+    root.set("vocabulary", fmt::format("{{placement: {}}}", to_text(point.vocabulary)));
+  }
+  if (point.offload) root.set("offload", "true");
+  root.set("memory.capacity", exact(question.limit()));
+  std::string text = fmt::format(
+      "# Planned for {} GPUs: {} an iteration{}, {} at most on a GPU.\n", question.gpus,
+      human(planned.iteration),
+      planned.contended ? fmt::format(" ({} with contention)", human(planned.contended->iteration))
+                        : "",
+      human(planned.peak));
+  if (plan.result.stopped) text += "# Incomplete: the search was ended early.\n";
+  root.write(text, 0);
+  return text;
+}
+
+}  // namespace pipesim

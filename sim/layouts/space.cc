@@ -1,0 +1,220 @@
+#include "sim/layouts/space.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "sim/case/problem.h"
+#include "sim/read/modelled.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kShortestPart = 4096;  // tokens of a sequence on a context rank
+constexpr int kMostChunks = 10;
+constexpr int kLargestMicroBatch = 8;
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> powers;
+  for (int power = 1; power <= most; power *= 2) powers.push_back(power);
+  return powers;
+}
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> all;
+  for (int each = 1; each <= std::min(number, most); ++each) {
+    if (number % each == 0) all.push_back(each);
+  }
+  return all;
+}
+
+std::vector<int> asked_or(const std::vector<int>& asked, const std::vector<int>& rule) {
+  return asked.empty() ? rule : asked;
+}
+
+class Space {
+ public:
+  explicit Space(const PlanQuestion& question)
+      : question_(question),
+        axes_(question.axes),
+        model_(question.base.modelled->model),
+        node_(question.base.hardware->cluster.gpus_per_node),
+        seq_length_(question.base.modelled->context.seq_length) {}
+
+  PlanSpace run() {
+    for (const int tensor : asked_or(axes_.tensor, divisors(node_, node_))) {
+      for (const int context :
+           asked_or(axes_.context, powers_of_two(std::max(1, seq_length_ / kShortestPart)))) {
+        point_.tensor = tensor;
+        point_.context = context;
+        if (question_.gpus % (tensor * context) == 0) divide_devices();
+      }
+    }
+    return {std::move(points_), divisions_};
+  }
+
+ private:
+  void divide_devices() {
+    const int left = question_.gpus / (point_.tensor * point_.context);
+    for (const int pipeline : asked_or(axes_.pipeline, divisors(left, model_.num_layers))) {
+      if (left % pipeline != 0) continue;
+      point_.pipeline = pipeline;
+      point_.data = left / pipeline;
+      divide_batch();
+    }
+  }
+
+  void divide_batch() {
+    ++divisions_.all;
+    divisions_.multiple = std::lcm(divisions_.multiple, static_cast<long>(point_.data));
+    if (question_.global_batch % point_.data != 0) {
+      ++divisions_.uneven;
+      return;
+    }
+    const long samples = question_.global_batch / point_.data;
+    for (const int size : asked_or(axes_.micro_batch, powers_of_two(kLargestMicroBatch))) {
+      if (samples % size != 0) continue;
+      point_.micro_batch = size;
+      divide_experts();
+    }
+  }
+
+  void divide_experts() {
+    if (!model_.experts) {
+      if (axes_.expert.empty() || std::ranges::count(axes_.expert, 1) > 0) choose_schedule();
+      return;
+    }
+    const int ranks = point_.tensor * point_.context * point_.data;
+    for (const int expert : asked_or(
+             axes_.expert, divisors(model_.experts->num_experts, model_.experts->num_experts))) {
+      for (const int expert_tensor : {1, point_.tensor}) {
+        point_.expert = expert;
+        point_.expert_tensor = expert_tensor;
+        if (ranks % (expert * expert_tensor) == 0) choose_schedule();
+        if (point_.tensor == 1) break;
+      }
+    }
+    point_.expert = point_.expert_tensor = 1;
+  }
+
+  void choose_schedule() {
+    bool on_one_device = false;
+    for (const std::string& name : axes_.schedules) {
+      const Schedule& schedule = *find_schedule(name);
+      point_.schedule = &schedule;
+      point_.chunks = schedule.min_chunks;
+      if (!divides()) return;
+      // One device has no pipeline: its microbatches pass one after the other, and once is enough.
+      if (point_.pipeline == 1 && (schedule.min_chunks > 1 || on_one_device)) continue;
+      on_one_device = point_.pipeline == 1;
+      choose_chunks();
+    }
+  }
+
+  [[nodiscard]] bool divides() const {
+    const Scenario scenario = scenario_of(question_, point_);
+    const Modelled& modelled = *scenario.modelled;
+    return fault_of(modelled.model, modelled.context).empty() &&
+           fault_of(modelled.model, modelled.context, modelled.state).empty();
+  }
+
+  void choose_chunks() {
+    const Schedule& schedule = *point_.schedule;
+    const int most = std::min(schedule.max_chunks, (model_.num_layers + 2) / point_.pipeline);
+    for (int chunks = schedule.min_chunks; chunks <= most; ++chunks) {
+      const bool asked = std::ranges::count(axes_.chunks, chunks) > 0;
+      if (schedule.max_chunks > schedule.min_chunks && !asked &&
+          (!axes_.chunks.empty() || chunks > kMostChunks)) {
+        continue;
+      }
+      point_.chunks = chunks;
+      choose_split();
+    }
+  }
+
+  void choose_split() {
+    const int stages = point_.pipeline * point_.chunks;
+    for (const PlanSplit split : axes_.splits) {
+      const bool even = model_.num_layers % stages == 0;
+      if (split == PlanSplit::kEven && !even) continue;
+      if (split == PlanSplit::kEvenWithEnds && (even || (model_.num_layers + 2) % stages != 0)) {
+        continue;
+      }
+      if (split == PlanSplit::kBalanced && (stages == 1 || stages > model_.num_layers)) continue;
+      point_.split = split;
+      choose_vocabulary();
+    }
+  }
+
+  void choose_vocabulary() {
+    for (const VocabularyPlacement placement : axes_.vocabulary) {
+      const bool supported =
+          std::ranges::find(point_.schedule->vocabulary, placement,
+                            &VocabularySupport::placement) != point_.schedule->vocabulary.end();
+      if (is_sharded(placement) && (!supported || point_.pipeline == 1 || model_.mtp_layers > 0)) {
+        continue;
+      }
+      point_.vocabulary = placement;
+      choose_memory();
+    }
+  }
+
+  void choose_memory() {
+    for (const RecomputeGranularity recompute : axes_.recompute) {
+      for (const bool offload : axes_.offload) {
+        if (offload && point_.schedule->offloads()) continue;
+        point_.recompute = recompute;
+        point_.offload = offload;
+        points_.push_back(point_);
+      }
+    }
+  }
+
+  const PlanQuestion& question_;
+  const PlanAxes& axes_;
+  const Transformer& model_;
+  int node_;
+  int seq_length_;
+  PlanPoint point_;
+  std::vector<PlanPoint> points_;
+  PlanDivisions divisions_;
+};
+
+}  // namespace
+
+PlanSpace plan_space(const PlanQuestion& question) { return Space(question).run(); }
+
+Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
+  Scenario scenario = question.base;
+  ScheduleChoice choice;
+  choice.name = point.schedule->name;
+  choice.chunks = point.chunks;
+  choice.recompute = Recompute{.granularity = point.recompute};
+  if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.limit()};
+  scenario.schedules = {std::move(choice)};
+  scenario.parallel = {.pipeline = point.pipeline,
+                       .tensor = point.tensor,
+                       .data = point.data,
+                       .pipelines = 1,
+                       .context = point.context};
+  scenario.batch.micro_batch_size = point.micro_batch;
+  scenario.batch.microbatches =
+      static_cast<int>(question.global_batch / point.data / point.micro_batch);
+  scenario.vocabulary = point.vocabulary;
+  if (point.offload) scenario.offload = Offload{};
+  Modelled& modelled = *scenario.modelled;
+  take_sizes(scenario, modelled);
+  modelled.context.expert = point.expert;
+  modelled.context.expert_tensor = point.expert_tensor;
+  modelled.split = {};
+  if (point.split == PlanSplit::kEvenWithEnds) {
+    modelled.split.even.count_embedding = modelled.split.even.count_loss = true;
+  }
+  if (layout != nullptr) {
+    modelled.split.way = LayerSplit::Way::kString;
+    modelled.split.text = to_megatron_layout(*layout);
+  }
+  return scenario;
+}
+
+}  // namespace pipesim

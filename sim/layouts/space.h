@@ -1,0 +1,91 @@
+// The layouts that `pipesim plan` looks at: how one number of GPUs can run a model, as points that
+// are scenarios once they are asked for (docs/plan.md has the rules).
+//
+// A question starts from a scenario that says everything else: the model, the cluster, what the
+// framework overlaps, how state is held. Points keep the question's GPUs, global batch and sequence
+// length, and are only those that the model, the node and the batch divide into; what a schedule
+// refuses is found when its problem is made.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/layout.h"
+#include "sim/planning/schedule.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// How layers stand on stages: evenly, evenly with embedding and loss counted as a layer each, or
+// with the least slowest stage (models/layout.h), whatever that does to memory.
+enum class PlanSplit : std::uint8_t { kEven, kEvenWithEnds, kBalanced };
+
+// What may be tried; an empty list of sizes is the rule of docs/plan.md.
+struct PlanAxes {
+  std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
+  std::vector<std::string> schedules = {"1f1b",  "dualpipev", "gis",   "gis-h",  "interleaved-1f1b",
+                                        "po-f",  "po-h",      "v-min", "v-half", "zb",
+                                        "zb-h1", "zb-v"};
+  std::vector<RecomputeGranularity> recompute = {
+      RecomputeGranularity::kNone, RecomputeGranularity::kPointwise,
+      RecomputeGranularity::kSelective, RecomputeGranularity::kFull};
+  std::vector<VocabularyPlacement> vocabulary = {
+      VocabularyPlacement::kFirstLast, VocabularyPlacement::kVocab1, VocabularyPlacement::kVocab2};
+  std::vector<PlanSplit> splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds,
+                                   PlanSplit::kBalanced};
+  std::vector<bool> offload = {false, true};
+};
+
+struct PlanQuestion {
+  // With a model, roofline costs and a capacity; its own layout is not looked at.
+  Scenario base;
+  int gpus = 1;
+  long global_batch = 1;
+  PlanAxes axes;
+
+  // Of a GPU's memory.
+  [[nodiscard]] Bytes limit() const { return *base.modelled->capacity; }
+};
+
+struct PlanPoint {
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;
+  int expert_tensor = 1;
+  int pipeline = 1;
+  int data = 1;
+  int micro_batch = 1;
+  int chunks = 1;
+  const Schedule* schedule = nullptr;
+  PlanSplit split = PlanSplit::kEven;
+  VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
+  RecomputeGranularity recompute = RecomputeGranularity::kNone;
+  bool offload = false;  // by the transform, beside what the schedule does
+
+  friend bool operator==(const PlanPoint&, const PlanPoint&) = default;
+};
+
+// Whether activations leave the device, by the schedule or beside it.
+inline bool offloads(const PlanPoint& point) { return point.offload || point.schedule->offloads(); }
+
+// Ways to divide the GPUs into tensor, context, pipeline and data ranks; every one uses them all.
+struct PlanDivisions {
+  size_t all = 0;
+  size_t uneven = 0;  // those whose data ranks do not divide the global batch: not tried
+  long multiple = 1;  // of which a global batch must be to lose none
+};
+
+struct PlanSpace {
+  // In the order of their members, from smaller sizes to larger ones.
+  std::vector<PlanPoint> points;
+  PlanDivisions divisions;
+};
+
+PlanSpace plan_space(const PlanQuestion& question);
+
+// The point as a scenario of one schedule; `layout` where its split is balanced. Schedules that
+// take a memory limit take the question's, in total.
+Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point,
+                     const Layout* layout = nullptr);
+
+}  // namespace pipesim

@@ -1,0 +1,116 @@
+// Builds a program by playing the pipeline in time: each device that comes free starts the best
+// pass that is there for it, by a few rules, and waits when there is none.
+//
+// For schedules that compare several plans of one problem. Placements: one chunk per device, or two
+// in V-shape. Backwards are split; W runs in the order in which its B has run. Deterministic.
+// O(passes) per run, no allocation in `run`.
+//
+// Every run that does not give up ends in a program that can be executed and that keeps the limit,
+// as long as the limit is at least what one microbatch keeps on any device. Proof. An F runs only
+// where, all owed W done, its activation fits (a), and an F0 only where in addition the next F1
+// would fit if nothing but F0 without their F1 were held (b): (f0 - f1) a0 + a1 <= limit, its own
+// F0 counted. Let i be the least microbatch that is not through. Its next pass has its input, or
+// the message is on its way. A B needs no memory. An F0 of i finds a device that holds nothing once
+// the owed W have run. An F1 of i finds (f0 - i) a0; when the last of these F0 ran, f1 was i at
+// most, so that (b) says that it fits. The further rules hold back an F0 only where another F1 is
+// due on the device (memory kept for chunk 1) or a message is on its way to it (patience). So there
+// is always a pass that may run, and a device that may run one does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// In two chunks, F1 and both B come before F0, which only adds to what is in flight.
+struct GreedyRules {
+  bool b1_before_f1 = false;
+  // Before its first B, a device idles rather than run an F0 that would delay a pass due within
+  // this part of an F0.
+  double patience = 0;
+  // A device keeps this part of the memory for chunk 0; device d of p all but d/2p of it.
+  bool share_memory = true;
+};
+
+class GreedyPlanner {
+ public:
+  // Requires `limit` to be at least what one microbatch keeps on any device.
+  GreedyPlanner(const Problem& problem, Bytes limit);
+
+  // Returns the longest span of a device, in picoseconds, and leaves the program in `lists`. Gives
+  // up, and returns infinity, once that cannot be below `bound`. The span is that of the decisions:
+  // executed, the program can only be faster.
+  double run(const GreedyRules& rules, double bound);
+  [[nodiscard]] PassLists& lists() { return lists_; }
+
+ private:
+  // F of chunk 0 and 1, B of chunk 1 and 0: the order of a microbatch.
+  enum Kind { kF0, kF1, kB1, kB0, kKinds };
+
+  struct Neighbour {
+    int device = -1;  // -1: nobody
+    int kind = 0;
+  };
+  struct Device {
+    std::array<double, kKinds> arrival{};  // of the input of the next pass of each kind
+    std::array<double, kKinds> seconds{};
+    std::array<double, kKinds> hop{};  // of the message that the kind sends
+    std::array<Neighbour, kKinds> from{}, to{};
+    std::array<double, 2> weight{}, activation{}, weight_stash{};
+    std::array<int, kKinds> ran{};
+    std::array<int, 2> weights_ran{};
+    double clock = 0;
+    double first_start = 0;
+    double spare = 0;     // how much less work it has than the device that has most
+    double idle = 0;      // since its first pass, less what it has to spare
+    int owed = 0;         // W
+    int next_weight = 0;  // in backwards_
+    int most_f0 = 0;      // in flight, once an F1 is due
+    double wake = 0;
+    int earlier = -1, later = -1;  // neighbours in the bucket
+    int bucket = -1;
+  };
+
+  void connect(int device, int chunk);
+  void reset();
+  void act(int device);
+  [[nodiscard]] bool fits(const Device& device, int kind) const;
+  [[nodiscard]] double held(const Device& device) const;
+  void wait_until(Device& device, double now);
+  void start(int device, int kind);
+  void start_weight(int device);
+  void deliver(const Neighbour& to, int microbatch, double time);
+  void wake_at(int device, double time);
+  void take_out(int device);
+
+  [[nodiscard]] Device& at(int device) { return devices_[device]; }
+  [[nodiscard]] double& arrival(int device, int kind, int microbatch) {
+    return arrivals_[(static_cast<size_t>(device) * kKinds + static_cast<size_t>(kind)) *
+                         static_cast<size_t>(microbatches_) +
+                     static_cast<size_t>(microbatch)];
+  }
+  [[nodiscard]] std::uint8_t& backward_chunk(int device, int position) {
+    return backwards_[2 * static_cast<size_t>(device) * static_cast<size_t>(microbatches_) +
+                      static_cast<size_t>(position)];
+  }
+
+  int chunks_, microbatches_;
+  double limit_;
+  double buckets_per_tick_ = 1;
+  GreedyRules rules_;
+  std::vector<Device> devices_;
+  std::vector<double> arrivals_;         // by device, kind and microbatch
+  std::vector<std::uint8_t> backwards_;  // chunks in the order of B, by device
+  std::vector<int> buckets_;             // a ring of lists of devices, by time
+  int waiting_ = 0;
+  double most_work_ = 0;  // of a device
+  double most_idle_ = 0;
+  PassLists lists_;
+};
+
+}  // namespace pipesim

@@ -1,0 +1,122 @@
+// A schedule: a record with a name, a source, what it accepts, what it claims and a pure function
+// from Problem to Program. One file in `schedules/` registers one record; nothing else has to be
+// edited.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/pipeline/call_groups.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// One option that may stand beside the schedule's name in a scenario.
+struct OptionSpec {
+  enum class Type { kFlag, kInteger, kNumber, kText };
+  std::string name;
+  Type type = Type::kInteger;
+  std::string help;
+  double minimum = 0;
+  double maximum = 0;
+  bool counts_chunks = false;  // no more than a device has
+  std::string default_text;    // what holds when the option is absent, in words
+};
+
+// Why a schedule does not accept a shape, and the nearest shape that it does accept.
+struct Refusal {
+  std::string reason;
+  Shape nearest;
+};
+
+// A closed form and where it holds. `domain` says in words what `holds` decides; it must cover
+// p 2..16, m in {p, 2p, 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it
+// does not.
+struct BubbleClaim {
+  std::string_view formula;
+  std::string_view domain;
+  std::string_view gap = {};  // why part of that grid is left out; empty when none is
+  bool (*holds)(const Problem&);
+  Seconds (*bubble)(const Problem&);  // Evaluation::cost - Evaluation::work
+};
+
+struct PeakClaim {
+  std::string_view formula;
+  std::string_view domain;
+  std::string_view gap = {};
+  bool (*holds)(const Problem&);
+  int (*in_flight)(const Problem&, int device);  // DeviceEvaluation::peak_in_flight
+};
+
+struct Claims {
+  BubbleClaim bubble;
+  PeakClaim peak;
+};
+
+// A sharded placement of the vocabulary that a schedule has orders for, and what it claims there.
+struct VocabularySupport {
+  VocabularyPlacement placement;
+  Claims claims;
+};
+
+struct Schedule {
+  std::string name;
+  std::string summary;  // one line
+  std::string source;   // paper, section or repository
+  int default_chunks = 1;
+  int min_chunks = 1;
+  int max_chunks = 1;
+  // Shape::splits, unless the schedule's option `splits` says otherwise.
+  int default_splits = 1;
+  Placement (*place)(int devices, int chunks) = Placement::looped;
+  std::vector<OptionSpec> options = {};
+  // Takes Problem::activation_limit, as option memory_limit of the scenario, from what one
+  // microbatch keeps on.
+  bool memory_limit = false;
+  // Of one that copies activations to the host, so that the problem must know how long that takes:
+  // the schedule with the same order whose activations stay.
+  std::string without_offload = {};
+  [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
+  // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
+  // rely on. nullptr: every shape is.
+  std::optional<Refusal> (*refuse)(const Problem&) = nullptr;
+  // Pure and deterministic; at worst O(passes) unless the file says otherwise.
+  Program (*plan)(const Problem&) = nullptr;
+  Claims claims = {};
+  // Where the vocabulary may be sharded; problems in which it is not are accepted anyway.
+  std::vector<VocabularySupport> vocabulary = {};
+  // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
+  // sends and receives asynchronously, so that they never do.
+  std::optional<CallGroups> calls = {};
+
+  [[nodiscard]] std::optional<Refusal> refusal(const Problem& problem) const;
+};
+
+// All schedules by name, in alphabetical order; read-only after start-up.
+const std::vector<const Schedule*>& schedules();
+const Schedule* find_schedule(std::string_view name);
+std::vector<std::string> schedule_names();
+
+// A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main. Two
+// schedules of one name are a LogicError when the registry is first read.
+class RegisteredSchedule {
+ public:
+  explicit RegisteredSchedule(Schedule schedule);
+};
+
+// The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs
+// more, B acquires the rest, and a plan for what is held at most from F on stays within it), and
+// without bytes every chunk counts 1, so that a memory limit counts chunks.
+Problem for_planning(Problem problem);
+
+// Conditions that claims share: all stages cost the same, transfers are free, and all stages keep
+// the same bytes until W.
+bool uniform(const Problem& problem);
+bool free_transfers(const Problem& problem);
+bool b_frees_nothing(const Problem& problem);
+
+}  // namespace pipesim

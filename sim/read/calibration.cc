@@ -1,0 +1,165 @@
+#include "sim/read/calibration.h"
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+#include "sim/read/curves.h"
+
+namespace pipesim {
+namespace {
+
+constexpr const char* kInSwitch = "all_reduce_in_switch";
+
+// The number of the digits; -1 where there is something else.
+int digits(std::string_view text) {
+  int number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return -1;
+    number = 10 * number + (c - '0');
+  }
+  return number;
+}
+
+std::string read_day(const YamlValue& value) {
+  std::string text = value.text();
+  const bool written = text.size() == 10 && text[4] == '-' && text[7] == '-';
+  const std::string_view all = written ? std::string_view(text) : "0000-00-00";
+  const int year = digits(all.substr(0, 4));
+  const int month = digits(all.substr(5, 2));
+  const int day = digits(all.substr(8, 2));
+  const bool is_day = year > 0 && month > 0 && day > 0 &&
+                      std::chrono::year_month_day(std::chrono::year(year),
+                                                  std::chrono::month(static_cast<unsigned>(month)),
+                                                  std::chrono::day(static_cast<unsigned>(day)))
+                          .ok();
+  if (!is_day) value.fail(fmt::format("'{}' is no day; expected one as 2026-11-21", text));
+  return text;
+}
+
+// "device", then what took part.
+std::string read_measured(const YamlValue& value) {
+  YamlMap map(value);
+  std::string text = map.require("device", "the GPU as its driver names it").text();
+  text += ", " + read_day(map.require("date", "the day of the measurements, as 2026-11-21"));
+  text += ", driver " + map.require("driver", "the version of the GPU's driver").text();
+  for (const char* library : {"cuda", "cublas", "cudnn", "nccl"}) {
+    if (const auto version = map.find(library)) {
+      text += fmt::format(", {} {}", library, version->text());
+    }
+  }
+  if (const auto note = map.find("note")) text += "; " + note->text();
+  map.finish();
+  return text;
+}
+
+// What a curve leaves of its measurements, and how far those lie apart when they are repeated.
+std::string read_error(YamlMap& group, const std::string& measured) {
+  YamlMap map(group.require("error", "a map with rows, median, within_90 and spread"));
+  const long rows = map.require("rows", "the number of measurements").integer(1, 1L << 40);
+  const auto percent = [](const YamlValue& value) { return 100 * value.number(0, 100); };
+  const double median = percent(map.require("median", "the median error of the curve, as 0.032"));
+  const YamlValue within_90 =
+      map.require("within_90", "the error that 90% of the rows keep within");
+  const double within = percent(within_90);
+  if (within < median)
+    within_90.fail("must not be less than median, within which half of the rows are");
+  const double spread =
+      percent(map.require("spread", "the median spread of repeated measurements"));
+  map.finish();
+  return fmt::format(
+      "measured: {}; {} rows, median {:.1f}%, 90% of rows within {:.1f}%, repeated within {:.1f}%",
+      measured, rows, median, within, spread);
+}
+
+void read_host(const OpenGroup& open, HostLink& host) {
+  if (auto group = open("host", Needed::kNo)) {
+    read_host_bandwidths(*group, host);
+    group->finish();
+  }
+}
+
+// Whether the file says that the machine's switches reduce nothing.
+bool is_without_switch(const std::string& key, const YamlValue& curve) {
+  if (key != kInSwitch || !curve.is_scalar()) return false;
+  static const std::array<std::string, 1> kNone{"none"};
+  (void)curve.choice(kNone);
+  return true;
+}
+
+void drop_switch(Interconnect& interconnect, std::vector<Sourced>& numbers) {
+  interconnect.nvls.reset();
+  std::erase_if(numbers, [](const Sourced& number) {
+    return number.key.starts_with(std::string(kInSwitch) + '.');
+  });
+}
+
+// What is there for people: curves by size that no cost takes, and what was not measured.
+void read_notes(YamlMap& root) {
+  std::vector<Sourced> unused;
+  if (const auto by_size = root.find("by_size")) {
+    for (const auto& [name, curve] : by_size->entries()) {
+      NumberGroup group(curve, name, unused, [](YamlMap& map) { return read_error(map, ""); });
+      (void)group.number("latency").seconds();
+      (void)group.bandwidth("bandwidth");
+      group.finish();
+    }
+  }
+  if (const auto not_measured = root.find("not_measured")) {
+    for (const YamlValue& each : not_measured->list()) (void)each.text();
+  }
+}
+
+}  // namespace
+
+Calibration read_calibration(const YamlSource& source, Hardware& hardware,
+                             std::vector<Sourced>& numbers) {
+  YamlMap root(source.root());
+  const YamlValue schema = root.require("schema", kCalibrationSchema);
+  const std::array<std::string, 1> schemas{kCalibrationSchema};
+  (void)schema.choice(schemas);
+  const YamlValue gpu = root.require("gpu", "the GPU's name in the catalogue");
+  if (gpu.text() != hardware.gpu.name) {
+    gpu.fail(fmt::format("was measured on '{}', but cluster {} has {}", gpu.text(), hardware.name,
+                         hardware.gpu.name));
+  }
+  Calibration calibration{
+      source.name(), read_measured(root.require("measured", "a map with device, date and driver"))};
+  const std::string from = fmt::format("{}, {}", calibration.file, calibration.measured);
+  std::vector<Sourced> read;
+  YamlMap curves(root.require("curves", "a map of curves"));
+  const OpenGroup open = [&](const std::string& key, Needed) -> std::optional<NumberGroup> {
+    const auto given = curves.find(key);
+    if (!given) return std::nullopt;
+    if (is_without_switch(key, *given)) {
+      drop_switch(hardware.interconnect, numbers);
+      read.push_back({kInSwitch, given->text(), "measured: " + from});
+      return std::nullopt;
+    }
+    return NumberGroup(*given, key, read,
+                       [&from](YamlMap& group) { return read_error(group, from); });
+  };
+  read_kernel_curves(open, hardware.gpu);
+  read_collective_curves(open, hardware.interconnect);
+  read_host(open, hardware.host);
+  curves.finish();
+  read_notes(root);
+  root.finish();
+  if (read.empty()) curves.value().fail("expected at least one curve");
+  for (Sourced& number : read) put(numbers, std::move(number));
+  return calibration;
+}
+
+Calibration read_calibration_file(const YamlValue& file, const std::string& scenario_file,
+                                  Hardware& hardware, std::vector<Sourced>& numbers) {
+  const std::string named = file.text();
+  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
+  std::error_code ignored;
+  const std::string path = std::filesystem::exists(beside, ignored) ? beside.string() : named;
+  return read_calibration(YamlSource::from_file(path, file.where()), hardware, numbers);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,132 @@
+#include "sim/read/curves.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+std::string stated_source(YamlMap& map) {
+  return map.require("source", "where these numbers come from").text();
+}
+
+void read_matmul(NumberGroup& group, Gpu& gpu) {
+  MatmulCurve& curve = gpu.matmul;
+  gpu.launch = group.number("launch").seconds();
+  curve.efficiency[0] = group.share("efficiency");
+  curve.memory_efficiency = group.share("memory_efficiency");
+  curve.fill = group.factor("fill");
+  curve.edge = group.factor("edge");
+  curve.split = group.factor("split");
+  curve.tail = group.number("tail").number(0, 1);
+  curve.slowdown = group.number("slowdown").number(0, 1);
+  const YamlValue slowdown_gflop = group.number("slowdown_gflop");
+  curve.slowdown_flops = Flops(slowdown_gflop.number(1e-6, 1e12) * 1e9);
+  group.finish();
+  if (!gpu.has(Precision::kFp8)) curve.efficiency[1] = curve.efficiency[0];
+}
+
+AttentionCurve read_attention(NumberGroup& group) {
+  AttentionCurve curve{.efficiency = group.share("efficiency"),
+                       .head_ramp = group.factor("head_ramp"),
+                       .streaming = group.factor("streaming")};
+  if (curve.streaming <= 0) group.number("streaming").fail("must be greater than 0");
+  group.finish();
+  return curve;
+}
+
+CollectiveCurve read_curve(NumberGroup& group) {
+  return {.base = group.number("base").seconds(),
+          .per_rank = group.number("per_rank").seconds(),
+          .bandwidth = group.bandwidth("bandwidth"),
+          .ramp = group.number("ramp").bytes(),
+          .own_share = group.number("own_share").number(0, 4)};
+}
+
+}  // namespace
+
+void put(std::vector<Sourced>& numbers, Sourced number) {
+  const auto found = std::ranges::find(numbers, number.key, &Sourced::key);
+  if (found == numbers.end()) {
+    numbers.push_back(std::move(number));
+  } else {
+    *found = std::move(number);
+  }
+}
+
+BytesPerSecond positive_bandwidth(const YamlValue& value) {
+  const BytesPerSecond bandwidth = value.bandwidth();
+  if (bandwidth <= BytesPerSecond(0)) value.fail("must be greater than 0");
+  return bandwidth;
+}
+
+NumberGroup::NumberGroup(YamlMap& entry, const std::string& key, std::vector<Sourced>& numbers)
+    : NumberGroup(entry.require(key, "a map of numbers with their source"), key, numbers) {}
+
+NumberGroup::NumberGroup(const YamlValue& value, std::string key, std::vector<Sourced>& numbers)
+    : NumberGroup(value, std::move(key), numbers, stated_source) {}
+
+NumberGroup::NumberGroup(const YamlValue& value, std::string key, std::vector<Sourced>& numbers,
+                         const SourceOf& source_of)
+    : key_(std::move(key)), map_(value), numbers_(numbers), source_(source_of(map_)) {}
+
+YamlValue NumberGroup::number(const std::string& key) {
+  return noted(key, map_.require(key, "a number of this group"));
+}
+
+std::optional<YamlValue> NumberGroup::find(const std::string& key) {
+  const auto found = map_.find(key);
+  return found ? std::optional(noted(key, *found)) : std::nullopt;
+}
+
+YamlValue NumberGroup::noted(const std::string& key, const YamlValue& value) {
+  numbers_.push_back({fmt::format("{}.{}", key_, key), value.text(), source_});
+  return value;
+}
+
+void read_kernel_curves(const OpenGroup& open, Gpu& gpu) {
+  if (auto matmul = open("matmul", Needed::kYes)) read_matmul(*matmul, gpu);
+  if (gpu.has(Precision::kFp8)) {
+    if (auto fp8 = open("matmul_fp8", Needed::kYes)) {
+      gpu.matmul.efficiency[1] = fp8->share("efficiency");
+      fp8->finish();
+    }
+  }
+  if (auto forward = open("attention_forward", Needed::kYes)) {
+    gpu.attention[0] = read_attention(*forward);
+  }
+  if (auto backward = open("attention_backward", Needed::kYes)) {
+    gpu.attention[1] = read_attention(*backward);
+  }
+  if (auto streaming = open("streaming", Needed::kYes)) {
+    gpu.streaming = streaming->share("efficiency");
+    streaming->finish();
+  }
+}
+
+void read_collective_curves(const OpenGroup& open, Interconnect& interconnect) {
+  static const std::array<std::string, 4> kNames{"all_reduce", "all_gather", "reduce_scatter",
+                                                 "all_to_all"};  // by CollectiveKind
+  for (size_t kind = 0; kind < kNames.size(); ++kind) {
+    if (auto group = open(kNames[kind], Needed::kYes)) {
+      interconnect.curves[kind] = read_curve(*group);
+      group->finish();
+    }
+  }
+  if (auto group = open("all_reduce_in_switch", Needed::kNo)) {
+    interconnect.nvls_ranks = group->count("ranks", 1 << 16);
+    interconnect.nvls = read_curve(*group);
+    group->finish();
+  }
+}
+
+void read_host_bandwidths(NumberGroup& group, HostLink& host) {
+  host.alone = group.bandwidth("alone");
+  const YamlValue duplex = group.number("duplex");
+  host.duplex = positive_bandwidth(duplex);
+  if (host.duplex > host.alone) duplex.fail("must not be more than alone, which shares with none");
+}
+
+}  // namespace pipesim

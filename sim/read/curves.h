@@ -1,0 +1,62 @@
+// Groups of numbers that share a source, and the curves of a GPU's kernels and collectives that
+// such groups hold: in the catalogue, and in a calibration file.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/collective.h"
+#include "models/gpu.h"
+#include "models/hardware.h"
+#include "sim/read/yaml.h"
+#include "sim/scenario/sourced.h"
+
+namespace pipesim {
+
+BytesPerSecond positive_bandwidth(const YamlValue& value);
+
+// Numbers that share a source. Every number that is read is noted in `numbers`.
+class NumberGroup {
+ public:
+  // The source stands beside the numbers.
+  NumberGroup(YamlMap& entry, const std::string& key, std::vector<Sourced>& numbers);
+  NumberGroup(const YamlValue& value, std::string key, std::vector<Sourced>& numbers);
+  // The source follows from what `source_of` reads of the group.
+  using SourceOf = std::function<std::string(YamlMap&)>;
+  NumberGroup(const YamlValue& value, std::string key, std::vector<Sourced>& numbers,
+              const SourceOf& source_of);
+
+  YamlValue number(const std::string& key);
+  std::optional<YamlValue> find(const std::string& key);
+  double share(const std::string& key) { return number(key).number(1e-3, 1); }
+  double factor(const std::string& key) { return number(key).number(0, 1e6); }
+  BytesPerSecond bandwidth(const std::string& key) { return positive_bandwidth(number(key)); }
+  int count(const std::string& key, int most) {
+    return static_cast<int>(number(key).integer(1, most));
+  }
+  void finish() const { map_.finish(); }
+
+ private:
+  YamlValue noted(const std::string& key, const YamlValue& value);
+
+  std::string key_;
+  YamlMap map_;
+  std::vector<Sourced>& numbers_;
+  std::string source_;
+};
+
+enum class Needed { kYes, kNo };
+// Opens the group of this name; nothing where it may be left out and is.
+using OpenGroup = std::function<std::optional<NumberGroup>(const std::string& key, Needed needed)>;
+
+// Matmuls, attention and memory-bound kernels. Requires the peaks to be known; what is not opened
+// stays as it is.
+void read_kernel_curves(const OpenGroup& open, Gpu& gpu);
+// Of one node, likewise.
+void read_collective_curves(const OpenGroup& open, Interconnect& interconnect);
+// Copies to and from the host, alone and with all that share the way.
+void read_host_bandwidths(NumberGroup& group, HostLink& host);
+
+}  // namespace pipesim

@@ -1,0 +1,191 @@
+#include "sim/read/model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "sim/core/data_folder.h"
+#include "sim/core/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr long kMost = 1L << 24;  // of any size
+
+void set_size(YamlMap& map, const char* key, int& size, long least = 1) {
+  if (const auto value = map.find(key)) size = static_cast<int>(value->integer(least, kMost));
+}
+
+// A size that has no default.
+void need_size(YamlMap& map, const char* key, const char* what, int& size) {
+  if (size > 0) {
+    set_size(map, key, size);
+  } else {
+    size = static_cast<int>(map.require(key, what).integer(1, kMost));
+  }
+}
+
+void set_flag(YamlMap& map, const char* key, bool& flag) {
+  if (const auto value = map.find(key)) flag = value->flag();
+}
+
+Transformer family_defaults(YamlMap& map) {
+  static const std::vector<std::string> kFamilies{"gpt", "llama"};
+  const auto family = map.find("family");
+  Transformer model;
+  model.name = "model";
+  model.source = "the scenario";
+  if (family && family->choice(kFamilies) == "llama") {
+    model.gated_mlp = true;
+    return model;
+  }
+  model.tied_embeddings = true;
+  model.linear_bias = true;
+  model.norm = Norm::kLayerNorm;
+  model.positions = Positions::kLearned;
+  return model;
+}
+
+void read_kinds(YamlMap& map, Transformer& model) {
+  static const std::vector<std::string> kNorms{"LayerNorm", "RMSNorm"};
+  static const std::vector<std::string> kPositions{"learned_absolute", "rope"};
+  if (const auto norm = map.find("normalization")) {
+    model.norm = norm->choice(kNorms) == "RMSNorm" ? Norm::kRmsNorm : Norm::kLayerNorm;
+  }
+  if (const auto positions = map.find("position_embedding_type")) {
+    model.positions =
+        positions->choice(kPositions) == "rope" ? Positions::kRotary : Positions::kLearned;
+  }
+  bool untied = !model.tied_embeddings;
+  set_flag(map, "untie_embeddings_and_output_weights", untied);
+  model.tied_embeddings = !untied;
+  set_flag(map, "gated_linear_unit", model.gated_mlp);
+  set_flag(map, "add_bias_linear", model.linear_bias);
+  set_flag(map, "add_qkv_bias", model.qkv_bias);
+  set_flag(map, "qk_layernorm", model.qk_norm);
+  set_flag(map, "post_norms", model.post_norms);
+}
+
+void read_latent(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("mla");
+  if (!value) return;
+  YamlMap map(*value);
+  LatentAttention latent = model.latent.value_or(LatentAttention{});
+  set_size(map, "q_lora_rank", latent.q_rank, 0);
+  need_size(map, "kv_lora_rank", "the rank of keys and values", latent.kv_rank);
+  need_size(map, "qk_head_dim", "the head size without position", latent.nope_head_size);
+  need_size(map, "qk_pos_emb_head_dim", "the head size with position", latent.rope_head_size);
+  need_size(map, "v_head_dim", "the head size of values", latent.v_head_size);
+  map.finish();
+  model.latent = latent;
+}
+
+void read_experts(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("moe");
+  if (!value) return;
+  YamlMap map(*value);
+  Experts experts = model.experts.value_or(Experts{});
+  need_size(map, "num_experts", "the number of experts", experts.num_experts);
+  need_size(map, "router_topk", "the experts that a token passes", experts.experts_per_token);
+  need_size(map, "ffn_hidden_size", "the size of an expert", experts.ffn_hidden_size);
+  set_size(map, "shared_experts", experts.shared_experts, 0);
+  set_size(map, "first_dense_layers", experts.first_dense_layers, 0);
+  set_flag(map, "router_bias", experts.router_bias);
+  map.finish();
+  model.experts = experts;
+}
+
+void read_attention(YamlMap& map, Transformer& model) {
+  need_size(map, "num_attention_heads", "the number of attention heads", model.num_attention_heads);
+  read_latent(map, model);
+  set_size(map, "num_query_groups", model.num_query_groups);
+  set_size(map, "kv_channels", model.kv_channels);
+  if (model.latent) {  // has sizes of its own
+    model.num_query_groups = 0;
+    model.kv_channels = 0;
+    return;
+  }
+  if (model.num_query_groups == 0) model.num_query_groups = model.num_attention_heads;
+  if (model.kv_channels > 0) return;
+  if (model.hidden_size % model.num_attention_heads != 0) {
+    map.value().fail(
+        fmt::format("hidden_size {} does not divide by num_attention_heads {}: give "
+                    "'kv_channels'",
+                    model.hidden_size, model.num_attention_heads));
+  }
+  model.kv_channels = model.hidden_size / model.num_attention_heads;
+}
+
+void check(const YamlValue& value, const Transformer& model) {
+  if (const std::string fault = fault_of(model); !fault.empty()) value.fail(fault);
+}
+
+// What the map says, over what `model` has; a size that is 0 there is required.
+Transformer read_shape(YamlMap& map, Transformer model) {
+  if (const auto name = map.find("name")) model.name = name->text();
+  if (const auto source = map.find("source")) model.source = source->text();
+  need_size(map, "num_layers", "the number of layers", model.num_layers);
+  need_size(map, "hidden_size", "the hidden size", model.hidden_size);
+  need_size(map, "vocab_size", "the size of the vocabulary", model.vocab_size);
+  read_kinds(map, model);
+  read_attention(map, model);
+  if (model.ffn_hidden_size == 0 && !model.gated_mlp) model.ffn_hidden_size = 4 * model.hidden_size;
+  need_size(map, "ffn_hidden_size", "the size of the MLP", model.ffn_hidden_size);
+  set_size(map, "max_position_embeddings", model.max_position_embeddings);
+  set_size(map, "mtp_num_layers", model.mtp_layers, 0);
+  read_experts(map, model);
+  map.finish();
+  check(map.value(), model);
+  return model;
+}
+
+YamlSource catalogue_source() {
+  const std::string path = data_folder("catalog") + "/models.yaml";
+  return YamlSource::from_file(path, {path, 0, 0, ""});
+}
+
+}  // namespace
+
+std::vector<Transformer> read_models(const YamlValue& root) {
+  std::vector<Transformer> models;
+  for (const auto& [name, value] : root.entries()) {
+    YamlMap map(value);
+    Transformer start = family_defaults(map);
+    start.name = name;
+    models.push_back(read_shape(map, std::move(start)));
+  }
+  return models;
+}
+
+const std::vector<Transformer>& catalogue_models() {
+  static const std::vector<Transformer> kModels = read_models(catalogue_source().root());
+  return kModels;
+}
+
+Transformer find_model(const std::string& name, const Location& asked) {
+  const auto& models = catalogue_models();
+  const auto found = std::ranges::find(models, name, &Transformer::name);
+  if (found != models.end()) return *found;
+  std::vector<std::string> names;
+  for (const Transformer& model : models) names.push_back(model.name);
+  throw InputError(asked, fmt::format("model '{}' is not known{}", name, suggestion(name, names)));
+}
+
+Transformer read_model(const YamlValue& value, const std::string& scenario_file) {
+  if (value.is_scalar()) return find_model(value.text(), value.where());
+  YamlMap map(value);
+  if (const auto base = map.find("base")) {
+    return read_shape(map, find_model(base->text(), base->where()));
+  }
+  if (const auto file = map.find("hf_config")) {
+    const auto beside = std::filesystem::path(scenario_file).parent_path() / file->text();
+    std::error_code ignored;
+    const bool found = std::filesystem::exists(beside, ignored);
+    return read_shape(map,
+                      read_hf_config_file(found ? beside.string() : file->text(), file->where()));
+  }
+  Transformer start = family_defaults(map);
+  return read_shape(map, std::move(start));
+}
+
+}  // namespace pipesim

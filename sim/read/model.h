@@ -1,0 +1,36 @@
+// Models from YAML: of the catalogue, of a scenario, and of Hugging Face's config.json.
+//
+// The keys are those of docs/scenario.md, "Model". Everything read is a shape of which fault_of
+// (models/transformer.h) finds nothing wrong; InputError otherwise, with the place and the nearest
+// valid name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/transformer.h"
+#include "sim/read/yaml.h"
+
+namespace pipesim {
+
+// A name of the catalogue, or a map: a shape of its own, or {base: NAME} or {hf_config: FILE} with
+// keys that replace what is there. A file is looked for beside `scenario_file`, then in the current
+// folder.
+Transformer read_model(const YamlValue& value, const std::string& scenario_file = "");
+
+// The root of a config.json, which is YAML too. Keys that say nothing about the shape are not read.
+// `name` is what the model is called. Knows the architectures LlamaForCausalLM, MistralForCausalLM,
+// GPT2LMHeadModel, Gemma2ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM,
+// MixtralForCausalLM, DeepseekV2ForCausalLM and DeepseekV3ForCausalLM.
+Transformer read_hf_config(const YamlValue& root, const std::string& name);
+// The model is called as the folder that the file stands in. `asked` locates the request.
+Transformer read_hf_config_file(const std::string& path, const Location& asked);
+
+// The shipped catalogue, in its order: read with the first call.
+const std::vector<Transformer>& catalogue_models();
+// InputError at `asked`, with the nearest name, when there is none.
+Transformer find_model(const std::string& name, const Location& asked);
+// The same, of a catalogue's text.
+std::vector<Transformer> read_models(const YamlValue& root);
+
+}  // namespace pipesim

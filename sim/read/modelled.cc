@@ -1,0 +1,207 @@
+#include "sim/read/modelled.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/read/calibration.h"
+#include "sim/read/model.h"
+
+namespace pipesim {
+namespace {
+
+const std::vector<std::string> kKinds{"given", "model"};
+
+void set_flag(YamlMap& map, const char* key, bool& flag) {
+  if (const auto value = map.find(key)) flag = value->flag();
+}
+
+// The ways to split layers exclude each other.
+void read_split(YamlMap& map, LayerSplit& split) {
+  std::string before;
+  const auto take = [&](const char* key, LayerSplit::Way way) {
+    auto value = map.find(key);
+    if (!value) return value;
+    const bool even = way == LayerSplit::Way::kEven && split.way == way;
+    if (!before.empty() && !even) {
+      value->fail(fmt::format("stands beside '{}': give one of the two", before));
+    }
+    before = key;
+    split.way = way;
+    split.where = value->where();
+    return value;
+  };
+  constexpr long kMost = 1 << 16;
+  if (const auto list = take("num_layers_per_stage", LayerSplit::Way::kListed)) {
+    for (const YamlValue& each : list->list()) {
+      split.listed.push_back(static_cast<int>(each.integer(0, kMost)));
+    }
+    if (split.listed.empty()) list->fail("expected the layers of every stage");
+  }
+  if (const auto text = take("pipeline_model_parallel_layout", LayerSplit::Way::kString)) {
+    split.text = text->text();
+  }
+  if (const auto balance = take("balance", LayerSplit::Way::kBalanced)) {
+    static const std::vector<std::string> kAuto{"auto"};
+    (void)balance->choice(kAuto);
+  }
+  const auto number = [&](const char* key, std::optional<int>& to) {
+    const auto value = take(key, LayerSplit::Way::kEven);
+    if (value) to = static_cast<int>(value->integer(0, kMost));
+  };
+  number("decoder_first_pipeline_num_layers", split.even.first_device);
+  number("decoder_last_pipeline_num_layers", split.even.last_device);
+  const auto flag = [&](const char* key, bool& to) {
+    const auto value = take(key, LayerSplit::Way::kEven);
+    if (value) to = value->flag();
+  };
+  flag("account_for_embedding_in_pipeline_split", split.even.count_embedding);
+  flag("account_for_loss_in_pipeline_split", split.even.count_loss);
+}
+
+void read_memory(YamlMap& map, Modelled& modelled) {
+  static const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp8"};
+  const auto precision = map.find("precision");
+  const std::string chosen = precision ? precision->choice(kPrecisions) : "bf16";
+  modelled.context.precision = chosen == "fp8" ? Precision::kFp8 : Precision::kBf16;
+  // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
+  modelled.state.gradients_in_fp32 = chosen != "fp16";
+  set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
+  set_flag(map, "use_distributed_optimizer", modelled.state.distributed_optimizer);
+  set_flag(map, "flash_attention", modelled.context.flash_attention);
+  set_flag(map, "dropout", modelled.context.dropout);
+  if (const auto capacity = map.find("capacity")) {
+    modelled.capacity = capacity->bytes();
+    if (*modelled.capacity == Bytes(0)) capacity->fail("a GPU has memory: expected more than 0");
+  }
+}
+
+// At the precision that is asked for, where one is.
+void check_precision(YamlMap& root, const Scenario& scenario) {
+  const Gpu& gpu = scenario.hardware->gpu;
+  if (gpu.has(scenario.modelled->context.precision)) return;
+  const auto memory = root.find("memory");
+  const auto asked = memory ? YamlMap(*memory).find("precision") : std::nullopt;
+  (asked ? *asked : root.value()).fail(gpu.name + " has no such precision");
+}
+
+}  // namespace
+
+ModelParallel read_model_parallel(YamlMap& parallel) {
+  ModelParallel asked;
+  const auto note = [&asked](const std::optional<YamlValue>& value) {
+    if (value && !asked.asked) asked.asked = value->where();
+  };
+  const auto size = [&](const char* key) -> std::optional<int> {
+    const auto value = parallel.find(key);
+    note(value);
+    return value ? std::optional(static_cast<int>(value->integer(1, 1 << 16))) : std::nullopt;
+  };
+  asked.context = size("context_parallel_size").value_or(1);
+  asked.expert = size("expert_model_parallel_size").value_or(1);
+  asked.expert_tensor = size("expert_tensor_parallel_size");
+  const auto sequence = parallel.find("sequence_parallel");
+  note(sequence);
+  asked.sequence_parallel = sequence && sequence->flag();
+  read_split(parallel, asked.split);
+  if (!asked.asked && asked.split.where.line > 0) asked.asked = asked.split.where;
+  return asked;
+}
+
+bool memory_is_modelled(YamlMap& root, const ModelParallel& asked) {
+  const auto model = root.find("model");
+  const auto memory = root.find("memory");
+  bool modelled = model.has_value();
+  if (memory) {
+    YamlMap map(*memory);
+    // Beside a model, bytes follow from it unless they are said to be given.
+    const auto kind = model ? map.find("kind") : map.require("kind", "'given' or 'model'");
+    modelled = !kind || kind->choice(kKinds) == "model";
+    if (modelled && !model) kind->fail("needs a 'model'");
+    if (!modelled && model) {
+      model->fail(
+          "nothing uses it where memory.kind is 'given': leave it out, or let that be 'model'");
+    }
+  }
+  if (!modelled && asked.asked) {
+    throw InputError(*asked.asked, "is for a scenario with a 'model'");
+  }
+  return modelled;
+}
+
+void take_sizes(const Scenario& scenario, Modelled& modelled) {
+  LayerContext& context = modelled.context;
+  context.micro_batch_size = *scenario.batch.micro_batch_size;
+  context.tensor = scenario.parallel.tensor;
+  context.context = scenario.parallel.context;
+  context.vocabulary_devices = is_sharded(scenario.vocabulary) ? scenario.parallel.pipeline : 0;
+  modelled.state.data = scenario.parallel.data;
+}
+
+Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue& batch,
+                       const ModelParallel& asked, const Scenario& scenario) {
+  Modelled modelled;
+  modelled.model = read_model(root.require("model", "a model"), scenario.file);
+  modelled.split = asked.split;
+  if (modelled.split.where.line == 0) modelled.split.where = parallel.where();
+  LayerContext& context = modelled.context;
+  if (!scenario.batch.micro_batch_size) batch.fail("a model needs micro_batch_size");
+  context.seq_length = scenario.batch.seq_length.value_or(modelled.model.max_position_embeddings);
+  if (context.seq_length < 1) batch.fail("a model without learned positions needs seq_length");
+  // Megatron-LM refuses a sequence longer than its positions: who runs one has given it more.
+  if (modelled.model.positions == Positions::kLearned) {
+    int& positions = modelled.model.max_position_embeddings;
+    positions = std::max(positions, context.seq_length);
+  }
+  take_sizes(scenario, modelled);
+  context.expert = asked.expert;
+  context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;
+  context.sequence_parallel = asked.sequence_parallel;
+  if (const auto memory = root.find("memory")) {
+    YamlMap map(*memory);
+    (void)map.find("kind");
+    read_memory(map, modelled);
+    map.finish();
+  }
+  for (const std::string& fault :
+       {fault_of(modelled.model, context), fault_of(modelled.model, context, modelled.state)}) {
+    if (!fault.empty()) parallel.fail(fault);
+  }
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    (void)layout_of(modelled, choice, scenario.parallel.pipeline);
+  }
+  return modelled;
+}
+
+std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
+  static const std::vector<std::string> kCosts{"given", "roofline", "measured"};
+  const auto given = root.find("cost");
+  if (!given) {
+    if (!scenario.modelled || !scenario.hardware) return std::nullopt;
+    check_precision(root, scenario);
+    return RooflineCost{};
+  }
+  YamlMap map(*given);
+  const auto kind = scenario.modelled && scenario.hardware
+                        ? map.find("kind")
+                        : map.require("kind", "'given', 'roofline' or 'measured'");
+  const std::string chosen = kind ? kind->choice(kCosts) : "roofline";
+  if (chosen == "given") return std::nullopt;
+  const YamlValue& asked = kind ? *kind : *given;
+  if (!scenario.modelled) asked.fail("needs a 'model', and memory that follows from it");
+  if (!scenario.hardware) asked.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");
+  check_precision(root, scenario);
+  RooflineCost cost;
+  set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
+  set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
+  set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
+  if (chosen == "measured") {
+    auto numbers = *scenario.sources;
+    cost.calibration = read_calibration_file(map.require("file", "a calibration file"),
+                                             scenario.file, *scenario.hardware, numbers);
+    scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
+  }
+  map.finish();
+  return cost;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,266 @@
+#include "sim/read/offload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "sim/case/simulate.h"
+#include "sim/core/text.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/balance.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kMostChunks = 1024;
+constexpr int kMostMicrobatches = 1 << 20;
+constexpr long kMostPasses = 1L << 20;  // of an iteration that `auto` simulates
+
+bool is_auto(const YamlValue& value) { return value.is_scalar() && value.text() == "auto"; }
+
+// Numbers from 0, each once.
+std::vector<int> read_numbers(const YamlValue& value, int most) {
+  std::vector<int> numbers;
+  for (const YamlValue& each : value.list()) {
+    const auto number = static_cast<int>(each.integer(0, most - 1));
+    if (std::ranges::find(numbers, number) != numbers.end()) each.fail("stands there twice");
+    numbers.push_back(number);
+  }
+  if (numbers.empty()) value.fail("expected at least one number");
+  return numbers;
+}
+
+OffloadedMicrobatches read_microbatches(const YamlValue& value) {
+  OffloadedMicrobatches some;
+  if (!value.is_map()) {
+    if (!value.is_list()) {
+      value.fail("expected a list of microbatches, such as [0, 2], or {from: 0, to: 4, every: 2}");
+    }
+    some.listed = read_numbers(value, kMostMicrobatches);
+    return some;
+  }
+  YamlMap map(value);
+  const auto number = [&map](const char* key, int least) -> std::optional<int> {
+    const auto given = map.find(key);
+    if (!given) return std::nullopt;
+    return static_cast<int>(given->integer(least, kMostMicrobatches));
+  };
+  some.from = number("from", 0).value_or(0);
+  some.to = number("to", some.from);
+  some.every = number("every", 1).value_or(1);
+  some.count = number("count", 1);
+  map.finish();
+  return some;
+}
+
+int read_count(const YamlValue& value) {
+  const std::string text = value.is_scalar() ? value.text() : "";
+  if (text.find_first_not_of("+-.0123456789") != std::string::npos) {
+    const std::vector<std::string> words{"auto"};
+    value.fail("expected a number of chunks, a list of them, or auto" + suggestion(text, words));
+  }
+  return static_cast<int>(value.integer(1, kMostChunks));
+}
+
+void check(const ScheduleChoice& choice, int microbatches) {
+  const Offload& offload = *choice.offload;
+  const auto refuse = [&offload](const std::string& message) {
+    throw InputError(offload.where, message);
+  };
+  const OffloadedMicrobatches& some = offload.microbatches;
+  const bool says_which =
+      offload.chunks || !offload.which.empty() || offload.automatic || !some.all();
+  const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
+  if (schedule != nullptr && schedule->offloads() && says_which) {
+    refuse(
+        fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
+                    "gis-h with offload says which chunks and microbatches",
+                    choice.name));
+  }
+  const int last_chunk = offload.which.empty() ? -1 : std::ranges::max(offload.which);
+  if (last_chunk >= chunks_of(choice)) {
+    refuse(fmt::format("chunk {} is to offload, but {} has {} per device, from 0", last_chunk,
+                       choice.name, chunks_of(choice)));
+  }
+  if (const int chunks = offload.chunks.value_or(0); chunks > chunks_of(choice)) {
+    refuse(fmt::format("{} chunks are to offload, but {} has {} per device", chunks, choice.name,
+                       chunks_of(choice)));
+  }
+  int last = std::max(some.from, some.to.value_or(0));
+  if (!some.listed.empty()) last = std::ranges::max(some.listed);
+  if (last >= microbatches) {
+    refuse(
+        fmt::format("microbatch {} is to offload, but there are {}, from 0", last, microbatches));
+  }
+  OffloadedMicrobatches named = some;
+  named.count.reset();
+  const size_t most = numbers_of(named, microbatches).size();
+  if (static_cast<size_t>(some.count.value_or(0)) <= most) return;
+  refuse(fmt::format("{} microbatches are to offload, of {}", *some.count, most));
+}
+
+// Of those that may leave, how many do.
+std::string counted(const Simulation& simulation) {
+  size_t copies = 0;
+  if (const CopyPlan* plan = simulation.program->copies()) {
+    for (const LinkCopies& link : plan->links) copies += link.out.size();
+  }
+  const Shape& shape = simulation.program->shape();
+  const size_t all = static_cast<size_t>(simulation.program->placement().model_stages()) *
+                     static_cast<size_t>(shape.units());
+  return fmt::format("{} of {} activations leave", copies, all);
+}
+
+// Of the stage where copies take longest beside its passes.
+double ratio_of(const Problem& problem) {
+  double ratio = 0;
+  for (const StageCost& cost : problem.stages) {
+    const Seconds passes = cost.forward + cost.backward_input + cost.backward_weight;
+    if (passes > Seconds(0)) ratio = std::max(ratio, (cost.copy_out + cost.copy_in) / passes);
+  }
+  return ratio;
+}
+
+// Where not all may go.
+std::string some_of(const Offload& offload, int microbatches) {
+  if (offload.microbatches.all()) return "";
+  return fmt::format(" and {} of {} microbatches",
+                     numbers_of(offload.microbatches, microbatches).size(), microbatches);
+}
+
+// What an ensemble's mean may be off.
+double error_of(const Report& report) {
+  if (!report.ensemble) return 0;
+  return report.ensemble->stddev.value() / std::sqrt(report.ensemble->runs);
+}
+
+void choose(const Scenario& scenario, ScheduleChoice& choice) {
+  const int all = chunks_of(choice);
+  const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
+                      scenario.batch.microbatches * all * splits_of(choice);
+  if (passes > kMostPasses) {
+    throw InputError(choice.offload->where,
+                     fmt::format("auto simulates iterations of up to {} passes, {} has {}: say how "
+                                 "many chunks",
+                                 kMostPasses, choice.name, passes));
+  }
+  ScheduleChoice tried = choice;
+  tried.offload = std::nullopt;
+  const Report kept = simulate(scenario, tried).report;
+  const auto longer = [&kept](const Report& report) {
+    const double seconds = (report.iteration - kept.iteration).value();
+    const double error = 2 * std::hypot(error_of(report), error_of(kept));
+    const bool free = seconds <= std::max(1e-9 * kept.iteration.value(), error);
+    return free ? 0 : seconds / kept.iteration.value();
+  };
+  std::string more;  // why not one chunk more
+  for (int chunks = all; chunks > 0; --chunks) {
+    tried.offload = choice.offload;
+    tried.offload->chunks = chunks;
+    Simulation simulation = simulate(scenario, tried);
+    double share = longer(simulation.report);
+    const auto add = [&](const std::string& consequence) {
+      more = fmt::format("; {} chunk{} would {}", chunks, chunks == 1 ? "" : "s", consequence);
+    };
+    if (share == 0 && simulation.host && !simulation.host->fits()) {
+      add(fmt::format("take {} of a node's host memory", human(*simulation.host->node)));
+      if (!simulation.host->nearest) break;
+      tried = *simulation.host->nearest;
+      simulation = simulate(scenario, tried);
+      share = longer(simulation.report);
+    }
+    if (share == 0) {
+      choice.offload = tried.offload;
+      choice.offload->reason = fmt::format(
+          "{} of {} chunks{} at no cost in time: copies take up to k = {:.3g} of the passes, {}{}",
+          *tried.offload->chunks, all, some_of(*tried.offload, scenario.batch.microbatches),
+          ratio_of(simulation.problem), counted(simulation), more);
+      return;
+    }
+    add(fmt::format("make the iteration {:.2f}% longer", 100 * share));
+  }
+  choice.offload->reason = "none" + more;
+  choice.offload->chunks = 0;
+}
+
+}  // namespace
+
+Offload read_offload(const YamlValue& value) {
+  Offload offload;
+  offload.where = value.where();
+  if (is_auto(value)) {
+    offload.automatic = true;
+    return offload;
+  }
+  if (!value.is_map()) {
+    static const std::vector<std::string> kWords{"auto", "true", "false"};
+    const bool word = value.is_scalar() && std::ranges::count(kWords, value.text()) > 0;
+    if (!word) {
+      value.fail("expected true, false, auto, or a map with chunks" +
+                 (value.is_scalar() ? suggestion(value.text(), kWords) : std::string()));
+    }
+    if (!value.flag()) offload.chunks = 0;
+    return offload;
+  }
+  YamlMap map(value);
+  if (const auto chunks = map.find("chunks")) {
+    if (chunks->is_list()) {
+      offload.which = read_numbers(*chunks, kMostChunks);
+    } else if (is_auto(*chunks)) {
+      offload.automatic = true;
+    } else {
+      offload.chunks = read_count(*chunks);
+    }
+  }
+  if (const auto some = map.find("microbatches")) offload.microbatches = read_microbatches(*some);
+  if (const auto bandwidth = map.find("bandwidth")) {
+    static const std::vector<std::string> kNames{"duplex", "alone"};
+    const bool alone = bandwidth->choice(kNames) == "alone";
+    offload.bandwidth = alone ? CopyBandwidth::kAlone : CopyBandwidth::kDuplex;
+  }
+  if (const auto prefetch = map.find("prefetch")) offload.prefetch = prefetch->number(0, 1e6);
+  if (const auto devices = map.find("devices_per_link")) {
+    offload.devices_per_link = static_cast<int>(devices->integer(1, 1024));
+  }
+  map.finish();
+  return offload;
+}
+
+void settle_offload(YamlMap& root, Scenario& scenario) {
+  if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
+  const auto is_none = [](const std::optional<Offload>& offload) {
+    return offload && offload->chunks == 0;
+  };
+  if (is_none(scenario.offload)) scenario.offload.reset();
+  for (ScheduleChoice& choice : scenario.schedules) {
+    if (!choice.offload) choice.offload = scenario.offload;
+    if (is_none(choice.offload)) choice.offload.reset();
+    if (choice.offload) check(choice, scenario.batch.microbatches);
+  }
+}
+
+void settle_automatic_offload(Scenario& scenario) {
+  for (ScheduleChoice& choice : scenario.schedules) {
+    const bool unfit = asks_for_balance(scenario) && !choice.balanced;  // refused when it is run
+    if (choice.offload && choice.offload->automatic && !unfit) choose(scenario, choice);
+  }
+}
+
+void read_copy_cost(YamlMap& map, const std::function<std::vector<Seconds>(const YamlValue&)>& read,
+                    GivenCost& cost) {
+  const auto out = map.find("copy_out");
+  const auto in = map.find("copy_in");
+  if (out.has_value() != in.has_value()) {
+    (out ? *out : *in).fail("needs both 'copy_out' and 'copy_in'");
+  }
+  if (out) {
+    cost.copy_out = read(*out);
+    cost.copy_in = read(*in);
+  }
+  if (const auto factor = map.find("copy_solo_factor")) {
+    if (!out) factor->fail("is of 'copy_out' and 'copy_in', which are not given");
+    cost.copy_solo_factor = factor->number(1e-6, 1);
+  }
+}
+
+}  // namespace pipesim

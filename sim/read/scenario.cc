@@ -1,0 +1,384 @@
+#include "sim/read/scenario.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/case/problem.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/balance.h"
+#include "sim/read/hardware.h"
+#include "sim/read/modelled.h"
+#include "sim/read/offload.h"
+#include "sim/read/perturb.h"
+#include "sim/read/recompute.h"
+#include "sim/read/schedules.h"
+#include "sim/read/vocabulary.h"
+
+namespace pipesim {
+namespace {
+
+constexpr long kMaxDevices = 1 << 16;
+constexpr long kMaxMicrobatches = 1 << 20;
+constexpr long kMaxPasses = 1L << 28;
+
+ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
+                            ModelParallel& model) {
+  YamlMap map(value);
+  ParallelSizes sizes;
+  const auto size = [&map](const char* key) {
+    const auto given = map.find(key);
+    return given ? static_cast<int>(given->integer(1, kMaxDevices)) : 1;
+  };
+  sizes.pipeline =
+      static_cast<int>(map.require("pipeline_model_parallel_size", "the number of pipeline devices")
+                           .integer(1, kMaxDevices));
+  sizes.tensor = size("tensor_model_parallel_size");
+  sizes.data = size("data_parallel_size");
+  model = read_model_parallel(map);
+  sizes.context = model.context;
+  if (const auto chunks = map.find(kChunksKey)) {
+    const int common = static_cast<int>(chunks->integer(1, 1024));
+    for (ScheduleChoice& choice : schedules) {
+      if (choice.program && choice.program->shape().chunks != common) {
+        chunks->fail(fmt::format("is {}, but {} has {}", common, choice.name,
+                                 choice.program->shape().chunks));
+      }
+      choice.chunks = choice.chunks.value_or(common);
+    }
+  }
+  map.finish();
+  return sizes;
+}
+
+// Simulated replicas are some of the data-parallel ones; alone they are all of them.
+void read_pipelines(YamlMap& root, ParallelSizes& sizes) {
+  const auto given = root.find("pipelines");
+  if (!given) return;
+  sizes.pipelines = static_cast<int>(given->integer(1, 4096));
+  if (sizes.data == 1) sizes.data = sizes.pipelines;
+  if (sizes.data < sizes.pipelines) {
+    given->fail(fmt::format("{} pipelines are simulated, but data_parallel_size is {}",
+                            sizes.pipelines, sizes.data));
+  }
+}
+
+Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
+  YamlMap map(value);
+  Batch batch;
+  if (const auto size = map.find("micro_batch_size")) {
+    batch.micro_batch_size = static_cast<int>(size->integer(1, 1 << 20));
+  }
+  if (const auto length = map.find("seq_length")) {
+    batch.seq_length = static_cast<int>(length->integer(1, 1 << 28));
+  }
+  const auto count = map.find("num_microbatches");
+  const auto global = map.find("global_batch_size");
+  if (count) {
+    batch.microbatches = static_cast<int>(count->integer(1, kMaxMicrobatches));
+  }
+  if (global) {
+    const long samples = global->integer(1, 1L << 40);
+    const long group = batch.micro_batch_size.value_or(1) * static_cast<long>(sizes.data);
+    if (!batch.micro_batch_size) global->fail("needs micro_batch_size beside it");
+    if (samples % group != 0 || samples / group > kMaxMicrobatches) {
+      global->fail(
+          fmt::format("expected a multiple of micro_batch_size x data_parallel_size = {}, "
+                      "at most {} of them, not {}",
+                      group, kMaxMicrobatches, samples));
+    }
+    const int per_pipeline = static_cast<int>(samples / group);
+    if (count && per_pipeline != batch.microbatches) {
+      global->fail(fmt::format("makes {} microbatches, but num_microbatches is {}", per_pipeline,
+                               batch.microbatches));
+    }
+    batch.microbatches = per_pipeline;
+  } else if (!count) {
+    (void)map.require("num_microbatches",
+                      "the microbatches of one iteration (or global_batch_size)");
+  }
+  map.finish();
+  return batch;
+}
+
+// One value, or a list whose length is checked once the number of stages is known.
+template <class Read>
+auto one_or_list(const YamlValue& value, Read read) {
+  std::vector<decltype(read(value))> values;
+  if (value.is_list()) {
+    for (const YamlValue& each : value.list()) values.push_back(read(each));
+    if (values.empty()) value.fail("expected at least one value");
+  } else {
+    values.push_back(read(value));
+  }
+  return values;
+}
+
+CostBasis read_basis(YamlMap& map) {
+  static const std::vector<std::string> kNames{"device", "stage"};
+  const auto per = map.find("per");
+  return per && per->choice(kNames) == "stage" ? CostBasis::kStage : CostBasis::kDevice;
+}
+
+void check_kind(YamlMap& map) {
+  static const std::vector<std::string> kKinds{"given"};
+  (void)map.require("kind", "'given'").choice(kKinds);
+}
+
+// The list lengths that every schedule of the scenario gives sense to.
+void check_length(const YamlValue& value, size_t length, CostBasis per, const Scenario& scenario) {
+  if (length == 1) return;
+  const auto devices = static_cast<size_t>(scenario.parallel.pipeline);
+  if (per == CostBasis::kDevice) {
+    if (length == devices) return;
+    value.fail(fmt::format("expected one value or one per device ({}), not {}", devices, length));
+  }
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const auto stages =
+        static_cast<size_t>(placement_of(choice, scenario.parallel.pipeline).model_stages());
+    if (length == stages) continue;
+    value.fail(fmt::format("expected one value or one per stage ({} for {}), not {}", stages,
+                           choice.name, length));
+  }
+}
+
+Seconds positive_seconds(const YamlValue& value) {
+  const Seconds seconds = value.seconds();
+  if (seconds <= Seconds(0)) value.fail("must be greater than 0");
+  return seconds;
+}
+
+std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Scenario& scenario) {
+  auto times = one_or_list(value, positive_seconds);
+  check_length(value, times.size(), per, scenario);
+  return times;
+}
+
+GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
+  YamlMap map(value);
+  check_kind(map);
+  GivenCost cost;
+  cost.where = value.where();
+  cost.per = read_basis(map);
+  const auto times = [&](const char* key, const char* what) {
+    return read_times(map.require(key, what), cost.per, scenario);
+  };
+  cost.forward = times("forward", "seconds of F, such as '18.5 ms'");
+  cost.backward_input = times("backward_input", "seconds of B, such as '18.1 ms'");
+  cost.backward_weight = times("backward_weight", "seconds of W, such as '9.3 ms'");
+  if (const auto given = map.find("overlapped")) {
+    cost.overlapped = read_times(*given, cost.per, scenario);
+  }
+  if (const auto given = map.find("recompute")) {
+    cost.recompute = read_times(*given, cost.per, scenario);
+  }
+  read_vocabulary_cost(map, scenario, cost);
+  const auto copies = [&](const YamlValue& given) {
+    auto seconds = one_or_list(given, [](const YamlValue& each) { return each.seconds(); });
+    check_length(given, seconds.size(), cost.per, scenario);
+    return seconds;
+  };
+  read_copy_cost(map, copies, cost);
+  const auto optional_seconds = [&map](const char* key) {
+    const auto given = map.find(key);
+    return given ? given->seconds() : Seconds(0);
+  };
+  cost.transfer = optional_seconds("transfer");
+  cost.collective = optional_seconds("collective");
+  cost.optimizer = optional_seconds("optimizer");
+  if (const auto message = map.find("message")) {
+    cost.message = message->bytes();
+    if (map.find("transfer")) message->fail("stands beside 'transfer': give one of the two");
+    if (!scenario.cluster) message->fail("needs a cluster, which says how long a message takes");
+  }
+  map.finish();
+  return cost;
+}
+
+GivenMemory read_memory(const YamlValue& value, const Scenario& scenario) {
+  YamlMap map(value);
+  (void)map.find("kind");  // read by memory_is_modelled
+  GivenMemory memory;
+  memory.per = read_basis(map);
+  const auto sizes = [&](const YamlValue& given) {
+    auto read = one_or_list(given, [](const YamlValue& each) { return each.bytes(); });
+    check_length(given, read.size(), memory.per, scenario);
+    return read;
+  };
+  // A part of the activation that is larger than it would be released without being acquired.
+  const auto part = [&](const YamlValue& given) {
+    auto read = sizes(given);
+    const auto& whole = memory.activation;
+    for (size_t i = 0; i < std::max(read.size(), whole.size()); ++i) {
+      if (read[read.size() == 1 ? 0 : i] <= whole[whole.size() == 1 ? 0 : i]) continue;
+      given.fail("must not be larger than activation, of which it is a part");
+    }
+    return read;
+  };
+  memory.activation = sizes(map.require("activation", "bytes that F acquires, such as '3.7 GiB'"));
+  memory.weight_stash =
+      part(map.require("weight_stash", "bytes that W needs after B, such as '1.6 GiB'"));
+  if (const auto given = map.find("checkpoint")) memory.checkpoint = part(*given);
+  read_vocabulary_memory(map, scenario, memory);
+  map.finish();
+  return memory;
+}
+
+void read_engine(const YamlValue& value, Scenario& scenario) {
+  static const std::vector<std::string> kEngines{"replay", "simgrid"};
+  static const std::vector<std::string> kGpus{"timer", "host"};
+  std::string name;
+  if (value.is_map()) {
+    YamlMap map(value);
+    name = map.require("name", "replay or simgrid").choice(kEngines);
+    if (const auto gpu = map.find("gpu")) {
+      scenario.gpu = gpu->choice(kGpus) == "host" ? GpuModel::kHost : GpuModel::kTimer;
+      if (name != "simgrid") gpu->fail("is an option of the simgrid engine");
+    }
+    map.finish();
+  } else {
+    name = value.choice(kEngines);
+  }
+  scenario.engine = name == "simgrid" ? EngineKind::kSimGrid : EngineKind::kReplay;
+}
+
+void read_optimizer(YamlMap& root, Scenario& scenario) {
+  static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation"};
+  // With a sharded vocabulary `collective` says nothing of what closes an iteration.
+  const bool reduces = scenario.cost.collective > Seconds(0) && !is_sharded(scenario.vocabulary);
+  const bool costs = scenario.roofline || scenario.cost.optimizer > Seconds(0) || reduces;
+  scenario.sync = costs ? OptimizerSync::kAllReduce : OptimizerSync::kNone;
+  const auto given = root.find("optimizer");
+  if (!given) return;
+  YamlMap map(*given);
+  const YamlValue value = map.require("sync", "none, all_reduce or post_validation");
+  const std::string sync = value.choice(kSyncs);
+  map.finish();
+  if (sync == "none" && costs) {
+    value.fail(
+        "'none' is for costs without an optimizer, but cost.optimizer or cost.collective is set, "
+        "or "
+        "costs follow from a model");
+  }
+  if (sync == "post_validation" && reduces) {
+    value.fail("'post_validation' waits for no collective, but cost.collective is set");
+  }
+  scenario.sync = sync == "none"         ? OptimizerSync::kNone
+                  : sync == "all_reduce" ? OptimizerSync::kAllReduce
+                                         : OptimizerSync::kPostValidation;
+}
+
+Transfers read_framework(const YamlValue& value) {
+  static const std::vector<std::string> kTransfers{"overlapped", "blocking"};
+  YamlMap map(value);
+  const std::string transfers =
+      map.require("transfers", "overlapped or blocking").choice(kTransfers);
+  map.finish();
+  return transfers == "blocking" ? Transfers::kBlocking : Transfers::kOverlapped;
+}
+
+void check_limits(const Scenario& scenario) {
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (std::holds_alternative<Bytes>(choice.memory_limit) && !knows_memory(scenario)) {
+      throw InputError(
+          choice.where,
+          "memory_limit in bytes needs a memory section that says what F acquires, or a model");
+    }
+    if (std::holds_alternative<TotalLimit>(choice.memory_limit) && !scenario.modelled) {
+      throw InputError(choice.where,
+                       "memory_limit in total needs a model, from which the memory "
+                       "beside activations follows");
+    }
+  }
+}
+
+// A schedule read from CSV brings its own shape, which must be the scenario's.
+void check_programs(const YamlValue& parallel, const YamlValue& batch, const Scenario& scenario) {
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (!choice.program) continue;
+    const Shape& shape = choice.program->shape();
+    if (shape.devices != scenario.parallel.pipeline) {
+      parallel.fail(fmt::format("pipeline_model_parallel_size is {}, but {} has {} rows",
+                                scenario.parallel.pipeline, choice.name, shape.devices));
+    }
+    if (shape.microbatches != scenario.batch.microbatches) {
+      batch.fail(fmt::format("{} microbatches, but {} has {}", scenario.batch.microbatches,
+                             choice.name, shape.microbatches));
+    }
+  }
+}
+
+}  // namespace
+
+Scenario read_scenario(const YamlSource& source) {
+  const YamlValue value = source.root();
+  if (value.is_null()) value.fail("expected a scenario: this file is empty");
+  YamlMap root(value);
+  if (const auto sweep = root.find("sweep")) {
+    sweep->fail("many scenarios, which 'pipesim sweep' runs; without this section it is one");
+  }
+  Scenario scenario;
+  scenario.file = source.name();
+  scenario.schedules =
+      read_schedules(root.require("schedule", "the name of a schedule, or a list"), source.name());
+  const YamlValue parallel = root.require("parallel", "a map with pipeline_model_parallel_size");
+  ModelParallel model;
+  scenario.parallel = read_parallel(parallel, scenario.schedules, model);
+  read_pipelines(root, scenario.parallel);
+  const YamlValue batch = root.require("batch", "a map with num_microbatches");
+  scenario.batch = read_batch(batch, scenario.parallel);
+  check_programs(parallel, batch, scenario);
+  const bool modelled = memory_is_modelled(root, model);
+  if (const auto given = root.find("vocabulary")) {
+    scenario.vocabulary = read_vocabulary(*given, model.split);
+  }
+  if (modelled) {
+    scenario.modelled = read_modelled(root, parallel, batch, model, scenario);
+    scenario.batch.seq_length = scenario.modelled->context.seq_length;
+  }
+  settle_recompute(root, scenario);
+  settle_offload(root, scenario);
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
+                        scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
+    if (passes <= kMaxPasses) continue;
+    batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
+                           choice.name, kMaxPasses));
+  }
+  if (const auto given = root.find("cluster")) {
+    ClusterChoice choice = read_cluster(*given);
+    scenario.cluster = choice.cluster;
+    scenario.hardware = std::move(choice.hardware);
+    scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
+  }
+  scenario.roofline = read_roofline(root, scenario);
+  if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {
+    scenario.modelled->capacity = scenario.hardware->gpu.memory;
+  }
+  if (!scenario.roofline) {
+    scenario.cost = read_cost(
+        root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
+  }
+  if (const auto memory = root.find("memory"); memory && !modelled) {
+    scenario.memory = read_memory(*memory, scenario);
+  }
+  if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
+  read_optimizer(root, scenario);
+  if (const auto framework = root.find("framework")) {
+    scenario.transfers = read_framework(*framework);
+  }
+  if (const auto perturb = root.find("perturb"))
+    scenario.perturb = read_perturb(*perturb, scenario);
+  root.finish();
+  check_limits(scenario);
+  settle_balance(scenario);
+  settle_automatic_offload(scenario);
+  tell_apart(scenario.schedules);
+  return scenario;
+}
+
+Scenario read_scenario_file(const std::string& path, const Location& asked,
+                            std::vector<Override> overrides) {
+  return read_scenario(YamlSource::from_file(path, asked, std::move(overrides)));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,19 @@
+// From a scenario file to a Scenario. Throws InputError; reads no clock and no environment. A
+// cluster's name is looked up in the catalogue that comes with the program (read_hardware.h).
+#pragma once
+
+#include <string>
+
+#include "sim/read/yaml.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+Scenario read_scenario(const YamlSource& source);
+
+// `asked` locates the request, for when the file cannot be read. A CSV schedule stands relative to
+// the scenario's folder or, when it is not there, to the current one.
+Scenario read_scenario_file(const std::string& path, const Location& asked,
+                            std::vector<Override> overrides = {});
+
+}  // namespace pipesim

@@ -1,0 +1,128 @@
+#include "sim/read/schedules.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "sim/interop/torch/csv_reader.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/offload.h"
+#include "sim/read/recompute.h"
+
+namespace pipesim {
+namespace {
+
+OptionValue read_option(const YamlValue& value, const OptionSpec& spec, int chunks) {
+  switch (spec.type) {
+    case OptionSpec::Type::kFlag:
+      return value.flag();
+    case OptionSpec::Type::kInteger:
+      return value.integer(static_cast<long>(spec.minimum),
+                           spec.counts_chunks ? chunks : static_cast<long>(spec.maximum));
+    case OptionSpec::Type::kNumber:
+      return value.number(spec.minimum, spec.maximum);
+    case OptionSpec::Type::kText:
+      break;
+  }
+  return value.text();
+}
+
+std::string existing_csv(const YamlValue& value, const std::string& scenario_file) {
+  const std::string named = value.text();
+  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
+  std::error_code ignored;
+  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
+}
+
+ScheduleChoice read_named_schedule(const YamlValue& value) {
+  const auto names = schedule_names();
+  return {.name = value.choice(names), .where = value.where()};
+}
+
+// A plain number is a multiple of p x the activation of one microbatch, a size is bytes of
+// activations, a map says those of a device in all.
+decltype(ScheduleChoice::memory_limit) read_memory_limit(const YamlValue& value) {
+  if (value.is_map()) {
+    YamlMap map(value);
+    const TotalLimit limit{
+        map.require("total", "the memory of a device, such as '70 GiB'").bytes()};
+    map.finish();
+    return limit;
+  }
+  if (value.is_scalar() && value.text().find_first_not_of("+-0123456789.eE") == std::string::npos) {
+    return value.number(0, 1e6);
+  }
+  return value.bytes();
+}
+
+ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
+  if (!value.is_map()) return read_named_schedule(value);
+  YamlMap map(value);
+  const auto recompute = [&map]() -> std::optional<Recompute> {
+    const auto given = map.find("recompute");
+    return given ? std::optional(read_recompute(*given)) : std::nullopt;
+  };
+  const auto offload = [&map](const Schedule* schedule) -> std::optional<Offload> {
+    const auto given = map.find("offload");
+    if (!given) return std::nullopt;
+    if (schedule != nullptr && schedule->offloads() && !given->is_map()) {
+      given->fail(fmt::format(
+          "{} offloads by itself: expected a map of bandwidth, prefetch and devices_per_link; did "
+          "you mean 'offload_chunks'?",
+          schedule->name));
+    }
+    return read_offload(*given);
+  };
+  if (const auto csv = map.find("csv")) {
+    const auto recomputed = recompute();
+    const auto offloaded = offload(nullptr);
+    map.finish();
+    const std::string file = existing_csv(*csv, scenario_file);
+    auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
+    return {.name = file,
+            .where = csv->where(),
+            .program = program,
+            .recompute = recomputed,
+            .offload = offloaded};
+  }
+  ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
+  if (const auto chunks = map.find(kChunksKey)) {
+    choice.chunks = static_cast<int>(chunks->integer(1, 1024));
+  }
+  choice.recompute = recompute();
+  const Schedule& schedule = *find_schedule(choice.name);
+  choice.offload = offload(&schedule);
+  if (schedule.memory_limit) {
+    if (const auto limit = map.find("memory_limit"))
+      choice.memory_limit = read_memory_limit(*limit);
+  }
+  for (const OptionSpec& spec : schedule.options) {
+    if (const auto given = map.find(spec.name)) {
+      choice.options.emplace(spec.name, read_option(*given, spec, chunks_of(choice)));
+    }
+  }
+  map.finish();
+  return choice;
+}
+
+}  // namespace
+
+std::vector<ScheduleChoice> read_schedules(const YamlValue& value, const std::string& file) {
+  std::vector<ScheduleChoice> choices;
+  if (!value.is_list()) {
+    choices.push_back(read_schedule(value, file));
+    return choices;
+  }
+  for (const YamlValue& each : value.list()) choices.push_back(read_schedule(each, file));
+  if (choices.empty()) value.fail("expected at least one schedule");
+  return choices;
+}
+
+std::variant<double, Bytes> parse_memory_limit(const std::string& text, const Location& where) {
+  const YamlSource source("", "memory_limit: 1", {{"memory_limit", text, where}});
+  const auto limit = read_memory_limit(YamlMap(source.root()).require("memory_limit", ""));
+  if (const auto* bytes = std::get_if<Bytes>(&limit)) return *bytes;
+  if (const auto* multiple = std::get_if<double>(&limit)) return *multiple;
+  throw InputError(where, "expected a number or a size of activations here, not a total");
+}
+
+}  // namespace pipesim

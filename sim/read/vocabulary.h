@@ -1,0 +1,18 @@
+// What a scenario says of the vocabulary: where it stands, and given costs and bytes of a share.
+#pragma once
+
+#include "sim/read/yaml.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// A placement, or a map {placement: ...}. Redistributed, the layers of a model are balanced; then
+// InputError where `split` says how to split them.
+VocabularyPlacement read_vocabulary(const YamlValue& value, LayerSplit& split);
+
+// The keys of `cost` and `memory` that speak of a device's share of a sharded vocabulary: one value
+// or one per device. Without a sharded one they are not looked for, so that they are unknown keys.
+void read_vocabulary_cost(YamlMap& map, const Scenario& scenario, GivenCost& cost);
+void read_vocabulary_memory(YamlMap& map, const Scenario& scenario, GivenMemory& memory);
+
+}  // namespace pipesim

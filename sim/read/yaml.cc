@@ -1,0 +1,397 @@
+#include "sim/read/yaml.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+
+#include "sim/core/text.h"
+
+namespace pipesim {
+namespace {
+
+std::string normalized(std::string key) {
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string kind_of(const YAML::Node& node) {
+  if (node.IsMap()) return "a map";
+  if (node.IsSequence()) return "a list";
+  if (node.IsScalar()) return fmt::format("'{}'", node.Scalar());
+  return "nothing";
+}
+
+std::optional<double> to_double(std::string_view text) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+using Unit = std::pair<std::string, double>;
+
+const std::array<Unit, 6> kTimeUnits{
+    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ns", 1e-9}}};
+const std::array<Unit, 9> kByteUnits{{{"B", 1},
+                                      {"KB", 1e3},
+                                      {"MB", 1e6},
+                                      {"GB", 1e9},
+                                      {"TB", 1e12},
+                                      {"KiB", 1024.0},
+                                      {"MiB", 1048576.0},
+                                      {"GiB", 1073741824.0},
+                                      {"TiB", 1099511627776.0}}};
+const std::array<Unit, 9> kBandwidthUnits{{{"B/s", 1},
+                                           {"MB/s", 1e6},
+                                           {"GB/s", 1e9},
+                                           {"TB/s", 1e12},
+                                           {"MiB/s", 1048576.0},
+                                           {"GiB/s", 1073741824.0},
+                                           {"Mbps", 1e6 / 8},
+                                           {"Gbps", 1e9 / 8},
+                                           {"Tbps", 1e12 / 8}}};
+// Below this, in base units, a quantity is a slip.
+constexpr double kLeast = 1e-15;
+
+const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
+const std::array<Unit, 3> kFlopRateUnits{{{"FLOP/s", 1}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
+
+// The line at which a second document begins, 0 when there is none. yaml-cpp's LoadAll does not end
+// on some malformed texts, and its Load leaves out what follows the first document.
+int second_document(const std::vector<std::string>& lines) {
+  bool begun = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const bool marker =
+        lines[i].starts_with("---") &&
+        (lines[i].size() == 3 || std::isspace(static_cast<unsigned char>(lines[i][3])));
+    if (marker && begun) return static_cast<int>(i) + 1;
+    const size_t first = lines[i].find_first_not_of(" \t\r");
+    const bool empty = first == std::string::npos || lines[i][first] == '#' || lines[i][0] == '%';
+    begun = begun || marker || !empty;
+  }
+  return 0;
+}
+
+std::string in_one_line(const YAML::Node& node) {
+  if (node.IsScalar()) {
+    const std::string& text = node.Scalar();
+    const auto plain = [](unsigned char c) {
+      return std::isalnum(c) != 0 ||
+             std::string_view(" _-+./").find(static_cast<char>(c)) != std::string_view::npos;
+    };
+    const bool bare = !text.empty() &&
+                      std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
+                      text.back() != ' ' && text != "null" && text != "Null" && text != "NULL" &&
+                      std::ranges::all_of(text, plain);
+    if (bare) return text;
+    std::string quoted = "\"";
+    for (const char c : text) {
+      const bool control = static_cast<unsigned char>(c) < 0x20;
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
+    }
+    return quoted + '"';
+  }
+  std::vector<std::string> parts;
+  if (node.IsSequence()) {
+    for (const auto& each : node) parts.push_back(in_one_line(each));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+  if (!node.IsMap()) return "~";
+  for (const auto& item : node) {
+    const bool text = item.first.IsScalar();
+    parts.push_back((text ? normalized(item.first.Scalar()) : in_one_line(item.first)) + ": " +
+                    in_one_line(item.second));
+  }
+  std::ranges::sort(parts);
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+// `at` with what stands at `path` replaced. Containers on the way are made anew and everything else
+// is kept: assigning into a node would change every alias of it.
+YAML::Node replaced(const YAML::Node& at, std::span<const std::string> path,
+                    const YAML::Node& value, const Location& where) {
+  if (path.empty()) return value;
+  if (at.IsSequence()) {
+    const bool digits = path[0].find_first_not_of("0123456789") == std::string::npos;
+    const size_t index = digits && path[0].size() < 10 ? std::stoul(path[0]) : at.size();
+    if (index >= at.size()) {
+      throw InputError(where, fmt::format("'{}' is no index of a list of {}", path[0], at.size()));
+    }
+    YAML::Node made(YAML::NodeType::Sequence);
+    for (size_t i = 0; i < at.size(); ++i) {
+      made.push_back(i == index ? replaced(at[i], path.subspan(1), value, where) : at[i]);
+    }
+    return made;
+  }
+  YAML::Node made(YAML::NodeType::Map);
+  bool found = false;
+  for (const auto& entry : at.IsMap() ? at : YAML::Node(YAML::NodeType::Map)) {
+    const bool here =
+        !found && entry.first.IsScalar() && normalized(entry.first.Scalar()) == path[0];
+    made.force_insert(entry.first,
+                      here ? replaced(entry.second, path.subspan(1), value, where) : entry.second);
+    found = found || here;
+  }
+  if (!found) {
+    made.force_insert(path[0], replaced(YAML::Node(), path.subspan(1), value, where));
+  }
+  return made;
+}
+
+}  // namespace
+
+Override parse_override(const std::string& text, const Location& where) {
+  const size_t equals = text.find('=');
+  const std::string path = text.substr(0, equals);
+  const auto parts = split(path, '.');
+  if (equals == std::string::npos || std::ranges::any_of(parts, &std::string::empty)) {
+    throw InputError(where, fmt::format("'{}': expected path.to.key=value", text));
+  }
+  return {normalized(path), text.substr(equals + 1), where};
+}
+
+YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
+    : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
+  if (const int line = second_document(lines_); line > 0) {
+    throw InputError({name_, line, 1, lines_[static_cast<size_t>(line) - 1]},
+                     "expected one document, not several");
+  }
+  try {
+    root_ = YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    throw InputError(locate(error.mark, ""), "not valid YAML: " + error.msg);
+  }
+  for (const Override& replacement : overrides_) apply(replacement);
+}
+
+YamlSource YamlSource::from_file(const std::string& path, const Location& asked,
+                                 std::vector<Override> overrides) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  // A directory opens, but does not read.
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || (file.bad() || (file.fail() && !file.eof()))) {
+    throw InputError(asked, fmt::format("cannot read '{}'", path));
+  }
+  return {path, text.str(), std::move(overrides)};
+}
+
+void YamlSource::apply(const Override& replacement) {
+  YAML::Node value;
+  try {
+    value = YAML::Load(replacement.value);
+  } catch (const YAML::Exception& error) {
+    throw InputError(replacement.where, "the value is not valid YAML: " + error.msg);
+  }
+  const auto parts = split(replacement.path, '.');
+  root_ = replaced(root_, parts, value, replacement.where);
+}
+
+YamlValue YamlSource::root() const { return {*this, root_, ""}; }
+
+Location YamlSource::locate(const YAML::Mark& mark, const std::string& path, bool key) const {
+  for (size_t i = overrides_.size(); i-- > 0;) {  // the last one given holds
+    const Override& given = overrides_[i];
+    const bool below = path == given.path || path.starts_with(given.path + ".");
+    const bool above = !path.empty() && given.path.starts_with(path + ".") && mark.is_null();
+    if (!below && !above) continue;
+    if (above || (key && path == given.path)) return given.where;
+    if (given.value_where) return *given.value_where;
+    Location where = given.where;
+    if (where.column > 0) where.column += static_cast<int>(given.path.size()) + 1;
+    return where;
+  }
+  if (mark.is_null()) return {name_, 1, 1, lines_.front()};
+  const auto line = static_cast<size_t>(mark.line);
+  return {name_, mark.line + 1, mark.column + 1, line < lines_.size() ? lines_[line] : ""};
+}
+
+YamlValue::YamlValue(const YamlSource& source, const YAML::Node& node, std::string path)
+    : source_(&source), node_(node), path_(std::move(path)), mark_(node_.Mark()) {}
+
+Location YamlValue::where() const { return source_->locate(mark_, path_); }
+
+Location YamlValue::key_where() const { return source_->locate(key_mark_, path_, true); }
+
+void YamlValue::fail(const std::string& message) const {
+  throw InputError(where(), path_.empty() ? message : fmt::format("{}: {}", path_, message));
+}
+
+void YamlValue::fail_key(const std::string& message) const {
+  throw InputError(key_where(), fmt::format("{}: {}", path_, message));
+}
+
+std::string YamlValue::text() const {
+  if (!node_.IsScalar() || node_.Scalar().empty()) {
+    fail(fmt::format("expected text, not {}", kind_of(node_)));
+  }
+  return node_.Scalar();
+}
+
+std::string YamlValue::choice(std::span<const std::string> choices) const {
+  std::string given = text();
+  if (std::ranges::find(choices, given) == choices.end()) {
+    fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
+  }
+  return given;
+}
+
+bool YamlValue::flag() const {
+  if (node_.IsScalar() && node_.Scalar() == "true") return true;
+  if (node_.IsScalar() && node_.Scalar() == "false") return false;
+  fail(fmt::format("expected true or false, not {}", kind_of(node_)));
+}
+
+long YamlValue::integer(long minimum, long maximum) const {
+  if (node_.IsScalar()) {
+    const std::string& given = node_.Scalar();
+    long value = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
+    const bool whole = error == std::errc() && end == given.data() + given.size();
+    if (whole && value >= minimum && value <= maximum) return value;
+  }
+  fail(fmt::format("expected a whole number from {} to {}, not {}", minimum, maximum,
+                   kind_of(node_)));
+}
+
+double YamlValue::number(double minimum, double maximum) const {
+  const auto value = node_.IsScalar() ? to_double(node_.Scalar()) : std::nullopt;
+  if (value && *value >= minimum && *value <= maximum) return *value;
+  fail(fmt::format("expected a number from {} to {}, not {}", minimum, maximum, kind_of(node_)));
+}
+
+double YamlValue::quantity(const char* what, const char* example, std::span<const Unit> units,
+                           double most) const {
+  const auto expected = fmt::format("expected {} such as '{}'", what, example);
+  if (!node_.IsScalar()) fail(fmt::format("{}, not {}", expected, kind_of(node_)));
+  const std::string& given = node_.Scalar();
+  const size_t digits = given.find_first_not_of("+-0123456789.eE");
+  // "3e" of "3eB" is no number: take back letters that cannot end one.
+  std::string number = given.substr(0, digits);
+  while (!number.empty() && (number.back() == 'e' || number.back() == 'E')) number.pop_back();
+  std::string unit = given.substr(number.size());
+  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
+  while (!unit.empty() && unit.back() == ' ') unit.pop_back();
+  const auto value = to_double(number);
+  if (!value) fail(fmt::format("{}, not '{}'", expected, given));
+  if (*value < 0) fail(fmt::format("must not be negative: '{}'", given));
+  if (unit.empty()) {
+    if (*value == 0) return 0;
+    fail(fmt::format("'{}' has no unit; {}", given, expected));
+  }
+  const auto found = std::ranges::find(units, unit, &Unit::first);
+  if (found == units.end()) {
+    std::vector<std::string> names;
+    for (const Unit& each : units) names.push_back(each.first);
+    fail(fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names)));
+  }
+  const double result = *value * found->second;
+  if (result > most)
+    fail(fmt::format("'{}' is too large; at most {:g} {}", given, most, units[0].first));
+  if (result > 0 && result < kLeast) fail(fmt::format("'{}' is too small to tell from 0", given));
+  return result;
+}
+
+Seconds YamlValue::seconds() const {
+  return Seconds(quantity("a time", "18.5 ms", kTimeUnits, 1e9));
+}
+Bytes YamlValue::bytes() const { return Bytes(quantity("a size", "3.7 GiB", kByteUnits, 1e18)); }
+BytesPerSecond YamlValue::bandwidth() const {
+  return BytesPerSecond(quantity("a bandwidth", "400 Gbps", kBandwidthUnits, 1e18));
+}
+Watts YamlValue::power() const { return Watts(quantity("a power", "700 W", kPowerUnits, 1e9)); }
+FlopsPerSecond YamlValue::flop_rate() const {
+  return FlopsPerSecond(quantity("a rate", "989 TFLOP/s", kFlopRateUnits, 1e18));
+}
+
+std::string YamlValue::one_line() const { return in_one_line(node_); }
+
+std::vector<YamlValue> YamlValue::list() const {
+  if (!node_.IsSequence()) fail(fmt::format("expected a list, not {}", kind_of(node_)));
+  std::vector<YamlValue> values;
+  for (size_t i = 0; i < node_.size(); ++i) {
+    values.emplace_back(*source_, node_[i], fmt::format("{}.{}", path_, i));
+  }
+  return values;
+}
+
+std::vector<std::pair<std::string, YamlValue>> YamlValue::entries() const {
+  const YamlMap checked(*this);
+  std::vector<std::pair<std::string, YamlValue>> named;
+  for (const auto& item : node_) {
+    const YamlMap::Entry& entry = checked.entries_[named.size()];
+    named.emplace_back(item.first.Scalar(), entry.value);
+  }
+  return named;
+}
+
+YamlMap::YamlMap(const YamlValue& value) : value_(value) {
+  if (!value.is_map()) value.fail(fmt::format("expected a map, not {}", kind_of(value.node())));
+  for (const auto& item : value.node()) {
+    const YamlSource& source = *value.source_;
+    if (!item.first.IsScalar()) {
+      YamlValue(source, item.first, value.path()).fail("expected plain text as a key");
+    }
+    const std::string key = normalized(item.first.Scalar());
+    const std::string path = value.path().empty() ? key : value.path() + "." + key;
+    Entry entry{key, YamlValue(source, item.second, path)};
+    entry.value.key_mark_ = item.first.Mark();
+    // A missing value has no place of its own: it is missing behind its key.
+    if (item.second.IsNull()) entry.value.mark_ = item.first.Mark();
+    if (std::ranges::find(entries_, key, &Entry::key) != entries_.end()) {
+      entry.value.fail_key("this key is there twice");
+    }
+    entries_.push_back(std::move(entry));
+  }
+}
+
+std::optional<YamlValue> YamlMap::find(const std::string& key) {
+  asked_.push_back(key);
+  const auto found = std::ranges::find(entries_, key, &Entry::key);
+  if (found == entries_.end()) return std::nullopt;
+  found->read = true;
+  return found->value;
+}
+
+YamlValue YamlMap::require(const std::string& key, const std::string& what) {
+  auto found = find(key);
+  if (!found) {
+    // A misspelt key is the likelier mistake than a missing one.
+    for (const Entry& entry : entries_) {
+      if (!entry.read && nearest_name(entry.key, asked_) == key) {
+        entry.value.fail_key(fmt::format("unknown key; did you mean '{}'?", key));
+      }
+    }
+    value_.fail(fmt::format("'{}' is missing: expected {}", key, what));
+  }
+  return *found;
+}
+
+void YamlMap::finish() const {
+  for (const Entry& entry : entries_) {
+    if (!entry.read) entry.value.fail_key("unknown key" + suggestion(entry.key, asked_));
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,161 @@
+#include "sim/report/html/html.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/report/html/sweep.h"
+#include "sim/report/html/timeline.h"
+#include "sim/report/json/document.h"
+#include "sim/report/svg/xml.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// In this order: each uses what stands before it.
+constexpr std::array kScripts{"format.js",   "data.js",   "plot.js",   "filter.js",
+                              "cards.js",    "detail.js", "pareto.js", "table.js",
+                              "timeline.js", "memory.js", "bubble.js", "main.js"};
+
+// No string of the object can end the element that it stands in.
+std::string without_markup(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+// Line and column of a byte, for messages.
+Location place_of(const ReportInput& input, size_t byte) {
+  const size_t end = std::min(byte, input.text.size());
+  const size_t line_begin = end == 0 ? 0 : input.text.rfind('\n', end - 1) + 1;
+  const auto line =
+      1 + std::count(input.text.begin(), input.text.begin() + static_cast<long>(end), '\n');
+  return {input.path, static_cast<int>(line), static_cast<int>(end - line_begin) + 1, ""};
+}
+
+Json parsed_document(const ReportInput& input) {
+  const auto refuse = [&input](size_t byte, const std::string& what) {
+    throw InputError(place_of(input, byte), what + "; expected a document of 'pipesim run --json'");
+  };
+  Json document;
+  try {
+    document = Json::parse(input.text);
+  } catch (const Json::parse_error& error) {
+    refuse(error.byte > 0 ? error.byte - 1 : 0, "is no JSON");
+  }
+  if (!document.is_object()) refuse(0, "is no object");
+  for (const char* key : {"pipesim", "scenario", "results"}) {
+    if (!document.contains(key)) refuse(0, fmt::format("has no '{}'", key));
+  }
+  if (!document["results"].is_array()) refuse(0, "'results' is no list");
+  for (const Json& result : document["results"]) {
+    if (!result.is_object()) refuse(0, "a result is no object");
+    if (!result.contains("schedule") || !result["schedule"].is_string()) {
+      refuse(0, "a result has no 'schedule'");
+    }
+  }
+  return document;
+}
+
+}  // namespace
+
+struct HtmlReport::Data {
+  explicit Data(std::string version)
+      : page(Json{{"version", std::move(version)}, {"runs", Json::array()}, {"sweep", nullptr}}) {}
+
+  Json page;
+  size_t passes = 0;  // of the timelines so far
+};
+
+HtmlReport::HtmlReport(std::string version) : data_(std::make_unique<Data>(std::move(version))) {}
+HtmlReport::HtmlReport(HtmlReport&&) noexcept = default;
+HtmlReport& HtmlReport::operator=(HtmlReport&&) noexcept = default;
+HtmlReport::~HtmlReport() = default;
+
+void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& overrides,
+                     const Scenario& scenario, std::span<const Simulation> simulations,
+                     const std::vector<RefusedSchedule>& refused) {
+  Json run{{"file", input.path}, {"text", input.text}, {"overrides", overrides}};
+  const bool measured = scenario.roofline && scenario.roofline->calibration;
+  run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
+  run["document"] = run_document(scenario, simulations, {data_->page["version"], false, refused});
+  run["timelines"] = Json::array();
+  for (size_t i = 0; i < simulations.size(); ++i) {
+    run["document"]["results"][i]["schedule"] = label_of(scenario.schedules[i]);
+    const size_t passes = passes_of_iteration(simulations[i]);
+    const bool fits = data_->passes + passes <= kMostReportedPasses;
+    if (fits) data_->passes += passes;
+    run["timelines"].push_back(fits ? timeline_json(simulations[i], knows_memory(scenario))
+                                    : Json{{"left_out", passes}});
+  }
+  data_->page["runs"].push_back(std::move(run));
+}
+
+void HtmlReport::add_document(const ReportInput& input) {
+  data_->page["runs"].push_back({{"file", input.path},
+                                 {"text", nullptr},
+                                 {"overrides", Json::array()},
+                                 {"calibration", nullptr},
+                                 {"document", parsed_document(input)},
+                                 {"timelines", Json::array()}});
+}
+
+void HtmlReport::add_sweep(const SweepFolder& sweep) { data_->page["sweep"] = sweep_json(sweep); }
+
+std::string HtmlReport::page(const std::string& folder, const Location& asked) const {
+  const auto part = [&](const std::string& name) {
+    return read_report_input(folder + "/" + name, asked).text;
+  };
+  const Json& runs = data_->page["runs"];
+  std::string title = fmt::format("{} inputs", runs.size());
+  if (runs.size() == 1) title = runs[0]["file"].get<std::string>();
+  if (data_->page["sweep"].is_object()) title = data_->page["sweep"]["folder"].get<std::string>();
+  std::string scripts;
+  for (const char* name : kScripts) scripts += part(name);
+  const std::string data =
+      without_markup(data_->page.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::array<std::pair<std::string, std::string>, 4> parts{{{"title", xml_escaped(title)},
+                                                                  {"style", part("page.css")},
+                                                                  {"data", data},
+                                                                  {"script", scripts}}};
+  // Marks are looked for in the template only, never in what replaces them.
+  const std::string text = part("page.html");
+  std::string page;
+  size_t at = 0;
+  for (size_t mark; (mark = text.find("{{", at)) != std::string::npos;) {
+    const size_t end = text.find("}}", mark);
+    const std::string name = text.substr(mark + 2, end - mark - 2);
+    const auto* const found =
+        std::ranges::find(parts, name, [](const auto& each) { return each.first; });
+    if (found == parts.end()) throw LogicError("page.html has an unknown mark: " + name);
+    page.append(text, at, mark - at).append(found->second);
+    at = end + 2;
+  }
+  return page.append(text, at);
+}
+
+ReportInput read_report_input(const std::string& path, const Location& asked) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  // Streaming nothing sets a fail bit, which is no fault of an empty file.
+  const bool empty = file.is_open() && file.peek() == std::ifstream::traits_type::eof();
+  if (!empty) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || !text) {
+    throw InputError(asked, fmt::format("cannot read '{}'", path));
+  }
+  return {path, text.str()};
+}
+
+}  // namespace pipesim

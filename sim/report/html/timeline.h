@@ -1,0 +1,23 @@
+// A simulation's middle iteration as a page draws it: passes, the critical path and memory over
+// time, as arrays of numbers in base64.
+//
+// Times are 32-bit fractions of the time from the first pass's start to the last one's end, so that
+// neighbours meet exactly and 50,000 passes are 1 MB of text. Passes stand device after device, in
+// order of time.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sim/case/simulate.h"
+
+namespace pipesim {
+
+// Compute passes of one iteration, of all pipelines.
+size_t passes_of_iteration(const Simulation& simulation);
+
+// {seconds, splits, classes, first, start, length, microbatch, class, [second], critical, memory}:
+// sim/report/html/page/data.js reads it. `bytes`: whether the scenario knows memory. O(tasks), with
+// copies O(n log n).
+nlohmann::ordered_json timeline_json(const Simulation& simulation, bool bytes);
+
+}  // namespace pipesim

@@ -1,0 +1,23 @@
+// What the figures of plots/ are drawn from that no other document has: every pass and the memory
+// over time, with the colours of palette.h.
+#pragma once
+
+#include <iosfwd>
+#include <span>
+
+#include "sim/case/simulate.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// {"capacity_bytes", "drawings": [{"schedule", "headline", "seconds", "kinds", "passes", "memory",
+// "beside_bytes"}]}, of the first pipeline's middle iteration (of an ensemble: of its first run).
+// `passes` has a list per device of [start, seconds, kind, microbatch, chunk, part]; part is 0, or
+// 1 and 2 for the halves of an overlapped block. `memory` has a list per device of [seconds,
+// bytes], and is null where no bytes are known, as `beside_bytes`, what a device holds beside
+// activations, is without a model. `kinds` has for every kind of pass that occurs its meaning, and
+// by chunk the fill and what is readable on it. The same bytes for the same input.
+void write_plot_data(std::ostream& out, const Scenario& scenario,
+                     std::span<const Simulation> simulations);
+
+}  // namespace pipesim

@@ -1,0 +1,31 @@
+// Every registered schedule on one small example, so that they can be compared by eye.
+//
+// Four devices, eight microbatches, F = B = W = 1 s on a whole device whatever its chunks, an
+// overlapped block as long as its two passes, free messages, an activation held until W. A schedule
+// that does not accept that shape gets the nearest one that it accepts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/case/simulate.h"
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+
+struct GalleryEntry {
+  const Schedule* schedule = nullptr;
+  std::optional<Simulation> simulation;  // nothing: there is no picture, and `why` says why not
+  std::string why;
+};
+
+GalleryEntry gallery_entry(const Schedule& schedule);
+
+// All of the registry, by name.
+std::vector<GalleryEntry> make_gallery();
+
+// The page (Markdown) that shows gallery/NAME.svg of each entry with its bubble and peak.
+std::string gallery_page(const std::vector<GalleryEntry>& gallery);
+
+}  // namespace pipesim

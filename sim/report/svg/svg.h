@@ -1,0 +1,37 @@
+// A schedule as an SVG drawing in the papers' style: a row per device, a box per pass with its
+// microbatch, bubbles white, time in units below.
+//
+// Colours are those of palette.h: a hue per kind, chunk 0 light under dark numbers, the last chunk
+// dark under light ones; an overlapped block is its two passes, forward above backward. The text
+// stands for itself (no script, font or image from elsewhere) and is the same bytes for the same
+// simulation.
+//
+// Up to kMostBoxes passes each has a box, whose width is its seconds; its number is left out where
+// it does not fit. Beyond, a row is cut into pixels, each in the colour of the pass that covers
+// most of it, neighbours of one colour as one stroke; a line says so. So no drawing has more than
+// about kMostBoxes elements, or than devices x kPixels strokes.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "sim/case/simulate.h"
+
+namespace pipesim {
+
+inline constexpr size_t kMostBoxes = 20000;
+inline constexpr size_t kPixels = 1200;
+
+struct SvgOptions {
+  std::string name;   // of the schedule, for the title; any text
+  bool bytes = true;  // peak activation in bytes too, not only in microbatches
+};
+
+// Draws the first pipeline's middle iteration (of an ensemble: of its first run). O(passes).
+void write_svg(std::ostream& out, const Simulation& simulation, const SvgOptions& options);
+
+// "p = 4, m = 8, bubble 28.63%, peak activation 4 microbatches": the numbers of the title. A peak
+// counts microbatches on a whole device, the device that keeps most for one being the measure.
+std::string headline(const Simulation& simulation, bool bytes);
+
+}  // namespace pipesim

@@ -1,0 +1,26 @@
+#include "sim/report/text/aligned.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace pipesim {
+
+std::string aligned(const std::vector<Row>& rows, size_t left) {
+  std::vector<size_t> width(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) {
+      if (c > 0) text += "  ";
+      text += c < left ? fmt::format("{:<{}}", row[c], width[c])
+                       : fmt::format("{:>{}}", row[c], width[c]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace pipesim

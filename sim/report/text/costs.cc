@@ -1,0 +1,361 @@
+#include "sim/report/text/costs.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <set>
+#include <string_view>
+
+#include "models/layer_memory.h"
+#include "models/layer_parameters.h"
+#include "models/stage_cost.h"
+#include "models/step_cost.h"
+#include "models/vocabulary_share.h"
+#include "sim/case/problem.h"
+#include "sim/case/roofline.h"
+#include "sim/core/text.h"
+#include "sim/execution/evaluate.h"
+#include "sim/report/text/aligned.h"
+#include "sim/report/text/layer_parts.h"
+
+namespace pipesim {
+namespace {
+
+using Curves = std::set<std::string, std::less<>>;
+
+constexpr std::array kKinds{LayerKind::kEmbedding, LayerKind::kDense, LayerKind::kMoe,
+                            LayerKind::kMtp, LayerKind::kOutput};
+constexpr std::array kKindNames{"dense layer", "MoE layer", "embedding", "output", "MTP module"};
+
+constexpr const char* kOfPeak =
+    "of peak: FLOPs of the precision's peak, launch included; bytes of the memory bandwidth\n";
+
+const char* name_of(LayerKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
+std::string human_flops(Flops flops) {
+  return flops > Flops(0) ? fmt::format("{:.2f} GFLOP", flops.value() * 1e-9) : "";
+}
+std::string human_or_nothing(Bytes bytes) { return bytes > Bytes(0) ? human(bytes) : ""; }
+std::string millions(double parameters) { return fmt::format("{:.2f} M", parameters * 1e-6); }
+
+int count_all(const Transformer& model, const Layout& layout, LayerKind kind) {
+  int sum = 0;
+  for (const StageLayers& stage : layout.stages) sum += count(model, stage, kind);
+  return sum;
+}
+
+std::string shape_text(const Transformer& model) {
+  std::string text =
+      fmt::format("  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n",
+                  model.num_layers, model.hidden_size, model.num_attention_heads,
+                  model.latent ? "latent attention"
+                               : fmt::format("{} query groups, head size {}",
+                                             model.num_query_groups, qk_head_size(model)),
+                  model.ffn_hidden_size, model.gated_mlp ? " gated" : "", model.vocab_size,
+                  model.tied_embeddings ? ", tied" : "",
+                  model.positions == Positions::kLearned
+                      ? fmt::format(", {} learned positions", model.max_position_embeddings)
+                      : "");
+  if (const auto& latent = model.latent) {
+    text += fmt::format(
+        "  latent attention: queries {}, keys and values of rank {}, head size {} without position "
+        "and {} with, {} of values\n",
+        latent->q_rank > 0 ? fmt::format("of rank {}", latent->q_rank) : "not compressed",
+        latent->kv_rank, latent->nope_head_size, latent->rope_head_size, latent->v_head_size);
+  }
+  if (const auto& experts = model.experts) {
+    text += fmt::format(
+        "  {} MoE layers after {} dense: {} experts of {}, {} a token{}; MTP modules {}\n",
+        moe_layers(model), experts->first_dense_layers, experts->num_experts,
+        experts->ffn_hidden_size, experts->experts_per_token,
+        experts->shared_experts > 0 ? fmt::format(" and {} shared", experts->shared_experts) : "",
+        model.mtp_layers);
+  }
+  return text;
+}
+
+std::string model_text(const Modelled& modelled, const Layout& layout,
+                       const LayerContext& context) {
+  const Transformer& model = modelled.model;
+  std::string text = fmt::format(
+      "model {}, {:.3f} B parameters{} (source: {})\n{}", model.name,
+      total_parameters(model) * 1e-9,
+      model.experts ? fmt::format(", {:.3f} B activated", total_activated_parameters(model) * 1e-9)
+                    : "",
+      model.source, shape_text(model));
+  text += fmt::format(
+      "  microbatch of {} x {} tokens; tensor {}{}, context {}, expert {} x {}, data {}\n  layout "
+      "{}\n\n",
+      context.micro_batch_size, context.seq_length, context.tensor,
+      context.sequence_parallel ? " with sequence parallelism" : "", context.context,
+      context.expert, context.expert_tensor, modelled.state.data, to_megatron_layout(layout));
+  const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
+  std::vector<Row> rows{{"layer", "number", "parameters", "on a GPU", "weights", "activation",
+                         "from B to W", "checkpoint"}};
+  for (const LayerKind kind : kKinds) {
+    const int number = count_all(model, layout, kind);
+    if (number == 0) continue;
+    const LayerParameters held = layer_parameters(model, kind, division);
+    const LayerMemory memory = layer_memory(model, kind, context);
+    rows.push_back({name_of(kind), fmt::format("{}", number), millions(parameters(model, kind)),
+                    millions(held.dense + held.expert), human(memory.weights),
+                    human(memory.activation), human(memory.weight_stash),
+                    human(memory.checkpoint)});
+  }
+  return text + aligned(rows) + "source: docs/model.md, \"Transformers\"\n\n";
+}
+
+// "all_reduce, network" are two.
+void note(std::string_view names, Curves& curves) {
+  for (size_t begin = 0; begin < names.size();) {
+    const size_t end = std::min(names.find(", ", begin), names.size());
+    curves.emplace(names.substr(begin, end - begin));
+    begin = end + 2;
+  }
+}
+
+void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& cost,
+              const std::vector<CostPart>& parts, Curves& curves) {
+  rows.push_back({title, "", "", "", "", human(cost.total()), ""});
+  for (const CostPart& part : parts) {
+    rows.push_back({"  " + part.name, part.shape, human_flops(part.flops),
+                    human_or_nothing(part.bytes),
+                    part.share > 0 ? fmt::format("{:.1f}%", 100 * part.share) : "",
+                    human(part.seconds), part.curve});
+    note(part.curve, curves);
+  }
+  if (cost.hidden > Seconds(0)) {
+    rows.push_back({"  hidden behind matmuls", "", "", "", "", human(-cost.hidden), ""});
+  }
+}
+
+// What a pass takes is the sum of its rows.
+std::string layers_text(const Transformer& model, const Layout& layout, const CostSetting& setting,
+                        const Hardware& hardware, Curves& curves) {
+  std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
+  for (const LayerKind kind : kKinds) {
+    if (count_all(model, layout, kind) == 0) continue;
+    const LayerCost cost = layer_cost(model, kind, setting, hardware);
+    const auto add = [&](PassKind pass, const char* letter, const PassCost& of) {
+      const auto parts = parts_of(model, kind, pass, setting, hardware);
+      if (parts.empty()) return;
+      add_pass(rows, fmt::format("{} {}", name_of(kind), letter), of, parts, curves);
+    };
+    add(PassKind::kF, "F", cost.forward);
+    add(PassKind::kB, "B", cost.backward_input);
+    add(PassKind::kW, "W", cost.backward_weight);
+  }
+  return aligned(rows, 2) + kOfPeak +
+         "source: docs/model.md, \"Matmuls\" to \"Bytes moved\" for work, \"Hardware\" for times, "
+         "\"Seconds\" for what is hidden\n\n";
+}
+
+// Passes of a device's share, and the collectives that join them.
+std::string vocabulary_text(const Transformer& model, VocabularyPlacement placement,
+                            const CostSetting& setting, const Hardware& hardware, Curves& curves) {
+  std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
+  for (const PassKind pass : {PassKind::kS, PassKind::kT, PassKind::kIF, PassKind::kIB}) {
+    const Work work = share_work(model, pass, placement, setting.context);
+    add_pass(rows, fmt::format("share {}", to_text(pass)), work_cost(work, setting, hardware),
+             parts_of(work, setting, hardware), curves);
+  }
+  const GroupShape group = pipeline_group(setting, hardware.interconnect.gpus_per_node);
+  for (size_t b = 0; b < kBarriers; ++b) {
+    const auto barrier = static_cast<Barrier>(b);
+    const bool early = placement == VocabularyPlacement::kVocab2;
+    if (early && barrier == Barrier::kOutputGradient) continue;  // S has made it
+    Seconds sum;
+    std::vector<CostPart> parts;
+    for (const Collective& each : barrier_collectives(model, placement, setting.context, barrier)) {
+      parts.push_back(part_of(each, "devices", group, hardware.interconnect));
+      sum += parts.back().seconds;
+    }
+    if (parts.empty()) continue;
+    rows.push_back(
+        {fmt::format("collective {}", to_text(barrier)), "", "", "", "", human(sum), ""});
+    for (const CostPart& part : parts) {
+      rows.push_back({"  " + part.name, part.shape, "", human(part.bytes), "", human(part.seconds),
+                      part.curve});
+      note(part.curve, curves);
+    }
+  }
+  return fmt::format("vocabulary {}: every device, a microbatch\n", to_text(placement)) +
+         aligned(rows, 2) +
+         fmt::format("from S to T a device keeps {}\nsource: docs/vocabulary-parallelism.md\n\n",
+                     human(share_activation(model, setting.context)));
+}
+
+// Copies to the host and back, of what F acquires.
+std::string copies_text(const Scenario& scenario, const Problem& problem, const Program& program) {
+  if (program.copies() == nullptr) return "";
+  std::vector<Row> rows{{"stage", "device", "copied", "copy out", "copy in", "out alone"}};
+  const Placement& place = problem.placement;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const StageCost& stage = problem.stage(vs);
+    rows.push_back({fmt::format("{}", vs), fmt::format("{}", place.device(vs)),
+                    human(program.recomputes(vs) ? stage.checkpoint : stage.activation),
+                    human(stage.copy_out), human(stage.copy_in),
+                    human(problem.copy_alone_factor * stage.copy_out)});
+  }
+  std::string text = "copies to the host, a microbatch\n" + aligned(rows);
+  if (!scenario.hardware || !scenario.cost.copy_out.empty()) {
+    return text + fmt::format("source of seconds: given by {}\n\n", scenario.file);
+  }
+  return text + fmt::format(
+                    "a copy takes {} (the ranks of a stage on one switch) x its bytes / "
+                    "host.duplex; alone on its way x host.duplex / host.alone\n"
+                    "source: docs/model.md, \"Offload\"\n\n",
+                    ranks_on_a_switch(scenario));
+}
+
+std::string layers_of(const StageLayers& stage) {
+  std::string text;
+  const auto add = [&text](int number, const char* letter) {
+    if (number == 0) return;
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ",
+                        number > 1 ? fmt::format("{} ", number) : "", letter);
+  };
+  add(stage.embedding ? 1 : 0, "E");
+  add(stage.layers, "t");
+  add(stage.mtp, "m");
+  add(stage.output ? 1 : 0, "L");
+  return text.empty() ? "none" : text;
+}
+
+std::string stages_text(const Scenario& scenario, const Problem& problem, const Layout* layout) {
+  std::vector<Row> rows{{"stage", "device", "layers", "F", "B", "W", "R", "FB", "message",
+                         "activation", "from B to W", "checkpoint"}};
+  const Placement& place = problem.placement;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const StageCost& stage = problem.stage(vs);
+    const int number = place.model_stage(vs);
+    rows.push_back({fmt::format("{}", vs), fmt::format("{}", place.device(vs)),
+                    layout != nullptr ? layers_of(layout->stages[number]) : "-",
+                    human(stage.forward), human(stage.backward_input), human(stage.backward_weight),
+                    human(stage.recompute.value_or(stage.forward)),
+                    stage.overlapped ? human(*stage.overlapped) : "-", human(stage.transfer),
+                    human(stage.activation), human(stage.weight_stash), human(stage.checkpoint)});
+  }
+  std::string text = aligned(rows);
+  if (!scenario.roofline) {
+    text += fmt::format("source of seconds: given by {}\n", scenario.file);
+  }
+  if (scenario.memory) text += fmt::format("source of bytes: given by {}\n", scenario.file);
+  return text + '\n';
+}
+
+std::string message_text(const Modelled& modelled, const CostSetting& setting) {
+  return fmt::format(
+      "message between stages: {} from each GPU (source: docs/model.md, \"Messages\")\n\n",
+      human(message_bytes(modelled.model, setting.context)));
+}
+
+std::string step_text(const Scenario& scenario, const Layout& layout, const Placement& place,
+                      const CostSetting& setting, Curves& curves) {
+  const Transformer& model = scenario.modelled->model;
+  const Hardware& hardware = *scenario.hardware;
+  const LayerCosts costs = layer_costs(model, setting, hardware);
+  std::vector<Row> rows{{"device", "parameters", "of experts", "reduce", "norm", "optimizer",
+                         "gather", "hidden", "step"}};
+  for (int device = 0; device < place.devices(); ++device) {
+    const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
+    const StepCost step = step_cost(model, setting, hardware, layout, place, costs, device);
+    const bool norm = scenario.sync != OptimizerSync::kPostValidation;
+    rows.push_back({fmt::format("{}", device), millions(held.dense + held.expert),
+                    millions(held.expert), human(step.reduce), norm ? human(step.norm) : "-",
+                    human(step.optimizer), human(step.gather), human(-step.hidden),
+                    human(step.total() - (norm ? Seconds(0) : step.norm))});
+  }
+  // Of gradients, parameters, the norm and a tied embedding, and of messages.
+  curves.insert({"all_reduce", "all_reduce_in_switch", "streaming", "all_to_all"});
+  if (setting.state.distributed_optimizer) curves.insert({"reduce_scatter", "all_gather"});
+  return "what closes an iteration\n" + aligned(rows) + "source: docs/model.md, \"Step\"\n\n";
+}
+
+std::string memory_text(const Scenario& scenario, const ScheduleChoice& choice,
+                        const Problem& problem, const Program& program) {
+  const MemoryEstimate memory = memory_of(scenario, choice);
+  const Evaluation result = evaluate(program, problem);
+  std::vector<Row> rows{{"device", "weights", "gradients", "optimizer", "vocabulary", "buffers",
+                         "overhead", "peak activation", "in flight", "peak memory"}};
+  for (size_t device = 0; device < memory.devices.size(); ++device) {
+    const DeviceMemory& held = memory.devices[device];
+    const DeviceEvaluation& ran = result.devices[device];
+    rows.push_back({fmt::format("{}", device), human(held.weights), human(held.gradients),
+                    human(held.optimizer), human(held.vocabulary), human(held.buffers),
+                    human(held.overhead), human(ran.peak_activation),
+                    fmt::format("{}", ran.peak_in_flight),
+                    human(held.total() + ran.peak_activation)});
+  }
+  return "memory of a GPU\n" + aligned(rows) +
+         "source: docs/model.md, \"Memory of a GPU\"; overhead: assumed there\n\n";
+}
+
+std::string hardware_text(const Scenario& scenario, const Curves& curves) {
+  const Hardware& hardware = *scenario.hardware;
+  std::string text =
+      fmt::format("numbers of cluster {} and GPU {}\n", hardware.name, hardware.gpu.name);
+  std::vector<Sourced> used;
+  for (const Sourced& number : *scenario.sources) {
+    const std::string group = number.key.substr(0, number.key.find('.'));
+    static const std::array<std::string, 5> kAlways{"peak", "chip", "node", "link", "network"};
+    // The launch of every kernel stands with the matmuls.
+    if (group == "matmul" || curves.contains(group) ||
+        std::ranges::find(kAlways, group) != kAlways.end()) {
+      used.push_back(number);
+    }
+  }
+  text += sourced_list(used);
+  return text +
+         fmt::format(
+             "  further constants\n    hidden collectives take {:.4g} of the multiprocessors\n"
+             "      published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)\n"
+             "    an optimizer step moves {:g} bytes a parameter, {:g} more for 16-bit gradients\n"
+             "      counted: docs/model.md, \"Step\"\n"
+             "    one of its kernels takes {:.0f} parameters, in 4 passes\n"
+             "      published: NVIDIA Apex, multi_tensor_apply (320 blocks of 65536)\n",
+             kExchangeShare, kStepBytes, kStepBytesMore, kLaunchElements);
+}
+
+}  // namespace
+
+std::string sourced_list(std::span<const Sourced> numbers) {
+  std::string text;
+  std::string source;
+  for (const Sourced& number : numbers) {
+    // The numbers of a group stand together and share their source.
+    if (!source.empty() && number.source != source) text += fmt::format("      {}\n", source);
+    source = number.source;
+    text += fmt::format("    {}: {}\n", number.key, number.value);
+  }
+  return text + (numbers.empty() ? "" : fmt::format("      {}\n", source));
+}
+
+std::string cost_breakdown(const Scenario& scenario, const ScheduleChoice& choice) {
+  const Problem problem = make_problem(scenario, choice);
+  const auto program = make_program(choice, problem);
+  const std::string copies = copies_text(scenario, problem, *program);
+  if (!scenario.modelled) return stages_text(scenario, problem, nullptr) + copies;
+  const Modelled& modelled = *scenario.modelled;
+  const Layout layout = layout_of(modelled, choice, scenario.parallel.pipeline);
+  std::string text = model_text(modelled, layout, context_of(modelled, choice));
+  Curves curves;
+  if (scenario.roofline) {
+    const CostSetting setting = cost_setting_of(scenario, choice);
+    text += layers_text(modelled.model, layout, setting, *scenario.hardware, curves);
+    if (is_sharded(scenario.vocabulary)) {
+      text +=
+          vocabulary_text(modelled.model, scenario.vocabulary, setting, *scenario.hardware, curves);
+    }
+    text += stages_text(scenario, problem, &layout) + message_text(modelled, setting);
+    text += step_text(scenario, layout, problem.placement, setting, curves);
+  } else {
+    text += stages_text(scenario, problem, &layout);
+  }
+  text += copies;
+  if (!copies.empty() && scenario.hardware && scenario.cost.copy_out.empty()) curves.insert("host");
+  text += memory_text(scenario, choice, problem, *program);
+  return scenario.roofline ? text + hardware_text(scenario, curves) : text;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,107 @@
+#include "sim/report/text/layer_parts.h"
+
+#include <array>
+#include <fmt/format.h>
+
+#include "models/layer_work.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::array kCollectiveNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+                                      "send and receive"};
+constexpr std::array kCurves{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                             "all_to_all"};
+constexpr std::array kGroups{"tensor", "context", "expert", "data"};
+
+double rate(Flops flops, Seconds seconds, FlopsPerSecond peak) { return flops / seconds / peak; }
+
+CostPart part_of(const Matmul& matmul, const Gpu& gpu) {
+  const bool fp8 = matmul.precision == Precision::kFp8;
+  const Seconds seconds = matmul_seconds(gpu, matmul);
+  return {.name = matmul.name,
+          .shape = fmt::format("{} x {} x {}{}", matmul.m, matmul.n, matmul.k,
+                               matmul.batch > 1 ? fmt::format(", {} of them", matmul.batch) : ""),
+          .flops = matmul.flops(),
+          .bytes = {},
+          .share = rate(matmul.flops(), seconds, gpu.peak[static_cast<size_t>(matmul.precision)]),
+          .seconds = seconds,
+          .curve = fp8 ? "matmul_fp8" : "matmul"};
+}
+
+CostPart part_of(const Attention& attention, const Gpu& gpu) {
+  const Seconds seconds = attention_seconds(gpu, attention);
+  const char* way = attention.backward ? "backward" : "forward";
+  return {.name = fmt::format("attention {}", way),
+          .shape = fmt::format("heads of {}", attention.head_size),
+          .flops = attention.flops,
+          .bytes = attention.moved,
+          .share = rate(attention.flops, seconds, gpu.peak[0]),
+          .seconds = seconds,
+          .curve = fmt::format("attention_{}", way)};
+}
+
+}  // namespace
+
+std::string curve_of(const Interconnect& interconnect, const Collective& collective,
+                     GroupShape group) {
+  const std::string ring = kCurves[static_cast<size_t>(collective.kind)];
+  if (group.ranks > group.ranks_per_node) {
+    const bool within = group.ranks_per_node > 1 && collective.kind != CollectiveKind::kSendReceive;
+    return within ? ring + ", network" : "network";
+  }
+  const bool may = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
+                   group.ranks >= interconnect.nvls_ranks;
+  const auto seconds = [&](const CollectiveCurve& curve) {
+    return collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
+  };
+  return may && seconds(*interconnect.nvls) < seconds(interconnect.curves[0])
+             ? "all_reduce_in_switch"
+             : ring;
+}
+
+CostPart part_of(const Collective& collective, const std::string& among, GroupShape group,
+                 const Interconnect& interconnect) {
+  return {
+      .name = fmt::format("{}, {}", kCollectiveNames[static_cast<size_t>(collective.kind)], among),
+      .shape = fmt::format("{} ranks, {} a node", group.ranks, group.ranks_per_node),
+      .flops = {},
+      .bytes = collective.bytes,
+      .share = 0,
+      .seconds = collective_seconds(interconnect, collective, group),
+      .curve = curve_of(interconnect, collective, group)};
+}
+
+std::vector<CostPart> parts_of(const Transformer& model, LayerKind kind, PassKind pass,
+                               const CostSetting& setting, const Hardware& hardware) {
+  return parts_of(layer_work(model, kind, pass, setting.context), setting, hardware);
+}
+
+std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
+                               const Hardware& hardware) {
+  const Gpu& gpu = hardware.gpu;
+  std::vector<CostPart> parts;
+  for (const Matmul& matmul : work.matmuls) parts.push_back(part_of(matmul, gpu));
+  for (const Attention& attention : work.attention) parts.push_back(part_of(attention, gpu));
+  if (work.kernels > 0) {
+    const Seconds seconds = memory_bound_seconds(gpu, work.moved, work.kernels);
+    parts.push_back({.name = "memory-bound",
+                     .shape = fmt::format("{} kernels", work.kernels),
+                     .flops = {},
+                     .bytes = work.moved,
+                     .share = work.moved / seconds / gpu.memory_bandwidth,
+                     .seconds = seconds,
+                     .curve = "streaming"});
+  }
+  for (const Collective& collective : work.collectives) {
+    const char* group = kGroups[static_cast<size_t>(collective.group)];
+    CostPart part =
+        part_of(collective, fmt::format("{} ranks", group),
+                group_shape(setting, hardware.interconnect.gpus_per_node, collective.group),
+                hardware.interconnect);
+    if (part.seconds > Seconds(0)) parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,60 @@
+#include "sim/report/text/metric_row.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+MetricRow metrics_of(const Scenario& scenario, const Simulation& simulation) {
+  const Report& report = simulation.report;
+  const Throughput rate = simulation.throughput.value_or(Throughput{});
+  const bool rated = simulation.throughput.has_value();
+  const auto where = [](bool known, double value) {
+    return known ? std::optional(value) : std::nullopt;
+  };
+  const auto seconds = [&report](Seconds Ensemble::*of) {
+    return report.ensemble ? std::optional((*report.ensemble.*of).value()) : std::nullopt;
+  };
+  const double length = scenario.batch.seq_length.value_or(0);
+  return {report.iteration.value(),
+          report.makespan.value(),
+          report.cost.value(),
+          report.bubble_rate,
+          report.bubble_rate_makespan,
+          report.bubble_over_ideal,
+          where(rated, rate.samples_per_second),
+          where(rated, rate.samples_per_second_per_gpu),
+          where(knows_memory(scenario), report.peak_activation.value()),
+          where(report.peak_memory.has_value(), report.peak_memory.value_or(Bytes(0)).value()),
+          where(rated && length > 0, length * rate.samples_per_second_per_gpu),
+          rate.model_tflops_per_gpu,
+          rate.mfu,
+          rate.hfu,
+          where(simulation.fit.has_value(), simulation.fit && simulation.fit->fits ? 1 : 0),
+          seconds(&Ensemble::stddev),
+          seconds(&Ensemble::p05),
+          seconds(&Ensemble::p95)};
+}
+
+std::optional<double> metric(const MetricRow& row, std::string_view name) {
+  const auto* const found = std::ranges::find(kMetricNames, name);
+  if (found == kMetricNames.end()) throw LogicError(fmt::format("no metric '{}'", name));
+  return row[std::distance(kMetricNames.begin(), found)];
+}
+
+std::string metric_header() {
+  std::string text;
+  for (const std::string_view name : kMetricNames) text += fmt::format(",{}", name);
+  return text;
+}
+
+std::string metric_fields(const MetricRow& metrics) {
+  std::string text;
+  for (const auto& value : metrics) text += value ? fmt::format(",{}", *value) : ",";
+  return text;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,157 @@
+#include "sim/search/device_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+constexpr double kRounding = 1 + 1e-12;
+
+// One device's view: its chunks in stage order, and the time from the end of each one's F to the
+// start of its B when nothing waits.
+struct ChunkTimes {
+  double forward, backward, weight;
+  double activation, stash;
+  double way;
+};
+
+class DeviceBound {
+ public:
+  DeviceBound(std::vector<ChunkTimes> chunks, int microbatches, double limit, double to_first_b)
+      : chunks_(std::move(chunks)), m_(microbatches), limit_(limit), to_first_b_(to_first_b) {}
+
+  [[nodiscard]] double cost() const {
+    double work = 0;
+    double held = 0;  // bytes x seconds of a microbatch
+    for (const ChunkTimes& chunk : chunks_) {
+      work += m_ * (chunk.forward + chunk.backward + chunk.weight);
+      held += chunk.activation * (chunk.forward + chunk.way + chunk.backward) +
+              chunk.stash * chunk.weight;
+    }
+    const double start = start_idle();
+    double idle = start;
+    for (size_t c = 0; c < chunks_.size(); ++c) {
+      const bool disjoint = m_ * chunks_[c].activation > limit_;
+      const double drain = drain_idle(c);
+      idle = std::max(idle, disjoint ? start + drain : drain);
+    }
+    return std::max(work + idle, m_ * held / limit_);
+  }
+
+ private:
+  // Before the first B: the F that the limit holds, those with the most seconds per byte first.
+  [[nodiscard]] double start_idle() const {
+    std::vector<ChunkTimes> best = chunks_;
+    std::ranges::stable_sort(best, std::greater<>(), [](const ChunkTimes& chunk) {
+      if (chunk.forward <= 0) return 0.0;
+      return chunk.activation > 0 ? chunk.forward / chunk.activation
+                                  : std::numeric_limits<double>::infinity();
+    });
+    double room = limit_;
+    double forwards = 0;
+    for (const ChunkTimes& chunk : best) {
+      double count = m_;
+      if (chunk.activation > 0) count = std::min(count, room / chunk.activation);
+      if (chunks_.size() == 1) count = std::floor(count);
+      forwards += count * chunk.forward;
+      room -= count * chunk.activation;
+    }
+    return std::max(0.0, to_first_b_ - forwards);
+  }
+
+  // Between the last F of chunk c and its B: the rest of this microbatch, and of those in flight
+  // what the remaining bytes hold, those with the most work left per byte first.
+  [[nodiscard]] double drain_idle(size_t c) const {
+    double own = 0;
+    for (size_t later = c + 1; later < chunks_.size(); ++later) {
+      own += chunks_[later].forward + chunks_[later].backward + chunks_[later].weight;
+    }
+    double most_each = 0;
+    double per_byte = 0;
+    double held = 0;
+    double left = 0;
+    bool unbounded = false;
+    const auto consider = [&](double work, double bytes) {
+      most_each = std::max(most_each, work);
+      if (bytes > 0) {
+        per_byte = std::max(per_byte, work / bytes);
+      } else {
+        unbounded = unbounded || work > 0;
+      }
+    };
+    for (const ChunkTimes& chunk : chunks_) left += chunk.forward + chunk.backward + chunk.weight;
+    for (size_t done = 0; done < chunks_.size(); ++done) {  // F of chunks 0..done have run
+      held += chunks_[done].activation;
+      left -= chunks_[done].forward;
+      if (done >= c) consider(left, held);
+    }
+    double behind_work = 0;
+    double behind_bytes = 0;
+    for (const ChunkTimes& chunk : chunks_) {  // all F have run, B of the chunks behind too
+      behind_work += chunk.backward + chunk.weight;
+      behind_bytes += chunk.activation;
+      consider(behind_work, behind_bytes);
+      consider(chunk.weight, chunk.stash);
+    }
+    double others = (m_ - 1) * most_each;
+    if (!unbounded) others = std::min(others, (limit_ - chunks_[c].activation) * per_byte);
+    if (chunks_.size() == 1 && !unbounded && chunks_[0].stash == chunks_[0].activation) {
+      const double whole = std::floor(limit_ / chunks_[0].activation);
+      others = std::min(others, (whole - 1) * most_each);
+    }
+    return std::max(0.0, chunks_[c].way - own - others);
+  }
+
+  std::vector<ChunkTimes> chunks_;
+  double m_;
+  double limit_;
+  double to_first_b_;  // from the start of the first F
+};
+
+}  // namespace
+
+StageWays::StageWays(const Problem& problem) {
+  const int stages = problem.placement.model_stages();
+  back.resize(stages);
+  start.resize(back.size());
+  for (int s = stages - 2; s >= 0; --s) {
+    const StageCost& next = problem.stage(s + 1);
+    back[s] = 2 * problem.stage(s).transfer.value() + next.forward.value() +
+              next.backward_input.value() + back[static_cast<size_t>(s) + 1];
+  }
+  for (int s = 1; s < stages; ++s) {
+    const StageCost& before = problem.stage(s - 1);
+    start[s] = start[static_cast<size_t>(s) - 1] + before.forward.value() + before.transfer.value();
+  }
+}
+
+Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in) {
+  const Placement& place = problem.placement;
+  const auto [way, forward_start] = StageWays(problem);
+  double bound = 0;
+  for (int d = 0; d < place.devices(); ++d) {
+    std::vector<ChunkTimes> chunks;
+    for (int c = 0; c < place.chunks(); ++c) {
+      const auto s = static_cast<size_t>(place.virtual_stage(d, c));
+      const StageCost& cost = problem.stages[s];
+      chunks.push_back({cost.forward.value(), cost.backward_input.value(),
+                        cost.backward_weight.value(), cost.activation.value(),
+                        cost.weight_stash.value(), way[s]});
+    }
+    const auto first = static_cast<size_t>(place.virtual_stage(d, 0));
+    const auto last = static_cast<size_t>(place.virtual_stage(d, place.chunks() - 1));
+    const double to_first_b =
+        forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
+    const double before = with_way_in ? forward_start[first] : 0;
+    const DeviceBound device(std::move(chunks), problem.shape.units(), limit.value() * kRounding,
+                             to_first_b);
+    bound = std::max(bound, before + device.cost());
+  }
+  return Seconds(bound);
+}
+
+}  // namespace pipesim

@@ -1,0 +1,25 @@
+// A sensitivity analysis for people and programs: a table per schedule, one CSV, one JSON document.
+#pragma once
+
+#include <iosfwd>
+#include <span>
+#include <string>
+
+#include "sim/sensitivity/sensitivity.h"
+
+namespace pipesim {
+
+// The scenario as it is in a line, a row per value and factor with what moves, relative to it
+// (bubble in percentage points), and what does not apply with the reason.
+std::string sensitivity_table(const Sensitivity& sensitivity);
+
+// All schedules, a row per value and factor; units in the names of columns, cells empty where
+// nothing applies. The scenario as it is has `what` "scenario" and factor 1.
+std::string sensitivity_csv(std::span<const Sensitivity> all);
+
+// {"pipesim": {"version"}, "sensitivity": [{"schedule", "base", "effects", "not_applicable"}]}; the
+// same bytes for the same input. What is not known is null.
+void write_sensitivity_json(std::ostream& out, std::span<const Sensitivity> all,
+                            const std::string& version);
+
+}  // namespace pipesim

@@ -1,0 +1,43 @@
+// The values of a scenario that a sensitivity analysis multiplies, one by one: what each is called,
+// whether a scenario has it, and how to change it.
+//
+// A change is made on the scenario as it was read, where it would stand had a person written the
+// other number: bandwidths reach messages and collectives alike, a slow device changes the run and
+// not the plan. Pure: nothing is simulated here.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/case/simulate.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// How the value reads before and after, with its unit.
+struct ValueChange {
+  std::string from;
+  std::string to;
+  // What it was multiplied by, where that is not what was asked for: no efficiency is above 1, and
+  // counts are whole.
+  std::optional<double> applied = {};
+};
+
+struct WhatIf {
+  std::string_view name;  // "network bandwidth"
+  // Of the scenario, "cluster.network.bandwidth", or of the GPU in a calibration file.
+  std::string_view key;
+  // Why multiplying it would change nothing that the scenario knows; empty when it may. The
+  // scenario has one schedule.
+  std::string (*lacks)(const Scenario&);
+  // Requires that the scenario has it. `base` is the simulation of the scenario as it is. Throws
+  // InfeasibleError where the value cannot be multiplied so.
+  ValueChange (*multiply)(Scenario&, const Simulation& base, double factor);
+};
+
+// In the order in which they are explained: network, devices, memory, work, given costs.
+std::span<const WhatIf> what_ifs();
+
+}  // namespace pipesim

@@ -1,0 +1,234 @@
+#include "sim/scenario/modelled.h"
+
+#include <gtest/gtest.h>
+
+#include "models/layer_memory.h"
+#include "sim/case/problem.h"
+#include "sim/case/simulate.h"
+#include "sim/execution/evaluate.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+const std::string kBase =
+    "schedule: 1f1b\n"
+    "model: {num_layers: 8, hidden_size: 512, num_attention_heads: 8, vocab_size: 32000, "
+    "max_position_embeddings: 1024}\n"
+    "parallel: {pipeline_model_parallel_size: 4}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 2}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms}\n";
+const std::string kLlama =
+    "model={family: llama, num_layers: 8, hidden_size: 512, num_attention_heads: 8, vocab_size: "
+    "32000, ffn_hidden_size: 1536}";
+
+Scenario read(const std::vector<std::string>& overrides = {}, const std::string& text = kBase) {
+  std::vector<Override> parsed;
+  for (const auto& each : overrides)
+    parsed.push_back(parse_override(each, {"command line", 1, 1, ""}));
+  return read_scenario(YamlSource("s.yaml", text, parsed));
+}
+
+std::string refusal(const std::vector<std::string>& overrides, const std::string& text = kBase) {
+  try {
+    (void)read(overrides, text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Simulation run(const Scenario& scenario) { return simulate(scenario, scenario.schedules.front()); }
+
+std::vector<int> layers(const Scenario& scenario) {
+  std::vector<int> numbers;
+  const Layout layout =
+      layout_of(*scenario.modelled, scenario.schedules.front(), scenario.parallel.pipeline);
+  for (const StageLayers& stage : layout.stages) numbers.push_back(stage.layers);
+  return numbers;
+}
+
+TEST(Modelled, HasALearnedPositionForEveryTokenOfALongerSequence) {
+  const auto positions = [](const std::string& seq_length) {
+    return read({"batch.seq_length=" + seq_length}).modelled->model.max_position_embeddings;
+  };
+  EXPECT_EQ(positions("512"), 1024);
+  EXPECT_EQ(positions("1024"), 1024);
+  EXPECT_EQ(positions("4096"), 4096);
+  EXPECT_EQ(read({kLlama, "batch.seq_length=4096"}).modelled->model.max_position_embeddings, 0);
+}
+
+TEST(Modelled, TakesBytesOfStagesFromTheModel) {
+  const Scenario scenario = read();
+  const Modelled& modelled = *scenario.modelled;
+  EXPECT_EQ(modelled.context.seq_length, 1024);
+  const LayerMemory layer = layer_memory(modelled.model, LayerKind::kDense, modelled.context);
+  const Problem problem = make_problem(scenario, scenario.schedules.front());
+  EXPECT_EQ(problem.stage(1).activation, 2 * layer.activation);
+  EXPECT_EQ(problem.stage(1).weight_stash, 2 * layer.weight_stash);
+  EXPECT_GT(problem.stage(3).activation, problem.stage(1).activation);  // logits
+}
+
+TEST(Modelled, ReportsPeakMemoryOfEveryDeviceAndTheLargest) {
+  const Simulation simulation = run(read());
+  Bytes largest;
+  for (const DeviceReport& device : simulation.report.devices) {
+    ASSERT_TRUE(device.memory);
+    EXPECT_EQ(*device.peak_memory(), device.memory->total() + device.peak_activation);
+    largest = std::max(largest, *device.peak_memory());
+  }
+  EXPECT_EQ(simulation.report.peak_memory, largest);
+  EXPECT_GT(simulation.report.devices.front().memory->vocabulary, Bytes(0));
+  EXPECT_EQ(simulation.report.devices[1].memory->vocabulary, Bytes(0));
+}
+
+TEST(Modelled, GivesEveryPipelineTheSameMemory) {
+  const Simulation simulation = run(read({"pipelines=2"}));
+  ASSERT_EQ(simulation.report.devices.size(), 8U);
+  EXPECT_EQ(simulation.report.devices[0].memory->total(),
+            simulation.report.devices[4].memory->total());
+}
+
+TEST(Modelled, SplitsLayersInEveryWay) {
+  EXPECT_EQ(layers(read()), (std::vector<int>{2, 2, 2, 2}));
+  EXPECT_EQ(layers(read({"parallel.num_layers_per_stage=[1, 2, 2, 3]"})),
+            (std::vector<int>{1, 2, 2, 3}));
+  EXPECT_EQ(layers(read({"parallel.pipeline_model_parallel_layout=Et|(ttt|)*2tL"})),
+            (std::vector<int>{1, 3, 3, 1}));
+  EXPECT_EQ(layers(read({"parallel.decoder_first_pipeline_num_layers=3",
+                         "parallel.decoder-last-pipeline-num-layers=1"})),
+            (std::vector<int>{3, 2, 2, 1}));
+  EXPECT_EQ(
+      layers(read({"model.num_layers=10", "parallel.account_for_embedding_in_pipeline_split=true",
+                   "parallel.account_for_loss_in_pipeline_split=true"})),
+      (std::vector<int>{2, 3, 3, 2}));
+  // The logits of 32000 words are 3.5 layers of this size.
+  EXPECT_EQ(layers(read({"parallel.balance=auto"})), (std::vector<int>{3, 3, 2, 0}));
+}
+
+TEST(Modelled, SaysWhereASplitIsWrong) {
+  EXPECT_TRUE(has(refusal({"parallel.num_layers_per_stage=[1, 2, 2, 2]"}), "list 7 layers"));
+  EXPECT_TRUE(has(refusal({"parallel.num_layers_per_stage=[4, 4]"}), "2 stages, but 1f1b has 4"));
+  EXPECT_TRUE(has(refusal({"parallel.pipeline_model_parallel_layout=Et|t|t|xL"}), "'x' is none"));
+  EXPECT_TRUE(has(refusal({"model.num_layers=9"}), "9 layers of model do not divide among 4"));
+  EXPECT_TRUE(has(refusal({"parallel.balance=auto", "parallel.num_layers_per_stage=[2, 2, 2, 2]"}),
+                  "stands beside 'num_layers_per_stage'"));
+  EXPECT_TRUE(has(refusal({"parallel.num_layers_per_stge=[2, 2, 2, 2]"}), "num_layers_per_stage"));
+}
+
+TEST(Modelled, NamesWhatAModelNeedsAndWhatNeedsAModel) {
+  EXPECT_TRUE(has(refusal({kLlama}), "needs seq_length"));
+  EXPECT_EQ(refusal({kLlama, "batch.seq_length=2048"}), "");
+  EXPECT_TRUE(has(refusal({"parallel.tensor_model_parallel_size=3"}), "num_attention_heads 8"));
+  EXPECT_TRUE(has(refusal({"parallel.expert_model_parallel_size=2"}), "no experts"));
+  EXPECT_TRUE(has(refusal({"memory={kind: model, flash_atention: true}"}), "flash_attention"));
+  const std::string bare = "schedule: 1f1b\n" + kBase.substr(kBase.find("parallel"));
+  EXPECT_TRUE(has(refusal({"parallel.sequence_parallel=true"}, bare), "with a 'model'"));
+  EXPECT_TRUE(has(refusal({"memory={kind: model}"}, bare), "needs a 'model'"));
+  EXPECT_TRUE(has(refusal({"recompute=selective"}, bare), "selective recomputation needs a model"));
+  EXPECT_TRUE(has(refusal({"memory={kind: given, activation: 1 GiB, weight_stash: 0}"}),
+                  "nothing uses it"));
+}
+
+// With a section 'cost' and without, where costs follow from model and cluster all the same.
+TEST(Modelled, RefusesAPrecisionThatTheGpuHasNot) {
+  const std::string bare = kBase.substr(0, kBase.find("cost:")) + "cluster: dgx-a100\n";
+  const std::string at = "command line:1:18: memory.precision: a100-sxm-80gb has no such precision";
+  for (const std::string& text : {bare, bare + "cost: {kind: roofline}\n"}) {
+    EXPECT_EQ(refusal({"memory.precision=fp8"}, text), at) << text;
+    EXPECT_EQ(refusal({"memory.precision=bf16"}, text), "") << text;
+    EXPECT_EQ(refusal({"memory.precision=fp8", "cluster=dgx-h100"}, text), "") << text;
+  }
+}
+
+TEST(Modelled, RefusesACapacityOfNothing) {
+  EXPECT_TRUE(has(refusal({"memory.capacity=0"}), "expected more than 0"));
+}
+
+TEST(Modelled, CountsGradientsAsThePrecisionSays) {
+  const auto gradients = [](const std::string& memory) {
+    const Simulation simulation = run(read({"memory=" + memory}));
+    const DeviceMemory& held = *simulation.report.devices[1].memory;
+    return held.gradients / held.weights;
+  };
+  EXPECT_DOUBLE_EQ(gradients("{kind: model}"), 2);
+  EXPECT_DOUBLE_EQ(gradients("{kind: model, precision: fp16}"), 1);
+  EXPECT_DOUBLE_EQ(
+      gradients("{kind: model, precision: fp16, accumulate_allreduce_grads_in_fp32: true}"), 2);
+}
+
+TEST(Modelled, DividesTheOptimizerOverDataRanks) {
+  const auto optimizer = [](bool distributed) {
+    const Scenario scenario =
+        read({"parallel.data_parallel_size=4",
+              distributed ? "memory={kind: model, use_distributed_optimizer: true}"
+                          : "memory={kind: model}"});
+    return run(scenario).report.devices[1].memory->optimizer;
+  };
+  EXPECT_DOUBLE_EQ(optimizer(false) / optimizer(true), 4);
+}
+
+TEST(Modelled, KeepsLessUnderSelectiveAndLeastUnderFullRecompute) {
+  const auto peak = [](const std::string& recompute) {
+    return run(read({"memory={kind: model, flash_attention: false}", "recompute=" + recompute}))
+        .report.devices[1]
+        .peak_activation;
+  };
+  EXPECT_LT(peak("selective"), peak("none"));
+  EXPECT_LT(peak("full"), peak("selective"));
+}
+
+TEST(Modelled, CountsContextRanksAsGpus) {
+  const Scenario scenario = read({"parallel.context_parallel_size=2"});
+  const Simulation simulation = run(scenario);
+  EXPECT_DOUBLE_EQ(
+      simulation.throughput->samples_per_second / simulation.throughput->samples_per_second_per_gpu,
+      8);
+}
+
+// Under tensor parallelism W needs gathered gradients, more than F kept.
+TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
+  Scenario scenario =
+      read({kLlama, "batch={num_microbatches: 16, micro_batch_size: 2, seq_length: 1024}",
+            "parallel={pipeline_model_parallel_size: 4, tensor_model_parallel_size: 8, "
+            "sequence_parallel: true}",
+            "schedule={name: zb, memory_limit: 1.5}"});
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const Problem problem = make_problem(scenario, choice);
+  ASSERT_GT(problem.stage(1).weight_stash, problem.stage(1).activation);
+  const Simulation simulation = run(scenario);
+  const Evaluation evaluation = evaluate(*simulation.program, problem);
+  for (size_t device = 0; device < 4; ++device) {
+    EXPECT_LE(evaluation.devices[device].peak_activation, 1.0000001 * *problem.activation_limit);
+    EXPECT_NEAR(evaluation.devices[device].peak_activation.value(),
+                simulation.report.devices[device].peak_activation.value(), 1);
+  }
+}
+
+TEST(Modelled, SaysWhetherItFitsAndWhatWouldMakeIt) {
+  const auto capacity = [](const std::string& size) {
+    return run(read(
+        {"memory={kind: model, flash_attention: false, dropout: true, capacity: " + size + "}"}));
+  };
+  const Simulation wide = capacity("80 GiB");
+  EXPECT_TRUE(wide.fit->fits);
+  EXPECT_FALSE(wide.fit->change);
+  EXPECT_FALSE(run(read()).fit);
+  const Bytes peak = *wide.report.peak_memory;
+  const Simulation tight = capacity(std::to_string(static_cast<long>(peak.value()) - 1000) + " B");
+  EXPECT_FALSE(tight.fit->fits);
+  ASSERT_TRUE(tight.fit->change);
+  EXPECT_EQ(tight.fit->change->words, "recompute: selective");
+  // What the change names comes out when it is run.
+  const Simulation changed = run(
+      read({"memory={kind: model, flash_attention: false, dropout: true}", "recompute=selective"}));
+  EXPECT_EQ(*changed.report.peak_memory, tight.fit->change->peak);
+  EXPECT_FALSE(capacity("0.5 GiB").fit->change);
+}
+
+}  // namespace
+}  // namespace pipesim

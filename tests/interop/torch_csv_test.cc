@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "sim/execution/walk.h"
+#include "sim/interop/torch/csv_reader.h"
+#include "sim/interop/torch/csv_writer.h"
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)read_torch_csv("s.csv", text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TorchCsv, TranslatesPyTorchsLetters) {
+  const Program program = read_torch_csv("s.csv", "0F0,0I0,0W0\n1F0,1B0\n");
+  EXPECT_EQ(program.passes(0)[1].kind, PassKind::kB);
+  EXPECT_EQ(program.passes(0)[2].kind, PassKind::kW);
+  EXPECT_EQ(program.passes(1)[1].kind, PassKind::kBW);
+}
+
+TEST(TorchCsv, FindsThePlacementInTheRows) {
+  const Program vee = read_torch_csv("s.csv", "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
+  EXPECT_EQ(vee.placement(), Placement::vee(2));
+  const Program looped = read_torch_csv("s.csv", "0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n");
+  EXPECT_EQ(looped.placement(), Placement::looped(2, 2));
+}
+
+TEST(TorchCsv, ReadsOverlappedBlocksIdleSlotsAndQuotes) {
+  const Program program =
+      read_torch_csv("s.csv", "0F0,, 1F0 ,\"(0F1;1B0)OVERLAP_F_B\",1F1,1B1,0B0,0B1\r\n");
+  ASSERT_EQ(program.pairs().size(), 1U);
+  EXPECT_EQ(program.text(0, program.passes(0)[2]), "0F1&1BW0");
+}
+
+TEST(TorchCsv, LocatesABadCell) {
+  EXPECT_EQ(
+      refusal("0F0,0B0\n1F0,1X0\n"),
+      "s.csv:2:6: cell '1X0': expected F, I, W or B after the stage (communication actions are "
+      "derived, not read)\n  1F0,1X0\n       ^");
+  EXPECT_NE(refusal("0F0,0B\n").find("s.csv:1:7: cell '0B'"), std::string::npos);
+  EXPECT_NE(refusal("F0\n").find("no stage here"), std::string::npos);
+  EXPECT_NE(refusal("0F99999999999\n").find("larger than"), std::string::npos);
+  EXPECT_NE(refusal("0F0;0B0\n").find("nothing may follow"), std::string::npos);
+  EXPECT_NE(refusal("(0F0;0I0)OVERLAP_F_B\n").find("full backward"), std::string::npos);
+  EXPECT_NE(refusal("").find("a row per rank"), std::string::npos);
+}
+
+TEST(TorchCsv, LocatesADoubleAndAMissingPass) {
+  EXPECT_NE(refusal("0F0,0F0,0B0\n").find("s.csv:1:5: 0F0 is there twice"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0I0,0F1,0B1\n").find("no W (its B is there) of microbatch 0"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0\n1F0,0B1\n").find("stage 0 stands on rank 0 already"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0\n2F0,2B0\n").find("stage 1 is not"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0,1F0,1B0\n2F0,2B0\n").find("equally many"), std::string::npos);
+}
+
+TEST(TorchCsv, RefusesAMicrobatchNumberBeforeAnythingIsSizedByIt) {
+  EXPECT_NE(refusal("0F1000000,0B0\n").find("s.csv:1:1: 1000001 microbatches"), std::string::npos);
+}
+
+TEST(TorchCsv, NamesADeadlockInAnImportedSchedule) {
+  const Program program = read_torch_csv("s.csv", "0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n");
+  try {
+    check_executable(program);
+    FAIL() << "a deadlock was not seen";
+  } catch (const InfeasibleError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("device 0 waits before 0BW0 for 1B0 of device 1"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("device 1 waits before 1F1 for 0F1 of device 0"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("cycle: "), std::string::npos) << message;
+  }
+}
+
+// Every schedule of one direction survives the way out and in, pass by pass.
+TEST(TorchCsv, RoundTripsEverySchedule) {
+  int round_trips = 0;
+  for (const Schedule* schedule : schedules()) {
+    Problem problem;
+    problem.shape = {4, schedule->default_chunks, 8, 1};
+    problem.placement = schedule->place(4, schedule->default_chunks);
+    const StageCost cost{.forward = Seconds(1),
+                         .backward_input = Seconds(1),
+                         .backward_weight = Seconds(1),
+                         .overlapped = Seconds(2),
+                         .transfer = {},
+                         .activation = {},
+                         .weight_stash = {}};
+    problem.stages.assign(problem.placement.virtual_stages(), cost);
+    if (schedule->refusal(problem) || problem.placement.directions() > 1) continue;
+    if (schedule->offloads())
+      continue;  // the form has no copies: tests/interop/torch_rules_test.cc
+    const Program program = schedule->plan(for_planning(problem));
+    std::ostringstream out;
+    write_torch_csv(out, program);
+    const Program again = read_torch_csv("again.csv", out.str());
+    EXPECT_EQ(again.placement(), program.placement()) << schedule->name;
+    for (int device = 0; device < 4; ++device) {
+      const auto before = program.passes(device);
+      const auto after = again.passes(device);
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin(), after.end()))
+          << schedule->name;
+    }
+    ++round_trips;
+  }
+  EXPECT_GE(round_trips, 6);
+}
+
+TEST(TorchCsv, PutsEveryInputInAnEarlierColumn) {
+  const Schedule* schedule = find_schedule("1f1b");
+  Problem problem;
+  problem.shape = {3, 1, 3, 1};
+  problem.placement = schedule->place(3, 1);
+  problem.stages.resize(3);
+  std::ostringstream out;
+  write_torch_csv(out, schedule->plan(problem));
+  EXPECT_EQ(out.str(),
+            "0F0,0F1,0F2,,,0B0,,0B1,,0B2\n"
+            ",1F0,1F1,,1B0,1F2,1B1,,1B2\n"
+            ",,2F0,2B0,2F1,2B1,2F2,2B2\n");
+}
+
+TEST(TorchCsv, RefusesWhatItCannotExpress) {
+  const Placement both = Placement::bidirectional(2);
+  PassLists lists{{make_pass(PassKind::kF, 0, 0), make_pass(PassKind::kF, 1, 1),
+                   make_pass(PassKind::kBW, 1, 1), make_pass(PassKind::kBW, 0, 0)},
+                  {make_pass(PassKind::kF, 1, 1), make_pass(PassKind::kF, 0, 0),
+                   make_pass(PassKind::kBW, 0, 0), make_pass(PassKind::kBW, 1, 1)}};
+  const Program program({2, 2, 2, 1}, both, lists);
+  std::ostringstream out;
+  EXPECT_THROW(write_torch_csv(out, program), InfeasibleError);
+  const Program recomputed(
+      {1, 1, 1, 1}, Placement::looped(1, 1),
+      {{make_pass(PassKind::kF, 0), make_pass(PassKind::kR, 0), make_pass(PassKind::kBW, 0)}});
+  EXPECT_THROW(write_torch_csv(out, recomputed), InfeasibleError);
+  EXPECT_EQ(out.str(), "");
+}
+
+}  // namespace
+}  // namespace pipesim

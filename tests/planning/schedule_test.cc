@@ -1,0 +1,125 @@
+#include "sim/planning/schedule.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+TEST(Schedules, StandInAlphabeticalOrderUnderUniqueNames) {
+  const auto names = schedule_names();
+  ASSERT_FALSE(names.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+}
+
+TEST(Schedules, AreFoundByTheirExactName) {
+  for (const Schedule* schedule : schedules()) EXPECT_EQ(find_schedule(schedule->name), schedule);
+  EXPECT_NE(find_schedule("1f1b"), nullptr);
+  EXPECT_EQ(find_schedule("1F1B"), nullptr);
+  EXPECT_EQ(find_schedule(""), nullptr);
+}
+
+void read_registry_with_a_twin() {
+  const RegisteredSchedule twin{{.name = "1f1b", .summary = "", .source = ""}};
+  try {
+    (void)schedules();
+  } catch (const LogicError& error) {
+    std::fputs(error.what(), stderr);
+    std::exit(3);
+  }
+}
+
+TEST(SchedulesDeathTest, MustNotShareAName) {
+  // A process of its own, in which nobody has read the registry yet.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(read_registry_with_a_twin(), ::testing::ExitedWithCode(3),
+              "two schedules named '1f1b'");
+}
+
+TEST(Schedule, SaysHowManyChunksItHolds) {
+  const Schedule* one = find_schedule("1f1b");
+  ASSERT_NE(one, nullptr);
+  const auto refusal = one->refusal(testing::make_problem({4, 2, 8, 1}));
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, "1f1b holds 1 chunk per device, not 2");
+  EXPECT_EQ(refusal->nearest, (Shape{4, 1, 8, 1}));
+
+  const Schedule* many = find_schedule("interleaved-1f1b");
+  ASSERT_NE(many, nullptr);
+  const auto too_few = many->refusal(testing::make_problem({4, 1, 8, 1}));
+  ASSERT_TRUE(too_few);
+  EXPECT_EQ(too_few->reason, "interleaved-1f1b needs at least 2 chunks per device, not 1");
+  EXPECT_EQ(too_few->nearest, (Shape{4, 2, 8, 1}));
+}
+
+TEST(Schedule, RefusesAGroupThatDoesNotFillThePipeline) {
+  const Schedule* interleaved = find_schedule("interleaved-1f1b");
+  Problem problem = testing::make_problem({4, 2, 10, 1});
+  const auto rest = interleaved->refusal(problem);
+  ASSERT_TRUE(rest) << "two groups of 4 leave 2 microbatches for 4 devices";
+  EXPECT_EQ(rest->nearest, (Shape{4, 2, 8, 1}));
+  problem.options["microbatch_group_size_per_vp_stage"] = 5L;
+  EXPECT_FALSE(interleaved->refusal(problem));
+}
+
+TEST(Schedule, NamesANearestShapeThatFitsTheGroupSizeAskedFor) {
+  const Schedule* interleaved = find_schedule("interleaved-1f1b");
+  Problem problem = testing::make_problem({4, 2, 8, 1});
+  problem.options["microbatch_group_size_per_vp_stage"] = 3L;
+  const auto refusal = interleaved->refusal(problem);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->nearest, (Shape{3, 2, 9, 1}));
+}
+
+TEST(Conditions, SeeEveryStageAndEveryBoundary) {
+  Problem problem = testing::make_problem({4, 1, 8, 1}, {3, 2, 1, 0});
+  EXPECT_TRUE(uniform(problem));
+  EXPECT_TRUE(free_transfers(problem));
+  problem.stages[2].transfer = Seconds(1);
+  EXPECT_TRUE(uniform(problem));
+  EXPECT_FALSE(free_transfers(problem));
+  for (auto member :
+       {&StageCost::forward, &StageCost::backward_input, &StageCost::backward_weight}) {
+    Problem other = problem;
+    other.stages[3].*member = Seconds(9);
+    EXPECT_FALSE(uniform(other));
+  }
+}
+
+TEST(ForPlanning, CountsEveryChunkOnceWhereNoBytesAreGiven) {
+  Problem problem = testing::make_problem({4, 2, 8, 2});
+  for (StageCost& cost : problem.stages) cost.activation = cost.weight_stash = Bytes(0);
+  const Problem counted = for_planning(problem);
+  for (const StageCost& cost : counted.stages) {
+    EXPECT_EQ(cost.activation, Bytes(0.5)) << "of a split";
+    EXPECT_EQ(cost.weight_stash, Bytes(0.5));
+  }
+  EXPECT_EQ(counted.device_activation(), Bytes(2));
+}
+
+TEST(ForPlanning, KeepsGivenBytesButLetsFAcquireWhatWNeeds) {
+  Problem problem = testing::make_problem({4, 1, 8, 1});
+  for (StageCost& cost : problem.stages) cost.activation = cost.weight_stash = Bytes(0);
+  problem.stages[1].activation = Bytes(5);
+  problem.stages[2].weight_stash = Bytes(3);
+  const Problem planning = for_planning(problem);
+  EXPECT_EQ(planning.stage(0).activation, Bytes(0));
+  EXPECT_EQ(planning.stage(1).activation, Bytes(5));
+  EXPECT_EQ(planning.stage(2).activation, Bytes(3));
+}
+
+TEST(Problem, GivesAnOptionOrNothing) {
+  Problem problem;
+  EXPECT_EQ(problem.option<long>("group"), std::nullopt);
+  problem.options["group"] = 4L;
+  EXPECT_EQ(problem.option<long>("group"), 4);
+}
+
+}  // namespace
+}  // namespace pipesim

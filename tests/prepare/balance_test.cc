@@ -1,0 +1,174 @@
+// `balance: auto` against all splits, and what it says where none fits.
+#include "sim/prepare/balance.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <optional>
+
+#include "sim/case/problem.h"
+#include "sim/core/error.h"
+#include "sim/execution/evaluate.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+// Logits of three layers' time or so; early stages hold more microbatches.
+constexpr const char* kBase = R"(
+model: {family: llama, num_layers: 7, hidden_size: 2048, num_attention_heads: 16,
+        ffn_hidden_size: 5632, vocab_size: 64000}
+cluster: dgx-a100
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4, balance: auto}
+batch: {num_microbatches: 8, micro_batch_size: 2, seq_length: 4096}
+memory: {kind: model}
+)";
+
+Scenario read(const std::vector<std::string>& overrides = {}) {
+  std::vector<Override> all;
+  for (const auto& each : overrides)
+    all.push_back(parse_override(each, {"command line", 1, 1, ""}));
+  return read_scenario(YamlSource("test", kBase, all));
+}
+
+struct Outcome {
+  Seconds slowest;
+  Bytes peak;
+};
+
+Outcome outcome_of(const Scenario& scenario) {
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const Problem problem = make_problem(scenario, choice);
+  const Evaluation result = evaluate(*make_program(choice, problem), problem);
+  const MemoryEstimate memory = memory_of(scenario, choice);
+  Outcome outcome;
+  for (const StageCost& stage : problem.stages) {
+    outcome.slowest =
+        std::max(outcome.slowest, stage.forward + stage.backward_input + stage.backward_weight);
+  }
+  for (size_t device = 0; device < memory.devices.size(); ++device) {
+    outcome.peak = std::max(
+        outcome.peak, memory.devices[device].total() + result.devices[device].peak_activation);
+  }
+  return outcome;
+}
+
+// Every list of layers per stage, embedding first and output last.
+std::vector<Outcome> all_splits(const std::vector<std::string>& overrides, int devices,
+                                int stages) {
+  std::vector<Outcome> outcomes;
+  std::vector<int> list(stages, 0);
+  const auto visit = [&](auto&& self, size_t stage, int left) -> void {
+    if (stage + 1 < list.size()) {
+      for (int layers = 0; layers <= left; ++layers) {
+        list[stage] = layers;
+        self(self, stage + 1, left - layers);
+      }
+      return;
+    }
+    list[stage] = left;
+    auto listed = overrides;
+    listed.push_back(
+        fmt::format("parallel={{pipeline_model_parallel_size: {}, num_layers_per_stage: [{}]}}",
+                    devices, fmt::join(list, ", ")));
+    outcomes.push_back(outcome_of(read(listed)));
+  };
+  visit(visit, 0, 7);
+  return outcomes;
+}
+
+void expect_best(const std::vector<std::string>& overrides, int devices = 4) {
+  const auto all = all_splits(overrides, devices, 4);
+  ASSERT_EQ(all.size(), 120U);
+  std::vector<double> peaks;
+  for (const Outcome& each : all) peaks.push_back(each.peak.value());
+  std::ranges::sort(peaks);
+  // From one split that fits to all of them.
+  for (const size_t fitting : {0UL, 3UL, 11UL, 40UL, 119UL}) {
+    const Bytes capacity(peaks[fitting]);
+    Seconds least(1e9);
+    for (const Outcome& each : all) {
+      if (each.peak <= capacity) least = std::min(least, each.slowest);
+    }
+    auto limited = overrides;
+    limited.push_back(
+        fmt::format("parallel={{pipeline_model_parallel_size: {}, balance: auto}}", devices));
+    limited.push_back(fmt::format("memory.capacity={} B", capacity.value() + 1));
+    const Outcome found = outcome_of(read(limited));
+    EXPECT_LE(found.peak.value(), capacity.value() + 1);
+    EXPECT_NEAR(found.slowest.value(), least.value(), 1e-9 * least.value()) << fitting;
+  }
+}
+
+TEST(BalanceAuto, IsTheFastestOfAllSplitsThatFit) { expect_best({}); }
+TEST(BalanceAuto, IsSoForOtherSchedulesAndUnderRecompute) {
+  expect_best({"schedule=zb-h1"});
+  expect_best({"schedule=gpipe", "recompute=full"});
+}
+
+constexpr const char* kInterleaved =
+    "schedule={name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 2}";
+
+TEST(BalanceAuto, MissesNoFasterSplitWithSeveralChunks) { expect_best({kInterleaved}, 2); }
+
+// An embedding on a later stage would be no layout of Megatron's, and none that is read back.
+TEST(BalanceAuto, LeavesTheEmbeddingOnTheFirstStageWhereStagesAreEmpty) {
+  for (const char* schedule : {"schedule=1f1b", "schedule=v-half", "schedule=zb-v", kInterleaved}) {
+    const Scenario scenario = read({schedule, "model.num_layers=5"});
+    const Layout& layout = *scenario.schedules.front().balanced;
+    EXPECT_TRUE(layout.stages.front().embedding) << schedule;
+    EXPECT_TRUE(layout.stages.back().output) << schedule;
+    const std::string text = to_megatron_layout(layout);
+    EXPECT_EQ(parse_megatron_layout(scenario.modelled->model, text), layout) << text;
+  }
+}
+
+TEST(BalanceAuto, WeighsSecondsAndNotFlops) {
+  const Scenario scenario = read();
+  const LayerSeconds weights = layer_weights(scenario, scenario.schedules.front());
+  EXPECT_GT(weights.embedding, Seconds(0)) << "no FLOPs, but bytes to move";
+  const Scenario again = read({"recompute=full"});
+  EXPECT_GT(layer_weights(again, again.schedules.front()).dense, weights.dense);
+  EXPECT_EQ(layer_weights(again, again.schedules.front()).output, weights.output);
+}
+
+TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
+  try {
+    const Scenario scenario = read({"memory.capacity=7 GiB"});
+    EXPECT_FALSE(scenario.schedules.front().balanced);
+    (void)make_problem(scenario, scenario.schedules.front());
+    FAIL() << "fits";
+  } catch (const InfeasibleError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no split of model's layers over 4 stages was found that fits in 7.00 GiB"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("nearest change: micro_batch_size 1 ("), std::string::npos) << text;
+  }
+}
+
+TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
+  const Scenario scenario = read({"schedule=[gpipe, 1f1b]", "memory.capacity=10 GiB"});
+  ASSERT_EQ(scenario.schedules.size(), 2U);
+  EXPECT_THROW((void)make_problem(scenario, scenario.schedules[0]), InfeasibleError);
+  EXPECT_EQ(scenario.schedules[1].balanced,
+            read({"memory.capacity=10 GiB"}).schedules.front().balanced);
+  EXPECT_NO_THROW((void)make_problem(scenario, scenario.schedules[1]));
+}
+
+// What orders by seconds and bytes may miss a faster split, but what is found fits.
+TEST(BalanceAuto, FitsWhereTheOrderFollowsTheSplitToo) {
+  for (const char* schedule : {"schedule=v-half", "schedule=zb-v"}) {
+    const std::string layers = "model.num_layers=24";
+    const Outcome free = outcome_of(read({schedule, layers}));
+    const double most = 0.95 * free.peak.value();
+    const Outcome tight =
+        outcome_of(read({schedule, layers, fmt::format("memory.capacity={} B", most)}));
+    EXPECT_LE(tight.peak.value(), most) << schedule;
+    EXPECT_GE(tight.slowest, free.slowest) << schedule;
+  }
+}
+
+}  // namespace
+}  // namespace pipesim

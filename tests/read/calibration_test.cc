@@ -1,0 +1,197 @@
+// Calibration files: what they replace, where they are wrong, and that the seconds follow.
+#include "sim/read/calibration.h"
+
+#include <algorithm>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "sim/case/problem.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+const std::string kExample =
+    std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/calibration/example.yaml";
+
+constexpr const char* kBase = R"(
+model: llama3-8b
+cluster: dgx-h100
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}
+)";
+
+Scenario read(const std::string& cost) {
+  return read_scenario(YamlSource("test", kBase, {{"cost", cost, {}}}));
+}
+Scenario read_example() { return read("{kind: measured, file: " + kExample + "}"); }
+
+std::string refusal_of(const std::string& cost) {
+  try {
+    (void)read(cost);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string example() {
+  std::ostringstream text;
+  text << std::ifstream(kExample).rdbuf();
+  return text.str();
+}
+
+// The message for the example with `from` replaced by `to`.
+std::string refusal_with(const std::string& from, const std::string& to) {
+  std::string text = example();
+  text.replace(text.find(from), from.size(), to);
+  Hardware hardware = *read("{kind: roofline}").hardware;
+  std::vector<Sourced> numbers;
+  try {
+    (void)read_calibration(YamlSource("c.yaml", text), hardware, numbers);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Calibration, ReplacesTheCurvesThatItHasAndNoOthers) {
+  const Hardware catalogue = *read("{kind: roofline}").hardware;
+  const Hardware measured = *read_example().hardware;
+  EXPECT_DOUBLE_EQ(measured.gpu.matmul.efficiency[0], 0.75);
+  EXPECT_DOUBLE_EQ(measured.gpu.matmul.efficiency[1], 0.6);
+  EXPECT_DOUBLE_EQ(measured.gpu.launch.value(), 3e-6);
+  EXPECT_DOUBLE_EQ(measured.gpu.attention[1].efficiency, 0.6);
+  EXPECT_DOUBLE_EQ(measured.gpu.streaming, 0.85);
+  EXPECT_DOUBLE_EQ(measured.interconnect.curves[0].bandwidth.value(), 360e9);
+  EXPECT_DOUBLE_EQ(measured.host.alone.value(), 50e9);
+  EXPECT_EQ(measured.interconnect.curves[1].base, catalogue.interconnect.curves[1].base);
+  EXPECT_EQ(measured.gpu.peak, catalogue.gpu.peak);
+  EXPECT_EQ(measured.host.gpus_per_switch, catalogue.host.gpus_per_switch);
+}
+
+TEST(Calibration, IsTheSourceOfItsNumbers) {
+  const Scenario scenario = read_example();
+  ASSERT_TRUE(scenario.roofline->calibration);
+  EXPECT_EQ(scenario.roofline->calibration->file, kExample);
+  const auto source = [&](const std::string& key) {
+    const auto found = std::ranges::find(*scenario.sources, key, &Sourced::key);
+    return found == scenario.sources->end() ? "" : found->value + " " + found->source;
+  };
+  EXPECT_TRUE(has(source("matmul.efficiency"), "0.75 measured: ")) << source("matmul.efficiency");
+  EXPECT_TRUE(has(source("matmul.efficiency"), "2026-01-01, driver 550.00, cuda 12.4"));
+  EXPECT_TRUE(has(source("matmul.efficiency"), "1000 rows, median 3.1%, 90% of rows within 9.0%"));
+  EXPECT_TRUE(has(source("all_gather.base"), "fitted: ")) << source("all_gather.base");
+}
+
+TEST(Calibration, ChangesTheSecondsOfStages) {
+  const auto forward = [](const Scenario& scenario) {
+    return make_problem(scenario, scenario.schedules.front()).stage(1).forward;
+  };
+  const Seconds catalogue = forward(read("{kind: roofline}"));
+  const Seconds measured = forward(read_example());
+  EXPECT_NE(measured, catalogue);
+  EXPECT_NEAR(measured / catalogue, 1, 0.3);
+}
+
+TEST(Calibration, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(refusal_with("efficiency: 0.75", "efficiency: 0.75"), "");
+  EXPECT_TRUE(has(refusal_with("calibration/1", "calibration/2"), "c.yaml:2:9: ")) << "the place";
+  EXPECT_TRUE(has(refusal_with("calibration/1", "calibration/2"), "pipesim-calibration/1"));
+  EXPECT_TRUE(has(refusal_with("gpu: h100-sxm", "gpu: a100-sxm-80gb"),
+                  "was measured on 'a100-sxm-80gb', but cluster dgx-h100 has h100-sxm"));
+  EXPECT_TRUE(has(refusal_with("driver: 550.00\n  ", ""), "'driver' is missing"));
+  EXPECT_TRUE(has(refusal_with("edge: 30", "egde: 30"), "did you mean 'edge'?"));
+  EXPECT_TRUE(has(refusal_with("matmul:", "matmull:"), "did you mean 'matmul'?"));
+  EXPECT_TRUE(has(refusal_with("launch: 3 us", "launch: 3"), "unit"));
+  EXPECT_TRUE(has(refusal_with("efficiency: 0.75", "efficiency: 7.5"), "c.yaml:"));
+  EXPECT_TRUE(has(refusal_with("median: 0.031, ", ""), "'median' is missing"));
+  const std::string text = example();
+  EXPECT_TRUE(
+      has(refusal_with(text.substr(text.find("curves:")), "curves: {}\n"), "at least one curve"));
+}
+
+// The example with `from` replaced by `to`, over the catalogue's H100.
+Hardware hardware_with(const std::string& from, const std::string& to,
+                       std::vector<Sourced>* numbers = nullptr) {
+  const Scenario scenario = read("{kind: roofline}");
+  std::string text = example();
+  text.replace(text.find(from), from.size(), to);
+  Hardware hardware = *scenario.hardware;
+  std::vector<Sourced> all = *scenario.sources;
+  (void)read_calibration(YamlSource("c.yaml", text), hardware, all);
+  if (numbers != nullptr) *numbers = all;
+  return hardware;
+}
+
+// An all-reduce of 8 ranks runs in the switch, of 4 around the ring.
+TEST(Calibration, OfTheRingLeavesAllReducesInTheSwitch) {
+  const Interconnect catalogue = read("{kind: roofline}").hardware->interconnect;
+  const Interconnect ring = hardware_with("note", "note").interconnect;
+  const auto seconds = [](const Interconnect& of, int ranks) {
+    return collective_seconds(of, {CollectiveKind::kAllReduce, Group::kTensor, Bytes(64e6)},
+                              {ranks, ranks});
+  };
+  ASSERT_TRUE(ring.nvls);
+  EXPECT_EQ(seconds(ring, 8), seconds(catalogue, 8));
+  EXPECT_NE(seconds(ring, 4), seconds(catalogue, 4));
+  std::vector<Sourced> numbers;
+  const Interconnect without =
+      hardware_with("  host:", "  all_reduce_in_switch: none\n  host:", &numbers).interconnect;
+  EXPECT_FALSE(without.nvls);
+  EXPECT_GT(seconds(without, 8), seconds(ring, 8));
+  EXPECT_TRUE(std::ranges::none_of(numbers, [](const Sourced& number) {
+    return number.key.starts_with("all_reduce_in_switch.");
+  }));
+  const Interconnect own =
+      hardware_with("  host:",
+                    "  all_reduce_in_switch: {ranks: 4, base: 2 us, per_rank: 2 us, bandwidth: "
+                    "500 GB/s, ramp: 15 MB, own_share: 0, error: {rows: 9, median: 0.1, "
+                    "within_90: 0.2, spread: 0}}\n  host:")
+          .interconnect;
+  EXPECT_LT(seconds(own, 4), seconds(without, 4));
+  EXPECT_TRUE(has(refusal_with("  host:", "  all_reduce_in_switch: non\n  host:"), "'none'"));
+}
+
+TEST(Calibration, RefusesWhatNoMeasurementCanBe) {
+  EXPECT_TRUE(has(refusal_with("duplex: 30 GB/s", "duplex: 60 GB/s"),
+                  "duplex: must not be more than alone"));
+  EXPECT_TRUE(has(refusal_with("within_90: 0.09", "within_90: 0.03"),
+                  "within_90: must not be less than median"));
+  EXPECT_TRUE(has(refusal_with("within_90: 0.09", "within_90: 0.03"), "c.yaml:"));
+  EXPECT_EQ(refusal_with("date: 2026-01-01", "date: 2024-02-29"), "");
+  for (const char* day : {"2026-02-29", "2026-13-01", "2026-01-00", "yesterday", "2026-01-01x"}) {
+    EXPECT_TRUE(has(refusal_with("date: 2026-01-01", std::string("date: ") + day),
+                    std::string("'") + day + "' is no day; expected one as 2026-11-21"))
+        << day;
+  }
+}
+
+TEST(Calibration, ReadsWhatIsThereForPeopleAsStrictly) {
+  const std::string curves = "curves:\n";
+  const std::string notes =
+      "by_size: {copy/h2d: {latency: 9 us, bandwidth: 52 GB/s, "
+      "error: {rows: 9, median: 0.01, within_90: 0.03, spread: 0.002}}}\n"
+      "not_measured: [\"nccl: one GPU\"]\n";
+  EXPECT_EQ(refusal_with(curves, notes + curves), "");
+  EXPECT_TRUE(has(refusal_with(curves, "by_size: {copy: {latency: 9 us}}\n" + curves), "error"));
+  EXPECT_TRUE(has(refusal_with(curves, "not_measured: nccl\n" + curves), "not_measured"));
+  EXPECT_TRUE(has(refusal_with(curves, "by_sice: {}\n" + curves), "did you mean 'by_size'?"));
+}
+
+TEST(Calibration, NeedsItsFileAndAModel) {
+  EXPECT_TRUE(has(refusal_of("{kind: measured}"), "'file' is missing"));
+  EXPECT_TRUE(
+      has(refusal_of("{kind: measured, file: nowhere.yaml}"), "cannot read 'nowhere.yaml'"));
+  EXPECT_TRUE(has(refusal_of("{kind: roofline, file: x}"), "unknown key"));
+  EXPECT_TRUE(has(refusal_of("{kind: measurd, file: x}"), "did you mean 'measured'?"));
+}
+
+}  // namespace
+}  // namespace pipesim
