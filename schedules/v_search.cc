@@ -19,10 +19,10 @@
 
 #include "schedules/order_within.h"
 #include "sim/planning/building_block.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
-#include "sim/search/device_bound.h"
 
 namespace pipesim {
 namespace {

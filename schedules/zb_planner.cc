@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
-#include "sim/search/device_bound.h"
 
 namespace pipesim {
 namespace {

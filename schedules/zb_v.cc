@@ -18,10 +18,10 @@
 
 #include "schedules/order_within.h"
 #include "schedules/zb_v_rounds.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/greedy.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
-#include "sim/search/device_bound.h"
 
 namespace pipesim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/search/device_bound.h"
+#include "sim/planning/device_bound.h"
 #include "sim/search/windows.h"
 
 namespace pipesim {

@@ -9,11 +9,11 @@
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/balance.h"
 #include "sim/search/bound.h"
-#include "sim/search/device_bound.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {

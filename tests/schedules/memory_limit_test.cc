@@ -6,9 +6,9 @@
 #include <initializer_list>
 
 #include "sim/execution/evaluate.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
-#include "sim/search/device_bound.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim {

@@ -1,4 +1,4 @@
-#include "sim/search/device_bound.h"
+#include "sim/planning/device_bound.h"
 
 #include <algorithm>
 #include <cmath>
