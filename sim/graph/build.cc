@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/core/error.h"
+#include "sim/execution/comm_batches.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/walk.h"
 

@@ -10,10 +10,10 @@
 namespace pipesim {
 
 std::vector<SearchResult> Search::frontier(int points) const {
-  const int devices = scenario_.parallel.pipeline;
+  const int devices = scenario_->parallel.pipeline;
   const Bytes least = unit_ / devices;
   // With three times p microbatches no schedule waits for memory.
-  const double most = std::min<double>(scenario_.batch.microbatches, 3.0 * devices);
+  const double most = std::min<double>(scenario_->batch.microbatches, 3.0 * devices);
   Bytes top = most * least;
   std::optional<Found> without_room;
   if (const auto all = candidates(top, Plans::kAtLimit, without_room); !all.empty())

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
 #include "sim/read/scenario.h"
@@ -30,7 +31,7 @@ constexpr const char* kLinks = "{chunks: 1, devices_per_link: 2}";
 
 struct Replayed {
   Scenario scenario;
-  Simulation simulation;
+  Result simulation;
 
   [[nodiscard]] Row row(int device) const {
     Row row = row_of(simulation, stage_contents(scenario, scenario.schedules.front()), device);

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -24,7 +25,7 @@ Scenario scenario_of(const std::string& schedule, int devices = 4,
 
 MegatronFlags flags_of(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
+  const Problem problem = testing::case_of(scenario, choice).problem;
   return megatron_flags(scenario, choice, problem, *make_program(choice, problem));
 }
 

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <optional>
 
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -39,9 +41,9 @@ struct Outcome {
 
 Outcome outcome_of(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
+  const Problem problem = testing::case_of(scenario, choice).problem;
   const Evaluation result = evaluate(*make_program(choice, problem), problem);
-  const MemoryEstimate memory = memory_of(scenario, choice);
+  const MemoryEstimate memory = *testing::case_of(scenario, choice).memory;
   Outcome outcome;
   for (const StageCost& stage : problem.stages) {
     outcome.slowest =
@@ -137,7 +139,7 @@ TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
   try {
     const Scenario scenario = read({"memory.capacity=7 GiB"});
     EXPECT_FALSE(scenario.schedules.front().balanced);
-    (void)make_problem(scenario, scenario.schedules.front());
+    (void)prepare_first(scenario).problem;
     FAIL() << "fits";
   } catch (const InfeasibleError& error) {
     const std::string text = error.what();
@@ -151,10 +153,10 @@ TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
 TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
   const Scenario scenario = read({"schedule=[gpipe, 1f1b]", "memory.capacity=10 GiB"});
   ASSERT_EQ(scenario.schedules.size(), 2U);
-  EXPECT_THROW((void)make_problem(scenario, scenario.schedules[0]), InfeasibleError);
+  EXPECT_THROW((void)testing::case_of(scenario, scenario.schedules[0]).problem, InfeasibleError);
   EXPECT_EQ(scenario.schedules[1].balanced,
             read({"memory.capacity=10 GiB"}).schedules.front().balanced);
-  EXPECT_NO_THROW((void)make_problem(scenario, scenario.schedules[1]));
+  EXPECT_NO_THROW((void)testing::case_of(scenario, scenario.schedules[1]).problem);
 }
 
 // What orders by seconds and bytes may miss a faster split, but what is found fits.

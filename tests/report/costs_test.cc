@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/case/roofline.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/text/layer_parts.h"
 
@@ -31,7 +31,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 void expect_sums(const Scenario& scenario) {
-  const CostSetting setting = cost_setting_of(scenario, scenario.schedules.front());
+  const CostSetting setting = *prepare_first(scenario).setting;
   const Transformer& model = scenario.modelled->model;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kMoe, LayerKind::kEmbedding,
                                LayerKind::kOutput, LayerKind::kMtp}) {
@@ -70,9 +70,8 @@ TEST(Costs, OfAPassAreTheSumOfItsParts) {
 
 TEST(Costs, NameEveryMatmulByItsShape) {
   const Scenario scenario = read();
-  const auto parts =
-      parts_of(scenario.modelled->model, LayerKind::kDense, PassKind::kF,
-               cost_setting_of(scenario, scenario.schedules.front()), *scenario.hardware);
+  const auto parts = parts_of(scenario.modelled->model, LayerKind::kDense, PassKind::kF,
+                              *prepare_first(scenario).setting, *scenario.hardware);
   // 32 heads and 2 x 8 groups of 128, and two halves of an MLP of 14336, over two ranks.
   EXPECT_EQ(parts[0].name, "queries, keys, values");
   EXPECT_EQ(parts[0].shape, "4096 x 3072 x 4096");

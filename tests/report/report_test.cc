@@ -4,11 +4,13 @@
 #include <set>
 #include <sstream>
 
+#include "sim/case/simulate.h"
 #include "sim/read/scenario.h"
 #include "sim/report/json/json.h"
 #include "sim/report/json/trace.h"
 #include "sim/report/text/picture.h"
 #include "sim/report/text/table.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -25,11 +27,12 @@ const std::string kScenario =
 
 struct Simulated {
   Scenario scenario;
-  std::vector<Simulation> simulations;
+  std::vector<Result> simulations;
 
   explicit Simulated(const std::string& text)
       : scenario(read_scenario(YamlSource("s.yaml", text))) {
-    for (const auto& choice : scenario.schedules) simulations.push_back(simulate(scenario, choice));
+    for (const auto& choice : scenario.schedules)
+      simulations.push_back(simulate(testing::case_of(scenario, choice)));
   }
   [[nodiscard]] std::string json_text(bool timings = false) const {
     std::ostringstream out;

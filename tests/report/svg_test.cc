@@ -7,11 +7,14 @@
 #include <set>
 #include <sstream>
 
+#include "sim/case/simulate.h"
 #include "sim/interop/torch/csv_reader.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/drawing/drawing.h"
 #include "sim/report/svg/gallery.h"
 #include "sim/report/svg/xml.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -111,7 +114,7 @@ void for_each(const Element& element, const Visit& visit) {
   for (const Element& child : element.children) for_each(child, visit);
 }
 
-std::string svg_of(const Simulation& simulation, const std::string& name) {
+std::string svg_of(const Result& simulation, const std::string& name) {
   std::ostringstream out;
   write_svg(out, simulation, {.name = name});
   return out.str();
@@ -151,7 +154,7 @@ std::multiset<std::string> passes_of(const Program& program) {
   return passes;
 }
 
-void expect_all_passes(const Simulation& simulation, const std::string& name) {
+void expect_all_passes(const Result& simulation, const std::string& name) {
   const std::string text = svg_of(simulation, name);
   const auto boxes = boxes_of(XmlReader(text).document());
   std::multiset<std::string> drawn;
@@ -160,8 +163,8 @@ void expect_all_passes(const Simulation& simulation, const std::string& name) {
   EXPECT_EQ(text, svg_of(simulation, name)) << name;
 }
 
-Simulation simulated(const std::string& schedule, int devices, int microbatches,
-                     const std::string& rest = "") {
+Result simulated(const std::string& schedule, int devices, int microbatches,
+                 const std::string& rest = "") {
   const Scenario scenario = read_scenario(YamlSource(
       "s.yaml", "schedule: " + schedule +
                     "\nparallel: {pipeline_model_parallel_size: " + std::to_string(devices) +
@@ -169,10 +172,10 @@ Simulation simulated(const std::string& schedule, int devices, int microbatches,
                     "}\ncost: {kind: given, forward: 10 ms, backward_input: 12 ms, "
                     "backward_weight: 7 ms, transfer: 1 ms}\n" +
                     rest));
-  return simulate(scenario, scenario.schedules.front());
+  return simulate(prepare_first(scenario));
 }
 
-Simulation with_overlapped_blocks() {
+Result with_overlapped_blocks() {
   Scenario scenario;
   ScheduleChoice choice;
   choice.name = "blocks";
@@ -183,7 +186,7 @@ Simulation with_overlapped_blocks() {
   scenario.cost.forward = scenario.cost.backward_input =
       scenario.cost.backward_weight = {Seconds(1)};
   scenario.cost.overlapped = {Seconds(2.5)};
-  return simulate(scenario, choice);
+  return simulate(testing::case_of(scenario, choice));
 }
 
 TEST(Svg, HasEveryPassOfEveryScheduleOnceInWellFormedXml) {
@@ -197,7 +200,7 @@ TEST(Svg, HasEveryPassOfEveryScheduleOnceInWellFormedXml) {
 }
 
 TEST(Svg, BoxesStandWhereTheirSecondsAre) {
-  const Simulation simulation = simulated("zb-h1", 4, 8);
+  const Result simulation = simulated("zb-h1", 4, 8);
   const auto boxes = boxes_of(XmlReader(svg_of(simulation, "zb-h1")).document());
   std::map<std::string, Box> by_name;
   for (const Box& box : boxes) by_name[box.pass] = box;
@@ -218,7 +221,7 @@ TEST(Svg, BoxesStandWhereTheirSecondsAre) {
 }
 
 TEST(Svg, AnOverlappedBlockIsTwoHalvesOfOneBox) {
-  const Simulation simulation = with_overlapped_blocks();
+  const Result simulation = with_overlapped_blocks();
   expect_all_passes(simulation, "blocks");
   std::map<std::string, Box> by_name;
   for (const Box& box : boxes_of(XmlReader(svg_of(simulation, "blocks")).document())) {
@@ -247,7 +250,7 @@ TEST(Svg, TheTitleSaysShapeBubbleAndPeak) {
 }
 
 TEST(Svg, AnyNameIsText) {
-  const Simulation simulation = simulated("1f1b", 2, 2);
+  const Result simulation = simulated("1f1b", 2, 2);
   const std::string name = "a<b>&\"c'\x01\xff\xc3\xa4</title>";
   const Element root = XmlReader(svg_of(simulation, name)).document();
   EXPECT_TRUE(root.children.front().text.starts_with(
@@ -259,7 +262,7 @@ TEST(Svg, AnyNameIsText) {
 }
 
 TEST(Svg, BeyondTheLimitARowIsPixelsAndSaysSo) {
-  const Simulation simulation = simulated("1f1b", 8, 1300);  // 20800 passes
+  const Result simulation = simulated("1f1b", 8, 1300);  // 20800 passes
   ASSERT_GT(Drawing(simulation).size(), kMostBoxes);
   const std::string text = svg_of(simulation, "1f1b");
   const Element root = XmlReader(text).document();

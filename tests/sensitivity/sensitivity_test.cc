@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/case/simulate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/sensitivity/report.h"
 #include "sim/sensitivity/what_ifs.h"
@@ -66,7 +67,7 @@ void expect_same(const char* text, const std::vector<Same>& all) {
   for (const Same& each : all) {
     SCOPED_TRACE(each.what);
     const Scenario changed = read(text, each.by_hand);
-    const Report report = simulate(changed, changed.schedules.front()).report;
+    const Report report = simulate(prepare_first(changed)).report;
     const Effect& row = effect(result, each.what, each.factor);
     ASSERT_TRUE(row.outcome.has_value()) << row.refusal;
     EXPECT_NEAR(row.outcome->iteration / report.iteration, 1, 1e-12);
@@ -115,7 +116,7 @@ TEST(Sensitivity, AsksForTheHostLinkWhereActivationsAreCopied) {
   by_hand.push_back("cluster.host={alone: " + rate(fast[0] * host.alone.value()) +
                     ", duplex: " + rate(fast[0] * host.duplex.value()) + "}");
   const Scenario faster = read(kModelled, by_hand);
-  const Report report = simulate(faster, faster.schedules.front()).report;
+  const Report report = simulate(prepare_first(faster)).report;
   const Effect& row = effect(result, "host link bandwidth", fast[0]);
   ASSERT_TRUE(row.outcome.has_value()) << row.refusal;
   EXPECT_EQ(row.outcome->peak_activation, report.peak_activation);

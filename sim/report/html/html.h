@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/prepare/advice.h"
 #include "sim/report/json/json.h"
-#include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
@@ -45,8 +44,7 @@ class HtmlReport {
   // The simulations of a scenario's schedules, which are not needed any more afterwards, and the
   // schedules that the scenario had beside them.
   void add(const ReportInput& input, const std::vector<std::string>& overrides,
-           const Scenario& scenario, std::span<const Simulation> simulations,
-           const std::vector<RefusedSchedule>& refused);
+           std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused);
   // A document of `pipesim run --json`, which has no timelines. InputError when it is none.
   void add_document(const ReportInput& input);
   // InputError when a table is none of a sweep.

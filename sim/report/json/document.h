@@ -8,8 +8,6 @@
 
 namespace pipesim {
 
-nlohmann::ordered_json run_document(const Scenario& scenario,
-                                    std::span<const Simulation> simulations,
-                                    const JsonOptions& options);
+nlohmann::ordered_json run_document(std::span<const Answer> answers, const JsonOptions& options);
 
 }  // namespace pipesim

@@ -41,9 +41,10 @@ Json offload_json(const Offload& offload) {
   return json;
 }
 
-Json schedule_json(const ScheduleChoice& choice) {
+Json schedule_json(const Case& made) {
+  const ScheduleChoice& choice = made.choice;
   Json json{{choice.program ? "csv" : "name", choice.name}};
-  if (const int chunks = recompute_chunks_of(choice); chunks > 0) {
+  if (const int chunks = made.problem.recompute_chunks; chunks > 0) {
     json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
   }
   const RecomputeGranularity granularity = granularity_of(choice);
@@ -52,7 +53,7 @@ Json schedule_json(const ScheduleChoice& choice) {
   }
   if (choice.offload) json["offload"] = offload_json(*choice.offload);
   if (choice.program) return json;
-  json["virtual_pipeline_model_parallel_size"] = chunks_of(choice);
+  json["virtual_pipeline_model_parallel_size"] = made.placement.chunks();
   if (const auto* factor = std::get_if<double>(&choice.memory_limit))
     json["memory_limit"] = *factor;
   if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
@@ -166,13 +167,12 @@ Json perturb_json(const Perturbation& perturb) {
   return json;
 }
 
-Json scenario_json(const Scenario& scenario) {
+Json scenario_json(std::span<const Answer> answers) {
   static constexpr std::array kSyncs{"none", "all_reduce", "post_validation"};
+  const Scenario& scenario = *answers.front().made.scenario;
   Json json;
   json["schedule"] = Json::array();
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    json["schedule"].push_back(schedule_json(choice));
-  }
+  for (const Answer& answer : answers) json["schedule"].push_back(schedule_json(answer.made));
   json["parallel"] = {{"pipeline_model_parallel_size", scenario.parallel.pipeline},
                       {"tensor_model_parallel_size", scenario.parallel.tensor},
                       {"data_parallel_size", scenario.parallel.data}};
@@ -209,7 +209,7 @@ Json scenario_json(const Scenario& scenario) {
   return json;
 }
 
-Json host_json(const HostMemory& host) {
+Json host_json(const HostMemory& host, const std::optional<HostPlan>& plan) {
   const auto bytes = [](const std::optional<Bytes>& of) {
     return of ? Json(of->value()) : Json(nullptr);
   };
@@ -219,9 +219,9 @@ Json host_json(const HostMemory& host) {
             {"nearest", nullptr},
             {"nearest_bytes_of_node", nullptr},
             {"peak_bytes_of_device", Json::array()}};
-  if (host.nearest) {
-    json["nearest"] = schedule_json(*host.nearest);
-    json["nearest_bytes_of_node"] = host.then.value();
+  if (plan) {
+    json["nearest"] = schedule_json(plan->made);
+    json["nearest_bytes_of_node"] = plan->node.value();
   }
   for (const Bytes& of : host.devices) json["peak_bytes_of_device"].push_back(of.value());
   return json;
@@ -275,22 +275,12 @@ Json ensemble_json(const Ensemble& ensemble) {
           {"p95", ensemble.p95.value()}};
 }
 
-Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
-                 const Simulation& simulation, bool timings) {
-  const Report& report = simulation.report;
-  Json json{{"schedule", choice.apart.empty() ? choice.name : label_of(choice)},
-            {"transfers", blocking_calls(scenario, choice) ? "blocking" : "overlapped"},
-            {"iteration_seconds", report.iteration.value()},
-            {"makespan_seconds", report.makespan.value()},
-            {"cost_seconds", report.cost.value()},
-            {"bubble_rate", report.bubble_rate},
-            {"bubble_rate_makespan", report.bubble_rate_makespan},
-            {"bubble_over_ideal", report.bubble_over_ideal}};
-  const auto& rate = simulation.throughput;
+void add_throughput(Json& json, const Answer& answer) {
+  const auto& rate = answer.result.throughput;
   json["samples_per_second"] = rate ? Json(rate->samples_per_second) : Json(nullptr);
   json["samples_per_second_per_gpu"] =
       rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
-  const auto& length = scenario.batch.seq_length;
+  const auto& length = answer.made.scenario->batch.seq_length;
   json["tokens_per_second_per_gpu"] =
       rate && length ? Json(*length * rate->samples_per_second_per_gpu) : Json(nullptr);
   // These need a model's FLOPs and a GPU's peak.
@@ -300,31 +290,48 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
   json["model_tflops_per_gpu"] = known(&Throughput::model_tflops_per_gpu);
   json["mfu"] = known(&Throughput::mfu);
   json["hfu"] = known(&Throughput::hfu);
-  const bool has_memory = knows_memory(scenario);
-  json["peak_activation_bytes"] = has_memory ? Json(report.peak_activation.value()) : Json(nullptr);
+}
+
+void add_memory(Json& json, const Answer& answer) {
+  const Case& made = answer.made;
+  const Report& report = answer.result.report;
+  const bool bytes = knows_memory(*made.scenario);
+  json["peak_activation_bytes"] = bytes ? Json(report.peak_activation.value()) : Json(nullptr);
   json["peak_memory_bytes"] =
       report.peak_memory ? Json(report.peak_memory->value()) : Json(nullptr);
-  if (scenario.modelled) {
-    json["pipeline_model_parallel_layout"] =
-        to_megatron_layout(layout_of(*scenario.modelled, choice, scenario.parallel.pipeline));
-  }
-  if (simulation.fit) {
-    const auto& change = simulation.fit->change;
-    json["fits"] = simulation.fit->fits;
+  if (made.layout) json["pipeline_model_parallel_layout"] = to_megatron_layout(*made.layout);
+  if (answer.result.fits) {
+    const auto& change = answer.advice.change;
+    json["fits"] = *answer.result.fits;
     json["nearest_change"] = change ? Json(change->words) : Json(nullptr);
   }
-  if (simulation.host) json["host_memory"] = host_json(*simulation.host);
-  if (choice.offload && choice.offload->automatic) {
-    json["offload_choice"] = choice.offload->reason;
+  if (answer.result.host) {
+    json["host_memory"] = host_json(*answer.result.host, answer.advice.offload);
   }
+  if (!made.offload_reason.empty()) json["offload_choice"] = made.offload_reason;
+}
+
+Json result_json(const Answer& answer, bool timings) {
+  const Case& made = answer.made;
+  const Report& report = answer.result.report;
+  Json json{{"schedule", made.name},
+            {"transfers", made.blocking ? "blocking" : "overlapped"},
+            {"iteration_seconds", report.iteration.value()},
+            {"makespan_seconds", report.makespan.value()},
+            {"cost_seconds", report.cost.value()},
+            {"bubble_rate", report.bubble_rate},
+            {"bubble_rate_makespan", report.bubble_rate_makespan},
+            {"bubble_over_ideal", report.bubble_over_ideal}};
+  add_throughput(json, answer);
+  add_memory(json, answer);
   json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) {
-    json["devices"].push_back(device_json(device, has_memory));
+    json["devices"].push_back(device_json(device, knows_memory(*made.scenario)));
   }
   json["ensemble"] = report.ensemble ? ensemble_json(*report.ensemble) : Json(nullptr);
   json["tasks"] = report.tasks;
   if (timings) {
-    const StepSeconds& seconds = simulation.seconds;
+    const StepSeconds& seconds = answer.result.seconds;
     json["seconds"] = {{"plan", seconds.plan},
                        {"build", seconds.build},
                        {"run", seconds.run},
@@ -335,17 +342,16 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
 
 }  // namespace
 
-Json run_document(const Scenario& scenario, std::span<const Simulation> simulations,
-                  const JsonOptions& options) {
+Json run_document(std::span<const Answer> answers, const JsonOptions& options) {
+  const Scenario& scenario = *answers.front().made.scenario;
   Json document;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
                          {"cost", kind_of_cost(scenario)}};
-  document["scenario"] = scenario_json(scenario);
+  document["scenario"] = scenario_json(answers);
   document["results"] = Json::array();
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    document["results"].push_back(
-        result_json(scenario, scenario.schedules[i], simulations[i], options.timings));
+  for (const Answer& answer : answers) {
+    document["results"].push_back(result_json(answer, options.timings));
   }
   for (const RefusedSchedule& each : options.refused) {
     document["refused"].push_back({{"schedule", each.schedule}, {"reason", each.reason}});
@@ -353,11 +359,8 @@ Json run_document(const Scenario& scenario, std::span<const Simulation> simulati
   return document;
 }
 
-void write_json(std::ostream& out, const Scenario& scenario,
-                std::span<const Simulation> simulations, const JsonOptions& options) {
-  out << run_document(scenario, simulations, options)
-             .dump(1, ' ', false, Json::error_handler_t::replace)
-      << '\n';
+void write_json(std::ostream& out, std::span<const Answer> answers, const JsonOptions& options) {
+  out << run_document(answers, options).dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace pipesim

@@ -1,4 +1,4 @@
-// The result document of `pipesim run --json` (design, section 8): one object, the same bytes for
+// The result document of `pipesim run --json` (docs/scenario.md): one object, the same bytes for
 // the same input. What does not apply is null, never 0.
 #pragma once
 
@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/simulate.h"
-#include "sim/scenario/scenario.h"
+#include "sim/prepare/advice.h"
 
 namespace pipesim {
 
@@ -24,7 +23,6 @@ struct JsonOptions {
   std::vector<RefusedSchedule> refused = {};  // adds "refused" where there are any
 };
 
-void write_json(std::ostream& out, const Scenario& scenario,
-                std::span<const Simulation> simulations, const JsonOptions& options);
+void write_json(std::ostream& out, std::span<const Answer> answers, const JsonOptions& options);
 
 }  // namespace pipesim

@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "sim/case/simulate.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 #include "validate/calibration/replay_gpu.h"
 #include "validate/calibration/replay_layer.h"
 #include "validate/calibration/replay_report.h"
@@ -12,7 +14,7 @@ namespace pipesim::calibration {
 
 struct SmallModel {
   Scenario scenario;
-  Simulation simulation;
+  Result simulation;
   std::vector<StageContent> stages;
 
   explicit SmallModel(const std::string& schedule)
@@ -23,7 +25,7 @@ struct SmallModel {
                         "cluster: dgx-h100\n"
                         "parallel: {pipeline_model_parallel_size: 4}\n"
                         "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 2048}\n"))),
-        simulation(simulate(scenario, choice())),
+        simulation(simulate(testing::case_of(scenario, choice()))),
         stages(stage_contents(scenario, choice())) {}
 
   [[nodiscard]] const ScheduleChoice& choice() const { return scenario.schedules.front(); }
