@@ -5,10 +5,10 @@
 
 #include "sim/prepare/prepare.h"
 
-namespace pipesim::testing {
+namespace pipesim {
 
 inline Case case_of(const Scenario& scenario, const ScheduleChoice& choice) {
   return prepare(std::make_shared<const Scenario>(scenario), choice);
 }
 
-}  // namespace pipesim::testing
+}  // namespace pipesim

@@ -5,6 +5,7 @@
 #include "models/layer_memory.h"
 #include "sim/case/simulate.h"
 #include "sim/execution/evaluate.h"
+#include "sim/prepare/advice.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
@@ -47,8 +48,7 @@ Result run(const Scenario& scenario) { return simulate(prepare_first(scenario));
 
 std::vector<int> layers(const Scenario& scenario) {
   std::vector<int> numbers;
-  const Layout layout =
-      layout_of(*scenario.modelled, scenario.schedules.front(), scenario.parallel.pipeline);
+  const Layout layout = *prepare_first(scenario).layout;
   for (const StageLayers& stage : layout.stages) numbers.push_back(stage.layers);
   return numbers;
 }
@@ -199,7 +199,7 @@ TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
             "sequence_parallel: true}",
             "schedule={name: zb, memory_limit: 1.5}"});
   const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = testing::case_of(scenario, choice).problem;
+  const Problem problem = case_of(scenario, choice).problem;
   ASSERT_GT(problem.stage(1).weight_stash, problem.stage(1).activation);
   const Result simulation = run(scenario);
   const Evaluation evaluation = evaluate(*simulation.program, problem);
@@ -212,23 +212,23 @@ TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
 
 TEST(Modelled, SaysWhetherItFitsAndWhatWouldMakeIt) {
   const auto capacity = [](const std::string& size) {
-    return run(read(
-        {"memory={kind: model, flash_attention: false, dropout: true, capacity: " + size + "}"}));
+    return answer(prepare_first(read(
+        {"memory={kind: model, flash_attention: false, dropout: true, capacity: " + size + "}"})));
   };
-  const Result wide = capacity("80 GiB");
-  EXPECT_TRUE(wide.fit->fits);
-  EXPECT_FALSE(wide.fit->change);
-  EXPECT_FALSE(run(read()).fit);
-  const Bytes peak = *wide.report.peak_memory;
-  const Result tight = capacity(std::to_string(static_cast<long>(peak.value()) - 1000) + " B");
-  EXPECT_FALSE(tight.fit->fits);
-  ASSERT_TRUE(tight.fit->change);
-  EXPECT_EQ(tight.fit->change->words, "recompute: selective");
+  const Answer wide = capacity("80 GiB");
+  EXPECT_TRUE(*wide.result.fits);
+  EXPECT_FALSE(wide.advice.change);
+  EXPECT_FALSE(run(read()).fits);
+  const Bytes peak = *wide.result.report.peak_memory;
+  const Answer tight = capacity(std::to_string(static_cast<long>(peak.value()) - 1000) + " B");
+  EXPECT_FALSE(*tight.result.fits);
+  ASSERT_TRUE(tight.advice.change);
+  EXPECT_EQ(tight.advice.change->words, "recompute: selective");
   // What the change names comes out when it is run.
   const Result changed = run(
       read({"memory={kind: model, flash_attention: false, dropout: true}", "recompute=selective"}));
-  EXPECT_EQ(*changed.report.peak_memory, tight.fit->change->peak);
-  EXPECT_FALSE(capacity("0.5 GiB").fit->change);
+  EXPECT_EQ(*changed.report.peak_memory, tight.advice.change->peak);
+  EXPECT_FALSE(capacity("0.5 GiB").advice.change);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const long stages =
           static_cast<long>(scenario.parallel.pipeline) * pipesim::chunks_of(choice);
       if (stages * scenario.batch.microbatches > 4096) continue;
-      (void)pipesim::make_program(choice, pipesim::testing::case_of(scenario, choice).problem);
+      (void)pipesim::make_program(choice, pipesim::case_of(scenario, choice).problem);
     }
   } catch (const pipesim::InfeasibleError&) {
     // A memory limit may be too small.

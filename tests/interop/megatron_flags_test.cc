@@ -5,8 +5,8 @@
 #include "sim/core/error.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
-#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -24,9 +24,8 @@ Scenario scenario_of(const std::string& schedule, int devices = 4,
 }
 
 MegatronFlags flags_of(const Scenario& scenario) {
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = testing::case_of(scenario, choice).problem;
-  return megatron_flags(scenario, choice, problem, *make_program(choice, problem));
+  const Case made = prepare_first(scenario);
+  return megatron_flags(made, *make_program(made));
 }
 
 std::string refusal_of(const Scenario& scenario) {

@@ -32,7 +32,7 @@ std::string refusal(const std::string& text, const std::vector<std::string>& ove
   try {
     const Scenario scenario = read(text, overrides);
     for (const auto& choice : scenario.schedules) {
-      (void)make_program(choice, testing::case_of(scenario, choice).problem);
+      (void)make_program(choice, case_of(scenario, choice).problem);
     }
   } catch (const InputError& error) {
     return error.what();
@@ -116,7 +116,7 @@ TEST(Scenario, LimitsMemoryInMultiplesWithoutBytes) {
       ScheduleChoice& choice = scenario.schedules.front();
       if (choice.name == "zb-1p" && limit) choice.name = "zb";
       if (limit) choice.memory_limit = *limit;
-      const Problem problem = testing::case_of(scenario, choice).problem;
+      const Problem problem = case_of(scenario, choice).problem;
       return evaluate(*make_program(choice, problem), problem).cost;
     };
     EXPECT_EQ(cost_at(1), cost_at(std::nullopt)) << name;
@@ -160,7 +160,7 @@ TEST(Scenario, RecomputesWhatTheScenarioSaysUnlessTheScheduleSaysOtherwise) {
             "{name: interleaved-1f1b, recompute: {granularity: full, chunks: 1}}]",
             "recompute.granularity=full", "cost.recompute=9 ms", "memory.checkpoint=1 GiB"});
   const auto recomputing = [&scenario](size_t i) {
-    const Problem problem = testing::case_of(scenario, scenario.schedules[i]).problem;
+    const Problem problem = case_of(scenario, scenario.schedules[i]).problem;
     const auto program = make_program(scenario.schedules[i], problem);
     int stages = 0;
     for (int vs = 0; vs < program->placement().virtual_stages(); ++vs) {
@@ -181,8 +181,8 @@ TEST(Scenario, ComparesAScheduleWithItsRecomputedSelf) {
   const Scenario scenario =
       read(kBase + "memory: {kind: given, activation: 4 GiB, weight_stash: 0}\n",
            {"schedule=[1f1b, {name: 1f1b, recompute: full}]", "cost.transfer=0"});
-  const Report plain = simulate(testing::case_of(scenario, scenario.schedules[0])).report;
-  const Report recomputed = simulate(testing::case_of(scenario, scenario.schedules[1])).report;
+  const Report plain = simulate(case_of(scenario, scenario.schedules[0])).report;
+  const Report recomputed = simulate(case_of(scenario, scenario.schedules[1])).report;
   EXPECT_DOUBLE_EQ(recomputed.devices[3].busy.value(), plain.devices[3].busy.value() + 8 * 0.010);
   EXPECT_GT(recomputed.iteration, plain.iteration);
   EXPECT_DOUBLE_EQ(plain.peak_activation.value(), 4 * 4 * 1073741824.0);
@@ -195,7 +195,10 @@ TEST(Scenario, TellsSchedulesOfOneNameApart) {
                    "{name: gis, group_size: 2}, {name: gis, recompute: full}, "
                    "{name: zb, memory_limit: 1.5}]"});
   std::vector<std::string> labels;
-  for (const ScheduleChoice& choice : scenario.schedules) labels.push_back(label_of(choice));
+  const std::vector<std::string> apart = tell_apart(scenario.schedules);
+  for (size_t i = 0; i < apart.size(); ++i) {
+    labels.push_back(label_of(scenario.schedules[i], apart[i]));
+  }
   EXPECT_EQ(labels,
             (std::vector<std::string>{"1f1b", "zb (memory_limit 1)", "zb (memory_limit 1.5)", "gis",
                                       "gis (recompute)", "zb (memory_limit 1.5, number 2)"}));
@@ -366,7 +369,7 @@ TEST(MakeProgram, WordsALimitAsItIsGivenWhereNoBytesAreKnown) {
   const Scenario scenario = read(kBase, {"schedule={name: zb, memory_limit: 0.1}"});
   const ScheduleChoice& choice = scenario.schedules.front();
   try {
-    (void)make_program(choice, testing::case_of(scenario, choice).problem);
+    (void)make_program(choice, case_of(scenario, choice).problem);
     FAIL() << "fits";
   } catch (const InfeasibleError& error) {
     const std::string text = error.what();

@@ -83,7 +83,7 @@ TEST(Costs, NameEveryMatmulByItsShape) {
 
 TEST(Costs, AreShownWithTheirSources) {
   const Scenario scenario = read();
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   for (const char* part :
        {"model llama3-8b, 8.030 B parameters (source: ", "layout Et*8|(t*8|)*2t*8L",
         "dense layer F", "dense layer W", "4096 x 3072 x 4096", "all-gather, tensor ranks",
@@ -97,7 +97,7 @@ TEST(Costs, AreShownWithTheirSources) {
 TEST(Costs, ShowTheShapeOfExpertsLatentAttentionAndPositions) {
   const auto shown = [](const char* model, const char* parallel) {
     const Scenario scenario = read({{"model", model}, {"parallel", parallel}});
-    return cost_breakdown(scenario, scenario.schedules.front());
+    return cost_breakdown(prepare_first(scenario));
   };
   const std::string deepseek = shown("{base: deepseek-v3, mtp_num_layers: 1}",
                                      "{pipeline_model_parallel_size: 1, data_parallel_size: 8, "
@@ -118,7 +118,7 @@ TEST(Costs, ShowTheShapeOfExpertsLatentAttentionAndPositions) {
 TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
   for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
     const Scenario scenario = read({{"vocabulary", std::string("{placement: ") + placement + "}"}});
-    const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+    const std::string text = cost_breakdown(prepare_first(scenario));
     for (const char* part :
          {"share S", "share T", "share IF", "share IB", "collective softmax all-reduce",
           "collective embedding all-reduce", "reduce-scatter, devices",
@@ -132,7 +132,7 @@ TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
 
 TEST(Costs, ShowCopiesToTheHostAndWhereTheirSecondsComeFrom) {
   const Scenario scenario = read({{"offload", "true"}});
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   for (const char* part : {"copies to the host, a microbatch", "out alone",
                            "a copy takes 2 (the ranks of a stage on one switch)",
                            "host.duplex: ", "host.alone: ", "source: docs/model.md, \"Offload\""}) {
@@ -156,7 +156,7 @@ TEST(Costs, NameTheCurveThatACollectiveTakes) {
 TEST(Costs, SayWhatTheScenarioChanged) {
   const Scenario scenario =
       read({{"cluster", "{name: dgx-h100, node: {link_bandwidth: 100 GB/s}}"}});
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   EXPECT_TRUE(has(text, "link.bandwidth: 100 GB/s\n")) << text;
   EXPECT_TRUE(has(text, "stated by the scenario")) << text;
   EXPECT_TRUE(has(text, "scaled as the scenario's link is")) << text;
@@ -169,7 +169,7 @@ parallel: {pipeline_model_parallel_size: 2}
 batch: {num_microbatches: 4}
 cost: {kind: given, forward: [10 ms, 12 ms], backward_input: 13 ms, backward_weight: 8 ms}
 )");
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   EXPECT_TRUE(has(text, "12.000 ms")) << text;
   EXPECT_TRUE(has(text, "given by test")) << text;
   EXPECT_FALSE(has(text, "model")) << text;

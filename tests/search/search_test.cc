@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_offload.h"
@@ -96,7 +97,7 @@ TEST(Search, IsNeverWorseThanAnyFamilyThatFits) {
       if (schedule->max_chunks > 1 && schedule->min_chunks > 2) continue;
       try {
         const Scenario scenario = scenario_of("12");
-        Problem problem = testing::case_of(scenario, choice).problem;
+        Problem problem = case_of(scenario, choice).problem;
         if (problem.placement.directions() > 1) continue;
         for (StageCost& stage : problem.stages) {
           stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.chunks);

@@ -43,7 +43,7 @@ Scenario read(const std::string& text, const std::vector<std::string>& changes =
 }
 
 Sensitivity sensitivity(const Scenario& scenario) {
-  return sensitivity_of(scenario, scenario.schedules.front(), kFactors);
+  return sensitivity_of(prepare_first(scenario), kFactors);
 }
 
 const Effect& effect(const Sensitivity& result, std::string_view what, double factor) {
@@ -109,7 +109,7 @@ TEST(Sensitivity, AsksForTheHostLinkWhereActivationsAreCopied) {
   const std::vector<std::string> offload{"offload=true", "batch.num_microbatches=16"};
   const Scenario scenario = read(kModelled, offload);
   const std::array fast{100.0};
-  const Sensitivity result = sensitivity_of(scenario, scenario.schedules.front(), fast);
+  const Sensitivity result = sensitivity_of(prepare_first(scenario), fast);
   const HostLink& host = scenario.hardware->host;
   const auto rate = [](double value) { return std::to_string(value / 1e9) + " GB/s"; };
   auto by_hand = offload;
