@@ -29,9 +29,6 @@ struct Outline {
   std::optional<CostSetting> setting = {};   // where seconds follow from a model
 };
 
-// InputError at the choice when its schedule does not hold so many chunks. O(stages).
-Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice);
-
 struct Case : Outline {
   std::string label;           // in tables: label_of, and what tells it apart
   std::string name;            // in documents: the schedule's, or the label where that is shared
@@ -45,10 +42,5 @@ struct Case : Outline {
   // program from a CSV file names no framework: one call before every pass.
   std::optional<CallGroups> blocking = {};
 };
-
-// Layers stand as the scenario says or, where it asks for balance, as in `balanced`. InputError at
-// the split when layers cannot be divided so; InfeasibleError when a limit in total leaves nothing
-// for activations. O(stages).
-Case make_case(Outline outline, const Layout* balanced = nullptr);
 
 }  // namespace pipesim

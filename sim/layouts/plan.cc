@@ -9,6 +9,7 @@
 #include <thread>
 #include <tuple>
 
+#include "sim/case/make_case.h"
 #include "sim/core/error.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/layer_splits.h"

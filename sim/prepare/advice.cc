@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"

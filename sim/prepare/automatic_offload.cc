@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "sim/case/make_case.h"
 #include "sim/core/text.h"
 #include "sim/prepare/advice.h"
 

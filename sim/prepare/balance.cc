@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/balance.h"
+#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
 #include "sim/prepare/memory_room.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "sim/case/make_case.h"
 #include "sim/core/text.h"
 #include "sim/prepare/advice.h"
 #include "sim/prepare/automatic_offload.h"

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"

@@ -13,26 +13,14 @@
 
 #include "sim/core/error.h"
 #include "sim/prepare/advice.h"
-#include "sim/report/json/json.h"
+#include "sim/report/html/inputs.h"
+#include "sim/report/json/document.h"
 
 namespace pipesim {
 
 // Of all timelines of a page together: about 40 bytes each. What goes beyond is left out, and the
 // page says so.
 inline constexpr size_t kMostReportedPasses = 1'000'000;
-
-// A file that a person named, and what it holds.
-struct ReportInput {
-  std::string path;
-  std::string text;
-};
-
-// What `pipesim sweep` leaves in its folder.
-struct SweepFolder {
-  std::string path;
-  ReportInput results, failed, scenario;  // results.csv, failed.csv, sweep.yaml
-  bool stopped = false;                   // the tables are of a part of it
-};
 
 class HtmlReport {
  public:
@@ -57,8 +45,5 @@ class HtmlReport {
   struct Data;
   std::unique_ptr<Data> data_;
 };
-
-// InputError at `asked` when the file cannot be read.
-ReportInput read_report_input(const std::string& path, const Location& asked);
 
 }  // namespace pipesim

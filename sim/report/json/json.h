@@ -4,24 +4,10 @@
 
 #include <iosfwd>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "sim/prepare/advice.h"
+#include "sim/report/json/document.h"
 
 namespace pipesim {
-
-// A schedule of a comparison that cannot be met, and why.
-struct RefusedSchedule {
-  std::string schedule;
-  std::string reason;
-};
-
-struct JsonOptions {
-  std::string version;
-  bool timings = false;  // adds wall-clock "seconds", which differ from run to run
-  std::vector<RefusedSchedule> refused = {};  // adds "refused" where there are any
-};
 
 void write_json(std::ostream& out, std::span<const Answer> answers, const JsonOptions& options);
 

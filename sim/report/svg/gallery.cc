@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/case/make_case.h"
 #include "sim/core/error.h"
 #include "sim/prepare/prepare.h"
 #include "sim/report/svg/svg.h"

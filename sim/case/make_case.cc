@@ -1,4 +1,4 @@
-#include "sim/case/case.h"
+#include "sim/case/make_case.h"
 
 #include <algorithm>
 #include <fmt/format.h>
