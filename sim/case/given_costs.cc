@@ -29,7 +29,7 @@ Seconds transfer_to(const Case& made, int vs, int next) {
 }
 
 // Of every device's share of the vocabulary, and of the collectives.
-void add_vocabulary(Case& made) {
+void add_given_vocabulary(Case& made) {
   const Scenario& scenario = *made.scenario;
   const GivenCost& cost = scenario.cost;
   Problem& problem = made.problem;
@@ -81,7 +81,7 @@ void add_given_costs(Case& made) {
       stage.transfer = transfer_to(made, vs, next);
     }
   }
-  if (given && is_sharded(made.problem.vocabulary)) add_vocabulary(made);
+  if (given && is_sharded(made.problem.vocabulary)) add_given_vocabulary(made);
 }
 
 void add_bytes(Case& made) {

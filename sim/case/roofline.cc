@@ -7,7 +7,7 @@
 namespace pipesim {
 namespace {
 
-void add_vocabulary(Case& made) {
+void add_modelled_vocabulary(Case& made) {
   const Transformer& model = made.scenario->modelled->model;
   const Hardware& hardware = *made.scenario->hardware;
   Problem& problem = made.problem;
@@ -44,7 +44,7 @@ void add_roofline(Case& made) {
   const LayerCosts costs = layer_costs(model, *made.setting, *scenario.hardware);
   fill_stage_seconds(model, *made.setting, *scenario.hardware, *made.layout, made.placement, costs,
                      made.problem.stages);
-  if (is_sharded(made.problem.vocabulary)) add_vocabulary(made);
+  if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
   share_by_splits(made);
   for (int device = 0; device < made.placement.devices(); ++device) {
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
