@@ -6,11 +6,12 @@
 #include <sstream>
 
 #include "app/commands.h"
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/execution/walk.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/text/picture.h"
 
@@ -25,14 +26,11 @@ struct ExportOptions {
 };
 
 std::string exported(const ExportOptions& options, const Scenario& scenario) {
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
-  const auto program = make_program(choice, problem);
-  if (options.format == "megatron") {
-    return megatron_text(megatron_flags(scenario, choice, problem, *program));
-  }
+  const Case made = prepare_first(scenario);
+  const auto program = make_program(made);
+  if (options.format == "megatron") return megatron_text(megatron_flags(made, *program));
   std::ostringstream text;
-  write_torch_csv(text, *program, choice.name);
+  write_torch_csv(text, *program, made.choice.name);
   return text.str();
 }
 

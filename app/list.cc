@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "models/layer_parameters.h"
 #include "models/transformer.h"
 #include "sim/core/data_folder.h"
 #include "sim/planning/schedule.h"

@@ -101,17 +101,17 @@ std::vector<RefusedSchedule> write_document(std::ostream& out, const std::string
                                             Scenario scenario) {
   if (kind == "sensitivity") {
     std::vector<Sensitivity> all;
-    auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
-      all.push_back(sensitivity_of(scenario, choice, kFactors));
+    auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
+      all.push_back(sensitivity_of(made, kFactors));
     });
     write_sensitivity_json(out, all, PIPESIM_VERSION);
     return refused;
   }
   Comparison comparison = compare(std::move(scenario));
   if (kind == "timeline" || kind == "memory") {
-    write_plot_data(out, comparison.scenario, comparison.simulations);
+    write_plot_data(out, comparison.answers);
   } else {
-    write_json(out, comparison.scenario, comparison.simulations, {PIPESIM_VERSION});
+    write_json(out, comparison.answers, {PIPESIM_VERSION});
   }
   return std::move(comparison.refused);
 }

@@ -39,8 +39,7 @@ std::vector<RefusedSchedule> add_scenario(HtmlReport& report, const std::string&
                                           const CommandLine& line) {
   const Location where = line.where(path);
   Comparison comparison = compare(read_scenario_file(path, where, line.overrides(overrides)));
-  report.add(read_report_input(path, where), overrides, comparison.scenario, comparison.simulations,
-             comparison.refused);
+  report.add(read_report_input(path, where), overrides, comparison.answers, comparison.refused);
   return std::move(comparison.refused);
 }
 

@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "app/commands.h"
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
 #include "sim/interop/torch/csv_writer.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/read/schedules.h"
 #include "sim/read/sweep_text.h"
@@ -209,9 +210,8 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
   const YamlSource source =
       YamlSource::from_file(command.file, line.where(command.file), std::move(overrides));
   if (csv.empty()) {
-    const Scenario scenario = read_scenario(source);
-    const Problem problem = make_problem(scenario, scenario.schedules.front());
-    const Evaluation result = evaluate(*make_program(scenario.schedules.front(), problem), problem);
+    const Case made = prepare_first(read_scenario(source));
+    const Evaluation result = evaluate(*make_program(made), made.problem);
     if (result.makespan != found.makespan || result.peak_activation() != found.peak) {
       throw InfeasibleError("no scenario says what was found, " + label_of(found.choice) +
                             ": its split of layers follows the limit");

@@ -46,9 +46,8 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
   Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   std::vector<Sensitivity> all;
-  const auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
-    all.push_back(sensitivity_of(scenario, choice, factors));
-  });
+  const auto refused = each_feasible(
+      std::move(scenario), [&](const Case& made) { all.push_back(sensitivity_of(made, factors)); });
   write_outputs({{command.json, line.where(command.json),
                   [&](std::ostream& out) { write_sensitivity_json(out, all, PIPESIM_VERSION); }},
                  {command.csv, line.where(command.csv),

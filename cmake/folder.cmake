@@ -13,24 +13,20 @@ function(optimise_little target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()
 
-# pipesim_folder(FOLDER [OBJECT] [RECURSE] [TOGETHER] [COLD] [WITH FOLDER...]
+# pipesim_folder(FOLDER [OBJECT] [RECURSE] [TOGETHER] [COLD]
 #                [LINK TARGET-OR-FOLDER...] [EXCEPT FILE...])
 #
 # One library per folder, of all its sources: sim/core becomes the target pipesim_sim_core. Folders
 # are linked by their path, other targets by their name. OBJECT keeps static registration alive.
-# TOGETHER: compile_together. COLD: that and optimise_little. WITH: these folders' sources too.
+# TOGETHER: compile_together. COLD: that and optimise_little.
 function(pipesim_folder folder)
-  cmake_parse_arguments(arg "OBJECT;RECURSE;TOGETHER;COLD" "" "LINK;EXCEPT;WITH" ${ARGN})
+  cmake_parse_arguments(arg "OBJECT;RECURSE;TOGETHER;COLD" "" "LINK;EXCEPT" ${ARGN})
   string(REPLACE "/" "_" name pipesim_${folder})
   if(arg_RECURSE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   else()
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   endif()
-  foreach(other ${arg_WITH})
-    file(GLOB more CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${other}/*.cc)
-    list(APPEND sources ${more})
-  endforeach()
   foreach(file ${arg_EXCEPT})
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${folder}/${file})
   endforeach()

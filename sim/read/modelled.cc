@@ -163,7 +163,7 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
     if (!fault.empty()) parallel.fail(fault);
   }
   for (const ScheduleChoice& choice : scenario.schedules) {
-    (void)layout_of(modelled, choice, scenario.parallel.pipeline);
+    (void)layout_of(modelled, placement_of(choice, scenario.parallel.pipeline), choice.name);
   }
   return modelled;
 }

@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <mutex>
 
+#include "sim/case/make_case.h"
+#include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
-#include "sim/prepare/balance.h"
+#include "sim/prepare/prepare.h"
 #include "sim/search/bound.h"
+#include "sim/search/in_parallel.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {
@@ -22,11 +27,14 @@ namespace {
 // Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
 
-Found measure(const ScheduleChoice& choice, const Problem& problem,
-              std::shared_ptr<const Program> program, Objective objective) {
+// `like` is a family, or what was found before.
+template <class Like>
+Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program,
+              Objective objective) {
   Found found;
-  found.schedule = choice.name;
-  found.choice = choice;
+  found.schedule = like.choice.name;
+  found.choice = like.choice;
+  found.layout = like.layout;
   found.problem = problem;
   found.program = std::move(program);
   const Evaluation result = evaluate(*found.program, problem);
@@ -88,6 +96,11 @@ Problem without_overlap(Problem problem) {
   return problem;
 }
 
+// What was found within less memory counts too.
+void keep_better(const std::optional<Found>& before, std::optional<Found>& now) {
+  if (before && (!now || before->time <= now->time)) now = before;
+}
+
 bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
 
 }  // namespace
@@ -106,21 +119,21 @@ struct Search::Rungs {
   std::vector<Rung> all;  // the highest first
 };
 
-Search::Search(Scenario scenario, SearchOptions options)
-    : scenario_(std::move(scenario)), options_(std::move(options)) {
-  refuse_what_is_not_considered(scenario_, options_);
+Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(options)) {
+  refuse_what_is_not_considered(scenario, options_);
   options_.refinement.objective =
-      scenario_.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
-  scenario_.engine = EngineKind::kReplay;
-  scenario_.perturb = {};
+      scenario.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
+  scenario.engine = EngineKind::kReplay;
+  scenario.perturb = {};
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
-  if (!knows_memory(scenario_) ||
-      (scenario_.memory && std::ranges::all_of(scenario_.memory->activation, nothing))) {
-    scenario_.memory.emplace();
-    scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
+  if (!knows_memory(scenario) ||
+      (scenario.memory && std::ranges::all_of(scenario.memory->activation, nothing))) {
+    scenario.memory.emplace();
+    scenario.memory->activation = scenario.memory->weight_stash = {Bytes(1)};
   } else {
-    host_limited_ = scenario_.cluster && scenario_.cluster->host_memory;
+    host_limited_ = scenario.cluster && scenario.cluster->host_memory;
   }
+  scenario_ = std::make_shared<const Scenario>(std::move(scenario));
   for (const Schedule* schedule : schedules()) {
     if (!options_.schedules.empty() &&
         std::ranges::find(options_.schedules, schedule->name) == options_.schedules.end()) {
@@ -137,7 +150,7 @@ Search::Search(Scenario scenario, SearchOptions options)
       choice.chunks = chunks;
       const bool overlaps = std::ranges::find(schedule->options, "overlap", &OptionSpec::name) !=
                             schedule->options.end();
-      const bool cost_known = scenario_.roofline || !scenario_.cost.overlapped.empty();
+      const bool cost_known = scenario_->roofline || !scenario_->cost.overlapped.empty();
       if (overlaps && !cost_known) choice.options["overlap"] = false;
       add_variants(choice, *schedule);
     }
@@ -164,7 +177,7 @@ void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule
             Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
       }
       if (offloaded > 0 || schedule.offloads()) {
-        variant.offload = scenario_.offload.value_or(Offload{});
+        variant.offload = scenario_->offload.value_or(Offload{});
         variant.offload->which.clear();
         variant.offload->chunks = offloaded;
       }
@@ -191,14 +204,14 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     return;
   }
   try {
-    if (asks_for_balance(scenario_)) choice.balanced = balanced_layout(scenario_, choice);
-    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt, nullptr};
+    const Case made = prepare(scenario_, choice);
+    Family family{choice, made.layout, for_planning(made.problem), std::nullopt, nullptr};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return;
     }
     if (!takes_limit) {
-      family.fixed = measure(choice, family.problem, make_program(choice, family.problem),
+      family.fixed = measure(family, family.problem, make_program(choice, family.problem),
                              options_.refinement.objective);
       (void)has_room(*family.fixed);
     }
@@ -226,7 +239,7 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
   Problem problem = family.problem;
   problem.activation_limit = planning;
   try {
-    Found found = measure(family.choice, problem, make_program(family.choice, problem),
+    Found found = measure(family, problem, make_program(family.choice, problem),
                           options_.refinement.objective);
     return fits(found, limit) ? std::optional(std::move(found)) : std::nullopt;
   } catch (const InfeasibleError&) {
@@ -250,7 +263,8 @@ bool Search::has_room(Found& found) const {
   if (!found.host) {
     ScheduleChoice choice = found.choice;
     choice.program = found.program;
-    found.host = simulate(scenario_, choice, {.look_for_change = false}).host;
+    const Layout* layout = found.layout ? &*found.layout : nullptr;
+    found.host = simulate(make_case(outline_of(scenario_, choice), layout)).host;
   }
   return found.host->fits();
 }
@@ -258,7 +272,21 @@ bool Search::has_room(Found& found) const {
 std::vector<Found> Search::candidates(Bytes limit, Plans plans,
                                       std::optional<Found>& without_room) const {
   std::vector<Found> all;
-  const auto count = [&](std::optional<Found>& best, Found found) {
+  for (const Family& family : families_) {
+    std::optional<Found> best = best_of(family, limit, without_room);
+    if (family.rungs != nullptr && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
+    if (best) all.push_back(std::move(*best));
+  }
+  std::ranges::stable_sort(all, better);
+  return all;
+}
+
+// The best of what the family makes of the limit, and what is better still but has no room on the
+// host.
+std::optional<Found> Search::best_of(const Family& family, Bytes limit,
+                                     std::optional<Found>& without_room) const {
+  std::optional<Found> best;
+  const auto count = [&](Found found) {
     if (best && !better(found, *best)) return;
     if (has_room(found)) {
       best = std::move(found);
@@ -266,22 +294,15 @@ std::vector<Found> Search::candidates(Bytes limit, Plans plans,
       without_room = std::move(found);
     }
   };
-  for (const Family& family : families_) {
-    const bool plain = family.rungs != nullptr;
-    std::optional<Found> best;
-    if (family.fixed) {
-      if (fits(*family.fixed, limit)) count(best, *family.fixed);
-    } else {
-      for (const double more : kPlanningLimits) {
-        if (auto found = planned(family, more * limit, limit)) count(best, std::move(*found));
-        if (plain) break;
-      }
-    }
-    if (plain && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
-    if (best) all.push_back(std::move(*best));
+  if (family.fixed) {
+    if (fits(*family.fixed, limit)) count(*family.fixed);
+    return best;
   }
-  std::ranges::stable_sort(all, better);
-  return all;
+  for (const double more : kPlanningLimits) {
+    if (auto found = planned(family, more * limit, limit)) count(std::move(*found));
+    if (family.rungs != nullptr) break;
+  }
+  return best;
 }
 
 // Families of one placement and split of layers have one problem and one bound, those with
@@ -293,14 +314,13 @@ Seconds Search::bound(Bytes limit) const {
   };
   for (size_t i = 0; i < families_.size(); ++i) {
     const Problem& problem = families_[i].problem;
-    const bool seen =
-        std::any_of(families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
-                    [&](const Family& earlier) {
-                      return earlier.choice.balanced == families_[i].choice.balanced &&
-                             earlier.problem.shape == problem.shape &&
-                             earlier.problem.placement == problem.placement &&
-                             overlaps(earlier) == overlaps(families_[i]);
-                    });
+    const bool seen = std::any_of(
+        families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const Family& earlier) {
+          return earlier.layout == families_[i].layout && earlier.problem.shape == problem.shape &&
+                 earlier.problem.placement == problem.placement &&
+                 overlaps(earlier) == overlaps(families_[i]);
+        });
     if (seen) continue;
     const Problem bounded = overlaps(families_[i]) ? without_overlap(problem) : problem;
     const Objective objective = options_.refinement.objective;
@@ -334,8 +354,7 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
     program =
         offloaded(start.choice, refine(*whole, problem, held, options_.refinement), start.problem);
   }
-  Found found =
-      measure(start.choice, start.problem, std::move(program), options_.refinement.objective);
+  Found found = measure(start, start.problem, std::move(program), options_.refinement.objective);
   found.refined = true;
   return found;
 }
@@ -343,29 +362,18 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
 SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo); }
 
 SearchResult Search::at(Bytes limit, Plans plans) const {
-  constexpr size_t kRefined = 2;
   SearchResult result;
   result.limit = limit;
   result.bound = bound(limit);
   if (plans == Plans::kNone) return result;
-  std::vector<Found> all = candidates(limit, plans, result.without_room);
+  const std::vector<Found> all = candidates(limit, plans, result.without_room);
   if (all.empty()) return result;
   result.registered = result.best = all.front();
-  const bool relieved = options_.offload || options_.recompute;
-  if (const auto kept = std::ranges::find_if(all, keeps_all); relieved && kept != all.end()) {
-    result.kept = *kept;
+  if (options_.offload || options_.recompute) {
+    const auto kept = std::ranges::find_if(all, keeps_all);
+    if (kept != all.end()) result.kept = *kept;
   }
-  size_t left = options_.refine ? kRefined : 0;
-  for (const Found& each : all) {
-    if (left == 0) break;
-    // Of those that offload or recompute only the best is refined.
-    if (!keeps_all(each) && &each != &all.front()) continue;
-    if (keeps_all(each)) --left;
-    auto found = refined(each, limit);
-    if (!found || !fits(*found, limit) || !has_room(*found)) continue;
-    if (relieved && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
-    if (found->time < result.best->time) result.best = std::move(found);
-  }
+  if (options_.refine) add_refined(all, result);
   if (result.without_room && !(result.without_room->time < result.best->time)) {
     result.without_room = std::nullopt;
   }
@@ -373,6 +381,58 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     throw LogicError(result.best->schedule + " takes less than the lower bound");
   }
   return result;
+}
+
+// Refines the best of those that keep all; of those that offload or recompute only the best of all.
+void Search::add_refined(const std::vector<Found>& all, SearchResult& result) const {
+  size_t left = 2;
+  for (const Found& each : all) {
+    if (left == 0) return;
+    if (!keeps_all(each) && &each != &all.front()) continue;
+    if (keeps_all(each)) --left;
+    auto found = refined(each, result.limit);
+    if (!found || !fits(*found, result.limit) || !has_room(*found)) continue;
+    if (result.kept && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
+    if (found->time < result.best->time) result.best = std::move(found);
+  }
+}
+
+std::vector<SearchResult> Search::frontier(int points) const {
+  const Bytes least = unit_ / families_.front().problem.shape.devices;
+  const Bytes top = top_of_frontier(least);
+  // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
+  const Seconds least_time = kRounding * bound(top);
+  const auto is_solved = [least_time](const SearchResult& result) {
+    return result.best && result.best->time <= least_time;
+  };
+  std::vector<SearchResult> results(points);
+  std::atomic<int> solved = points;
+  in_parallel(points, [&](int i) {
+    const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
+    results[i] = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
+    if (!is_solved(results[i])) return;
+    for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
+  });
+  // Behind the first that no memory would make shorter nothing counts: how much of it was sought
+  // depends on the threads.
+  const auto done = std::ranges::find_if(results, is_solved);
+  for (auto i = results.begin(); i != results.end(); ++i) {
+    if (i > done) i->best = i->registered = std::nullopt;
+    if (i == results.begin()) continue;
+    keep_better(std::prev(i)->best, i->best);
+    if (i <= done) keep_better(std::prev(i)->registered, i->registered);
+  }
+  return results;
+}
+
+// Where no schedule waits for memory any more.
+Bytes Search::top_of_frontier(Bytes least) const {
+  const Shape& shape = families_.front().problem.shape;
+  // With three times p microbatches in flight none does.
+  const Bytes top = std::min<double>(shape.microbatches, 3.0 * shape.devices) * least;
+  std::optional<Found> without_room;
+  const auto all = candidates(top, Plans::kAtLimit, without_room);
+  return all.empty() ? top : std::min(top, all.front().peak);
 }
 
 bool keeps_all(const Found& found) {

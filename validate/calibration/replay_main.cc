@@ -14,8 +14,8 @@
 #include "app/options/parser.h"
 #include "models/layer_memory.h"
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
-#include "sim/scenario/modelled.h"
 #include "validate/calibration/replay_clock.h"
 #include "validate/calibration/replay_gpu.h"
 #include "validate/calibration/replay_layer.h"
@@ -46,8 +46,8 @@ std::vector<Arrivals> arrivals_of(const std::string& asked) {
   return {asked == "at-start" ? Arrivals::kAtStart : Arrivals::kSimulated};
 }
 
-std::vector<int> devices_of(const Options& options, const Simulation& simulation) {
-  const int all = simulation.program->shape().devices;
+std::vector<int> devices_of(const Options& options, const Result& result) {
+  const int all = result.program->shape().devices;
   for (const int device : options.devices) {
     if (device < all) continue;
     throw InputError({"command line", 1, 1, "--device " + std::to_string(device)},
@@ -60,9 +60,9 @@ std::vector<int> devices_of(const Options& options, const Simulation& simulation
 }
 
 // Of a model, or nothing that a clock would need to know.
-Bytes bytes_of_messages(const Scenario& scenario, const ScheduleChoice& choice) {
-  if (!scenario.modelled) return Bytes(1);
-  return message_bytes(scenario.modelled->model, context_of(*scenario.modelled, choice));
+Bytes bytes_of_messages(const Case& made) {
+  if (!made.context) return Bytes(1);
+  return message_bytes(made.scenario->modelled->model, *made.context);
 }
 
 // Whether all rows are to run beside each other. What was asked for and cannot be is an error.
@@ -76,38 +76,38 @@ bool are_sent(const Options& options, int devices) {
          reason.empty();
 }
 
-void replay_beside(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                   Simulation& simulation, ReplayDocument& document) {
-  const std::vector<StageContent> stages = stage_contents(scenario, choice);
-  const int devices = simulation.program->shape().devices;
+void replay_beside(const Options& options, const Case& made, Result& result,
+                   ReplayDocument& document) {
+  const std::vector<StageContent> stages = stage_contents(made);
+  const int devices = result.program->shape().devices;
   std::unique_ptr<ReplayPipeline> pipeline;
   if (options.dry_run) {
     pipeline = std::make_unique<ClockPipeline>(devices);
   } else {
-    pipeline = make_gpu_pipeline(slice_of(scenario, choice), devices);
-    if (options.times == "alone") retime(simulation, stages, pipeline->device(0));
+    pipeline = make_gpu_pipeline(slice_of(made), devices);
+    if (options.times == "alone") retime(result, stages, pipeline->device(0));
   }
-  PipelineRows rows = rows_of(simulation, stages, bytes_of_messages(scenario, choice));
-  for (Row& row : rows.rows) row.schedule = label_of(choice);
+  PipelineRows rows = rows_of(result, stages, bytes_of_messages(made));
+  for (Row& row : rows.rows) row.schedule = made.label;
   for (Comparison& comparison : replay_and_compare(rows, options.runs, *pipeline)) {
     document.comparisons.push_back(std::move(comparison));
   }
   document.facts = pipeline->device(0).facts();
 }
 
-void replay_alone(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                  Simulation& simulation, ReplayDocument& document) {
-  const std::vector<StageContent> stages = stage_contents(scenario, choice);
+void replay_alone(const Options& options, const Case& made, Result& result,
+                  ReplayDocument& document) {
+  const std::vector<StageContent> stages = stage_contents(made);
   std::unique_ptr<ReplayDevice> device;
   if (options.dry_run) {
     device = std::make_unique<ClockDevice>();
   } else {
-    device = make_gpu_device(slice_of(scenario, choice));
-    if (options.times == "alone") retime(simulation, stages, *device);
+    device = make_gpu_device(slice_of(made));
+    if (options.times == "alone") retime(result, stages, *device);
   }
-  for (const int position : devices_of(options, simulation)) {
-    Row row = row_of(simulation, stages, position);
-    row.schedule = label_of(choice);
+  for (const int position : devices_of(options, result)) {
+    Row row = row_of(result, stages, position);
+    row.schedule = made.label;
     for (const Arrivals arrivals : arrivals_of(options.arrivals)) {
       document.comparisons.push_back(replay_and_compare(row, arrivals, options.runs, *device));
     }
@@ -115,13 +115,12 @@ void replay_alone(const Options& options, const Scenario& scenario, const Schedu
   document.facts = device->facts();
 }
 
-void replay_choice(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                   ReplayDocument& document) {
-  Simulation simulation = simulate(scenario, choice);
-  if (are_sent(options, simulation.program->shape().devices)) {
-    replay_beside(options, scenario, choice, simulation, document);
+void replay_case(const Options& options, const Case& made, ReplayDocument& document) {
+  Result result = simulate(made);
+  if (are_sent(options, result.program->shape().devices)) {
+    replay_beside(options, made, result, document);
   } else {
-    replay_alone(options, scenario, choice, simulation, document);
+    replay_alone(options, made, result, document);
   }
 }
 
@@ -148,12 +147,12 @@ int run(const Options& options) {
   if (const std::string reason = why_no_gpus(1); !options.dry_run && !reason.empty()) {
     throw InfeasibleError(reason + "; --dry-run replays on simulated times (docs/calibration.md)");
   }
-  const Scenario scenario =
-      read_scenario_file(options.file, {"command line", 1, 1, options.file}, overrides_of(options));
+  const auto scenario = std::make_shared<const Scenario>(read_scenario_file(
+      options.file, {"command line", 1, 1, options.file}, overrides_of(options)));
   ReplayDocument document;
   document.scenario = std::filesystem::path(options.file).filename().string();
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    replay_choice(options, scenario, choice, document);
+  for (const Prepared& each : prepare_all(scenario)) {
+    replay_case(options, each.get(), document);
   }
   if (!options.dry_run) {
     document.facts.emplace_back(
