@@ -6,8 +6,6 @@
 // depend on the order in which it is found. So the clock stops only where an activity begins or
 // completes. What begins later waits in a heap of our own, with ties in order of task, and only the
 // next kernel timer is ever set.
-#include "sim/engine/simgrid_module.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,6 +22,7 @@
 #include <vector>
 
 #include "sim/engine/simgrid_dataflow.h"
+#include "sim/engine/simgrid_job.h"
 
 namespace pipesim {
 namespace {
