@@ -59,11 +59,13 @@ void list_schedules() {
 
 // The page docs/reference/schedule-list.md, whose links start there.
 void list_schedules_as_page() {
-  const auto cell = [](std::string text) {
-    for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
-      text.insert(at, "\\");
+  const auto cell = [](std::string_view text) {
+    std::string escaped;
+    for (const char each : text) {
+      if (each == '|') escaped += '\\';
+      escaped += each;
     }
-    return text;
+    return escaped;
   };
   const auto claimed = [&](const auto& claim) {
     return cell(claim.is_made() ? std::string(claim.formula) : to_text(claim));

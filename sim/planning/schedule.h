@@ -70,8 +70,8 @@ std::string to_text(const BubbleClaim& claim);
 std::string to_text(const PeakClaim& claim);
 
 struct Claims {
-  BubbleClaim bubble;
-  PeakClaim peak;
+  BubbleClaim bubble = {};
+  PeakClaim peak = {};
 };
 
 // A sharded placement of the vocabulary that a schedule has orders for, and what it claims there.
