@@ -80,14 +80,13 @@ double operand_bytes(const Matmul& matmul) {
 }  // namespace
 
 Seconds matmul_seconds(const Gpu& gpu, const Matmul& matmul) {
-  const auto precision = static_cast<size_t>(matmul.precision);
   if (!gpu.has(matmul.precision)) {
     throw LogicError(fmt::format("{} has no such precision", gpu.name));
   }
   const MatmulCurve& curve = gpu.matmul;
   const double slowdown = 1 + curve.slowdown * std::log1p(matmul.flops() / curve.slowdown_flops);
   const double compute = held_flops(curve, gpu.multiprocessors, matmul) * slowdown /
-                         (gpu.peak[precision].value() * curve.efficiency[precision]);
+                         (gpu.peak[matmul.precision].value() * curve.efficiency[matmul.precision]);
   const double stream =
       operand_bytes(matmul) / (gpu.memory_bandwidth.value() * curve.memory_efficiency);
   // The fourth-power mean is the larger of the two where they differ, and a fifth more where not.

@@ -19,8 +19,8 @@ namespace pipesim {
 // A matmul runs in waves of tiles over the multiprocessors; the library takes the tile, and the
 // split of the summed dimension k, that are fastest.
 struct MatmulCurve {
-  // Share of the peak that 128 x 256 tiles reach in full waves at endless k, by Precision.
-  std::array<double, 2> efficiency{1, 1};
+  // Share of the peak that 128 x 256 tiles reach in full waves at endless k.
+  EnumArray<Precision, double> efficiency{1, 1};
   double memory_efficiency = 1;  // share of the memory bandwidth that operands stream at
   double fill = 0;               // elements of k (of 2 bytes) that filling a tile's pipeline costs
   double edge = 0;               // elements of a tile's side: small tiles feed the cores worse
@@ -41,7 +41,7 @@ struct AttentionCurve {
 
 struct Gpu {
   std::string name;
-  std::array<FlopsPerSecond, 2> peak;  // dense, by Precision; 0: the GPU has no such precision
+  EnumArray<Precision, FlopsPerSecond> peak;  // dense; 0: the GPU has no such precision
   Bytes memory;
   BytesPerSecond memory_bandwidth{1};
   int multiprocessors = 1;
@@ -52,9 +52,7 @@ struct Gpu {
   Watts idle_power;
   Watts busy_power;
 
-  [[nodiscard]] bool has(Precision precision) const {
-    return peak[static_cast<size_t>(precision)] > FlopsPerSecond(0);
-  }
+  [[nodiscard]] bool has(Precision precision) const { return peak[precision] > FlopsPerSecond(0); }
 };
 
 Seconds matmul_seconds(const Gpu& gpu, const Matmul& matmul);

@@ -133,7 +133,7 @@ LayerCosts layer_costs(const Transformer& model, const CostSetting& setting,
                        const Hardware& hardware) {
   LayerCosts costs;
   const auto fill = [&](LayerKind kind) {
-    costs[static_cast<size_t>(kind)] = layer_cost(model, kind, setting, hardware);
+    costs[kind] = layer_cost(model, kind, setting, hardware);
   };
   const int moe = moe_layers(model);
   if (moe < model.num_layers) fill(LayerKind::kDense);

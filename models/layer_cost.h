@@ -14,8 +14,6 @@
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
 #pragma once
 
-#include <array>
-
 #include "models/hardware.h"
 #include "models/layer_context.h"
 #include "models/memory.h"
@@ -68,8 +66,8 @@ struct LayerCost {
   PassCost backward_weight;
 };
 
-// By LayerKind; kinds that the model does not have stay 0.
-using LayerCosts = std::array<LayerCost, 5>;
+// Kinds that the model does not have stay 0.
+using LayerCosts = EnumArray<LayerKind, LayerCost>;
 
 // How the ranks of a group stand in nodes that ranks fill in the order tensor, context, expert,
 // data, pipeline. A group that fills no whole number of nodes counts as spread by its largest

@@ -39,8 +39,8 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
     const bool experts = kind == LayerKind::kMoe && !model.experts;
     const bool mtp = kind == LayerKind::kMtp && model.mtp_layers == 0;
     if (experts || mtp) continue;
-    memory_[static_cast<size_t>(kind)] = layer_memory(model, kind, context);
-    temporaries_[static_cast<size_t>(kind)] = temporaries(model, kind, context);
+    memory_[kind] = layer_memory(model, kind, context);
+    temporaries_[kind] = temporaries(model, kind, context);
   }
 }
 
@@ -75,7 +75,7 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
     for (const LayerKind kind : kLayerKinds) {
       const int number = count(model_, stage, kind);
       if (number == 0) continue;
-      temporary = std::max(temporary, temporaries_[static_cast<size_t>(kind)].value());
+      temporary = std::max(temporary, temporaries_[kind].value());
       if (kind != LayerKind::kEmbedding && kind != LayerKind::kOutput) {
         add_layers(held, number, of(kind));
       }

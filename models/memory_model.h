@@ -2,7 +2,6 @@
 // the inside of estimate_memory (models/memory.h).
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "models/layer_memory.h"
@@ -21,9 +20,7 @@ class MemoryModel {
   [[nodiscard]] DeviceMemory device(std::span<const StageLayers> stages) const;
 
  private:
-  [[nodiscard]] const LayerMemory& of(LayerKind kind) const {
-    return memory_[static_cast<size_t>(kind)];
-  }
+  [[nodiscard]] const LayerMemory& of(LayerKind kind) const { return memory_[kind]; }
   [[nodiscard]] double matrix() const;
   [[nodiscard]] double gradient() const;
   [[nodiscard]] double dense_ranks() const;
@@ -33,8 +30,8 @@ class MemoryModel {
   const Transformer& model_;
   const LayerContext& context_;
   const ParameterState& state_;
-  std::array<LayerMemory, 5> memory_{};  // by LayerKind
-  std::array<Bytes, 5> temporaries_{};
+  EnumArray<LayerKind, LayerMemory> memory_{};
+  EnumArray<LayerKind, Bytes> temporaries_{};
 };
 
 }  // namespace pipesim

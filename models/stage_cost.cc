@@ -53,7 +53,7 @@ StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
   for (const LayerKind kind : kKinds) {
     const int times = times_run(model, stage, kind);
     if (times == 0) continue;
-    const LayerCost& one = costs[static_cast<size_t>(kind)];
+    const LayerCost& one = costs[kind];
     sum.forward += 1.0 * times * one.forward;
     sum.backward_input += 1.0 * times * one.backward_input;
     sum.backward_weight += 1.0 * times * one.backward_weight;

@@ -26,6 +26,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/core/enum_array.h"
+
 namespace pipesim {
 
 enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm };
@@ -87,6 +89,8 @@ enum class LayerKind : std::uint8_t {
   kOutput,  // final norm, logits and loss
   kMtp      // an MTP module up to its own logits, for which a kOutput more is run
 };
+template <>
+inline constexpr std::size_t kSizeOf<LayerKind> = 5;
 
 // What is wrong with the shape, in words that name the keys of docs/scenario.md; empty when nothing
 // is.

@@ -8,11 +8,14 @@
 #include <boost/container/static_vector.hpp>
 #include <cstdint>
 
+#include "sim/core/enum_array.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
 
 enum class Precision : std::uint8_t { kBf16, kFp8 };
+template <>
+inline constexpr std::size_t kSizeOf<Precision> = 2;
 
 // C (m x n) = A (m x k) B (k x n), `batch` of them in one kernel; 2 m n k flops each.
 struct Matmul {

@@ -16,12 +16,11 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/execution/message_ends.h"
 #include "sim/pipeline/call_groups.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
-
-using MessageId = std::uint32_t;
 
 // The result of a pass on its way to another device.
 struct Message {
@@ -118,20 +117,20 @@ class BatchWalker {
  private:
   [[nodiscard]] int devices() const { return program_.placement().devices(); }
   [[nodiscard]] bool done(int device) const {
-    const auto d = static_cast<size_t>(device);
-    return open_[d] == 0 && issued_[d] == batches_.batches(device).size() &&
-           position_[d] == program_.passes(device).size();
+    return open_[device] == 0 && issued_[device] == batches_.batches(device).size() &&
+           position_[device] == program_.passes(device).size();
   }
 
   void advance(int device) {
-    const auto d = static_cast<size_t>(device);
     const auto passes = program_.passes(device);
     const auto batches = batches_.batches(device);
-    while (open_[d] == 0) {
-      if (issued_[d] < batches.size() && batches[issued_[d]].before == position_[d]) {
-        issue(device, batches[issued_[d]++]);
-      } else if (position_[d] < passes.size()) {
-        visitor_.run(device, passes[position_[d]++]);
+    std::uint32_t& at = position_[device];
+    std::uint32_t& issued = issued_[device];
+    while (open_[device] == 0) {
+      if (issued < batches.size() && batches[issued].before == at) {
+        issue(device, batches[issued++]);
+      } else if (at < passes.size()) {
+        visitor_.run(device, passes[at++]);
       } else {
         break;
       }
@@ -151,11 +150,10 @@ class BatchWalker {
 
   // One message of the device's open batch is on its way.
   void arrive(int device, int running) {
-    const auto d = static_cast<size_t>(device);
-    if (--open_[d] > 0) return;
+    if (--open_[device] > 0) return;
     visitor_.release(device);
-    if (device == running || queued_[d] != 0) return;
-    queued_[d] = 1;
+    if (device == running || queued_[device] != 0) return;
+    queued_[device] = 1;
     woken_.push_back(device);
   }
 

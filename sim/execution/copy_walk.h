@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/core/grid.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
@@ -22,10 +23,8 @@ class CopyWalk {
       : program_(program), plan_(program.copies()), not_yet_(not_yet) {
     if (plan_ == nullptr) return;
     const Placement& place = program.placement();
-    units_ = static_cast<size_t>(program.shape().units());
-    const auto slots = static_cast<size_t>(place.virtual_stages()) * units_;
-    out_at_.assign(slots, kNone);
-    back_at_.assign(slots, kNone);
+    out_at_ = Grid<std::uint32_t>(place.virtual_stages(), program.shape().units(), kNone);
+    back_at_ = out_at_;
     triggers_.resize(place.devices());
     next_trigger_.assign(triggers_.size(), 0);
     next_gate_.assign(triggers_.size(), 0);
@@ -52,22 +51,22 @@ class CopyWalk {
   // end; a and b are what it waits for.
   template <class Run>
   void ran(int device, std::uint32_t position, const Pass& pass, Value result, Run copy) {
-    const auto d = static_cast<size_t>(device);
-    const auto& gates = plan_->gates[d];
-    if (next_gate_[d] < gates.size() && gates[next_gate_[d]].position == position) ++next_gate_[d];
+    const auto& gates = plan_->gates[device];
+    size_t& gate = next_gate_[device];
+    if (gate < gates.size() && gates[gate].position == position) ++gate;
     const size_t link = plan_->link_of(static_cast<std::uint32_t>(device));
     bool moved = false;
     const Pass& forward = pass.kind == PassKind::kFB ? program_.pair(pass).forward : pass;
     if (forward.kind == PassKind::kF) {
-      const std::uint32_t out = out_at_[slot(device, forward)];
+      const std::uint32_t out = out_at_(stage(device, forward), forward.microbatch);
       if (out != kNone) {
         made_[out] = result;
         moved = true;
       }
     }
-    auto& triggers = triggers_[d];
-    for (auto& next = next_trigger_[d]; next < triggers.size() && triggers[next].after == position;
-         ++next) {
+    auto& triggers = triggers_[device];
+    for (auto& next = next_trigger_[device];
+         next < triggers.size() && triggers[next].after == position; ++next) {
       follows_[triggers[next].back] = result;
       moved = true;
     }
@@ -90,7 +89,7 @@ class CopyWalk {
     State state{};
     state.begin_out = state.next_out = static_cast<std::uint32_t>(out_.size());
     for (const Copy& copy : link.out) {
-      out_at_[slot(copy)] = static_cast<std::uint32_t>(out_.size());
+      out_at_(stage(copy), copy.unit) = static_cast<std::uint32_t>(out_.size());
       out_.push_back(not_yet_);
       made_.push_back(not_yet_);
     }
@@ -98,8 +97,8 @@ class CopyWalk {
     state.begin_back = state.next_back = static_cast<std::uint32_t>(back_.size());
     for (const Copy& copy : link.in) {
       const auto number = static_cast<std::uint32_t>(back_.size());
-      back_at_[slot(copy)] = number;
-      out_of_back_.push_back(out_at_[slot(copy)]);
+      back_at_(stage(copy), copy.unit) = number;
+      out_of_back_.push_back(out_at_(stage(copy), copy.unit));
       back_.push_back(not_yet_);
       follows_.push_back(not_yet_);
       if (copy.after != Copy::kAnyTime) triggers_[copy.device].push_back({copy.after, number});
@@ -126,41 +125,38 @@ class CopyWalk {
   }
 
   bool gate(int device, std::uint32_t position, Value& room) const {
-    const auto d = static_cast<size_t>(device);
-    const auto& gates = plan_->gates[d];
-    if (next_gate_[d] == gates.size() || gates[next_gate_[d]].position != position) return false;
+    const auto& gates = plan_->gates[device];
+    const size_t next = next_gate_[device];
+    if (next == gates.size() || gates[next].position != position) return false;
     const State& link = links_[plan_->link_of(static_cast<std::uint32_t>(device))];
-    room = out_[link.begin_out + gates[next_gate_[d]].out];
+    room = out_[link.begin_out + gates[next].out];
     return true;
   }
 
   // The copy back that the pass is the first to need.
   [[nodiscard]] std::uint32_t needed_by(int device, const Pass& pass) const {
     const Pass& user = pass.kind == PassKind::kFB ? program_.pair(pass).backward : pass;
-    const bool backward = user.kind == PassKind::kB || user.kind == PassKind::kBW;
+    const bool backward = is_backward(user.kind);
     if (!backward && user.kind != PassKind::kR) return kNone;
-    const int vs = program_.placement().virtual_stage(device, user.chunk);
+    const int vs = stage(device, user);
     if (backward && program_.recomputes(vs)) return kNone;
-    return back_at_[slot(device, user)];
+    return back_at_(vs, user.microbatch);
   }
 
-  [[nodiscard]] size_t slot(int device, const Pass& pass) const {
-    const int vs = program_.placement().virtual_stage(device, pass.chunk);
-    return static_cast<size_t>(vs) * units_ + pass.microbatch;
+  [[nodiscard]] int stage(int device, const Pass& pass) const {
+    return program_.placement().virtual_stage(device, pass.chunk);
   }
-  [[nodiscard]] size_t slot(const Copy& copy) const {
-    return slot(static_cast<int>(copy.device),
-                make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk));
+  [[nodiscard]] int stage(const Copy& copy) const {
+    return program_.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk);
   }
 
   const Program& program_;
   const CopyPlan* plan_;
   Value not_yet_;
-  size_t units_ = 0;
-  std::vector<std::uint32_t> out_at_, back_at_;  // by virtual stage and unit: number of its copy
-  std::vector<Value> out_, back_;                // ends, by number
-  std::vector<Value> made_;                      // by number of a copy out: the end of its F
-  std::vector<Value> follows_;                   // by number of a copy back: the end of `after`
+  Grid<std::uint32_t> out_at_, back_at_;  // by virtual stage and unit: number of its copy
+  std::vector<Value> out_, back_;         // ends, by number
+  std::vector<Value> made_;               // by number of a copy out: the end of its F
+  std::vector<Value> follows_;            // by number of a copy back: the end of `after`
   std::vector<std::uint32_t> out_of_back_;
   std::vector<std::vector<Trigger>> triggers_;  // by device, by position
   std::vector<size_t> next_trigger_, next_gate_;

@@ -35,7 +35,7 @@ class TimeVisitor {
   }
 
   Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
-    return std::ranges::max(results) + problem_.barriers[static_cast<size_t>(barrier)].value();
+    return std::ranges::max(results) + problem_.barriers[barrier].value();
   }
   [[nodiscard]] Value last(int device) const { return devices_[device].clock; }
   void hold(int device, Value until) {
@@ -55,10 +55,8 @@ class TimeVisitor {
     changes_[copy.device].push_back(out ? Change{link, -bytes} : Change{start, bytes});
     return link;
   }
-  Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t /*unit*/) {
-    if (to < 0) return result;
-    const int boundary = kind == PassKind::kF ? from : to;
-    return result + problem_.stage(boundary).transfer.value();
+  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t /*unit*/) {
+    return to < 0 ? result : result + problem_.transfer(from, to).value();
   }
 
   [[nodiscard]] Evaluation finish() {

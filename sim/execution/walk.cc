@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 #include <string>
 
 #include "sim/core/error.h"
@@ -66,50 +67,41 @@ class Deadlock {
     return forward ? *forward : missing(device, program_.pair(pass).backward).value();
   }
   [[nodiscard]] std::optional<Wanted> missing(int device, const Pass& pass) const {
-    const int vs = place_.virtual_stage(device, pass.chunk);
-    const auto splits = static_cast<std::uint32_t>(program_.shape().splits);
+    const StagePass at{pass.kind, place_.virtual_stage(device, pass.chunk)};
     const std::uint32_t unit = pass.microbatch;
     std::vector<Wanted> wants;
-    if (is_vocabulary(pass.kind)) {
-      wants = wanted_by_vocabulary(pass);
-    } else if (pass.kind == PassKind::kW) {
-      wants = {{PassKind::kB, vs, unit}};
-    } else if (pass.kind == PassKind::kF) {
-      if (unit % splits > 0) wants.push_back({PassKind::kF, vs, unit - 1});
-      if (place_.upstream(vs) >= 0) wants.push_back({PassKind::kF, place_.upstream(vs), unit});
-      if (place_.upstream(vs) < 0 && sharded_) add_all(wants, PassKind::kIF, unit);
-    } else {
-      if (unit % splits + 1 < splits) wants.push_back({PassKind::kB, vs, unit + 1});
-      const int from = place_.downstream(vs);
-      wants.push_back(from < 0 ? Wanted{PassKind::kF, vs, unit} : Wanted{PassKind::kB, from, unit});
-      if (from < 0 && sharded_) {
-        const bool softmax = awaited_by_loss(program_.vocabulary()) == Barrier::kSoftmax;
-        add_all(wants, softmax ? PassKind::kS : PassKind::kT, unit);
-      }
+    const auto splits = static_cast<std::uint32_t>(program_.shape().splits);
+    if (const auto before = split_before(at.kind, unit, splits)) {
+      wants.push_back({is_backward(at.kind) ? PassKind::kB : at.kind, at.vs, *before});
+    }
+    const StagePass source = source_of(place_, at);
+    if (source.exists()) wants.push_back({source.kind, source.vs, unit});
+    if (sharded_) add_collective(wants, at, unit);
+    if (is_vocabulary(at.kind) && program_.vocabulary() == VocabularyPlacement::kInterlaced) {
+      add_meeting(wants, pass);
     }
     const auto found = std::ranges::find_if(wants, [this](const Wanted& w) { return !ran(w); });
     return found == wants.end() ? std::nullopt : std::optional<Wanted>(*found);
   }
 
-  void add_all(std::vector<Wanted>& wants, PassKind kind, std::uint32_t unit) const {
+  void add_collective(std::vector<Wanted>& wants, const StagePass& at, std::uint32_t unit) const {
+    const auto collective = collective_before(place_, program_.vocabulary(), at);
+    if (!collective) return;
+    const StagePass gathered = gathered_by(place_, *collective);
+    if (gathered.exists()) {
+      wants.push_back({gathered.kind, gathered.vs, unit});
+      return;
+    }
     for (int d = 0; d < place_.devices(); ++d) {
-      wants.push_back({kind, place_.virtual_stage(d, 0), unit});
+      wants.push_back({gathered.kind, place_.virtual_stage(d, 0), unit});
     }
   }
-  [[nodiscard]] std::vector<Wanted> wanted_by_vocabulary(const Pass& pass) const {
-    std::vector<Wanted> wants;
-    if (pass.kind == PassKind::kS) {
-      wants.push_back({PassKind::kF, place_.virtual_stages() - 1, pass.microbatch});
-    }
-    if (pass.kind == PassKind::kT) add_all(wants, PassKind::kS, pass.microbatch);
-    if (pass.kind == PassKind::kIB) wants.push_back({PassKind::kB, 0, pass.microbatch});
-    if (program_.vocabulary() != VocabularyPlacement::kInterlaced) return wants;
-    // The others must have come to it too.
+  // The other devices must have come to the same pass.
+  void add_meeting(std::vector<Wanted>& wants, const Pass& pass) const {
     for (int d = 0; d < place_.devices(); ++d) {
       if (is_stuck(d) && blocked(d) == pass) continue;
       wants.push_back({pass.kind, place_.virtual_stage(d, 0), pass.microbatch});
     }
-    return wants;
   }
 
   [[nodiscard]] std::string name(const Wanted& want) const {
@@ -129,10 +121,10 @@ class Deadlock {
       device = place_.device(wanted(device).vs);
     }
     std::string text;
-    for (size_t i = static_cast<size_t>(order[device]); i < path.size(); ++i) {
-      const Wanted want = wanted(path[i]);
+    for (const int on_cycle : std::span(path).subspan(order[device])) {
+      const Wanted want = wanted(on_cycle);
       text += fmt::format("{} needs {}{}{}, which stands behind ",
-                          program_.text(path[i], blocked(path[i])), want.vs, to_text(want.kind),
+                          program_.text(on_cycle, blocked(on_cycle)), want.vs, to_text(want.kind),
                           want.unit);
     }
     return text + program_.text(device, blocked(device));

@@ -1,14 +1,9 @@
 // Visits the passes of a program in an order in which every pass comes after all that it waits for.
 //
-// This is the one place that knows which pass waits for which (schedules.md, section 0):
-//   F(s,i) <- F(upstream,i); B|BW(s,i) <- B|BW(downstream,i), on the last stage <- F(s,i);
-//   W(s,i) <- B(s,i); R(s,i) <- F(s,i), which its own device has run before; with sequence splits F
-//   split k <- k-1 and B split k <- k+1 (Seq1F1B); an overlapped block waits for both its passes;
-//   with a sharded vocabulary, its passes and the ends of the pipeline for collectives (joins.h),
-//   and interlaced passes for all devices to come to them and for the collective after them;
-//   with copies to the host, what copy_walk.h says;
-//   and every pass for the one before it on its device.
-// Evaluation and task graph are visitors, so that they cannot differ.
+// A pass waits for what sim/pipeline/dependencies.h says, for the one before it on its device, and
+// with copies to the host for what copy_walk.h says; an overlapped block for what both its passes
+// wait for; a pass of an interlaced vocabulary for all devices to come to it, and what follows for
+// its collective. Evaluation and task graph are visitors, so that they cannot differ.
 //
 // A device runs on until it must wait, then the next one that can go on does, first come first
 // served: neighbouring passes of a device are visited together, which keeps later passes over the
@@ -16,12 +11,16 @@
 // program deadlocks, naming what each device waits for and a cycle of passes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/core/grid.h"
 #include "sim/execution/copy_walk.h"
 #include "sim/execution/joins.h"
+#include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
@@ -69,13 +68,13 @@ class Walker {
       : program_(program),
         place_(program.placement()),
         visitor_(visitor),
-        units_(program.shape().units()),
         splits_(static_cast<std::uint32_t>(program.shape().splits)),
-        forward_(static_cast<size_t>(place_.virtual_stages()) * units_, Visitor::kNotYet),
-        backward_(forward_.size(), Visitor::kNotYet),
+        forward_(place_.virtual_stages(), program.shape().units(), Visitor::kNotYet),
+        backward_(forward_),
         position_(place_.devices(), 0),
         queued_(position_.size(), 1),
         sharded_(is_sharded(program.vocabulary())),
+        together_(program.vocabulary() == VocabularyPlacement::kInterlaced),
         joins_(program, Visitor::kNotYet),
         copies_(program, Visitor::kNotYet) {
     if (copies_.any() && !kCopies) throw LogicError("this visitor knows no copies");
@@ -147,68 +146,68 @@ class Walker {
       const Value result = run_pass(device, pass, input, gradient, woken);
       finish(device, pair.forward, result, woken);
       finish(device, pair.backward, result, woken);
-    } else if (is_vocabulary(pass.kind)) {
-      return step_vocabulary(device, pass, woken);
-    } else {
-      if (!ready(device, pass, input, gradient)) return false;
-      if (copies_.any() && !copied(device, pass)) return false;
-      finish(device, pass, run_pass(device, pass, input, gradient, woken), woken);
-    }
-    return true;
-  }
-
-  bool ready(int device, const Pass& pass, Value& input, Value& gradient) const {
-    const int vs = place_.virtual_stage(device, pass.chunk);
-    const std::uint32_t unit = pass.microbatch;
-    if (pass.kind == PassKind::kF) {
-      if (splits_ > 1 && unit % splits_ > 0 && forward_[slot(vs, unit - 1)] == Visitor::kNotYet) {
-        return false;
-      }
-      const int from = place_.upstream(vs);
-      if (from < 0) return !sharded_ || joined(Barrier::kEmbedding, unit, input);
-      const Value arrived = forward_[slot(from, unit)];
-      if (arrived == Visitor::kNotYet) return !waits(from, vs, unit);
-      if (waits(from, vs, unit)) input = arrived;
       return true;
     }
-    if (pass.kind == PassKind::kW) return backward_[slot(vs, unit)] != Visitor::kNotYet;
-    if (pass.kind == PassKind::kR) return true;  // Program has it behind its F
-    if (splits_ > 1 && unit % splits_ + 1 < splits_ &&
-        backward_[slot(vs, unit + 1)] == Visitor::kNotYet) {
+    if (!ready(device, pass, input, gradient)) return false;
+    if (is_vocabulary(pass.kind)) {
+      if (together_) return step_together(device, pass, input, woken);
+    } else if (copies_.any() && !copied(device, pass)) {
       return false;
     }
-    const int from = place_.downstream(vs);
-    // On the last stage the loss follows its own forward, which the program order puts before.
-    if (from < 0) {
-      if (sharded_ && !joined(awaited_by_loss(program_.vocabulary()), unit, gradient)) return false;
-      return forward_[slot(vs, unit)] != Visitor::kNotYet;
-    }
-    const Value arrived = backward_[slot(from, unit)];
-    if (arrived == Visitor::kNotYet) return !waits(vs, from, unit);
-    if (waits(vs, from, unit)) gradient = arrived;
+    finish(device, pass, run_pass(device, pass, input, gradient, woken), woken);
     return true;
   }
 
-  // Whether the boundary between a stage and its downstream one is waited for (see WrapAround).
-  [[nodiscard]] bool waits(int up, int down, std::uint32_t unit) const {
+  // Whether all is there that the pass waits for; then `input` or `gradient` is its message.
+  bool ready(int device, const Pass& pass, Value& input, Value& gradient) const {
+    const StagePass at = stage_pass(device, pass);
+    const std::uint32_t unit = pass.microbatch;
+    Value& message = is_backward(at.kind) ? gradient : input;
+    if (splits_ > 1 && !split_is_ready(at, unit)) return false;
+    if (sharded_ && !joined(collective_before(place_, program_.vocabulary(), at), unit, message)) {
+      return false;
+    }
+    const StagePass source = source_of(place_, at);
+    if (!source.exists()) return true;
+    const Value arrived = results(source.kind)(source.vs, unit);
+    if (source.vs == at.vs) return arrived != Visitor::kNotYet;
+    if (!waits(source.vs, at.vs, unit)) return true;
+    message = arrived;
+    return arrived != Visitor::kNotYet;
+  }
+
+  [[nodiscard]] bool split_is_ready(const StagePass& at, std::uint32_t unit) const {
+    const auto before = split_before(at.kind, unit, splits_);
+    return !before || results(at.kind)(at.vs, *before) != Visitor::kNotYet;
+  }
+
+  // Whether a message between neighbouring stages is waited for (see WrapAround).
+  [[nodiscard]] bool waits(int from, int to, std::uint32_t unit) const {
     if (program_.wrap_around() == WrapAround::kEvery) return true;
+    const auto [up, down] = std::minmax(from, to);
     const bool wraps = place_.device(up) == place_.devices() - 1 && place_.device(down) == 0;
     return !wraps || unit % static_cast<std::uint32_t>(place_.devices()) == 0;
   }
 
   void finish(int device, const Pass& pass, Value result, size_t& woken) {
-    if (pass.kind == PassKind::kW || pass.kind == PassKind::kR) return;
-    const int vs = place_.virtual_stage(device, pass.chunk);
-    const bool forward = pass.kind == PassKind::kF;
-    const int to = forward ? place_.downstream(vs) : place_.upstream(vs);
-    const Value seen = visitor_.deliver(result, pass.kind, vs, to, pass.microbatch);
-    (forward ? forward_ : backward_)[slot(vs, pass.microbatch)] = seen;
-    if (to >= 0) {
-      if (place_.device(to) != device) wake(place_.device(to), woken);
-    } else if (sharded_) {
-      const Barrier follows = forward ? Barrier::kOutput : Barrier::kEmbeddingGradient;
-      close(follows, pass.microbatch, std::span<const Value>(&result, 1), woken);
+    const StagePass at = stage_pass(device, pass);
+    if (at.kind == PassKind::kF || is_backward(at.kind)) {
+      const int to = message_to(at);
+      results(at.kind)(at.vs, pass.microbatch) =
+          visitor_.deliver(result, at.kind, at.vs, to, pass.microbatch);
+      if (to >= 0 && place_.device(to) != device) wake(place_.device(to), woken);
     }
+    if constexpr (kJoins) {
+      if (!sharded_) return;
+      const auto collective = collective_after(place_, program_.vocabulary(), at);
+      if (collective) arrive(*collective, device, pass.microbatch, result, woken);
+    }
+  }
+
+  // -1: the result stays on its stage, or nobody waits for it.
+  [[nodiscard]] int message_to(const StagePass& at) const {
+    const int to = target_of(place_, at).vs;
+    return to == at.vs ? -1 : to;
   }
 
   void wake(int device, size_t& woken) {
@@ -219,31 +218,20 @@ class Walker {
     ++woken;
   }
 
-  // Whether the collective has been reached; then `seen` is what those see that wait for it.
-  bool joined(Barrier barrier, std::uint32_t unit, Value& seen) const {
-    const Value value = joins_.of(barrier, unit);
-    if (value == Visitor::kNotYet) return false;
-    seen = value;
-    return true;
+  // Whether the collective has been reached, if there is one; then `seen` is what those see that
+  // wait for it.
+  bool joined(std::optional<Barrier> barrier, std::uint32_t unit, Value& seen) const {
+    if (!barrier) return true;
+    seen = joins_.of(*barrier, unit);
+    return seen != Visitor::kNotYet;
   }
 
-  // All that the collective waits for is there.
-  void close(Barrier barrier, std::uint32_t unit, std::span<const Value> results, size_t& woken) {
-    if constexpr (kJoins) {
-      joins_.set(barrier, unit, visitor_.join(barrier, unit, results));
-      for (int d = 0; d < place_.devices(); ++d) wake(d, woken);
-    }
-  }
-
-  bool step_vocabulary(int device, const Pass& pass, size_t& woken) {
-    Value input = Visitor::kNothing;
-    const auto awaited = awaited_by(pass.kind);
-    if (awaited && !joined(*awaited, pass.microbatch, input)) return false;
-    if (program_.vocabulary() == VocabularyPlacement::kInterlaced) {
-      return step_together(device, pass, input, woken);
-    }
-    finish_vocabulary(device, pass, run_pass(device, pass, input, Visitor::kNothing, woken), woken);
-    return true;
+  // Something is there that the collective waits for; with the last of it, the collective goes.
+  void arrive(Barrier barrier, int device, std::uint32_t unit, Value result, size_t& woken) {
+    const auto results = joins_.arrive(barrier, device, unit, result);
+    if (results.empty()) return;
+    joins_.set(barrier, unit, visitor_.join(barrier, unit, results));
+    for (int d = 0; d < place_.devices(); ++d) wake(d, woken);
   }
 
   // Runs the pass on every device once all have come to it; they go on after its collective.
@@ -258,12 +246,12 @@ class Walker {
       gathered_.push_back(input);
       const Value met = visitor_.join(Barrier::kRendezvous, pass.microbatch, gathered_);
       for (int d = 0; d < place_.devices(); ++d) {
-        finish_vocabulary(d, pass, run_pass(d, pass, met, Visitor::kNothing, woken), woken);
+        finish(d, pass, run_pass(d, pass, met, Visitor::kNothing, woken), woken);
         if (d == device) continue;
         ++position_[d];
         wake(d, woken);
       }
-      const auto after = joined_by(pass.kind, program_.vocabulary());
+      const auto after = collective_after(place_, program_.vocabulary(), stage_pass(device, pass));
       for (int d = 0; after && d < place_.devices(); ++d) {
         visitor_.hold(d, joins_.of(*after, pass.microbatch));
       }
@@ -271,29 +259,28 @@ class Walker {
     return true;
   }
 
-  void finish_vocabulary(int device, const Pass& pass, Value result, size_t& woken) {
-    const auto collective = joined_by(pass.kind, program_.vocabulary());
-    if (!collective) return;
-    const auto results = joins_.arrive(*collective, device, pass.microbatch, result);
-    if (results) close(*collective, pass.microbatch, *results, woken);
+  [[nodiscard]] StagePass stage_pass(int device, const Pass& pass) const {
+    return {pass.kind, place_.virtual_stage(device, pass.chunk)};
   }
-
-  [[nodiscard]] size_t slot(int vs, std::uint32_t unit) const {
-    return static_cast<size_t>(vs) * units_ + unit;
+  [[nodiscard]] Grid<Value>& results(PassKind kind) {
+    return kind == PassKind::kF ? forward_ : backward_;
+  }
+  [[nodiscard]] const Grid<Value>& results(PassKind kind) const {
+    return kind == PassKind::kF ? forward_ : backward_;
   }
 
   const Program& program_;
   const Placement& place_;
   Visitor& visitor_;
-  size_t units_;
   std::uint32_t splits_;
-  std::vector<Value> forward_;   // what the receiver of F(vs, unit) sees
-  std::vector<Value> backward_;  // what the receiver of B(vs, unit) sees
+  Grid<Value> forward_;   // what the receiver of F sees, by stage and unit
+  Grid<Value> backward_;  // what the receiver of B sees
   std::vector<std::uint32_t> position_;
   std::vector<std::uint8_t> queued_;
   std::vector<int> queue_;
   size_t tail_ = 0;
   bool sharded_;
+  bool together_;  // all devices run a vocabulary pass at once
   Joins<Value> joins_;
   CopyWalk<Value> copies_;
   std::vector<Value> gathered_;

@@ -57,7 +57,7 @@ class TimesVisitor {
     return result + problem_.stage(kind == PassKind::kF ? from : to).transfer.value();
   }
   Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
-    return std::ranges::max(results) + problem_.barriers[static_cast<size_t>(barrier)].value();
+    return std::ranges::max(results) + problem_.barriers[barrier].value();
   }
   [[nodiscard]] Value last(int device) const { return clock_[device]; }
   void hold(int device, Value until) {

@@ -23,10 +23,10 @@ struct DeviceState {
   double next_first = kNever;  // first start of the next iteration
   int forwards_left = 0;
   bool backward_seen = false;
-  std::array<double, kIdleCauseNames.size()> idle{};
+  EnumArray<IdleCause, double> idle{};
 
   void charge(IdleCause cause, double seconds) {
-    if (seconds > 0) idle[static_cast<size_t>(cause)] += seconds;
+    if (seconds > 0) idle[cause] += seconds;
   }
 };
 
@@ -76,13 +76,13 @@ class Analysis {
   void sum_stage_seconds() {
     const auto chunks = static_cast<size_t>(graph_.pipelines().front().program->shape().chunks);
     chunks_ = chunks;
-    std::vector<std::array<double, kPassKinds>> seconds(devices_.size() * chunks);
+    std::vector<EnumArray<PassKind, double>> seconds(devices_.size() * chunks);
     for (const TaskClass& of : graph_.classes()) {
       if (of.kind != TaskKind::kCompute) continue;
-      seconds[of.device * chunks + of.chunk][static_cast<size_t>(of.pass)] = of.seconds.value();
+      seconds[of.device * chunks + of.chunk][of.pass] = of.seconds.value();
     }
     for (const auto& by_kind : seconds) {
-      const auto of = [&by_kind](PassKind kind) { return by_kind[static_cast<size_t>(kind)]; };
+      const auto of = [&by_kind](PassKind kind) { return by_kind[kind]; };
       const double backward = std::max(of(PassKind::kBW), of(PassKind::kB) + of(PassKind::kW));
       stage_seconds_.push_back(of(PassKind::kR) +
                                std::max(of(PassKind::kF) + backward, of(PassKind::kFB)));

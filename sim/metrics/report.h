@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/memory.h"
+#include "sim/core/enum_array.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
@@ -25,7 +26,9 @@ enum class IdleCause : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 7> kIdleCauseNames{
     "warm_up", "cool_down", "transfer", "collective", "host_copy", "imbalance", "order"};
-using IdleSeconds = std::array<Seconds, kIdleCauseNames.size()>;
+template <>
+inline constexpr std::size_t kSizeOf<IdleCause> = kIdleCauseNames.size();
+using IdleSeconds = EnumArray<IdleCause, Seconds>;
 
 struct DeviceReport {
   int device = 0;     // pipeline * devices + position

@@ -2,9 +2,10 @@
 // stage><kind><microbatch>`.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
+
+#include "sim/core/enum_array.h"
 
 namespace pipesim {
 
@@ -22,13 +23,16 @@ enum class PassKind : std::uint8_t {
   kIB,  // input embedding, backward
 };
 inline constexpr int kPassKinds = 10;
+template <>
+inline constexpr std::size_t kSizeOf<PassKind> = kPassKinds;
 
+constexpr bool is_backward(PassKind kind) { return kind == PassKind::kB || kind == PassKind::kBW; }
 constexpr bool is_vocabulary(PassKind kind) { return kind >= PassKind::kS; }
 
 constexpr std::string_view to_text(PassKind kind) {
-  constexpr std::array<std::string_view, kPassKinds> kNames{"F", "B", "W", "BW", "FB",
-                                                            "R", "S", "T", "IF", "IB"};
-  return kNames[static_cast<size_t>(kind)];
+  constexpr EnumArray<PassKind, std::string_view> kNames{"F", "B", "W", "BW", "FB",
+                                                         "R", "S", "T", "IF", "IB"};
+  return kNames[kind];
 }
 
 struct Pass {

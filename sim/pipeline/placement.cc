@@ -12,7 +12,7 @@ Placement::Placement(std::span<const int> device_of, int devices, int directions
       directions_(directions),
       device_of_(device_of.begin(), device_of.end()),
       chunk_of_(device_of.size()),
-      stage_of_(device_of.size()) {
+      stage_of_(devices, chunks_) {
   std::vector<int> held(devices, 0);
   for (size_t vs = 0; vs < device_of.size(); ++vs) {
     const int device = device_of[vs];
@@ -20,8 +20,7 @@ Placement::Placement(std::span<const int> device_of, int devices, int directions
     const int chunk = held[device]++;
     if (chunk >= chunks_) throw LogicError("placement: devices hold unequal numbers of stages");
     chunk_of_[vs] = chunk;
-    stage_of_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +
-              static_cast<size_t>(chunk)] = static_cast<int>(vs);
+    stage_of_(device, chunk) = static_cast<int>(vs);
   }
   if (std::ranges::any_of(held, [this](int n) { return n != chunks_; })) {
     throw LogicError("placement: devices hold unequal numbers of stages");

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "sim/core/grid.h"
+
 namespace pipesim {
 
 class Placement {
@@ -31,10 +33,7 @@ class Placement {
   [[nodiscard]] int virtual_stages() const { return devices_ * chunks_; }
   [[nodiscard]] int model_stages() const { return virtual_stages() / directions_; }
 
-  [[nodiscard]] int virtual_stage(int device, int chunk) const {
-    return stage_of_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +
-                     static_cast<size_t>(chunk)];
-  }
+  [[nodiscard]] int virtual_stage(int device, int chunk) const { return stage_of_(device, chunk); }
   [[nodiscard]] int device(int vs) const { return device_of_[vs]; }
   [[nodiscard]] int chunk(int vs) const { return chunk_of_[vs]; }
   // The slice of the model that `vs` holds a copy of, counted in forward order.
@@ -61,7 +60,7 @@ class Placement {
   int directions_;
   std::vector<int> device_of_;  // by virtual stage
   std::vector<int> chunk_of_;   // by virtual stage
-  std::vector<int> stage_of_;   // by device * chunks + chunk
+  Grid<int> stage_of_;          // by device and chunk
 };
 
 }  // namespace pipesim

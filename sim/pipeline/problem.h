@@ -59,6 +59,11 @@ struct Problem {
 
   [[nodiscard]] const StageCost& stage(int vs) const { return stages[vs]; }
 
+  // Of the message from a stage to its neighbour, either way; no time within a stage.
+  [[nodiscard]] Seconds transfer(int from, int to) const {
+    return from == to ? Seconds(0) : stage(std::min(from, to)).transfer;
+  }
+
   // The largest activation that one microbatch keeps on a device: the unit of a relative memory
   // limit.
   [[nodiscard]] Bytes device_activation() const {

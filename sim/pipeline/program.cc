@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/core/error.h"
+#include "sim/core/grid.h"
 
 namespace pipesim {
 namespace {
@@ -34,10 +35,38 @@ class Checker {
       : placement_(placement),
         units_(shape.units()),
         sharded_(is_sharded(vocabulary)),
-        vocabulary_(sharded_ ? static_cast<size_t>(shape.devices * units_) : 0),
-        ran_(static_cast<size_t>(placement.virtual_stages()) * static_cast<size_t>(units_)),
+        vocabulary_(sharded_ ? shape.devices : 0, units_),
+        ran_(placement.virtual_stages(), units_),
         recomputing_(placement.virtual_stages(), -1) {}
 
+  std::optional<ProgramFault> add(int device, int position, const Pass& pass,
+                                  std::span<const OverlappedPair> pairs) {
+    if (pass.kind != PassKind::kFB) return add(device, position, pass);
+    if (pass.microbatch >= pairs.size()) {
+      return fault(device, position, "an overlapped block has no pair");
+    }
+    const OverlappedPair& pair = pairs[pass.microbatch];
+    if (pair.forward.kind != PassKind::kF || pair.backward.kind != PassKind::kBW) {
+      return fault(device, position, "an overlapped block is an F and a BW");
+    }
+    if (auto fault = add(device, position, pair.forward)) return fault;
+    return add(device, position, pair.backward);
+  }
+
+  std::optional<ProgramFault> missing() {
+    for (int device = 0; sharded_ && device < placement_.devices(); ++device) {
+      if (auto fault = missing_vocabulary(device)) return fault;
+    }
+    for (int vs = 0; vs < placement_.virtual_stages(); ++vs) {
+      for (int unit = placement_.first_unit(vs, units_); unit < placement_.end_unit(vs, units_);
+           ++unit) {
+        if (auto fault = missing_of(vs, unit)) return fault;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
   std::optional<ProgramFault> add(int device, int position, const Pass& pass) {
     if (is_vocabulary(pass.kind)) return add_vocabulary(device, position, pass);
     if (pass.chunk >= placement_.chunks()) {
@@ -51,56 +80,48 @@ class Checker {
           fmt::format("microbatch {} does not travel through stage {} (it has {} to {})", unit, vs,
                       placement_.first_unit(vs, units_), placement_.end_unit(vs, units_) - 1));
     }
-    std::uint8_t& seen = at(vs, unit);
+    std::uint8_t& seen = ran_(vs, unit);
     if ((seen & bits(pass.kind)) != 0) {
       return fault(device, position,
                    fmt::format("{}{}{} is there twice", vs, to_text(pass.kind), unit));
     }
     if (pass.kind == PassKind::kR) {
-      if ((seen & kForward) == 0) {
-        return fault(device, position, fmt::format("{0}R{1} stands before {0}F{1}", vs, unit));
-      }
-      if ((seen & kInputGradient) != 0) {
-        return fault(device, position,
-                     fmt::format("{0}R{1} stands behind the backward of microbatch {1}, which "
-                                 "needs it",
-                                 vs, unit));
-      }
+      if (auto fault = misplaced_recompute(device, position, vs, unit)) return fault;
       recomputing_[vs] = unit;
     }
     seen = static_cast<std::uint8_t>(seen | bits(pass.kind));
     return std::nullopt;
   }
 
-  std::optional<ProgramFault> missing() {
-    if (sharded_) {
-      for (int device = 0; device < placement_.devices(); ++device) {
-        if (auto fault = missing_vocabulary(device)) return fault;
-      }
+  [[nodiscard]] std::optional<ProgramFault> misplaced_recompute(int device, int position, int vs,
+                                                                int unit) const {
+    const std::uint8_t seen = ran_(vs, unit);
+    if ((seen & kForward) == 0) {
+      return fault(device, position, fmt::format("{0}R{1} stands before {0}F{1}", vs, unit));
     }
-    for (int vs = 0; vs < placement_.virtual_stages(); ++vs) {
-      for (int unit = placement_.first_unit(vs, units_); unit < placement_.end_unit(vs, units_);
-           ++unit) {
-        const std::uint8_t seen = at(vs, unit);
-        const int recomputing = recomputing_[vs];
-        if ((seen & kComplete) == kComplete) {
-          if (recomputing < 0 || (seen & kRecompute) != 0) continue;
-          return fault(placement_.device(vs), -1,
-                       fmt::format("stage {} recomputes microbatch {}, but not {}: it must "
-                                   "recompute all or none",
-                                   vs, recomputing, unit));
-        }
-        const char* what = (seen & kForward) == 0         ? "F"
-                           : (seen & kInputGradient) == 0 ? "B (or BW)"
-                                                          : "W (its B is there)";
-        return fault(placement_.device(vs), -1,
-                     fmt::format("stage {} has no {} of microbatch {}", vs, what, unit));
-      }
-    }
-    return std::nullopt;
+    if ((seen & kInputGradient) == 0) return std::nullopt;
+    return fault(device, position,
+                 fmt::format("{}R{} stands behind the backward of microbatch {}, which needs it",
+                             vs, unit, unit));
   }
 
- private:
+  [[nodiscard]] std::optional<ProgramFault> missing_of(int vs, int unit) const {
+    const std::uint8_t seen = ran_(vs, unit);
+    const int recomputing = recomputing_[vs];
+    const int device = placement_.device(vs);
+    if ((seen & kComplete) != kComplete) {
+      const char* what = (seen & kForward) == 0         ? "F"
+                         : (seen & kInputGradient) == 0 ? "B (or BW)"
+                                                        : "W (its B is there)";
+      return fault(device, -1, fmt::format("stage {} has no {} of microbatch {}", vs, what, unit));
+    }
+    if (recomputing < 0 || (seen & kRecompute) != 0) return std::nullopt;
+    return fault(device, -1,
+                 fmt::format("stage {} recomputes microbatch {}, but not {}: it must recompute all "
+                             "or none",
+                             vs, recomputing, unit));
+  }
+
   std::optional<ProgramFault> add_vocabulary(int device, int position, const Pass& pass) {
     const std::string name = fmt::format("{}{}", to_text(pass.kind), pass.microbatch);
     if (!sharded_) {
@@ -115,7 +136,7 @@ class Checker {
                                "below {}",
                                name, pass.chunk, units_));
     }
-    std::uint8_t& seen = vocabulary_at(device, static_cast<int>(pass.microbatch));
+    std::uint8_t& seen = vocabulary_(device, pass.microbatch);
     if ((seen & vocabulary_bit(pass.kind)) != 0) {
       return fault(device, position, fmt::format("{} is there twice on device {}", name, device));
     }
@@ -126,7 +147,7 @@ class Checker {
   std::optional<ProgramFault> missing_vocabulary(int device) {
     for (int unit = 0; unit < units_; ++unit) {
       for (const PassKind kind : {PassKind::kIF, PassKind::kS, PassKind::kT, PassKind::kIB}) {
-        if ((vocabulary_at(device, unit) & vocabulary_bit(kind)) != 0) continue;
+        if ((vocabulary_(device, unit) & vocabulary_bit(kind)) != 0) continue;
         return fault(
             device, -1,
             fmt::format("device {} has no {} of microbatch {}", device, to_text(kind), unit));
@@ -139,21 +160,17 @@ class Checker {
     return static_cast<std::uint8_t>(1U
                                      << (static_cast<int>(kind) - static_cast<int>(PassKind::kS)));
   }
-  std::uint8_t& vocabulary_at(int device, int unit) { return vocabulary_[device * units_ + unit]; }
 
   static ProgramFault fault(int device, int position, std::string message) {
     return {device, position, std::move(message)};
-  }
-  std::uint8_t& at(int vs, int unit) {
-    return ran_[static_cast<size_t>(vs) * static_cast<size_t>(units_) + static_cast<size_t>(unit)];
   }
 
   const Placement& placement_;
   int units_;
   bool sharded_;
-  std::vector<std::uint8_t> vocabulary_;  // by device and unit: vocabulary passes that ran
-  std::vector<std::uint8_t> ran_;
-  std::vector<int> recomputing_;  // by virtual stage: a unit that it recomputes, -1 if none
+  Grid<std::uint8_t> vocabulary_;  // by device and unit: vocabulary passes that ran
+  Grid<std::uint8_t> ran_;         // by virtual stage and unit
+  std::vector<int> recomputing_;   // by virtual stage: a unit that it recomputes, -1 if none
 };
 
 std::string text_of(const ProgramFault& fault, const PassLists& lists, int units) {
@@ -164,6 +181,39 @@ std::string text_of(const ProgramFault& fault, const PassLists& lists, int units
       "device {}{}: {}; expected F once and either BW or B and W once on every stage for each of "
       "{} microbatches",
       fault.device, at, fault.message, units);
+}
+
+// Throws LogicError when the plan is none for programs of this shape.
+void check_copies(const CopyPlan& plan, const Shape& shape, const Placement& placement) {
+  const auto devices = static_cast<std::uint32_t>(placement.devices());
+  const auto per_link = static_cast<std::uint32_t>(plan.devices_per_link);
+  if (per_link < 1 || plan.links.size() != (devices + per_link - 1) / per_link ||
+      plan.gates.size() != devices) {
+    throw LogicError("not a copy plan: its links or gates do not match the devices");
+  }
+  Grid<std::uint8_t> copied(placement.virtual_stages(), shape.units());  // 1: out, 2: back too
+  const auto mark = [&](const Copy& copy, size_t link, std::uint8_t before) {
+    const bool known = copy.device < devices && copy.chunk < placement.chunks() &&
+                       plan.link_of(copy.device) == link && std::cmp_less(copy.unit, shape.units());
+    std::uint8_t* const seen =
+        known
+            ? &copied(placement.virtual_stage(static_cast<int>(copy.device), copy.chunk), copy.unit)
+            : nullptr;
+    if (seen == nullptr || *seen != before) {
+      throw LogicError(fmt::format("not a copy plan: {} of microbatch {}, chunk {} of device {}",
+                                   before == 0 ? "copy out" : "copy back", copy.unit, copy.chunk,
+                                   copy.device));
+    }
+    ++*seen;
+  };
+  for (size_t link = 0; link < plan.links.size(); ++link) {
+    const LinkCopies& copies = plan.links[link];
+    for (const Copy& copy : copies.out) mark(copy, link, 0);
+    for (const Copy& copy : copies.in) mark(copy, link, 1);
+    if (copies.out.size() != copies.in.size()) {
+      throw LogicError("not a copy plan: a copy out has no way back");
+    }
+  }
 }
 
 }  // namespace
@@ -202,59 +252,16 @@ std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placem
   }
   Checker checker(shape, placement, vocabulary);
   for (int device = 0; device < placement.devices(); ++device) {
-    const auto& list = lists[device];
-    for (size_t i = 0; i < list.size(); ++i) {
-      const auto position = static_cast<int>(i);
-      if (list[i].kind != PassKind::kFB) {
-        if (auto fault = checker.add(device, position, list[i])) return fault;
-        continue;
-      }
-      if (list[i].microbatch >= pairs.size()) {
-        return ProgramFault{device, position, "an overlapped block has no pair"};
-      }
-      const OverlappedPair& pair = pairs[list[i].microbatch];
-      if (pair.forward.kind != PassKind::kF || pair.backward.kind != PassKind::kBW) {
-        return ProgramFault{device, position, "an overlapped block is an F and a BW"};
-      }
-      if (auto fault = checker.add(device, position, pair.forward)) return fault;
-      if (auto fault = checker.add(device, position, pair.backward)) return fault;
+    int position = 0;
+    for (const Pass& pass : lists[device]) {
+      if (auto fault = checker.add(device, position++, pass, pairs)) return fault;
     }
   }
   return checker.missing();
 }
 
 Program Program::with_copies(CopyPlan plan) const {
-  const auto devices = static_cast<size_t>(placement_.devices());
-  const auto per_link = static_cast<size_t>(plan.devices_per_link);
-  if (per_link < 1 || plan.links.size() != (devices + per_link - 1) / per_link ||
-      plan.gates.size() != devices) {
-    throw LogicError("not a copy plan: its links or gates do not match the devices");
-  }
-  std::vector<std::uint8_t> seen(static_cast<size_t>(placement_.virtual_stages()) *
-                                 static_cast<size_t>(shape_.units()));
-  const auto mark = [&](const Copy& copy, size_t link, std::uint8_t before) {
-    const bool known = copy.device < devices && copy.chunk < placement_.chunks() &&
-                       plan.link_of(copy.device) == link &&
-                       std::cmp_less(copy.unit, shape_.units());
-    const auto at = known ? static_cast<size_t>(placement_.virtual_stage(
-                                static_cast<int>(copy.device), copy.chunk)) *
-                                    static_cast<size_t>(shape_.units()) +
-                                copy.unit
-                          : 0;
-    if (!known || seen[at] != before) {
-      throw LogicError(fmt::format("not a copy plan: {} of microbatch {}, chunk {} of device {}",
-                                   before == 0 ? "copy out" : "copy back", copy.unit, copy.chunk,
-                                   copy.device));
-    }
-    ++seen[at];
-  };
-  for (size_t link = 0; link < plan.links.size(); ++link) {
-    for (const Copy& copy : plan.links[link].out) mark(copy, link, 0);
-    for (const Copy& copy : plan.links[link].in) mark(copy, link, 1);
-    if (plan.links[link].out.size() != plan.links[link].in.size()) {
-      throw LogicError("not a copy plan: a copy out has no way back");
-    }
-  }
+  check_copies(plan, shape_, placement_);
   Program program = *this;
   program.copies_ = std::make_shared<const CopyPlan>(std::move(plan));
   return program;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/core/enum_array.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
@@ -55,16 +56,17 @@ enum class Barrier : std::uint8_t {
   kRendezvous,         // interlaced: all devices have come to the same pass; takes no time
 };
 inline constexpr size_t kBarriers = 6;
+template <>
+inline constexpr std::size_t kSizeOf<Barrier> = kBarriers;
 
 constexpr std::string_view to_text(Barrier barrier) {
-  constexpr std::array<std::string_view, kBarriers> kNames{
+  constexpr EnumArray<Barrier, std::string_view> kNames{
       "embedding all-reduce",         "output broadcast",
       "softmax all-reduce",           "output gradient all-reduce",
       "embedding gradient broadcast", "rendezvous"};
-  return kNames[static_cast<size_t>(barrier)];
+  return kNames[barrier];
 }
 
-// Seconds of each; by `Barrier`.
-using BarrierSeconds = std::array<Seconds, kBarriers>;
+using BarrierSeconds = EnumArray<Barrier, Seconds>;
 
 }  // namespace pipesim

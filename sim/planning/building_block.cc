@@ -18,15 +18,15 @@ using Slots = std::array<int, kVeeKinds>;
 bool complete(Slots& slots) {
   std::array<bool, kPeriod> used{};
   for (int kind = 0; kind < kMessages; ++kind) {
-    bool& taken = used[slots[static_cast<size_t>(kind)]];
+    bool& taken = used[slots[kind]];
     if (taken) return false;
     taken = true;
   }
-  for (const size_t b : {size_t{kB1}, size_t{kB0}}) {
-    int slot = slots[b];
+  for (const int backward : {kB1, kB0}) {
+    int slot = slots[backward];
     while (used[slot]) slot = in_period(slot + 1);
     used[slot] = true;
-    slots[b + 2] = slot;
+    slots[vee_weight_of(backward)] = slot;
   }
   return true;
 }
@@ -65,63 +65,44 @@ BlockBuilder::BlockBuilder(int devices, int microbatches)
       m_(microbatches),
       full_(std::max(microbatches, 2 * devices)),
       slot_(kVeeKinds * devices),
-      source_(slot_.size(), -1),
-      row_(slot_.size() * static_cast<size_t>(full_)),
-      start_(row_.size()),
-      end_(row_.size()),
-      count_(slot_.size()),
-      clock_(devices),
-      first_start_(clock_.size()),
-      position_(clock_.size()),
-      unit_{std::vector<double>(slot_.size(), 1.0), std::vector<double>(slot_.size(), 0.0)},
-      next_(slot_.size()),
-      held_(clock_.size()) {
-  for (int kind = 0; kind < kMessages; ++kind) {
-    for (int d = 0; d < p_; ++d) {
-      const int from = goes_up(kind) ? d - 1 : d + 1;
-      const bool turns = from < 0 || from == p_;
-      if (turns && kind == kF0) continue;
-      source_[id(kind, d)] = static_cast<int>(turns ? id(kind - 1, d) : id(kind, from));
-    }
-  }
-}
+      orders_(devices, full_),
+      clock_(devices) {}
 
 bool BlockBuilder::place(const Block& block) {
   Slots slots{0, block.first[0], block.first[1], block.first[2], 0, 0};
   for (int d = 0; d < p_; ++d) {
-    if (d > 0) {
-      const int step = d <= block.steps ? block.step : block.last_step;
-      for (int kind = 0; kind < kMessages; ++kind) {
-        int& slot = slots[kind];
-        slot = in_period(slot + (goes_up(kind) ? step : -1));
-      }
+    const int step = d <= block.steps ? block.step : block.last_step;
+    for (int kind = 0; d > 0 && kind < kMessages; ++kind) {
+      slots[kind] = in_period(slots[kind] + (goes_up(kind) ? step : -1));
     }
     if (!complete(slots)) return false;
-    for (int kind = 0; kind < kVeeKinds; ++kind) {
-      slot_[id(kind, d)] = slots[kind];
-    }
+    for (int kind = 0; kind < kVeeKinds; ++kind) slot_[id(kind, d)] = slots[kind];
   }
-  // From slots of the period to those of the first microbatch: each pass as soon as its turn comes
-  // after the pass that it waits for.
+  find_slots_of_first_microbatch();
+  return true;
+}
+
+// From slots of the period: each pass as soon as its turn comes after the pass that it waits for.
+void BlockBuilder::find_slots_of_first_microbatch() {
   int now = kPeriod;
+  const auto take_turn = [this, &now](int kind, int d) {
+    int& slot = slot_[id(kind, d)];
+    return slot = now + in_period(slot - now);
+  };
   for (int kind = 0; kind < kMessages; ++kind) {
     for (int q = 0; q < p_; ++q) {
       const int d = goes_up(kind) ? q : p_ - 1 - q;
-      const auto next = [&now](int slot) { return now + in_period(slot - now); };
-      int& slot = slot_[id(kind, d)];
-      slot = next(slot);
-      now = slot + 1;
-      if (!is_vee_forward(kind)) slot_[id(kind + 2, d)] = next(slot_[id(kind + 2, d)]);
+      now = take_turn(kind, d) + 1;
+      if (is_vee_backward(kind)) take_turn(vee_weight_of(kind), d);
     }
   }
-  return true;
 }
 
 double BlockBuilder::period(const VeeTimes& times, int rounds) {
   // Passes in the order of their slots in the period; only the last two microbatches count, since
   // none waits for a pass more than a period before it.
   std::array<size_t, kPeriod + 1> begin{};
-  for (const int slot : slot_) ++begin[static_cast<size_t>(slot % kPeriod) + 1];
+  for (const int slot : slot_) ++begin[slot % kPeriod + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   by_slot_.resize(slot_.size());
   for (size_t of = 0; of < slot_.size(); ++of) {
@@ -137,7 +118,9 @@ double BlockBuilder::period(const VeeTimes& times, int rounds) {
       double* end = last_two_.data();
       if (((round - slot_[of] / kPeriod) & 1) != 0) end += slot_.size();
       double& clock = clock_[of % clock_.size()];
-      if (source_[of] >= 0) clock = std::max(clock, end[source_[of]] + times.message[of]);
+      if (const int source = orders_.source(of); source >= 0) {
+        clock = std::max(clock, end[source] + times.message[of]);
+      }
       clock += times.pass[of];
       end[of] = clock;
     }
@@ -145,62 +128,43 @@ double BlockBuilder::period(const VeeTimes& times, int rounds) {
   return (*std::ranges::max_element(clock_) - half) / static_cast<double>(rounds - half_way);
 }
 
-int BlockBuilder::peak() const {
-  int most = 0;
-  for (int d = 0; d < p_; ++d) most = std::max(most, peak_of(d));
-  return most;
-}
-
-int BlockBuilder::peak_of(int device) const {
-  int most = 0;
-  int held = 0;
-  for (const std::uint8_t kind : order(device)) {
-    held += vee_in_flight(kind);
-    most = std::max(most, held);
+bool BlockBuilder::build(int limit) {
+  limit = std::min(limit, 2 * p_);
+  repeat();
+  int chunks = peak();
+  if (chunks > 2 * p_ || (m_ == full_ && chunks > limit)) return false;
+  lay_warm_up(orders_, full_, chunks);
+  if (peak() > chunks || !orders_.squeeze(full_)) return false;
+  if (m_ < full_) {
+    chunks = peak();
+    drop_surplus(orders_, m_);
+    if (m_ <= p_ && 2 * m_ <= limit) delay_weights(orders_, chunks);
+    if (!orders_.squeeze(m_)) return false;
+    if (peak() > limit) return false;
   }
-  return most;
+  chunks = peak();
+  if (!cool_down_.lay(orders_, m_, chunks) || !orders_.squeeze(m_)) return false;
+  hole_filler_.fill(orders_, m_, peak());
+  relabel_weights(orders_);
+  return peak() <= chunks;
 }
 
-// Every pass as soon as it can, device after device, up and down the pipeline.
-std::optional<double> BlockBuilder::replay(const VeeTimes& times, int microbatches) {
-  std::ranges::fill(count_, 0);
-  std::ranges::fill(position_, 0);
-  std::ranges::fill(clock_, 0);
-  size_t left = static_cast<size_t>(p_) * static_cast<size_t>(length_);
-  const auto slot = [microbatches](size_t of, int number) {
-    return of * static_cast<size_t>(microbatches) + static_cast<size_t>(number);
-  };
-  int idle_sweeps = 0;
-  for (bool up = true; left > 0; up = !up) {
-    const size_t before = left;
-    for (int q = 0; q < p_; ++q) {
-      const int d = up ? q : p_ - 1 - q;
-      const std::uint8_t* kinds = row(d);
-      double* starts = start_.data() + offset(d);
-      int& position = position_[d];
-      double& clock = clock_[d];
-      for (; position < length_; ++position, --left) {
-        const size_t of = id(kinds[position], d);
-        const int number = count_[of];
-        if (source_[of] >= 0) {
-          const auto source = static_cast<size_t>(source_[of]);
-          if (count_[source] <= number) break;
-          clock = std::max(clock, end_[slot(source, number)] + times.message[of]);
-        }
-        starts[position] = clock;
-        clock += times.pass[of];
-        end_[slot(of, number)] = clock;
-        ++count_[of];
+// Microbatch n runs 6 n slots after the first.
+void BlockBuilder::repeat() {
+  orders_.set_length(kVeeKinds * full_);
+  for (int d = 0; d < p_; ++d) {
+    std::array<int, kVeeKinds> kinds{};
+    std::iota(kinds.begin(), kinds.end(), 0);
+    std::ranges::sort(kinds, {}, [&](int kind) { return slot(kind, d) % kVeeKinds; });
+    int first = slot(kF0, d) / kVeeKinds;
+    const auto order = orders_.order(d);
+    for (auto out = order.begin(); out < order.end(); ++first) {
+      for (const int kind : kinds) {
+        const int microbatch = first - slot(kind, d) / kVeeKinds;
+        if (microbatch >= 0 && microbatch < full_) *out++ = static_cast<std::uint8_t>(kind);
       }
     }
-    idle_sweeps = left == before ? idle_sweeps + 1 : 0;
-    if (idle_sweeps == 2) return std::nullopt;
   }
-  double cost = 0;
-  for (int d = 0; d < p_; ++d) {
-    cost = std::max(cost, clock_[d] - start_[offset(d)]);
-  }
-  return cost;
 }
 
 }  // namespace pipesim

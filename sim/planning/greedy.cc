@@ -2,19 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sim/core/error.h"
 
 namespace pipesim {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+using enum GreedyStep;
+
 constexpr double kRounding = 1 + 1e-12;  // what k times a sum keeps fits into k times the sum
 constexpr int kBuckets = 256;            // a power of two
 
 // Whole picoseconds: sums of unlike passes then tie exactly where the times as written do.
 double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
+
+constexpr bool is_forward(GreedyStep step) { return step == kF0 || step == kF1; }
+constexpr int chunk_of(GreedyStep step) { return step == kF0 || step == kB0 ? 0 : 1; }
+constexpr GreedyStep forward_of(int chunk) { return chunk == 0 ? kF0 : kF1; }
+constexpr GreedyStep backward_of(int chunk) { return chunk == 0 ? kB0 : kB1; }
 
 }  // namespace
 
@@ -23,8 +28,8 @@ GreedyPlanner::GreedyPlanner(const Problem& problem, Bytes limit)
       microbatches_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
       devices_(problem.shape.devices),
-      arrivals_(devices_.size() * kKinds * static_cast<size_t>(microbatches_)),
-      backwards_(2 * devices_.size() * static_cast<size_t>(microbatches_)),
+      arrivals_(devices_.size() * kSizeOf<Step>, microbatches_),
+      backwards_(devices_.size(), chunks_ * microbatches_),
       buckets_(kBuckets, -1),
       lists_(devices_.size()) {
   const Placement& place = problem.placement;
@@ -33,61 +38,64 @@ GreedyPlanner::GreedyPlanner(const Problem& problem, Bytes limit)
   double shortest = kNever;
   double longest = 1;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    const StageCost& cost = problem.stage(vs);
-    Device& device = at(place.device(vs));
+    add_stage(problem, vs);
+    const Device& device = at(place.device(vs));
     const int chunk = place.chunk(vs);
-    const auto c = static_cast<size_t>(chunk);
-    device.seconds[c] = ticks(cost.forward);
-    device.seconds[3 - c] = ticks(cost.backward_input);
-    device.weight[c] = ticks(cost.backward_weight);
-    device.activation[c] = cost.activation.value();
-    device.weight_stash[c] = cost.weight_stash.value();
-    // The neighbours on the way of a microbatch: forward to vs + 1, backward to vs - 1.
-    const auto forward = [&](int stage) {
-      return Neighbour{place.device(stage), place.chunk(stage)};
-    };
-    const auto back = [&](int stage) {
-      return Neighbour{place.device(stage), 3 - place.chunk(stage)};
-    };
-    const int up = place.upstream(vs);
-    const int down = place.downstream(vs);
-    if (up >= 0) device.from[c] = forward(up);
-    device.to[c] = down >= 0 ? forward(down) : back(vs);
-    device.from[3 - c] = down >= 0 ? back(down) : forward(vs);
-    if (up >= 0) device.to[3 - c] = back(up);
-    device.hop[c] = down >= 0 ? ticks(cost.transfer) : 0;
-    device.hop[3 - c] = up >= 0 ? ticks(problem.stage(up).transfer) : 0;
-    device.spare -= microbatches_ * (device.seconds[c] + device.seconds[3 - c] + device.weight[c]);
-    most_work_ = std::max(most_work_, -device.spare);
-    shortest = std::min({shortest, device.seconds[c], device.seconds[3 - c], device.weight[c]});
-    longest = std::max({longest, device.seconds[c] + device.hop[c],
-                        device.seconds[3 - c] + device.hop[3 - c], device.weight[c]});
+    const double weight = device.weight[chunk];
+    shortest = std::min(shortest, weight);
+    longest = std::max(longest, weight);
+    for (const Step step : {forward_of(chunk), backward_of(chunk)}) {
+      shortest = std::min(shortest, device.seconds[step]);
+      longest = std::max(longest, device.seconds[step] + device.hop[step]);
+    }
   }
   buckets_per_tick_ = 1 / std::max(shortest / 2, 2 * longest / kBuckets);
   for (Device& device : devices_) device.spare += most_work_;
-  for (auto& list : lists_) {
-    list.reserve(3 * static_cast<size_t>(chunks_) * static_cast<size_t>(microbatches_));
-  }
+  for (auto& list : lists_) list.reserve(3 * backwards_.columns());
+}
+
+void GreedyPlanner::add_stage(const Problem& problem, int vs) {
+  const StageCost& cost = problem.stage(vs);
+  Device& device = at(problem.placement.device(vs));
+  const int chunk = problem.placement.chunk(vs);
+  const double forward = device.seconds[forward_of(chunk)] = ticks(cost.forward);
+  const double backward = device.seconds[backward_of(chunk)] = ticks(cost.backward_input);
+  device.weight[chunk] = ticks(cost.backward_weight);
+  device.activation[chunk] = cost.activation.value();
+  device.weight_stash[chunk] = cost.weight_stash.value();
+  connect(problem, {PassKind::kF, vs});
+  connect(problem, {PassKind::kB, vs});
+  device.spare -= microbatches_ * (forward + backward + device.weight[chunk]);
+  most_work_ = std::max(most_work_, -device.spare);
+}
+
+void GreedyPlanner::connect(const Problem& problem, const StagePass& pass) {
+  const Placement& place = problem.placement;
+  const auto neighbour = [&place](const StagePass& of) {
+    if (!of.exists()) return Neighbour{};
+    const int chunk = place.chunk(of.vs);
+    return Neighbour{place.device(of.vs),
+                     of.kind == PassKind::kF ? forward_of(chunk) : backward_of(chunk)};
+  };
+  const StagePass target = target_of(place, pass);
+  Device& device = at(place.device(pass.vs));
+  const Step step = neighbour(pass).step;
+  device.from[step] = neighbour(source_of(place, pass));
+  device.to[step] = neighbour(target);
+  device.hop[step] = target.exists() ? ticks(problem.transfer(pass.vs, target.vs)) : 0;
 }
 
 void GreedyPlanner::reset() {
-  const auto devices = static_cast<int>(devices_.size());
-  for (int d = 0; d < devices; ++d) {
+  for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
     Device& device = at(d);
-    device.arrival.fill(kNever);
-    device.ran.fill(0);
+    std::ranges::fill(device.arrival, kNever);
+    std::ranges::fill(device.ran, 0);
     device.weights_ran.fill(0);
     device.clock = device.first_start = 0;
     device.idle = -device.spare;
     device.owed = device.next_weight = 0;
     device.bucket = -1;
-    device.most_f0 = microbatches_;
-    if (rules_.share_memory && chunks_ == 2) {
-      const double part = 1 - d / (2.0 * devices);
-      const double of_one = (device.activation[0] + device.activation[1]) / 2;
-      const double fit = part * limit_ / std::max(of_one, 1.0);
-      if (fit < microbatches_) device.most_f0 = static_cast<int>(fit);
-    }
+    device.most_f0 = most_f0(d);
     lists_[d].clear();
   }
   std::ranges::fill(buckets_, -1);
@@ -95,6 +103,15 @@ void GreedyPlanner::reset() {
   most_idle_ = 0;
   at(0).arrival[kF0] = 0;
   wake_at(0, 0);
+}
+
+int GreedyPlanner::most_f0(int d) const {
+  if (!rules_.share_memory || chunks_ != 2) return microbatches_;
+  const Device& device = devices_[d];
+  const double part = 1 - d / (2.0 * static_cast<double>(devices_.size()));
+  const double of_one = (device.activation[0] + device.activation[1]) / 2;
+  const double fit = part * limit_ / std::max(of_one, 1.0);
+  return fit < microbatches_ ? static_cast<int>(fit) : microbatches_;
 }
 
 double GreedyPlanner::run(const GreedyRules& rules, double bound) {
@@ -115,62 +132,70 @@ double GreedyPlanner::run(const GreedyRules& rules, double bound) {
 
 // The device is free, or something has come for it: what does it do?
 void GreedyPlanner::act(int d) {
-  static constexpr std::array<std::array<int, kKinds>, 2> kOrders{
-      {{kF1, kB1, kB0, kF0}, {kB1, kF1, kB0, kF0}}};
   take_out(d);
   Device& device = at(d);
   const double now = device.wake;
-  double next = kNever;
-  int next_kind = kKinds;
-  bool lacks_memory = false;
-  for (const int kind : kOrders[rules_.b1_before_f1 ? 1 : 0]) {
-    const double arrived = device.arrival[kind];
-    if (arrived == kNever || (kind <= kF1 && !fits(device, kind))) continue;
-    if (arrived > now) {
-      if (arrived < next) {
-        next = arrived;
-        next_kind = kind;
-      }
-      continue;
-    }
-    if (kind <= kF1 && device.owed > 0 && held(device) + device.activation[kind] > limit_) {
-      lacks_memory = true;
-      continue;
-    }
-    const bool warms_up = kind == kF0 && device.ran[kB0] == 0 && device.ran[kB1] == 0;
-    if (warms_up && next_kind != kKinds && next - now <= rules_.patience * device.seconds[kF0]) {
-      break;
-    }
+  const Choice choice = choose(device);
+  if (choice.now) {
     wait_until(device, now);
-    start(d, kind);
-    return;
-  }
-  if (device.owed > 0 && (lacks_memory || next > now)) {
+    start(d, *choice.now);
+  } else if (device.owed > 0 && (choice.lacks_memory || choice.next > now)) {
     wait_until(device, now);
     start_weight(d);
     wake_at(d, device.clock);
-  } else if (next < kNever) {
-    wake_at(d, next);
+  } else if (choice.next < kNever) {
+    wake_at(d, choice.next);
   }
 }
 
-// Without the W that the device owes.
-bool GreedyPlanner::fits(const Device& device, int kind) const {
+GreedyPlanner::Choice GreedyPlanner::choose(const Device& device) const {
+  static constexpr std::array<std::array<Step, kSteps>, 2> kOrders{
+      {{kF1, kB1, kB0, kF0}, {kB1, kF1, kB0, kF0}}};
+  Choice choice;
+  for (const Step step : kOrders[rules_.b1_before_f1 ? 1 : 0]) {
+    const double arrived = device.arrival[step];
+    if (arrived == kNever || !fits(device, step)) continue;
+    if (arrived > device.wake) {
+      choice.next = std::min(choice.next, arrived);
+    } else if (!fits_now(device, step)) {
+      choice.lacks_memory = true;
+    } else {
+      const double patience = rules_.patience * device.seconds[kF0];
+      const bool waits = step == kF0 && choice.next - device.wake <= patience && warms_up(device);
+      if (!waits) choice.now = step;
+      break;
+    }
+  }
+  return choice;
+}
+
+bool GreedyPlanner::warms_up(const Device& device) const {
+  return device.ran[kB0] == 0 && device.ran[kB1] == 0;
+}
+
+// Once the W have run that the device owes.
+bool GreedyPlanner::fits(const Device& device, Step step) const {
+  if (!is_forward(step)) return true;
   const int f0 = device.ran[kF0];
   const int f1 = device.ran[kF1];
   const double held =
       (f0 - device.ran[kB0]) * device.activation[0] + (f1 - device.ran[kB1]) * device.activation[1];
-  if (held + device.activation[kind] > limit_) return false;
-  if (kind == kF1 || chunks_ == 1) return true;
+  if (held + device.activation[chunk_of(step)] > limit_) return false;
+  if (step == kF1 || chunks_ == 1) return true;
   if (f0 > f1 && f0 - device.ran[kB0] >= device.most_f0) return false;
   return (f0 + 1 - f1) * device.activation[0] + device.activation[1] <= limit_;
 }
 
+bool GreedyPlanner::fits_now(const Device& device, Step step) const {
+  return !is_forward(step) || device.owed == 0 ||
+         held(device) + device.activation[chunk_of(step)] <= limit_;
+}
+
 double GreedyPlanner::held(const Device& device) const {
   double sum = 0;
-  for (size_t c = 0; c < 2; ++c) {
-    sum += device.ran[c] * device.activation[c] -
-           device.ran[3 - c] * (device.activation[c] - device.weight_stash[c]) -
+  for (const int c : {0, 1}) {
+    sum += device.ran[forward_of(c)] * device.activation[c] -
+           device.ran[backward_of(c)] * (device.activation[c] - device.weight_stash[c]) -
            device.weights_ran[c] * device.weight_stash[c];
   }
   return sum;
@@ -187,33 +212,33 @@ void GreedyPlanner::wait_until(Device& device, double now) {
 }
 
 // At the device's clock.
-void GreedyPlanner::start(int d, int kind) {
+void GreedyPlanner::start(int d, Step step) {
   Device& device = at(d);
-  const auto k = static_cast<size_t>(kind);
-  const int microbatch = device.ran[k]++;
-  const int chunk = kind <= kF1 ? kind : 3 - kind;
-  device.clock += device.seconds[k];
-  lists_[d].push_back(make_pass(kind <= kF1 ? PassKind::kF : PassKind::kB, microbatch, chunk));
-  if (kind > kF1) {
-    backward_chunk(d, device.next_weight + device.owed++) = static_cast<std::uint8_t>(chunk);
+  const int microbatch = device.ran[step]++;
+  const int chunk = chunk_of(step);
+  device.clock += device.seconds[step];
+  lists_[d].push_back(make_pass(is_forward(step) ? PassKind::kF : PassKind::kB, microbatch, chunk));
+  if (!is_forward(step)) {
+    backwards_(d, device.next_weight + device.owed++) = static_cast<std::uint8_t>(chunk);
   }
-  const Neighbour from = device.from[k];
+  const Neighbour from = device.from[step];
   const int next = microbatch + 1;
   if (from.device >= 0) {
-    const bool sent = at(from.device).ran[from.kind] > next;
-    device.arrival[k] = sent ? arrival(d, kind, next) : kNever;
+    const bool sent = at(from.device).ran[from.step] > next;
+    device.arrival[step] = sent ? arrival(d, step, next) : kNever;
   } else if (next == microbatches_) {
-    device.arrival[k] = kNever;
+    device.arrival[step] = kNever;
   }
   wake_at(d, device.clock);
-  if (device.to[k].device >= 0) deliver(device.to[k], microbatch, device.clock + device.hop[k]);
+  const Neighbour to = device.to[step];
+  if (to.device >= 0) deliver(to, microbatch, device.clock + device.hop[step]);
 }
 
 void GreedyPlanner::deliver(const Neighbour& to, int microbatch, double time) {
   Device& device = at(to.device);
-  arrival(to.device, to.kind, microbatch) = time;
-  if (device.ran[to.kind] != microbatch) return;
-  device.arrival[to.kind] = time;
+  arrival(to.device, to.step, microbatch) = time;
+  if (device.ran[to.step] != microbatch) return;
+  device.arrival[to.step] = time;
   const double wake = std::max(time, device.clock);
   if (device.bucket >= 0 && device.wake <= wake) return;
   if (device.bucket >= 0) take_out(to.device);
@@ -222,11 +247,10 @@ void GreedyPlanner::deliver(const Neighbour& to, int microbatch, double time) {
 
 void GreedyPlanner::start_weight(int d) {
   Device& device = at(d);
-  const int chunk = backward_chunk(d, device.next_weight++);
-  const auto c = static_cast<size_t>(chunk);
-  device.clock += device.weight[c];
+  const int chunk = backwards_(d, device.next_weight++);
+  device.clock += device.weight[chunk];
   --device.owed;
-  lists_[d].push_back(make_pass(PassKind::kW, device.weights_ran[c]++, chunk));
+  lists_[d].push_back(make_pass(PassKind::kW, device.weights_ran[chunk]++, chunk));
 }
 
 void GreedyPlanner::wake_at(int d, double time) {

@@ -19,13 +19,23 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <vector>
 
+#include "sim/core/enum_array.h"
+#include "sim/core/grid.h"
 #include "sim/core/units.h"
+#include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
+
+// F of chunk 0 and 1, B of chunk 1 and 0: the order of a microbatch on a device.
+enum class GreedyStep : std::uint8_t { kF0, kF1, kB1, kB0 };
+template <>
+inline constexpr std::size_t kSizeOf<GreedyStep> = 4;
 
 // In two chunks, F1 and both B come before F0, which only adds to what is in flight.
 struct GreedyRules {
@@ -49,64 +59,75 @@ class GreedyPlanner {
   [[nodiscard]] PassLists& lists() { return lists_; }
 
  private:
-  // F of chunk 0 and 1, B of chunk 1 and 0: the order of a microbatch.
-  enum Kind { kF0, kF1, kB1, kB0, kKinds };
+  using Step = GreedyStep;
+  template <class T>
+  using BySteps = EnumArray<Step, T>;
+
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   struct Neighbour {
     int device = -1;  // -1: nobody
-    int kind = 0;
+    Step step = Step::kF0;
   };
   struct Device {
-    std::array<double, kKinds> arrival{};  // of the input of the next pass of each kind
-    std::array<double, kKinds> seconds{};
-    std::array<double, kKinds> hop{};  // of the message that the kind sends
-    std::array<Neighbour, kKinds> from{}, to{};
-    std::array<double, 2> weight{}, activation{}, weight_stash{};
-    std::array<int, kKinds> ran{};
+    BySteps<double> arrival{};  // of the input of the next pass of each step
+    BySteps<double> seconds{};
+    BySteps<double> hop{};  // of the message that the step sends
+    BySteps<Neighbour> from{}, to{};
+    BySteps<int> ran{};
+    std::array<double, 2> weight{}, activation{}, weight_stash{};  // by chunk
     std::array<int, 2> weights_ran{};
     double clock = 0;
     double first_start = 0;
     double spare = 0;     // how much less work it has than the device that has most
     double idle = 0;      // since its first pass, less what it has to spare
     int owed = 0;         // W
-    int next_weight = 0;  // in backwards_
+    int next_weight = 0;  // in its backwards_
     int most_f0 = 0;      // in flight, once an F1 is due
     double wake = 0;
     int earlier = -1, later = -1;  // neighbours in the bucket
     int bucket = -1;
   };
 
-  void connect(int device, int chunk);
+  // What a device that is free can do.
+  struct Choice {
+    std::optional<Step> now;
+    double next = kNever;       // when the next input comes, of passes that have room
+    bool lacks_memory = false;  // a forward has come and needs room that an owed W makes
+  };
+
+  void add_stage(const Problem& problem, int vs);
+  void connect(const Problem& problem, const StagePass& pass);
   void reset();
   void act(int device);
-  [[nodiscard]] bool fits(const Device& device, int kind) const;
+  [[nodiscard]] Choice choose(const Device& device) const;
+  [[nodiscard]] bool fits(const Device& device, Step step) const;
+  [[nodiscard]] bool fits_now(const Device& device, Step step) const;
+  [[nodiscard]] bool warms_up(const Device& device) const;
   [[nodiscard]] double held(const Device& device) const;
+  [[nodiscard]] int most_f0(int device) const;
   void wait_until(Device& device, double now);
-  void start(int device, int kind);
+  void start(int device, Step step);
   void start_weight(int device);
   void deliver(const Neighbour& to, int microbatch, double time);
   void wake_at(int device, double time);
   void take_out(int device);
 
   [[nodiscard]] Device& at(int device) { return devices_[device]; }
-  [[nodiscard]] double& arrival(int device, int kind, int microbatch) {
-    return arrivals_[(static_cast<size_t>(device) * kKinds + static_cast<size_t>(kind)) *
-                         static_cast<size_t>(microbatches_) +
-                     static_cast<size_t>(microbatch)];
+  [[nodiscard]] double& arrival(int device, Step step, int microbatch) {
+    return arrivals_(device * kSteps + static_cast<int>(step), microbatch);
   }
-  [[nodiscard]] std::uint8_t& backward_chunk(int device, int position) {
-    return backwards_[2 * static_cast<size_t>(device) * static_cast<size_t>(microbatches_) +
-                      static_cast<size_t>(position)];
-  }
+
+  static constexpr int kSteps = static_cast<int>(kSizeOf<Step>);
 
   int chunks_, microbatches_;
   double limit_;
   double buckets_per_tick_ = 1;
   GreedyRules rules_;
   std::vector<Device> devices_;
-  std::vector<double> arrivals_;         // by device, kind and microbatch
-  std::vector<std::uint8_t> backwards_;  // chunks in the order of B, by device
-  std::vector<int> buckets_;             // a ring of lists of devices, by time
+  Grid<double> arrivals_;         // by device and step, and microbatch
+  Grid<std::uint8_t> backwards_;  // chunks in the order of B, by device
+  std::vector<int> buckets_;      // a ring of lists of devices, by time
   int waiting_ = 0;
   double most_work_ = 0;  // of a device
   double most_idle_ = 0;

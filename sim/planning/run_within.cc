@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <queue>
 #include <utility>
 
 #include "sim/core/error.h"
+#include "sim/core/grid.h"
+#include "sim/pipeline/dependencies.h"
 
 namespace pipesim {
 namespace {
@@ -44,39 +47,34 @@ class Runner {
   struct Choice {
     bool forward = true;
     int chunk = 0;
+    friend bool operator==(const Choice&, const Choice&) = default;
   };
 
+  void add_device(int device, const std::vector<Pass>& order);
   void decide(int device, double now);
+  std::optional<Choice> next_of_order(int device);
+  bool weight_delays_nothing(int device, double gap) const;
   void run_later_pass(int device, double now, const Choice& expected, double gap);
-  bool resolve_stall(double now);
-  bool fits(int device, int chunk) const;
+  void resolve_stall(double now);
+  void run_early(int device, const Choice& choice, double now);
+  bool fits(int device, const Choice& choice) const;
   void run_pass(int device, const Choice& choice, double now);
   void run_weight(int device, double now);
   void occupy(int device, double now, double seconds);
-  void deliver(bool forward, int vs, int to, int microbatch, double end);
+  void deliver(const StagePass& pass, int microbatch, double end);
 
+  [[nodiscard]] int devices() const { return static_cast<int>(devices_.size()); }
   [[nodiscard]] double arrival(int device, const Choice& choice) const;
   [[nodiscard]] double seconds(int device, const Choice& choice) const {
-    const Chunk& chunk = at(device, choice.chunk);
+    const Chunk& chunk = chunk_(device, choice.chunk);
     return choice.forward ? chunk.forward : chunk.backward;
   }
   [[nodiscard]] int number(int device, const Choice& choice) const {
-    const Chunk& chunk = at(device, choice.chunk);
+    const Chunk& chunk = chunk_(device, choice.chunk);
     return choice.forward ? chunk.f : chunk.b;
   }
   [[nodiscard]] int& overtaken(int device, const Choice& choice) {
     return devices_[device].overtaken[choice.forward ? choice.chunk : chunks_ + choice.chunk];
-  }
-  [[nodiscard]] Chunk& at(int device, int chunk) {
-    return all_chunks_[static_cast<size_t>(device) * static_cast<size_t>(chunks_) +
-                       static_cast<size_t>(chunk)];
-  }
-  [[nodiscard]] const Chunk& at(int device, int chunk) const {
-    return const_cast<Runner*>(this)->at(device, chunk);
-  }
-  [[nodiscard]] size_t slot(int vs, int microbatch) const {
-    return static_cast<size_t>(vs) * static_cast<size_t>(microbatches_) +
-           static_cast<size_t>(microbatch);
   }
 
   const Problem& problem_;
@@ -85,9 +83,9 @@ class Runner {
   double limit_;
   WithinRules rules_;
   std::vector<Device> devices_;
-  std::vector<Chunk> all_chunks_;  // by device and chunk
-  std::vector<double> input_;      // by stage and microbatch: when F can start
-  std::vector<double> gradient_;   // and B
+  Grid<Chunk> chunk_;      // by device and chunk
+  Grid<double> input_;     // by stage and microbatch: when F can start
+  Grid<double> gradient_;  // and B
   PassLists lists_;
   size_t left_ = 0;  // passes to run
   using Event = std::pair<double, int>;
@@ -102,40 +100,39 @@ Runner::Runner(const Problem& problem, Bytes limit, const PassLists& order,
       limit_(limit.value() * kRounding),
       rules_(rules),
       devices_(order.size()),
-      all_chunks_(order.size() * static_cast<size_t>(chunks_)),
-      input_(all_chunks_.size() * static_cast<size_t>(microbatches_), kNever),
-      gradient_(input_.size(), kNever),
+      chunk_(order.size(), chunks_),
+      input_(problem.placement.virtual_stages(), microbatches_, kNever),
+      gradient_(input_),
       lists_(order.size()),
-      left_(3 * input_.size()) {
-  const auto per_device = static_cast<size_t>(chunks_ * microbatches_);
-  for (int d = 0; d < problem.shape.devices; ++d) {
-    Device& device = devices_[d];
-    const auto& list = order[d];
-    device.next = list.data();
-    device.end = list.data() + list.size();
-    device.overtaken.assign(2 * static_cast<size_t>(chunks_), 0);
-    device.owed.reserve(per_device);
-    lists_[d].reserve(3 * per_device);
-    for (int c = 0; c < chunks_; ++c) {
-      const int vs = problem.placement.virtual_stage(d, c);
-      const StageCost& cost = problem.stage(vs);
-      at(d, c) = {cost.forward.value(),         cost.backward_input.value(),
-                  cost.backward_weight.value(), cost.activation.value(),
-                  cost.weight_stash.value(),    vs};
-      device.whole += cost.activation.value();
-      if (problem.placement.upstream(vs) >= 0) continue;
-      std::fill_n(input_.begin() + static_cast<std::ptrdiff_t>(slot(vs, 0)), microbatches_, 0.0);
-    }
-    events_.emplace(0, d);
+      left_(3 * input_.cells().size()) {
+  for (int d = 0; d < devices(); ++d) add_device(d, order[d]);
+}
+
+void Runner::add_device(int d, const std::vector<Pass>& order) {
+  const Placement& place = problem_.placement;
+  const int backwards = chunks_ * microbatches_;
+  Device& device = devices_[d];
+  device.next = order.data();
+  device.end = order.data() + order.size();
+  device.overtaken.assign(2 * chunks_, 0);
+  device.owed.reserve(backwards);
+  lists_[d].reserve(3 * backwards);
+  for (int c = 0; c < chunks_; ++c) {
+    const int vs = place.virtual_stage(d, c);
+    const StageCost& cost = problem_.stage(vs);
+    chunk_(d, c) = {cost.forward.value(),         cost.backward_input.value(),
+                    cost.backward_weight.value(), cost.activation.value(),
+                    cost.weight_stash.value(),    vs};
+    device.whole += cost.activation.value();
+    if (!source_of(place, {PassKind::kF, vs}).exists()) std::ranges::fill(input_.row(vs), 0.0);
   }
+  events_.emplace(0, d);
 }
 
 WithinResult Runner::run() {
   double now = 0;
   while (left_ > 0) {
-    if (events_.empty() && !resolve_stall(now)) {
-      throw LogicError("an order does not fit into the memory limit");
-    }
+    if (events_.empty()) resolve_stall(now);
     const auto [time, device] = events_.top();
     events_.pop();
     now = time;
@@ -149,105 +146,110 @@ WithinResult Runner::run() {
 // Starts a pass on an idle device, or leaves it idle until something arrives.
 void Runner::decide(int d, double now) {
   Device& device = devices_[d];
-  Choice expected;
-  for (; device.next != device.end; ++device.next) {
-    if (device.next->kind == PassKind::kW) continue;
-    expected = {device.next->kind == PassKind::kF, device.next->chunk};
-    int& before = overtaken(d, expected);
-    if (before == 0) break;
-    --before;
-  }
-  if (device.next == device.end) {
+  const auto expected = next_of_order(d);
+  if (!expected) {
     if (device.owes_weight()) run_weight(d, now);
     return;
   }
-  const double start = arrival(d, expected);
-  const bool room = !expected.forward || fits(d, expected.chunk);
+  const double start = arrival(d, *expected);
+  const bool room = fits(d, *expected);
   if (start <= now && room) {
     ++device.next;
-    run_pass(d, expected, now);
+    run_pass(d, *expected, now);
     return;
   }
   const double gap = start <= now ? kNever : start - now;
-  if (device.owes_weight() &&
-      (!room || rules_.gap_share * at(d, device.owed[device.paid]).weight <= gap)) {
+  if (device.owes_weight() && (!room || weight_delays_nothing(d, gap))) {
     run_weight(d, now);
-    return;
+  } else if (rules_.overtake || !room) {
+    run_later_pass(d, now, *expected, gap);
   }
-  if (rules_.overtake || !room) run_later_pass(d, now, expected, gap);
+}
+
+// The next F or B that has not run before its turn.
+std::optional<Runner::Choice> Runner::next_of_order(int d) {
+  Device& device = devices_[d];
+  for (; device.next != device.end; ++device.next) {
+    if (device.next->kind == PassKind::kW) continue;
+    const Choice choice{device.next->kind == PassKind::kF, device.next->chunk};
+    int& before = overtaken(d, choice);
+    if (before == 0) return choice;
+    --before;
+  }
+  return std::nullopt;
+}
+
+bool Runner::weight_delays_nothing(int d, double gap) const {
+  const Device& device = devices_[d];
+  return rules_.gap_share * chunk_(d, device.owed[device.paid]).weight <= gap;
 }
 
 // The B of the oldest microbatch first, then an F.
 void Runner::run_later_pass(int d, double now, const Choice& expected, double gap) {
   for (const bool forward : {false, true}) {
     if (forward && !rules_.hold_back) return;
-    const Choice* best = nullptr;
-    Choice choice{forward, 0};
-    Choice found;
+    std::optional<Choice> oldest;
     for (int c = 0; c < chunks_; ++c) {
-      choice.chunk = c;
-      if (forward == expected.forward && c == expected.chunk) continue;
-      if (number(d, choice) == microbatches_ || arrival(d, choice) > now) continue;
-      if (seconds(d, choice) > gap || (forward && !fits(d, c))) continue;
-      if (best != nullptr && number(d, found) <= number(d, choice)) continue;
-      found = choice;
-      best = &found;
+      const Choice choice{forward, c};
+      if (choice == expected || arrival(d, choice) > now) continue;
+      if (seconds(d, choice) > gap || !fits(d, choice)) continue;
+      if (!oldest || number(d, choice) < number(d, *oldest)) oldest = choice;
     }
-    if (best == nullptr) continue;
-    ++overtaken(d, found);
-    run_pass(d, found, now);
+    if (!oldest) continue;
+    run_early(d, *oldest, now);
     return;
   }
 }
 
-// Everybody waits for what nobody runs: owed W run; if there are none, the oldest microbatch goes
-// on.
-bool Runner::resolve_stall(double now) {
+// Everybody waits for what nobody runs: an owed W runs; if there is none, the oldest microbatch
+// goes on.
+void Runner::resolve_stall(double now) {
+  for (int d = 0; d < devices(); ++d) {
+    if (!devices_[d].owes_weight()) continue;
+    run_weight(d, now);
+    return;
+  }
   int oldest = microbatches_;
   int chosen = -1;
   Choice found;
-  for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
-    if (devices_[d].owes_weight()) {
-      run_weight(d, now);
-      return true;
-    }
-    for (const bool forward : {false, true}) {
-      for (int c = 0; c < chunks_; ++c) {
-        const Choice choice{forward, c};
-        if (number(d, choice) >= oldest || arrival(d, choice) > now) continue;
-        if (forward && !fits(d, c)) continue;
-        oldest = number(d, choice);
-        chosen = d;
-        found = choice;
-      }
+  for (int d = 0; d < devices(); ++d) {
+    for (int i = 0; i < 2 * chunks_; ++i) {
+      const Choice choice{i >= chunks_, i % chunks_};
+      if (number(d, choice) >= oldest || arrival(d, choice) > now || !fits(d, choice)) continue;
+      oldest = number(d, choice);
+      chosen = d;
+      found = choice;
     }
   }
-  if (chosen < 0) return false;
-  ++overtaken(chosen, found);
-  run_pass(chosen, found, now);
-  return true;
+  if (chosen < 0) throw LogicError("an order does not fit into the memory limit");
+  run_early(chosen, found, now);
+}
+
+void Runner::run_early(int d, const Choice& choice, double now) {
+  ++overtaken(d, choice);
+  run_pass(d, choice, now);
 }
 
 double Runner::arrival(int d, const Choice& choice) const {
   const int microbatch = number(d, choice);
   if (microbatch == microbatches_) return kNever;
-  return (choice.forward ? input_ : gradient_)[slot(at(d, choice.chunk).vs, microbatch)];
+  return (choice.forward ? input_ : gradient_)(chunk_(d, choice.chunk).vs, microbatch);
 }
 
-// Whether the next F of the chunk may acquire its memory.
-bool Runner::fits(int d, int chunk) const {
-  double held = at(d, chunk).activation;
+// Whether an F may acquire its memory.
+bool Runner::fits(int d, const Choice& choice) const {
+  if (!choice.forward) return true;
+  const auto chunks = chunk_.row(d);
+  double held = chunks[choice.chunk].activation;
   int oldest = microbatches_;
-  for (int c = 0; c < chunks_; ++c) {
-    const Chunk& of = at(d, c);
+  for (const Chunk& of : chunks) {
     held +=
         of.f * of.activation - of.b * (of.activation - of.weight_stash) - of.w * of.weight_stash;
     oldest = std::min(oldest, of.w);
   }
   if (!rules_.hold_back) return held <= limit_;
-  if (at(d, chunk).f == oldest) return true;
-  for (int c = 0; c < chunks_; ++c) {
-    const Chunk& of = at(d, c);
+  if (chunks[choice.chunk].f == oldest) return true;
+  for (const Chunk& of : chunks) {
     if (of.f > oldest) held -= of.activation;
     if (of.b > oldest) held += of.activation - of.weight_stash;
     if (of.w > oldest) held += of.weight_stash;
@@ -256,29 +258,20 @@ bool Runner::fits(int d, int chunk) const {
 }
 
 void Runner::run_pass(int d, const Choice& choice, double now) {
-  Chunk& chunk = at(d, choice.chunk);
-  int& count = choice.forward ? chunk.f : chunk.b;
-  const int microbatch = count++;
-  lists_[d].push_back(
-      make_pass(choice.forward ? PassKind::kF : PassKind::kB, microbatch, choice.chunk));
+  Chunk& chunk = chunk_(d, choice.chunk);
+  const PassKind kind = choice.forward ? PassKind::kF : PassKind::kB;
+  const int microbatch = choice.forward ? chunk.f++ : chunk.b++;
+  lists_[d].push_back(make_pass(kind, microbatch, choice.chunk));
   occupy(d, now, seconds(d, choice));
-  const double end = devices_[d].clock;
-  const Placement& place = problem_.placement;
-  if (!choice.forward) {
-    devices_[d].owed.push_back(choice.chunk);
-    deliver(false, chunk.vs, place.upstream(chunk.vs), microbatch, end);
-  } else if (place.downstream(chunk.vs) >= 0) {
-    deliver(true, chunk.vs, place.downstream(chunk.vs), microbatch, end);
-  } else {
-    gradient_[slot(chunk.vs, microbatch)] = end;
-  }
+  if (!choice.forward) devices_[d].owed.push_back(choice.chunk);
+  deliver({kind, chunk.vs}, microbatch, devices_[d].clock);
 }
 
 void Runner::run_weight(int d, double now) {
   Device& device = devices_[d];
   const int c = device.owed[device.paid++];
-  lists_[d].push_back(make_pass(PassKind::kW, at(d, c).w++, c));
-  occupy(d, now, at(d, c).weight);
+  lists_[d].push_back(make_pass(PassKind::kW, chunk_(d, c).w++, c));
+  occupy(d, now, chunk_(d, c).weight);
 }
 
 void Runner::occupy(int d, double now, double seconds) {
@@ -289,12 +282,13 @@ void Runner::occupy(int d, double now, double seconds) {
   events_.emplace(device.clock, d);
 }
 
-void Runner::deliver(bool forward, int vs, int to, int microbatch, double end) {
-  if (to < 0) return;
-  const double arrives = end + problem_.stage(forward ? vs : to).transfer.value();
-  (forward ? input_ : gradient_)[slot(to, microbatch)] = arrives;
-  const int receiver = problem_.placement.device(to);
-  if (receiver != problem_.placement.device(vs)) events_.emplace(arrives, receiver);
+void Runner::deliver(const StagePass& pass, int microbatch, double end) {
+  const StagePass target = target_of(problem_.placement, pass);
+  if (!target.exists()) return;
+  const double arrives = end + problem_.transfer(pass.vs, target.vs).value();
+  (target.kind == PassKind::kF ? input_ : gradient_)(target.vs, microbatch) = arrives;
+  const int receiver = problem_.placement.device(target.vs);
+  if (receiver != problem_.placement.device(pass.vs)) events_.emplace(arrives, receiver);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "sim/search/order.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace pipesim {
 namespace {
 
-constexpr int kForward = 0;
-constexpr int kBackward = 1;
 constexpr double kLittle = 1e-3;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -21,45 +19,56 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
       letters_(3 * v_),
       limit_(limit),
       from_zero_(objective == Objective::kMakespan),
-      chunks_(p_ * v_),
-      words_(std::move(words)) {
+      table_(p_ * letters_),
+      words_(std::move(words)),
+      start_(p_, length_),
+      end_(start_),
+      held_(start_),
+      work_after_(start_),
+      counts_(p_ * length_, letters_),
+      ends_(table_.size(), m_),
+      trial_start_(start_),
+      trial_end_(start_),
+      trial_ends_(ends_),
+      base_(table_.size()),
+      done_(table_.size()),
+      from_(p_),
+      position_(p_),
+      queue_(p_),
+      queued_(p_),
+      clock_(p_),
+      first_(p_) {
+  for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) add_stage(problem, vs);
+}
+
+void Order::add_stage(const Problem& problem, int vs) {
   const Placement& place = problem.placement;
-  const auto index = [&](int vs) { return place.device(vs) * v_ + place.chunk(vs); };
-  for (int vs = 0; vs < p_ * v_; ++vs) {
-    Chunk& chunk = chunks_[index(vs)];
-    const StageCost& cost = problem.stage(vs);
-    chunk.forward = cost.forward.value();
-    chunk.backward = cost.backward_input.value();
-    chunk.weight = cost.backward_weight.value();
-    chunk.activation = cost.activation.value();
-    chunk.stash = cost.weight_stash.value();
-    chunk.from_downstream = cost.transfer.value();
-    chunk.from_upstream = 0;
-    if (const int up = place.upstream(vs); up >= 0) {
-      chunk.up = index(up);
-      chunk.up_device = place.device(up);
-      chunk.from_upstream = problem.stage(up).transfer.value();
+  const StageCost& cost = problem.stage(vs);
+  const auto add = [&](PassKind kind, Seconds seconds, Bytes bytes) {
+    const StagePass pass{kind, vs};
+    Letter& letter = table_[index(place, pass)];
+    letter.seconds = seconds.value();
+    letter.bytes = bytes.value();
+    const StagePass source = source_of(place, pass);
+    // On its own stage a word keeps F before B before W.
+    if (source.exists() && source.vs != vs) {
+      letter.source = index(place, source);
+      letter.message = problem.transfer(source.vs, vs).value();
     }
-    if (const int down = place.downstream(vs); down >= 0) {
-      chunk.down = index(down);
-      chunk.down_device = place.device(down);
+    const StagePass target = target_of(place, pass);
+    if (target.exists() && place.device(target.vs) != place.device(vs)) {
+      letter.receiver = place.device(target.vs);
     }
-  }
-  const size_t passes = row(p_);
-  for (auto* array : {&start_, &end_, &held_, &work_after_, &trial_start_, &trial_end_}) {
-    array->assign(passes, 0);
-  }
-  counts_.assign(passes * static_cast<size_t>(letters_), 0);
-  const size_t units = chunks_.size() * static_cast<size_t>(m_);
-  for (auto* array : {&forward_, &backward_, &trial_forward_, &trial_backward_}) {
-    array->assign(units, 0);
-  }
-  base_.assign(p_ * letters_, 0);
-  done_ = base_;
-  for (auto* array : {&from_, &position_, &queue_}) array->assign(static_cast<size_t>(p_), 0);
-  queued_.assign(p_, 0);
-  clock_.assign(p_, 0);
-  first_ = clock_;
+  };
+  add(PassKind::kF, cost.forward, cost.activation);
+  add(PassKind::kB, cost.backward_input, cost.weight_stash - cost.activation);
+  add(PassKind::kW, cost.backward_weight, -cost.weight_stash);
+  if (place.upstream(vs) < 0) first_stage_backward_ = index(place, {PassKind::kB, vs});
+}
+
+int Order::index(const Placement& place, const StagePass& pass) const {
+  const int kind = pass.kind == PassKind::kF ? 0 : pass.kind == PassKind::kB ? 1 : 2;
+  return index(place.device(pass.vs), kind * v_ + place.chunk(pass.vs));
 }
 
 bool Order::evaluate() {
@@ -68,7 +77,7 @@ bool Order::evaluate() {
     if (!fits(d, 0, length_ - 1)) return false;
   }
   std::ranges::fill(from_, 0);
-  if (!trial(std::numeric_limits<double>::infinity())) return false;
+  if (!trial(kNever)) return false;
   accept();
   return true;
 }
@@ -76,40 +85,25 @@ bool Order::evaluate() {
 // Letters counted and work left, from the word; the entries before `first` hold.
 void Order::count_from(int d, int first, int last) {
   const Word& word = words_[d];
-  const auto letters = static_cast<size_t>(letters_);
   for (int i = std::max(first, 1); i <= last; ++i) {
-    const size_t at = row(d) + static_cast<size_t>(i);
-    std::copy_n(&counts_[(at - 1) * letters], letters, &counts_[at * letters]);
-    ++counts_[at * letters + word[static_cast<size_t>(i) - 1]];
+    const auto counts = counts_.row(row(d, i));
+    std::ranges::copy(counts_.row(row(d, i - 1)), counts.begin());
+    ++counts[word[i - 1]];
   }
-  const auto seconds = [&](int i) {
-    const int letter = word[i];
-    const Chunk& chunk = chunks_[d * v_ + letter % v_];
-    const int kind = letter / v_;
-    return kind == kForward ? chunk.forward : kind == kBackward ? chunk.backward : chunk.weight;
-  };
+  const auto work = work_after_.row(d);
   for (int i = last; i >= first; --i) {
-    const size_t at = row(d) + static_cast<size_t>(i);
-    work_after_[at] = i + 1 < length_ ? work_after_[at + 1] + seconds(i + 1) : 0;
+    work[i] = i + 1 < length_ ? work[i + 1] + letter(d, i + 1).seconds : 0;
   }
 }
 
 // Recomputes the bytes held in [first, last]; false above the limit.
 bool Order::fits(int d, int first, int last) {
-  const Word& word = words_[d];
+  const auto held = held_.row(d);
   for (int i = first; i <= last; ++i) {
-    const int letter = word[i];
-    const Chunk& chunk = chunks_[d * v_ + letter % v_];
-    const size_t at = row(d) + static_cast<size_t>(i);
-    const int kind = letter / v_;
-    double held = held_[at];
-    if (kind == kForward) {
-      held += chunk.activation;
-      if (held > limit_) return false;
-    } else {
-      held -= kind == kBackward ? chunk.activation - chunk.stash : chunk.stash;
-    }
-    if (i + 1 < length_) held_[at + 1] = held;
+    const bool forward = words_[d][i] < v_;
+    const double after = held[i] + letter(d, i).bytes;
+    if (forward && after > limit_) return false;
+    if (i + 1 < length_) held[i + 1] = after;
   }
   return true;
 }
@@ -117,10 +111,7 @@ bool Order::fits(int d, int first, int last) {
 // A pass may not cross one of its own letter, nor its microbatch's F, B or W of the same chunk.
 bool Order::allowed(int d, int from, int to) const {
   const Word& word = words_[d];
-  const auto letters = static_cast<size_t>(letters_);
-  const auto number = [&](int i) {
-    return counts_[(row(d) + static_cast<size_t>(i)) * letters + word[i]];
-  };
+  const auto number = [&](int i) { return counts_(row(d, i), word[i]); };
   const int letter = word[from];
   const std::uint32_t unit = number(from);
   const int step = to > from ? 1 : -1;
@@ -149,7 +140,7 @@ bool Order::move(int d, int from, int to, double bound) {
   bool good = fits(d, first, last);
   if (good) {
     count_from(d, first, last);
-    const double time = start_[row(d) + static_cast<size_t>(first)];
+    const double time = start_(d, first);
     for (int other = 0; other < p_; ++other) {
       from_[other] = other == d ? first : position_at(other, time);
     }
@@ -166,51 +157,27 @@ bool Order::move(int d, int from, int to, double bound) {
 }
 
 int Order::position_at(int d, double time) const {
-  const auto begin = start_.begin() + static_cast<std::ptrdiff_t>(row(d));
-  return static_cast<int>(std::lower_bound(begin, begin + length_, time) - begin);
+  const auto starts = start_.row(d);
+  return static_cast<int>(std::ranges::lower_bound(starts, time) - starts.begin());
 }
 
 double Order::first_stage_backward(int unit) const {
-  for (size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    if (chunks_[chunk].up < 0) {
-      return backward_[chunk * static_cast<size_t>(m_) + static_cast<size_t>(unit)] -
-             chunks_[chunk].backward;
-    }
-  }
-  return 0;
+  return ends_(first_stage_backward_, unit) - table_[first_stage_backward_].seconds;
 }
 
 // Evaluates from the positions `from_` on; what comes before is as accepted.
 bool Order::trial(double bound) {
-  const auto letters = static_cast<size_t>(letters_);
-  const auto devices = static_cast<size_t>(p_);
-  double latest = 0;
-  for (size_t d = 0; d < devices; ++d) {
-    const int from = from_[d];
-    const size_t at = row(static_cast<int>(d)) + static_cast<size_t>(from);
-    for (size_t l = 0; l < letters; ++l) {
-      base_[d * letters + l] =
-          from < length_ ? counts_[at * letters + l] : static_cast<std::uint32_t>(m_);
-    }
-    clock_[d] = from > 0 ? end_[at - 1] : 0;
-    first_[d] = from > 0 ? start_[row(static_cast<int>(d))] : -1;
-    if (from_zero_) first_[d] = 0;
-    position_[d] = from;
-    queue_[d] = static_cast<int>(d);
-    queued_[d] = 1;
-  }
-  done_ = base_;
-  head_ = tail_ = 0;
-  queued_count_ = devices;
+  start_trial();
   while (queued_count_ > 0) {
     const int d = queue_[head_];
-    head_ = head_ + 1 == devices ? 0 : head_ + 1;
+    head_ = head_ + 1 == queue_.size() ? 0 : head_ + 1;
     --queued_count_;
     queued_[d] = 0;
     if (!advance(d, bound)) return false;
   }
+  double latest = 0;
   double mean = 0;
-  for (size_t d = 0; d < devices; ++d) {
+  for (int d = 0; d < p_; ++d) {
     if (position_[d] < length_) return false;  // deadlock
     const double span = clock_[d] - first_[d];
     latest = std::max(latest, span);
@@ -221,86 +188,77 @@ bool Order::trial(double bound) {
   return trial_score_ <= bound;
 }
 
+// Every device stands at its `from_`, and is queued.
+void Order::start_trial() {
+  for (int d = 0; d < p_; ++d) {
+    const int from = from_[d];
+    const auto base = base_.begin() + index(d, 0);
+    if (from < length_) {
+      std::ranges::copy(counts_.row(row(d, from)), base);
+    } else {
+      std::fill_n(base, letters_, static_cast<std::uint32_t>(m_));
+    }
+    clock_[d] = from > 0 ? end_(d, from - 1) : 0;
+    first_[d] = from > 0 ? start_(d, 0) : -1;
+    if (from_zero_) first_[d] = 0;
+    position_[d] = from;
+    queue_[d] = d;
+    queued_[d] = 1;
+  }
+  done_ = base_;
+  head_ = tail_ = 0;
+  queued_count_ = queue_.size();
+}
+
 // Runs a device until it waits; false when it can no longer end within the bound.
 bool Order::advance(int d, double bound) {
-  const auto device = static_cast<size_t>(d);
-  const Word& word = words_[device];
-  const auto m = static_cast<size_t>(m_);
-  double now = clock_[device];
-  int i = position_[device];
+  const Word& word = words_[d];
+  const auto starts = trial_start_.row(d);
+  const auto ends = trial_end_.row(d);
+  const auto work_after = work_after_.row(d);
+  double& first = first_[d];
+  double now = clock_[d];
+  int i = position_[d];
   for (; i < length_; ++i) {
-    const int letter = word[i];
-    const int kind = letter / v_;
-    const auto c = static_cast<size_t>(d * v_ + letter % v_);
-    const Chunk& chunk = chunks_[c];
-    const auto slot = static_cast<size_t>(d * letters_ + letter);
-    const std::uint32_t unit = done_[slot];
-    const size_t result = c * m + unit;
-    double arrival = 0;
-    double end = 0;
-    int receiver = -1;
-    if (kind == kForward) {
-      if (chunk.up >= 0) {
-        const auto sender = static_cast<size_t>(chunk.up / v_ * letters_ + chunk.up % v_);
-        if (done_[sender] <= unit) break;
-        const size_t from = static_cast<size_t>(chunk.up) * m + unit;
-        arrival =
-            (unit < base_[sender] ? forward_[from] : trial_forward_[from]) + chunk.from_upstream;
-      }
-      arrival = std::max(arrival, now);
-      end = trial_forward_[result] = arrival + chunk.forward;
-      receiver = chunk.down_device;
-    } else if (kind == kBackward) {
-      if (chunk.down >= 0) {
-        const auto sender = static_cast<size_t>(chunk.down / v_ * letters_ + v_ + chunk.down % v_);
-        if (done_[sender] <= unit) break;
-        const size_t from = static_cast<size_t>(chunk.down) * m + unit;
-        arrival = (unit < base_[sender] ? backward_[from] : trial_backward_[from]) +
-                  chunk.from_downstream;
-      }
-      arrival = std::max(arrival, now);
-      end = trial_backward_[result] = arrival + chunk.backward;
-      receiver = chunk.up_device;
-    } else {
-      arrival = now;
-      end = now + chunk.weight;
+    const int of = index(d, word[i]);
+    const Letter& letter = table_[of];
+    const std::uint32_t unit = done_[of];
+    if (const int source = letter.source; source >= 0) {
+      if (done_[source] <= unit) break;
+      const Ends& sent = unit < base_[source] ? ends_ : trial_ends_;
+      now = std::max(now, sent(source, unit) + letter.message);
     }
-    const size_t at = row(d) + static_cast<size_t>(i);
-    trial_start_[at] = arrival;
-    trial_end_[at] = now = end;
-    if (first_[device] < 0) first_[device] = arrival;
-    done_[slot] = unit + 1;
+    starts[i] = now;
+    if (first < 0) first = now;
+    now += letter.seconds;
+    ends[i] = trial_ends_(of, unit) = now;
+    done_[of] = unit + 1;
     ++evaluated_;
-    if (now + work_after_[at] - first_[device] > bound) return false;
-    if (receiver >= 0 && receiver != d && queued_[receiver] == 0) {
-      queued_[receiver] = 1;
-      queue_[tail_] = receiver;
-      tail_ = tail_ + 1 == queue_.size() ? 0 : tail_ + 1;
-      ++queued_count_;
-    }
+    if (now + work_after[i] - first > bound) return false;
+    if (letter.receiver >= 0) wake(letter.receiver);
   }
-  position_[device] = i;
-  clock_[device] = now;
+  position_[d] = i;
+  clock_[d] = now;
   return true;
 }
 
+void Order::wake(int d) {
+  if (queued_[d] != 0) return;
+  queued_[d] = 1;
+  queue_[tail_] = d;
+  tail_ = tail_ + 1 == queue_.size() ? 0 : tail_ + 1;
+  ++queued_count_;
+}
+
 void Order::accept() {
-  const auto m = static_cast<size_t>(m_);
+  const auto take = [](Grid<double>& to, const Grid<double>& from, int row, auto first) {
+    std::ranges::copy(from.row(row).subspan(first), to.row(row).begin() + first);
+  };
   for (int d = 0; d < p_; ++d) {
-    const auto first = row(d) + static_cast<size_t>(from_[d]);
-    const auto last = row(d + 1);
-    std::copy(&trial_start_[first], trial_start_.data() + last, &start_[first]);
-    std::copy(&trial_end_[first], trial_end_.data() + last, &end_[first]);
-    for (int c = 0; c < v_; ++c) {
-      const auto chunk = static_cast<size_t>(d * v_ + c);
-      const size_t f = chunk * m + base_[d * letters_ + c];
-      const size_t b = chunk * m + base_[d * letters_ + v_ + c];
-      std::copy(trial_forward_.data() + f, trial_forward_.data() + (chunk + 1) * m,
-                forward_.data() + f);
-      std::copy(trial_backward_.data() + b, trial_backward_.data() + (chunk + 1) * m,
-                backward_.data() + b);
-    }
+    take(start_, trial_start_, d, from_[d]);
+    take(end_, trial_end_, d, from_[d]);
   }
+  for (int of = 0; of < p_ * letters_; ++of) take(ends_, trial_ends_, of, base_[of]);
   score_ = trial_score_;
   cost_ = trial_cost_;
 }

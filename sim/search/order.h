@@ -9,12 +9,12 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "sim/core/grid.h"
+#include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/problem.h"
-#include "sim/pipeline/program.h"
 #include "sim/search/bound.h"
 
 namespace pipesim {
@@ -41,9 +41,7 @@ class Order {
   [[nodiscard]] int microbatches() const { return m_; }
   [[nodiscard]] std::uint64_t evaluated() const { return evaluated_; }
   // Start of the pass at `position`, of the last order that was accepted.
-  [[nodiscard]] double start(int device, int position) const {
-    return start_[row(device) + static_cast<size_t>(position)];
-  }
+  [[nodiscard]] double start(int device, int position) const { return start_(device, position); }
   [[nodiscard]] int length() const { return length_; }  // passes of a device
 
   // Start of the B of the first stage of microbatch `unit`.
@@ -52,38 +50,50 @@ class Order {
   [[nodiscard]] int position_at(int device, double time) const;
 
  private:
-  struct Chunk {
-    double forward, backward, weight;
-    double from_upstream, from_downstream;
-    double activation, stash;
-    int up = -1, down = -1;  // index (device * v + chunk) of the neighbouring stages
-    int up_device = -1, down_device = -1;
+  // What a letter stands for on a device.
+  struct Letter {
+    double seconds = 0;
+    double bytes = 0;    // acquired, or less than nothing: released
+    int source = -1;     // index of the letter of another stage that it waits for
+    double message = 0;  // from there
+    int receiver = -1;   // another device, where something waits for it
   };
+  // When the letters of an order have ended: by index of the letter and microbatch.
+  using Ends = Grid<double>;
 
-  [[nodiscard]] size_t row(int device) const {
-    return static_cast<size_t>(device) * static_cast<size_t>(length_);
+  void add_stage(const Problem& problem, int vs);
+  // Of a letter among those of all devices.
+  [[nodiscard]] int index(int device, int letter) const { return device * letters_ + letter; }
+  [[nodiscard]] int index(const Placement& place, const StagePass& pass) const;
+  // Row of a position among those of all devices.
+  [[nodiscard]] int row(int device, int position) const { return device * length_ + position; }
+  [[nodiscard]] const Letter& letter(int device, int position) const {
+    return table_[index(device, words_[device][position])];
   }
   [[nodiscard]] bool allowed(int device, int from, int to) const;
   bool fits(int device, int first, int last);
   void count_from(int device, int first, int last);
   bool trial(double bound);
+  void start_trial();
   bool advance(int device, double bound);
+  void wake(int device);
   void accept();
 
   int p_, v_, m_, length_, letters_;
   double limit_;
-  bool from_zero_;  // spans count from the start of all
-  std::vector<Chunk> chunks_;
+  bool from_zero_;                // spans count from the start of all
+  std::vector<Letter> table_;     // by index
+  int first_stage_backward_ = 0;  // its index
   std::vector<Word> words_;
-  // Accepted state, by device and position: start and end of every pass, letters counted before it,
-  // bytes held before it.
-  std::vector<double> start_, end_, held_;
-  std::vector<std::uint32_t> counts_;
-  std::vector<double> work_after_;          // by device and position
-  std::vector<double> forward_, backward_;  // ends, by chunk index * m + microbatch
+  // Accepted state, by device and position: start and end of every pass, bytes held before it, work
+  // of the device after it.
+  Grid<double> start_, end_, held_, work_after_;
+  Grid<std::uint32_t> counts_;  // letters before it, by row and letter
+  Ends ends_;
   // Trial state.
-  std::vector<double> trial_start_, trial_end_, trial_forward_, trial_backward_;
-  std::vector<std::uint32_t> base_, done_;  // letters done before and during the trial
+  Grid<double> trial_start_, trial_end_;
+  Ends trial_ends_;
+  std::vector<std::uint32_t> base_, done_;  // letters done before and during the trial, by index
   std::vector<int> from_, position_, queue_;
   std::vector<std::uint8_t> queued_;
   std::vector<double> clock_, first_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <mutex>
 
 #include "sim/case/simulate.h"
@@ -14,6 +16,7 @@
 #include "sim/planning/schedule.h"
 #include "sim/prepare/balance.h"
 #include "sim/search/bound.h"
+#include "sim/search/in_parallel.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {
@@ -86,6 +89,11 @@ Problem without_overlap(Problem problem) {
     cost.backward_weight = least * cost.backward_weight;
   }
   return problem;
+}
+
+// What was found within less memory counts too.
+void keep_better(const std::optional<Found>& before, std::optional<Found>& now) {
+  if (before && (!now || before->time <= now->time)) now = before;
 }
 
 bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
@@ -258,7 +266,21 @@ bool Search::has_room(Found& found) const {
 std::vector<Found> Search::candidates(Bytes limit, Plans plans,
                                       std::optional<Found>& without_room) const {
   std::vector<Found> all;
-  const auto count = [&](std::optional<Found>& best, Found found) {
+  for (const Family& family : families_) {
+    std::optional<Found> best = best_of(family, limit, without_room);
+    if (family.rungs != nullptr && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
+    if (best) all.push_back(std::move(*best));
+  }
+  std::ranges::stable_sort(all, better);
+  return all;
+}
+
+// The best of what the family makes of the limit, and what is better still but has no room on the
+// host.
+std::optional<Found> Search::best_of(const Family& family, Bytes limit,
+                                     std::optional<Found>& without_room) const {
+  std::optional<Found> best;
+  const auto count = [&](Found found) {
     if (best && !better(found, *best)) return;
     if (has_room(found)) {
       best = std::move(found);
@@ -266,22 +288,15 @@ std::vector<Found> Search::candidates(Bytes limit, Plans plans,
       without_room = std::move(found);
     }
   };
-  for (const Family& family : families_) {
-    const bool plain = family.rungs != nullptr;
-    std::optional<Found> best;
-    if (family.fixed) {
-      if (fits(*family.fixed, limit)) count(best, *family.fixed);
-    } else {
-      for (const double more : kPlanningLimits) {
-        if (auto found = planned(family, more * limit, limit)) count(best, std::move(*found));
-        if (plain) break;
-      }
-    }
-    if (plain && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
-    if (best) all.push_back(std::move(*best));
+  if (family.fixed) {
+    if (fits(*family.fixed, limit)) count(*family.fixed);
+    return best;
   }
-  std::ranges::stable_sort(all, better);
-  return all;
+  for (const double more : kPlanningLimits) {
+    if (auto found = planned(family, more * limit, limit)) count(std::move(*found));
+    if (family.rungs != nullptr) break;
+  }
+  return best;
 }
 
 // Families of one placement and split of layers have one problem and one bound, those with
@@ -343,29 +358,18 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
 SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo); }
 
 SearchResult Search::at(Bytes limit, Plans plans) const {
-  constexpr size_t kRefined = 2;
   SearchResult result;
   result.limit = limit;
   result.bound = bound(limit);
   if (plans == Plans::kNone) return result;
-  std::vector<Found> all = candidates(limit, plans, result.without_room);
+  const std::vector<Found> all = candidates(limit, plans, result.without_room);
   if (all.empty()) return result;
   result.registered = result.best = all.front();
-  const bool relieved = options_.offload || options_.recompute;
-  if (const auto kept = std::ranges::find_if(all, keeps_all); relieved && kept != all.end()) {
-    result.kept = *kept;
+  if (options_.offload || options_.recompute) {
+    const auto kept = std::ranges::find_if(all, keeps_all);
+    if (kept != all.end()) result.kept = *kept;
   }
-  size_t left = options_.refine ? kRefined : 0;
-  for (const Found& each : all) {
-    if (left == 0) break;
-    // Of those that offload or recompute only the best is refined.
-    if (!keeps_all(each) && &each != &all.front()) continue;
-    if (keeps_all(each)) --left;
-    auto found = refined(each, limit);
-    if (!found || !fits(*found, limit) || !has_room(*found)) continue;
-    if (relieved && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
-    if (found->time < result.best->time) result.best = std::move(found);
-  }
+  if (options_.refine) add_refined(all, result);
   if (result.without_room && !(result.without_room->time < result.best->time)) {
     result.without_room = std::nullopt;
   }
@@ -373,6 +377,58 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     throw LogicError(result.best->schedule + " takes less than the lower bound");
   }
   return result;
+}
+
+// Refines the best of those that keep all; of those that offload or recompute only the best of all.
+void Search::add_refined(const std::vector<Found>& all, SearchResult& result) const {
+  size_t left = 2;
+  for (const Found& each : all) {
+    if (left == 0) return;
+    if (!keeps_all(each) && &each != &all.front()) continue;
+    if (keeps_all(each)) --left;
+    auto found = refined(each, result.limit);
+    if (!found || !fits(*found, result.limit) || !has_room(*found)) continue;
+    if (result.kept && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
+    if (found->time < result.best->time) result.best = std::move(found);
+  }
+}
+
+std::vector<SearchResult> Search::frontier(int points) const {
+  const Bytes least = unit_ / families_.front().problem.shape.devices;
+  const Bytes top = top_of_frontier(least);
+  // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
+  const Seconds least_time = kRounding * bound(top);
+  const auto is_solved = [least_time](const SearchResult& result) {
+    return result.best && result.best->time <= least_time;
+  };
+  std::vector<SearchResult> results(points);
+  std::atomic<int> solved = points;
+  in_parallel(points, [&](int i) {
+    const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
+    results[i] = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
+    if (!is_solved(results[i])) return;
+    for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
+  });
+  // Behind the first that no memory would make shorter nothing counts: how much of it was sought
+  // depends on the threads.
+  const auto done = std::ranges::find_if(results, is_solved);
+  for (auto i = results.begin(); i != results.end(); ++i) {
+    if (i > done) i->best = i->registered = std::nullopt;
+    if (i == results.begin()) continue;
+    keep_better(std::prev(i)->best, i->best);
+    if (i <= done) keep_better(std::prev(i)->registered, i->registered);
+  }
+  return results;
+}
+
+// Where no schedule waits for memory any more.
+Bytes Search::top_of_frontier(Bytes least) const {
+  const Shape& shape = families_.front().problem.shape;
+  // With three times p microbatches in flight none does.
+  const Bytes top = std::min<double>(shape.microbatches, 3.0 * shape.devices) * least;
+  std::optional<Found> without_room;
+  const auto all = candidates(top, Plans::kAtLimit, without_room);
+  return all.empty() ? top : std::min(top, all.front().peak);
 }
 
 bool keeps_all(const Found& found) {

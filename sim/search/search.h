@@ -110,6 +110,10 @@ class Search {
   void plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const;
   // Sets `host` by a simulation, since evaluation knows devices only.
   [[nodiscard]] bool has_room(Found& found) const;
+  [[nodiscard]] std::optional<Found> best_of(const Family& family, Bytes limit,
+                                             std::optional<Found>& without_room) const;
+  void add_refined(const std::vector<Found>& all, SearchResult& result) const;
+  [[nodiscard]] Bytes top_of_frontier(Bytes least) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
   // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
   // at the rungs below, which limits of a frontier need not, as what a smaller one found counts.

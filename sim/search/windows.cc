@@ -4,19 +4,32 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <queue>
+#include <utility>
 #include <vector>
 
+#include "sim/core/enum_array.h"
+#include "sim/core/grid.h"
+#include "sim/search/one_machine.h"
+
 namespace pipesim {
+
+namespace windows {
+enum class Kind { kForward, kBackward, kWeight };
+}
+template <>
+inline constexpr std::size_t kSizeOf<windows::Kind> = 3;
+
+namespace windows {
 namespace {
 
-constexpr double kRounding = 1 + 1e-12;
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+using enum Kind;
 
-enum Kind : std::size_t { kForward, kBackward, kWeight, kKinds };
+constexpr double kRounding = 1 + 1e-12;
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kNever = -kInfinite;
 
 struct Stage {
-  std::array<double, kKinds> seconds{};
+  EnumArray<Kind, double> seconds{};
   double from_upstream = 0, from_downstream = 0;
   double activation = 0, stash = 0;
   int device = 0, chunk = 0;
@@ -28,28 +41,43 @@ class Windows {
   [[nodiscard]] double bound(Objective objective);
 
  private:
-  // Passes of one kind of every stage, and on a device sums over a range of its chunks.
-  using Times = std::vector<double>;
+  // How many B of each of a device's one or two stages have run.
+  struct Choice {
+    int first = 0, second = 0;
+  };
+  // F of microbatch `n` of stage `s`, whose device has one or two stages, needs room. Its device
+  // has started at `start`.
+  struct Need {
+    int s = 0, n = 0;
+    double start = 0;
+    int forwards = 0;  // of the second stage, which run before
+  };
 
-  [[nodiscard]] std::size_t at(int stage, int n) const {
-    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_) +
-           static_cast<std::size_t>(n);
-  }
-  [[nodiscard]] const Stage& stage(int s) const { return stages_[static_cast<std::size_t>(s)]; }
-  [[nodiscard]] const std::vector<int>& stages_of(int device) const {
-    return on_device_[static_cast<std::size_t>(device)];
+  [[nodiscard]] const Stage& stage(int s) const { return stages_[s]; }
+  [[nodiscard]] const std::vector<int>& stages_of(int device) const { return on_device_[device]; }
+  [[nodiscard]] int chunks_of(int device) const {
+    return static_cast<int>(stages_of(device).size());
   }
   [[nodiscard]] bool behind(int s) const { return s >= first_; }
+  // The device's first stage that stands behind the first one of all, or -1.
+  [[nodiscard]] int first_behind(int device) const;
   [[nodiscard]] double sum(int device, Kind kind, int from_chunk, int to_chunk) const;
   [[nodiscard]] int held(int s, int other) const;
   [[nodiscard]] double after_memory(int s, int n) const;
+  [[nodiscard]] double after_releases(int s, int n) const;
+  [[nodiscard]] int forwards_before(int s, int n) const;
+  [[nodiscard]] double reached(const Need& need, const Choice& run) const;
+  [[nodiscard]] double bytes_over(const Need& need, const Choice& run) const;
+  [[nodiscard]] double busy_until(const Need& need, const Choice& run) const;
   [[nodiscard]] double after_weights(double bytes, const std::vector<int>& stages,
-                                     std::array<int, 2> at_most, double busy) const;
-  [[nodiscard]] double after_releases(int s, int n, double start) const;
+                                     const Choice& at_most, double busy) const;
   [[nodiscard]] double ended(Kind kind, int s, int n) const {
-    return head_[kind][at(s, n)] + stage(s).seconds[kind];
+    return head_[kind](s, n) + stage(s).seconds[kind];
   }
   void find_heads();
+  [[nodiscard]] double head_of_forward(int s, int n) const;
+  [[nodiscard]] double head_of_backward(int s, int n) const;
+  [[nodiscard]] double head_of_weight(int s, int n) const;
   void find_tails(int device);
   void tail_of_backward(int device, int s, int n);
   void tail_of_forward(int device, int s, int n);
@@ -60,7 +88,8 @@ class Windows {
   double limit_;
   std::vector<Stage> stages_;
   std::vector<std::vector<int>> on_device_;
-  std::array<Times, kKinds> head_, tail_;
+  EnumArray<Kind, Grid<double>> head_, tail_;  // by stage and microbatch
+  std::vector<double> start_;                  // by device: of its first F
 };
 
 Windows::Windows(const Problem& problem, Bytes limit)
@@ -68,25 +97,24 @@ Windows::Windows(const Problem& problem, Bytes limit)
       m_(problem.shape.units()),
       count_(problem.placement.model_stages()),
       limit_(limit.value() * kRounding),
-      on_device_(static_cast<std::size_t>(p_)) {
+      on_device_(p_),
+      start_(p_) {
   for (int s = 0; s < count_; ++s) {
     const StageCost& cost = problem.stage(s);
     Stage stage;
     stage.seconds = {cost.forward.value(), cost.backward_input.value(),
                      cost.backward_weight.value()};
-    if (s > 0) stage.from_upstream = problem.stage(s - 1).transfer.value();
-    if (s + 1 < count_) stage.from_downstream = cost.transfer.value();
+    if (s > 0) stage.from_upstream = problem.transfer(s - 1, s).value();
+    if (s + 1 < count_) stage.from_downstream = problem.transfer(s + 1, s).value();
     stage.activation = cost.activation.value();
     stage.stash = cost.weight_stash.value();
     stage.device = problem.placement.device(s);
     stage.chunk = problem.placement.chunk(s);
     stages_.push_back(stage);
-    on_device_[static_cast<std::size_t>(stage.device)].push_back(s);
+    on_device_[stage.device].push_back(s);
   }
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    head_[kind].resize(at(count_, 0));
-    tail_[kind].resize(at(count_, 0));
-  }
+  for (auto& heads : head_) heads = Grid<double>(count_, m_);
+  tail_ = head_;
 }
 
 double Windows::bound(Objective objective) {
@@ -107,6 +135,12 @@ double Windows::bound(Objective objective) {
   return bound;
 }
 
+int Windows::first_behind(int device) const {
+  const auto& stages = stages_of(device);
+  const auto found = std::ranges::find_if(stages, [this](int s) { return behind(s); });
+  return found == stages.end() ? -1 : *found;
+}
+
 // Seconds of one pass of each chunk in [from, to) that stands behind the first stage.
 double Windows::sum(int device, Kind kind, int from_chunk, int to_chunk) const {
   double seconds = 0;
@@ -124,10 +158,11 @@ int Windows::held(int s, int other) const {
   double each = 0;
   for (const int t : stages_of(stage(s).device)) {
     if (t > s) break;
-    if (t > other)
+    if (t > other) {
       room -= stage(t).activation;
-    else
+    } else {
       each += stage(t).activation;
+    }
   }
   if (each <= 0) return m_;
   return static_cast<int>(std::min<double>(m_, std::floor(room / each)));
@@ -140,15 +175,90 @@ double Windows::after_memory(int s, int n) const {
     if (!behind(other)) continue;
     const int before = n - held(s, other);
     if (before < 0 || before >= n) continue;
-    head = std::max(head, head_[kBackward][at(other, before)] + stage(other).seconds[kBackward]);
+    head = std::max(head, ended(kBackward, other, before));
   }
   return head;
 }
 
+// One or two chunks: so many B and W of each have run that F of n has room. Least over the choices;
+// those that are not looked at count with the B that they need at least.
+double Windows::after_releases(int s, int n) const {
+  constexpr int kChoices = 48;
+  const auto& stages = stages_of(stage(s).device);
+  const Need need{s, n, start_[stage(s).device], forwards_before(s, n)};
+  double least = kInfinite;
+  int looked_at = 0;
+  for (int first = 0; first <= n; ++first) {
+    const double at_least = reached(need, {first, 0});
+    if (at_least >= least) break;
+    const int most = stages.size() == 1 ? first : n;
+    for (int second = first; second <= most; ++second) {
+      const Choice run{first, second};
+      const double time = reached(need, run);
+      if (time >= least) break;
+      const double freed = after_weights(bytes_over(need, run), stages, run, busy_until(need, run));
+      least = std::min(least, std::max(time, freed));
+      if (++looked_at == kChoices) return std::min(least, at_least);
+    }
+  }
+  return std::isinf(least) ? kNever : least;
+}
+
+// F of the second of two stages that come before F of microbatch n of stage s.
+int Windows::forwards_before(int s, int n) const {
+  const auto& stages = stages_of(stage(s).device);
+  if (stages.size() == 1) return 0;
+  if (s != stages.front()) return n + 1;
+  // One for which there would be no room once F of n has run comes before.
+  const double each = stage(s).activation;
+  if (each <= 0) return 0;
+  const double room = limit_ - stage(stages.back()).activation;
+  return static_cast<int>(std::clamp<double>(std::ceil(n + 1 - room / each), 0, n));
+}
+
+// When the last of these B can have ended.
+double Windows::reached(const Need& need, const Choice& run) const {
+  const auto& stages = stages_of(stage(need.s).device);
+  double time = run.first == 0 ? need.start : ended(kBackward, stages.front(), run.first - 1);
+  if (stages.size() > 1 && run.second > 0) {
+    time = std::max(time, ended(kBackward, stages.back(), run.second - 1));
+  }
+  return time;
+}
+
+// What W must give back besides these B.
+double Windows::bytes_over(const Need& need, const Choice& run) const {
+  const auto& stages = stages_of(stage(need.s).device);
+  const Stage& first = stage(stages.front());
+  double held = (need.n + 1) * first.activation - run.first * (first.activation - first.stash);
+  if (stages.size() > 1) {
+    const Stage& second = stage(stages.back());
+    held += std::max(need.forwards, run.second) * second.activation -
+            run.second * (second.activation - second.stash);
+  }
+  return held - limit_;
+}
+
+// When the device can have run these B and the F before.
+double Windows::busy_until(const Need& need, const Choice& run) const {
+  const auto& stages = stages_of(stage(need.s).device);
+  const Stage& first = stage(stages.front());
+  double busy = need.start + run.first * first.seconds[kBackward];
+  if (stages.size() == 1) return busy + need.n * first.seconds[kForward];
+  const Stage& second = stage(stages.back());
+  if (need.s == stages.front()) {
+    busy += need.n * first.seconds[kForward];
+    busy += std::max(need.forwards, run.second) * second.seconds[kForward];
+  } else {
+    busy += (need.n + 1) * first.seconds[kForward] + need.n * second.seconds[kForward];
+  }
+  return busy + run.second * second.seconds[kBackward];
+}
+
 // When the device can have released `bytes` by W, at most so many of each of its (one or two)
 // stages, having run other passes until `busy`.
-double Windows::after_weights(double bytes, const std::vector<int>& stages,
-                              std::array<int, 2> at_most, double busy) const {
+double Windows::after_weights(double bytes, const std::vector<int>& stages, const Choice& at_most,
+                              double busy) const {
   const auto needed = [](double rest, const Stage& of) {
     if (rest <= 0) return 0;
     return of.stash > 0 ? static_cast<int>(std::min(1e9, std::ceil(rest / of.stash))) : 1 << 30;
@@ -157,16 +267,16 @@ double Windows::after_weights(double bytes, const std::vector<int>& stages,
     return count == 0 ? kNever : ended(kWeight, s, count - 1);
   };
   const Stage& first = stage(stages.front());
-  double least = std::numeric_limits<double>::infinity();
-  const int most = std::min(at_most[0], needed(bytes, first));
+  const int most = std::min(at_most.first, needed(bytes, first));
   if (stages.size() == 1) {
-    if (needed(bytes, first) > most) return least;
+    if (needed(bytes, first) > most) return kInfinite;
     return std::max(time_of(stages.front(), most), busy + most * first.seconds[kWeight]);
   }
   const Stage& second = stage(stages.back());
+  double least = kInfinite;
   for (int w0 = 0; w0 <= most; ++w0) {
     const int w1 = needed(bytes - w0 * first.stash, second);
-    if (w1 > at_most[1]) continue;
+    if (w1 > at_most.second) continue;
     least = std::min(least,
                      std::max({time_of(stages.front(), w0), time_of(stages.back(), w1),
                                busy + w0 * first.seconds[kWeight] + w1 * second.seconds[kWeight]}));
@@ -174,94 +284,47 @@ double Windows::after_weights(double bytes, const std::vector<int>& stages,
   return least;
 }
 
-// One or two chunks: so many B and W of each have run that F of n has room. Least over the choices;
-// those that are not looked at count with the B that they need at least.
-double Windows::after_releases(int s, int n, double start) const {
-  constexpr int kChoices = 48;
-  const auto& stages = stages_of(stage(s).device);
-  const Stage& first = stage(stages.front());
-  const Stage* second = stages.size() > 1 ? &stage(stages.back()) : nullptr;
-  const double a1 = second == nullptr ? 0 : second->activation;
-  int forwards = s == stages.front() ? 0 : n + 1;  // of the second chunk
-  if (second != nullptr && s == stages.front() && first.activation > 0) {
-    // An F of the second chunk for which there would be no room once F of n has run comes before.
-    forwards = static_cast<int>(
-        std::clamp<double>(std::ceil(n + 1 - (limit_ - a1) / first.activation), 0, n));
-  }
-  double least = std::numeric_limits<double>::infinity();
-  int looked_at = 0;
-  for (int x0 = 0; x0 <= n; ++x0) {
-    const double reached0 = x0 == 0 ? start : ended(kBackward, stages.front(), x0 - 1);
-    if (reached0 >= least) break;
-    const int most = second == nullptr ? x0 : n;
-    for (int x1 = x0; x1 <= most; ++x1) {
-      const int f1 = second == nullptr ? 0 : std::max(forwards, x1);
-      double held = (n + 1) * first.activation - x0 * (first.activation - first.stash);
-      if (second != nullptr) held += f1 * a1 - x1 * (a1 - second->stash);
-      double time = reached0;
-      if (second != nullptr && x1 > 0)
-        time = std::max(time, ended(kBackward, stages.back(), x1 - 1));
-      if (time >= least) break;
-      double busy = start + x0 * first.seconds[kBackward];
-      if (s == stages.front()) {
-        busy += n * first.seconds[kForward];
-        if (second != nullptr) busy += f1 * second->seconds[kForward];
-      } else {
-        busy += (n + 1) * first.seconds[kForward] + n * second->seconds[kForward];
-      }
-      if (second != nullptr) busy += x1 * second->seconds[kBackward];
-      least = std::min(least, std::max(time, after_weights(held - limit_, stages, {x0, x1}, busy)));
-      if (++looked_at == kChoices) return std::min(least, reached0);
-    }
-  }
-  return std::isinf(least) ? kNever : least;
-}
-
 void Windows::find_heads() {
-  std::vector<double> start(static_cast<std::size_t>(p_));  // of the device's first F
   for (int n = 0; n < m_; ++n) {
     for (int s = first_; s < count_; ++s) {
-      const Stage& of = stage(s);
-      const auto e = static_cast<std::size_t>(of.device);
-      double head = s == first_ ? 0 : kNever;
-      if (s > first_) {
-        head = head_[kForward][at(s - 1, n)] + stage(s - 1).seconds[kForward] + of.from_upstream;
-      }
-      if (n == 0 &&
-          s == *std::ranges::find_if(stages_of(of.device), [this](int t) { return behind(t); })) {
-        start[e] = head;
-      }
-      if (n > 0) {
-        head = std::max(
-            {head, head_[kForward][at(s, n - 1)] + of.seconds[kForward], after_memory(s, n)});
-        const auto& own = stages_of(of.device);
-        if (own.size() <= 2 && behind(own.front())) {
-          head = std::max(head, after_releases(s, n, start[e]));
-        }
-      }
-      head = std::max(head, start[e] + n * of.seconds[kForward] +
-                                (n + 1) * sum(of.device, kForward, 0, of.chunk));
-      head_[kForward][at(s, n)] = head;
+      const int device = stage(s).device;
+      const double arrives = s == first_ ? 0 : ended(kForward, s - 1, n) + stage(s).from_upstream;
+      if (n == 0 && s == first_behind(device)) start_[device] = arrives;
+      head_[kForward](s, n) = std::max(arrives, head_of_forward(s, n));
     }
     for (int s = count_ - 1; s >= first_; --s) {
-      const Stage& of = stage(s);
-      const auto e = static_cast<std::size_t>(of.device);
-      double head = head_[kForward][at(s, n)] + of.seconds[kForward];
-      if (s + 1 < count_) {
-        head = std::max(head, head_[kBackward][at(s + 1, n)] + stage(s + 1).seconds[kBackward] +
-                                  of.from_downstream);
-      }
-      if (n > 0) head = std::max(head, head_[kBackward][at(s, n - 1)] + of.seconds[kBackward]);
-      const int v = static_cast<int>(stages_of(of.device).size());
-      head = std::max(head, start[e] + (n + 1) * sum(of.device, kForward, 0, v) +
-                                n * of.seconds[kBackward] +
-                                (n + 1) * sum(of.device, kBackward, of.chunk + 1, v));
-      head_[kBackward][at(s, n)] = head;
-      double weight = head + of.seconds[kBackward];
-      if (n > 0) weight = std::max(weight, head_[kWeight][at(s, n - 1)] + of.seconds[kWeight]);
-      head_[kWeight][at(s, n)] = weight;
+      head_[kBackward](s, n) = head_of_backward(s, n);
+      head_[kWeight](s, n) = head_of_weight(s, n);
     }
   }
+}
+
+// Not before what its own device does and holds.
+double Windows::head_of_forward(int s, int n) const {
+  const Stage& of = stage(s);
+  double head = start_[of.device] + n * of.seconds[kForward] +
+                (n + 1) * sum(of.device, kForward, 0, of.chunk);
+  if (n == 0) return head;
+  head = std::max({head, ended(kForward, s, n - 1), after_memory(s, n)});
+  const auto& own = stages_of(of.device);
+  if (own.size() <= 2 && behind(own.front())) head = std::max(head, after_releases(s, n));
+  return head;
+}
+
+double Windows::head_of_backward(int s, int n) const {
+  const Stage& of = stage(s);
+  const int chunks = chunks_of(of.device);
+  double head = ended(kForward, s, n);
+  if (s + 1 < count_) head = std::max(head, ended(kBackward, s + 1, n) + of.from_downstream);
+  if (n > 0) head = std::max(head, ended(kBackward, s, n - 1));
+  return std::max(head, start_[of.device] + (n + 1) * sum(of.device, kForward, 0, chunks) +
+                            n * of.seconds[kBackward] +
+                            (n + 1) * sum(of.device, kBackward, of.chunk + 1, chunks));
+}
+
+double Windows::head_of_weight(int s, int n) const {
+  const double head = ended(kBackward, s, n);
+  return n == 0 ? head : std::max(head, ended(kWeight, s, n - 1));
 }
 
 void Windows::tail_of_backward(int device, int s, int n) {
@@ -271,10 +334,9 @@ void Windows::tail_of_backward(int device, int s, int n) {
   if (own) tail = (m_ - n) * of.seconds[kWeight];
   if (s > first_) {
     const Stage& up = stage(s - 1);
-    tail =
-        std::max(tail, up.from_downstream + up.seconds[kBackward] + tail_[kBackward][at(s - 1, n)]);
+    tail = std::max(tail, up.from_downstream + up.seconds[kBackward] + tail_[kBackward](s - 1, n));
   }
-  if (n + 1 < m_) tail = std::max(tail, of.seconds[kBackward] + tail_[kBackward][at(s, n + 1)]);
+  if (n + 1 < m_) tail = std::max(tail, of.seconds[kBackward] + tail_[kBackward](s, n + 1));
   // What must run on this device later.
   double later =
       (m_ - 1 - n) * of.seconds[kBackward] + (m_ - n) * sum(of.device, kBackward, 0, of.chunk);
@@ -283,39 +345,35 @@ void Windows::tail_of_backward(int device, int s, int n) {
     const int next = n + held(t, s);
     if (next >= m_ || next <= n) continue;
     later += (m_ - next) * stage(t).seconds[kForward];
-    tail = std::max(tail, stage(t).seconds[kForward] + tail_[kForward][at(t, next)]);
+    tail = std::max(tail, stage(t).seconds[kForward] + tail_[kForward](t, next));
   }
   if (own) {
     tail = std::max(tail, later + (m_ - n) * sum(of.device, kWeight, 0, of.chunk + 1));
   } else if (n + 1 < m_) {
-    const int last =
-        *std::ranges::find_if(stages_of(of.device), [this](int t) { return behind(t); });
-    tail = std::max(tail, later + tail_[kBackward][at(last, m_ - 1)]);
+    tail = std::max(tail, later + tail_[kBackward](first_behind(of.device), m_ - 1));
   }
-  tail_[kBackward][at(s, n)] = tail;
-  if (own) tail_[kWeight][at(s, n)] = (m_ - 1 - n) * of.seconds[kWeight];
+  tail_[kBackward](s, n) = tail;
+  if (own) tail_[kWeight](s, n) = (m_ - 1 - n) * of.seconds[kWeight];
 }
 
 void Windows::tail_of_forward(int device, int s, int n) {
   const Stage& of = stage(s);
-  const int v = static_cast<int>(stages_of(of.device).size());
-  double tail = of.seconds[kBackward] + tail_[kBackward][at(s, n)];
+  const int v = chunks_of(of.device);
+  double tail = of.seconds[kBackward] + tail_[kBackward](s, n);
   if (s + 1 < count_) {
     tail = std::max(
-        tail, of.from_downstream + stage(s + 1).seconds[kForward] + tail_[kForward][at(s + 1, n)]);
+        tail, of.from_downstream + stage(s + 1).seconds[kForward] + tail_[kForward](s + 1, n));
   }
-  if (n + 1 < m_) tail = std::max(tail, of.seconds[kForward] + tail_[kForward][at(s, n + 1)]);
+  if (n + 1 < m_) tail = std::max(tail, of.seconds[kForward] + tail_[kForward](s, n + 1));
   double later =
       (m_ - 1 - n) * of.seconds[kForward] +
       (m_ - n) * (sum(of.device, kForward, of.chunk + 1, v) + sum(of.device, kBackward, 0, v));
   if (of.device == device) {
     later += (m_ - n) * sum(of.device, kWeight, 0, v);
   } else {
-    const int last =
-        *std::ranges::find_if(stages_of(of.device), [this](int t) { return behind(t); });
-    later += tail_[kBackward][at(last, m_ - 1)];
+    later += tail_[kBackward](first_behind(of.device), m_ - 1);
   }
-  tail_[kForward][at(s, n)] = std::max(tail, later);
+  tail_[kForward](s, n) = std::max(tail, later);
 }
 
 void Windows::find_tails(int device) {
@@ -325,60 +383,35 @@ void Windows::find_tails(int device) {
   }
 }
 
-// Jackson's preemptive schedule: at any time the job with the longest tail of those that may run.
 double Windows::one_machine(int device) const {
-  struct Job {
-    double head, seconds, tail;
-  };
-  std::vector<Job> jobs;
+  std::vector<MachineJob> jobs;
   for (const int s : stages_of(device)) {
-    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    for (const Kind kind : {kForward, kBackward, kWeight}) {
       for (int n = 0; n < m_; ++n) {
-        jobs.push_back({head_[kind][at(s, n)], stage(s).seconds[kind], tail_[kind][at(s, n)]});
+        jobs.push_back({head_[kind](s, n), stage(s).seconds[kind], tail_[kind](s, n)});
       }
     }
   }
-  std::ranges::sort(jobs, {}, &Job::head);
-  const auto shorter = [](const Job& a, const Job& b) { return a.tail < b.tail; };
-  std::priority_queue<Job, std::vector<Job>, decltype(shorter)> ready(shorter);
-  double time = 0;
-  double bound = 0;
-  for (std::size_t next = 0; next < jobs.size() || !ready.empty();) {
-    if (ready.empty()) time = std::max(time, jobs[next].head);
-    for (; next < jobs.size() && jobs[next].head <= time; ++next) ready.push(jobs[next]);
-    Job job = ready.top();
-    ready.pop();
-    const bool interrupted = next < jobs.size() && jobs[next].head < time + job.seconds;
-    const double until = interrupted ? jobs[next].head : time + job.seconds;
-    job.seconds -= until - time;
-    time = until;
-    if (interrupted && job.seconds > 0) {
-      ready.push(job);
-    } else {
-      bound = std::max(bound, time + job.tail);
-    }
-  }
-  return bound;
+  return one_machine_bound(std::move(jobs));
 }
 
 double Windows::through(int device) const {
   double bound = 0;
   for (int e = 0; e < p_; ++e) {
-    const auto& stages = stages_of(e);
-    const auto first = std::ranges::find_if(stages, [this](int s) { return behind(s); });
-    if (e == device || first == stages.end()) continue;
-    const int v = static_cast<int>(stages.size());
+    const int first = first_behind(e);
+    if (e == device || first < 0) continue;
+    const int v = chunks_of(e);
     const double work = m_ * (sum(e, kForward, 0, v) + sum(e, kBackward, 0, v));
-    bound = std::max(bound,
-                     head_[kForward][at(*first, 0)] + work + tail_[kBackward][at(*first, m_ - 1)]);
+    bound = std::max(bound, head_[kForward](first, 0) + work + tail_[kBackward](first, m_ - 1));
   }
   return bound;
 }
 
 }  // namespace
+}  // namespace windows
 
 Seconds bound_of_windows(const Problem& problem, Bytes limit, Objective objective) {
-  return Seconds(Windows(problem, limit).bound(objective));
+  return Seconds(windows::Windows(problem, limit).bound(objective));
 }
 
 }  // namespace pipesim

@@ -1,0 +1,120 @@
+#include "sim/graph/class_table.h"
+
+#include "sim/execution/evaluate.h"
+
+namespace pipesim {
+
+ClassTable::ClassTable(std::vector<TaskClass>& classes, const Program& program,
+                       const Problem& problem, const std::vector<int>& ranks,
+                       const BuildOptions& options, std::uint32_t pipeline)
+    : classes_(classes),
+      program_(program),
+      problem_(problem),
+      ranks_(ranks),
+      options_(options),
+      pipeline_(pipeline),
+      compute_(program.placement().virtual_stages(), kPassKinds, kNoClass),
+      transfer_(program.placement().virtual_stages(), 2, kNoClass),
+      copy_(program.placement().virtual_stages(), 4, kNoClass),
+      overlapped_(program.placement().virtual_stages(), program.placement().chunks(), kNoClass) {
+  barrier_.fill(kNoClass);
+}
+
+TaskClass ClassTable::made_compute(int device, const Pass& pass) const {
+  const bool block = pass.kind == PassKind::kFB;
+  TaskClass made = on_device(TaskKind::kCompute, device);
+  made.pass = pass.kind;
+  made.chunk = block ? program_.pair(pass).forward.chunk : pass.chunk;
+  made.chunk_back = block ? program_.pair(pass).backward.chunk : std::uint16_t{0};
+  made.seconds = pass_seconds(problem_, program_, device, pass) * slowdown(device);
+  const PassBytes bytes = pass_bytes(problem_, program_, device, pass);
+  made.acquired = bytes.acquired;
+  made.released = bytes.released;
+  return made;
+}
+
+TaskClass ClassTable::made_transfer(bool forward, int from, int to) const {
+  const Placement& place = program_.placement();
+  TaskClass made = on_device(TaskKind::kTransfer, place.device(from));
+  made.pass = forward ? PassKind::kF : PassKind::kB;
+  made.chunk = static_cast<std::uint16_t>(place.chunk(from));
+  made.receiver = number(place.device(to));
+  if (options_.message) {
+    const MessageCost cost =
+        options_.message(from, to, rank(place.device(from)), rank(place.device(to)));
+    made.seconds = cost.seconds;
+    made.latency = cost.latency;
+  } else {
+    made.seconds = problem_.transfer(from, to);
+  }
+  return made;
+}
+
+std::uint32_t ClassTable::barrier(Barrier barrier) {
+  std::uint32_t& known = barrier_[barrier];
+  if (known != kNoClass) return known;
+  TaskClass made = on_device(TaskKind::kBarrier, 0);
+  made.barrier = barrier;
+  made.seconds = problem_.barriers[barrier];
+  return known = add(made);
+}
+
+std::uint32_t ClassTable::copy(const Copy& copy, bool out) {
+  const int vs = program_.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk);
+  const bool alone = copy.alone && !options_.contending_copies;
+  std::uint32_t& known = copy_(vs, (out ? 0 : 2) + (alone ? 1 : 0));
+  if (known == kNoClass) known = add(made_copy(copy, out));
+  return known;
+}
+
+TaskClass ClassTable::made_copy(const Copy& copy, bool out) const {
+  const auto device = static_cast<int>(copy.device);
+  TaskClass made = on_device(out ? TaskKind::kCopyOut : TaskKind::kCopyIn, device);
+  made.chunk = copy.chunk;
+  if (options_.contending_copies) {
+    const int vs = program_.placement().virtual_stage(device, copy.chunk);
+    const StageCost& cost = problem_.stage(vs);
+    made.seconds = *options_.contending_copies * (out ? cost.copy_out : cost.copy_in);
+  } else {
+    made.seconds = copy_seconds(problem_, program_, copy, out);
+  }
+  const Pass forward = make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk);
+  const Bytes bytes = pass_bytes(problem_, program_, device, forward).acquired;
+  (out ? made.released : made.acquired) = bytes;
+  return made;
+}
+
+std::uint32_t ClassTable::optimizer(int device) {
+  const auto& each = options_.optimizer_of_device;
+  return closing(device, each.empty() ? options_.optimizer : each[device]);
+}
+
+std::uint32_t ClassTable::gradients(int device) {
+  return closing(device, options_.gradients_of_device[device]);
+}
+
+std::uint32_t ClassTable::closing(int device, Seconds seconds) {
+  TaskClass made = on_device(TaskKind::kOptimizer, device);
+  made.seconds = seconds * slowdown(device);
+  return add(made);
+}
+
+TaskClass ClassTable::on_device(TaskKind kind, int device) const {
+  TaskClass made;
+  made.kind = kind;
+  made.pipeline = pipeline_;
+  made.device = number(device);
+  return made;
+}
+
+std::uint32_t ClassTable::number(int device) const {
+  return pipeline_ * static_cast<std::uint32_t>(program_.placement().devices()) +
+         static_cast<std::uint32_t>(device);
+}
+
+std::uint32_t ClassTable::add(const TaskClass& made) {
+  classes_.push_back(made);
+  return static_cast<std::uint32_t>(classes_.size() - 1);
+}
+
+}  // namespace pipesim

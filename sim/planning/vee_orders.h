@@ -1,0 +1,86 @@
+// The passes of every device of a V-shaped schedule in order, and when they run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/core/grid.h"
+
+namespace pipesim {
+
+// Kinds of passes of a device with two chunks; the digit is the chunk. F0 and B1 travel to higher
+// devices, F1 and B0 to lower ones.
+enum VeeKind : std::uint8_t { kF0, kF1, kB1, kB0, kW1, kW0 };
+inline constexpr int kVeeKinds = 6;
+inline constexpr std::array<int, kVeeKinds> kVeeChunk{0, 1, 1, 0, 1, 0};
+constexpr bool is_vee_forward(int kind) { return kind <= kF1; }
+constexpr bool is_vee_weight(int kind) { return kind == kW1 || kind == kW0; }
+// What a pass adds to the chunks in flight.
+constexpr int vee_in_flight(int kind) {
+  return is_vee_forward(kind) ? 1 : is_vee_weight(kind) ? -1 : 0;
+}
+constexpr bool is_vee_backward(int kind) { return kind == kB1 || kind == kB0; }
+constexpr std::uint8_t vee_weight_of(int backward) { return backward == kB1 ? kW1 : kW0; }
+
+// Seconds of every pass, and of the message that it waits for, by VeeKind x devices + device.
+struct VeeTimes {
+  std::vector<double> pass;
+  std::vector<double> message;
+};
+
+// Keeps its memory from one order to the next.
+class VeeOrders {
+ public:
+  // Of up to `most` microbatches.
+  VeeOrders(int devices, int most);
+
+  [[nodiscard]] int devices() const { return p_; }
+  [[nodiscard]] int length() const { return length_; }  // passes of a device
+  void set_length(int length) { length_ = length; }
+  // Kinds of the passes of a device in order; the n-th of a kind is microbatch n's.
+  [[nodiscard]] std::span<const std::uint8_t> order(int device) const {
+    return kinds_.row(device).first(length_);
+  }
+  [[nodiscard]] std::span<std::uint8_t> order(int device) {
+    return kinds_.row(device).first(length_);
+  }
+  // Chunks in flight on the device that has most, and on one.
+  [[nodiscard]] int peak() const;
+  [[nodiscard]] int peak_of(int device) const;
+
+  // A kind of pass of one device.
+  [[nodiscard]] size_t id(int kind, int device) const {
+    return static_cast<size_t>(kind * p_ + device);
+  }
+  [[nodiscard]] size_t ids() const { return source_.size(); }
+  // Id of the pass of the same microbatch that is waited for, or -1.
+  [[nodiscard]] int source(size_t id) const { return source_[id]; }
+
+  // Runs every pass as soon as it can. The longest span of a device; nothing when the order
+  // deadlocks.
+  std::optional<double> replay(const VeeTimes& times, int microbatches);
+  // With passes of one column each, whose columns then stand here. False when it deadlocks.
+  bool squeeze(int microbatches) { return replay(unit_, microbatches).has_value(); }
+  [[nodiscard]] int column(int device, int position) const {
+    return static_cast<int>(start_(device, position));
+  }
+
+ private:
+  int advance(int device, const VeeTimes& times, int microbatches);
+
+  int p_;
+  int length_ = 0;
+  std::vector<int> source_;    // by id
+  Grid<std::uint8_t> kinds_;   // by device and position
+  Grid<double> start_;         // likewise
+  std::vector<double> end_;    // by id and microbatch
+  std::vector<int> count_;     // passes run, by id
+  std::vector<double> clock_;  // by device
+  std::vector<int> position_;
+  VeeTimes unit_;
+};
+
+}  // namespace pipesim
