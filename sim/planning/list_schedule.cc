@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/core/grid.h"
 #include "sim/core/text.h"
+#include "sim/pipeline/dependencies.h"
 
 namespace pipesim {
 namespace {
@@ -39,8 +41,8 @@ class ListScheduler {
         whole_(place_.devices(), 0),
         wanted_(place_.devices()),
         stages_(place_.virtual_stages()),
-        input_(stages_.size() * static_cast<size_t>(units_), kNever),
-        gradient_(input_.size(), kNever),
+        input_(stages_.size(), units_, kNever),
+        gradient_(stages_.size(), units_, kNever),
         lists_(place_.devices()) {
     if (is_sharded(problem.vocabulary)) {
       throw LogicError("list_schedule places no passes of a sharded vocabulary");
@@ -52,7 +54,7 @@ class ListScheduler {
       left_ += 3 * stage.units;
       whole_[place_.device(vs)] += splits_ * problem.stage(vs).activation.value();
       if (place_.upstream(vs) >= 0) continue;
-      for (int i = 0; i < stage.units; ++i) input_[slot(vs, stage.first + i)] = 0;
+      for (int i = 0; i < stage.units; ++i) input_(vs, stage.first + i) = 0;
     }
     for (int d = 0; d < place_.devices(); ++d) {
       if (problem.activation_limit && whole_[d] > limit_) {
@@ -109,8 +111,8 @@ class ListScheduler {
     if (kind == PassKind::kW) return stage.w < stage.b ? 0 : kNever;
     if (kind == PassKind::kBW && stage.w < stage.b) return kNever;
     if ((kind == PassKind::kF ? stage.f : stage.b) == stage.units) return kNever;
-    return kind == PassKind::kF ? input_[slot(vs, unit(kind, stage, stage.f))]
-                                : gradient_[slot(vs, unit(kind, stage, stage.b))];
+    return kind == PassKind::kF ? input_(vs, unit(kind, stage, stage.f))
+                                : gradient_(vs, unit(kind, stage, stage.b));
   }
 
   // The unit of the stage's `count`-th pass of a kind: of a microbatch's splits B begins at the
@@ -163,7 +165,7 @@ class ListScheduler {
       seconds = cost.forward;
       more = cost.activation;
     }
-    if (kind == PassKind::kB || kind == PassKind::kBW) {
+    if (is_backward(kind)) {
       seconds += cost.backward_input;
       more += cost.weight_stash - cost.activation;
     }
@@ -174,19 +176,19 @@ class ListScheduler {
     held_[device] += more.value();
     clock_[device] = now_ + seconds.value();
     events_.emplace(clock_[device], device);
-    if (kind != PassKind::kW) deliver(kind, vs, of, clock_[device]);
+    deliver({kind, vs}, of, clock_[device]);
   }
 
-  void deliver(PassKind kind, int vs, int unit, double end) {
-    const bool forward = kind == PassKind::kF;
-    const int to = forward ? place_.downstream(vs) : place_.upstream(vs);
-    if (to < 0) {
-      if (forward) gradient_[slot(vs, unit)] = end;  // the loss follows its own forward
-      return;
+  void deliver(const StagePass& pass, int unit, double end) {
+    const StagePass target = target_of(place_, pass);
+    if (!target.exists()) return;
+    if (target.vs != pass.vs) {
+      // By the boundary of the stage that is upstream of the other.
+      end += problem_.stage(target.kind == PassKind::kF ? pass.vs : target.vs).transfer.value();
     }
-    const double arrives = end + problem_.stage(forward ? vs : to).transfer.value();
-    (forward ? input_ : gradient_)[slot(to, unit)] = arrives;
-    if (place_.device(to) != place_.device(vs)) events_.emplace(arrives, place_.device(to));
+    (target.kind == PassKind::kF ? input_ : gradient_)(target.vs, unit) = end;
+    const int receiver = place_.device(target.vs);
+    if (receiver != place_.device(pass.vs)) events_.emplace(end, receiver);
   }
 
   [[nodiscard]] std::string stalled(int device) const {
@@ -228,11 +230,11 @@ class ListScheduler {
       return fmt::format("which lacks memory ({} held, the limit is {})",
                          human(Bytes(held_[device])), human(*problem_.activation_limit));
     }
-    if (kind == PassKind::kW) return "whose B has not run";
     if (kind == PassKind::kBW && stage.w < stage.b) return "while the chunk owes a W";
-    const int from = kind == PassKind::kF ? place_.upstream(vs) : place_.downstream(vs);
-    if (from < 0) return fmt::format("which waits for its own {}", to_text(PassKind::kF));
-    return fmt::format("which waits for stage {} on device {}", from, place_.device(from));
+    const StagePass source = source_of(place_, {kind, vs});
+    if (source.vs == vs) return fmt::format("whose own {} has not run", to_text(source.kind));
+    return fmt::format("which waits for stage {} on device {}", source.vs,
+                       place_.device(source.vs));
   }
 
   [[noreturn]] void report_stall() const {
@@ -241,10 +243,6 @@ class ListScheduler {
         "that names a ready pass on one of them";
     for (int d = 0; d < place_.devices(); ++d) text += "\n  " + stalled(d);
     throw LogicError(text);
-  }
-
-  [[nodiscard]] size_t slot(int vs, int unit) const {
-    return static_cast<size_t>(vs) * static_cast<size_t>(units_) + static_cast<size_t>(unit);
   }
 
   const Problem& problem_;
@@ -260,8 +258,8 @@ class ListScheduler {
   std::vector<double> whole_;  // likewise: what one microbatch of every chunk keeps
   std::vector<std::optional<NextPass>> wanted_;  // likewise: what the rule named last
   std::vector<Stage> stages_;                    // by virtual stage
-  std::vector<double> input_;                    // by stage and unit: when F can start
-  std::vector<double> gradient_;                 // and B
+  Grid<double> input_;                           // by stage and unit: when F can start
+  Grid<double> gradient_;                        // and B
   PassLists lists_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };

@@ -1,8 +1,8 @@
 // Plans by a rule: whenever a device is free, the rule names the pass that it runs next.
 //
 // The list scheduler plays the pipeline in time and keeps the rest: what a pass waits for
-// (sim/execution/walk.h), the seconds of passes and messages, the memory limit where the problem
-// has one, and that every pass runs once. F run in order of microbatches, and of splits; B
+// (sim/pipeline/dependencies.h), the seconds of passes and messages, the memory limit where the
+// problem has one, and that every pass runs once. F run in order of microbatches, and of splits; B
 // likewise, the last split of a microbatch first; W in the order in which their B ran. A rule that
 // names passes which are not ready fixes an order whatever the times; one that asks what is ready
 // follows them.
