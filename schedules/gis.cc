@@ -214,7 +214,20 @@ struct Grouped {
                                                     ? "all"
                                                     : "half of them, rounded up"});
       record.without_offload = kVariant.half_groups ? "gis-h" : "gis";
+      record.no_flags =
+          "the fork plans copies to the host by itself, by flags that are not known here; gis-h is "
+          "the same order without them";
+    } else {
+      record.runs_on = Runtime::kZeroBubbleFork;
     }
+    record.order =
+        kVariant.offload == Offloads::kAll ? "gis-h with the activations of all chunks offloaded"
+        : kVariant.offload == Offloads::kHalf
+            ? "gis-h, offloaded of the ceil(v/2) chunks that live "
+              "longest"
+        : kVariant.half_groups
+            ? "gis in groups of p/2, rounded up"
+            : "interleaved with B and W apart, in groups of g <= p microbatches (default p)";
     record.plan = plan;
     const std::string_view gap =
         kVariant.half_groups

@@ -197,6 +197,8 @@ const RegisteredSchedule kV1f1b{{
     .name = "1f1b-v",
     .summary = "1F1B on the V-shape, B and W fused: about two thirds of 1F1B's activation memory",
     .source = "Controllable Memory, arXiv 2405.15362, and its public generator",
+    .order = "V-shape, two chunks, B and W fused; a six-slot block, each pass moved left within "
+             "its peak",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -232,6 +234,8 @@ const RegisteredSchedule kV1f1b{{
                               const auto [p, v, m, n] = problem.shape;
                               return std::min({2 * m, 2 * (2 * p / 3) + 2, m + 1 + 3 * device / 2});
                             }}},
+    .runs_on = Runtime::kZeroBubbleFork,
+    .left_out_of_plan = "v-half has a smaller bubble in less memory",
 }};
 
 }  // namespace

@@ -358,6 +358,7 @@ const RegisteredSchedule kVHalf{{
     .name = "v-half",
     .summary = "V-shape, two chunks per device: about half of 1F1B's activation memory and bubble",
     .source = "Controllable Memory, arXiv 2405.15362, and its public greedy generator",
+    .order = "V-shape, two chunks; a six-slot block, ramps tightened greedily within its peak",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -369,12 +370,14 @@ const RegisteredSchedule kVHalf{{
                         "m = p, p even: device 0 can hold one less", v_half_peak_holds,
                         v_half_peak}},
     .vocabulary = vocabulary_v_half_claims(),
+    .runs_on = Runtime::kZeroBubbleFork,
 }};
 
 const RegisteredSchedule kVMin{{
     .name = "v-min",
     .summary = "V-shape, two chunks per device: about a third of 1F1B's activation memory",
     .source = "Controllable Memory, arXiv 2405.15362, and its public greedy generator",
+    .order = "as v-half with a tighter block",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -384,6 +387,7 @@ const RegisteredSchedule kVMin{{
                           bubble_holds, v_min_bubble},
                .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",
                         "m >= p", "", v_min_peak_holds, v_min_peak}},
+    .runs_on = Runtime::kZeroBubbleFork,
 }};
 
 }  // namespace

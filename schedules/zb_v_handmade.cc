@@ -76,6 +76,8 @@ const RegisteredSchedule kZbVHandmade{{
     .name = "zb-v-handmade",
     .summary = "1F1B's memory and no bubble where F = B = W, over two chunks in V-shape",
     .source = "Zero Bubble, arXiv 2401.10241, section 6; PyTorch's ScheduleZBVZeroBubble",
+    .order = "V-shape, two chunks; 2(p-d)-1 F0, d times F1 and F0, p-d times F1, B1, W1, then a "
+             "whole microbatch's passes in turn",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -106,6 +108,7 @@ const RegisteredSchedule kZbVHandmade{{
                               return std::min(2 * shape.devices - 1 - device, shape.microbatches) +
                                      std::min(device + 1, shape.microbatches);
                             }}},
+    .left_out_of_plan = "zb-v plans for the memory that there is, and counts this order",
 }};
 
 }  // namespace

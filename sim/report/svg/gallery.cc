@@ -83,6 +83,9 @@ std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
   for (const GalleryEntry& entry : gallery) {
     page += fmt::format("\n## {}\n\n{} ({}).\n\n", entry.schedule->name, entry.schedule->summary,
                         entry.schedule->source);
+    page +=
+        fmt::format("Bubble {}; in flight on device d {}.\n\n",
+                    to_text(entry.schedule->claims.bubble), to_text(entry.schedule->claims.peak));
     page += entry.answer ? fmt::format("![{0}](gallery/{0}.svg)\n\n{1}\n", entry.schedule->name,
                                        headline(entry.answer->made, entry.answer->result, false))
                          : fmt::format("No picture: {}.\n", entry.why);
