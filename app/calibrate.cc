@@ -28,12 +28,11 @@ int run(const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_calibrate(CLI::App& app) {
-  CLI::App* parser = app.add_subcommand(
+Subcommand add_calibrate(Parser& program) {
+  Parser& parser = program.add_command(
       "calibrate", "Measure the GPU of this machine (pipesim-calibrate, where CUDA is)");
-  parser->set_help_flag();  // that too is the tool's
-  parser->prefix_command();
-  return {parser, run};
+  parser.pass_on();
+  return {&parser, run};
 }
 
 }  // namespace pipesim

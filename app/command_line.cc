@@ -59,12 +59,12 @@ std::vector<Override> CommandLine::overrides(const std::vector<std::string>& tex
 namespace fs = std::filesystem;
 
 std::vector<std::string> one_path_each(const std::string& path,
-                                       const std::vector<ScheduleChoice>& schedules) {
+                                       const std::vector<std::string>& schedules) {
   if (schedules.size() == 1) return {path};
   const fs::path base(path);
   std::vector<std::string> paths;
-  for (const ScheduleChoice& choice : schedules) {
-    const std::string name = fs::path(choice.name).stem().string();
+  for (const std::string& schedule : schedules) {
+    const std::string name = fs::path(schedule).stem().string();
     std::string free;
     for (int number = 1; free.empty() || std::ranges::find(paths, free) != paths.end(); ++number) {
       const std::string suffix = number == 1 ? "" : fmt::format("-{}", number);

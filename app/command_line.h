@@ -8,7 +8,6 @@
 
 #include "sim/core/error.h"
 #include "sim/read/yaml.h"
-#include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
@@ -35,7 +34,7 @@ class CommandLine {
 // extension of `path`, numbered where they repeat, as in out.zb-h1.json and out.zb-h1-2.json. One
 // result takes the path as it is. A name that is a path counts by its stem.
 std::vector<std::string> one_path_each(const std::string& path,
-                                       const std::vector<ScheduleChoice>& schedules);
+                                       const std::vector<std::string>& schedules);
 
 // Whether text on standard output is coloured: `always`, `never`, or `auto`, which is where it is a
 // terminal that can (TERM is not `dumb`) and nobody has asked for none (NO_COLOR, no-color.org).

@@ -6,43 +6,46 @@
 #include <utility>
 
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 
 namespace pipesim {
 
-std::vector<RefusedSchedule> leave_feasible(
-    Scenario& scenario, const std::function<void(const ScheduleChoice&)>& work) {
-  const size_t all = scenario.schedules.size();
-  const bool progress = ::isatty(2) == 1 && all > 1;
-  std::vector<ScheduleChoice> left;
+std::vector<RefusedSchedule> each_feasible(Scenario scenario,
+                                           const std::function<void(const Case&)>& work) {
+  const std::vector<Prepared> all =
+      prepare_all(std::make_shared<const Scenario>(std::move(scenario)));
+  const bool progress = ::isatty(2) == 1 && all.size() > 1;
   std::vector<RefusedSchedule> refused;
-  for (size_t i = 0; i < all; ++i) {
-    const ScheduleChoice& choice = scenario.schedules[i];
+  for (size_t i = 0; i < all.size(); ++i) {
     if (progress) {
-      std::cerr << fmt::format("\r\033[K[{}/{}] {}", i + 1, all, choice.name) << std::flush;
+      std::cerr << fmt::format("\r\033[K[{}/{}] {}", i + 1, all.size(), all[i].label) << std::flush;
     }
     try {
-      work(choice);
-      left.push_back(choice);
+      work(all[i].get());
     } catch (const InfeasibleError& error) {
-      if (all == 1) throw;
-      refused.push_back({label_of(choice), error.what()});
+      if (all.size() == 1) throw;
+      refused.push_back({all[i].label, error.what()});
     }
   }
   if (progress) std::cerr << "\r\033[K" << std::flush;
-  if (left.empty()) {
+  if (refused.size() == all.size()) {
     const std::string why = refusals(refused);
     throw InfeasibleError("no schedule can be met\n" + why.substr(0, why.size() - 1));
   }
-  scenario.schedules = std::move(left);
   return refused;
 }
 
 Comparison compare(Scenario scenario) {
-  Comparison comparison{std::move(scenario), {}, {}};
-  comparison.refused = leave_feasible(comparison.scenario, [&](const ScheduleChoice& choice) {
-    comparison.simulations.push_back(simulate(comparison.scenario, choice));
-  });
+  Comparison comparison;
+  comparison.refused = each_feasible(
+      std::move(scenario), [&](const Case& made) { comparison.answers.push_back(answer(made)); });
   return comparison;
+}
+
+std::vector<std::string> names_of(std::span<const Answer> answers) {
+  std::vector<std::string> names;
+  for (const Answer& answer : answers) names.push_back(answer.made.choice.name);
+  return names;
 }
 
 std::string refusals(std::span<const RefusedSchedule> refused) {

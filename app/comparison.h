@@ -6,27 +6,28 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/simulate.h"
+#include "sim/prepare/advice.h"
 #include "sim/report/json/json.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
-// Calls `work` with every schedule of the scenario, in their order. Those for which it throws
-// InfeasibleError are taken out of the scenario and returned; where none is left, InfeasibleError
-// says why of each. On a terminal the schedule at work is shown meanwhile.
-std::vector<RefusedSchedule> leave_feasible(Scenario& scenario,
-                                            const std::function<void(const ScheduleChoice&)>& work);
+// Calls `work` with the case of every schedule of the scenario, in their order. Returns those that
+// cannot be met, for which there is no case or `work` throws InfeasibleError; where no other is
+// left, InfeasibleError says why of each. On a terminal the schedule at work is shown meanwhile.
+std::vector<RefusedSchedule> each_feasible(Scenario scenario,
+                                           const std::function<void(const Case&)>& work);
 
-// What was simulated: `scenario` holds only the schedules that were, in the order of `simulations`.
 struct Comparison {
-  Scenario scenario;
-  std::vector<Simulation> simulations;
+  std::vector<Answer> answers;  // of the schedules that can be met; at least one
   std::vector<RefusedSchedule> refused;
 };
 
-// Simulates every schedule, as leave_feasible does.
+// Simulates every schedule, as each_feasible does.
 Comparison compare(Scenario scenario);
+
+// The names of their schedules, for one_path_each.
+std::vector<std::string> names_of(std::span<const Answer> answers);
 
 // A line each: the schedule, and why it is refused.
 std::string refusals(std::span<const RefusedSchedule> refused);

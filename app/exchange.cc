@@ -6,11 +6,12 @@
 #include <sstream>
 
 #include "app/commands.h"
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/execution/walk.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/text/picture.h"
 
@@ -25,14 +26,11 @@ struct ExportOptions {
 };
 
 std::string exported(const ExportOptions& options, const Scenario& scenario) {
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
-  const auto program = make_program(choice, problem);
-  if (options.format == "megatron") {
-    return megatron_text(megatron_flags(scenario, choice, problem, *program));
-  }
+  const Case made = prepare_first(scenario);
+  const auto program = make_program(made);
+  if (options.format == "megatron") return megatron_text(megatron_flags(made, *program));
   std::ostringstream text;
-  write_torch_csv(text, *program, choice.name);
+  write_torch_csv(text, *program, made.choice.name);
   return text.str();
 }
 
@@ -109,28 +107,28 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_export(CLI::App& app) {
+Subcommand add_export(Parser& program) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* parser = app.add_subcommand("export", "Write a schedule for another program");
-  parser->add_option("file", options->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  Parser& parser = program.add_command("export", "Write a schedule for another program");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser
-      ->add_option("--format", options->format,
-                   "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
-                   "the zero-bubble fork")
-      ->check(CLI::IsMember({"torch", "megatron"}));
-  parser->add_option("-o,--output", options->output,
-                     "File to write ('-': standard output, where flags go by default)");
-  return {parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
+      .add_option("--format", options->format,
+                  "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
+                  "the zero-bubble fork")
+      .one_of({"torch", "megatron"});
+  parser.add_option("-o,--output", options->output,
+                    "File to write ('-': standard output, where flags go by default)");
+  return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
 }
 
-Subcommand add_import(CLI::App& app) {
+Subcommand add_import(Parser& program) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* parser = app.add_subcommand("import", "Read and check a PyTorch schedule CSV");
-  parser->add_option("file", options->file, "Schedule (CSV)")->required();
-  parser->add_option("-o,--output", options->output,
-                     "Write a scenario that runs it ('-': standard output)");
-  return {parser, [options](const CommandLine& line) { return import_schedule(*options, line); }};
+  Parser& parser = program.add_command("import", "Read and check a PyTorch schedule CSV");
+  parser.add_option("file", options->file, "Schedule (CSV)").required();
+  parser.add_option("-o,--output", options->output,
+                    "Write a scenario that runs it ('-': standard output)");
+  return {&parser, [options](const CommandLine& line) { return import_schedule(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -16,14 +16,16 @@ int write_gallery(const std::string& folder, const CommandLine& line) {
   const Location where = line.where(folder);
   const fs::path drawings = fs::path(folder) / "gallery";
   make_folder(drawings.string(), where);
-  const auto gallery = make_gallery();
+  std::vector<GalleryEntry> gallery;
+  for (const Schedule* schedule : schedules()) gallery.push_back(gallery_entry(*schedule));
   std::vector<Output> outputs{{(fs::path(folder) / "gallery.md").string(), where,
                                [&](std::ostream& out) { out << gallery_page(gallery); }}};
   for (const GalleryEntry& entry : gallery) {
-    if (!entry.simulation) continue;
+    if (!entry.answer) continue;
     outputs.push_back(
         {(drawings / (entry.schedule->name + ".svg")).string(), where, [&entry](std::ostream& out) {
-           write_svg(out, *entry.simulation, {.name = entry.schedule->name, .bytes = false});
+           write_svg(out, entry.answer->made, entry.answer->result,
+                     {.name = entry.schedule->name, .bytes = false});
          }});
   }
   write_outputs(outputs);
@@ -32,12 +34,12 @@ int write_gallery(const std::string& folder, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_gallery(CLI::App& app) {
+Subcommand add_gallery(Parser& program) {
   auto folder = std::make_shared<std::string>();
-  CLI::App* parser = app.add_subcommand("gallery", "Draw every schedule, on one page");
-  parser->add_option("-o,--output", *folder, "Folder for gallery.md and gallery/NAME.svg")
-      ->required();
-  return {parser, [folder](const CommandLine& line) { return write_gallery(*folder, line); }};
+  Parser& parser = program.add_command("gallery", "Draw every schedule, on one page");
+  parser.add_option("-o,--output", *folder, "Folder for gallery.md and gallery/NAME.svg")
+      .required();
+  return {&parser, [folder](const CommandLine& line) { return write_gallery(*folder, line); }};
 }
 
 }  // namespace pipesim

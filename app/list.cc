@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "models/layer_parameters.h"
 #include "models/transformer.h"
 #include "sim/core/data_folder.h"
 #include "sim/planning/schedule.h"
@@ -86,12 +87,12 @@ void list_hardware(bool clusters, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_list(CLI::App& app) {
+Subcommand add_list(Parser& program) {
   auto what = std::make_shared<std::string>("schedules");
-  CLI::App* parser = app.add_subcommand("list", "List what a scenario may name");
-  parser->add_option("what", *what, "schedules, models, clusters or gpus")
-      ->check(CLI::IsMember({"schedules", "models", "clusters", "gpus"}));
-  return {parser, [what](const CommandLine& line) {
+  Parser& parser = program.add_command("list", "List what a scenario may name");
+  parser.add_option("what", *what, "schedules, models, clusters or gpus")
+      .one_of({"schedules", "models", "clusters", "gpus"});
+  return {&parser, [what](const CommandLine& line) {
             if (*what == "schedules") {
               list_schedules();
             } else if (*what == "models") {

@@ -39,8 +39,7 @@ std::vector<RefusedSchedule> add_scenario(HtmlReport& report, const std::string&
                                           const CommandLine& line) {
   const Location where = line.where(path);
   Comparison comparison = compare(read_scenario_file(path, where, line.overrides(overrides)));
-  report.add(read_report_input(path, where), overrides, comparison.scenario, comparison.simulations,
-             comparison.refused);
+  report.add(read_report_input(path, where), overrides, comparison.answers, comparison.refused);
   return std::move(comparison.refused);
 }
 
@@ -101,18 +100,18 @@ int report(const ReportOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_report(CLI::App& app) {
+Subcommand add_report(Parser& program) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* parser =
-      app.add_subcommand("report", "Write results as one HTML page that needs nothing else");
+  Parser& parser =
+      program.add_command("report", "Write results as one HTML page that needs nothing else");
   parser
-      ->add_option("inputs", options->arguments,
-                   "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "
-                   "path.to.key=value changes the scenarios")
-      ->required();
-  parser->add_option("-o,--output", options->output, "File to write ('-': standard output)")
-      ->required();
-  return {parser, [options](const CommandLine& line) { return report(*options, line); }};
+      .add_option("inputs", options->arguments,
+                  "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "
+                  "path.to.key=value changes the scenarios")
+      .required();
+  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)")
+      .required();
+  return {&parser, [options](const CommandLine& line) { return report(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -29,48 +29,41 @@ struct RunOptions {
 
 std::vector<Output> outputs(const RunOptions& options, const Comparison& comparison,
                             const CommandLine& line) {
-  const Scenario& scenario = comparison.scenario;
-  const std::vector<Simulation>& simulations = comparison.simulations;
+  const std::vector<Answer>& answers = comparison.answers;
   std::vector<Output> all{
       {options.json, line.where(options.json),
        [&](std::ostream& out) {
-         write_json(out, scenario, simulations,
-                    {PIPESIM_VERSION, options.timings, comparison.refused});
+         write_json(out, answers, {PIPESIM_VERSION, options.timings, comparison.refused});
        }},
       {options.csv, line.where(options.csv),
-       [&](std::ostream& out) { out << comparison_csv(scenario, simulations); }},
+       [&](std::ostream& out) { out << comparison_csv(answers); }},
       {options.memory, line.where(options.memory),
-       [&](std::ostream& out) { out << memory_csv(scenario, simulations); }}};
+       [&](std::ostream& out) { out << memory_csv(answers); }}};
   if (options.trace.empty()) return all;
-  const auto paths = one_path_each(options.trace, scenario.schedules);
+  const auto paths = one_path_each(options.trace, names_of(answers));
   for (size_t i = 0; i < paths.size(); ++i) {
     all.push_back({paths[i], line.where(options.trace), [&, i](std::ostream& out) {
-                     write_trace(out, simulations[i], scenario.schedules[i].name);
+                     write_trace(out, answers[i].result, answers[i].made.choice.name);
                    }});
   }
   return all;
 }
 
 void print_for_people(const RunOptions& options, const Comparison& comparison) {
-  const Scenario& scenario = comparison.scenario;
-  const std::vector<Simulation>& simulations = comparison.simulations;
-  std::cout << comparison_table(scenario, simulations) << refusals(comparison.refused);
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    if (scenario.transfers == Transfers::kBlocking && !blocking_calls(scenario, choice)) {
-      std::cout << choice.name
+  std::cout << comparison_table(comparison.answers) << refusals(comparison.refused);
+  for (const auto& [made, result, advice] : comparison.answers) {
+    if (made.scenario->transfers == Transfers::kBlocking && !made.blocking) {
+      std::cout << made.choice.name
                 << ": its runtime sends asynchronously, no transfer holds a device\n";
     }
   }
-  for (size_t i = 0; i < simulations.size(); ++i) {
+  for (const auto& [made, result, advice] : comparison.answers) {
     if (options.no_picture && !options.devices) break;
-    std::cout << '\n' << label_of(scenario.schedules[i]) << '\n';
+    std::cout << '\n' << made.label << '\n';
     if (!options.no_picture) {
-      std::cout << draw(simulations[i],
-                        {.columns = options.columns, .colour = coloured(options.colour)});
+      std::cout << draw(result, {.columns = options.columns, .colour = coloured(options.colour)});
     }
-    if (options.devices) {
-      std::cout << device_table(scenario, simulations[i]) << critical_path_line(simulations[i]);
-    }
+    if (options.devices) std::cout << device_table(made, result) << critical_path_line(result);
   }
   std::cout.flush();
 }
@@ -90,34 +83,33 @@ int run(const RunOptions& options, const CommandLine& line) {
   } else {
     std::cerr << refusals(comparison.refused);
   }
-  const bool fits = std::ranges::all_of(comparison.simulations, [](const Simulation& each) {
-    return (!each.fit || each.fit->fits) && (!each.host || each.host->fits());
+  const bool fits = std::ranges::all_of(comparison.answers, [](const Answer& each) {
+    const auto& host = each.result.host;
+    return each.result.fits.value_or(true) && (!host || host->fits());
   });
   return fits && comparison.refused.empty() ? kDone : kFailed;
 }
 
 }  // namespace
 
-Subcommand add_run(CLI::App& app) {
+Subcommand add_run(Parser& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* parser = app.add_subcommand("run", "Simulate the schedules of a scenario");
-  parser->add_option("file", options->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
-  parser->add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
-  parser->add_option("--memory", options->memory, "Write memory over time per device as CSV");
-  parser->add_option(
-      "--trace", options->trace,
-      "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
-  parser->add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
-  parser->add_flag("--devices", options->devices,
-                   "Print idle time by cause, peaks and the critical path");
-  parser->add_flag("--no-picture", options->no_picture, "Leave the pictures out");
-  parser->add_option("--columns", options->columns, "Width of the pictures")
-      ->check(CLI::Range(10, 10000));
-  parser->add_option("--color", options->colour, "Colour the pictures: auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {parser, [options](const CommandLine& line) { return run(*options, line); }};
+  Parser& parser = program.add_command("run", "Simulate the schedules of a scenario");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
+  parser.add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
+  parser.add_option("--memory", options->memory, "Write memory over time per device as CSV");
+  parser.add_option("--trace", options->trace,
+                    "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
+  parser.add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
+  parser.add_flag("--devices", options->devices,
+                  "Print idle time by cause, peaks and the critical path");
+  parser.add_flag("--no-picture", options->no_picture, "Leave the pictures out");
+  parser.add_option("--columns", options->columns, "Width of the pictures").range(10, 10000);
+  parser.add_option("--color", options->colour, "Colour the pictures: auto, always or never")
+      .one_of({"auto", "always", "never"});
+  return {&parser, [options](const CommandLine& line) { return run(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -46,9 +46,8 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
   Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   std::vector<Sensitivity> all;
-  const auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
-    all.push_back(sensitivity_of(scenario, choice, factors));
-  });
+  const auto refused = each_feasible(
+      std::move(scenario), [&](const Case& made) { all.push_back(sensitivity_of(made, factors)); });
   write_outputs({{command.json, line.where(command.json),
                   [&](std::ostream& out) { write_sensitivity_json(out, all, PIPESIM_VERSION); }},
                  {command.csv, line.where(command.csv),
@@ -67,17 +66,17 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
 
 }  // namespace
 
-Subcommand add_sensitivity(CLI::App& app) {
+Subcommand add_sensitivity(Parser& program) {
   auto command = std::make_shared<SensitivityCommand>();
-  CLI::App* parser =
-      app.add_subcommand("sensitivity", "Show what moves when each number of a scenario changes");
-  parser->add_option("file", command->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--factor", command->factors,
-                     "What every value is multiplied by, with commas between (default 0.5,2)");
-  parser->add_option("--json", command->json, "Write the results as JSON ('-': standard output)");
-  parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
-  return {parser, [command](const CommandLine& line) { return run_sensitivity(*command, line); }};
+  Parser& parser =
+      program.add_command("sensitivity", "Show what moves when each number of a scenario changes");
+  parser.add_option("file", command->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--factor", command->factors,
+                    "What every value is multiplied by, with commas between (default 0.5,2)");
+  parser.add_option("--json", command->json, "Write the results as JSON ('-': standard output)");
+  parser.add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
+  return {&parser, [command](const CommandLine& line) { return run_sensitivity(*command, line); }};
 }
 
 }  // namespace pipesim

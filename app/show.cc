@@ -7,7 +7,7 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/read/scenario.h"
 #include "sim/report/svg/svg.h"
 #include "sim/report/text/costs.h"
@@ -27,34 +27,29 @@ struct ShowOptions {
   bool costs = false;
 };
 
-std::string text_of(const ShowOptions& options, const Scenario& scenario,
-                    const ScheduleChoice& choice) {
-  if (options.costs) return cost_breakdown(scenario, choice);
-  if (options.format == "text")
-    return pass_lists(*make_program(choice, make_problem(scenario, choice)));
+std::string text_of(const ShowOptions& options, const Case& made) {
+  if (options.costs) return cost_breakdown(made);
+  if (options.format == "text") return pass_lists(*make_program(made));
   // A file is not a terminal, wherever standard output leads.
   const bool colour =
       options.output == "-" || options.colour != "auto" ? coloured(options.colour) : false;
-  const Simulation simulation = simulate(scenario, choice);
-  std::string text = draw(simulation, {.columns = options.columns, .colour = colour});
-  text += device_table(scenario, simulation) + critical_path_line(simulation);
-  if (scenario.modelled) {
-    const int devices = scenario.parallel.pipeline;
-    text += fmt::format("layout: {}\n",
-                        to_megatron_layout(layout_of(*scenario.modelled, choice, devices)));
-  }
+  const Result result = simulate(made);
+  std::string text = draw(result, {.columns = options.columns, .colour = colour});
+  text += device_table(made, result) + critical_path_line(result);
+  if (made.layout) text += fmt::format("layout: {}\n", to_megatron_layout(*made.layout));
   return text;
 }
 
-std::string drawing_of(const Scenario& scenario, const ScheduleChoice& choice) {
+std::string drawing_of(const Case& made) {
   std::ostringstream svg;
-  write_svg(svg, simulate(scenario, choice), {.name = choice.name});
+  write_svg(svg, made, simulate(made), {.name = made.choice.name});
   return svg.str();
 }
 
 // What was made for a schedule.
 struct Shown {
-  ScheduleChoice choice;
+  std::string schedule;
+  std::string label;
   std::string text;
 };
 
@@ -62,9 +57,9 @@ std::vector<Output> outputs(const ShowOptions& options, const std::vector<Shown>
                             const Location& where) {
   std::vector<Output> files;
   if (options.format == "svg") {
-    std::vector<ScheduleChoice> choices;
-    for (const Shown& each : all) choices.push_back(each.choice);
-    const auto paths = one_path_each(options.output, choices);
+    std::vector<std::string> names;
+    for (const Shown& each : all) names.push_back(each.schedule);
+    const auto paths = one_path_each(options.output, names);
     for (size_t i = 0; i < all.size(); ++i) {
       files.push_back({paths[i], where, [&all, i](std::ostream& out) { out << all[i].text; }});
     }
@@ -72,7 +67,7 @@ std::vector<Output> outputs(const ShowOptions& options, const std::vector<Shown>
   }
   files.push_back({options.output, where, [&all](std::ostream& out) {
                      for (const Shown& each : all) {
-                       if (all.size() > 1) out << fmt::format("# {}\n", label_of(each.choice));
+                       if (all.size() > 1) out << fmt::format("# {}\n", each.label);
                        out << each.text;
                      }
                    }});
@@ -88,9 +83,9 @@ int show(const ShowOptions& options, const CommandLine& line) {
     throw InputError(where, "several schedules make several drawings: name a file with -o");
   }
   std::vector<Shown> all;
-  const auto refused = leave_feasible(scenario, [&](const ScheduleChoice& choice) {
+  const auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
     all.push_back(
-        {choice, drawn ? drawing_of(scenario, choice) : text_of(options, scenario, choice)});
+        {made.choice.name, made.label, drawn ? drawing_of(made) : text_of(options, made)});
   });
   write_outputs(outputs(options, all, where));
   std::cerr << refusals(refused);
@@ -99,30 +94,29 @@ int show(const ShowOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_show(CLI::App& app) {
+Subcommand add_show(Parser& program) {
   auto options = std::make_shared<ShowOptions>();
-  CLI::App* parser = app.add_subcommand("show", "Show the schedules of a scenario");
-  parser->add_option("file", options->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  CLI::Option* format =
+  Parser& parser = program.add_command("show", "Show the schedules of a scenario");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  const Option format =
       parser
-          ->add_option(
+          .add_option(
               "--format", options->format,
               "picture (with idle time and peaks), svg, or text: <stage><kind><microbatch>, "
               "a line per device")
-          ->check(CLI::IsMember({"picture", "svg", "text"}));
+          .one_of({"picture", "svg", "text"});
   parser
-      ->add_flag("--costs", options->costs,
-                 "Instead: what seconds and bytes are made of, with the source of each number")
-      ->excludes(format);
-  parser->add_option("-o,--output", options->output,
-                     "File to write ('-': standard output); with several schedules an SVG each, "
-                     "NAME inserted");
-  parser->add_option("--columns", options->columns, "Width of the picture")
-      ->check(CLI::Range(10, 10000));
-  parser->add_option("--color", options->colour, "Colour the picture: auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {parser, [options](const CommandLine& line) { return show(*options, line); }};
+      .add_flag("--costs", options->costs,
+                "Instead: what seconds and bytes are made of, with the source of each number")
+      .excludes(format);
+  parser.add_option("-o,--output", options->output,
+                    "File to write ('-': standard output); with several schedules an SVG each, "
+                    "NAME inserted");
+  parser.add_option("--columns", options->columns, "Width of the picture").range(10, 10000);
+  parser.add_option("--color", options->colour, "Colour the picture: auto, always or never")
+      .one_of({"auto", "always", "never"});
+  return {&parser, [options](const CommandLine& line) { return show(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -9,9 +9,8 @@
 
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
-#include "sim/case/problem.h"
-#include "sim/case/roofline.h"
 #include "sim/core/data_folder.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/hardware.h"
 #include "sim/read/model.h"
 #include "sim/read/scenario.h"
@@ -75,7 +74,7 @@ void problem(benchmark::State& state, const char* schedule) {
   const Scenario scenario = scenario_of("llama3-70b", schedule, static_cast<int>(state.range(0)));
   const long before = allocations;
   for (auto unused : state) {
-    const Problem made = make_problem(scenario, scenario.schedules.front());
+    const Problem made = prepare_first(scenario).problem;
     benchmark::DoNotOptimize(made.stages.data());
   }
   count_allocations(state, before);
@@ -91,7 +90,7 @@ void closing(benchmark::State& state) {
   const Scenario scenario = scenario_of("llama3-70b", "1f1b", static_cast<int>(state.range(0)));
   const long before = allocations;
   for (auto unused : state) {
-    benchmark::DoNotOptimize(closing_costs(scenario, scenario.schedules.front()).data());
+    benchmark::DoNotOptimize(prepare_first(scenario).closing.data());
   }
   count_allocations(state, before);
 }

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "bench/problems.h"
+#include "sim/case/make_case.h"
 #include "sim/engine/engine.h"
 #include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"

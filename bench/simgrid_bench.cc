@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/cluster.h"
+#include "sim/case/make_case.h"
 #include "sim/engine/jitter.h"
 #include "sim/engine/simgrid.h"
 #include "sim/graph/build.h"

@@ -12,28 +12,11 @@
 // leading dense layers before experts, the stage where one kind ends is tried at every place.
 #pragma once
 
-#include <span>
-
+#include "models/device_room.h"
 #include "models/layout.h"
 #include "sim/pipeline/placement.h"
 
 namespace pipesim {
-
-// What the devices of a placement have room for. Layers count by kind, not by number
-// (StageLayers::first), and `chunks` are those of the device in order.
-class DeviceRoom {
- public:
-  DeviceRoom() = default;
-  DeviceRoom(const DeviceRoom&) = delete;
-  DeviceRoom& operator=(const DeviceRoom&) = delete;
-  virtual ~DeviceRoom() = default;
-
-  // Where some layers fit, fewer must too.
-  virtual bool fits(int device, std::span<const StageLayers> chunks) = 0;
-  // No less than the layers that the device can take on its chunks `open` besides `chunks`.
-  virtual int most_more(int device, std::span<const StageLayers> chunks,
-                        std::span<const int> open) = 0;
-};
 
 // InfeasibleError when no split fits. Without `room` all do.
 Layout balance(const Transformer& model, const Placement& place, const LayerSeconds& seconds,

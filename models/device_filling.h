@@ -5,8 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "models/balance.h"
+#include "models/device_room.h"
 #include "models/layout.h"
+#include "sim/pipeline/placement.h"
 
 namespace pipesim {
 

@@ -14,9 +14,9 @@
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
 #pragma once
 
+#include "models/device_memory.h"
 #include "models/hardware.h"
 #include "models/layer_context.h"
-#include "models/memory.h"
 #include "models/transformer.h"
 #include "models/work.h"
 #include "sim/core/units.h"

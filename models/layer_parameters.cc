@@ -107,4 +107,45 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
   return sum;
 }
 
+namespace {
+
+double unused_parameters(const Transformer& model, LayerKind kind) {
+  const bool moe = kind == LayerKind::kMoe ||
+                   (kind == LayerKind::kMtp && mtp_layer_kind(model) == LayerKind::kMoe);
+  if (!moe) return 0;
+  const Experts& experts = *model.experts;
+  const double one = layer_parameters(model, kind, {}).expert / experts.num_experts;
+  return one * (experts.num_experts - experts.experts_per_token);
+}
+
+}  // namespace
+
+double parameters(const Transformer& model, LayerKind kind) {
+  const LayerParameters sum = layer_parameters(model, kind, {});
+  return sum.dense + sum.expert;
+}
+
+double activated_parameters(const Transformer& model, LayerKind kind) {
+  return parameters(model, kind) - unused_parameters(model, kind);
+}
+
+double total_parameters(const Transformer& model) {
+  const double moe = moe_layers(model);
+  const double dense = model.num_layers - moe;
+  const double tied = model.tied_embeddings ? 1.0 * model.vocab_size * model.hidden_size : 0;
+  return (dense > 0 ? dense * parameters(model, LayerKind::kDense) : 0.0) +
+         (moe > 0 ? moe * parameters(model, LayerKind::kMoe) : 0.0) +
+         parameters(model, LayerKind::kEmbedding) + parameters(model, LayerKind::kOutput) - tied;
+}
+
+double total_activated_parameters(const Transformer& model) {
+  const double moe = moe_layers(model);
+  return total_parameters(model) -
+         (moe > 0 ? moe * unused_parameters(model, LayerKind::kMoe) : 0.0);
+}
+
+double mtp_parameters(const Transformer& model) {
+  return model.mtp_layers > 0 ? model.mtp_layers * parameters(model, LayerKind::kMtp) : 0.0;
+}
+
 }  // namespace pipesim

@@ -1,5 +1,5 @@
-// Parameters of a layer on one GPU, in the parts that are divided differently: the one count behind
-// models/transformer.h (undivided) and models/layer_work.h (divided).
+// How many parameters a transformer has, and a layer of it on one GPU, in the parts that are
+// divided differently.
 #pragma once
 
 #include "models/transformer.h"
@@ -25,5 +25,17 @@ struct LayerParameters {
 // matrices, the router, the compressing matrices of latent attention and positions are held by all.
 LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
                                  const WeightDivision& division);
+
+// Of one layer. An output that is tied counts its matrix here all the same: it is used, and held
+// where it stands on another device than the input.
+double parameters(const Transformer& model, LayerKind kind);
+// The same, of the experts only those that one token passes.
+double activated_parameters(const Transformer& model, LayerKind kind);
+
+// Of all layers, embedding and output, a tied matrix once, MTP modules not (as published totals
+// count them).
+double total_parameters(const Transformer& model);
+double total_activated_parameters(const Transformer& model);
+double mtp_parameters(const Transformer& model);
 
 }  // namespace pipesim

@@ -6,43 +6,6 @@
 #include "models/memory_model.h"
 
 namespace pipesim {
-namespace {
-
-constexpr double kElement = 2;  // bytes of bf16
-
-// A layer's parts, in bytes of one microbatch.
-struct LayerParts {
-  double scores = 0;     // one copy of attention's scores, 0 with flash attention
-  double gradients = 0;  // of the MLP: at its output, after and before its activation
-  double mlp = 0;        // what the MLP keeps, freed when backward comes to attention
-  double residual = 0;
-};
-
-LayerParts parts_of(const Transformer& model, bool moe, const LayerContext& context) {
-  const double tokens = layer_tokens(context);
-  const double halves = model.gated_mlp ? 2 : 1;
-  LayerParts parts;
-  parts.residual = divided_tokens(context) * model.hidden_size * kElement;
-  double rows = tokens;
-  double inner = tokens * model.ffn_hidden_size / context.tensor;
-  if (moe) {
-    rows = expert_rows(model, context);
-    inner =
-        rows * model.experts->ffn_hidden_size / context.expert_tensor +
-        tokens * model.experts->shared_experts * model.experts->ffn_hidden_size / context.tensor;
-  }
-  const double output = rows * model.hidden_size * kElement;
-  parts.gradients = output + (1 + halves) * inner * kElement;
-  parts.mlp = 2 * parts.residual + (context.dropout ? parts.residual / kElement : 0.0) +
-              (1 + halves) * inner * kElement;
-  if (!context.flash_attention) {
-    parts.scores =
-        tokens * context.seq_length * model.num_attention_heads / context.tensor * kElement;
-  }
-  return parts;
-}
-
-}  // namespace
 
 std::string fault_of(const Transformer& model, const LayerContext& context,
                      const ParameterState& state) {
@@ -57,23 +20,6 @@ std::string fault_of(const Transformer& model, const LayerContext& context,
       "tensor x context x data parallel size {} does not divide by expert_model_parallel_size x "
       "expert_tensor_parallel_size {}",
       ranks, context.expert * context.expert_tensor);
-}
-
-Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context) {
-  if (kind == LayerKind::kEmbedding) return Bytes(0);
-  if (kind == LayerKind::kOutput) {
-    if (context.vocabulary_devices > 0) return Bytes(0);
-    // F has the logits as they come and in fp32, beside the softmax that it keeps.
-    return Bytes(6 * layer_tokens(context) * model.vocab_size / context.tensor);
-  }
-  const bool moe = kind == LayerKind::kMoe ||
-                   (kind == LayerKind::kMtp && mtp_layer_kind(model) == LayerKind::kMoe);
-  const LayerParts parts = parts_of(model, moe, context);
-  // Backward in the MLP, and in attention where the scores are made: Megatron-LM holds a buffer of
-  // their size all along, and gradients of them before and after dropout.
-  const double in_mlp = parts.scores + parts.gradients;
-  const double in_attention = parts.scores * 3 + parts.residual - parts.mlp;
-  return Bytes(std::max(in_mlp, in_attention));
 }
 
 MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& context,

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "models/device_memory.h"
 #include "models/layer_context.h"
 #include "models/layout.h"
 #include "models/transformer.h"
@@ -24,38 +25,6 @@
 #include "sim/pipeline/placement.h"
 
 namespace pipesim {
-
-// How gradients and the optimizer's state are held.
-struct ParameterState {
-  int data = 1;                        // data-parallel ranks
-  bool gradients_in_fp32 = true;       // accumulate_allreduce_grads_in_fp32
-  bool distributed_optimizer = false;  // use_distributed_optimizer
-};
-
-// What a device of the cluster takes from a GPU before anything of the model: CUDA's context and
-// kernels, NCCL's communicators. Assumed: 0.5 GiB each; it depends on driver, libraries and number
-// of groups, and is not part of what PyTorch reports as allocated.
-inline constexpr Bytes kFrameworkOverhead = 1.0 * kGiB;
-
-struct DeviceMemory {
-  Bytes weights;     // of layers; embedding and output are `vocabulary`
-  Bytes gradients;   // likewise
-  Bytes optimizer;   // likewise
-  Bytes vocabulary;  // weights, gradients and optimizer state of embedding and output
-  Bytes buffers;     // messages on their way, and temporaries of the pass that needs most
-  Bytes overhead;    // kFrameworkOverhead
-
-  [[nodiscard]] Bytes total() const {
-    return weights + gradients + optimizer + vocabulary + buffers + overhead;
-  }
-};
-
-// Of a microbatch on a stage (LayerMemory summed over its layers).
-struct StageMemory {
-  Bytes activation;
-  Bytes weight_stash;  // may exceed `activation`
-  Bytes checkpoint;    // what F keeps where the stage is recomputed: the input of every layer
-};
 
 struct MemoryEstimate {
   std::vector<StageMemory> stages;    // by model stage
@@ -76,10 +45,6 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
 // Weights, gradients and optimizer states of every parameter once: no layout holds less on all its
 // GPUs together.
 Bytes least_state(const Transformer& model, const ParameterState& state);
-
-// Bytes that a layer's passes need beyond what is kept, at their largest (docs/model.md,
-// "Buffers").
-Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context);
 
 // A setting whose memory can be asked for.
 struct MemorySetting {

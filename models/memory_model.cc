@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/layer_parameters.h"
+#include "models/temporaries.h"
 #include "models/vocabulary_share.h"
 
 namespace pipesim {

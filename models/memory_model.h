@@ -4,8 +4,9 @@
 
 #include <span>
 
+#include "models/device_memory.h"
 #include "models/layer_memory.h"
-#include "models/memory.h"
+#include "models/layout.h"
 
 namespace pipesim {
 

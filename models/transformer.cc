@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "models/layer_parameters.h"
-
 namespace pipesim {
 namespace {
 
@@ -21,15 +19,6 @@ std::string fault_of_experts(const Transformer& model) {
                        model.num_layers);
   }
   return "";
-}
-
-double unused_parameters(const Transformer& model, LayerKind kind) {
-  const bool moe = kind == LayerKind::kMoe ||
-                   (kind == LayerKind::kMtp && mtp_layer_kind(model) == LayerKind::kMoe);
-  if (!moe) return 0;
-  const Experts& experts = *model.experts;
-  const double one = layer_parameters(model, kind, {}).expert / experts.num_experts;
-  return one * (experts.num_experts - experts.experts_per_token);
 }
 
 }  // namespace
@@ -72,34 +61,6 @@ int qk_head_size(const Transformer& model) {
 
 int v_head_size(const Transformer& model) {
   return model.latent ? model.latent->v_head_size : model.kv_channels;
-}
-
-double parameters(const Transformer& model, LayerKind kind) {
-  const LayerParameters sum = layer_parameters(model, kind, {});
-  return sum.dense + sum.expert;
-}
-
-double activated_parameters(const Transformer& model, LayerKind kind) {
-  return parameters(model, kind) - unused_parameters(model, kind);
-}
-
-double total_parameters(const Transformer& model) {
-  const double moe = moe_layers(model);
-  const double dense = model.num_layers - moe;
-  const double tied = model.tied_embeddings ? 1.0 * model.vocab_size * model.hidden_size : 0;
-  return (dense > 0 ? dense * parameters(model, LayerKind::kDense) : 0.0) +
-         (moe > 0 ? moe * parameters(model, LayerKind::kMoe) : 0.0) +
-         parameters(model, LayerKind::kEmbedding) + parameters(model, LayerKind::kOutput) - tied;
-}
-
-double total_activated_parameters(const Transformer& model) {
-  const double moe = moe_layers(model);
-  return total_parameters(model) -
-         (moe > 0 ? moe * unused_parameters(model, LayerKind::kMoe) : 0.0);
-}
-
-double mtp_parameters(const Transformer& model) {
-  return model.mtp_layers > 0 ? model.mtp_layers * parameters(model, LayerKind::kMtp) : 0.0;
 }
 
 }  // namespace pipesim

@@ -1,4 +1,4 @@
-// A transformer's shape, and how many parameters it has.
+// A transformer's shape.
 //
 // A value: what no function here changes, every cost and byte is computed from. The reader of
 // models (sim/read/model.h) only lets through shapes of which `fault_of` finds nothing
@@ -105,17 +105,5 @@ int moe_layers(const Transformer& model);
 // Of query and key, and of value: per head.
 int qk_head_size(const Transformer& model);
 int v_head_size(const Transformer& model);
-
-// Of one layer. An output that is tied counts its matrix here all the same: it is used, and held
-// where it stands on another device than the input.
-double parameters(const Transformer& model, LayerKind kind);
-// The same, of the experts only those that one token passes.
-double activated_parameters(const Transformer& model, LayerKind kind);
-
-// Of all layers, embedding and output, a tied matrix once, MTP modules not (as published totals
-// count them).
-double total_parameters(const Transformer& model);
-double total_activated_parameters(const Transformer& model);
-double mtp_parameters(const Transformer& model);
 
 }  // namespace pipesim

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/case/roofline.h"
+#include "sim/case/ranks.h"
 #include "sim/metrics/host_memory.h"
 
 namespace pipesim {
@@ -55,7 +55,9 @@ std::vector<std::vector<NodeShare>> node_shares(const Scenario& scenario) {
 
 }  // namespace
 
-void add_host_links(const Scenario& scenario, const ScheduleChoice& choice, Problem& problem) {
+void add_host_links(Case& made) {
+  const Scenario& scenario = *made.scenario;
+  Problem& problem = made.problem;
   problem.copy_alone_factor = duplex_share(scenario);
   if (scenario.hardware && scenario.cost.copy_out.empty()) {
     const Placement& place = problem.placement;
@@ -69,7 +71,7 @@ void add_host_links(const Scenario& scenario, const ScheduleChoice& choice, Prob
     problem.devices_per_host_link =
         std::max(1, gpus_per_switch(scenario) / ranks_of_device(scenario));
   }
-  if (const auto& offload = choice.offload) {
+  if (const auto& offload = made.choice.offload) {
     problem.prefetch = offload->prefetch;
     problem.devices_per_host_link =
         offload->devices_per_link.value_or(problem.devices_per_host_link);
@@ -81,14 +83,17 @@ void add_host_links(const Scenario& scenario, const ScheduleChoice& choice, Prob
       problem.copy_alone_factor = 1;
     }
   }
-  // Where iterations overlap, a device that has ended its own copies not yet.
+  // Where iterations overlap, a link still carries copies of a device when another has ended its
+  // own.
   const bool overlaps = scenario.sync == OptimizerSync::kPostValidation;
   if (overlaps && problem.devices_per_host_link > 1) problem.copy_alone_factor = 1;
 }
 
-HostWay host_way(const Scenario& scenario, const ScheduleChoice& choice) {
+HostWay host_way(const Case& made) {
+  const Scenario& scenario = *made.scenario;
+  const auto& offload = made.choice.offload;
   HostWay way;
-  const bool alone = choice.offload && choice.offload->bandwidth == CopyBandwidth::kAlone;
+  const bool alone = offload && offload->bandwidth == CopyBandwidth::kAlone;
   way.duplex = alone ? 1 : duplex_share(scenario);
   if (!scenario.hardware) return way;
   way.port = scenario.hardware->host.alone;

@@ -7,21 +7,13 @@
 #include <vector>
 
 #include "sim/core/units.h"
-#include "sim/execution/comm_batches.h"
+#include "sim/graph/optimizer_sync.h"
 #include "sim/graph/task_graph.h"
+#include "sim/pipeline/call_groups.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
-
-// When the next iteration may start (design, section 5).
-enum class OptimizerSync {
-  kNone,            // as kAllReduce, at no cost: for costs without an optimizer
-  kAllReduce,       // after all devices have ended their passes and optimizer steps
-  kPostValidation,  // each device after its own passes and optimizer step (Zero Bubble, section 4),
-                    // and those of its position in the other pipelines, with which it reduces
-                    // gradients
-};
 
 // What a message costs alone on its way.
 struct MessageCost {

@@ -5,9 +5,7 @@
 
 #include "models/stage_cost.h"
 #include "models/vocabulary_share.h"
-#include "sim/case/roofline.h"
 #include "sim/planning/schedule.h"
-#include "sim/scenario/modelled.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {
@@ -29,16 +27,16 @@ struct StageTimes {
 
 class Bound {
  public:
-  Bound(const Scenario& scenario, const ScheduleChoice& choice, const Problem& problem)
-      : scenario_(scenario),
-        schedule_(*find_schedule(choice.name)),
-        problem_(problem),
-        place_(problem.placement),
+  explicit Bound(const Case& made)
+      : scenario_(*made.scenario),
+        schedule_(*find_schedule(made.choice.name)),
+        problem_(made.problem),
+        place_(made.placement),
         fused_(schedule_.calls == CallGroups::kMegatron),
-        closing_(closing_costs(scenario, choice)) {
-    const double part = overlaps_passes(schedule_) ? least_overlap(problem) : 1;
+        closing_(made.closing) {
+    const double part = overlaps_passes(schedule_) ? least_overlap(problem_) : 1;
     for (int vs = 0; vs < place_.virtual_stages(); ++vs) {
-      const StageCost& cost = problem.stage(vs);
+      const StageCost& cost = problem_.stage(vs);
       const Seconds again = recomputes(vs) ? cost.recompute.value_or(cost.forward) : Seconds(0);
       stages_.push_back({part * cost.forward, part * cost.backward_input,
                          part * cost.backward_weight, again, cost.transfer});
@@ -161,7 +159,7 @@ class Bound {
   const Problem& problem_;
   const Placement& place_;
   bool fused_;
-  std::vector<StepCost> closing_;
+  const std::vector<StepCost>& closing_;
   std::vector<StageTimes> stages_;      // by virtual stage
   std::vector<Seconds> forward_start_;  // likewise
   std::vector<Seconds> backward_left_;  // likewise
@@ -169,20 +167,22 @@ class Bound {
 
 }  // namespace
 
-Seconds work_bound(const Scenario& scenario, const ScheduleChoice& choice) {
-  const Modelled& modelled = *scenario.modelled;
-  const Transformer& model = modelled.model;
-  const CostSetting setting = cost_setting_of(scenario, choice);
+Seconds work_bound(const Outline& outline) {
+  const Scenario& scenario = *outline.scenario;
+  const Transformer& model = scenario.modelled->model;
+  const CostSetting& setting = *outline.setting;
   const StageLayers whole{0, model.num_layers, model.mtp_layers, true, true};
   const StagePasses passes =
       stage_passes(model, whole, layer_costs(model, setting, *scenario.hardware));
   Seconds work =
       passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
-  if (overlaps_passes(*find_schedule(choice.name))) {
+  if (overlaps_passes(*find_schedule(outline.choice.name))) {
     work -= (1 - kExchangeShare) *
             (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
   }
-  if (granularity_of(choice) == RecomputeGranularity::kFull) work += passes.recompute.total();
+  if (granularity_of(outline.choice) == RecomputeGranularity::kFull) {
+    work += passes.recompute.total();
+  }
   Seconds of_device = work / scenario.parallel.pipeline;
   if (is_sharded(scenario.vocabulary)) {
     of_device += seconds_of(share_cost(model, scenario.vocabulary, setting, *scenario.hardware));
@@ -190,9 +190,9 @@ Seconds work_bound(const Scenario& scenario, const ScheduleChoice& choice) {
   return scenario.batch.microbatches * of_device;
 }
 
-RunBound run_bound(const Scenario& scenario, const ScheduleChoice& choice, const Problem& problem) {
-  const Bound bound(scenario, choice, problem);
-  return {bound.iteration(), bound.memory(memory_of(scenario, choice))};
+RunBound run_bound(const Case& made) {
+  const Bound bound(made);
+  return {bound.iteration(), bound.memory(*made.memory)};
 }
 
 }  // namespace pipesim

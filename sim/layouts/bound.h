@@ -9,8 +9,7 @@
 // pass shorter than planned.
 #pragma once
 
-#include "sim/pipeline/problem.h"
-#include "sim/scenario/scenario.h"
+#include "sim/case/case.h"
 
 namespace pipesim {
 
@@ -19,14 +18,14 @@ inline constexpr double kBelow = 1 - 1e-9;
 
 // The seconds of all passes, shared evenly by the devices: cheaper and lower than the next. O(layer
 // kinds).
-Seconds work_bound(const Scenario& scenario, const ScheduleChoice& choice);
+Seconds work_bound(const Outline& outline);
 
 struct RunBound {
   Seconds iteration;
   Bytes memory;  // of the device that holds most
 };
 
-// Requires `problem` to be the choice's, and a placement in one direction. O(stages).
-RunBound run_bound(const Scenario& scenario, const ScheduleChoice& choice, const Problem& problem);
+// Requires a placement in one direction. O(stages).
+RunBound run_bound(const Case& made);
 
 }  // namespace pipesim

@@ -38,9 +38,10 @@ Json contended_json(const std::optional<Contended>& contended) {
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
   const PlanQuestion& question = plan.question;
   const Scenario scenario = scenario_of(question, planned.point, planned.balanced());
+  const ScheduleChoice& choice = scenario.schedules.front();
   Json json = point_json(planned.point);
   json["pipeline_model_parallel_layout"] = to_megatron_layout(
-      layout_of(*scenario.modelled, scenario.schedules.front(), planned.point.pipeline));
+      layout_of(*scenario.modelled, placement_of(choice, planned.point.pipeline), choice.name));
   json["iteration_seconds"] = planned.iteration.value();
   json["contended"] = contended_json(planned.contended);
   json["rank_by_replay"] = planned.rank_by_replay;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/stage_cost.h"
-#include "sim/case/roofline.h"
+#include "sim/prepare/prepare.h"
 #include "sim/scenario/modelled.h"
 
 namespace pipesim {
@@ -20,21 +20,19 @@ struct PassSums {
   Seconds collectives;  // of that
 };
 
-PassSums sum_passes(const Scenario& scenario, const ScheduleChoice& choice,
-                    const Problem& problem) {
-  const Modelled& modelled = *scenario.modelled;
-  const LayerCosts costs =
-      layer_costs(modelled.model, cost_setting_of(scenario, choice), *scenario.hardware);
+PassSums sum_passes(const Case& made) {
+  const Transformer& model = made.scenario->modelled->model;
+  const LayerCosts costs = layer_costs(model, *made.setting, *made.scenario->hardware);
   PassSums sums;
-  for (const StageLayers& layers : layout_of(modelled, choice, scenario.parallel.pipeline).stages) {
-    const StagePasses passes = stage_passes(modelled.model, layers, costs);
+  for (const StageLayers& layers : made.layout->stages) {
+    const StagePasses passes = stage_passes(model, layers, costs);
     for (const PassCost* pass :
          {&passes.forward, &passes.backward_input, &passes.backward_weight}) {
       sums.apart += pass->total();
       sums.collectives += pass->collectives() - pass->hidden;
     }
   }
-  for (const VocabularyCost& share : problem.vocabulary_costs) {
+  for (const VocabularyCost& share : made.problem.vocabulary_costs) {
     sums.apart +=
         share.output_forward + share.output_backward + share.input_forward + share.input_backward;
   }
@@ -60,14 +58,14 @@ PlanShare share_of(IdleCause cause) {
 
 }  // namespace
 
-Planned planned_of(const Scenario& scenario, const Simulation& simulation) {
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const Report& report = simulation.report;
+Planned planned_of(const Case& made, const Result& result) {
+  const Scenario& scenario = *made.scenario;
+  const Report& report = result.report;
   Planned planned;
   planned.iteration = report.iteration;
   planned.tokens_per_second_per_gpu =
-      simulation.throughput->samples_per_second_per_gpu * *scenario.batch.seq_length;
-  planned.mfu = *simulation.throughput->mfu;
+      result.throughput->samples_per_second_per_gpu * *scenario.batch.seq_length;
+  planned.mfu = *result.throughput->mfu;
   planned.peak = *report.peak_memory;
   const double devices = scenario.parallel.pipeline;
   const Seconds whole = devices * report.iteration;
@@ -83,7 +81,7 @@ Planned planned_of(const Scenario& scenario, const Simulation& simulation) {
     passes += device.busy - device.recompute;
   }
   Seconds norm;
-  for (const StepCost& step : closing_costs(scenario, choice)) {
+  for (const StepCost& step : made.closing) {
     add(PlanShare::kReduction, step.total() - step.norm - step.optimizer);
     add(PlanShare::kOptimizer, step.optimizer);
     passes -= step.total() - step.norm;
@@ -92,7 +90,7 @@ Planned planned_of(const Scenario& scenario, const Simulation& simulation) {
   // Every device waits for the norm; with post-validation there is none.
   add(PlanShare::kReduction, devices * norm);
   add(PlanShare::kCollectives, -devices * norm);
-  const PassSums sums = sum_passes(scenario, choice, simulation.problem);
+  const PassSums sums = sum_passes(made);
   const double microbatches = scenario.batch.microbatches;
   // Overlapped blocks hide a part of their collectives.
   const Seconds seen =
@@ -103,8 +101,8 @@ Planned planned_of(const Scenario& scenario, const Simulation& simulation) {
   return planned;
 }
 
-Bytes most_on_host(const Simulation& simulation) {
-  if (simulation.program->copies() == nullptr) return Bytes(0);
+Bytes most_on_host(const Result& result) {
+  if (result.program->copies() == nullptr) return Bytes(0);
   struct Change {
     std::uint32_t device;
     double seconds;
@@ -113,13 +111,13 @@ Bytes most_on_host(const Simulation& simulation) {
     auto operator<=>(const Change&) const = default;
   };
   std::vector<Change> changes;
-  const TaskGraph& graph = *simulation.graph;
+  const TaskGraph& graph = *result.graph;
   for (TaskId task = 0; task < graph.size(); ++task) {
     const TaskClass& of = graph.task_class(task);
     if (of.kind == TaskKind::kCopyOut) {
-      changes.push_back({of.device, simulation.timeline.start[task], of.released.value()});
+      changes.push_back({of.device, result.timeline.start[task], of.released.value()});
     } else if (of.kind == TaskKind::kCopyIn) {
-      changes.push_back({of.device, simulation.timeline.end[task], -of.acquired.value()});
+      changes.push_back({of.device, result.timeline.end[task], -of.acquired.value()});
     }
   }
   std::ranges::sort(changes);
@@ -154,7 +152,7 @@ Contended with_contention(const PlanQuestion& question, const Planned& planned) 
   const int replica = planned.point.tensor * planned.point.context;
   const int node = scenario.hardware->cluster.gpus_per_node;
   scenario.parallel.pipelines = std::clamp(node / replica, 1, planned.point.data);
-  const Report report = simulate(scenario, scenario.schedules.front()).report;
+  const Report report = simulate(prepare_first(std::move(scenario))).report;
   return {report.iteration, report.ensemble};
 }
 

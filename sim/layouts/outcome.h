@@ -60,12 +60,12 @@ struct Planned {
   }
 };
 
-// Requires a scenario of the question and its simulation.
-Planned planned_of(const Scenario& scenario, const Simulation& simulation);
+// Requires a case of the question and its result.
+Planned planned_of(const Case& made, const Result& result);
 
 // The activations of the device that has most of them on the host at a time, copies on their way
 // included.
-Bytes most_on_host(const Simulation& simulation);
+Bytes most_on_host(const Result& result);
 
 // The largest two of what is lost: "kernels 23.3%, ramps 8.1%". Those
 // under half a percent are left out.

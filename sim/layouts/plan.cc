@@ -9,11 +9,12 @@
 #include <thread>
 #include <tuple>
 
-#include "sim/case/problem.h"
+#include "sim/case/make_case.h"
 #include "sim/core/error.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/layer_splits.h"
-#include "sim/scenario/modelled.h"
+#include "sim/prepare/advice.h"
+#include "sim/prepare/balance.h"
 
 namespace pipesim {
 namespace {
@@ -106,9 +107,7 @@ class Planner {
                              point.vocabulary, point.recompute};
         auto found = known.find(key);
         if (found == known.end()) {
-          const Scenario scenario = scenario_of(question_, point);
-          found =
-              known.emplace(key, work_bound(scenario, scenario.schedules.front()).value()).first;
+          found = known.emplace(key, work_bound(outline(point)).value()).first;
         }
         all[id] = {id, found->second};
       }
@@ -172,16 +171,14 @@ class Planner {
   void sharpen(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
     if (point.split == PlanSplit::kBalanced && !balanced(step)) return;
-    const Scenario scenario = scenario_of(question_, point, step.candidate.layout);
-    const ScheduleChoice& choice = scenario.schedules.front();
-    const Problem problem = make_problem(scenario, choice);
-    const RunBound bound = run_bound(scenario, choice, problem);
+    const Case made = make_case(outline(point, step.candidate.layout));
+    const RunBound bound = run_bound(made);
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
     step.memory = bound.memory;
     if (!options_.exhaustive && kBelow * bound.memory > question_.limit()) {
       step.fate = Fate::kTooLarge;
-    } else if (point.schedule->refusal(for_planning(problem))) {
+    } else if (point.schedule->refusal(for_planning(made.problem))) {
       step.fate = Fate::kRefused;
     }
   }
@@ -189,14 +186,12 @@ class Planner {
   // False where the layers stand as they do evenly.
   bool balanced(Step& step) {
     const PlanPoint& point = points_[step.candidate.id];
-    const Scenario scenario = scenario_of(question_, point);
-    const Modelled& modelled = *scenario.modelled;
-    const ScheduleChoice& choice = scenario.schedules.front();
-    const Placement placement = placement_of(choice, point.pipeline);
-    step.candidate.layout = &layouts_.of(placement.model_stages(), layer_weights(scenario, choice));
-    const bool even = modelled.model.num_layers % placement.model_stages() == 0;
+    const Outline asked = outline(point);
+    const Transformer& model = asked.scenario->modelled->model;
+    step.candidate.layout = &layouts_.of(asked.placement.model_stages(), layer_weights(asked));
+    const bool even = model.num_layers % asked.placement.model_stages() == 0;
     if (!even || std::ranges::count(question_.axes.splits, PlanSplit::kEven) == 0 ||
-        even_layout(modelled.model, placement, {}) != *step.candidate.layout) {
+        even_layout(model, asked.placement, {}) != *step.candidate.layout) {
       return true;
     }
     step.fate = Fate::kRepeated;
@@ -205,17 +200,17 @@ class Planner {
 
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
-    const Scenario scenario = scenario_of(question_, points_[candidate.id], candidate.layout);
-    const Simulation run =
-        simulate(scenario, scenario.schedules.front(), {.look_for_change = false});
-    step.planned = planned_of(scenario, run);
+    const Case made = make_case(outline(points_[candidate.id], candidate.layout));
+    const Result run = simulate(made);
+    const Hardware& hardware = *made.scenario->hardware;
+    step.planned = planned_of(made, run);
     step.memory = step.planned.peak;
     step.planned.id = candidate.id;
     step.planned.point = points_[candidate.id];
     if (candidate.layout != nullptr) step.planned.layout = *candidate.layout;
-    step.on_host = scenario.hardware->cluster.gpus_per_node * most_on_host(run);
+    step.on_host = hardware.cluster.gpus_per_node * most_on_host(run);
     const bool fits =
-        step.planned.peak <= question_.limit() && step.on_host <= scenario.hardware->host.memory;
+        step.planned.peak <= question_.limit() && step.on_host <= hardware.host.memory;
     step.fate = fits ? Fate::kPlanned : Fate::kUnfit;
   }
 
@@ -309,10 +304,18 @@ class Planner {
   }
 
   [[nodiscard]] std::optional<MemoryChange> change_of(const Planned& planned) const {
-    Scenario scenario = scenario_of(question_, planned.point, planned.balanced());
+    auto scenario =
+        std::make_shared<Scenario>(scenario_of(question_, planned.point, planned.balanced()));
     // Other sizes may need other splits.
-    if (planned.layout) scenario.modelled->split.way = LayerSplit::Way::kBalanced;
-    return change_that_fits(scenario, scenario.schedules.front());
+    if (planned.layout) scenario->modelled->split.way = LayerSplit::Way::kBalanced;
+    const ScheduleChoice& choice = scenario->schedules.front();
+    return change_that_fits(outline_of(scenario, choice));
+  }
+
+  [[nodiscard]] Outline outline(const PlanPoint& point, const Layout* layout = nullptr) const {
+    auto scenario = std::make_shared<const Scenario>(scenario_of(question_, point, layout));
+    const ScheduleChoice& choice = scenario->schedules.front();
+    return outline_of(scenario, choice);
   }
 
   void report_progress() const {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <numeric>
 
-#include "sim/case/problem.h"
 #include "sim/read/modelled.h"
 
 namespace pipesim {

@@ -11,10 +11,6 @@ namespace {
 
 const std::vector<std::string> kKinds{"given", "model"};
 
-void set_flag(YamlMap& map, const char* key, bool& flag) {
-  if (const auto value = map.find(key)) flag = value->flag();
-}
-
 // The ways to split layers exclude each other.
 void read_split(YamlMap& map, LayerSplit& split) {
   std::string before;
@@ -167,7 +163,7 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
     if (!fault.empty()) parallel.fail(fault);
   }
   for (const ScheduleChoice& choice : scenario.schedules) {
-    (void)layout_of(modelled, choice, scenario.parallel.pipeline);
+    (void)layout_of(modelled, placement_of(choice, scenario.parallel.pipeline), choice.name);
   }
   return modelled;
 }

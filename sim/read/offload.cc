@@ -1,20 +1,16 @@
 #include "sim/read/offload.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 
-#include "sim/case/simulate.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
-#include "sim/prepare/balance.h"
 
 namespace pipesim {
 namespace {
 
 constexpr int kMostChunks = 1024;
 constexpr int kMostMicrobatches = 1 << 20;
-constexpr long kMostPasses = 1L << 20;  // of an iteration that `auto` simulates
 
 bool is_auto(const YamlValue& value) { return value.is_scalar() && value.text() == "auto"; }
 
@@ -99,90 +95,6 @@ void check(const ScheduleChoice& choice, int microbatches) {
   refuse(fmt::format("{} microbatches are to offload, of {}", *some.count, most));
 }
 
-// Of those that may leave, how many do.
-std::string counted(const Simulation& simulation) {
-  size_t copies = 0;
-  if (const CopyPlan* plan = simulation.program->copies()) {
-    for (const LinkCopies& link : plan->links) copies += link.out.size();
-  }
-  const Shape& shape = simulation.program->shape();
-  const size_t all = static_cast<size_t>(simulation.program->placement().model_stages()) *
-                     static_cast<size_t>(shape.units());
-  return fmt::format("{} of {} activations leave", copies, all);
-}
-
-// Of the stage where copies take longest beside its passes.
-double ratio_of(const Problem& problem) {
-  double ratio = 0;
-  for (const StageCost& cost : problem.stages) {
-    const Seconds passes = cost.forward + cost.backward_input + cost.backward_weight;
-    if (passes > Seconds(0)) ratio = std::max(ratio, (cost.copy_out + cost.copy_in) / passes);
-  }
-  return ratio;
-}
-
-// Where not all may go.
-std::string some_of(const Offload& offload, int microbatches) {
-  if (offload.microbatches.all()) return "";
-  return fmt::format(" and {} of {} microbatches",
-                     numbers_of(offload.microbatches, microbatches).size(), microbatches);
-}
-
-// What an ensemble's mean may be off.
-double error_of(const Report& report) {
-  if (!report.ensemble) return 0;
-  return report.ensemble->stddev.value() / std::sqrt(report.ensemble->runs);
-}
-
-void choose(const Scenario& scenario, ScheduleChoice& choice) {
-  const int all = chunks_of(choice);
-  const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
-                      scenario.batch.microbatches * all * splits_of(choice);
-  if (passes > kMostPasses) {
-    throw InputError(choice.offload->where,
-                     fmt::format("auto simulates iterations of up to {} passes, {} has {}: say how "
-                                 "many chunks",
-                                 kMostPasses, choice.name, passes));
-  }
-  ScheduleChoice tried = choice;
-  tried.offload = std::nullopt;
-  const Report kept = simulate(scenario, tried).report;
-  const auto longer = [&kept](const Report& report) {
-    const double seconds = (report.iteration - kept.iteration).value();
-    const double error = 2 * std::hypot(error_of(report), error_of(kept));
-    const bool free = seconds <= std::max(1e-9 * kept.iteration.value(), error);
-    return free ? 0 : seconds / kept.iteration.value();
-  };
-  std::string more;  // why not one chunk more
-  for (int chunks = all; chunks > 0; --chunks) {
-    tried.offload = choice.offload;
-    tried.offload->chunks = chunks;
-    Simulation simulation = simulate(scenario, tried);
-    double share = longer(simulation.report);
-    const auto add = [&](const std::string& consequence) {
-      more = fmt::format("; {} chunk{} would {}", chunks, chunks == 1 ? "" : "s", consequence);
-    };
-    if (share == 0 && simulation.host && !simulation.host->fits()) {
-      add(fmt::format("take {} of a node's host memory", human(*simulation.host->node)));
-      if (!simulation.host->nearest) break;
-      tried = *simulation.host->nearest;
-      simulation = simulate(scenario, tried);
-      share = longer(simulation.report);
-    }
-    if (share == 0) {
-      choice.offload = tried.offload;
-      choice.offload->reason = fmt::format(
-          "{} of {} chunks{} at no cost in time: copies take up to k = {:.3g} of the passes, {}{}",
-          *tried.offload->chunks, all, some_of(*tried.offload, scenario.batch.microbatches),
-          ratio_of(simulation.problem), counted(simulation), more);
-      return;
-    }
-    add(fmt::format("make the iteration {:.2f}% longer", 100 * share));
-  }
-  choice.offload->reason = "none" + more;
-  choice.offload->chunks = 0;
-}
-
 }  // namespace
 
 Offload read_offload(const YamlValue& value) {
@@ -236,13 +148,6 @@ void settle_offload(YamlMap& root, Scenario& scenario) {
     if (!choice.offload) choice.offload = scenario.offload;
     if (is_none(choice.offload)) choice.offload.reset();
     if (choice.offload) check(choice, scenario.batch.microbatches);
-  }
-}
-
-void settle_automatic_offload(Scenario& scenario) {
-  for (ScheduleChoice& choice : scenario.schedules) {
-    const bool unfit = asks_for_balance(scenario) && !choice.balanced;  // refused when it is run
-    if (choice.offload && choice.offload->automatic && !unfit) choose(scenario, choice);
   }
 }
 

@@ -19,12 +19,6 @@ Offload read_offload(const YamlValue& value);
 // schedule has fewer chunks or microbatches than are named, or offloads by itself.
 void settle_offload(YamlMap& root, Scenario& scenario);
 
-// Replaces `auto`, once the scenario stands, by the most chunks that cost no time and fit the
-// hosts' memory, by simulation with its engine: not more than a relative 1e-9 longer, of ensembles
-// than twice the error of their means. Says why. One simulation for each number of chunks tried.
-// InputError for iterations of more than 2^20 passes.
-void settle_automatic_offload(Scenario& scenario);
-
 // `copy_out`, `copy_in` (each by `read`) and `copy_solo_factor` of `cost`.
 void read_copy_cost(YamlMap& map, const std::function<std::vector<Seconds>(const YamlValue&)>& read,
                     GivenCost& cost);

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "sim/case/problem.h"
 #include "sim/planning/schedule.h"
-#include "sim/prepare/balance.h"
 #include "sim/read/hardware.h"
 #include "sim/read/modelled.h"
 #include "sim/read/offload.h"
@@ -370,9 +368,6 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();
   check_limits(scenario);
-  settle_balance(scenario);
-  settle_automatic_offload(scenario);
-  tell_apart(scenario.schedules);
   return scenario;
 }
 

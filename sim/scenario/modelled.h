@@ -1,5 +1,5 @@
 // What a scenario with a model asks for: which layers stand where, over which ranks they are
-// divided and what the framework keeps; and the memory that follows.
+// divided and what the framework keeps; and where its layers stand.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,6 @@
 
 namespace pipesim {
 
-struct Scenario;
-struct ScheduleChoice;
-
 // How layers are split over stages: one of these ways.
 struct LayerSplit {
   enum class Way { kEven, kListed, kString, kBalanced };
@@ -27,7 +24,7 @@ struct LayerSplit {
   Location where = {};
 };
 
-// `context` holds no recomputation: that is a choice's.
+// `context` holds no recomputation: that is a schedule's.
 struct Modelled {
   Transformer model;
   LayerContext context;
@@ -37,21 +34,13 @@ struct Modelled {
   std::optional<Bytes> capacity = {};
 };
 
-// What a run of the choice keeps: the scenario's context with the choice's recomputation.
-LayerContext context_of(const Modelled& modelled, const ScheduleChoice& choice);
+// Where layers stand on the stages of a schedule: as the split says or, where it asks for balance,
+// as in `balanced`, without which they are balanced by their FLOPs. InputError at the split when
+// the stages cannot be filled so.
+Layout layout_of(const Modelled& modelled, const Placement& placement, const std::string& schedule,
+                 const Layout* balanced = nullptr);
 
-// InputError at the split when the choice's stages cannot be filled so.
-Layout layout_of(const Modelled& modelled, const ScheduleChoice& choice, int devices);
-
-// Seconds of the choice's layers, or, where costs are given, their FLOPs: what `balance` weighs.
-LayerSeconds layer_weights(const Scenario& scenario, const ScheduleChoice& choice);
-
-// Requires a scenario with modelled memory. O(stages).
-MemoryEstimate memory_of(const Scenario& scenario, const ScheduleChoice& choice);
-
-// The nearest single change (models/memory.h) with which the choice's program would fit
-// the capacity; plans anew for each that is tried. Empty when there is none.
-std::optional<MemoryChange> change_that_fits(const Scenario& scenario,
-                                             const ScheduleChoice& choice);
+// The FLOPs of all passes of a layer: what layers weigh where no seconds are known.
+LayerSeconds weights_by_work(const Modelled& modelled);
 
 }  // namespace pipesim

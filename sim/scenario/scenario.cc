@@ -11,6 +11,11 @@
 
 namespace pipesim {
 
+Placement placement_of(const ScheduleChoice& choice, int devices) {
+  if (choice.program) return choice.program->placement();
+  return find_schedule(choice.name)->place(devices, chunks_of(choice));
+}
+
 int chunks_of(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->shape().chunks;
   return choice.chunks.value_or(find_schedule(choice.name)->default_chunks);
@@ -78,7 +83,7 @@ std::string scope_text(const Offload& offload) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string label_of(const ScheduleChoice& choice) {
+std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
   const int chunks = chunks_of(choice);
   std::string text;
   const auto add = [&](std::string_view what, int count) {
@@ -96,7 +101,7 @@ std::string label_of(const ScheduleChoice& choice) {
   if (choice.offload && choice.offload->microbatches.count) {
     text += fmt::format(", {} microbatches", *choice.offload->microbatches.count);
   }
-  if (!choice.apart.empty()) text += (text.empty() ? "" : ", ") + choice.apart;
+  if (!apart.empty()) text += (text.empty() ? "" : ", ") + apart;
   return text.empty() ? choice.name : fmt::format("{} ({})", choice.name, text);
 }
 
@@ -126,26 +131,32 @@ std::string options_of(const ScheduleChoice& choice) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+using Places = std::map<std::string, std::vector<size_t>>;
+
 // The places of choices by label.
-std::map<std::string, std::vector<size_t>> by_label(const std::vector<ScheduleChoice>& choices) {
-  std::map<std::string, std::vector<size_t>> found;
-  for (size_t i = 0; i < choices.size(); ++i) found[label_of(choices[i])].push_back(i);
-  return found;
+Places by_label(const std::vector<ScheduleChoice>& choices, const std::vector<std::string>& apart) {
+  Places places;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    places[label_of(choices[i], apart[i])].push_back(i);
+  }
+  return places;
 }
 
 }  // namespace
 
-void tell_apart(std::vector<ScheduleChoice>& choices) {
-  for (const auto& [label, same] : by_label(choices)) {
+std::vector<std::string> tell_apart(const std::vector<ScheduleChoice>& choices) {
+  std::vector<std::string> apart(choices.size());
+  for (const auto& [label, same] : by_label(choices, apart)) {
     if (same.size() == 1) continue;
-    for (const size_t i : same) choices[i].apart = options_of(choices[i]);
+    for (const size_t i : same) apart[i] = options_of(choices[i]);
   }
-  for (const auto& [label, same] : by_label(choices)) {
+  for (const auto& [label, same] : by_label(choices, apart)) {
     for (size_t number = 1; number < same.size(); ++number) {
-      std::string& apart = choices[same[number]].apart;
-      apart += fmt::format("{}number {}", apart.empty() ? "" : ", ", number + 1);
+      std::string& text = apart[same[number]];
+      text += fmt::format("{}number {}", text.empty() ? "" : ", ", number + 1);
     }
   }
+  return apart;
 }
 
 }  // namespace pipesim

@@ -1,4 +1,7 @@
 // What a person asks for, checked and in base units: the value that a scenario file becomes.
+//
+// It says what is asked and nothing that follows from it: sim/prepare makes cases of it, one for
+// each schedule.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +17,8 @@
 #include "models/layer_cost.h"
 #include "sim/core/error.h"
 #include "sim/core/units.h"
-#include "sim/engine/simgrid.h"
-#include "sim/graph/build.h"
+#include "sim/engine/gpu_model.h"
+#include "sim/graph/optimizer_sync.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/scenario/modelled.h"
@@ -54,8 +57,7 @@ std::vector<int> numbers_of(const OffloadedMicrobatches& some, int microbatches)
 struct Offload {
   std::optional<int> chunks = {};  // of every device, those that live longest; without it, all
   std::vector<int> which = {};     // or these chunks of every device
-  bool automatic = false;          // `chunks` was chosen when the scenario was read,
-  std::string reason = {};         // because of this
+  bool automatic = false;          // sim/prepare chooses `chunks`
   OffloadedMicrobatches microbatches = {};
   CopyBandwidth bandwidth = CopyBandwidth::kDuplex;
   std::optional<int> devices_per_link = {};  // without it, what the cluster says, or 1
@@ -79,10 +81,10 @@ struct ScheduleChoice {
   std::variant<std::monostate, double, Bytes, TotalLimit> memory_limit = {};
   std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own
   std::optional<Offload> offload = {};      // likewise
-  std::optional<Layout> balanced = {};      // of `balance: auto`, found when the scenario is read
-  std::string apart = {};                   // of tell_apart
 };
 
+// Where the choice's schedule, or its program, puts the stages.
+Placement placement_of(const ScheduleChoice& choice, int devices);
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
 int chunks_of(const ScheduleChoice& choice);
 // The sequence splits of a microbatch, likewise.
@@ -95,10 +97,12 @@ int recompute_chunks_of(const ScheduleChoice& choice);
 int offload_chunks_of(const ScheduleChoice& choice);
 // What may leave, as a scenario writes it within `offload: {...}`; empty: everything.
 std::string scope_text(const Offload& offload);
-// How tables call the choice: its name, what it recomputes and what it offloads.
-std::string label_of(const ScheduleChoice& choice);
-// Adds the options to the labels that would be the same, and a number where that does not help.
-void tell_apart(std::vector<ScheduleChoice>& choices);
+// How tables call the choice: its name, what it recomputes and what it offloads, and, in the same
+// brackets, what else tells it `apart` from others.
+std::string label_of(const ScheduleChoice& choice, const std::string& apart = {});
+// For each choice, what tells it apart from those whose label would be the same: its options, and a
+// number where that does not help. Empty where nothing has to.
+std::vector<std::string> tell_apart(const std::vector<ScheduleChoice>& choices);
 
 // Megatron-LM's words; `pipelines` replicas of the data-parallel group are simulated together.
 struct ParallelSizes {
@@ -207,6 +211,11 @@ struct Scenario {
   Transfers transfers = Transfers::kOverlapped;
   Perturbation perturb;
 };
+
+// Whether layers are to be balanced over the stages: sim/prepare finds where they stand.
+inline bool asks_for_balance(const Scenario& scenario) {
+  return scenario.modelled && scenario.modelled->split.way == LayerSplit::Way::kBalanced;
+}
 
 // Whether activations are counted in bytes, given or modelled.
 inline bool knows_memory(const Scenario& scenario) {

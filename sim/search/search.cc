@@ -8,13 +8,15 @@
 #include <iterator>
 #include <mutex>
 
+#include "sim/case/make_case.h"
+#include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
-#include "sim/prepare/balance.h"
+#include "sim/prepare/prepare.h"
 #include "sim/search/bound.h"
 #include "sim/search/in_parallel.h"
 #include "sim/search/least_overlap.h"
@@ -25,11 +27,14 @@ namespace {
 // Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
 
-Found measure(const ScheduleChoice& choice, const Problem& problem,
-              std::shared_ptr<const Program> program, Objective objective) {
+// `like` is a family, or what was found before.
+template <class Like>
+Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program,
+              Objective objective) {
   Found found;
-  found.schedule = choice.name;
-  found.choice = choice;
+  found.schedule = like.choice.name;
+  found.choice = like.choice;
+  found.layout = like.layout;
   found.problem = problem;
   found.program = std::move(program);
   const Evaluation result = evaluate(*found.program, problem);
@@ -114,21 +119,21 @@ struct Search::Rungs {
   std::vector<Rung> all;  // the highest first
 };
 
-Search::Search(Scenario scenario, SearchOptions options)
-    : scenario_(std::move(scenario)), options_(std::move(options)) {
-  refuse_what_is_not_considered(scenario_, options_);
+Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(options)) {
+  refuse_what_is_not_considered(scenario, options_);
   options_.refinement.objective =
-      scenario_.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
-  scenario_.engine = EngineKind::kReplay;
-  scenario_.perturb = {};
+      scenario.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
+  scenario.engine = EngineKind::kReplay;
+  scenario.perturb = {};
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
-  if (!knows_memory(scenario_) ||
-      (scenario_.memory && std::ranges::all_of(scenario_.memory->activation, nothing))) {
-    scenario_.memory.emplace();
-    scenario_.memory->activation = scenario_.memory->weight_stash = {Bytes(1)};
+  if (!knows_memory(scenario) ||
+      (scenario.memory && std::ranges::all_of(scenario.memory->activation, nothing))) {
+    scenario.memory.emplace();
+    scenario.memory->activation = scenario.memory->weight_stash = {Bytes(1)};
   } else {
-    host_limited_ = scenario_.cluster && scenario_.cluster->host_memory;
+    host_limited_ = scenario.cluster && scenario.cluster->host_memory;
   }
+  scenario_ = std::make_shared<const Scenario>(std::move(scenario));
   for (const Schedule* schedule : schedules()) {
     if (!options_.schedules.empty() &&
         std::ranges::find(options_.schedules, schedule->name) == options_.schedules.end()) {
@@ -145,7 +150,7 @@ Search::Search(Scenario scenario, SearchOptions options)
       choice.chunks = chunks;
       const bool overlaps = std::ranges::find(schedule->options, "overlap", &OptionSpec::name) !=
                             schedule->options.end();
-      const bool cost_known = scenario_.roofline || !scenario_.cost.overlapped.empty();
+      const bool cost_known = scenario_->roofline || !scenario_->cost.overlapped.empty();
       if (overlaps && !cost_known) choice.options["overlap"] = false;
       add_variants(choice, *schedule);
     }
@@ -172,7 +177,7 @@ void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule
             Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
       }
       if (offloaded > 0 || schedule.offloads()) {
-        variant.offload = scenario_.offload.value_or(Offload{});
+        variant.offload = scenario_->offload.value_or(Offload{});
         variant.offload->which.clear();
         variant.offload->chunks = offloaded;
       }
@@ -199,14 +204,14 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     return;
   }
   try {
-    if (asks_for_balance(scenario_)) choice.balanced = balanced_layout(scenario_, choice);
-    Family family{choice, for_planning(make_problem(scenario_, choice)), std::nullopt, nullptr};
+    const Case made = prepare(scenario_, choice);
+    Family family{choice, made.layout, for_planning(made.problem), std::nullopt, nullptr};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return;
     }
     if (!takes_limit) {
-      family.fixed = measure(choice, family.problem, make_program(choice, family.problem),
+      family.fixed = measure(family, family.problem, make_program(choice, family.problem),
                              options_.refinement.objective);
       (void)has_room(*family.fixed);
     }
@@ -234,7 +239,7 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
   Problem problem = family.problem;
   problem.activation_limit = planning;
   try {
-    Found found = measure(family.choice, problem, make_program(family.choice, problem),
+    Found found = measure(family, problem, make_program(family.choice, problem),
                           options_.refinement.objective);
     return fits(found, limit) ? std::optional(std::move(found)) : std::nullopt;
   } catch (const InfeasibleError&) {
@@ -258,7 +263,8 @@ bool Search::has_room(Found& found) const {
   if (!found.host) {
     ScheduleChoice choice = found.choice;
     choice.program = found.program;
-    found.host = simulate(scenario_, choice, {.look_for_change = false}).host;
+    const Layout* layout = found.layout ? &*found.layout : nullptr;
+    found.host = simulate(make_case(outline_of(scenario_, choice), layout)).host;
   }
   return found.host->fits();
 }
@@ -308,14 +314,13 @@ Seconds Search::bound(Bytes limit) const {
   };
   for (size_t i = 0; i < families_.size(); ++i) {
     const Problem& problem = families_[i].problem;
-    const bool seen =
-        std::any_of(families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
-                    [&](const Family& earlier) {
-                      return earlier.choice.balanced == families_[i].choice.balanced &&
-                             earlier.problem.shape == problem.shape &&
-                             earlier.problem.placement == problem.placement &&
-                             overlaps(earlier) == overlaps(families_[i]);
-                    });
+    const bool seen = std::any_of(
+        families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const Family& earlier) {
+          return earlier.layout == families_[i].layout && earlier.problem.shape == problem.shape &&
+                 earlier.problem.placement == problem.placement &&
+                 overlaps(earlier) == overlaps(families_[i]);
+        });
     if (seen) continue;
     const Problem bounded = overlaps(families_[i]) ? without_overlap(problem) : problem;
     const Objective objective = options_.refinement.objective;
@@ -349,8 +354,7 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
     program =
         offloaded(start.choice, refine(*whole, problem, held, options_.refinement), start.problem);
   }
-  Found found =
-      measure(start.choice, start.problem, std::move(program), options_.refinement.objective);
+  Found found = measure(start, start.problem, std::move(program), options_.refinement.objective);
   found.refined = true;
   return found;
 }

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/case/case.h"
 #include "sim/case/host_links.h"
-#include "sim/case/problem.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/refine.h"
@@ -28,9 +28,6 @@ namespace pipesim {
 
 // Of refinement, for each limit of a frontier.
 constexpr double kFrontierEffort = 2e6;
-
-// Of what is computed once more in another order.
-constexpr double kRounding = 1 + 1e-12;
 
 struct SearchOptions {
   int max_chunks = 2;                  // per device
@@ -46,8 +43,9 @@ struct SearchOptions {
 
 // A program and what it costs; `program` is planned or refined for `problem`.
 struct Found {
-  std::string schedule;   // of the registry
-  ScheduleChoice choice;  // what of it is recomputed and offloaded
+  std::string schedule;               // of the registry
+  ScheduleChoice choice;              // what of it is recomputed and offloaded
+  std::optional<Layout> layout = {};  // with a model
   bool refined = false;
   Problem problem;
   std::shared_ptr<const Program> program;
@@ -97,6 +95,7 @@ class Search {
   struct Rungs;  // the ladder's limits (sim/planning/memory_ladder.h), planned when first asked for
   struct Family {
     ScheduleChoice choice;
+    std::optional<Layout> layout;  // with a model
     Problem problem;               // without a limit
     std::optional<Found> fixed;    // of a schedule that takes no limit
     std::shared_ptr<Rungs> rungs;  // of one that takes a limit and keeps every activation
@@ -123,7 +122,8 @@ class Search {
                                               std::optional<Found>& without_room) const;
   [[nodiscard]] Seconds bound(Bytes limit) const;
 
-  Scenario scenario_;  // undisturbed and without contention, as programs are evaluated
+  std::shared_ptr<const Scenario>
+      scenario_;  // undisturbed and without contention, as programs are evaluated
   bool host_limited_ = false;
   SearchOptions options_;  // its objective is the scenario's
   Bytes unit_;

@@ -24,7 +24,6 @@ namespace {
 
 using enum Kind;
 
-constexpr double kRounding = 1 + 1e-12;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNever = -kInfinite;
 

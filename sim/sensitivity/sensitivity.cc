@@ -4,27 +4,23 @@
 #include <cmath>
 #include <iterator>
 
-#include "sim/case/simulate.h"
-#include "sim/prepare/balance.h"
+#include "sim/prepare/advice.h"
+#include "sim/prepare/prepare.h"
 #include "sim/sensitivity/what_ifs.h"
 
 namespace pipesim {
 namespace {
 
-// Simulates the one schedule of the scenario, without looking for what would make it fit.
-Simulation simulate_only(const Scenario& scenario) {
-  return simulate(scenario, scenario.schedules.front(), {.look_for_change = false});
-}
-
-Outcome outcome_of(const Scenario& scenario, const Simulation& simulation) {
-  const Report& report = simulation.report;
+Outcome outcome_of(const Case& made, const Result& result) {
+  const Scenario& scenario = *made.scenario;
+  const Report& report = result.report;
   Outcome outcome;
   outcome.iteration = report.iteration;
   outcome.microbatches_per_second = scenario.batch.microbatches / report.iteration.value();
   outcome.bubble_rate = report.bubble_rate;
   if (knows_memory(scenario)) outcome.peak_activation = report.peak_activation;
   outcome.peak_memory = report.peak_memory;
-  if (simulation.fit) outcome.fits = simulation.fit->fits;
+  outcome.fits = result.fits;
   return outcome;
 }
 
@@ -39,7 +35,7 @@ std::string reason_of(const InputError& error) {
   return start == std::string::npos ? text : text.substr(start + 2);
 }
 
-Effect effect_of(const WhatIf& what_if, Scenario scenario, const Simulation& base, double factor) {
+Effect effect_of(const WhatIf& what_if, Scenario scenario, const Answer& base, double factor) {
   Effect effect{.what = what_if.name,
                 .key = what_if.key,
                 .factor = factor,
@@ -53,8 +49,8 @@ Effect effect_of(const WhatIf& what_if, Scenario scenario, const Simulation& bas
     effect.from = std::move(change.from);
     effect.to = std::move(change.to);
     effect.applied = change.applied.value_or(factor);
-    if (asks_for_balance(scenario)) settle_balance(scenario);
-    effect.outcome = outcome_of(scenario, simulate_only(scenario));
+    const Case made = prepare_first(std::move(scenario));
+    effect.outcome = outcome_of(made, simulate(made));
   } catch (const InputError& error) {
     effect.refusal = reason_of(error);
   } catch (const InfeasibleError& error) {
@@ -92,12 +88,11 @@ Size size_of(std::span<const Effect> effects, const Outcome& base) {
 
 }  // namespace
 
-Sensitivity sensitivity_of(const Scenario& scenario, const ScheduleChoice& choice,
-                           std::span<const double> factors) {
-  Scenario alone = scenario;
-  alone.schedules = {choice};
-  const Simulation base = simulate_only(alone);
-  Sensitivity result{label_of(choice), outcome_of(alone, base), {}, {}};
+Sensitivity sensitivity_of(const Case& made, std::span<const double> factors) {
+  Scenario alone = *made.scenario;
+  alone.schedules = {made.choice};
+  const Answer base{made, simulate(made), {}};
+  Sensitivity result{made.label, outcome_of(made, base.result), {}, {}};
   std::vector<std::vector<Effect>> groups;
   for (const WhatIf& what_if : what_ifs()) {
     if (std::string reason = what_if.lacks(alone); !reason.empty()) {

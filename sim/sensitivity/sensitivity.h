@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/case/case.h"
 #include "sim/core/units.h"
-#include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
@@ -55,9 +55,8 @@ struct Sensitivity {
   std::vector<NotApplicable> not_applicable;
 };
 
-// Requires factors > 0. Throws what simulate throws of the scenario as it is. Simulates once, and
+// Requires factors > 0. Throws what simulate throws of the case. Simulates once, and
 // once per factor and value that the scenario has.
-Sensitivity sensitivity_of(const Scenario& scenario, const ScheduleChoice& choice,
-                           std::span<const double> factors);
+Sensitivity sensitivity_of(const Case& made, std::span<const double> factors);
 
 }  // namespace pipesim

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <vector>
 
-#include "sim/case/problem.h"
+#include "sim/case/ranks.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 
@@ -77,11 +77,11 @@ ValueChange network(Scenario& scenario, Number Cluster::*of_cluster,
   return change;
 }
 
-ValueChange network_bandwidth(Scenario& scenario, const Simulation&, double factor) {
+ValueChange network_bandwidth(Scenario& scenario, const Answer&, double factor) {
   return network(scenario, &Cluster::nic_bandwidth, &Interconnect::nic_bandwidth, factor);
 }
 
-ValueChange network_latency(Scenario& scenario, const Simulation&, double factor) {
+ValueChange network_latency(Scenario& scenario, const Answer&, double factor) {
   return network(scenario, &Cluster::nic_latency, &Interconnect::nic_latency, factor);
 }
 
@@ -92,7 +92,7 @@ void change_curves(Interconnect& interconnect, const Change& change) {
   if (interconnect.nvls) change(*interconnect.nvls);
 }
 
-ValueChange node_bandwidth(Scenario& scenario, const Simulation&, double factor) {
+ValueChange node_bandwidth(Scenario& scenario, const Answer&, double factor) {
   ValueChange change = multiply_one(scenario.cluster->link_bandwidth, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.link_bandwidth = scenario.cluster->link_bandwidth;
@@ -102,7 +102,7 @@ ValueChange node_bandwidth(Scenario& scenario, const Simulation&, double factor)
   return change;
 }
 
-ValueChange node_latency(Scenario& scenario, const Simulation&, double factor) {
+ValueChange node_latency(Scenario& scenario, const Answer&, double factor) {
   ValueChange change = multiply_one(scenario.cluster->link_latency, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.link_latency = scenario.cluster->link_latency;
@@ -121,7 +121,7 @@ std::string lacks_copies(const Scenario& scenario) {
   return copies ? "" : "nothing is copied to the host";
 }
 
-ValueChange host_link(Scenario& scenario, const Simulation&, double factor) {
+ValueChange host_link(Scenario& scenario, const Answer&, double factor) {
   if (GivenCost& cost = scenario.cost; !cost.copy_out.empty()) {
     (void)multiply_all(cost.copy_in, 1 / factor);
     return multiply_all(cost.copy_out, 1 / factor);
@@ -136,8 +136,8 @@ ValueChange host_link(Scenario& scenario, const Simulation&, double factor) {
 std::string lacks_nothing(const Scenario&) { return ""; }
 
 // Ties: the lowest.
-ValueChange busiest_device(Scenario& scenario, const Simulation& base, double factor) {
-  const auto& devices = base.report.devices;
+ValueChange busiest_device(Scenario& scenario, const Answer& base, double factor) {
+  const auto& devices = base.result.report.devices;
   const auto busiest = std::ranges::max_element(devices, {}, &DeviceReport::busy);
   const int positions = scenario.parallel.pipeline;
   const int rank = rank_of(scenario, busiest->device / positions, busiest->device % positions);
@@ -163,11 +163,12 @@ std::string lacks_messages(const Scenario& scenario) {
 }
 
 // Of the first pipeline, in both directions. Ties: the lowest stage.
-ValueChange slowest_link(Scenario& scenario, const Simulation& base, double factor) {
-  const Placement& place = base.problem.placement;
+ValueChange slowest_link(Scenario& scenario, const Answer& base, double factor) {
+  const Placement& place = base.made.problem.placement;
   int slowest = 0;
   for (int vs = 1; vs < place.virtual_stages(); ++vs) {
-    if (base.problem.stage(vs).transfer > base.problem.stage(slowest).transfer) slowest = vs;
+    if (base.made.problem.stage(vs).transfer > base.made.problem.stage(slowest).transfer)
+      slowest = vs;
   }
   const int from = place.device(slowest);
   const int to = place.device(place.downstream(slowest));
@@ -182,7 +183,7 @@ std::string lacks_jitter(const Scenario& scenario) {
   return scenario.perturb.jitter.value_or(0) > 0 ? "" : "no jitter is asked for";
 }
 
-ValueChange jitter(Scenario& scenario, const Simulation&, double factor) {
+ValueChange jitter(Scenario& scenario, const Answer&, double factor) {
   return multiply_one(*scenario.perturb.jitter, factor);
 }
 
@@ -193,7 +194,7 @@ std::string lacks_capacity(const Scenario& scenario) {
   return scenario.modelled->capacity ? "" : "neither memory.capacity nor a cluster by name says it";
 }
 
-ValueChange capacity(Scenario& scenario, const Simulation&, double factor) {
+ValueChange capacity(Scenario& scenario, const Answer&, double factor) {
   return multiply_one(*scenario.modelled->capacity, factor);
 }
 
@@ -203,7 +204,7 @@ std::string lacks_limit(const Scenario& scenario) {
   return limited ? "" : "the schedule is given no memory_limit";
 }
 
-ValueChange memory_limit(Scenario& scenario, const Simulation&, double factor) {
+ValueChange memory_limit(Scenario& scenario, const Answer&, double factor) {
   auto& limit = scenario.schedules.front().memory_limit;
   if (auto* bytes = std::get_if<Bytes>(&limit)) return multiply_one(*bytes, factor);
   if (auto* total = std::get_if<TotalLimit>(&limit)) return multiply_one(total->bytes, factor);
@@ -216,7 +217,7 @@ std::string lacks_free_batch(const Scenario& scenario) {
   return scenario.schedules.front().program ? "a program from a CSV file has its own count" : "";
 }
 
-ValueChange microbatches(Scenario& scenario, const Simulation&, double factor) {
+ValueChange microbatches(Scenario& scenario, const Answer&, double factor) {
   return multiply_count(scenario.batch.microbatches, factor);
 }
 
@@ -227,7 +228,7 @@ std::string lacks_vocabulary(const Scenario& scenario) {
 }
 
 // Given costs of a device's share of the vocabulary are in proportion to it.
-ValueChange vocabulary(Scenario& scenario, const Simulation&, double factor) {
+ValueChange vocabulary(Scenario& scenario, const Answer&, double factor) {
   ValueChange change;
   if (shares_given(scenario)) {
     GivenCost& cost = scenario.cost;
@@ -256,7 +257,7 @@ std::string lacks_gpu(const Scenario& scenario) {
 }
 
 // No matmul is faster than the peak.
-ValueChange matmul_efficiency(Scenario& scenario, const Simulation&, double factor) {
+ValueChange matmul_efficiency(Scenario& scenario, const Answer&, double factor) {
   auto& efficiency = scenario.hardware->gpu.matmul.efficiency;
   const double& own = efficiency[static_cast<size_t>(scenario.modelled->context.precision)];
   const double before = own;
@@ -264,7 +265,7 @@ ValueChange matmul_efficiency(Scenario& scenario, const Simulation&, double fact
   return {words(before), words(own), applied(before, own, factor)};
 }
 
-ValueChange memory_bandwidth(Scenario& scenario, const Simulation&, double factor) {
+ValueChange memory_bandwidth(Scenario& scenario, const Answer&, double factor) {
   return multiply_one(scenario.hardware->gpu.memory_bandwidth, factor);
 }
 
@@ -277,7 +278,7 @@ std::string lacks_times(const Scenario& scenario) {
 }
 
 template <std::vector<Seconds> GivenCost::*kTimes>
-ValueChange times(Scenario& scenario, const Simulation&, double factor) {
+ValueChange times(Scenario& scenario, const Answer&, double factor) {
   return multiply_all(scenario.cost.*kTimes, factor);
 }
 
@@ -288,7 +289,7 @@ std::string lacks_time(const Scenario& scenario) {
 }
 
 template <Seconds GivenCost::*kTime>
-ValueChange time(Scenario& scenario, const Simulation&, double factor) {
+ValueChange time(Scenario& scenario, const Answer&, double factor) {
   return multiply_one(scenario.cost.*kTime, factor);
 }
 
@@ -297,7 +298,7 @@ std::string lacks_message_size(const Scenario& scenario) {
   return scenario.cost.message ? "" : "it is not given";
 }
 
-ValueChange message_size(Scenario& scenario, const Simulation&, double factor) {
+ValueChange message_size(Scenario& scenario, const Answer&, double factor) {
   return multiply_one(*scenario.cost.message, factor);
 }
 

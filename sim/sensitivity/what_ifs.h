@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/case/simulate.h"
+#include "sim/prepare/advice.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -32,9 +32,9 @@ struct WhatIf {
   // Why multiplying it would change nothing that the scenario knows; empty when it may. The
   // scenario has one schedule.
   std::string (*lacks)(const Scenario&);
-  // Requires that the scenario has it. `base` is the simulation of the scenario as it is. Throws
+  // Requires that the scenario has it. `base` is the answer for the scenario as it is. Throws
   // InfeasibleError where the value cannot be multiplied so.
-  ValueChange (*multiply)(Scenario&, const Simulation& base, double factor);
+  ValueChange (*multiply)(Scenario&, const Answer& base, double factor);
 };
 
 // In the order in which they are explained: network, devices, memory, work, given costs.

@@ -85,13 +85,12 @@ PointResult point_from_bytes(std::string_view bytes) {
 void Evaluator::open(std::uint32_t setting) {
   if (setting_ == setting) return;
   setting_.reset();
-  scenario_.reset();
+  cases_.clear();
   // Not assigned: yaml-cpp would keep the old document's memory together with the new one's.
   source_.emplace(sweep_.source(setting));
   try {
-    scenario_ = read_scenario(*source_);
+    cases_ = prepare_all(std::make_shared<const Scenario>(read_scenario(*source_)));
   } catch (const InputError&) {  // perhaps of one schedule alone
-  } catch (const InfeasibleError&) {
   }
   setting_ = setting;
 }
@@ -116,15 +115,15 @@ void Evaluator::evaluate(std::uint32_t point, PointResult& result) {
   const std::uint32_t schedule = sweep_.schedule(point);
   result.schedule = Sweep::schedule_name(*source_, schedule);
   result.key = sweep_.key(*source_, schedule);
-  const auto simulate_one = [&](const Scenario& scenario, const ScheduleChoice& choice) {
-    result.schedule = label_of(choice);
-    const SimulateOptions options{&engine_for(scenario), false};
-    result.metrics = metrics_of(scenario, simulate(scenario, choice, options));
+  const auto simulate_one = [&](const Prepared& prepared) {
+    result.schedule = prepared.label;
+    const Case& made = prepared.get();
+    const Scenario& scenario = *made.scenario;
+    result.metrics = metrics_of(scenario, simulate(made, &engine_for(scenario)));
   };
-  if (scenario_) return simulate_one(*scenario_, scenario_->schedules.at(schedule));
+  if (!cases_.empty()) return simulate_one(cases_.at(schedule));
   const YamlSource alone = sweep_.source(sweep_.setting(point), schedule);
-  const Scenario scenario = read_scenario(alone);
-  simulate_one(scenario, scenario.schedules.front());
+  simulate_one(prepare_all(std::make_shared<const Scenario>(read_scenario(alone))).front());
 }
 
 PointResult Evaluator::operator()(std::uint32_t point) {

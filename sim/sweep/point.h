@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/prepare/prepare.h"
 #include "sim/report/text/metric_row.h"
 #include "sim/sweep/sweep.h"
 
@@ -22,7 +23,7 @@ struct PointResult {
   std::uint32_t point = 0;
   Outcome outcome = Outcome::kDone;
   Fingerprint key{};
-  std::string schedule;  // label_of its choice, or the name where that cannot be read
+  std::string schedule;  // the label of its case, or the name where that cannot be read
   MetricRow metrics{};
   std::string reason;  // one line
 };
@@ -48,7 +49,7 @@ class Evaluator {
   const Sweep& sweep_;
   std::optional<std::uint32_t> setting_;
   std::optional<YamlSource> source_;
-  std::optional<Scenario> scenario_;  // with all schedules; nothing where that cannot be read
+  std::vector<Prepared> cases_;  // of all schedules; none where the scenario cannot be read
   std::unique_ptr<Engine> engine_;
   EngineKind engine_kind_ = EngineKind::kReplay;
   GpuModel engine_gpu_ = GpuModel::kTimer;

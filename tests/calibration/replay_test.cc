@@ -6,8 +6,10 @@
 #include <sstream>
 #include <string>
 
+#include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "tests/app/command.h"
 #include "validate/calibration/replay_clock.h"
@@ -29,22 +31,22 @@ memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}
 constexpr const char* kLinks = "{chunks: 1, devices_per_link: 2}";
 
 struct Replayed {
-  Scenario scenario;
-  Simulation simulation;
+  explicit Replayed(const Scenario& scenario)
+      : made(prepare_first(scenario)), simulation(simulate(made)) {}
+
+  Case made;
+  Result simulation;
 
   [[nodiscard]] Row row(int device) const {
-    Row row = row_of(simulation, stage_contents(scenario, scenario.schedules.front()), device);
-    row.schedule = scenario.schedules.front().name;
+    Row row = row_of(simulation, stage_contents(made), device);
+    row.schedule = made.choice.name;
     return row;
   }
 };
 
 Replayed simulated(const std::string& schedule, std::vector<Override> more = {}) {
   more.push_back({"schedule", schedule, {}});
-  Replayed result;
-  result.scenario = read_scenario(YamlSource("test", kScenario, more));
-  result.simulation = simulate(result.scenario, result.scenario.schedules.front());
-  return result;
+  return Replayed(read_scenario(YamlSource("test", kScenario, more)));
 }
 
 double line(const Comparison& comparison, const std::string& quantity) {
@@ -175,10 +177,9 @@ INSTANTIATE_TEST_SUITE_P(
 // Output gradients that wait for W may be more than the inputs that B needs no longer.
 TEST(Row, MayKeepMoreForWThanItsForwardsLeft) {
   const std::string file = std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml";
-  Replayed replayed;
-  replayed.scenario = read_scenario(YamlSource::from_file(file, {}, {{"schedule", "zb-h1", {}}}));
-  replayed.simulation = simulate(replayed.scenario, replayed.scenario.schedules.front());
-  const Problem& problem = replayed.simulation.problem;
+  const Replayed replayed(
+      read_scenario(YamlSource::from_file(file, {}, {{"schedule", "zb-h1", {}}})));
+  const Problem& problem = replayed.made.problem;
   EXPECT_GT(problem.stages.front().weight_stash, problem.stages.front().activation);
   for (const DeviceReport& device : replayed.simulation.report.devices) {
     const Row row = replayed.row(device.device);
@@ -353,7 +354,7 @@ TEST(Slice, IsTheModelsLayerOrSaysWhyNot) {
                     "\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 4}\n"
                     "batch: {num_microbatches: 8, micro_batch_size: 2, seq_length: 4096}\n" +
                     more));
-    return slice_of(scenario, scenario.schedules.front());
+    return slice_of(prepare_first(scenario));
   };
   const LayerSlice found = slice("llama3-8b", "");
   const LayerSlice known{layer_named("llama3-8b")};
@@ -364,7 +365,7 @@ TEST(Slice, IsTheModelsLayerOrSaysWhyNot) {
   EXPECT_TRUE(found.shape.gated && found.shape.rms_norm && !found.shape.dropout);
   EXPECT_THROW((void)slice("mixtral-8x7b", ""), InfeasibleError);
   const Replayed given = simulated("1f1b");
-  EXPECT_THROW((void)slice_of(given.scenario, given.scenario.schedules.front()), InfeasibleError);
+  EXPECT_THROW((void)slice_of(given.made), InfeasibleError);
 }
 
 TEST(ReplayDocument, HasEveryLineWithUnitsAndTheCard) {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "models/layer_memory.h"
-#include "sim/case/problem.h"
 #include "sim/case/simulate.h"
 #include "sim/execution/evaluate.h"
+#include "sim/prepare/advice.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -42,12 +44,11 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-Simulation run(const Scenario& scenario) { return simulate(scenario, scenario.schedules.front()); }
+Result run(const Scenario& scenario) { return simulate(prepare_first(scenario)); }
 
 std::vector<int> layers(const Scenario& scenario) {
   std::vector<int> numbers;
-  const Layout layout =
-      layout_of(*scenario.modelled, scenario.schedules.front(), scenario.parallel.pipeline);
+  const Layout layout = *prepare_first(scenario).layout;
   for (const StageLayers& stage : layout.stages) numbers.push_back(stage.layers);
   return numbers;
 }
@@ -67,14 +68,14 @@ TEST(Modelled, TakesBytesOfStagesFromTheModel) {
   const Modelled& modelled = *scenario.modelled;
   EXPECT_EQ(modelled.context.seq_length, 1024);
   const LayerMemory layer = layer_memory(modelled.model, LayerKind::kDense, modelled.context);
-  const Problem problem = make_problem(scenario, scenario.schedules.front());
+  const Problem problem = prepare_first(scenario).problem;
   EXPECT_EQ(problem.stage(1).activation, 2 * layer.activation);
   EXPECT_EQ(problem.stage(1).weight_stash, 2 * layer.weight_stash);
   EXPECT_GT(problem.stage(3).activation, problem.stage(1).activation);  // logits
 }
 
 TEST(Modelled, ReportsPeakMemoryOfEveryDeviceAndTheLargest) {
-  const Simulation simulation = run(read());
+  const Result simulation = run(read());
   Bytes largest;
   for (const DeviceReport& device : simulation.report.devices) {
     ASSERT_TRUE(device.memory);
@@ -87,7 +88,7 @@ TEST(Modelled, ReportsPeakMemoryOfEveryDeviceAndTheLargest) {
 }
 
 TEST(Modelled, GivesEveryPipelineTheSameMemory) {
-  const Simulation simulation = run(read({"pipelines=2"}));
+  const Result simulation = run(read({"pipelines=2"}));
   ASSERT_EQ(simulation.report.devices.size(), 8U);
   EXPECT_EQ(simulation.report.devices[0].memory->total(),
             simulation.report.devices[4].memory->total());
@@ -151,7 +152,7 @@ TEST(Modelled, RefusesACapacityOfNothing) {
 
 TEST(Modelled, CountsGradientsAsThePrecisionSays) {
   const auto gradients = [](const std::string& memory) {
-    const Simulation simulation = run(read({"memory=" + memory}));
+    const Result simulation = run(read({"memory=" + memory}));
     const DeviceMemory& held = *simulation.report.devices[1].memory;
     return held.gradients / held.weights;
   };
@@ -184,7 +185,7 @@ TEST(Modelled, KeepsLessUnderSelectiveAndLeastUnderFullRecompute) {
 
 TEST(Modelled, CountsContextRanksAsGpus) {
   const Scenario scenario = read({"parallel.context_parallel_size=2"});
-  const Simulation simulation = run(scenario);
+  const Result simulation = run(scenario);
   EXPECT_DOUBLE_EQ(
       simulation.throughput->samples_per_second / simulation.throughput->samples_per_second_per_gpu,
       8);
@@ -198,9 +199,9 @@ TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
             "sequence_parallel: true}",
             "schedule={name: zb, memory_limit: 1.5}"});
   const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
+  const Problem problem = case_of(scenario, choice).problem;
   ASSERT_GT(problem.stage(1).weight_stash, problem.stage(1).activation);
-  const Simulation simulation = run(scenario);
+  const Result simulation = run(scenario);
   const Evaluation evaluation = evaluate(*simulation.program, problem);
   for (size_t device = 0; device < 4; ++device) {
     EXPECT_LE(evaluation.devices[device].peak_activation, 1.0000001 * *problem.activation_limit);
@@ -211,23 +212,23 @@ TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
 
 TEST(Modelled, SaysWhetherItFitsAndWhatWouldMakeIt) {
   const auto capacity = [](const std::string& size) {
-    return run(read(
-        {"memory={kind: model, flash_attention: false, dropout: true, capacity: " + size + "}"}));
+    return answer(prepare_first(read(
+        {"memory={kind: model, flash_attention: false, dropout: true, capacity: " + size + "}"})));
   };
-  const Simulation wide = capacity("80 GiB");
-  EXPECT_TRUE(wide.fit->fits);
-  EXPECT_FALSE(wide.fit->change);
-  EXPECT_FALSE(run(read()).fit);
-  const Bytes peak = *wide.report.peak_memory;
-  const Simulation tight = capacity(std::to_string(static_cast<long>(peak.value()) - 1000) + " B");
-  EXPECT_FALSE(tight.fit->fits);
-  ASSERT_TRUE(tight.fit->change);
-  EXPECT_EQ(tight.fit->change->words, "recompute: selective");
+  const Answer wide = capacity("80 GiB");
+  EXPECT_TRUE(*wide.result.fits);
+  EXPECT_FALSE(wide.advice.change);
+  EXPECT_FALSE(run(read()).fits);
+  const Bytes peak = *wide.result.report.peak_memory;
+  const Answer tight = capacity(std::to_string(static_cast<long>(peak.value()) - 1000) + " B");
+  EXPECT_FALSE(*tight.result.fits);
+  ASSERT_TRUE(tight.advice.change);
+  EXPECT_EQ(tight.advice.change->words, "recompute: selective");
   // What the change names comes out when it is run.
-  const Simulation changed = run(
+  const Result changed = run(
       read({"memory={kind: model, flash_attention: false, dropout: true}", "recompute=selective"}));
-  EXPECT_EQ(*changed.report.peak_memory, tight.fit->change->peak);
-  EXPECT_FALSE(capacity("0.5 GiB").fit->change);
+  EXPECT_EQ(*changed.report.peak_memory, tight.advice.change->peak);
+  EXPECT_FALSE(capacity("0.5 GiB").advice.change);
 }
 
 }  // namespace

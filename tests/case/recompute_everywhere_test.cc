@@ -9,6 +9,7 @@
 
 #include "sim/case/simulate.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -37,7 +38,7 @@ std::vector<Case> cases() {
 }
 
 // Attention makes its scores, which is what selective recomputation leaves out.
-Simulation run(const Case& of, int microbatches, const std::string& recompute) {
+Result run(const Case& of, int microbatches, const std::string& recompute) {
   const int chunks = find_schedule(of.schedule)->default_chunks;
   const std::string virtual_size =
       chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", chunks) : "";
@@ -53,7 +54,7 @@ Simulation run(const Case& of, int microbatches, const std::string& recompute) {
       of.schedule, virtual_size, microbatches, to_text(of.vocabulary), recompute,
       of.offload ? "offload: true\n" : "");
   const Scenario scenario = read_scenario(YamlSource("recompute.yaml", text));
-  return simulate(scenario, scenario.schedules.front());
+  return simulate(prepare_first(scenario));
 }
 
 // Every unit of every stage is run again once, after its F and before its backward.
@@ -88,8 +89,8 @@ TEST(RecomputeEverywhere, FullRunsEveryForwardAgainAndKeepsNoMore) {
   for (const Case& of : cases()) {
     for (const int microbatches : {8, 12}) {
       SCOPED_TRACE(fmt::format("{} m={}", of.text(), microbatches));
-      const Simulation plain = run(of, microbatches, "none");
-      const Simulation full = run(of, microbatches, "full");
+      const Result plain = run(of, microbatches, "none");
+      const Result full = run(of, microbatches, "full");
       expect_every_r(*full.program);
       EXPECT_LE(full.report.peak_activation, plain.report.peak_activation);
       for (size_t device = 0; device < full.report.devices.size(); ++device) {
@@ -105,8 +106,8 @@ TEST(RecomputeEverywhere, FullRunsEveryForwardAgainAndKeepsNoMore) {
 TEST(RecomputeEverywhere, SelectiveKeepsLessInTheSameOrderOfPasses) {
   for (const Case& of : cases()) {
     SCOPED_TRACE(of.text());
-    const Simulation plain = run(of, 8, "none");
-    const Simulation selective = run(of, 8, "selective");
+    const Result plain = run(of, 8, "none");
+    const Result selective = run(of, 8, "selective");
     EXPECT_LT(selective.report.peak_activation, plain.report.peak_activation);
     EXPECT_GT(selective.report.iteration, plain.report.iteration);
     EXPECT_EQ(selective.program->size(), plain.program->size());

@@ -1,13 +1,14 @@
 // Scenarios whose seconds follow from a model and the GPUs of a cluster.
-#include "sim/case/roofline.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
 
-#include "sim/case/problem.h"
+#include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -38,13 +39,13 @@ std::string refusal(const std::vector<std::pair<std::string, std::string>>& over
   return "";
 }
 
-Simulation run(const Scenario& scenario) { return simulate(scenario, scenario.schedules.front()); }
+Result run(const Scenario& scenario) { return simulate(prepare_first(scenario)); }
 
 TEST(Roofline, IsWhatAModelOnANamedClusterCosts) {
   const Scenario scenario = read();
   ASSERT_TRUE(scenario.roofline);
   EXPECT_EQ(scenario.sync, OptimizerSync::kAllReduce);
-  const Problem problem = make_problem(scenario, scenario.schedules.front());
+  const Problem problem = prepare_first(scenario).problem;
   for (const StageCost& stage : problem.stages) {
     EXPECT_GT(stage.forward, Seconds(0));
     EXPECT_GT(stage.backward_input, Seconds(0));
@@ -70,14 +71,14 @@ TEST(Roofline, UsesLessThanThePeakAndKnowsHowMuch) {
 }
 
 TEST(Roofline, HasToFitTheClustersGpuWhereNoCapacityIsGiven) {
-  EXPECT_TRUE(run(read()).fit->fits);
-  const Simulation large = run(read({{"model", "llama3-70b"}, {"batch.seq_length", "8192"}}));
+  EXPECT_TRUE(*run(read()).fits);
+  const Result large = run(read({{"model", "llama3-70b"}, {"batch.seq_length", "8192"}}));
   EXPECT_GT(large.report.peak_memory->value(), 80 * 1024.0 * 1024.0 * 1024.0);
-  EXPECT_FALSE(large.fit->fits);
-  EXPECT_TRUE(run(read({{"model", "llama3-70b"},
-                        {"batch.seq_length", "8192"},
-                        {"memory", "{kind: model, capacity: 1 TiB}"}}))
-                  .fit->fits);
+  EXPECT_FALSE(*large.fits);
+  EXPECT_TRUE(*run(read({{"model", "llama3-70b"},
+                         {"batch.seq_length", "8192"},
+                         {"memory", "{kind: model, capacity: 1 TiB}"}}))
+                   .fits);
 }
 
 TEST(Roofline, CostsNoMoreWhereTheFrameworkHides) {
@@ -98,7 +99,7 @@ TEST(Roofline, ClosesAnIterationWithoutTheNormUnderPostValidation) {
   const Scenario waits = read();
   const Scenario goes_on = read({{"optimizer.sync", "post_validation"}});
   const auto first = [](const Scenario& scenario) {
-    return closing_costs(scenario, scenario.schedules.front()).front();
+    return prepare_first(scenario).closing.front();
   };
   EXPECT_EQ(first(goes_on).norm, Seconds(0));
   EXPECT_GT(first(waits).norm, Seconds(0));
@@ -136,12 +137,12 @@ TEST(Roofline, NamesWhatItNeeds) {
 
 TEST(Roofline, ClosesEveryDeviceByItsOwnParameters) {
   const Scenario scenario = read();
-  const auto closing = closing_costs(scenario, scenario.schedules.front());
+  const auto closing = prepare_first(scenario).closing;
   ASSERT_EQ(closing.size(), 4U);
   EXPECT_GT(closing.front().optimizer, closing[1].optimizer) << "the embedding";
   EXPECT_GT(closing.back().reduce, closing[1].reduce) << "the output";
   EXPECT_EQ(closing[1].total(), closing[2].total());
-  const Simulation simulation = run(scenario);
+  const Result simulation = run(scenario);
   const auto& devices = simulation.report.devices;
   EXPECT_GT(devices.front().busy - devices[1].busy, Seconds(0));
   EXPECT_GT(devices[1].idle_by_cause[IdleCause::kCollective], Seconds(0));
@@ -149,7 +150,7 @@ TEST(Roofline, ClosesEveryDeviceByItsOwnParameters) {
 
 TEST(Roofline, CountsAttentionAgainInBUnderSelectiveRecompute) {
   const auto stage = [](const Scenario& scenario) {
-    return make_problem(scenario, scenario.schedules.front()).stage(1);
+    return prepare_first(scenario).problem.stage(1);
   };
   const StageCost none = stage(read());
   const StageCost selective = stage(read({{"recompute", "selective"}}));
@@ -162,15 +163,15 @@ TEST(Roofline, CountsAttentionAgainInBUnderSelectiveRecompute) {
 
 TEST(Roofline, LimitsAllMemoryOfADevice) {
   const Scenario scenario = read({{"schedule", "{name: zb, memory_limit: {total: 60 GiB}}"}});
-  const ScheduleChoice& choice = scenario.schedules.front();
+  const Case made = prepare_first(scenario);
   Bytes beside;
-  for (const DeviceMemory& device : memory_of(scenario, choice).devices) {
+  for (const DeviceMemory& device : made.memory->devices) {
     beside = std::max(beside, device.total());
   }
-  EXPECT_EQ(*make_problem(scenario, choice).activation_limit, 60.0 * kGiB - beside);
+  EXPECT_EQ(*made.problem.activation_limit, 60.0 * kGiB - beside);
   EXPECT_LE(*run(scenario).report.peak_memory, 60.0 * kGiB);
   const Scenario tight = read({{"schedule", "{name: zb, memory_limit: {total: 1 GiB}}"}});
-  EXPECT_THROW((void)make_problem(tight, tight.schedules.front()), InfeasibleError);
+  EXPECT_THROW((void)prepare_first(tight).problem, InfeasibleError);
   EXPECT_NE(refusal({{"schedule", "{name: zb, memory_limit: {totl: 1 GiB}}"}}).find("'total'"),
             std::string::npos);
   const std::string given =
@@ -200,8 +201,8 @@ TEST(Roofline, TakesTheSameUnderBothEnginesWhereNothingIsShared) {
         {"parallel.tensor_model_parallel_size", ranks}, {"perturb", "{jitter: 0}"}};
     auto shared = of;
     shared.emplace_back("engine", "simgrid");
-    const Simulation replay = run(read(of));
-    const Simulation simgrid = run(read(shared));
+    const Result replay = run(read(of));
+    const Result simgrid = run(read(shared));
     EXPECT_FALSE(simgrid.timeline.shared_links);
     EXPECT_NEAR(simgrid.report.iteration / replay.report.iteration, 1, 1e-11) << ranks;
   }
@@ -215,7 +216,7 @@ TEST(Roofline, SharesTheWaysOnWhichMessagesMeetUnderSimGrid) {
       {"perturb", "{jitter: 0}"}};
   auto shared = of;
   shared.emplace_back("engine", "simgrid");
-  const Simulation simgrid = run(read(shared));
+  const Result simgrid = run(read(shared));
   EXPECT_TRUE(simgrid.timeline.shared_links);
   EXPECT_GT(simgrid.report.iteration, run(read(of)).report.iteration);
 }

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/problem.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -28,9 +28,9 @@ std::string text(const std::string& model, const std::string& schedule, int devi
 Scenario read(const std::string& of, const std::vector<Override>& overrides = {}) {
   return read_scenario(YamlSource("s.yaml", of, overrides));
 }
-Simulation run(const std::string& of) {
+Result run(const std::string& of) {
   const Scenario scenario = read(of);
-  return simulate(scenario, scenario.schedules.front());
+  return simulate(prepare_first(scenario));
 }
 
 template <class Of>
@@ -82,7 +82,7 @@ TEST(SharedVocabulary, TakesLessTimeThanOneOnTheEnds) {
 TEST(SharedVocabulary, MovesLayersAwayFromTheOutputWhenRedistributed) {
   const auto longest = [](const char* placement) {
     const Scenario scenario = read(text("vp-4b", "1f1b", 8, placement, 256000));
-    const Problem problem = make_problem(scenario, scenario.schedules.front());
+    const Problem problem = prepare_first(scenario).problem;
     Seconds most;
     for (const StageCost& stage : problem.stages) {
       most = std::max(most, stage.forward + stage.backward_input + stage.backward_weight);
@@ -104,7 +104,7 @@ TEST(SharedVocabulary, MovesLayersAwayFromTheOutputWhenRedistributed) {
 TEST(SharedVocabulary, KnowsItsCollectives) {
   const auto barriers = [](const char* placement) {
     const Scenario scenario = read(text("vp-4b", "1f1b", 8, placement, 128000));
-    return make_problem(scenario, scenario.schedules.front()).barriers;
+    return prepare_first(scenario).problem.barriers;
   };
   const auto of = [](const BarrierSeconds& all, Barrier barrier) { return all[barrier]; };
   const BarrierSeconds two = barriers("vocab-1");

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/problem.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -33,7 +33,7 @@ Scenario read(const std::vector<std::string>& overrides = {}) {
 std::string refusal(const std::vector<std::string>& overrides) {
   try {
     const Scenario scenario = read(overrides);
-    (void)simulate(scenario, scenario.schedules.front());
+    (void)simulate(prepare_first(scenario));
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -42,7 +42,7 @@ std::string refusal(const std::vector<std::string>& overrides) {
 
 TEST(ScenarioVocabulary, ReachesTheProblemWithTheCostsOfEveryDevice) {
   const Scenario scenario = read();
-  const Problem problem = make_problem(scenario, scenario.schedules.front());
+  const Problem problem = prepare_first(scenario).problem;
   EXPECT_EQ(problem.vocabulary, VocabularyPlacement::kVocab2);
   ASSERT_EQ(problem.vocabulary_costs.size(), 2U);
   EXPECT_EQ(problem.vocabulary_costs[0].output_forward, Seconds(4));
@@ -55,7 +55,7 @@ TEST(ScenarioVocabulary, ReachesTheProblemWithTheCostsOfEveryDevice) {
 
 TEST(ScenarioVocabulary, ChargesTheWaitForItsCollectives) {
   const Scenario scenario = read({"vocabulary=interlaced"});
-  const Report report = simulate(scenario, scenario.schedules.front()).report;
+  const Report report = simulate(prepare_first(scenario)).report;
   EXPECT_EQ(report.devices[0].busy, Seconds(4 * (30 + 4 + 6 + 1 + 1)));
   EXPECT_EQ(report.devices[1].busy, Seconds(4 * (30 + 4 + 7 + 1 + 1)));
   EXPECT_GT(report.devices[0].idle_by_cause[IdleCause::kCollective], Seconds(0));

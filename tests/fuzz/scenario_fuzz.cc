@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
@@ -18,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const long stages =
           static_cast<long>(scenario.parallel.pipeline) * pipesim::chunks_of(choice);
       if (stages * scenario.batch.microbatches > 4096) continue;
-      (void)pipesim::make_program(choice, pipesim::make_problem(scenario, choice));
+      (void)pipesim::make_program(choice, pipesim::case_of(scenario, choice).problem);
     }
   } catch (const pipesim::InfeasibleError&) {
     // A memory limit may be too small.

@@ -8,6 +8,7 @@
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
+#include "sim/execution/comm_batches.h"
 #include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
 #include "sim/planning/schedule.h"

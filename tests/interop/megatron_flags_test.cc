@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -23,9 +24,8 @@ Scenario scenario_of(const std::string& schedule, int devices = 4,
 }
 
 MegatronFlags flags_of(const Scenario& scenario) {
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
-  return megatron_flags(scenario, choice, problem, *make_program(choice, problem));
+  const Case made = prepare_first(scenario);
+  return megatron_flags(made, *make_program(made));
 }
 
 std::string refusal_of(const Scenario& scenario) {

@@ -5,11 +5,13 @@
 #include <numeric>
 #include <sstream>
 
-#include "sim/case/problem.h"
+#include "sim/case/simulate.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/question.h"
 #include "sim/layouts/report.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -92,10 +94,10 @@ TEST(Plan, WritesScenariosThatRunAsPlanned) {
     for (const Planned& planned : plan.result.best) {
       const std::string text = plan_scenario(plan, planned);
       const Scenario scenario = read_scenario(YamlSource("planned.yaml", text));
-      const Simulation run = simulate(scenario, scenario.schedules.front());
+      const Result run = simulate(prepare_first(scenario));
       EXPECT_EQ(run.report.iteration, planned.iteration) << text;
       EXPECT_EQ(*run.report.peak_memory, planned.peak) << text;
-      EXPECT_TRUE(run.fit->fits) << text;
+      EXPECT_TRUE(*run.fits) << text;
     }
   }
 }
@@ -146,8 +148,7 @@ TEST(Plan, NamesTheLayoutThatLacksLeastWhereNothingFits) {
     if (point.split == PlanSplit::kBalanced) continue;
     const Scenario scenario = scenario_of(plan.question, point);
     try {
-      EXPECT_GE(*simulate(scenario, scenario.schedules.front()).report.peak_memory,
-                nearest->planned.peak);
+      EXPECT_GE(*simulate(prepare_first(scenario)).report.peak_memory, nearest->planned.peak);
     } catch (const InputError&) {
       continue;  // refused by the schedule
     }
@@ -204,8 +205,7 @@ TEST(Plan, OffloadsOnlyWhereALayoutDoesNotFitWithout) {
   for (const Planned& planned : pipesim::plan(plan.question, {.best = 25}).best) {
     if (!planned.point.offload) continue;
     const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.balanced());
-    EXPECT_GT(*simulate(without, without.schedules.front()).report.peak_memory,
-              plan.question.limit());
+    EXPECT_GT(*simulate(prepare_first(without)).report.peak_memory, plan.question.limit());
   }
 }
 
@@ -231,11 +231,11 @@ TEST(RunBound, IsNeverAboveTheRun) {
     for (size_t i = 0; i < points.size(); i += 2) {
       if (points[i].split == PlanSplit::kBalanced) continue;
       const Scenario scenario = scenario_of(plan.question, points[i]);
-      const ScheduleChoice& choice = scenario.schedules.front();
       try {
-        const Report run = simulate(scenario, choice).report;
-        const RunBound bound = run_bound(scenario, choice, make_problem(scenario, choice));
-        EXPECT_LE(kBelow * work_bound(scenario, choice), run.iteration) << label_of(points[i]);
+        const Case made = prepare_first(scenario);
+        const Report run = simulate(made).report;
+        const RunBound bound = run_bound(made);
+        EXPECT_LE(kBelow * work_bound(made), run.iteration) << label_of(points[i]);
         EXPECT_LE(kBelow * bound.iteration, run.iteration) << label_of(points[i]);
         EXPECT_LE(kBelow * bound.memory, *run.peak_memory) << label_of(points[i]);
         ++runs;
@@ -256,11 +256,9 @@ TEST(RunBound, MeetsThePlainPipelinesTime) {
   plan.question.axes.recompute = {RecomputeGranularity::kNone};
   plan.question.axes.offload = {false};
   for (const PlanPoint& point : plan_space(plan.question).points) {
-    const Scenario scenario = scenario_of(plan.question, point);
-    const ScheduleChoice& choice = scenario.schedules.front();
-    const Seconds run = simulate(scenario, choice).report.iteration;
-    EXPECT_GE(run_bound(scenario, choice, make_problem(scenario, choice)).iteration, 0.97 * run)
-        << point.pipeline;
+    const Case made = prepare_first(scenario_of(plan.question, point));
+    const Seconds run = simulate(made).report.iteration;
+    EXPECT_GE(run_bound(made).iteration, 0.97 * run) << point.pipeline;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "models/layer_parameters.h"
 #include "sim/core/error.h"
 #include "tests/models/shapes.h"
 

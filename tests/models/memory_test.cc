@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "models/layer_memory.h"
+#include "models/layer_parameters.h"
+#include "models/temporaries.h"
 #include "tests/models/shapes.h"
 
 namespace pipesim {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/layer_parameters.h"
 #include "models/layer_work.h"
 #include "models/step_cost.h"
 #include "tests/models/shapes.h"

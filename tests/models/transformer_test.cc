@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/layer_parameters.h"
 #include "tests/models/shapes.h"
 
 namespace pipesim {

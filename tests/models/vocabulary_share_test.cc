@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/layer_memory.h"
+#include "models/layer_parameters.h"
 #include "models/layer_work.h"
 #include "models/memory.h"
 #include "models/step_cost.h"

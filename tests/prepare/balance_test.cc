@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <optional>
 
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -38,10 +40,10 @@ struct Outcome {
 };
 
 Outcome outcome_of(const Scenario& scenario) {
-  const ScheduleChoice& choice = scenario.schedules.front();
-  const Problem problem = make_problem(scenario, choice);
-  const Evaluation result = evaluate(*make_program(choice, problem), problem);
-  const MemoryEstimate memory = memory_of(scenario, choice);
+  const Case made = prepare_first(scenario);
+  const Problem& problem = made.problem;
+  const Evaluation result = evaluate(*make_program(made), problem);
+  const MemoryEstimate& memory = *made.memory;
   Outcome outcome;
   for (const StageCost& stage : problem.stages) {
     outcome.slowest =
@@ -116,7 +118,7 @@ TEST(BalanceAuto, MissesNoFasterSplitWithSeveralChunks) { expect_best({kInterlea
 TEST(BalanceAuto, LeavesTheEmbeddingOnTheFirstStageWhereStagesAreEmpty) {
   for (const char* schedule : {"schedule=1f1b", "schedule=v-half", "schedule=zb-v", kInterleaved}) {
     const Scenario scenario = read({schedule, "model.num_layers=5"});
-    const Layout& layout = *scenario.schedules.front().balanced;
+    const Layout layout = *prepare_first(scenario).layout;
     EXPECT_TRUE(layout.stages.front().embedding) << schedule;
     EXPECT_TRUE(layout.stages.back().output) << schedule;
     const std::string text = to_megatron_layout(layout);
@@ -126,18 +128,17 @@ TEST(BalanceAuto, LeavesTheEmbeddingOnTheFirstStageWhereStagesAreEmpty) {
 
 TEST(BalanceAuto, WeighsSecondsAndNotFlops) {
   const Scenario scenario = read();
-  const LayerSeconds weights = layer_weights(scenario, scenario.schedules.front());
+  const LayerSeconds weights = layer_weights(prepare_first(scenario));
   EXPECT_GT(weights.embedding, Seconds(0)) << "no FLOPs, but bytes to move";
   const Scenario again = read({"recompute=full"});
-  EXPECT_GT(layer_weights(again, again.schedules.front()).dense, weights.dense);
-  EXPECT_EQ(layer_weights(again, again.schedules.front()).output, weights.output);
+  EXPECT_GT(layer_weights(prepare_first(again)).dense, weights.dense);
+  EXPECT_EQ(layer_weights(prepare_first(again)).output, weights.output);
 }
 
 TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
   try {
     const Scenario scenario = read({"memory.capacity=7 GiB"});
-    EXPECT_FALSE(scenario.schedules.front().balanced);
-    (void)make_problem(scenario, scenario.schedules.front());
+    (void)prepare_first(scenario);
     FAIL() << "fits";
   } catch (const InfeasibleError& error) {
     const std::string text = error.what();
@@ -151,10 +152,9 @@ TEST(BalanceAuto, NamesTheNearestChangeWhereNothingFits) {
 TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
   const Scenario scenario = read({"schedule=[gpipe, 1f1b]", "memory.capacity=10 GiB"});
   ASSERT_EQ(scenario.schedules.size(), 2U);
-  EXPECT_THROW((void)make_problem(scenario, scenario.schedules[0]), InfeasibleError);
-  EXPECT_EQ(scenario.schedules[1].balanced,
-            read({"memory.capacity=10 GiB"}).schedules.front().balanced);
-  EXPECT_NO_THROW((void)make_problem(scenario, scenario.schedules[1]));
+  EXPECT_THROW((void)case_of(scenario, scenario.schedules[0]), InfeasibleError);
+  EXPECT_EQ(case_of(scenario, scenario.schedules[1]).layout,
+            prepare_first(read({"memory.capacity=10 GiB"})).layout);
 }
 
 // What orders by seconds and bytes may miss a faster split, but what is found fits.

@@ -10,7 +10,10 @@
 
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/prepare/advice.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -32,11 +35,14 @@ batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
 recompute: pointwise
 )";
 
-Simulation run(const std::string& text, const std::vector<std::string>& overrides = {}) {
+Case prepared(const std::string& text, const std::vector<std::string>& overrides = {}) {
   std::vector<Override> parsed;
   for (const auto& each : overrides) parsed.push_back(parse_override(each, {"", 1, 1, ""}));
-  const Scenario scenario = read_scenario(YamlSource("test", text, parsed));
-  return simulate(scenario, scenario.schedules.front());
+  return prepare_first(read_scenario(YamlSource("test", text, parsed)));
+}
+
+Result run(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return simulate(prepared(text, overrides));
 }
 
 std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
@@ -61,19 +67,20 @@ TEST(ScenarioOffload, LowersThePeakOfAnyScheduleAtNoCost) {
 }
 
 TEST(ScenarioOffload, TakesBytesAndBandwidthFromModelAndCluster) {
-  const Simulation offloaded = run(kModelled);
-  const Simulation kept = run(kModelled, {"schedule=gis-h"});
+  const Case made = prepared(kModelled);
+  const Result offloaded = simulate(made);
+  const Result kept = run(kModelled, {"schedule=gis-h"});
   EXPECT_LT(offloaded.report.peak_activation, kept.report.peak_activation);
-  EXPECT_EQ(offloaded.problem.devices_per_host_link, 2);
-  const StageCost& stage = offloaded.problem.stage(9);
+  EXPECT_EQ(made.problem.devices_per_host_link, 2);
+  const StageCost& stage = made.problem.stage(9);
   EXPECT_DOUBLE_EQ(stage.copy_out.value(), stage.activation.value() / 21e9);
-  EXPECT_DOUBLE_EQ(offloaded.problem.copy_alone_factor, 21 / 35.2);
-  const Problem divided = run(kModelled, {"parallel.tensor_model_parallel_size=4"}).problem;
+  EXPECT_DOUBLE_EQ(made.problem.copy_alone_factor, 21 / 35.2);
+  const Problem divided = prepared(kModelled, {"parallel.tensor_model_parallel_size=4"}).problem;
   EXPECT_EQ(divided.devices_per_host_link, 1) << "the GPUs of a switch hold parts of one stage";
   EXPECT_DOUBLE_EQ(divided.stage(9).copy_out.value(),
                    2 * divided.stage(9).activation.value() / 21e9)
       << "and copy at the same time";
-  EXPECT_EQ(run(kModelled, {"optimizer.sync=post_validation"}).problem.copy_alone_factor, 1);
+  EXPECT_EQ(prepared(kModelled, {"optimizer.sync=post_validation"}).problem.copy_alone_factor, 1);
 }
 
 TEST(ScenarioOffload, NeedsTheSecondsOfCopies) {
@@ -107,7 +114,7 @@ Scenario scenario_of(const std::string& text, const std::vector<std::string>& ov
 }
 
 // Microbatches that leave a device.
-std::set<std::uint32_t> that_leave(const Simulation& simulation, std::uint32_t device) {
+std::set<std::uint32_t> that_leave(const Result& simulation, std::uint32_t device) {
   std::set<std::uint32_t> units;
   for (const LinkCopies& link : simulation.program->copies()->links) {
     for (const Copy& copy : link.out) {
@@ -134,7 +141,7 @@ TEST(ScenarioOffload, RefusesChunksThatADeviceHasNotAndOffloadBesideAScheduleOfI
 }
 
 TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {
-  const Simulation all = run(kGiven, {"offload=true"});
+  const Result all = run(kGiven, {"offload=true"});
   EXPECT_GT(that_leave(all, 0).size(), 4U);
   EXPECT_EQ(that_leave(run(kGiven, {"offload.microbatches=[2, 5]"}), 0),
             (std::set<std::uint32_t>{2, 5}));
@@ -142,7 +149,7 @@ TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {
        that_leave(run(kGiven, {"offload.microbatches={from: 1, every: 3}"}), 0)) {
     EXPECT_EQ(unit % 3, 1U);
   }
-  const Simulation second = run(kGiven, {"schedule=gis-h", "offload.chunks=[1]"});
+  const Result second = run(kGiven, {"schedule=gis-h", "offload.chunks=[1]"});
   size_t copies = 0;
   for (const LinkCopies& link : second.program->copies()->links) {
     for (const Copy& copy : link.out) EXPECT_EQ(copy.chunk, 1);
@@ -152,7 +159,7 @@ TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {
 }
 
 TEST(ScenarioOffload, PlansWithTheBandwidthOfOneDirectionWhereAsked) {
-  const Simulation alone = run(kGiven, {"offload.bandwidth=alone"});
+  const Case alone = prepared(kGiven, {"offload.bandwidth=alone"});
   EXPECT_DOUBLE_EQ(alone.problem.stage(0).copy_out.value(), 0.7 * 6e-3);
   EXPECT_EQ(alone.problem.copy_alone_factor, 1);
 }
@@ -164,8 +171,8 @@ TEST(ScenarioOffload, StandsBesideAScheduleAndInItsName) {
   EXPECT_EQ(label_of(scenario.schedules[0]), "1f1b");
   EXPECT_EQ(label_of(scenario.schedules[1]), "1f1b (offload)");
   EXPECT_EQ(label_of(scenario.schedules[2]), "gis-h (recompute, offload 1 of 2)");
-  const Report kept = simulate(scenario, scenario.schedules[0]).report;
-  const Report offloaded = simulate(scenario, scenario.schedules[1]).report;
+  const Report kept = simulate(case_of(scenario, scenario.schedules[0])).report;
+  const Report offloaded = simulate(case_of(scenario, scenario.schedules[1])).report;
   EXPECT_LT(offloaded.peak_activation, kept.peak_activation);
 }
 
@@ -187,13 +194,12 @@ TEST(ScenarioOffload, RefusesMicrobatchesThatAreNotThereOrAScheduleOfItsOwn) {
 // Without contention a plan costs no time, so that all chunks may go; of one whose copies are too
 // long to come back the plan keeps what would be late.
 TEST(ScenarioOffload, ChoosesTheMostChunksThatCostNoTime) {
-  const Scenario free = scenario_of(kGiven, {"schedule=gis-h", "offload=auto"});
-  EXPECT_EQ(offload_chunks_of(free.schedules[0]), 2);
-  EXPECT_NE(
-      free.schedules[0].offload->reason.find("2 of 2 chunks at no cost in time: copies take up to "
-                                             "k = 0.4 of the passes"),
-      std::string::npos)
-      << free.schedules[0].offload->reason;
+  const Case free = prepared(kGiven, {"schedule=gis-h", "offload=auto"});
+  EXPECT_EQ(free.problem.offload_chunks, 2);
+  EXPECT_NE(free.offload_reason.find("2 of 2 chunks at no cost in time: copies take up to k = 0.4 "
+                                     "of the passes"),
+            std::string::npos)
+      << free.offload_reason;
   // Where copies of four devices meet, they are late.
   const std::vector<std::string> contended{
       "schedule=gis-h",      "engine=simgrid",
@@ -203,8 +209,8 @@ TEST(ScenarioOffload, ChoosesTheMostChunksThatCostNoTime) {
   std::vector<std::string> forced = contended;
   forced[3] = "offload={devices_per_link: 4, bandwidth: alone}";
   const Scenario all = scenario_of(kGiven, forced);
-  EXPECT_LE(simulate(chosen, chosen.schedules[0]).report.iteration,
-            simulate(all, all.schedules[0]).report.iteration);
+  EXPECT_LE(simulate(case_of(chosen, chosen.schedules[0])).report.iteration,
+            simulate(case_of(all, all.schedules[0])).report.iteration);
 }
 
 // No copies meet: one device per link, and directions that do not disturb each other.
@@ -214,8 +220,8 @@ TEST(ScenarioOffload, IsTheSameUnderBothEnginesWhereNoCopiesMeet) {
                                           "cost.copy_solo_factor=1"};
     std::vector<std::string> shared = common;
     shared.emplace_back("engine=simgrid");
-    const Simulation replayed = run(kGiven, common);
-    const Simulation simulated = run(kGiven, shared);
+    const Result replayed = run(kGiven, common);
+    const Result simulated = run(kGiven, shared);
     EXPECT_FALSE(simulated.timeline.shared_links);
     ASSERT_EQ(replayed.timeline.end.size(), simulated.timeline.end.size());
     for (size_t i = 0; i < replayed.timeline.end.size(); ++i) {
@@ -230,7 +236,7 @@ TEST(ScenarioOffload, IsAnEnsembleWhereCopiesMeetAndPassesWaitForThoseThatAreLat
                                         "cost.copy_in=9 ms", "perturb.runs=3"};
   std::vector<std::string> shared = common;
   shared.emplace_back("engine=simgrid");
-  const Simulation simulated = run(kGiven, shared);
+  const Result simulated = run(kGiven, shared);
   EXPECT_TRUE(simulated.timeline.shared_links);
   ASSERT_TRUE(simulated.report.ensemble.has_value());
   EXPECT_EQ(simulated.report.ensemble->runs, 3);
@@ -248,7 +254,7 @@ const std::string kNodes =
 
 // Bytes on the host by what leaves and comes back, added up by hand.
 TEST(ScenarioOffload, CountsWhatTheFullestNodeKeepsOnItsHost) {
-  const Simulation simulation = run(kGiven, {"offload=true", kNodes});
+  const Result simulation = run(kGiven, {"offload=true", kNodes});
   ASSERT_TRUE(simulation.host.has_value());
   const TaskGraph& graph = *simulation.graph;
   std::vector<double> peaks(2, 0);
@@ -277,13 +283,13 @@ TEST(ScenarioOffload, CountsWhatTheFullestNodeKeepsOnItsHost) {
 Bytes peak_of(const Scenario& scenario, const std::optional<ScheduleChoice>& choice) {
   ScheduleChoice tried = choice.value_or(scenario.schedules.front());
   if (!choice) tried.offload.reset();
-  return simulate(scenario, tried).report.peak_activation;
+  return simulate(case_of(scenario, tried)).report.peak_activation;
 }
 
 TEST(ScenarioOffload, NamesAPlanThatFitsAHostThatIsTooSmallAndChoosesIt) {
   const std::vector<std::string> common{"schedule=gis-h", "offload=true",
                                         "batch.num_microbatches=16", kNodes};
-  const Simulation roomy = run(kGiven, common);
+  const Result roomy = run(kGiven, common);
   std::vector<std::string> tight = common;
   int fewer = 0;
   for (const double share : {0.6, 0.7, 0.9, 0.999}) {
@@ -292,44 +298,46 @@ TEST(ScenarioOffload, NamesAPlanThatFitsAHostThatIsTooSmallAndChoosesIt) {
     tight.resize(common.size());
     tight.push_back(fmt::format("cluster.host.memory={:.0f} B", share * roomy.host->node->value()));
     const Scenario scenario = scenario_of(kGiven, tight);
-    const Simulation refused = simulate(scenario, scenario.schedules.front());
-    EXPECT_FALSE(refused.host->fits());
-    ASSERT_TRUE(refused.host->nearest.has_value());
-    const Simulation nearest = simulate(scenario, *refused.host->nearest);
+    const Answer refused = answer(prepare_first(scenario));
+    EXPECT_FALSE(refused.result.host->fits());
+    ASSERT_TRUE(refused.advice.offload.has_value());
+    const HostPlan& plan = *refused.advice.offload;
+    const Result nearest = simulate(plan.made);
     EXPECT_TRUE(nearest.host->fits());
-    EXPECT_EQ(refused.host->then, *nearest.host->node);
+    EXPECT_EQ(plan.node, *nearest.host->node);
     EXPECT_LT(nearest.report.peak_activation, peak_of(scenario, {}));
-    if (!refused.host->nearest->offload->microbatches.all()) ++fewer;
+    if (!plan.made.choice.offload->microbatches.all()) ++fewer;
     tight[1] = "offload=auto";
-    const Scenario chosen = scenario_of(kGiven, tight);
-    EXPECT_EQ(peak_of(chosen, chosen.schedules.front()), nearest.report.peak_activation)
-        << chosen.schedules.front().offload->reason;
+    const Case chosen = prepared(kGiven, tight);
+    EXPECT_EQ(simulate(chosen).report.peak_activation, nearest.report.peak_activation)
+        << chosen.offload_reason;
   }
   EXPECT_GT(fewer, 0) << "microbatches that stay make room too";
   tight.back() = "cluster.host.memory=1 KiB";
   EXPECT_FALSE(run(kGiven, tight).host.has_value());
   tight[1] = "offload=true";
-  EXPECT_FALSE(run(kGiven, tight).host->nearest.has_value());
+  EXPECT_FALSE(answer(prepared(kGiven, tight)).advice.offload.has_value());
 }
 
 // One chunk has no fewer.
 TEST(ScenarioOffload, LeavesMicrobatchesOfASingleChunkWhereTheHostIsFull) {
-  const Simulation refused = run(kGiven, {"offload=true", kNodes, "cluster.host.memory=9 GiB"});
-  ASSERT_TRUE(refused.host->nearest.has_value());
-  EXPECT_EQ(scope_text(*refused.host->nearest->offload), "microbatches: {count: 11}");
-  EXPECT_EQ(label_of(*refused.host->nearest), "1f1b (offload, 11 microbatches)");
+  const Answer refused =
+      answer(prepared(kGiven, {"offload=true", kNodes, "cluster.host.memory=9 GiB"}));
+  ASSERT_TRUE(refused.advice.offload.has_value());
+  const Case& nearest = refused.advice.offload->made;
+  EXPECT_EQ(scope_text(*nearest.choice.offload), "microbatches: {count: 11}");
+  EXPECT_EQ(nearest.label, "1f1b (offload, 11 microbatches)");
 }
 
 // po-h and po-f have no words for microbatches: gis-h does.
 TEST(ScenarioOffload, SaysWhatOfAScheduleThatOffloadsByItselfFits) {
-  const Simulation whole = run(kGiven, {"schedule=po-f", kNodes});
-  const Scenario scenario = scenario_of(
+  const Result whole = run(kGiven, {"schedule=po-f", kNodes});
+  const Answer refused = answer(prepared(
       kGiven, {"schedule=po-f", kNodes,
-               fmt::format("cluster.host.memory={:.0f} B", 0.8 * whole.host->node->value())});
-  const Simulation refused = simulate(scenario, scenario.schedules.front());
-  ASSERT_TRUE(refused.host->nearest.has_value());
-  EXPECT_EQ(refused.host->nearest->name, "gis-h");
-  EXPECT_TRUE(simulate(scenario, *refused.host->nearest).host->fits());
+               fmt::format("cluster.host.memory={:.0f} B", 0.8 * whole.host->node->value())}));
+  ASSERT_TRUE(refused.advice.offload.has_value());
+  EXPECT_EQ(refused.advice.offload->made.choice.name, "gis-h");
+  EXPECT_TRUE(simulate(refused.advice.offload->made).host->fits());
 }
 
 TEST(ScenarioOffload, SpreadsACountOfMicrobatchesEvenly) {
@@ -346,7 +354,7 @@ TEST(ScenarioOffload, SpreadsACountOfMicrobatchesEvenly) {
 }
 
 TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {
-  const Simulation one = run(kModelled);
+  const Result one = run(kModelled);
   EXPECT_EQ(one.host->capacity, Bytes(2e12));
   // Its GPUs hold all devices, in which not all peak at once.
   Bytes sum;
@@ -354,10 +362,10 @@ TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {
   EXPECT_LE(*one.host->node, sum);
   EXPECT_GT(*one.host->node, std::ranges::max(one.host->devices));
   // A node for each device, eight GPUs that hold alike.
-  const Simulation divided = run(kModelled, {"parallel.tensor_model_parallel_size=8"});
+  const Result divided = run(kModelled, {"parallel.tensor_model_parallel_size=8"});
   EXPECT_DOUBLE_EQ(divided.host->node->value(),
                    8 * std::ranges::max(divided.host->devices).value());
-  const Simulation small = run(kModelled, {"cluster={name: dgx-h100, host: {memory: 1 GB}}"});
+  const Result small = run(kModelled, {"cluster={name: dgx-h100, host: {memory: 1 GB}}"});
   EXPECT_FALSE(small.host->fits());
   EXPECT_NE(refusal(kModelled, {"cluster={name: dgx-h100, host: {duplex: 50 GB/s}}"})
                 .find("must not be more than alone"),

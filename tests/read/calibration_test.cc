@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-#include "sim/case/problem.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -92,7 +92,7 @@ TEST(Calibration, IsTheSourceOfItsNumbers) {
 
 TEST(Calibration, ChangesTheSecondsOfStages) {
   const auto forward = [](const Scenario& scenario) {
-    return make_problem(scenario, scenario.schedules.front()).stage(1).forward;
+    return prepare_first(scenario).problem.stage(1).forward;
   };
   const Seconds catalogue = forward(read("{kind: roofline}"));
   const Seconds measured = forward(read_example());

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "models/layer_parameters.h"
 #include "models/layer_work.h"
 #include "tests/folder.h"
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
+#include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -29,7 +32,7 @@ std::string refusal(const std::string& text, const std::vector<std::string>& ove
   try {
     const Scenario scenario = read(text, overrides);
     for (const auto& choice : scenario.schedules) {
-      (void)make_program(choice, make_problem(scenario, choice));
+      (void)make_program(choice, case_of(scenario, choice).problem);
     }
   } catch (const InputError& error) {
     return error.what();
@@ -37,9 +40,7 @@ std::string refusal(const std::string& text, const std::vector<std::string>& ove
   return "";
 }
 
-Problem problem_of(const Scenario& scenario) {
-  return make_problem(scenario, scenario.schedules.front());
-}
+Problem problem_of(const Scenario& scenario) { return prepare_first(scenario).problem; }
 
 TEST(Scenario, SharesACostPerDeviceAmongItsChunks) {
   const Problem problem = problem_of(read(kBase, {"schedule=interleaved-1f1b"}));
@@ -115,7 +116,7 @@ TEST(Scenario, LimitsMemoryInMultiplesWithoutBytes) {
       ScheduleChoice& choice = scenario.schedules.front();
       if (choice.name == "zb-1p" && limit) choice.name = "zb";
       if (limit) choice.memory_limit = *limit;
-      const Problem problem = make_problem(scenario, choice);
+      const Problem problem = case_of(scenario, choice).problem;
       return evaluate(*make_program(choice, problem), problem).cost;
     };
     EXPECT_EQ(cost_at(1), cost_at(std::nullopt)) << name;
@@ -145,7 +146,7 @@ TEST(Scenario, DividesAMicrobatchIntoItsSplits) {
              "message: 4 MB}"});
   EXPECT_DOUBLE_EQ(problem_of(sized).stage(0).transfer.value(), 0.003);
   // 8 F and BW of 30 ms each, the bubble of splits, and messages of 3 ms there and back.
-  const Report report = simulate(sized, sized.schedules.front()).report;
+  const Report report = simulate(prepare_first(sized)).report;
   EXPECT_NEAR(report.iteration.value(),
               evaluate(*make_program(sized.schedules.front(), problem_of(sized)), problem_of(sized))
                   .makespan.value(),
@@ -159,7 +160,7 @@ TEST(Scenario, RecomputesWhatTheScenarioSaysUnlessTheScheduleSaysOtherwise) {
             "{name: interleaved-1f1b, recompute: {granularity: full, chunks: 1}}]",
             "recompute.granularity=full", "cost.recompute=9 ms", "memory.checkpoint=1 GiB"});
   const auto recomputing = [&scenario](size_t i) {
-    const Problem problem = make_problem(scenario, scenario.schedules[i]);
+    const Problem problem = case_of(scenario, scenario.schedules[i]).problem;
     const auto program = make_program(scenario.schedules[i], problem);
     int stages = 0;
     for (int vs = 0; vs < program->placement().virtual_stages(); ++vs) {
@@ -180,8 +181,8 @@ TEST(Scenario, ComparesAScheduleWithItsRecomputedSelf) {
   const Scenario scenario =
       read(kBase + "memory: {kind: given, activation: 4 GiB, weight_stash: 0}\n",
            {"schedule=[1f1b, {name: 1f1b, recompute: full}]", "cost.transfer=0"});
-  const Report plain = simulate(scenario, scenario.schedules[0]).report;
-  const Report recomputed = simulate(scenario, scenario.schedules[1]).report;
+  const Report plain = simulate(case_of(scenario, scenario.schedules[0])).report;
+  const Report recomputed = simulate(case_of(scenario, scenario.schedules[1])).report;
   EXPECT_DOUBLE_EQ(recomputed.devices[3].busy.value(), plain.devices[3].busy.value() + 8 * 0.010);
   EXPECT_GT(recomputed.iteration, plain.iteration);
   EXPECT_DOUBLE_EQ(plain.peak_activation.value(), 4 * 4 * 1073741824.0);
@@ -194,7 +195,10 @@ TEST(Scenario, TellsSchedulesOfOneNameApart) {
                    "{name: gis, group_size: 2}, {name: gis, recompute: full}, "
                    "{name: zb, memory_limit: 1.5}]"});
   std::vector<std::string> labels;
-  for (const ScheduleChoice& choice : scenario.schedules) labels.push_back(label_of(choice));
+  const std::vector<std::string> apart = tell_apart(scenario.schedules);
+  for (size_t i = 0; i < apart.size(); ++i) {
+    labels.push_back(label_of(scenario.schedules[i], apart[i]));
+  }
   EXPECT_EQ(labels,
             (std::vector<std::string>{"1f1b", "zb (memory_limit 1)", "zb (memory_limit 1.5)", "gis",
                                       "gis (recompute)", "zb (memory_limit 1.5, number 2)"}));
@@ -282,7 +286,7 @@ TEST(Scenario, RefusesAnEmptyFile) {
 TEST(Simulate, GivesThroughputOfAllReplicas) {
   const Scenario scenario =
       read(kBase, {"parallel.data_parallel_size=2", "parallel.tensor_model_parallel_size=2"});
-  const Simulation simulation = simulate(scenario, scenario.schedules.front());
+  const Result simulation = simulate(prepare_first(scenario));
   const double rate = 8 * 2 * 2 / simulation.report.iteration.value();
   EXPECT_DOUBLE_EQ(simulation.throughput->samples_per_second, rate);
   EXPECT_DOUBLE_EQ(simulation.throughput->samples_per_second_per_gpu, rate / 16);
@@ -291,21 +295,21 @@ TEST(Simulate, GivesThroughputOfAllReplicas) {
 TEST(Simulate, MakesAnEnsembleOfJitterThatItsSeedDecides) {
   const std::vector<std::string> jitter{"perturb={jitter: 0.05, runs: 8, seed: 7}"};
   const Scenario scenario = read(kBase, jitter);
-  const Report first = simulate(scenario, scenario.schedules.front()).report;
-  const Report second = simulate(scenario, scenario.schedules.front()).report;
+  const Report first = simulate(prepare_first(scenario)).report;
+  const Report second = simulate(prepare_first(scenario)).report;
   ASSERT_TRUE(first.ensemble.has_value());
   EXPECT_EQ(first.ensemble->runs, 8);
   EXPECT_EQ(first.iteration, second.iteration);
   EXPECT_GT(first.ensemble->stddev, Seconds(0));
   EXPECT_LT(first.ensemble->p05, first.ensemble->mean);
   const Scenario other = read(kBase, {"perturb={jitter: 0.05, runs: 8, seed: 8}"});
-  EXPECT_NE(simulate(other, other.schedules.front()).report.iteration, first.iteration);
+  EXPECT_NE(simulate(prepare_first(other)).report.iteration, first.iteration);
 }
 
 TEST(Simulate, SlowsDownAStragglerAndADegradedLink) {
   const auto iteration = [](const std::vector<std::string>& overrides) {
     const Scenario scenario = read(kBase, overrides);
-    return simulate(scenario, scenario.schedules.front()).report;
+    return simulate(prepare_first(scenario)).report;
   };
   const Report nominal = iteration({});
   const Report slow = iteration({"perturb={stragglers: [{rank: 2, factor: 1.5}]}"});
@@ -324,8 +328,8 @@ TEST(Simulate, LetsReplicasWaitForEachOtherUnderPostValidation) {
   post.emplace_back("optimizer={sync: post_validation}");
   const Scenario barrier = read(kBase, slow);
   const Scenario overlapping = read(kBase, post);
-  const Report all = simulate(barrier, barrier.schedules.front()).report;
-  const Report ramps = simulate(overlapping, overlapping.schedules.front()).report;
+  const Report all = simulate(prepare_first(barrier)).report;
+  const Report ramps = simulate(prepare_first(overlapping)).report;
   EXPECT_LE(ramps.iteration, all.iteration);
   EXPECT_GE(ramps.iteration, ramps.devices[4].busy);
   for (const DeviceReport& device : ramps.devices) {
@@ -336,7 +340,7 @@ TEST(Simulate, LetsReplicasWaitForEachOtherUnderPostValidation) {
 TEST(Simulate, HoldsDevicesInBlockingTransfersWhereTheirFrameworkDoes) {
   const auto iteration = [](const std::vector<std::string>& overrides) {
     const Scenario scenario = read(kBase, overrides);
-    return simulate(scenario, scenario.schedules.front()).report.iteration.value();
+    return simulate(prepare_first(scenario)).report.iteration.value();
   };
   const std::string blocking = "framework={transfers: blocking}";
   for (const char* schedule : {"schedule=1f1b", "schedule=gpipe", "schedule=interleaved-1f1b",
@@ -354,7 +358,7 @@ TEST(Simulate, HoldsDevicesInBlockingTransfersWhereTheirFrameworkDoes) {
 TEST(Simulate, SharesNothingWithoutACluster) {
   const auto iteration = [](const std::string& engine) {
     const Scenario scenario = read(kBase, {"cost.transfer=30 ms", "engine=" + engine});
-    return simulate(scenario, scenario.schedules.front()).report;
+    return simulate(prepare_first(scenario)).report;
   };
   const Report shared = iteration("simgrid");
   EXPECT_FALSE(shared.ensemble.has_value());
@@ -365,7 +369,7 @@ TEST(MakeProgram, WordsALimitAsItIsGivenWhereNoBytesAreKnown) {
   const Scenario scenario = read(kBase, {"schedule={name: zb, memory_limit: 0.1}"});
   const ScheduleChoice& choice = scenario.schedules.front();
   try {
-    (void)make_program(choice, make_problem(scenario, choice));
+    (void)make_program(choice, case_of(scenario, choice).problem);
     FAIL() << "fits";
   } catch (const InfeasibleError& error) {
     const std::string text = error.what();

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/case/roofline.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/text/layer_parts.h"
 
@@ -31,7 +31,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 void expect_sums(const Scenario& scenario) {
-  const CostSetting setting = cost_setting_of(scenario, scenario.schedules.front());
+  const CostSetting setting = *prepare_first(scenario).setting;
   const Transformer& model = scenario.modelled->model;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kMoe, LayerKind::kEmbedding,
                                LayerKind::kOutput, LayerKind::kMtp}) {
@@ -70,9 +70,8 @@ TEST(Costs, OfAPassAreTheSumOfItsParts) {
 
 TEST(Costs, NameEveryMatmulByItsShape) {
   const Scenario scenario = read();
-  const auto parts =
-      parts_of(scenario.modelled->model, LayerKind::kDense, PassKind::kF,
-               cost_setting_of(scenario, scenario.schedules.front()), *scenario.hardware);
+  const auto parts = parts_of(scenario.modelled->model, LayerKind::kDense, PassKind::kF,
+                              *prepare_first(scenario).setting, *scenario.hardware);
   // 32 heads and 2 x 8 groups of 128, and two halves of an MLP of 14336, over two ranks.
   EXPECT_EQ(parts[0].name, "queries, keys, values");
   EXPECT_EQ(parts[0].shape, "4096 x 3072 x 4096");
@@ -84,7 +83,7 @@ TEST(Costs, NameEveryMatmulByItsShape) {
 
 TEST(Costs, AreShownWithTheirSources) {
   const Scenario scenario = read();
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   for (const char* part :
        {"model llama3-8b, 8.030 B parameters (source: ", "layout Et*8|(t*8|)*2t*8L",
         "dense layer F", "dense layer W", "4096 x 3072 x 4096", "all-gather, tensor ranks",
@@ -98,7 +97,7 @@ TEST(Costs, AreShownWithTheirSources) {
 TEST(Costs, ShowTheShapeOfExpertsLatentAttentionAndPositions) {
   const auto shown = [](const char* model, const char* parallel) {
     const Scenario scenario = read({{"model", model}, {"parallel", parallel}});
-    return cost_breakdown(scenario, scenario.schedules.front());
+    return cost_breakdown(prepare_first(scenario));
   };
   const std::string deepseek = shown("{base: deepseek-v3, mtp_num_layers: 1}",
                                      "{pipeline_model_parallel_size: 1, data_parallel_size: 8, "
@@ -119,7 +118,7 @@ TEST(Costs, ShowTheShapeOfExpertsLatentAttentionAndPositions) {
 TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
   for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
     const Scenario scenario = read({{"vocabulary", std::string("{placement: ") + placement + "}"}});
-    const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+    const std::string text = cost_breakdown(prepare_first(scenario));
     for (const char* part :
          {"share S", "share T", "share IF", "share IB", "collective softmax all-reduce",
           "collective embedding all-reduce", "reduce-scatter, devices",
@@ -133,7 +132,7 @@ TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
 
 TEST(Costs, ShowCopiesToTheHostAndWhereTheirSecondsComeFrom) {
   const Scenario scenario = read({{"offload", "true"}});
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   for (const char* part : {"copies to the host, a microbatch", "out alone",
                            "a copy takes 2 (the ranks of a stage on one switch)",
                            "host.duplex: ", "host.alone: ", "source: docs/model.md, \"Offload\""}) {
@@ -157,7 +156,7 @@ TEST(Costs, NameTheCurveThatACollectiveTakes) {
 TEST(Costs, SayWhatTheScenarioChanged) {
   const Scenario scenario =
       read({{"cluster", "{name: dgx-h100, node: {link_bandwidth: 100 GB/s}}"}});
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   EXPECT_TRUE(has(text, "link.bandwidth: 100 GB/s\n")) << text;
   EXPECT_TRUE(has(text, "stated by the scenario")) << text;
   EXPECT_TRUE(has(text, "scaled as the scenario's link is")) << text;
@@ -170,7 +169,7 @@ parallel: {pipeline_model_parallel_size: 2}
 batch: {num_microbatches: 4}
 cost: {kind: given, forward: [10 ms, 12 ms], backward_input: 13 ms, backward_weight: 8 ms}
 )");
-  const std::string text = cost_breakdown(scenario, scenario.schedules.front());
+  const std::string text = cost_breakdown(prepare_first(scenario));
   EXPECT_TRUE(has(text, "12.000 ms")) << text;
   EXPECT_TRUE(has(text, "given by test")) << text;
   EXPECT_FALSE(has(text, "model")) << text;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/case/simulate.h"
 #include "sim/graph/critical_path.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/read/sweep_text.h"
 #include "sim/report/html/timeline.h"
@@ -41,7 +43,7 @@ std::vector<T> words(const std::string& text) {
 
 TEST(HtmlTimeline, HoldsEveryPassWithItsTimesToOnePartIn2To32) {
   const Scenario scenario = read_scenario(YamlSource("s.yaml", kScenario));
-  const Simulation simulation = simulate(scenario, scenario.schedules.front());
+  const Result simulation = simulate(prepare_first(scenario));
   const json timeline = timeline_json(simulation, true);
   const auto start = words<std::uint32_t>(timeline["start"]);
   const auto length = words<std::uint32_t>(timeline["length"]);

@@ -4,6 +4,8 @@
 #include <set>
 #include <sstream>
 
+#include "sim/case/simulate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/json/json.h"
 #include "sim/report/json/trace.h"
@@ -24,16 +26,19 @@ const std::string kScenario =
     "memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}\n";
 
 struct Simulated {
-  Scenario scenario;
-  std::vector<Simulation> simulations;
+  std::vector<Answer> answers;
 
-  explicit Simulated(const std::string& text)
-      : scenario(read_scenario(YamlSource("s.yaml", text))) {
-    for (const auto& choice : scenario.schedules) simulations.push_back(simulate(scenario, choice));
+  explicit Simulated(const std::string& text) {
+    const auto scenario =
+        std::make_shared<const Scenario>(read_scenario(YamlSource("s.yaml", text)));
+    for (const Prepared& each : prepare_all(scenario)) answers.push_back(answer(each.get()));
+  }
+  [[nodiscard]] std::string devices(size_t i) const {
+    return device_table(answers[i].made, answers[i].result);
   }
   [[nodiscard]] std::string json_text(bool timings = false) const {
     std::ostringstream out;
-    write_json(out, scenario, simulations, {"1.2.3", timings});
+    write_json(out, answers, {"1.2.3", timings});
     return out.str();
   }
 };
@@ -105,17 +110,16 @@ TEST(Json, SumsCategoriesToThePeakMemoryOfAModel) {
 
 TEST(Table, ShowsPeakMemoryOfAModelAndWhatWouldMakeItFit) {
   const Simulated fits(kModelled);
-  const std::string table = comparison_table(fits.scenario, fits.simulations);
+  const std::string table = comparison_table(fits.answers);
   EXPECT_NE(table.find("peak memory"), std::string::npos);
   EXPECT_EQ(table.find("does not fit"), std::string::npos);
   std::string small = kModelled;
   small.replace(small.find("40 GiB"), 6, "30 GiB");
   const Simulated tight(small);
-  EXPECT_NE(comparison_table(tight.scenario, tight.simulations)
+  EXPECT_NE(comparison_table(tight.answers)
                 .find("1f1b: does not fit in 30.00 GiB; nearest change: recompute: selective ("),
             std::string::npos);
-  EXPECT_NE(device_table(fits.scenario, fits.simulations.front()).find("beside it"),
-            std::string::npos);
+  EXPECT_NE(fits.devices(0).find("beside it"), std::string::npos);
 }
 
 TEST(Json, IsTheSameBytesForTheSameInputButForTimings) {
@@ -126,7 +130,7 @@ TEST(Json, IsTheSameBytesForTheSameInputButForTimings) {
 
 TEST(Csv, HasARowPerScheduleAndEmptyCellsWhereNothingApplies) {
   const Simulated run(kScenario.substr(0, kScenario.find("memory:")));
-  std::istringstream lines(comparison_csv(run.scenario, run.simulations));
+  std::istringstream lines(comparison_csv(run.answers));
   std::string header, first, second, rest;
   std::getline(lines, header);
   std::getline(lines, first);
@@ -141,7 +145,7 @@ TEST(Csv, HasARowPerScheduleAndEmptyCellsWhereNothingApplies) {
 TEST(Trace, HasEveryTaskOnceAndEveryArrowBothEnds) {
   const Simulated run(kScenario);
   std::ostringstream out;
-  write_trace(out, run.simulations[0], "1f1b");
+  write_trace(out, run.answers[0].result, "1f1b");
   const json trace = json::parse(out.str());
   std::map<std::string, int> phases;
   std::set<long> sent, received;
@@ -165,7 +169,7 @@ TEST(Trace, HasEveryTaskOnceAndEveryArrowBothEnds) {
 
 TEST(Picture, DrawsOneLinePerDeviceAndIdleTimeAsDots) {
   const Simulated run(kScenario);
-  const std::string picture = draw(run.simulations[0], {.columns = 60, .colour = false});
+  const std::string picture = draw(run.answers[0].result, {.columns = 60, .colour = false});
   std::istringstream lines(picture);
   std::string line;
   for (int device = 0; device < 4; ++device) {
@@ -175,7 +179,7 @@ TEST(Picture, DrawsOneLinePerDeviceAndIdleTimeAsDots) {
     EXPECT_NE(line.find('F'), std::string::npos);
   }
   EXPECT_EQ(picture.find("\033["), std::string::npos);
-  EXPECT_NE(draw(run.simulations[0], {.columns = 60, .colour = true}).find("\033["),
+  EXPECT_NE(draw(run.answers[0].result, {.columns = 60, .colour = true}).find("\033["),
             std::string::npos);
 }
 
@@ -202,16 +206,15 @@ TEST(Json, ReportsRecomputeApart) {
 
 TEST(Table, NamesAndShowsRecomputeWhereThereIsAny) {
   const Simulated run(kRecomputed);
-  EXPECT_NE(comparison_table(run.scenario, run.simulations).find("1f1b (recompute)"),
-            std::string::npos);
-  EXPECT_EQ(device_table(run.scenario, run.simulations[0]).find("recompute"), std::string::npos);
-  EXPECT_NE(device_table(run.scenario, run.simulations[1]).find("recompute"), std::string::npos);
+  EXPECT_NE(comparison_table(run.answers).find("1f1b (recompute)"), std::string::npos);
+  EXPECT_EQ(run.devices(0).find("recompute"), std::string::npos);
+  EXPECT_NE(run.devices(1).find("recompute"), std::string::npos);
 }
 
 TEST(Trace, NamesRecomputedForwards) {
   const Simulated run(kRecomputed);
   std::ostringstream out;
-  write_trace(out, run.simulations[1], "1f1b");
+  write_trace(out, run.answers[1].result, "1f1b");
   int recomputed = 0;
   const json trace = json::parse(out.str());
   for (const json& event : trace["traceEvents"]) recomputed += event.value("cat", "") == "R";
@@ -220,9 +223,9 @@ TEST(Trace, NamesRecomputedForwards) {
 
 TEST(Picture, DrawsAndListsRecomputedForwards) {
   const Simulated run(kRecomputed);
-  EXPECT_NE(draw(run.simulations[1], {.columns = 60, .colour = false}).find("R0"),
+  EXPECT_NE(draw(run.answers[1].result, {.columns = 60, .colour = false}).find("R0"),
             std::string::npos);
-  EXPECT_EQ(pass_lists(*run.simulations[1].program),
+  EXPECT_EQ(pass_lists(*run.answers[1].result.program),
             "0F0 0F1 0R0 0BW0 0R1 0BW1\n1F0 1R0 1BW0 1F1 1R1 1BW1\n");
 }
 
@@ -230,7 +233,7 @@ TEST(Picture, ListsThePassesOfADeviceInOrder) {
   const Simulated run(
       "schedule: zb-h1\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 2}\n"
       "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n");
-  EXPECT_EQ(pass_lists(*run.simulations[0].program),
+  EXPECT_EQ(pass_lists(*run.answers[0].result.program),
             "0F0 0F1 0B0 0W0 0B1 0W1\n1F0 1B0 1F1 1B1 1W0 1W1\n");
 }
 

@@ -7,11 +7,14 @@
 #include <set>
 #include <sstream>
 
+#include "sim/case/simulate.h"
 #include "sim/interop/torch/csv_reader.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/drawing/drawing.h"
 #include "sim/report/svg/gallery.h"
 #include "sim/report/svg/xml.h"
+#include "tests/case/cases.h"
 
 namespace pipesim {
 namespace {
@@ -111,9 +114,9 @@ void for_each(const Element& element, const Visit& visit) {
   for (const Element& child : element.children) for_each(child, visit);
 }
 
-std::string svg_of(const Simulation& simulation, const std::string& name) {
+std::string svg_of(const Answer& answer, const std::string& name) {
   std::ostringstream out;
-  write_svg(out, simulation, {.name = name});
+  write_svg(out, answer.made, answer.result, {.name = name});
   return out.str();
 }
 
@@ -151,17 +154,17 @@ std::multiset<std::string> passes_of(const Program& program) {
   return passes;
 }
 
-void expect_all_passes(const Simulation& simulation, const std::string& name) {
-  const std::string text = svg_of(simulation, name);
+void expect_all_passes(const Answer& answer, const std::string& name) {
+  const std::string text = svg_of(answer, name);
   const auto boxes = boxes_of(XmlReader(text).document());
   std::multiset<std::string> drawn;
   for (const Box& box : boxes) drawn.insert(box.pass);
-  EXPECT_EQ(drawn, passes_of(*simulation.program)) << name;
-  EXPECT_EQ(text, svg_of(simulation, name)) << name;
+  EXPECT_EQ(drawn, passes_of(*answer.result.program)) << name;
+  EXPECT_EQ(text, svg_of(answer, name)) << name;
 }
 
-Simulation simulated(const std::string& schedule, int devices, int microbatches,
-                     const std::string& rest = "") {
+Answer simulated(const std::string& schedule, int devices, int microbatches,
+                 const std::string& rest = "") {
   const Scenario scenario = read_scenario(YamlSource(
       "s.yaml", "schedule: " + schedule +
                     "\nparallel: {pipeline_model_parallel_size: " + std::to_string(devices) +
@@ -169,10 +172,10 @@ Simulation simulated(const std::string& schedule, int devices, int microbatches,
                     "}\ncost: {kind: given, forward: 10 ms, backward_input: 12 ms, "
                     "backward_weight: 7 ms, transfer: 1 ms}\n" +
                     rest));
-  return simulate(scenario, scenario.schedules.front());
+  return pipesim::answer(prepare_first(scenario));
 }
 
-Simulation with_overlapped_blocks() {
+Answer with_overlapped_blocks() {
   Scenario scenario;
   ScheduleChoice choice;
   choice.name = "blocks";
@@ -183,31 +186,32 @@ Simulation with_overlapped_blocks() {
   scenario.cost.forward = scenario.cost.backward_input =
       scenario.cost.backward_weight = {Seconds(1)};
   scenario.cost.overlapped = {Seconds(2.5)};
-  return simulate(scenario, choice);
+  return pipesim::answer(case_of(scenario, choice));
 }
 
 TEST(Svg, HasEveryPassOfEveryScheduleOnceInWellFormedXml) {
   size_t drawn = 0;
-  for (const GalleryEntry& entry : make_gallery()) {
-    if (!entry.simulation) continue;
-    expect_all_passes(*entry.simulation, entry.schedule->name);
+  for (const Schedule* schedule : schedules()) {
+    const GalleryEntry entry = gallery_entry(*schedule);
+    if (!entry.answer) continue;
+    expect_all_passes(*entry.answer, schedule->name);
     ++drawn;
   }
   EXPECT_GE(drawn, 9U);
 }
 
 TEST(Svg, BoxesStandWhereTheirSecondsAre) {
-  const Simulation simulation = simulated("zb-h1", 4, 8);
-  const auto boxes = boxes_of(XmlReader(svg_of(simulation, "zb-h1")).document());
+  const Answer answer = simulated("zb-h1", 4, 8);
+  const auto boxes = boxes_of(XmlReader(svg_of(answer, "zb-h1")).document());
   std::map<std::string, Box> by_name;
   for (const Box& box : boxes) by_name[box.pass] = box;
-  const Drawing drawing(simulation);
+  const Drawing drawing(answer.result);
   const Box& first = by_name.at("0F0");
   const double scale = first.width / 0.010;  // pixels per second
   size_t compared = 0;
   for (size_t device = 0; device < 4; ++device) {
     for (const TaskId task : drawing.passes(device)) {
-      const Box& box = by_name.at(simulation.graph->name(task));
+      const Box& box = by_name.at(answer.result.graph->name(task));
       EXPECT_NEAR(box.x, first.x + scale * drawing.start(task), 0.05) << box.pass;
       EXPECT_NEAR(box.width, scale * (drawing.end(task) - drawing.start(task)), 0.05) << box.pass;
       EXPECT_EQ(box.y, by_name.at(std::to_string(device) + "F0").y) << box.pass;
@@ -218,10 +222,10 @@ TEST(Svg, BoxesStandWhereTheirSecondsAre) {
 }
 
 TEST(Svg, AnOverlappedBlockIsTwoHalvesOfOneBox) {
-  const Simulation simulation = with_overlapped_blocks();
-  expect_all_passes(simulation, "blocks");
+  const Answer answer = with_overlapped_blocks();
+  expect_all_passes(answer, "blocks");
   std::map<std::string, Box> by_name;
-  for (const Box& box : boxes_of(XmlReader(svg_of(simulation, "blocks")).document())) {
+  for (const Box& box : boxes_of(XmlReader(svg_of(answer, "blocks")).document())) {
     by_name[box.pass] = box;
   }
   const Box& forward = by_name.at("0F2");
@@ -247,9 +251,9 @@ TEST(Svg, TheTitleSaysShapeBubbleAndPeak) {
 }
 
 TEST(Svg, AnyNameIsText) {
-  const Simulation simulation = simulated("1f1b", 2, 2);
+  const Answer answer = simulated("1f1b", 2, 2);
   const std::string name = "a<b>&\"c'\x01\xff\xc3\xa4</title>";
-  const Element root = XmlReader(svg_of(simulation, name)).document();
+  const Element root = XmlReader(svg_of(answer, name)).document();
   EXPECT_TRUE(root.children.front().text.starts_with(
       "a<b>&\"c'\xEF\xBF\xBD\xEF\xBF\xBD\xc3\xa4</title>: p = 2"))
       << root.children.front().text;
@@ -259,9 +263,9 @@ TEST(Svg, AnyNameIsText) {
 }
 
 TEST(Svg, BeyondTheLimitARowIsPixelsAndSaysSo) {
-  const Simulation simulation = simulated("1f1b", 8, 1300);  // 20800 passes
-  ASSERT_GT(Drawing(simulation).size(), kMostBoxes);
-  const std::string text = svg_of(simulation, "1f1b");
+  const Answer answer = simulated("1f1b", 8, 1300);  // 20800 passes
+  ASSERT_GT(Drawing(answer.result).size(), kMostBoxes);
+  const std::string text = svg_of(answer, "1f1b");
   const Element root = XmlReader(text).document();
   EXPECT_TRUE(boxes_of(root).empty());
   EXPECT_NE(text.find("20800 passes are more than 20000"), std::string::npos);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
+#include "sim/case/simulate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "tests/report/trace_format.h"
 
@@ -14,7 +16,7 @@ using testing::TraceFormat;
 std::string trace_of(const std::string& text, const std::string& name = "a schedule") {
   const Scenario scenario = read_scenario(YamlSource("s.yaml", text));
   std::ostringstream out;
-  write_trace(out, simulate(scenario, scenario.schedules.front()), name);
+  write_trace(out, simulate(prepare_first(scenario)), name);
   return out.str();
 }
 

@@ -7,15 +7,18 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_offload.h"
 #include "sim/execution/with_recompute.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/search/bound.h"
 #include "sim/search/least_overlap.h"
 #include "sim/search/refine.h"
+#include "tests/case/cases.h"
 #include "tests/exact/instance.h"
 #include "tests/pipeline/problems.h"
 
@@ -94,7 +97,7 @@ TEST(Search, IsNeverWorseThanAnyFamilyThatFits) {
       if (schedule->max_chunks > 1 && schedule->min_chunks > 2) continue;
       try {
         const Scenario scenario = scenario_of("12");
-        Problem problem = make_problem(scenario, choice);
+        Problem problem = case_of(scenario, choice).problem;
         if (problem.placement.directions() > 1) continue;
         for (StageCost& stage : problem.stages) {
           stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.chunks);
@@ -391,7 +394,7 @@ memory: {kind: model, capacity: 9 GiB}
   const Search search(scenario, options);
   const SearchResult result = search.at(10 * search.unit());
   ASSERT_TRUE(result.best);
-  const Problem wanted = make_problem(scenario, scenario.schedules.front());
+  const Problem wanted = prepare_first(scenario).problem;
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(result.best->problem.stage(stage).forward, wanted.stage(stage).forward);
   }

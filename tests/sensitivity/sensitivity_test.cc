@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/case/simulate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/sensitivity/report.h"
 #include "sim/sensitivity/what_ifs.h"
@@ -42,7 +43,7 @@ Scenario read(const std::string& text, const std::vector<std::string>& changes =
 }
 
 Sensitivity sensitivity(const Scenario& scenario) {
-  return sensitivity_of(scenario, scenario.schedules.front(), kFactors);
+  return sensitivity_of(prepare_first(scenario), kFactors);
 }
 
 const Effect& effect(const Sensitivity& result, std::string_view what, double factor) {
@@ -66,7 +67,7 @@ void expect_same(const char* text, const std::vector<Same>& all) {
   for (const Same& each : all) {
     SCOPED_TRACE(each.what);
     const Scenario changed = read(text, each.by_hand);
-    const Report report = simulate(changed, changed.schedules.front()).report;
+    const Report report = simulate(prepare_first(changed)).report;
     const Effect& row = effect(result, each.what, each.factor);
     ASSERT_TRUE(row.outcome.has_value()) << row.refusal;
     EXPECT_NEAR(row.outcome->iteration / report.iteration, 1, 1e-12);
@@ -108,14 +109,14 @@ TEST(Sensitivity, AsksForTheHostLinkWhereActivationsAreCopied) {
   const std::vector<std::string> offload{"offload=true", "batch.num_microbatches=16"};
   const Scenario scenario = read(kModelled, offload);
   const std::array fast{100.0};
-  const Sensitivity result = sensitivity_of(scenario, scenario.schedules.front(), fast);
+  const Sensitivity result = sensitivity_of(prepare_first(scenario), fast);
   const HostLink& host = scenario.hardware->host;
   const auto rate = [](double value) { return std::to_string(value / 1e9) + " GB/s"; };
   auto by_hand = offload;
   by_hand.push_back("cluster.host={alone: " + rate(fast[0] * host.alone.value()) +
                     ", duplex: " + rate(fast[0] * host.duplex.value()) + "}");
   const Scenario faster = read(kModelled, by_hand);
-  const Report report = simulate(faster, faster.schedules.front()).report;
+  const Report report = simulate(prepare_first(faster)).report;
   const Effect& row = effect(result, "host link bandwidth", fast[0]);
   ASSERT_TRUE(row.outcome.has_value()) << row.refusal;
   EXPECT_EQ(row.outcome->peak_activation, report.peak_activation);

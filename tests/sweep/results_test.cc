@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/case/simulate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/text/metric_row.h"
 #include "sim/sweep/run_sweep.h"
@@ -46,7 +48,7 @@ TEST_F(Results, HaveTheNumbersOfASingleRunToTheLastBit) {
     const Scenario scenario =
         read_scenario(sweep_.source(sweep_.setting(point), sweep_.schedule(point)));
     const auto values = sweep_.values(sweep_.setting(point));
-    const Simulation alone = simulate(scenario, scenario.schedules.front());
+    const Result alone = simulate(prepare_first(scenario));
     EXPECT_EQ(line, std::to_string(point) + "," + values[0] + "," + values[1] + "," +
                         scenario.schedules.front().name +
                         metric_fields(metrics_of(scenario, alone)));

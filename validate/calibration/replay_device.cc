@@ -42,8 +42,8 @@ Executed replay(const Row& row, Arrivals arrivals, ReplayDevice& device) {
   return device.finish();
 }
 
-void retime(Simulation& simulation, const std::vector<StageContent>& stages, ReplayDevice& device) {
-  const TaskGraph& graph = *simulation.graph;
+void retime(Result& result, const std::vector<StageContent>& stages, ReplayDevice& device) {
+  const TaskGraph& graph = *result.graph;
   std::vector<double> of_class;
   std::vector<std::pair<DeviceWork, double>> known;
   for (const TaskClass& task : graph.classes()) {
@@ -53,7 +53,7 @@ void retime(Simulation& simulation, const std::vector<StageContent>& stages, Rep
       of_class.push_back(task.seconds.value());
       continue;
     }
-    const DeviceWork work = device_work(task, *simulation.program, stages);
+    const DeviceWork work = device_work(task, *result.program, stages);
     auto found = std::ranges::find(known, work, &std::pair<DeviceWork, double>::first);
     if (found == known.end()) {
       known.emplace_back(work, device.seconds_alone(work));
@@ -65,8 +65,8 @@ void retime(Simulation& simulation, const std::vector<StageContent>& stages, Rep
   for (std::size_t task = 0; task < seconds.size(); ++task) {
     seconds[task] = of_class[graph.class_of()[task]];
   }
-  simulation.timeline = make_replay_engine()->run(graph, Cluster{}, seconds);
-  simulation.report = analyze(graph, simulation.timeline);
+  result.timeline = make_replay_engine()->run(graph, Cluster{}, seconds);
+  result.report = analyze(graph, result.timeline);
 }
 
 }  // namespace pipesim::calibration

@@ -74,6 +74,6 @@ class RowFeeder {
 
 // The simulation with passes and copies that take as long as the device takes for them alone, on
 // all devices; messages keep their time. Requires an engine that takes seconds by task.
-void retime(Simulation& simulation, const std::vector<StageContent>& stages, ReplayDevice& device);
+void retime(Result& result, const std::vector<StageContent>& stages, ReplayDevice& device);
 
 }  // namespace pipesim::calibration

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "sim/core/error.h"
-#include "sim/scenario/modelled.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -25,12 +24,13 @@ std::string why_not(const Transformer& model, const LayerContext& context) {
 
 }  // namespace
 
-LayerSlice slice_of(const Scenario& scenario, const ScheduleChoice& choice) {
+LayerSlice slice_of(const Case& made) {
+  const Scenario& scenario = *made.scenario;
   if (!scenario.modelled) {
     throw InfeasibleError("a replay runs the layers of a model, and this scenario has none");
   }
   const Transformer& model = scenario.modelled->model;
-  const LayerContext context = context_of(*scenario.modelled, choice);
+  const LayerContext& context = *made.context;
   if (const std::string reason = why_not(model, context); !reason.empty()) {
     throw InfeasibleError("there are no kernels to replay " + reason);
   }

@@ -1,7 +1,7 @@
 // The layers of a scenario's model as the slices that kernels run.
 #pragma once
 
-#include "sim/scenario/scenario.h"
+#include "sim/case/case.h"
 #include "validate/calibration/shapes.h"
 
 namespace pipesim::calibration {
@@ -10,6 +10,6 @@ namespace pipesim::calibration {
 // do not run: mixtures of experts, latent attention, MTP modules, attention that is not fused and
 // causal, a divided sequence, linear layers in fp8, and passes that compute a part of a layer
 // again.
-[[nodiscard]] LayerSlice slice_of(const Scenario& scenario, const ScheduleChoice& choice);
+[[nodiscard]] LayerSlice slice_of(const Case& made);
 
 }  // namespace pipesim::calibration

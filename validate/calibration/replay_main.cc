@@ -1,6 +1,5 @@
 // pipesim-replay: executes devices' rows of a scenario's schedules and compares what they take with
 // the simulation.
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -12,10 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/options/parser.h"
 #include "models/layer_memory.h"
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
-#include "sim/scenario/modelled.h"
 #include "validate/calibration/replay_clock.h"
 #include "validate/calibration/replay_gpu.h"
 #include "validate/calibration/replay_layer.h"
@@ -46,8 +46,8 @@ std::vector<Arrivals> arrivals_of(const std::string& asked) {
   return {asked == "at-start" ? Arrivals::kAtStart : Arrivals::kSimulated};
 }
 
-std::vector<int> devices_of(const Options& options, const Simulation& simulation) {
-  const int all = simulation.program->shape().devices;
+std::vector<int> devices_of(const Options& options, const Result& result) {
+  const int all = result.program->shape().devices;
   for (const int device : options.devices) {
     if (device < all) continue;
     throw InputError({"command line", 1, 1, "--device " + std::to_string(device)},
@@ -60,9 +60,9 @@ std::vector<int> devices_of(const Options& options, const Simulation& simulation
 }
 
 // Of a model, or nothing that a clock would need to know.
-Bytes bytes_of_messages(const Scenario& scenario, const ScheduleChoice& choice) {
-  if (!scenario.modelled) return Bytes(1);
-  return message_bytes(scenario.modelled->model, context_of(*scenario.modelled, choice));
+Bytes bytes_of_messages(const Case& made) {
+  if (!made.context) return Bytes(1);
+  return message_bytes(made.scenario->modelled->model, *made.context);
 }
 
 // Whether all rows are to run beside each other. What was asked for and cannot be is an error.
@@ -76,38 +76,38 @@ bool are_sent(const Options& options, int devices) {
          reason.empty();
 }
 
-void replay_beside(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                   Simulation& simulation, ReplayDocument& document) {
-  const std::vector<StageContent> stages = stage_contents(scenario, choice);
-  const int devices = simulation.program->shape().devices;
+void replay_beside(const Options& options, const Case& made, Result& result,
+                   ReplayDocument& document) {
+  const std::vector<StageContent> stages = stage_contents(made);
+  const int devices = result.program->shape().devices;
   std::unique_ptr<ReplayPipeline> pipeline;
   if (options.dry_run) {
     pipeline = std::make_unique<ClockPipeline>(devices);
   } else {
-    pipeline = make_gpu_pipeline(slice_of(scenario, choice), devices);
-    if (options.times == "alone") retime(simulation, stages, pipeline->device(0));
+    pipeline = make_gpu_pipeline(slice_of(made), devices);
+    if (options.times == "alone") retime(result, stages, pipeline->device(0));
   }
-  PipelineRows rows = rows_of(simulation, stages, bytes_of_messages(scenario, choice));
-  for (Row& row : rows.rows) row.schedule = label_of(choice);
+  PipelineRows rows = rows_of(result, stages, bytes_of_messages(made));
+  for (Row& row : rows.rows) row.schedule = made.label;
   for (Comparison& comparison : replay_and_compare(rows, options.runs, *pipeline)) {
     document.comparisons.push_back(std::move(comparison));
   }
   document.facts = pipeline->device(0).facts();
 }
 
-void replay_alone(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                  Simulation& simulation, ReplayDocument& document) {
-  const std::vector<StageContent> stages = stage_contents(scenario, choice);
+void replay_alone(const Options& options, const Case& made, Result& result,
+                  ReplayDocument& document) {
+  const std::vector<StageContent> stages = stage_contents(made);
   std::unique_ptr<ReplayDevice> device;
   if (options.dry_run) {
     device = std::make_unique<ClockDevice>();
   } else {
-    device = make_gpu_device(slice_of(scenario, choice));
-    if (options.times == "alone") retime(simulation, stages, *device);
+    device = make_gpu_device(slice_of(made));
+    if (options.times == "alone") retime(result, stages, *device);
   }
-  for (const int position : devices_of(options, simulation)) {
-    Row row = row_of(simulation, stages, position);
-    row.schedule = label_of(choice);
+  for (const int position : devices_of(options, result)) {
+    Row row = row_of(result, stages, position);
+    row.schedule = made.label;
     for (const Arrivals arrivals : arrivals_of(options.arrivals)) {
       document.comparisons.push_back(replay_and_compare(row, arrivals, options.runs, *device));
     }
@@ -115,13 +115,12 @@ void replay_alone(const Options& options, const Scenario& scenario, const Schedu
   document.facts = device->facts();
 }
 
-void replay_choice(const Options& options, const Scenario& scenario, const ScheduleChoice& choice,
-                   ReplayDocument& document) {
-  Simulation simulation = simulate(scenario, choice);
-  if (are_sent(options, simulation.program->shape().devices)) {
-    replay_beside(options, scenario, choice, simulation, document);
+void replay_case(const Options& options, const Case& made, ReplayDocument& document) {
+  Result result = simulate(made);
+  if (are_sent(options, result.program->shape().devices)) {
+    replay_beside(options, made, result, document);
   } else {
-    replay_alone(options, scenario, choice, simulation, document);
+    replay_alone(options, made, result, document);
   }
 }
 
@@ -148,12 +147,12 @@ int run(const Options& options) {
   if (const std::string reason = why_no_gpus(1); !options.dry_run && !reason.empty()) {
     throw InfeasibleError(reason + "; --dry-run replays on simulated times (docs/calibration.md)");
   }
-  const Scenario scenario =
-      read_scenario_file(options.file, {"command line", 1, 1, options.file}, overrides_of(options));
+  const auto scenario = std::make_shared<const Scenario>(read_scenario_file(
+      options.file, {"command line", 1, 1, options.file}, overrides_of(options)));
   ReplayDocument document;
   document.scenario = std::filesystem::path(options.file).filename().string();
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    replay_choice(options, scenario, choice, document);
+  for (const Prepared& each : prepare_all(scenario)) {
+    replay_case(options, each.get(), document);
   }
   if (!options.dry_run) {
     document.facts.emplace_back(
@@ -168,43 +167,47 @@ int run(const Options& options) {
   return kDone;
 }
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("file", options.file, "Scenario (YAML)")->required();
-  app.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
-  app.add_option("--device", options.devices, "Whose rows; without it, every device's")
-      ->check(CLI::Range(0, 1 << 16));
-  app.add_option(
-         "--arrivals", options.arrivals,
-         "When messages of other devices arrive: as simulated, all at the start, both one "
-         "after the other, or sent by GPUs beside each other, one for every device. Without "
-         "it, sent where all rows are replayed on so many GPUs, else simulated")
-      ->check(CLI::IsMember({"simulated", "at-start", "both", "sent"}));
-  app.add_option("--times", options.times,
-                 "What is simulated: each pass and copy as timed alone on this GPU just before, or "
-                 "the scenario's costs")
-      ->check(CLI::IsMember({"alone", "scenario"}))
-      ->capture_default_str();
-  app.add_option("--runs", options.runs,
-                 "Of each row, after one that does not count; the one with the median total counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_flag("--dry-run", options.dry_run, "Without a GPU, on simulated times: checks the rows");
-  app.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
+void add_options(Parser& parser, Options& options) {
+  parser.add_option("file", options.file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--device", options.devices, "Whose rows; without it, every device's")
+      .range(0, 1 << 16);
+  parser
+      .add_option(
+          "--arrivals", options.arrivals,
+          "When messages of other devices arrive: as simulated, all at the start, both one "
+          "after the other, or sent by GPUs beside each other, one for every device. Without "
+          "it, sent where all rows are replayed on so many GPUs, else simulated")
+      .one_of({"simulated", "at-start", "both", "sent"});
+  parser
+      .add_option(
+          "--times", options.times,
+          "What is simulated: each pass and copy as timed alone on this GPU just before, or "
+          "the scenario's costs")
+      .one_of({"alone", "scenario"})
+      .with_default();
+  parser
+      .add_option(
+          "--runs", options.runs,
+          "Of each row, after one that does not count; the one with the median total counts")
+      .range(1, 1000)
+      .with_default();
+  parser.add_flag("--dry-run", options.dry_run,
+                  "Without a GPU, on simulated times: checks the rows");
+  parser.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    CLI::App app{"Replays devices' rows of schedules", "pipesim-replay"};
+    Parser parser("pipesim-replay", "Replays devices' rows of schedules");
     Options options;
-    add_options(app, options);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? kDone : kBadInput;
-    }
-    return run(options);
+    add_options(parser, options);
+    return parser.parse(argc, argv) ? run(options) : kDone;
+  } catch (const OptionError& error) {
+    std::cerr << error.what() << "\nRun with --help for more information.\n";
+    return kBadInput;
   } catch (const InputError& error) {
     std::cerr << "pipesim-replay: " << error.what() << '\n';
     return kBadInput;

@@ -19,8 +19,8 @@ void add_waits(const TaskGraph& graph, TaskId transfer, Exchange& exchange, Mess
   }
 }
 
-Message message_of(const Simulation& simulation, TaskId task, Exchange& exchange, Bytes bytes) {
-  const TaskGraph& graph = *simulation.graph;
+Message message_of(const Result& result, TaskId task, Exchange& exchange, Bytes bytes) {
+  const TaskGraph& graph = *result.graph;
   const TaskClass& of = graph.task_class(task);
   Message message;
   message.name = graph.name(task);
@@ -28,7 +28,7 @@ Message message_of(const Simulation& simulation, TaskId task, Exchange& exchange
   if (of.kind == TaskKind::kTransfer) {
     message.to = of.receiver;
     message.bytes = bytes.value();
-    message.seconds = simulation.timeline.end[task] - simulation.timeline.start[task];
+    message.seconds = result.timeline.end[task] - result.timeline.start[task];
     add_waits(graph, task, exchange, message);
   } else {
     message.after.push_back({of.device, exchange.action_of[task]});
@@ -37,15 +37,15 @@ Message message_of(const Simulation& simulation, TaskId task, Exchange& exchange
 }
 
 // By when they start, and where they start together in the graph's own topological order.
-std::vector<Step> order_of(const Simulation& simulation, const Exchange& exchange) {
+std::vector<Step> order_of(const Result& result, const Exchange& exchange) {
   struct Started {
     double start = 0;
     TaskId task = 0;
     bool signal = false;  // comes after the action that it says is over
     Step step;
   };
-  const TaskGraph& graph = *simulation.graph;
-  const Timeline& timeline = simulation.timeline;
+  const TaskGraph& graph = *result.graph;
+  const Timeline& timeline = result.timeline;
   std::vector<Started> all;
   for (TaskId task = 0; task < graph.size(); ++task) {
     const double start = timeline.start[task];
@@ -76,19 +76,18 @@ double longest(const ExecutedPipeline& executed) {
 
 }  // namespace
 
-PipelineRows rows_of(const Simulation& simulation, const std::vector<StageContent>& stages,
-                     Bytes message) {
+PipelineRows rows_of(const Result& result, const std::vector<StageContent>& stages, Bytes message) {
   PipelineRows made;
   Exchange exchange;
-  for (int device = 0; device < simulation.program->shape().devices; ++device) {
-    made.rows.push_back(row_of(simulation, stages, device, exchange));
+  for (int device = 0; device < result.program->shape().devices; ++device) {
+    made.rows.push_back(row_of(result, stages, device, exchange));
   }
   const double origin = std::ranges::min(made.rows, {}, &Row::origin).origin;
   for (Row& row : made.rows) row.origin = origin;
   for (std::size_t i = 0; i < exchange.tasks.size(); ++i) {  // which meets more
-    made.messages.push_back(message_of(simulation, exchange.tasks[i], exchange, message));
+    made.messages.push_back(message_of(result, exchange.tasks[i], exchange, message));
   }
-  made.order = order_of(simulation, exchange);
+  made.order = order_of(result, exchange);
   return made;
 }
 

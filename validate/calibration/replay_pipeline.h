@@ -3,7 +3,7 @@
 // A message leaves when the action that makes it has ended, where transfers block when both its
 // ends have come to it, and an action that needs it waits until it is there. What only keeps an
 // order between devices (copies over a host link that they share) is a message without bytes.
-// Everything is handed out in one order, that of the simulation, in which each thing comes after
+// Everything is handed out in one order, that of the result, in which each thing comes after
 // what it waits for. Times are seconds; O(tasks log tasks).
 #pragma once
 
@@ -44,8 +44,8 @@ struct PipelineRows {
 };
 
 // Of the first pipeline, as row_of, with messages of that many bytes.
-[[nodiscard]] PipelineRows rows_of(const Simulation& simulation,
-                                   const std::vector<StageContent>& stages, Bytes message);
+[[nodiscard]] PipelineRows rows_of(const Result& result, const std::vector<StageContent>& stages,
+                                   Bytes message);
 
 struct ExecutedPipeline {
   std::vector<Executed> rows;

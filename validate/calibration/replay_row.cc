@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
-#include "sim/scenario/modelled.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -57,11 +56,11 @@ class Activation {
 
 class RowBuilder {
  public:
-  RowBuilder(const Simulation& simulation, const std::vector<StageContent>& stages, int device,
+  RowBuilder(const Result& result, const std::vector<StageContent>& stages, int device,
              Exchange* exchange)
       : exchange_(exchange),
-        graph_(*simulation.graph),
-        timeline_(simulation.timeline),
+        graph_(*result.graph),
+        timeline_(result.timeline),
         stages_(stages),
         device_(static_cast<std::uint32_t>(device)),
         iteration_(graph_.iterations() / 2),
@@ -160,11 +159,12 @@ std::uint32_t Exchange::message(TaskId task) {
   return number;
 }
 
-std::vector<StageContent> stage_contents(const Scenario& scenario, const ScheduleChoice& choice) {
+std::vector<StageContent> stage_contents(const Case& made) {
   std::vector<StageContent> contents;
-  if (!scenario.modelled) return contents;
-  const Layout layout = layout_of(*scenario.modelled, choice, scenario.parallel.pipeline);
-  for (const StageLayers& stage : layout.stages) contents.push_back({stage.layers, stage.output});
+  if (!made.layout) return contents;
+  for (const StageLayers& stage : made.layout->stages) {
+    contents.push_back({stage.layers, stage.output});
+  }
   return contents;
 }
 
@@ -188,19 +188,19 @@ DeviceWork device_work(const TaskClass& task, const Program& program,
   return work;
 }
 
-Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages, int device) {
-  const int devices = simulation.program->shape().devices;
+Row row_of(const Result& result, const std::vector<StageContent>& stages, int device) {
+  const int devices = result.program->shape().devices;
   if (device < 0 || device >= devices) {
     throw InfeasibleError(fmt::format("there is no device {}, only 0 to {}", device, devices - 1));
   }
-  return RowBuilder(simulation, stages, device, nullptr).build();
+  return RowBuilder(result, stages, device, nullptr).build();
 }
 
-Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages, int device,
+Row row_of(const Result& result, const std::vector<StageContent>& stages, int device,
            Exchange& exchange) {
-  exchange.message_of.resize(simulation.graph->size(), kNone);
-  exchange.action_of.resize(simulation.graph->size(), kNone);
-  return RowBuilder(simulation, stages, device, &exchange).build();
+  exchange.message_of.resize(result.graph->size(), kNone);
+  exchange.action_of.resize(result.graph->size(), kNone);
+  return RowBuilder(result, stages, device, &exchange).build();
 }
 
 }  // namespace pipesim::calibration

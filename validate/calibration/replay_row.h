@@ -4,7 +4,7 @@
 // every action comes after what it waits for. What other devices do (messages, collectives, copies
 // of others over the same host link) has become a time at which it arrives. Memory has become
 // blocks: each is acquired by one action, when it starts, and released by one, when it ends. Times
-// are seconds of the simulation. Errors: InfeasibleError for passes that cannot be replayed
+// are seconds of the result. Errors: InfeasibleError for passes that cannot be replayed
 // (overlapped blocks, sharded vocabularies). O(tasks).
 #pragma once
 
@@ -60,12 +60,10 @@ struct Row {
 };
 
 // By model stage; empty where the scenario has no model.
-[[nodiscard]] std::vector<StageContent> stage_contents(const Scenario& scenario,
-                                                       const ScheduleChoice& choice);
+[[nodiscard]] std::vector<StageContent> stage_contents(const Case& made);
 
 // The row of a device of the first pipeline in the iteration that reports are about.
-[[nodiscard]] Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages,
-                         int device);
+[[nodiscard]] Row row_of(const Result& result, const std::vector<StageContent>& stages, int device);
 
 // Rows of one simulation that are replayed beside each other: what their tasks do for another row
 // is no arrival but a message, numbered in the order in which rows meet it.
@@ -78,8 +76,8 @@ struct Exchange {
   std::vector<std::uint32_t> message_of;  // by task, kNone for all that are none
   std::vector<std::uint32_t> action_of;   // by task, in its device's row
 };
-[[nodiscard]] Row row_of(const Simulation& simulation, const std::vector<StageContent>& stages,
-                         int device, Exchange& exchange);
+[[nodiscard]] Row row_of(const Result& result, const std::vector<StageContent>& stages, int device,
+                         Exchange& exchange);
 
 // What a task of the graph runs; of a pass or a copy.
 [[nodiscard]] DeviceWork device_work(const TaskClass& task, const Program& program,

@@ -6,7 +6,7 @@
 
 #include "models/layer_work.h"
 #include "models/vocabulary_share.h"
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_recompute.h"

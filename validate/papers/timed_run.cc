@@ -6,7 +6,7 @@
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
-#include "sim/case/problem.h"
+#include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
 #include "sim/metrics/analyze.h"

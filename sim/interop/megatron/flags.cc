@@ -16,6 +16,12 @@ constexpr std::string_view kMegatron = "Megatron-LM";
 constexpr std::string_view kFork = "sail-sg/zero-bubble-pipeline-parallelism";
 
 struct Asked {
+  explicit Asked(const Case& made)
+      : scenario(*made.scenario),
+        choice(made.choice),
+        problem(made.problem),
+        shape(made.problem.shape) {}
+
   const Scenario& scenario;
   const ScheduleChoice& choice;
   const Problem& problem;
@@ -192,8 +198,9 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, Mega
   }
 }
 
-void add_sizes(const Scenario& scenario, const ScheduleChoice& choice, const Shape& shape,
-               MegatronFlags& to) {
+void add_sizes(const Case& made, MegatronFlags& to) {
+  const Scenario& scenario = *made.scenario;
+  const Shape& shape = made.problem.shape;
   const ParallelSizes& sizes = scenario.parallel;
   to.flags.push_back(fmt::format("--pipeline-model-parallel-size {}", shape.devices));
   if (sizes.tensor > 1) {
@@ -203,7 +210,7 @@ void add_sizes(const Scenario& scenario, const ScheduleChoice& choice, const Sha
     to.flags.push_back(fmt::format("--context-parallel-size {}", sizes.context));
   }
   if (const auto& modelled = scenario.modelled) {
-    add_model_sizes(*modelled, context_of(*modelled, choice), to);
+    add_model_sizes(*modelled, *made.context, to);
   }
   const int samples = shape.microbatches * sizes.data;  // of a microbatch of one
   if (const auto size = scenario.batch.micro_batch_size) {
@@ -227,11 +234,9 @@ bool is_even(const Layout& layout) {
 }
 
 // Megatron-LM takes the number of chunks from the layout, and refuses to be told both.
-void add_layout(const Scenario& scenario, const ScheduleChoice& choice, MegatronFlags& to) {
-  if (!scenario.modelled) return;
-  const Layout layout = layout_of(*scenario.modelled, choice, scenario.parallel.pipeline);
-  if (is_even(layout)) return;
-  const std::string text = to_megatron_layout(layout);
+void add_layout(const Case& made, MegatronFlags& to) {
+  if (!made.layout || is_even(*made.layout)) return;
+  const std::string text = to_megatron_layout(*made.layout);
   if (to.runtime == kMegatron) {
     std::erase_if(to.flags, [](const std::string& flag) {
       return flag.starts_with("--num-virtual-stages-per-pipeline-rank ");
@@ -251,8 +256,8 @@ std::vector<std::string> megatron_schedules() {
   return names;
 }
 
-MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& choice,
-                             const Problem& problem, const Program& program) {
+MegatronFlags megatron_flags(const Case& made, const Program& program) {
+  const ScheduleChoice& choice = made.choice;
   if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
   const auto* const line = std::ranges::find(kTable, choice.name, &Line::schedule);
   if (line == kTable.end()) refuse(choice, reason_for(choice.name));
@@ -260,15 +265,14 @@ MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& cho
   if (program.copies() != nullptr) {
     refuse(choice, "the flags that copy its activations to the host are not known here");
   }
-  const Shape& shape = program.shape();
-  if (shape.devices == 1 && line->add != plain) {
+  if (program.shape().devices == 1 && line->add != plain) {
     refuse(choice, fmt::format("{} runs it on two devices or more", line->runtime));
   }
   MegatronFlags flags{std::string(line->runtime), {}, {}};
-  add_sizes(scenario, choice, shape, flags);
-  const std::string reason = line->add({scenario, choice, problem, shape}, flags);
+  add_sizes(made, flags);
+  const std::string reason = line->add(Asked(made), flags);
   if (!reason.empty()) refuse(choice, reason);
-  add_layout(scenario, choice, flags);
+  add_layout(made, flags);
   return flags;
 }
 

@@ -1,7 +1,7 @@
 // A schedule as the command-line flags with which Megatron-LM, or sail-sg's zero-bubble fork of it,
 // runs it.
 //
-// The table of megatron_flags.cc has a line per schedule that one of the two has; any other is
+// The table of flags.cc has a line per schedule that one of the two has; any other is
 // refused, a new one too until it has a line. Flags were checked against NVIDIA/Megatron-LM
 // (megatron/training/arguments.py and its documentation) and
 // sail-sg/zero-bubble-pipeline-parallelism (README.md, megatron/core/zbpp_utils.py, examples/).
@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/pipeline/problem.h"
+#include "sim/case/case.h"
 #include "sim/pipeline/program.h"
-#include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
@@ -22,10 +21,9 @@ struct MegatronFlags {
   std::vector<std::string> notes;  // what flags do not say: what remains to be set, what differs
 };
 
-// Throws InfeasibleError when neither runtime has flags for the choice: why, and which schedules
-// have some. `problem` and `program` are those that the scenario and the choice make.
-MegatronFlags megatron_flags(const Scenario& scenario, const ScheduleChoice& choice,
-                             const Problem& problem, const Program& program);
+// Throws InfeasibleError when neither runtime has flags for the case, whose program this is: why,
+// and which schedules have some.
+MegatronFlags megatron_flags(const Case& made, const Program& program);
 
 // Notes as comments, then a flag per line.
 std::string megatron_text(const MegatronFlags& flags);

@@ -5,9 +5,9 @@
 
 namespace pipesim {
 
-Drawing::Drawing(const Simulation& simulation)
-    : timeline_(simulation.timeline), passes_(simulation.program->shape().devices) {
-  const TaskGraph& graph = *simulation.graph;
+Drawing::Drawing(const Result& result)
+    : timeline_(result.timeline), passes_(result.program->shape().devices) {
+  const TaskGraph& graph = *result.graph;
   const int middle = graph.iterations() / 2;
   for (TaskId task = 0; task < graph.size(); ++task) {
     const TaskClass& of = graph.task_class(task);

@@ -11,10 +11,10 @@ namespace pipesim {
 
 inline constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 
-// Keeps a reference to the simulation.
+// Keeps a reference to the result.
 class Drawing {
  public:
-  explicit Drawing(const Simulation& simulation);
+  explicit Drawing(const Result& result);
 
   [[nodiscard]] size_t devices() const { return passes_.size(); }
   [[nodiscard]] size_t size() const;  // passes on all devices

@@ -85,19 +85,19 @@ HtmlReport& HtmlReport::operator=(HtmlReport&&) noexcept = default;
 HtmlReport::~HtmlReport() = default;
 
 void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& overrides,
-                     const Scenario& scenario, std::span<const Simulation> simulations,
-                     const std::vector<RefusedSchedule>& refused) {
+                     std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused) {
+  const Scenario& scenario = *answers.front().made.scenario;
   Json run{{"file", input.path}, {"text", input.text}, {"overrides", overrides}};
   const bool measured = scenario.roofline && scenario.roofline->calibration;
   run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
-  run["document"] = run_document(scenario, simulations, {data_->page["version"], false, refused});
+  run["document"] = run_document(answers, {data_->page["version"], false, refused});
   run["timelines"] = Json::array();
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    run["document"]["results"][i]["schedule"] = label_of(scenario.schedules[i]);
-    const size_t passes = passes_of_iteration(simulations[i]);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    run["document"]["results"][i]["schedule"] = answers[i].made.label;
+    const size_t passes = passes_of_iteration(answers[i].result);
     const bool fits = data_->passes + passes <= kMostReportedPasses;
     if (fits) data_->passes += passes;
-    run["timelines"].push_back(fits ? timeline_json(simulations[i], knows_memory(scenario))
+    run["timelines"].push_back(fits ? timeline_json(answers[i].result, knows_memory(scenario))
                                     : Json{{"left_out", passes}});
   }
   data_->page["runs"].push_back(std::move(run));
@@ -144,18 +144,6 @@ std::string HtmlReport::page(const std::string& folder, const Location& asked) c
     at = end + 2;
   }
   return page.append(text, at);
-}
-
-ReportInput read_report_input(const std::string& path, const Location& asked) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // Streaming nothing sets a fail bit, which is no fault of an empty file.
-  const bool empty = file.is_open() && file.peek() == std::ifstream::traits_type::eof();
-  if (!empty) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || !text) {
-    throw InputError(asked, fmt::format("cannot read '{}'", path));
-  }
-  return {path, text.str()};
 }
 
 }  // namespace pipesim

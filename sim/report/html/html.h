@@ -11,29 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/simulate.h"
 #include "sim/core/error.h"
-#include "sim/report/json/json.h"
-#include "sim/scenario/scenario.h"
+#include "sim/prepare/advice.h"
+#include "sim/report/html/inputs.h"
+#include "sim/report/json/document.h"
 
 namespace pipesim {
 
 // Of all timelines of a page together: about 40 bytes each. What goes beyond is left out, and the
 // page says so.
 inline constexpr size_t kMostReportedPasses = 1'000'000;
-
-// A file that a person named, and what it holds.
-struct ReportInput {
-  std::string path;
-  std::string text;
-};
-
-// What `pipesim sweep` leaves in its folder.
-struct SweepFolder {
-  std::string path;
-  ReportInput results, failed, scenario;  // results.csv, failed.csv, sweep.yaml
-  bool stopped = false;                   // the tables are of a part of it
-};
 
 class HtmlReport {
  public:
@@ -45,8 +32,7 @@ class HtmlReport {
   // The simulations of a scenario's schedules, which are not needed any more afterwards, and the
   // schedules that the scenario had beside them.
   void add(const ReportInput& input, const std::vector<std::string>& overrides,
-           const Scenario& scenario, std::span<const Simulation> simulations,
-           const std::vector<RefusedSchedule>& refused);
+           std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused);
   // A document of `pipesim run --json`, which has no timelines. InputError when it is none.
   void add_document(const ReportInput& input);
   // InputError when a table is none of a sweep.
@@ -59,8 +45,5 @@ class HtmlReport {
   struct Data;
   std::unique_ptr<Data> data_;
 };
-
-// InputError at `asked` when the file cannot be read.
-ReportInput read_report_input(const std::string& path, const Location& asked);
 
 }  // namespace pipesim

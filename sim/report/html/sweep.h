@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "sim/report/html/html.h"
+#include "sim/report/html/inputs.h"
 
 namespace pipesim {
 

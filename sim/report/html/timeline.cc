@@ -49,11 +49,11 @@ std::string base64(const std::vector<std::uint32_t>& words) {
 
 class TimelineData {
  public:
-  explicit TimelineData(const Simulation& simulation)
-      : graph_(*simulation.graph),
-        timeline_(simulation.timeline),
+  explicit TimelineData(const Result& result)
+      : graph_(*result.graph),
+        timeline_(result.timeline),
         middle_(graph_.iterations() / 2),
-        splits_(simulation.program->shape().splits),
+        splits_(result.program->shape().splits),
         passes_(graph_.devices()),
         known_(graph_.classes().size(), kNone) {
     for (TaskId task = 0; task < graph_.size(); ++task) {
@@ -174,16 +174,14 @@ class TimelineData {
 
 }  // namespace
 
-size_t passes_of_iteration(const Simulation& simulation) {
+size_t passes_of_iteration(const Result& result) {
   size_t passes = 0;
-  for (const PipelineInstance& pipeline : simulation.graph->pipelines()) {
+  for (const PipelineInstance& pipeline : result.graph->pipelines()) {
     passes += pipeline.program->size();
   }
   return passes;
 }
 
-Json timeline_json(const Simulation& simulation, bool bytes) {
-  return TimelineData(simulation).json(bytes);
-}
+Json timeline_json(const Result& result, bool bytes) { return TimelineData(result).json(bytes); }
 
 }  // namespace pipesim

@@ -1,4 +1,4 @@
-// A simulation's middle iteration as a page draws it: passes, the critical path and memory over
+// A result's middle iteration as a page draws it: passes, the critical path and memory over
 // time, as arrays of numbers in base64.
 //
 // Times are 32-bit fractions of the time from the first pass's start to the last one's end, so that
@@ -13,11 +13,11 @@
 namespace pipesim {
 
 // Compute passes of one iteration, of all pipelines.
-size_t passes_of_iteration(const Simulation& simulation);
+size_t passes_of_iteration(const Result& result);
 
 // {seconds, splits, classes, first, start, length, microbatch, class, [second], critical, memory}:
 // sim/report/html/page/data.js reads it. `bytes`: whether the scenario knows memory. O(tasks), with
 // copies O(n log n).
-nlohmann::ordered_json timeline_json(const Simulation& simulation, bool bytes);
+nlohmann::ordered_json timeline_json(const Result& result, bool bytes);
 
 }  // namespace pipesim

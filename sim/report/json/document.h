@@ -1,15 +1,27 @@
-// The result document of json.h as a value, for what is written into something larger.
+// The result document of `pipesim run --json` (docs/scenario.md) as a value.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "sim/report/json/json.h"
+#include "sim/prepare/advice.h"
 
 namespace pipesim {
 
-nlohmann::ordered_json run_document(const Scenario& scenario,
-                                    std::span<const Simulation> simulations,
-                                    const JsonOptions& options);
+// A schedule of a comparison that cannot be met, and why.
+struct RefusedSchedule {
+  std::string schedule;
+  std::string reason;
+};
+
+struct JsonOptions {
+  std::string version;
+  bool timings = false;  // adds wall-clock "seconds", which differ from run to run
+  std::vector<RefusedSchedule> refused = {};  // adds "refused" where there are any
+};
+
+nlohmann::ordered_json run_document(std::span<const Answer> answers, const JsonOptions& options);
 
 }  // namespace pipesim

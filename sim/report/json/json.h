@@ -1,30 +1,14 @@
-// The result document of `pipesim run --json` (design, section 8): one object, the same bytes for
+// The result document of `pipesim run --json` (docs/scenario.md): one object, the same bytes for
 // the same input. What does not apply is null, never 0.
 #pragma once
 
 #include <iosfwd>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "sim/case/simulate.h"
-#include "sim/scenario/scenario.h"
+#include "sim/report/json/document.h"
 
 namespace pipesim {
 
-// A schedule of a comparison that cannot be met, and why.
-struct RefusedSchedule {
-  std::string schedule;
-  std::string reason;
-};
-
-struct JsonOptions {
-  std::string version;
-  bool timings = false;  // adds wall-clock "seconds", which differ from run to run
-  std::vector<RefusedSchedule> refused = {};  // adds "refused" where there are any
-};
-
-void write_json(std::ostream& out, const Scenario& scenario,
-                std::span<const Simulation> simulations, const JsonOptions& options);
+void write_json(std::ostream& out, std::span<const Answer> answers, const JsonOptions& options);
 
 }  // namespace pipesim

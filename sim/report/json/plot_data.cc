@@ -25,9 +25,9 @@ void add_kind(Json& kinds, PassKind kind, int chunks) {
   }
 }
 
-Json passes_json(const Simulation& simulation, Json& kinds) {
-  const Drawing drawing(simulation);
-  const int chunks = simulation.program->shape().chunks;
+Json passes_json(const Result& result, Json& kinds) {
+  const Drawing drawing(result);
+  const int chunks = result.program->shape().chunks;
   Json rows = Json::array();
   for (size_t device = 0; device < drawing.devices(); ++device) {
     Json row = Json::array();
@@ -38,9 +38,9 @@ Json passes_json(const Simulation& simulation, Json& kinds) {
         add_kind(kinds, pass.kind, chunks);
         row.push_back({start, seconds, to_text(pass.kind), pass.microbatch, pass.chunk, part});
       };
-      const Pass pass = simulation.graph->pass(task);
+      const Pass pass = result.graph->pass(task);
       if (pass.kind == PassKind::kFB) {
-        const OverlappedPair& pair = simulation.program->pairs()[pass.microbatch];
+        const OverlappedPair& pair = result.program->pairs()[pass.microbatch];
         add(pair.forward, 1);
         add(pair.backward, 2);
       } else {
@@ -53,10 +53,10 @@ Json passes_json(const Simulation& simulation, Json& kinds) {
 }
 
 // Of the first pipeline, from its first change.
-Json memory_json(const Simulation& simulation) {
-  const TaskGraph& graph = *simulation.graph;
-  auto curves = memory_curves(graph, simulation.timeline, graph.iterations() / 2);
-  curves.resize(simulation.program->shape().devices);
+Json memory_json(const Result& result) {
+  const TaskGraph& graph = *result.graph;
+  auto curves = memory_curves(graph, result.timeline, graph.iterations() / 2);
+  curves.resize(result.program->shape().devices);
   double begin = std::numeric_limits<double>::infinity();
   for (const auto& curve : curves) {
     if (!curve.empty()) begin = std::min(begin, curve.front().seconds);
@@ -70,22 +70,23 @@ Json memory_json(const Simulation& simulation) {
   return rows;
 }
 
-Json drawing_json(const Scenario& scenario, const ScheduleChoice& choice,
-                  const Simulation& simulation) {
+Json drawing_json(const Answer& answer) {
+  const Result& result = answer.result;
+  const bool bytes = knows_memory(*answer.made.scenario);
   Json kinds = Json::object();
-  Json passes = passes_json(simulation, kinds);
-  Json json{{"schedule", label_of(choice)},
-            {"headline", headline(simulation, knows_memory(scenario))},
-            {"seconds", Drawing(simulation).seconds()},
+  Json passes = passes_json(result, kinds);
+  Json json{{"schedule", answer.made.label},
+            {"headline", headline(answer.made, result, bytes)},
+            {"seconds", Drawing(result).seconds()},
             {"kinds", std::move(kinds)},
             {"passes", std::move(passes)},
             {"memory", nullptr},
             {"beside_bytes", nullptr}};
-  if (knows_memory(scenario)) json["memory"] = memory_json(simulation);
-  if (scenario.modelled) {
+  if (bytes) json["memory"] = memory_json(result);
+  if (answer.made.memory) {
     json["beside_bytes"] = Json::array();
-    for (int device = 0; device < simulation.program->shape().devices; ++device) {
-      const auto& memory = simulation.report.devices[device].memory;
+    for (int device = 0; device < result.program->shape().devices; ++device) {
+      const auto& memory = result.report.devices[device].memory;
       json["beside_bytes"].push_back(memory->total().value());
     }
   }
@@ -94,15 +95,11 @@ Json drawing_json(const Scenario& scenario, const ScheduleChoice& choice,
 
 }  // namespace
 
-void write_plot_data(std::ostream& out, const Scenario& scenario,
-                     std::span<const Simulation> simulations) {
+void write_plot_data(std::ostream& out, std::span<const Answer> answers) {
+  const auto& modelled = answers.front().made.scenario->modelled;
   Json document{{"capacity_bytes", nullptr}, {"drawings", Json::array()}};
-  if (scenario.modelled && scenario.modelled->capacity) {
-    document["capacity_bytes"] = scenario.modelled->capacity->value();
-  }
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    document["drawings"].push_back(drawing_json(scenario, scenario.schedules[i], simulations[i]));
-  }
+  if (modelled && modelled->capacity) document["capacity_bytes"] = modelled->capacity->value();
+  for (const Answer& answer : answers) document["drawings"].push_back(drawing_json(answer));
   out << document.dump() << '\n';
 }
 

@@ -5,8 +5,7 @@
 #include <iosfwd>
 #include <span>
 
-#include "sim/case/simulate.h"
-#include "sim/scenario/scenario.h"
+#include "sim/prepare/advice.h"
 
 namespace pipesim {
 
@@ -17,7 +16,6 @@ namespace pipesim {
 // bytes], and is null where no bytes are known, as `beside_bytes`, what a device holds beside
 // activations, is without a model. `kinds` has for every kind of pass that occurs its meaning, and
 // by chunk the fill and what is readable on it. The same bytes for the same input.
-void write_plot_data(std::ostream& out, const Scenario& scenario,
-                     std::span<const Simulation> simulations);
+void write_plot_data(std::ostream& out, std::span<const Answer> answers);
 
 }  // namespace pipesim

@@ -21,8 +21,8 @@ constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 
 class TraceWriter {
  public:
-  TraceWriter(std::ostream& out, const Simulation& simulation)
-      : out_(out), graph_(*simulation.graph), timeline_(simulation.timeline) {}
+  TraceWriter(std::ostream& out, const Result& result)
+      : out_(out), graph_(*result.graph), timeline_(result.timeline) {}
 
   void write(const std::string& name) {
     using Json = nlohmann::json;
@@ -179,8 +179,8 @@ class TraceWriter {
 
 }  // namespace
 
-void write_trace(std::ostream& out, const Simulation& simulation, const std::string& name) {
-  TraceWriter(out, simulation).write(name);
+void write_trace(std::ostream& out, const Result& result, const std::string& name) {
+  TraceWriter(out, result).write(name);
 }
 
 }  // namespace pipesim

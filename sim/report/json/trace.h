@@ -18,6 +18,6 @@
 namespace pipesim {
 
 // `name` labels the trace's schedule.
-void write_trace(std::ostream& out, const Simulation& simulation, const std::string& name);
+void write_trace(std::ostream& out, const Result& result, const std::string& name);
 
 }  // namespace pipesim

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/case/problem.h"
+#include "sim/case/make_case.h"
 #include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
 #include "sim/report/svg/svg.h"
 
 namespace pipesim {
@@ -31,7 +32,8 @@ Scenario example(const Schedule& schedule) {
 std::optional<Refusal> find_shape(const Schedule& schedule, Scenario& scenario) {
   ScheduleChoice& choice = scenario.schedules.front();
   for (int shapes = 0;; ++shapes) {
-    const Problem problem = make_problem(scenario, choice);
+    const auto shared = std::make_shared<const Scenario>(scenario);
+    const Problem problem = make_case(outline_of(shared, choice)).problem;
     auto refusal = schedule.refusal(problem);
     if (!refusal || shapes == kMostShapes || refusal->nearest == problem.shape) return refusal;
     scenario.parallel.pipeline = refusal->nearest.devices;
@@ -49,18 +51,12 @@ GalleryEntry gallery_entry(const Schedule& schedule) {
     if (const auto refusal = find_shape(schedule, scenario)) {
       entry.why = refusal->reason;
     } else {
-      entry.simulation = simulate(scenario, scenario.schedules.front());
+      entry.answer.emplace(answer(prepare_first(std::move(scenario))));
     }
   } catch (const InfeasibleError& error) {
     entry.why = error.what();
   }
   return entry;
-}
-
-std::vector<GalleryEntry> make_gallery() {
-  std::vector<GalleryEntry> gallery;
-  for (const Schedule* schedule : schedules()) gallery.push_back(gallery_entry(*schedule));
-  return gallery;
 }
 
 std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
@@ -76,20 +72,20 @@ std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
       "| schedule | p | m | v | first to last pass | bubble | peak, microbatches |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const GalleryEntry& entry : gallery) {
-    if (!entry.simulation) continue;
-    const Shape& shape = entry.simulation->program->shape();
-    const Report& report = entry.simulation->report;
+    if (!entry.answer) continue;
+    const Shape& shape = entry.answer->result.program->shape();
+    const Report& report = entry.answer->result.report;
     page += fmt::format("| [{0}](#{0}) | {1} | {2} | {3} | {4:.4g} s | {5:.2f}% | {6:.4g} |\n",
                         entry.schedule->name, shape.devices, shape.microbatches, shape.chunks,
                         report.makespan.value(), 100 * report.bubble_rate,
-                        report.peak_activation / entry.simulation->problem.device_activation());
+                        report.peak_activation / entry.answer->made.problem.device_activation());
   }
   for (const GalleryEntry& entry : gallery) {
     page += fmt::format("\n## {}\n\n{} ({}).\n\n", entry.schedule->name, entry.schedule->summary,
                         entry.schedule->source);
-    page += entry.simulation ? fmt::format("![{0}](gallery/{0}.svg)\n\n{1}\n", entry.schedule->name,
-                                           headline(*entry.simulation, false))
-                             : fmt::format("No picture: {}.\n", entry.why);
+    page += entry.answer ? fmt::format("![{0}](gallery/{0}.svg)\n\n{1}\n", entry.schedule->name,
+                                       headline(entry.answer->made, entry.answer->result, false))
+                         : fmt::format("No picture: {}.\n", entry.why);
   }
   return page;
 }

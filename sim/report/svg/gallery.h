@@ -9,21 +9,18 @@
 #include <string>
 #include <vector>
 
-#include "sim/case/simulate.h"
 #include "sim/planning/schedule.h"
+#include "sim/prepare/advice.h"
 
 namespace pipesim {
 
 struct GalleryEntry {
   const Schedule* schedule = nullptr;
-  std::optional<Simulation> simulation;  // nothing: there is no picture, and `why` says why not
+  std::optional<Answer> answer;  // nothing: there is no picture, and `why` says why not
   std::string why;
 };
 
 GalleryEntry gallery_entry(const Schedule& schedule);
-
-// All of the registry, by name.
-std::vector<GalleryEntry> make_gallery();
 
 // The page (Markdown) that shows gallery/NAME.svg of each entry with its bubble and peak.
 std::string gallery_page(const std::vector<GalleryEntry>& gallery);

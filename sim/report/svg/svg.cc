@@ -59,18 +59,19 @@ double round_step(double least) {
 
 class SvgWriter {
  public:
-  SvgWriter(std::ostream& out, const Simulation& simulation, const SvgOptions& options)
+  SvgWriter(std::ostream& out, const Case& made, const Result& result, const SvgOptions& options)
       : out_(out),
-        simulation_(simulation),
-        graph_(*simulation.graph),
-        program_(*simulation.program),
+        made_(made),
+        result_(result),
+        graph_(*result.graph),
+        program_(*result.program),
         options_(options),
-        drawing_(simulation),
+        drawing_(result),
         boxes_(drawing_.size() <= kMostBoxes),
         width_(boxes_ ? width_of_boxes() : static_cast<double>(kPixels)) {}
 
   void write() {
-    const std::string title = options_.name + ": " + headline(simulation_, options_.bytes);
+    const std::string title = options_.name + ": " + headline(made_, result_, options_.bytes);
     const double width = std::max(kLeft + width_, kRight + width_of(title, kTitleLetter)) + kRight;
     const double rows = kTop + static_cast<double>(drawing_.devices()) * (kRow + kGap);
     const double height = rows + 34 + kLegendLine * legend_lines(width) + kRight;
@@ -119,7 +120,7 @@ class SvgWriter {
     const auto add = [&text](const std::string& more) {
       text += (text.empty() ? "" : "; ") + more;
     };
-    if (const auto& ensemble = simulation_.report.ensemble) {
+    if (const auto& ensemble = result_.report.ensemble) {
       add(fmt::format("rates are the mean of {} runs, the drawing is the first", ensemble->runs));
     }
     if (!boxes_) {
@@ -321,7 +322,8 @@ class SvgWriter {
   }
 
   std::ostream& out_;
-  const Simulation& simulation_;
+  const Case& made_;
+  const Result& result_;
   const TaskGraph& graph_;
   const Program& program_;
   const SvgOptions& options_;
@@ -332,14 +334,14 @@ class SvgWriter {
 
 }  // namespace
 
-std::string headline(const Simulation& simulation, bool bytes) {
-  const Shape& shape = simulation.program->shape();
+std::string headline(const Case& made, const Result& result, bool bytes) {
+  const Shape& shape = result.program->shape();
   std::string text = fmt::format("p = {}, m = {}", shape.devices, shape.microbatches);
   if (shape.chunks > 1) text += fmt::format(", v = {}", shape.chunks);
   if (shape.splits > 1) text += fmt::format(", {} sequence splits", shape.splits);
-  const Report& report = simulation.report;
+  const Report& report = result.report;
   text += fmt::format(", bubble {:.2f}%", 100 * report.bubble_rate);
-  const Bytes one = simulation.problem.device_activation();
+  const Bytes one = made.problem.device_activation();
   if (one <= Bytes(0)) return text + ", activations not given";
   const std::string count = fmt::format("{:.4g}", report.peak_activation / one);
   text += ", peak activation ";
@@ -347,8 +349,9 @@ std::string headline(const Simulation& simulation, bool bytes) {
   return text + count + (count == "1" ? " microbatch" : " microbatches");
 }
 
-void write_svg(std::ostream& out, const Simulation& simulation, const SvgOptions& options) {
-  SvgWriter(out, simulation, options).write();
+void write_svg(std::ostream& out, const Case& made, const Result& result,
+               const SvgOptions& options) {
+  SvgWriter(out, made, result, options).write();
 }
 
 }  // namespace pipesim

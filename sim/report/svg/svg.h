@@ -28,10 +28,11 @@ struct SvgOptions {
 };
 
 // Draws the first pipeline's middle iteration (of an ensemble: of its first run). O(passes).
-void write_svg(std::ostream& out, const Simulation& simulation, const SvgOptions& options);
+void write_svg(std::ostream& out, const Case& made, const Result& result,
+               const SvgOptions& options);
 
 // "p = 4, m = 8, bubble 28.63%, peak activation 4 microbatches": the numbers of the title. A peak
 // counts microbatches on a whole device, the device that keeps most for one being the measure.
-std::string headline(const Simulation& simulation, bool bytes);
+std::string headline(const Case& made, const Result& result, bool bytes);
 
 }  // namespace pipesim

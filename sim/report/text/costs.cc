@@ -11,8 +11,8 @@
 #include "models/stage_cost.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
-#include "sim/case/problem.h"
-#include "sim/case/roofline.h"
+#include "sim/case/program.h"
+#include "sim/case/ranks.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
 #include "sim/report/text/aligned.h"
@@ -250,32 +250,29 @@ std::string message_text(const Modelled& modelled, const CostSetting& setting) {
       human(message_bytes(modelled.model, setting.context)));
 }
 
-std::string step_text(const Scenario& scenario, const Layout& layout, const Placement& place,
-                      const CostSetting& setting, Curves& curves) {
-  const Transformer& model = scenario.modelled->model;
-  const Hardware& hardware = *scenario.hardware;
-  const LayerCosts costs = layer_costs(model, setting, hardware);
+std::string step_text(const Case& made, Curves& curves) {
+  const Scenario& scenario = *made.scenario;
   std::vector<Row> rows{{"device", "parameters", "of experts", "reduce", "norm", "optimizer",
                          "gather", "hidden", "step"}};
-  for (int device = 0; device < place.devices(); ++device) {
-    const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
-    const StepCost step = step_cost(model, setting, hardware, layout, place, costs, device);
-    const bool norm = scenario.sync != OptimizerSync::kPostValidation;
+  const bool norm = scenario.sync != OptimizerSync::kPostValidation;
+  for (int device = 0; device < made.placement.devices(); ++device) {
+    const HeldParameters held = held_parameters(scenario.modelled->model, *made.context,
+                                                *made.layout, made.placement, device);
+    const StepCost& step = made.closing[device];
     rows.push_back({fmt::format("{}", device), millions(held.dense + held.expert),
                     millions(held.expert), human(step.reduce), norm ? human(step.norm) : "-",
                     human(step.optimizer), human(step.gather), human(-step.hidden),
-                    human(step.total() - (norm ? Seconds(0) : step.norm))});
+                    human(step.total())});
   }
   // Of gradients, parameters, the norm and a tied embedding, and of messages.
   curves.insert({"all_reduce", "all_reduce_in_switch", "streaming", "all_to_all"});
-  if (setting.state.distributed_optimizer) curves.insert({"reduce_scatter", "all_gather"});
+  if (made.setting->state.distributed_optimizer) curves.insert({"reduce_scatter", "all_gather"});
   return "what closes an iteration\n" + aligned(rows) + "source: docs/model.md, \"Step\"\n\n";
 }
 
-std::string memory_text(const Scenario& scenario, const ScheduleChoice& choice,
-                        const Problem& problem, const Program& program) {
-  const MemoryEstimate memory = memory_of(scenario, choice);
-  const Evaluation result = evaluate(program, problem);
+std::string memory_text(const Case& made, const Program& program) {
+  const MemoryEstimate& memory = *made.memory;
+  const Evaluation result = evaluate(program, made.problem);
   std::vector<Row> rows{{"device", "weights", "gradients", "optimizer", "vocabulary", "buffers",
                          "overhead", "peak activation", "in flight", "peak memory"}};
   for (size_t device = 0; device < memory.devices.size(); ++device) {
@@ -331,31 +328,31 @@ std::string sourced_list(std::span<const Sourced> numbers) {
   return text + (numbers.empty() ? "" : fmt::format("      {}\n", source));
 }
 
-std::string cost_breakdown(const Scenario& scenario, const ScheduleChoice& choice) {
-  const Problem problem = make_problem(scenario, choice);
-  const auto program = make_program(choice, problem);
-  const std::string copies = copies_text(scenario, problem, *program);
-  if (!scenario.modelled) return stages_text(scenario, problem, nullptr) + copies;
-  const Modelled& modelled = *scenario.modelled;
-  const Layout layout = layout_of(modelled, choice, scenario.parallel.pipeline);
-  std::string text = model_text(modelled, layout, context_of(modelled, choice));
+std::string cost_breakdown(const Case& made) {
+  const Scenario& scenario = *made.scenario;
+  const auto program = make_program(made);
+  const std::string copies = copies_text(scenario, made.problem, *program);
+  const Layout* layout = made.layout ? &*made.layout : nullptr;
+  const std::string stages = stages_text(scenario, made.problem, layout);
+  if (!scenario.modelled) return stages + copies;
+  const Transformer& model = scenario.modelled->model;
+  std::string text = model_text(*scenario.modelled, *layout, *made.context);
   Curves curves;
-  if (scenario.roofline) {
-    const CostSetting setting = cost_setting_of(scenario, choice);
-    text += layers_text(modelled.model, layout, setting, *scenario.hardware, curves);
+  if (made.setting) {
+    const Hardware& hardware = *scenario.hardware;
+    text += layers_text(model, *layout, *made.setting, hardware, curves);
     if (is_sharded(scenario.vocabulary)) {
-      text +=
-          vocabulary_text(modelled.model, scenario.vocabulary, setting, *scenario.hardware, curves);
+      text += vocabulary_text(model, scenario.vocabulary, *made.setting, hardware, curves);
     }
-    text += stages_text(scenario, problem, &layout) + message_text(modelled, setting);
-    text += step_text(scenario, layout, problem.placement, setting, curves);
-  } else {
-    text += stages_text(scenario, problem, &layout);
+  }
+  text += stages;
+  if (made.setting) {
+    text += message_text(*scenario.modelled, *made.setting) + step_text(made, curves);
   }
   text += copies;
   if (!copies.empty() && scenario.hardware && scenario.cost.copy_out.empty()) curves.insert("host");
-  text += memory_text(scenario, choice, problem, *program);
-  return scenario.roofline ? text + hardware_text(scenario, curves) : text;
+  text += memory_text(made, *program);
+  return made.setting ? text + hardware_text(scenario, curves) : text;
 }
 
 }  // namespace pipesim

@@ -1,11 +1,11 @@
-// What the seconds and bytes of a choice are made of, with the source of every number, as text that
+// What the seconds and bytes of a case are made of, with the source of every number, as text that
 // a person can check by hand. docs/model.md has the formulas.
 #pragma once
 
 #include <span>
 #include <string>
 
-#include "sim/scenario/scenario.h"
+#include "sim/case/case.h"
 #include "sim/scenario/sourced.h"
 
 namespace pipesim {
@@ -14,7 +14,7 @@ namespace pipesim {
 // kernels and collectives of every layer and pass, stages, what closes an iteration, and the
 // hardware's numbers. Given costs: seconds and bytes of every stage. Plans the schedule for its
 // peak; throws what make_program throws.
-std::string cost_breakdown(const Scenario& scenario, const ScheduleChoice& choice);
+std::string cost_breakdown(const Case& made);
 
 // Every number, and after those that share one, their source.
 std::string sourced_list(std::span<const Sourced> numbers);

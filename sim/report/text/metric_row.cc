@@ -8,10 +8,10 @@
 
 namespace pipesim {
 
-MetricRow metrics_of(const Scenario& scenario, const Simulation& simulation) {
-  const Report& report = simulation.report;
-  const Throughput rate = simulation.throughput.value_or(Throughput{});
-  const bool rated = simulation.throughput.has_value();
+MetricRow metrics_of(const Scenario& scenario, const Result& result) {
+  const Report& report = result.report;
+  const Throughput rate = result.throughput.value_or(Throughput{});
+  const bool rated = result.throughput.has_value();
   const auto where = [](bool known, double value) {
     return known ? std::optional(value) : std::nullopt;
   };
@@ -33,7 +33,7 @@ MetricRow metrics_of(const Scenario& scenario, const Simulation& simulation) {
           rate.model_tflops_per_gpu,
           rate.mfu,
           rate.hfu,
-          where(simulation.fit.has_value(), simulation.fit && simulation.fit->fits ? 1 : 0),
+          where(result.fits.has_value(), result.fits.value_or(false) ? 1 : 0),
           seconds(&Ensemble::stddev),
           seconds(&Ensemble::p05),
           seconds(&Ensemble::p95)};

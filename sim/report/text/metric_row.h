@@ -37,7 +37,7 @@ inline constexpr std::array<std::string_view, 18> kMetricNames{"iteration_second
 using MetricRow = std::array<std::optional<double>, kMetricNames.size()>;
 // LogicError for a name that is none.
 std::optional<double> metric(const MetricRow& row, std::string_view name);
-MetricRow metrics_of(const Scenario& scenario, const Simulation& simulation);
+MetricRow metrics_of(const Scenario& scenario, const Result& result);
 
 // ",name,name" and ",value,value": what follows the first columns. Values have the fewest digits
 // that read back as the same number.

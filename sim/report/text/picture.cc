@@ -23,9 +23,9 @@ std::string escape_of(const TaskClass& pass, int chunks) {
 }
 
 // A pass's columns hold its letter, then its microbatch's digits as far as the width goes.
-std::string line_of(const Simulation& simulation, const std::vector<TaskId>& owners, bool colour) {
-  const TaskGraph& graph = *simulation.graph;
-  const int chunks = simulation.program->shape().chunks;
+std::string line_of(const Result& result, const std::vector<TaskId>& owners, bool colour) {
+  const TaskGraph& graph = *result.graph;
+  const int chunks = result.program->shape().chunks;
   std::string line;
   for (size_t c = 0, begin = 0; c < owners.size(); ++c) {
     const TaskId owner = owners[c];
@@ -46,13 +46,13 @@ std::string line_of(const Simulation& simulation, const std::vector<TaskId>& own
 }
 
 // What a reader of every picture knows, and the kinds that few have.
-std::string legend_of(const Simulation& simulation) {
+std::string legend_of(const Result& result) {
   std::string legend = "F forward, B input gradient, W weight gradient, X both, & overlapped, ";
   for (int kind = static_cast<int>(PassKind::kFB) + 1; kind < kPassKinds; ++kind) {
     const auto pass = static_cast<PassKind>(kind);
-    const bool there = std::ranges::any_of(
-        simulation.graph->classes(),
-        [pass](const TaskClass& of) { return of.kind == TaskKind::kCompute && of.pass == pass; });
+    const bool there = std::ranges::any_of(result.graph->classes(), [pass](const TaskClass& of) {
+      return of.kind == TaskKind::kCompute && of.pass == pass;
+    });
     if (there) legend += fmt::format("{} {}, ", letter_of(pass), meaning_of(pass));
   }
   return legend + ". idle; digits: microbatch";
@@ -60,17 +60,16 @@ std::string legend_of(const Simulation& simulation) {
 
 }  // namespace
 
-std::string draw(const Simulation& simulation, const PictureOptions& options) {
-  const Drawing drawing(simulation);
+std::string draw(const Result& result, const PictureOptions& options) {
+  const Drawing drawing(result);
   std::string text;
   const size_t label = fmt::format("{}", drawing.devices() - 1).size();
   for (size_t device = 0; device < drawing.devices(); ++device) {
     const auto owners = drawing.columns(device, static_cast<size_t>(options.columns));
-    text +=
-        fmt::format("{:>{}} |{}|\n", device, label, line_of(simulation, owners, options.colour));
+    text += fmt::format("{:>{}} |{}|\n", device, label, line_of(result, owners, options.colour));
   }
   text += fmt::format("{:>{}}  0 .. {}; {}\n", "", label, human(Seconds(drawing.seconds())),
-                      legend_of(simulation));
+                      legend_of(result));
   return text;
 }
 

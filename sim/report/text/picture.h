@@ -14,7 +14,7 @@ struct PictureOptions {
 
 // The first pipeline's middle iteration. A column belongs to the pass that covers most of it; a
 // pass shows its letter, then its microbatch's digits as far as its columns go; '.' is idle.
-std::string draw(const Simulation& simulation, const PictureOptions& options);
+std::string draw(const Result& result, const PictureOptions& options);
 
 // The passes of each device in order, one line per device.
 std::string pass_lists(const Program& program);

@@ -18,90 +18,124 @@ namespace {
 std::string percent(double rate) { return fmt::format("{:.2f}%", 100 * rate); }
 
 // Whether a schedule fits a GPU's memory, and what would make it; nothing where it does.
-std::string fit_line(const Scenario& scenario, size_t choice, const Simulation& simulation) {
-  const Fit& fit = *simulation.fit;
-  if (fit.fits) return "";
-  return fmt::format(
-      "{}: does not fit in {}; nearest change: {}\n", label_of(scenario.schedules[choice]),
-      human(*scenario.modelled->capacity),
-      fit.change ? fmt::format("{} ({})", fit.change->words, human(fit.change->peak)) : "none");
+std::string fit_line(const Answer& answer) {
+  if (answer.result.fits.value_or(true)) return "";
+  const auto& change = answer.advice.change;
+  return fmt::format("{}: does not fit in {}; nearest change: {}\n", answer.made.label,
+                     human(*answer.made.scenario->modelled->capacity),
+                     change ? fmt::format("{} ({})", change->words, human(change->peak)) : "none");
 }
 
 // What the fullest node keeps of offloaded activations, and how much less of it would fit.
-std::string host_line(const Scenario& scenario, size_t choice, const HostMemory& host) {
-  const std::string name = label_of(scenario.schedules[choice]);
-  if (!host.node) return "";
-  const std::string kept = fmt::format("{}: {} on the host of a node", name, human(*host.node));
+std::string host_line(const Answer& answer) {
+  if (!answer.result.host || !answer.result.host->node) return "";
+  const HostMemory& host = *answer.result.host;
+  const auto& plan = answer.advice.offload;
+  const std::string kept =
+      fmt::format("{}: {} on the host of a node", answer.made.label, human(*host.node));
   if (!host.capacity) return kept + "\n";
   if (host.fits()) return fmt::format("{}, which has {}\n", kept, human(*host.capacity));
   const std::string nearest =
-      host.nearest ? fmt::format("{} with offload: {{{}}} ({})", host.nearest->name,
-                                 scope_text(*host.nearest->offload), human(host.then))
-                   : "no offload";
+      plan ? fmt::format("{} with offload: {{{}}} ({})", plan->made.choice.name,
+                         scope_text(*plan->made.choice.offload), human(plan->node))
+           : "no offload";
   return fmt::format("{}, which does not fit in its {}; nearest that fits: {}\n", kept,
                      human(*host.capacity), nearest);
 }
 
 }  // namespace
 
-std::string comparison_table(const Scenario& scenario, std::span<const Simulation> simulations) {
-  std::vector<Row> rows{{"schedule", "iteration", "bubble rate", "of makespan", "over ideal",
-                         "peak activation", "samples/s/GPU"}};
-  if (scenario.modelled) rows.front().insert(rows.front().end() - 1, "peak memory");
-  const bool tokens = scenario.batch.micro_batch_size && scenario.batch.seq_length;
-  if (tokens) rows.front().emplace_back("tokens/s/GPU");
-  const bool utilized = scenario.modelled && scenario.hardware;
-  if (utilized) rows.front().emplace_back("MFU");
-  const bool spread = std::ranges::any_of(
-      simulations, [](const Simulation& each) { return each.report.ensemble.has_value(); });
-  if (spread) rows.front().insert(rows.front().begin() + 2, {"median", "p95"});
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    const Report& report = simulations[i].report;
-    const auto& rate = simulations[i].throughput;
-    Row& row = rows.emplace_back(Row{label_of(scenario.schedules[i]), human(report.iteration)});
-    if (spread) {
-      const auto& ensemble = report.ensemble;
-      row.insert(row.end(),
-                 {ensemble ? human(ensemble->p50) : "-", ensemble ? human(ensemble->p95) : "-"});
-    }
-    row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
-                           percent(report.bubble_over_ideal),
-                           knows_memory(scenario) ? human(report.peak_activation) : "-"});
-    if (report.peak_memory) row.push_back(human(*report.peak_memory));
-    row.push_back(rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-");
-    const MetricRow metrics = metrics_of(scenario, simulations[i]);
-    if (tokens) row.push_back(fmt::format("{:.0f}", *metric(metrics, "tokens_per_second_per_gpu")));
-    if (utilized) {
-      const auto mfu = metric(metrics, "mfu");
-      row.push_back(mfu ? percent(*mfu) : "-");
-    }
+namespace {
+
+// Which columns the schedules of a scenario have.
+struct Columns {
+  explicit Columns(std::span<const Answer> answers) {
+    const Scenario& scenario = *answers.front().made.scenario;
+    bytes = knows_memory(scenario);
+    model = scenario.modelled.has_value();
+    tokens = scenario.batch.micro_batch_size && scenario.batch.seq_length;
+    utilized = scenario.modelled && scenario.hardware;
+    spread = std::ranges::any_of(
+        answers, [](const Answer& each) { return each.result.report.ensemble.has_value(); });
   }
+
+  bool bytes;
+  bool model;
+  bool tokens;
+  bool utilized;
+  bool spread;
+};
+
+Row header_of(const Columns& columns) {
+  Row header{"schedule", "iteration"};
+  if (columns.spread) header.insert(header.end(), {"median", "p95"});
+  header.insert(header.end(), {"bubble rate", "of makespan", "over ideal", "peak activation"});
+  if (columns.model) header.emplace_back("peak memory");
+  header.emplace_back("samples/s/GPU");
+  if (columns.tokens) header.emplace_back("tokens/s/GPU");
+  if (columns.utilized) header.emplace_back("MFU");
+  return header;
+}
+
+Row row_of(const Answer& answer, const Columns& columns) {
+  const Report& report = answer.result.report;
+  Row row{answer.made.label, human(report.iteration)};
+  if (columns.spread) {
+    const auto& ensemble = report.ensemble;
+    row.insert(row.end(),
+               {ensemble ? human(ensemble->p50) : "-", ensemble ? human(ensemble->p95) : "-"});
+  }
+  row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
+                         percent(report.bubble_over_ideal),
+                         columns.bytes ? human(report.peak_activation) : "-"});
+  if (report.peak_memory) row.push_back(human(*report.peak_memory));
+  const auto& rate = answer.result.throughput;
+  row.push_back(rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-");
+  const MetricRow metrics = metrics_of(*answer.made.scenario, answer.result);
+  if (columns.tokens) {
+    row.push_back(fmt::format("{:.0f}", *metric(metrics, "tokens_per_second_per_gpu")));
+  }
+  if (columns.utilized) {
+    const auto mfu = metric(metrics, "mfu");
+    row.push_back(mfu ? percent(*mfu) : "-");
+  }
+  return row;
+}
+
+std::string ensemble_line(const Answer& answer) {
+  const auto& ensemble = answer.result.report.ensemble;
+  if (!ensemble) return "";
+  return fmt::format(
+      "{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
+      answer.made.label, ensemble->runs, ensemble->seed, ensemble->jitter, human(ensemble->mean),
+      human(ensemble->stddev), human(ensemble->p05), human(ensemble->p95));
+}
+
+}  // namespace
+
+std::string comparison_table(std::span<const Answer> answers) {
+  const Columns columns(answers);
+  std::vector<Row> rows{header_of(columns)};
+  for (const Answer& answer : answers) rows.push_back(row_of(answer, columns));
   std::string text = aligned(rows);
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    const auto& ensemble = simulations[i].report.ensemble;
-    if (!ensemble) continue;
-    text += fmt::format(
-        "{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
-        label_of(scenario.schedules[i]), ensemble->runs, ensemble->seed, ensemble->jitter,
-        human(ensemble->mean), human(ensemble->stddev), human(ensemble->p05), human(ensemble->p95));
-  }
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    if (simulations[i].fit) text += fit_line(scenario, i, simulations[i]);
-    const auto& offload = scenario.schedules[i].offload;
-    if (offload && offload->automatic) {
-      text += fmt::format("{}: offload auto: {}\n", scenario.schedules[i].name, offload->reason);
+  for (const Answer& answer : answers) text += ensemble_line(answer);
+  for (const Answer& answer : answers) {
+    text += fit_line(answer);
+    const Case& made = answer.made;
+    if (!made.offload_reason.empty()) {
+      text += fmt::format("{}: offload auto: {}\n", made.choice.name, made.offload_reason);
     }
-    if (simulations[i].host && knows_memory(scenario))
-      text += host_line(scenario, i, *simulations[i].host);
+    if (columns.bytes) text += host_line(answer);
   }
   return text;
 }
 
-std::string device_table(const Scenario& scenario, const Simulation& simulation) {
+std::string device_table(const Case& made, const Result& result) {
+  const Scenario& scenario = *made.scenario;
   Row header{"device", "busy"};
-  const bool recompute =
-      std::ranges::any_of(simulation.report.devices,
-                          [](const DeviceReport& device) { return device.recompute > Seconds(0); });
+  const bool recompute = std::ranges::any_of(result.report.devices, [](const DeviceReport& device) {
+    return device.recompute > Seconds(0);
+  });
   if (recompute) header.emplace_back("recompute");
   header.emplace_back("idle");
   for (const auto name : kIdleCauseNames) {
@@ -110,12 +144,12 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
   }
   if (knows_memory(scenario)) header.insert(header.end(), {"peak activation", "at", "with"});
   if (scenario.modelled) header.insert(header.end(), {"beside it", "peak memory"});
-  const bool offloads = simulation.host && knows_memory(scenario);
+  const bool offloads = result.host && knows_memory(scenario);
   if (offloads) header.emplace_back("on the host");
-  const bool energy = simulation.report.devices.front().energy_joules.has_value();
+  const bool energy = result.report.devices.front().energy_joules.has_value();
   if (energy) header.emplace_back("energy");
   std::vector<Row> rows{header};
-  for (const DeviceReport& device : simulation.report.devices) {
+  for (const DeviceReport& device : result.report.devices) {
     Row row{fmt::format("{}", device.device), human(device.busy)};
     if (recompute) row.push_back(human(device.recompute));
     row.push_back(human(device.idle));
@@ -128,7 +162,7 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
       row.insert(row.end(), {human(device.memory->total()), human(*device.peak_memory())});
     }
     if (offloads) {
-      row.push_back(human(simulation.host->devices[device.device]));
+      row.push_back(human(result.host->devices[device.device]));
     }
     if (energy) row.push_back(fmt::format("{:.1f} J", *device.energy_joules));
     rows.push_back(std::move(row));
@@ -136,33 +170,33 @@ std::string device_table(const Scenario& scenario, const Simulation& simulation)
   return aligned(rows);
 }
 
-std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations) {
+std::string comparison_csv(std::span<const Answer> answers) {
   std::string text = "schedule" + metric_header() + '\n';
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    text += csv_field(label_of(scenario.schedules[i])) +
-            metric_fields(metrics_of(scenario, simulations[i])) + '\n';
+  for (const Answer& answer : answers) {
+    text += csv_field(answer.made.label) +
+            metric_fields(metrics_of(*answer.made.scenario, answer.result)) + '\n';
   }
   return text;
 }
 
-std::string memory_csv(const Scenario& scenario, std::span<const Simulation> simulations) {
+std::string memory_csv(std::span<const Answer> answers) {
   std::string text = "schedule,device,seconds,category,bytes\n";
-  for (size_t i = 0; i < simulations.size(); ++i) {
-    const TaskGraph& graph = *simulations[i].graph;
-    const auto curves = memory_curves(graph, simulations[i].timeline, graph.iterations() / 2);
+  for (const Answer& answer : answers) {
+    const TaskGraph& graph = *answer.result.graph;
+    const auto curves = memory_curves(graph, answer.result.timeline, graph.iterations() / 2);
     for (size_t device = 0; device < curves.size(); ++device) {
       for (const MemoryLevel& level : curves[device]) {
-        text += fmt::format("{},{},{},{},{}\n", csv_field(label_of(scenario.schedules[i])), device,
-                            level.seconds, kActivationsName, level.bytes);
+        text += fmt::format("{},{},{},{},{}\n", csv_field(answer.made.label), device, level.seconds,
+                            kActivationsName, level.bytes);
       }
     }
   }
   return text;
 }
 
-std::string critical_path_line(const Simulation& simulation) {
-  const TaskGraph& graph = *simulation.graph;
-  const Timeline& timeline = simulation.timeline;
+std::string critical_path_line(const Result& result) {
+  const TaskGraph& graph = *result.graph;
+  const Timeline& timeline = result.timeline;
   std::array<int, 3> tasks{};
   std::array<double, 3> seconds{};
   for (const TaskId task : critical_path(graph, timeline)) {

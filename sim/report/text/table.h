@@ -4,24 +4,23 @@
 #include <span>
 #include <string>
 
-#include "sim/case/simulate.h"
-#include "sim/scenario/scenario.h"
+#include "sim/prepare/advice.h"
 
 namespace pipesim {
 
 // One row per schedule: iteration time, the three bubble rates, peak activation, throughput.
-std::string comparison_table(const Scenario& scenario, std::span<const Simulation> simulations);
+std::string comparison_table(std::span<const Answer> answers);
 
 // One row per device of one schedule: busy, idle by cause, peak activation and where it occurs.
-std::string device_table(const Scenario& scenario, const Simulation& simulation);
+std::string device_table(const Case& made, const Result& result);
 
 // The comparison as CSV with units in the column names; empty cells where nothing applies.
-std::string comparison_csv(const Scenario& scenario, std::span<const Simulation> simulations);
+std::string comparison_csv(std::span<const Answer> answers);
 
 // Memory over time: the level of every device after each change, by category.
-std::string memory_csv(const Scenario& scenario, std::span<const Simulation> simulations);
+std::string memory_csv(std::span<const Answer> answers);
 
 // What the chain that decides the last end consists of.
-std::string critical_path_line(const Simulation& simulation);
+std::string critical_path_line(const Result& result);
 
 }  // namespace pipesim

@@ -37,7 +37,7 @@ TEST(ReplayRun, TakesWhatItsPassesTakeAlone) {
 constexpr double kMessageBytes = 2.0 * 2048 * 2048;
 
 // As simulated, but with messages of that many seconds.
-void resend(Simulation& simulation, double message) {
+void resend(Result& simulation, double message) {
   const TaskGraph& graph = *simulation.graph;
   std::vector<double> seconds(graph.size());
   for (TaskId task = 0; task < graph.size(); ++task) {

@@ -10,13 +10,13 @@
 namespace pipesim {
 namespace {
 
-struct Case {
+struct Measured {
   const char* key;
   const char* name;
   bool sequence;
   RecomputeGranularity recompute;
 };
-constexpr std::array<Case, 4> kCases{
+constexpr std::array<Measured, 4> kMeasured{
     {{"seq", "sequence parallel", true, RecomputeGranularity::kNone},
      {"sel", "selective", false, RecomputeGranularity::kSelective},
      {"seqsel", "sequence parallel, selective", true, RecomputeGranularity::kSelective},
@@ -45,7 +45,7 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& row) {
   context.flash_attention = false;
   context.dropout = true;
   const Bytes base = kept(model, context, false, RecomputeGranularity::kNone);
-  for (const Case& each : kCases) {
+  for (const Measured& each : kMeasured) {
     Cell cell;
     cell.table = "Figure 7";
     cell.cell = fmt::format("{} {}, % of tensor parallelism alone", name, each.name);

@@ -10,6 +10,7 @@
 
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/model.h"
 #include "sim/read/scenario.h"
 #include "validate/papers/paper_data.h"
@@ -84,12 +85,12 @@ void complete(Panel& panel, const YamlValue& where, const Batches& batches) {
 }
 
 // Assumed, where the paper does not say: micro batch 1; norms, activations and dropouts made again.
-Simulation run(const Panel& panel, const std::string& schedule, int seq_length) {
+Result run(const Panel& panel, const std::string& schedule, int seq_length) {
   const bool chunked = schedule != "1f1b";
   const std::string split = panel.ends_count ? R"(
            account_for_embedding_in_pipeline_split: true, account_for_loss_in_pipeline_split: true,)"
                                              : "";
-  const Scenario scenario = read_scenario(YamlSource(
+  Scenario scenario = read_scenario(YamlSource(
       "pipeoffload",
       fmt::format(
           R"(
@@ -104,15 +105,15 @@ recompute: pointwise
           schedule, panel.model.substr(0, panel.model.size() - 1), split,
           chunked ? fmt::format("virtual_pipeline_model_parallel_size: {}, ", panel.chunks) : "",
           panel.gpus, panel.batch, seq_length)));
-  return simulate(scenario, scenario.schedules.front());
+  return simulate(prepare_first(std::move(scenario)));
 }
 
-struct Result {
-  std::optional<Simulation> simulation;
+struct Tried {
+  std::optional<Result> result;
   std::string fault;
 };
 
-Result try_to_run(const Panel& panel, const std::string& schedule, int seq_length) {
+Tried try_to_run(const Panel& panel, const std::string& schedule, int seq_length) {
   if (!panel.fault.empty()) return {std::nullopt, panel.fault};
   try {
     return {run(panel, schedule, seq_length), {}};
@@ -148,12 +149,12 @@ Row read_row(const YamlValue& value) {
   return row;
 }
 
-void add(std::vector<Cell>& cells, Cell cell, const Result& result,
-         const std::function<std::optional<double>(const Simulation&)>& value) {
-  if (!result.simulation) {
-    cell.note = "not modelled: " + result.fault;
+void add(std::vector<Cell>& cells, Cell cell, const Tried& tried,
+         const std::function<std::optional<double>(const Result&)>& value) {
+  if (!tried.result) {
+    cell.note = "not modelled: " + tried.fault;
   } else {
-    cell.simulated = value(*result.simulation);
+    cell.simulated = value(*tried.result);
   }
   cells.push_back(std::move(cell));
 }
@@ -161,7 +162,7 @@ void add(std::vector<Cell>& cells, Cell cell, const Result& result,
 void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
   using enum Printed::Kind;
   if (row.mfu.kind == kNothing && row.memory.kind == kNothing) return;
-  const Result result = try_to_run(panel, row.schedule, row.seq);
+  const Tried tried = try_to_run(panel, row.schedule, row.seq);
   Cell cell;
   // The panel that was known first goes without its name.
   cell.cell = fmt::format("{}{} s={}", panel.name == "m10p5B_8gpu" ? "" : panel.name + " ",
@@ -170,9 +171,8 @@ void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
   if (row.mfu.kind == kOutOfMemory || row.memory.kind == kOutOfMemory) {
     cell.table = "Figure 15, out of memory";
     cell.published = 1;
-    add(cells, cell, result, [](const Simulation& simulation) {
-      return simulation.fit && !simulation.fit->fits ? 1.0 : 0.0;
-    });
+    add(cells, cell, tried,
+        [](const Result& result) { return result.fits.value_or(true) ? 0.0 : 1.0; });
     return;
   }
   cell.relative = true;
@@ -180,16 +180,16 @@ void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
     cell.table = "Figure 15, memory";
     cell.published = row.memory.number;
     if (row.schedule == "po-f") cell.note = "the paper's PO-F keeps more than its formula says";
-    add(cells, cell, result,
-        [](const Simulation& simulation) { return simulation.report.peak_activation / kGiB; });
+    add(cells, cell, tried,
+        [](const Result& result) { return result.report.peak_activation / kGiB; });
   }
   if (row.mfu.kind != kNumber) return;
   cell.table = "Figure 15, MFU";
   cell.published = row.mfu.number;
   cell.note = "";
-  add(cells, cell, result, [](const Simulation& simulation) {
-    const bool known = simulation.throughput && simulation.throughput->mfu;
-    return known ? std::optional(100 * *simulation.throughput->mfu) : std::nullopt;
+  add(cells, cell, tried, [](const Result& result) {
+    const bool known = result.throughput && result.throughput->mfu;
+    return known ? std::optional(100 * *result.throughput->mfu) : std::nullopt;
   });
 }
 

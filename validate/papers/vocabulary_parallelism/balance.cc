@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "sim/case/simulate.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr double kMostPercent = 3;
 
 Report report_of(const MethodRow& row, VocabularyPlacement placement, int vocabulary) {
-  const Scenario scenario = read_scenario(
+  Scenario scenario = read_scenario(
       YamlSource("balance", fmt::format(R"(
 model: {{base: {}, vocab_size: {}, max_position_embeddings: {}}}
 cluster: a100-roce
@@ -25,7 +26,7 @@ vocabulary: {}
 )",
                                         row.model_name, vocabulary, row.seq, row.schedule, row.gpus,
                                         row.seq, to_text(placement))));
-  return simulate(scenario, scenario.schedules.front()).report;
+  return simulate(prepare_first(std::move(scenario))).report;
 }
 
 // By how much the device that has most has more than the one that has least.

@@ -1,36 +1,34 @@
-// From a scenario and one of its schedules to the Problem that the schedule plans for.
+// From a problem to the program of a choice: its schedule's plan, or the program that was read,
+// with what is recomputed and copied.
 #pragma once
 
 #include <memory>
 #include <string_view>
 
+#include "sim/case/case.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
-#include "sim/scenario/scenario.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
-
-// Where the choice's schedule, or its program, puts the stages.
-Placement placement_of(const ScheduleChoice& choice, int devices);
-
-// Stage costs from the given ones (docs/model.md, "Given costs"), bytes given or modelled; they are
-// 0 when the scenario has neither. O(stages).
-Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
 
 // The choice's program. InputError at the choice when the schedule does not accept the shape: why,
 // and the nearest one that it does accept. InfeasibleError when it does not fit the memory limit.
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);
+inline std::shared_ptr<const Program> make_program(const Case& made) {
+  return make_program(made.choice, made.problem);
+}
 
 // The program with the copies that the choice asks for (Offload), problem.offload_chunks chunks of
 // every device where it does not say which.
 std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,
                                          const Problem& problem);
 
+// InputError at the choice: its schedule refuses this shape, and takes the nearest.
+[[noreturn]] void refuse_shape(const ScheduleChoice& choice, const Shape& shape,
+                               const Refusal& refusal);
+
 // InputError: `what` copies, and nothing says for how long.
 [[noreturn]] void refuse_unknown_copies(const Location& where, std::string_view what);
-
-// Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the
-// replicas of one pipeline position stand together: rank = device * pipelines + pipeline.
-int rank_of(const Scenario& scenario, int pipeline, int device);
 
 }  // namespace pipesim

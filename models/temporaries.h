@@ -1,0 +1,14 @@
+// What passes need of memory while they run, beside what is kept.
+#pragma once
+
+#include "models/layer_context.h"
+#include "models/transformer.h"
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+// Bytes that a layer's passes need beyond what is kept, at their largest (docs/model.md,
+// "Buffers").
+Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context);
+
+}  // namespace pipesim

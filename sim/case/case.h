@@ -1,0 +1,46 @@
+// A case: one schedule of a scenario with all that follows from it before anything is simulated.
+//
+// An outline says where stages stand and how a layer's passes run; with a layout a case follows:
+// bytes and seconds of every stage, what closes an iteration, limits. Both are immutable once made
+// and share the scenario. sim/prepare makes cases where something has to be found by trying.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/layer_cost.h"
+#include "models/layout.h"
+#include "models/memory.h"
+#include "models/step_cost.h"
+#include "sim/pipeline/call_groups.h"
+#include "sim/pipeline/placement.h"
+#include "sim/pipeline/problem.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+struct Outline {
+  std::shared_ptr<const Scenario> scenario;
+  ScheduleChoice choice;  // of the scenario, or of what is tried in its place
+  Placement placement = Placement::looped(1, 1);
+  std::optional<LayerContext> context = {};  // with a model: the choice's recomputation included
+  std::optional<CostSetting> setting = {};   // where seconds follow from a model
+};
+
+struct Case : Outline {
+  std::string label;           // in tables: label_of, and what tells it apart
+  std::string name;            // in documents: the schedule's, or the label where that is shared
+  std::string offload_reason;  // why so much offloads, where sim/prepare chose it
+  std::optional<Layout> layout = {};          // with a model
+  std::optional<MemoryEstimate> memory = {};  // likewise
+  Problem problem = {};
+  std::vector<StepCost> closing = {};  // by device; where seconds follow from a model
+  // The calls in which transfers hold the devices. Empty when they overlap compute: because the
+  // scenario says so, or because the schedule's runtime is asynchronous (Schedule::calls). A
+  // program from a CSV file names no framework: one call before every pass.
+  std::optional<CallGroups> blocking = {};
+};
+
+}  // namespace pipesim

@@ -1,0 +1,118 @@
+#include "sim/case/make_case.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "sim/case/given_costs.h"
+#include "sim/case/host_links.h"
+#include "sim/case/program.h"
+#include "sim/case/roofline.h"
+#include "sim/core/text.h"
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+namespace {
+
+// Placements of a fixed number of chunks do not ask for it.
+void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
+  if (choice.program) return;
+  const Schedule& schedule = *find_schedule(choice.name);
+  const int chunks = chunks_of(choice);
+  if (chunks >= schedule.min_chunks && chunks <= schedule.max_chunks) return;
+  Problem asked;
+  asked.shape = {scenario.parallel.pipeline, chunks, scenario.batch.microbatches,
+                 splits_of(choice)};
+  refuse_shape(choice, asked.shape, *schedule.refusal(asked));
+}
+
+// How the choice's passes run. Megatron-LM's own schedules run B and W as one pass.
+CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
+                         const LayerContext& context) {
+  CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
+  setting.fused_backward =
+      !choice.program && find_schedule(choice.name)->calls == CallGroups::kMegatron;
+  return setting;
+}
+
+std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
+  if (scenario.transfers == Transfers::kOverlapped) return std::nullopt;
+  return choice.program ? CallGroups::kEveryPass : find_schedule(choice.name)->calls;
+}
+
+// One limit serves all devices: what the one that holds most beside activations leaves.
+Bytes left_for_activations(const ScheduleChoice& choice, Bytes total,
+                           const MemoryEstimate& memory) {
+  Bytes beside;
+  for (const DeviceMemory& device : memory.devices) beside = std::max(beside, device.total());
+  if (beside < total) return total - beside;
+  throw InfeasibleError(fmt::format(
+      "memory_limit {} of {}: a device holds {} beside activations; give it more than that",
+      human(total), choice.name, human(beside)));
+}
+
+std::optional<Bytes> activation_limit(const Case& made) {
+  const auto& limit = made.choice.memory_limit;
+  if (const auto* bytes = std::get_if<Bytes>(&limit)) return *bytes;
+  if (const auto* total = std::get_if<TotalLimit>(&limit)) {
+    return left_for_activations(made.choice, total->bytes, *made.memory);
+  }
+  if (const auto* factor = std::get_if<double>(&limit)) {
+    return *factor * made.placement.devices() * for_planning(made.problem).device_activation();
+  }
+  return std::nullopt;
+}
+
+Problem empty_problem(const Case& made) {
+  const Placement& place = made.placement;
+  Problem problem;
+  problem.shape = {place.devices(), place.chunks(), made.scenario->batch.microbatches,
+                   splits_of(made.choice)};
+  problem.placement = place;
+  problem.stages.resize(place.virtual_stages());
+  problem.offload_chunks = offload_chunks_of(made.choice);
+  problem.recompute_chunks = recompute_chunks_of(made.choice);
+  problem.vocabulary = made.scenario->vocabulary;
+  problem.options = made.choice.options;
+  return problem;
+}
+
+}  // namespace
+
+Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice) {
+  check_chunks(*scenario, choice);
+  Outline outline{std::move(scenario), std::move(choice)};
+  const Scenario& asked = *outline.scenario;
+  outline.placement = placement_of(outline.choice, asked.parallel.pipeline);
+  if (asked.modelled) {
+    outline.context = asked.modelled->context;
+    if (outline.choice.recompute) outline.context->recompute = granularity_of(outline.choice);
+  }
+  if (asked.roofline) {
+    outline.setting = cost_setting(asked, outline.choice, *outline.context);
+  }
+  return outline;
+}
+
+Case make_case(Outline outline, const Layout* balanced) {
+  Case made;
+  static_cast<Outline&>(made) = std::move(outline);
+  made.label = label_of(made.choice);
+  made.name = made.choice.name;
+  const Scenario& scenario = *made.scenario;
+  made.blocking = blocking_calls(scenario, made.choice);
+  made.problem = empty_problem(made);
+  if (scenario.modelled) {
+    made.layout = layout_of(*scenario.modelled, made.placement, made.choice.name, balanced);
+    made.memory = estimate_memory(scenario.modelled->model, *made.context, *made.layout,
+                                  made.placement, scenario.modelled->state);
+  }
+  add_given_costs(made);
+  add_bytes(made);
+  if (scenario.roofline) add_roofline(made);
+  add_host_links(made);
+  made.problem.activation_limit = activation_limit(made);
+  return made;
+}
+
+}  // namespace pipesim

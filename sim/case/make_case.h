@@ -1,0 +1,18 @@
+// From a scenario and one of its schedules to a case, by arithmetic alone.
+#pragma once
+
+#include <memory>
+
+#include "sim/case/case.h"
+
+namespace pipesim {
+
+// InputError at the choice when its schedule does not hold so many chunks. O(stages).
+Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice);
+
+// Layers stand as the scenario says or, where it asks for balance, as in `balanced`. InputError at
+// the split when layers cannot be divided so; InfeasibleError when a limit in total leaves nothing
+// for activations. O(stages).
+Case make_case(Outline outline, const Layout* balanced = nullptr);
+
+}  // namespace pipesim

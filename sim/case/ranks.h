@@ -1,0 +1,22 @@
+// Where the devices of pipelines stand in the scenario's cluster.
+#pragma once
+
+#include "models/cluster.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Position in the cluster of device `device` of pipeline `pipeline`. As in Megatron-LM, the
+// replicas of one pipeline position stand together: rank = device * pipelines + pipeline.
+int rank_of(const Scenario& scenario, int pipeline, int device);
+
+// Ranks of one stage stand next to each other and copy to the host alike, at the same time: how
+// many of them share a switch. Requires a cluster by name.
+int ranks_on_a_switch(const Scenario& scenario);
+
+// The cluster that pipeline positions see (rank_of), where seconds follow from a model: each stands
+// for all the GPUs of a device, and one of them speaks for all, as they do the same at once. A node
+// has as many positions as devices (at least one), and a card for each where GPUs have one each.
+Cluster cluster_of_positions(const Scenario& scenario);
+
+}  // namespace pipesim

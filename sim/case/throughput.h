@@ -1,0 +1,24 @@
+// What a case's iteration time comes to per second (docs/model.md).
+#pragma once
+
+#include <optional>
+
+#include "sim/case/case.h"
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+struct Throughput {
+  double samples_per_second = 0;
+  double samples_per_second_per_gpu = 0;
+  // With a model and a named cluster. `hfu` counts forwards that are run again; not known under
+  // selective recomputation.
+  std::optional<double> model_tflops_per_gpu = {};
+  std::optional<double> mfu = {};
+  std::optional<double> hfu = {};
+};
+
+// Empty where the micro batch size is not known.
+std::optional<Throughput> throughput_of(const Case& made, Seconds iteration);
+
+}  // namespace pipesim

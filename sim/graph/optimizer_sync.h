@@ -1,0 +1,15 @@
+// What one iteration waits for of the one before.
+#pragma once
+
+namespace pipesim {
+
+// When the next iteration may start (docs/model.md).
+enum class OptimizerSync {
+  kNone,            // as kAllReduce, at no cost: for costs without an optimizer
+  kAllReduce,       // after all devices have ended their passes and optimizer steps
+  kPostValidation,  // each device after its own passes and optimizer step (Zero Bubble, section 4),
+                    // and those of its position in the other pipelines, with which it reduces
+                    // gradients
+};
+
+}  // namespace pipesim

@@ -1,0 +1,46 @@
+// What would make a case fit whose simulation did not: the nearest change for its GPUs' memory, the
+// nearest offload for its hosts'.
+#pragma once
+
+#include <optional>
+
+#include "models/memory.h"
+#include "sim/case/simulate.h"
+
+namespace pipesim {
+
+// A case that offloads less, and what that takes of the fullest node.
+struct HostPlan {
+  Case made;
+  Bytes node;
+};
+
+struct Advice {
+  std::optional<MemoryChange> change = {};  // where the peak exceeds the capacity
+  std::optional<HostPlan> offload = {};     // where hosts lack memory; empty: nothing that offloads
+};
+
+// Plans or simulates anew for each change that is tried; nothing where the result fits.
+Advice advise(const Case& made, const Result& result, const Engine* engine = nullptr);
+
+// The nearest single change (models/memory.h) with which the outline's program would fit the
+// capacity. Empty when there is none. Requires a model.
+std::optional<MemoryChange> change_that_fits(const Outline& outline);
+
+// What fits a full host: for so many chunks and for fewer, the most microbatches are sought by
+// halving; of the plans that are tried the one whose devices keep least, of equal ones the first.
+// Empty where none keeps less than without offload. Requires a result that offloads.
+std::optional<HostPlan> offload_that_fits(const Case& made, const Result& result,
+                                          const Engine* engine = nullptr);
+
+// A case, what it came to, and what would make it fit: what reports show.
+struct Answer {
+  Case made;
+  Result result;
+  Advice advice = {};
+};
+
+// Simulates the case and looks for advice.
+Answer answer(Case made, const Engine* engine = nullptr);
+
+}  // namespace pipesim

@@ -1,0 +1,60 @@
+// Whether stages fit the memory of the devices that run a program, while layers are moved between
+// them: for balance.
+//
+// What a device keeps follows from the program: how many microbatches' activations, stashes and
+// checkpoints it holds at once on each chunk, whatever their size.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/balance.h"
+#include "models/memory_model.h"
+#include "sim/case/case.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+class MemoryRoom : public DeviceRoom {
+ public:
+  // Requires a model.
+  MemoryRoom(const Outline& outline, Bytes capacity);
+
+  // The program whose moments count from now on. O(passes x moments).
+  void observe(const Program& program);
+  void take_away(int device, Bytes bytes) { capacity_[device] -= bytes; }
+  // Of what passes keep.
+  void limit(Bytes kept) { limit_ = kept; }
+
+  Bytes peak(int device, std::span<const StageLayers> chunks) {
+    return model_.device(chunks).total() + kept(device, chunks);
+  }
+  bool fits(int device, std::span<const StageLayers> chunks) override;
+  int most_more(int device, std::span<const StageLayers> chunks,
+                std::span<const int> open) override;
+
+ private:
+  // What a device keeps at one moment: numbers of activations, stashes and checkpoints of each
+  // chunk in turn, and last of shares of the output.
+  using Held = std::vector<double>;
+
+  void note_stages(std::span<const StageLayers> chunks);
+  [[nodiscard]] Bytes bytes(const Held& held) const;
+  Bytes kept(int device, std::span<const StageLayers> chunks);
+
+  MemoryModel model_;
+  double splits_;
+  Bytes share_;
+  std::vector<Bytes> capacity_;  // by device
+  std::optional<Bytes> limit_;
+  std::vector<std::vector<Held>> moments_;  // by device
+  std::vector<Held> means_;                 // of each device's
+  std::vector<StageMemory> stages_;         // noted last
+  // Of one layer, of either kind the less.
+  Bytes layer_{std::numeric_limits<double>::infinity()};
+  StageMemory least_{layer_, layer_, layer_};
+};
+
+}  // namespace pipesim

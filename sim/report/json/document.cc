@@ -1,0 +1,361 @@
+#include "sim/report/json/document.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "models/layer_parameters.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json values_of(const std::vector<T>& values) {
+  if (values.size() == 1) return values.front().value();
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(value.value());
+  return list;
+}
+
+const char* basis_name(CostBasis per) { return per == CostBasis::kDevice ? "device" : "stage"; }
+
+Json offload_json(const Offload& offload) {
+  Json json{{"chunks", offload.chunks ? Json(*offload.chunks) : Json(nullptr)}};
+  if (!offload.which.empty()) json["chunks"] = offload.which;
+  if (offload.automatic) json["automatic"] = true;
+  const OffloadedMicrobatches& some = offload.microbatches;
+  if (!some.listed.empty()) {
+    json["microbatches"] = some.listed;
+  } else if (!some.all()) {
+    json["microbatches"] = {{"from", some.from},
+                            {"to", some.to ? Json(*some.to) : Json(nullptr)},
+                            {"every", some.every},
+                            {"count", some.count ? Json(*some.count) : Json(nullptr)}};
+  }
+  json["bandwidth"] = offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex";
+  json["devices_per_link"] =
+      offload.devices_per_link ? Json(*offload.devices_per_link) : Json(nullptr);
+  json["prefetch"] = offload.prefetch;
+  return json;
+}
+
+Json schedule_json(const Case& made) {
+  const ScheduleChoice& choice = made.choice;
+  Json json{{choice.program ? "csv" : "name", choice.name}};
+  if (const int chunks = made.problem.recompute_chunks; chunks > 0) {
+    json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
+  }
+  const RecomputeGranularity granularity = granularity_of(choice);
+  if (granularity != RecomputeGranularity::kNone && granularity != RecomputeGranularity::kFull) {
+    json["recompute"] = {{"granularity", to_text(granularity)}};
+  }
+  if (choice.offload) json["offload"] = offload_json(*choice.offload);
+  if (choice.program) return json;
+  json["virtual_pipeline_model_parallel_size"] = made.placement.chunks();
+  if (const auto* factor = std::get_if<double>(&choice.memory_limit))
+    json["memory_limit"] = *factor;
+  if (const auto* bytes = std::get_if<Bytes>(&choice.memory_limit)) {
+    json["memory_limit_bytes"] = bytes->value();
+  }
+  if (const auto* total = std::get_if<TotalLimit>(&choice.memory_limit)) {
+    json["memory_limit_total_bytes"] = total->bytes.value();
+  }
+  for (const auto& [name, value] : choice.options) {
+    std::visit([&json, &name = name](const auto& plain) { json[name] = plain; }, value);
+  }
+  return json;
+}
+
+Json cost_json(const GivenCost& cost) {
+  Json json{{"kind", "given"},
+            {"per", basis_name(cost.per)},
+            {"forward_seconds", values_of(cost.forward)},
+            {"backward_input_seconds", values_of(cost.backward_input)},
+            {"backward_weight_seconds", values_of(cost.backward_weight)}};
+  if (!cost.overlapped.empty()) json["overlapped_seconds"] = values_of(cost.overlapped);
+  if (!cost.recompute.empty()) json["recompute_seconds"] = values_of(cost.recompute);
+  if (!cost.output_forward.empty()) {
+    json["output_forward_seconds"] = values_of(cost.output_forward);
+    json["output_backward_seconds"] = values_of(cost.output_backward);
+    json["input_forward_seconds"] = values_of(cost.input_forward);
+    json["input_backward_seconds"] = values_of(cost.input_backward);
+  }
+  if (!cost.copy_out.empty()) {
+    json["copy_out_seconds"] = values_of(cost.copy_out);
+    json["copy_in_seconds"] = values_of(cost.copy_in);
+    json["copy_solo_factor"] = cost.copy_solo_factor;
+  }
+  if (cost.message) {
+    json["message_bytes"] = cost.message->value();
+  } else {
+    json["transfer_seconds"] = cost.transfer.value();
+  }
+  json["collective_seconds"] = cost.collective.value();
+  json["optimizer_seconds"] = cost.optimizer.value();
+  return json;
+}
+
+const char* kind_of_cost(const Scenario& scenario) {
+  if (!scenario.roofline) return "given";
+  return scenario.roofline->calibration ? "measured" : "roofline";
+}
+
+Json roofline_json(const Scenario& scenario) {
+  const Overlap& overlap = scenario.roofline->overlap;
+  const auto& calibration = scenario.roofline->calibration;
+  Json json{{"kind", kind_of_cost(scenario)}, {"gpu", scenario.hardware->gpu.name}};
+  if (calibration) json["file"] = calibration->file;
+  json["tp_comm_overlap"] = overlap.tensor;
+  json["overlap_grad_reduce"] = overlap.gradient_reduce;
+  json["overlap_param_gather"] = overlap.parameter_gather;
+  return json;
+}
+
+void add_modelled(Json& json, const Modelled& modelled) {
+  const LayerContext& context = modelled.context;
+  const Transformer& model = modelled.model;
+  json["model"] = {{"name", model.name},
+                   {"num_layers", model.num_layers},
+                   {"hidden_size", model.hidden_size},
+                   {"vocab_size", model.vocab_size},
+                   {"parameters", total_parameters(model)}};
+  json["parallel"]["context_parallel_size"] = context.context;
+  json["parallel"]["expert_model_parallel_size"] = context.expert;
+  json["parallel"]["expert_tensor_parallel_size"] = context.expert_tensor;
+  json["parallel"]["sequence_parallel"] = context.sequence_parallel;
+  json["batch"]["seq_length"] = context.seq_length;
+  json["memory"] = {
+      {"kind", "model"},
+      {"precision", context.precision == Precision::kFp8 ? "fp8" : "16 bits"},
+      {"accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32},
+      {"use_distributed_optimizer", modelled.state.distributed_optimizer},
+      {"flash_attention", context.flash_attention},
+      {"dropout", context.dropout},
+      {"capacity_bytes", modelled.capacity ? Json(modelled.capacity->value()) : Json(nullptr)}};
+}
+
+Json cluster_json(const Cluster& cluster) {
+  Json json{{"gpus_per_node", cluster.gpus_per_node},
+            {"nics_per_node", cluster.nics_per_node},
+            {"link_bandwidth_bytes_per_second", cluster.link_bandwidth.value()},
+            {"link_latency_seconds", cluster.link_latency.value()},
+            {"network_bandwidth_bytes_per_second", cluster.nic_bandwidth.value()},
+            {"network_latency_seconds", cluster.nic_latency.value()},
+            {"message_share", cluster.message_share}};
+  if (cluster.idle_power) json["idle_power_watts"] = cluster.idle_power->value();
+  if (cluster.busy_power) json["busy_power_watts"] = cluster.busy_power->value();
+  if (cluster.host_memory) json["host_memory_bytes"] = cluster.host_memory->value();
+  return json;
+}
+
+Json perturb_json(const Perturbation& perturb) {
+  Json json{{"seed", perturb.seed},
+            {"jitter", perturb.jitter ? Json(*perturb.jitter) : Json(nullptr)},
+            {"runs", perturb.runs},
+            {"stragglers", Json::array()},
+            {"links", Json::array()}};
+  for (const SpeedChange& change : perturb.stragglers) {
+    json["stragglers"].push_back({{"rank", change.rank},
+                                  {"factor", 1 / change.factor},
+                                  {"from_seconds", change.at_seconds}});
+  }
+  for (const DegradedLink& link : perturb.links) {
+    json["links"].push_back({{"from", link.from}, {"to", link.to}, {"factor", link.factor}});
+  }
+  return json;
+}
+
+Json scenario_json(std::span<const Answer> answers) {
+  static constexpr std::array kSyncs{"none", "all_reduce", "post_validation"};
+  const Scenario& scenario = *answers.front().made.scenario;
+  Json json;
+  json["schedule"] = Json::array();
+  for (const Answer& answer : answers) json["schedule"].push_back(schedule_json(answer.made));
+  json["parallel"] = {{"pipeline_model_parallel_size", scenario.parallel.pipeline},
+                      {"tensor_model_parallel_size", scenario.parallel.tensor},
+                      {"data_parallel_size", scenario.parallel.data}};
+  json["pipelines"] = scenario.parallel.pipelines;
+  json["batch"] = {{"num_microbatches", scenario.batch.microbatches}};
+  json["batch"]["micro_batch_size"] =
+      scenario.batch.micro_batch_size ? Json(*scenario.batch.micro_batch_size) : Json(nullptr);
+  json["cost"] = scenario.roofline ? roofline_json(scenario) : cost_json(scenario.cost);
+  if (scenario.memory) {
+    json["memory"] = {{"kind", "given"},
+                      {"per", basis_name(scenario.memory->per)},
+                      {"activation_bytes", values_of(scenario.memory->activation)},
+                      {"weight_stash_bytes", values_of(scenario.memory->weight_stash)}};
+    if (!scenario.memory->checkpoint.empty()) {
+      json["memory"]["checkpoint_bytes"] = values_of(scenario.memory->checkpoint);
+    }
+    if (!scenario.memory->output_activation.empty()) {
+      json["memory"]["output_activation_bytes"] = values_of(scenario.memory->output_activation);
+    }
+  }
+  if (scenario.modelled) add_modelled(json, *scenario.modelled);
+  if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
+  if (scenario.hardware) json["cluster"]["name"] = scenario.hardware->name;
+  json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
+  if (scenario.engine == EngineKind::kSimGrid) {
+    json["engine"]["gpu"] = scenario.gpu == GpuModel::kHost ? "host" : "timer";
+  }
+  json["optimizer"] = {{"sync", kSyncs[static_cast<size_t>(scenario.sync)]}};
+  json["framework"] = {
+      {"transfers", scenario.transfers == Transfers::kBlocking ? "blocking" : "overlapped"}};
+  json["vocabulary"] = {{"placement", to_text(scenario.vocabulary)}};
+  json["offload"] = scenario.offload ? offload_json(*scenario.offload) : Json(nullptr);
+  json["perturb"] = perturb_json(scenario.perturb);
+  return json;
+}
+
+Json host_json(const HostMemory& host, const std::optional<HostPlan>& plan) {
+  const auto bytes = [](const std::optional<Bytes>& of) {
+    return of ? Json(of->value()) : Json(nullptr);
+  };
+  Json json{{"peak_bytes_of_node", bytes(host.node)},
+            {"capacity_bytes", bytes(host.capacity)},
+            {"fits", host.fits()},
+            {"nearest", nullptr},
+            {"nearest_bytes_of_node", nullptr},
+            {"peak_bytes_of_device", Json::array()}};
+  if (plan) {
+    json["nearest"] = schedule_json(plan->made);
+    json["nearest_bytes_of_node"] = plan->node.value();
+  }
+  for (const Bytes& of : host.devices) json["peak_bytes_of_device"].push_back(of.value());
+  return json;
+}
+
+Json device_json(const DeviceReport& device, bool has_memory) {
+  Json json{{"device", device.device},
+            {"busy_seconds", device.busy.value()},
+            {"recompute_seconds", device.recompute.value()},
+            {"span_seconds", device.span.value()},
+            {"idle_seconds", device.idle.value()},
+            {"peak_activation_bytes", nullptr},
+            {"peak_activation_at_seconds", nullptr},
+            {"peak_activation_pass", nullptr},
+            {"peak_memory_bytes", nullptr},  // needs a model: given memory knows activations only
+            {"peak_memory_by_category", Json::object()},
+            {"idle_seconds_by_cause", Json::object()},
+            {"energy_joules", nullptr}};
+  if (has_memory) {
+    json["peak_activation_bytes"] = device.peak_activation.value();
+    json["peak_activation_at_seconds"] = device.peak_time.value();
+    json["peak_activation_pass"] = device.peak_pass;
+    json["peak_memory_by_category"]["activations"] = device.peak_activation.value();
+  }
+  if (device.memory) {
+    json["peak_memory_bytes"] = device.peak_memory()->value();
+    Json& categories = json["peak_memory_by_category"];
+    categories["weights"] = device.memory->weights.value();
+    categories["gradients"] = device.memory->gradients.value();
+    categories["optimizer"] = device.memory->optimizer.value();
+    categories["vocabulary"] = device.memory->vocabulary.value();
+    categories["buffers"] = device.memory->buffers.value();
+    categories["overhead"] = device.memory->overhead.value();
+  }
+  for (size_t cause = 0; cause < kIdleCauseNames.size(); ++cause) {
+    json["idle_seconds_by_cause"][std::string(kIdleCauseNames[cause])] =
+        device.idle_by_cause[cause].value();
+  }
+  if (device.energy_joules) json["energy_joules"] = *device.energy_joules;
+  return json;
+}
+
+Json ensemble_json(const Ensemble& ensemble) {
+  return {{"runs", ensemble.runs},
+          {"seed", ensemble.seed},
+          {"jitter", ensemble.jitter},
+          {"mean", ensemble.mean.value()},
+          {"stddev", ensemble.stddev.value()},
+          {"p05", ensemble.p05.value()},
+          {"p50", ensemble.p50.value()},
+          {"p95", ensemble.p95.value()}};
+}
+
+void add_throughput(Json& json, const Answer& answer) {
+  const auto& rate = answer.result.throughput;
+  json["samples_per_second"] = rate ? Json(rate->samples_per_second) : Json(nullptr);
+  json["samples_per_second_per_gpu"] =
+      rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
+  const auto& length = answer.made.scenario->batch.seq_length;
+  json["tokens_per_second_per_gpu"] =
+      rate && length ? Json(*length * rate->samples_per_second_per_gpu) : Json(nullptr);
+  // These need a model's FLOPs and a GPU's peak.
+  const auto known = [&rate](std::optional<double> Throughput::*value) {
+    return rate && *rate.*value ? Json(*(*rate.*value)) : Json(nullptr);
+  };
+  json["model_tflops_per_gpu"] = known(&Throughput::model_tflops_per_gpu);
+  json["mfu"] = known(&Throughput::mfu);
+  json["hfu"] = known(&Throughput::hfu);
+}
+
+void add_memory(Json& json, const Answer& answer) {
+  const Case& made = answer.made;
+  const Report& report = answer.result.report;
+  const bool bytes = knows_memory(*made.scenario);
+  json["peak_activation_bytes"] = bytes ? Json(report.peak_activation.value()) : Json(nullptr);
+  json["peak_memory_bytes"] =
+      report.peak_memory ? Json(report.peak_memory->value()) : Json(nullptr);
+  if (made.layout) json["pipeline_model_parallel_layout"] = to_megatron_layout(*made.layout);
+  if (answer.result.fits) {
+    const auto& change = answer.advice.change;
+    json["fits"] = *answer.result.fits;
+    json["nearest_change"] = change ? Json(change->words) : Json(nullptr);
+  }
+  if (answer.result.host) {
+    json["host_memory"] = host_json(*answer.result.host, answer.advice.offload);
+  }
+  if (!made.offload_reason.empty()) json["offload_choice"] = made.offload_reason;
+}
+
+Json result_json(const Answer& answer, bool timings) {
+  const Case& made = answer.made;
+  const Report& report = answer.result.report;
+  Json json{{"schedule", made.name},
+            {"transfers", made.blocking ? "blocking" : "overlapped"},
+            {"iteration_seconds", report.iteration.value()},
+            {"makespan_seconds", report.makespan.value()},
+            {"cost_seconds", report.cost.value()},
+            {"bubble_rate", report.bubble_rate},
+            {"bubble_rate_makespan", report.bubble_rate_makespan},
+            {"bubble_over_ideal", report.bubble_over_ideal}};
+  add_throughput(json, answer);
+  add_memory(json, answer);
+  json["devices"] = Json::array();
+  for (const DeviceReport& device : report.devices) {
+    json["devices"].push_back(device_json(device, knows_memory(*made.scenario)));
+  }
+  json["ensemble"] = report.ensemble ? ensemble_json(*report.ensemble) : Json(nullptr);
+  json["tasks"] = report.tasks;
+  if (timings) {
+    const StepSeconds& seconds = answer.result.seconds;
+    json["seconds"] = {{"plan", seconds.plan},
+                       {"build", seconds.build},
+                       {"run", seconds.run},
+                       {"metrics", seconds.metrics}};
+  }
+  return json;
+}
+
+}  // namespace
+
+Json run_document(std::span<const Answer> answers, const JsonOptions& options) {
+  const Scenario& scenario = *answers.front().made.scenario;
+  Json document;
+  document["pipesim"] = {{"version", options.version},
+                         {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
+                         {"cost", kind_of_cost(scenario)}};
+  document["scenario"] = scenario_json(answers);
+  document["results"] = Json::array();
+  for (const Answer& answer : answers) {
+    document["results"].push_back(result_json(answer, options.timings));
+  }
+  for (const RefusedSchedule& each : options.refused) {
+    document["refused"].push_back({{"schedule", each.schedule}, {"reason", each.reason}});
+  }
+  return document;
+}
+
+}  // namespace pipesim

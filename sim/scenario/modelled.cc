@@ -1,0 +1,59 @@
+#include "sim/scenario/modelled.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "models/layer_work.h"
+
+namespace pipesim {
+namespace {
+
+Layout split(const Modelled& modelled, const Placement& placement, const Layout* balanced) {
+  const Transformer& model = modelled.model;
+  switch (modelled.split.way) {
+    case LayerSplit::Way::kListed:
+      return listed_layout(model, modelled.split.listed);
+    case LayerSplit::Way::kString:
+      return parse_megatron_layout(model, modelled.split.text);
+    case LayerSplit::Way::kBalanced:
+      if (balanced != nullptr) return *balanced;
+      return balance(model, placement.model_stages(), weights_by_work(modelled));
+    case LayerSplit::Way::kEven:
+      break;
+  }
+  return even_layout(model, placement, modelled.split.even);
+}
+
+}  // namespace
+
+Layout layout_of(const Modelled& modelled, const Placement& placement, const std::string& schedule,
+                 const Layout* balanced) {
+  try {
+    Layout layout = split(modelled, placement, balanced);
+    if (std::cmp_equal(layout.stages.size(), placement.model_stages())) return layout;
+    throw InfeasibleError(fmt::format("{} stages, but {} has {}", layout.stages.size(), schedule,
+                                      placement.model_stages()));
+  } catch (const InfeasibleError& error) {
+    throw InputError(modelled.split.where, error.what());
+  }
+}
+
+LayerSeconds weights_by_work(const Modelled& modelled) {
+  const Transformer& model = modelled.model;
+  const auto of = [&](LayerKind kind) {
+    double sum = 0;
+    for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
+      sum += flops(layer_work(model, kind, pass, modelled.context)).value();
+    }
+    return Seconds(sum);
+  };
+  LayerSeconds seconds;
+  seconds.embedding = of(LayerKind::kEmbedding);
+  seconds.dense = of(LayerKind::kDense);
+  seconds.output = of(LayerKind::kOutput);
+  if (model.experts) seconds.moe = of(LayerKind::kMoe);
+  if (model.mtp_layers > 0) seconds.mtp = of(LayerKind::kMtp) + seconds.output;
+  return seconds;
+}
+
+}  // namespace pipesim
