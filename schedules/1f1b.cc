@@ -11,7 +11,7 @@ namespace {
 Program plan(const Problem& problem) {
   if (is_sharded(problem.vocabulary)) return vocabulary_1f1b(problem);
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     const int warm_up = std::min(shape.devices - 1 - device, shape.microbatches);

@@ -152,7 +152,7 @@ Seat seat(const Problem& problem, int device) {
 }
 
 Program plan(const Problem& problem) {
-  PassLists lists(static_cast<size_t>(problem.shape.devices));
+  PassLists lists(problem.shape.devices);
   std::vector<OverlappedPair> pairs;
   for (int device = 0; device < problem.shape.devices; ++device) {
     const Seat at = seat(problem, device);

@@ -6,7 +6,7 @@ namespace {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (auto& list : lists) {
     for (int i = 0; i < shape.microbatches; ++i) list.push_back(make_pass(PassKind::kF, i));
     for (int i = 0; i < shape.microbatches; ++i) list.push_back(make_pass(PassKind::kBW, i));

@@ -64,7 +64,7 @@ Program plan(const Problem& problem) {
   const int group = group_size(problem);
   const bool extra = problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
   const std::vector<Pass> forwards = forward_order(shape, group);
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     const auto warm_up = static_cast<size_t>(2 * (shape.devices - 1 - device) +

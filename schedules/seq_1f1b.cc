@@ -12,10 +12,10 @@ namespace {
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   const int units = shape.units();
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
-    list.reserve(2 * static_cast<size_t>(units));
+    list.reserve(2 * units);
     const int warm_up = std::min(shape.devices - 2 - device + shape.splits, units);
     int forward = 0;
     while (forward < warm_up) list.push_back(make_pass(PassKind::kF, forward++));

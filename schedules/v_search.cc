@@ -329,7 +329,7 @@ double Search::peak_bytes(const PassLists& lists) const {
 PassLists Search::lists_of(const BlockBuilder& builder) const {
   constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
                               PassKind::kB, PassKind::kW, PassKind::kW};
-  PassLists lists(static_cast<size_t>(p_));
+  PassLists lists(p_);
   for (int d = 0; d < p_; ++d) {
     std::array<int, kVeeKinds> count{};
     auto& list = lists[d];

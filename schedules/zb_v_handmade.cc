@@ -62,10 +62,10 @@ void order_device(Order& order, int device, int devices, int microbatches) {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
-    list.reserve(6 * static_cast<size_t>(shape.microbatches));
+    list.reserve(6 * shape.microbatches);
     Order order(list, shape.microbatches);
     order_device(order, device, shape.devices, std::max(2 * shape.devices - 1, shape.microbatches));
   }
