@@ -105,8 +105,7 @@ std::string text_of(const Claim& claim) {
 }
 
 // The last two parts of the path, as the record's author knows it.
-std::string file_in_tree(const std::source_location& where) {
-  const std::string_view path = where.file_name();
+std::string file_in_tree(std::string_view path) {
   size_t from = path.rfind('/');
   if (from != std::string_view::npos && from > 0) from = path.rfind('/', from - 1);
   return std::string(from == std::string_view::npos ? path : path.substr(from + 1));
@@ -186,8 +185,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-RegisteredSchedule::RegisteredSchedule(Schedule schedule, std::source_location where) {
-  schedule.file = file_in_tree(where);
+RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {
+  schedule.file = file_in_tree(file);
   registered().push_back(std::make_unique<const Schedule>(std::move(schedule)));
 }
 
