@@ -15,6 +15,18 @@ std::vector<std::unique_ptr<const Schedule>>& registered() {
   return all;
 }
 
+std::string fault_of_texts(const Schedule& schedule) {
+  const bool plain = std::ranges::all_of(schedule.name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (schedule.name.empty()) return "no name";
+  if (!plain) return "name: expected small letters, digits and '-' alone";
+  if (schedule.summary.empty()) return "no summary: expected a line that says what its order is";
+  if (schedule.summary.find('\n') != std::string::npos) return "summary: expected one line";
+  if (schedule.source.empty()) return "no source: expected its paper, section or repository";
+  return "";
+}
+
 std::string fault_of_sizes(const Schedule& schedule) {
   if (schedule.min_chunks < 1 || schedule.default_chunks < schedule.min_chunks ||
       schedule.max_chunks < schedule.default_chunks) {
@@ -105,8 +117,7 @@ std::string text_of(const Claim& claim) {
 }
 
 // The last two parts of the path, as the record's author knows it.
-std::string file_in_tree(const std::source_location& where) {
-  const std::string_view path = where.file_name();
+std::string file_in_tree(std::string_view path) {
   size_t from = path.rfind('/');
   if (from != std::string_view::npos && from > 0) from = path.rfind('/', from - 1);
   return std::string(from == std::string_view::npos ? path : path.substr(from + 1));
@@ -118,14 +129,7 @@ std::string to_text(const BubbleClaim& claim) { return text_of(claim); }
 std::string to_text(const PeakClaim& claim) { return text_of(claim); }
 
 std::string fault_of(const Schedule& schedule) {
-  const bool plain = std::ranges::all_of(schedule.name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-  if (schedule.name.empty()) return "no name";
-  if (!plain) return "name: expected small letters, digits and '-' alone";
-  if (schedule.summary.empty()) return "no summary: expected a line that says what its order is";
-  if (schedule.summary.find('\n') != std::string::npos) return "summary: expected one line";
-  if (schedule.source.empty()) return "no source: expected its paper, section or repository";
+  if (std::string fault = fault_of_texts(schedule); !fault.empty()) return fault;
   if (schedule.plan == nullptr) return "no plan: expected a function from Problem to Program";
   if (schedule.place == nullptr) return "no place: expected a function that makes its Placement";
   if (schedule.runs_on != Runtime::kNone && !schedule.no_flags.empty()) {
@@ -186,8 +190,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-RegisteredSchedule::RegisteredSchedule(Schedule schedule, std::source_location where) {
-  schedule.file = file_in_tree(where);
+RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {
+  schedule.file = file_in_tree(file);
   registered().push_back(std::make_unique<const Schedule>(std::move(schedule)));
 }
 

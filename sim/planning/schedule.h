@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -146,8 +145,8 @@ std::vector<std::string> schedule_names();
 // A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main.
 class RegisteredSchedule {
  public:
-  explicit RegisteredSchedule(Schedule schedule,
-                              std::source_location where = std::source_location::current());
+  // `file`: where the record stands, by the compiler.
+  explicit RegisteredSchedule(Schedule schedule, const char* file = __builtin_FILE());
 };
 
 // The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs

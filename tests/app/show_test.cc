@@ -92,8 +92,7 @@ TEST_F(Show, BreaksCostsDownInPlaceOfThePicture) {
   EXPECT_EQ(run("show " + modelled + " --costs --format svg").code, 2);
 }
 
-// What is committed in docs/ follows the registry only when it is made again; what the command
-// makes always does.
+// That what docs have is what the command makes is for tests/app/pages_test.cc.
 TEST_F(Gallery, ShowsEveryRegisteredSchedule) {
   ASSERT_EQ(run("gallery -o docs").code, 0);
   const std::string page = read("docs/gallery.md");
