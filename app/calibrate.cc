@@ -22,7 +22,7 @@ int run(const CommandLine& line) {
   execv(pointers.front(), pointers.data());
   throw InfeasibleError(fmt::format(
       "cannot run {}: {}. It measures a GPU and is built with pipesim where CUDA is (nvcc with "
-      "cuBLASLt; -DPIPESIM_CUDA=ON says what is missing); docs/calibration.md",
+      "cuBLASLt; -DPIPESIM_CUDA=ON says what is missing); docs/how-to/calibration.md",
       arguments.front(), std::strerror(errno)));
 }
 

@@ -2,7 +2,7 @@
 // models/gpu.h and models/collective.h.
 //
 // A pass takes the sum of its kernels, launches included, and of its collectives but for what runs
-// behind its matmuls (docs/model.md, "Seconds"). Hidden are, as Megatron-LM does it:
+// behind its matmuls (docs/reference/model.md, "Seconds"). Hidden are, as Megatron-LM does it:
 // - of W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
 // section 4.2.2);
 // - of B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;

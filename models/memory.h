@@ -77,7 +77,7 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
 // GPUs together.
 Bytes least_state(const Transformer& model, const ParameterState& state);
 
-// Bytes that a layer's passes need beyond what is kept, at their largest (docs/model.md,
+// Bytes that a layer's passes need beyond what is kept, at their largest (docs/reference/model.md,
 // "Buffers").
 Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context);
 

@@ -6,7 +6,7 @@
 // and allocate nothing, except where an error is put into words.
 //
 // Parameters of each part, h hidden, a heads, g key-value groups, d head size, f MLP size, V
-// vocabulary, E experts (docs/model.md, "Transformers"):
+// vocabulary, E experts (docs/reference/model.md, "Transformers"):
 //   attention          h d (a + 2 g) + a d h, biases beside (Vaswani 2017; grouped queries: Ainslie
 //                      2023). The 12 l h^2 (1 + 13/12h + (V + s)/12lh) of Narayanan 2021, section
 //                      5.1, is this with g = a, f = 4h, biases, tied embeddings, s positions
@@ -88,8 +88,8 @@ enum class LayerKind : std::uint8_t {
   kMtp      // an MTP module up to its own logits, for which a kOutput more is run
 };
 
-// What is wrong with the shape, in words that name the keys of docs/scenario.md; empty when nothing
-// is.
+// What is wrong with the shape, in words that name the keys of docs/reference/scenario.md; empty
+// when nothing is.
 std::string fault_of(const Transformer& model);
 
 // Layer `layer` in [0, num_layers).

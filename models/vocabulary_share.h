@@ -10,7 +10,8 @@
 //   IB   their gradients into one of all rows, which is added to the main one
 // What is left on the ends: learned positions and dropout on the first stage, the final norm on the
 // last; layer_work, layer_memory and layer_cost count no more there when vocabulary_devices says
-// so. docs/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed room.
+// so. docs/reference/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in
+// fixed room.
 #pragma once
 
 #include <boost/container/static_vector.hpp>

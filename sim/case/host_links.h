@@ -14,7 +14,8 @@
 namespace pipesim {
 
 // Seconds of copies, where they are not given, follow from the bytes that F acquires and the host
-// links of a cluster by name (docs/model.md, "Offload"). Requires the stages' bytes. O(stages).
+// links of a cluster by name (docs/reference/model.md, "Offload"). Requires the stages' bytes.
+// O(stages).
 void add_host_links(const Scenario& scenario, const ScheduleChoice& choice, Problem& problem);
 
 // The way of a rank's copies where they contend. Without a cluster by name copies only have the

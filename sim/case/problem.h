@@ -13,8 +13,8 @@ namespace pipesim {
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
 
-// Stage costs from the given ones (docs/model.md, "Given costs"), bytes given or modelled; they are
-// 0 when the scenario has neither. O(stages).
+// Stage costs from the given ones (docs/reference/model.md, "Given costs"), bytes given or
+// modelled; they are 0 when the scenario has neither. O(stages).
 Problem make_problem(const Scenario& scenario, const ScheduleChoice& choice);
 
 // The choice's program. InputError at the choice when the schedule does not accept the shape: why,

@@ -1,5 +1,6 @@
 // Seconds of a scenario whose costs follow from its model and the GPUs of its cluster
-// (docs/model.md, "Seconds"). All that does not say otherwise requires Scenario::roofline.
+// (docs/reference/model.md, "Seconds"). All that does not say otherwise requires
+// Scenario::roofline.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,7 @@
 
 namespace pipesim {
 
-// When the next iteration may start (design, section 5).
+// When the next iteration may start (docs/reference/model.md, "Time").
 enum class OptimizerSync {
   kNone,            // as kAllReduce, at no cost: for costs without an optimizer
   kAllReduce,       // after all devices have ended their passes and optimizer steps

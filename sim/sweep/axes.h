@@ -1,4 +1,4 @@
-// The section `sweep` of a file: which keys take which values together (docs/sweep.md).
+// The section `sweep` of a file: which keys take which values together (docs/how-to/sweep.md).
 #pragma once
 
 #include <string>

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "sim/report/json/document.h"
+#include "sim/report/json/schema.h"
 
 namespace pipesim {
 namespace {
@@ -338,6 +339,7 @@ Json result_json(const Scenario& scenario, const ScheduleChoice& choice,
 Json run_document(const Scenario& scenario, std::span<const Simulation> simulations,
                   const JsonOptions& options) {
   Json document;
+  document["schema"] = kJsonSchema;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
                          {"cost", kind_of_cost(scenario)}};

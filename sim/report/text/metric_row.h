@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// Names with their units; docs/model.md defines them. `fits_capacity` is 1 or 0; those of
+// Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
 // `iteration` with a suffix are of an ensemble, whose mean the others are.
 inline constexpr std::array<std::string_view, 18> kMetricNames{"iteration_seconds",
                                                                "makespan_seconds",

@@ -202,7 +202,8 @@ int run(int argc, char** argv, const std::optional<Launch>& launched, bool speak
   app.add_option("--nvls-ranks", request.settings.nvls_ranks,
                  "All-reduces of so many ranks run in the switch");
   app.footer(
-      "One process on each of several nodes also measures between them (docs/calibration.md)");
+      "One process on each of several nodes also measures between them "
+      "(docs/how-to/calibration.md)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -23,8 +23,8 @@ using zero_bubble::Setting;
 using zero_bubble::Settings;
 using zero_bubble::SettingTimes;
 
-// How the authors' evaluator takes the cost of a column (docs/model.md, "Zero Bubble Tables 5 and
-// 8, Figure 9").
+// How the authors' evaluator takes the cost of a column (docs/reference/model.md, "Zero Bubble
+// Tables 5 and 8, Figure 9").
 enum class CostRule { kEndTime, kLargestSpan };
 
 struct Column {

@@ -35,7 +35,8 @@ using ProfileOf =
 void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
                                 const ProfileOf& profile_of);
 
-// Adds the cells of measured throughput that the file has (docs/model.md, "Measured throughput").
+// Adds the cells of measured throughput that the file has (docs/reference/model.md, "Measured
+// throughput").
 void compare_zero_bubble_throughput(std::vector<Cell>& cells, YamlMap& root,
                                     const std::vector<zero_bubble::Profile>& profiles,
                                     const Location& asked);
