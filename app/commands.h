@@ -21,6 +21,7 @@ struct Subcommand {
   Command run;
 };
 
+Subcommand add_new(CLI::App& app);
 Subcommand add_run(CLI::App& app);
 Subcommand add_show(CLI::App& app);
 Subcommand add_gallery(CLI::App& app);

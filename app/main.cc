@@ -58,9 +58,9 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.");
   const std::array subcommands{
-      add_run(app),    add_sweep(app), add_search(app),   add_plan(app),     add_sensitivity(app),
-      add_show(app),   add_plot(app),  add_report(app),   add_gallery(app),  add_export(app),
-      add_import(app), add_list(app),  add_validate(app), add_calibrate(app)};
+      add_new(app),         add_run(app),    add_sweep(app), add_search(app),   add_plan(app),
+      add_sensitivity(app), add_show(app),   add_plot(app),  add_report(app),   add_gallery(app),
+      add_export(app),      add_import(app), add_list(app),  add_validate(app), add_calibrate(app)};
   check_subcommand(line, app);
   try {
     app.parse(argc, argv);

@@ -1,4 +1,5 @@
-// The numbers that pipesim reports, as values with units; docs/reference/model.md has their formulas
+// The numbers that pipesim reports, as values with units; docs/reference/model.md has their
+// formulas
 // ("Time", "Bubble", "Memory").
 #pragma once
 
