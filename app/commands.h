@@ -8,7 +8,7 @@
 
 namespace pipesim {
 
-// Exit codes (design, section 8).
+// Exit codes (docs/reference/commands.md).
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;  // a check failed, or the request cannot be met
 inline constexpr int kBadInput = 2;

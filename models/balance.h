@@ -19,7 +19,7 @@
 
 namespace pipesim {
 
-// What the devices of a placement have room for. Layers count by kind, not by number
+// How many layers each device of a placement has room for. Layers count by kind, not by number
 // (StageLayers::first), and `chunks` are those of the device in order.
 class DeviceRoom {
  public:

@@ -1,4 +1,4 @@
-// Seconds of one layer's passes on one GPU, by what takes them: models/layer_work.h's work timed by
+// Seconds of one layer's passes on one GPU, kernel by kernel: models/layer_work.h's work timed by
 // models/gpu.h and models/collective.h.
 //
 // A pass takes the sum of its kernels, launches included, and of its collectives but for what runs
@@ -52,7 +52,7 @@ struct PassCost {
   Seconds tensor;  // collectives, hidden or not
   Seconds context;
   Seconds expert;
-  Seconds hidden;  // of all collectives, what is gained
+  Seconds hidden;  // the part of all collectives that costs no time
 
   [[nodiscard]] Seconds compute() const { return matmul + attention + memory_bound + launches; }
   [[nodiscard]] Seconds collectives() const { return tensor + context + expert; }

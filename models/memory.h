@@ -8,7 +8,7 @@
 // that a step makes is not counted: no activations are held then.
 //
 // Activations are models/layer_memory.h's, per microbatch and stage; how many microbatches a device
-// holds is the schedule's doing. Buffers are what stands beside them while a pass runs. O(layer
+// holds is the schedule's doing. Buffers are held beside them while a pass runs. O(layer
 // kinds x stages); allocates the result only.
 #pragma once
 
@@ -32,7 +32,7 @@ struct ParameterState {
   bool distributed_optimizer = false;  // use_distributed_optimizer
 };
 
-// What a device of the cluster takes from a GPU before anything of the model: CUDA's context and
+// Bytes that a GPU holds before anything of the model: CUDA's context and
 // kernels, NCCL's communicators. Assumed: 0.5 GiB each; it depends on driver, libraries and number
 // of groups, and is not part of what PyTorch reports as allocated.
 inline constexpr Bytes kFrameworkOverhead = 1.0 * kGiB;

@@ -1,6 +1,6 @@
 // A transformer's shape, and how many parameters it has.
 //
-// A value: what no function here changes, every cost and byte is computed from. The reader of
+// A value, from which every cost and byte is computed; no function here changes it. The reader of
 // models (sim/read/model.h) only lets through shapes of which `fault_of` finds nothing
 // wrong; the functions here and in models/layer_work.h rely on that. All are O(1), throw nothing
 // and allocate nothing, except where an error is put into words.
@@ -94,7 +94,7 @@ std::string fault_of(const Transformer& model);
 
 // Layer `layer` in [0, num_layers).
 LayerKind layer_kind(const Transformer& model, int layer);
-// What an MTP module's layer is.
+// The kind of an MTP module's layer.
 LayerKind mtp_layer_kind(const Transformer& model);
 int moe_layers(const Transformer& model);
 

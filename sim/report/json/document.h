@@ -1,4 +1,4 @@
-// The result document of json.h as a value, for what is written into something larger.
+// The result document of json.h as a value, for documents that hold it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

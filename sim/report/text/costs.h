@@ -1,4 +1,4 @@
-// What the seconds and bytes of a choice are made of, with the source of every number, as text that
+// The parts of the seconds and bytes of a choice, with the source of every number, as text that
 // a person can check by hand. docs/reference/model.md has the formulas.
 #pragma once
 

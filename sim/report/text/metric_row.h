@@ -39,7 +39,7 @@ using MetricRow = std::array<std::optional<double>, kMetricNames.size()>;
 std::optional<double> metric(const MetricRow& row, std::string_view name);
 MetricRow metrics_of(const Scenario& scenario, const Simulation& simulation);
 
-// ",name,name" and ",value,value": what follows the first columns. Values have the fewest digits
+// ",name,name" and ",value,value", behind the first columns. Values have the fewest digits
 // that read back as the same number.
 std::string metric_header();
 std::string metric_fields(const MetricRow& metrics);

@@ -21,7 +21,7 @@ std::string comparison_csv(const Scenario& scenario, std::span<const Simulation>
 // Memory over time: the level of every device after each change, by category.
 std::string memory_csv(const Scenario& scenario, std::span<const Simulation> simulations);
 
-// What the chain that decides the last end consists of.
+// The passes and messages of the chain that decides the last end, in one line.
 std::string critical_path_line(const Simulation& simulation);
 
 }  // namespace pipesim
