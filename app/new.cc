@@ -51,7 +51,7 @@ Subcommand add_new(CLI::App& app) {
   parser->add_option("--model", options->model, "A name of `pipesim list models`")->required();
   parser->add_option("--cluster", options->cluster, "A name of `pipesim list clusters`")
       ->required();
-  parser->add_option("--gpus", options->gpus, "How many (default: the fewest that hold the model)")
+  parser->add_option("--gpus", options->gpus, "How many (default: enough to hold the model)")
       ->check(CLI::Range(2, 1000000));
   parser->add_option("-o,--output", options->output, "File to write ('-': standard output)");
   return {parser, [options](const CommandLine& line) { return write_new(*options, line); }};

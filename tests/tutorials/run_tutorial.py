@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Does what a page of the docs says, and fails where something else comes out.
 
-  run_tutorial.py --root SOURCE --bin FOLDER PAGE...
+  run_tutorial.py --root SOURCE --pipesim EXECUTABLE PAGE...
 
 A block ```console holds commands (`$ command`; a line that ends with a backslash goes on) with what they print, both
 streams: these lines must come, in this order and without others between; a line `...` stands for any others. A command
 must end with exit code 0. A block with a name behind its language (```yaml mine.yaml) is saved under that name first.
-Everything else on the page is for people. Each page runs in an empty folder that has `scenarios`, with FOLDER first in
-PATH.
+Everything else on the page is for people. Each page runs in an empty folder that has `scenarios`; `pipesim` is
+EXECUTABLE.
 """
 import argparse
 import os
@@ -55,10 +55,13 @@ def missing_line(expected, printed):
     return None
 
 
-def faults_of(page, root, executables):
+def faults_of(page, root, executable):
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(root / "scenarios", pathlib.Path(folder) / "scenarios")
-        environment = {**os.environ, "PATH": f"{executables}:{os.environ['PATH']}", "NO_COLOR": "1"}
+        commands = pathlib.Path(folder) / ".commands"
+        commands.mkdir()
+        os.symlink(executable, commands / "pipesim")
+        environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "NO_COLOR": "1"}
         for language, name, text in BLOCK.findall(page.read_text()):
             if name:
                 path = pathlib.Path(folder) / name
@@ -79,11 +82,11 @@ def faults_of(page, root, executables):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, required=True)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--pipesim", type=pathlib.Path, required=True)
     parser.add_argument("pages", type=pathlib.Path, nargs="+")
     asked = parser.parse_args()
     faults = [fault for page in asked.pages
-              for fault in faults_of(page, asked.root.resolve(), asked.bin.resolve())]
+              for fault in faults_of(page, asked.root.resolve(), asked.pipesim.resolve())]
     print("\n\n".join(faults) if faults else f"{len(asked.pages)} pages say what comes out")
     return 1 if faults else 0
 
