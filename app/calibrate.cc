@@ -28,12 +28,14 @@ int run(const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_calibrate(CLI::App& app) {
-  CLI::App* parser = app.add_subcommand(
-      "calibrate", "Measure the GPU of this machine (pipesim-calibrate, where CUDA is)");
-  parser->set_help_flag();  // that too is the tool's
-  parser->prefix_command();
-  return {parser, run};
+Subcommand add_calibrate(Parser& program) {
+  Parser& parser = program.add_command(
+      "calibrate", "Measure the GPU of this machine (pipesim-calibrate, where CUDA is)",
+      "  pipesim calibrate --mode quick -o out/calibration\n"
+      "  mpirun -n 2 --map-by ppr:1:node --bind-to none --host a,b pipesim calibrate -o "
+      "out/calibration");
+  parser.pass_on();
+  return {&parser, run};
 }
 
 }  // namespace pipesim

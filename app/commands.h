@@ -1,10 +1,10 @@
-// The subcommands. Each adds itself to the parser and returns what to run when it was chosen.
+// The subcommands. Each adds itself to the program and returns what to run when it was chosen.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "app/command_line.h"
+#include "app/options/parser.h"
 
 namespace pipesim {
 
@@ -17,24 +17,24 @@ inline constexpr int kInterrupted = 130;  // as shells report a program that SIG
 using Command = std::function<int(const CommandLine&)>;
 
 struct Subcommand {
-  CLI::App* parser = nullptr;
+  const Parser* parser = nullptr;
   Command run;
 };
 
-Subcommand add_new(CLI::App& app);
-Subcommand add_run(CLI::App& app);
-Subcommand add_show(CLI::App& app);
-Subcommand add_gallery(CLI::App& app);
-Subcommand add_export(CLI::App& app);
-Subcommand add_import(CLI::App& app);
-Subcommand add_list(CLI::App& app);
-Subcommand add_plot(CLI::App& app);
-Subcommand add_search(CLI::App& app);
-Subcommand add_sweep(CLI::App& app);
-Subcommand add_plan(CLI::App& app);
-Subcommand add_report(CLI::App& app);
-Subcommand add_sensitivity(CLI::App& app);
-Subcommand add_validate(CLI::App& app);
-Subcommand add_calibrate(CLI::App& app);
+Subcommand add_new(Parser& program);
+Subcommand add_run(Parser& program);
+Subcommand add_show(Parser& program);
+Subcommand add_gallery(Parser& program);
+Subcommand add_export(Parser& program);
+Subcommand add_import(Parser& program);
+Subcommand add_list(Parser& program);
+Subcommand add_plot(Parser& program);
+Subcommand add_search(Parser& program);
+Subcommand add_sweep(Parser& program);
+Subcommand add_plan(Parser& program);
+Subcommand add_report(Parser& program);
+Subcommand add_sensitivity(Parser& program);
+Subcommand add_validate(Parser& program);
+Subcommand add_calibrate(Parser& program);
 
 }  // namespace pipesim

@@ -109,28 +109,33 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_export(CLI::App& app) {
+Subcommand add_export(Parser& program) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* parser = app.add_subcommand("export", "Write a schedule for another program");
-  parser->add_option("file", options->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  Parser& parser = program.add_command(
+      "export", "Write a schedule for another program",
+      "  pipesim export scenarios/quickstart.yaml schedule=zb-h1 -o zb-h1.csv\n"
+      "  pipesim export scenarios/quickstart.yaml schedule=1f1b --format megatron");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser
-      ->add_option("--format", options->format,
-                   "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
-                   "the zero-bubble fork")
-      ->check(CLI::IsMember({"torch", "megatron"}));
-  parser->add_option("-o,--output", options->output,
-                     "File to write ('-': standard output, where flags go by default)");
-  return {parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
+      .add_option("--format", options->format,
+                  "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
+                  "the zero-bubble fork")
+      .one_of({"torch", "megatron"});
+  parser.add_option("-o,--output", options->output,
+                    "File to write ('-': standard output, where flags go by default)");
+  return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
 }
 
-Subcommand add_import(CLI::App& app) {
+Subcommand add_import(Parser& program) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* parser = app.add_subcommand("import", "Read and check a PyTorch schedule CSV");
-  parser->add_option("file", options->file, "Schedule (CSV)")->required();
-  parser->add_option("-o,--output", options->output,
-                     "Write a scenario that runs it ('-': standard output)");
-  return {parser, [options](const CommandLine& line) { return import_schedule(*options, line); }};
+  Parser& parser = program.add_command("import", "Read and check a PyTorch schedule CSV",
+                                       "  pipesim import zb-h1.csv\n"
+                                       "  pipesim import zb-h1.csv -o imported.yaml");
+  parser.add_option("file", options->file, "Schedule (CSV)").required();
+  parser.add_option("-o,--output", options->output,
+                    "Write a scenario that runs it ('-': standard output)");
+  return {&parser, [options](const CommandLine& line) { return import_schedule(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -86,12 +86,14 @@ void list_hardware(bool clusters, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_list(CLI::App& app) {
+Subcommand add_list(Parser& program) {
   auto what = std::make_shared<std::string>("schedules");
-  CLI::App* parser = app.add_subcommand("list", "List what a scenario may name");
-  parser->add_option("what", *what, "schedules, models, clusters or gpus")
-      ->check(CLI::IsMember({"schedules", "models", "clusters", "gpus"}));
-  return {parser, [what](const CommandLine& line) {
+  Parser& parser = program.add_command("list", "List what a scenario may name",
+                                       "  pipesim list\n"
+                                       "  pipesim list clusters");
+  parser.add_option("what", *what, "schedules, models, clusters or gpus")
+      .one_of({"schedules", "models", "clusters", "gpus"});
+  return {&parser, [what](const CommandLine& line) {
             if (*what == "schedules") {
               list_schedules();
             } else if (*what == "models") {

@@ -1,33 +1,24 @@
 // pipesim: the command line. Everything below throws; here it is printed and becomes an exit code.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fmt/format.h>
 #include <iostream>
+#include <string_view>
 
 #include "app/commands.h"
+#include "app/options/manual.h"
 #include "sim/core/text.h"
 
 namespace pipesim {
 namespace {
 
-std::vector<std::string> option_names(const CLI::App& parser) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : parser.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
-// CLI11 says what is wrong; we add where, and what was probably meant.
-[[noreturn]] void refuse(const CommandLine& line, const CLI::App& app,
-                         const CLI::ParseError& error) {
-  const CLI::App* parser = &app;
-  if (!app.get_subcommands().empty()) parser = app.get_subcommands().front();
+// The parser says what is wrong; we add where, and what was probably meant.
+[[noreturn]] void refuse(const CommandLine& line, const Parser& command, const OptionError& error) {
+  const auto names = command.option_names();
   for (size_t i = 0; i < line.arguments().size(); ++i) {
     const std::string name = line.arguments()[i].substr(0, line.arguments()[i].find('='));
     if (!name.starts_with("-") || name == "-") continue;
-    const auto names = option_names(*parser);
     if (std::ranges::find(names, name) == names.end()) {
       throw InputError(line.where(i),
                        fmt::format("unknown option '{}'{}", name, suggestion(name, names)));
@@ -39,9 +30,9 @@ std::vector<std::string> option_names(const CLI::App& parser) {
   throw InputError(line.where(line.arguments().size()), error.what());
 }
 
-void check_subcommand(const CommandLine& line, const CLI::App& app) {
+void check_subcommand(const CommandLine& line, const Parser& program) {
   std::vector<std::string> names;
-  for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+  for (const auto& command : program.commands()) names.push_back(command->name());
   if (line.arguments().empty()) {
     throw InputError(line.where(0), "expected a subcommand" + suggestion("", names));
   }
@@ -52,24 +43,46 @@ void check_subcommand(const CommandLine& line, const CLI::App& app) {
   }
 }
 
+// `pipesim document FORM`, which installation calls, is in no help.
+int document(const CommandLine& line, const Parser& program) {
+  const std::vector<std::string> forms{"man", "bash", "zsh", "fish"};
+  const std::string form = line.arguments().size() == 2 ? line.arguments().back() : "";
+  if (form == "man") {
+    std::cout << man_page(program, PIPESIM_VERSION);
+  } else if (form == "bash") {
+    std::cout << bash_completion(program);
+  } else if (form == "zsh") {
+    std::cout << zsh_completion(program);
+  } else if (form == "fish") {
+    std::cout << fish_completion(program);
+  } else {
+    throw InputError(line.where(form), "unknown form" + suggestion(form, forms));
+  }
+  return kDone;
+}
+
 int run(const CommandLine& line, int argc, const char* const* argv) {
-  CLI::App app{"Simulator of pipeline-parallel training clusters", "pipesim"};
-  app.set_version_flag("--version", PIPESIM_VERSION);
-  app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.");
+  Parser program("pipesim", "Simulator of pipeline-parallel training clusters");
+  program.add_version(PIPESIM_VERSION);
+  program.require_command();
+  program.close_with(
+      "Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.");
   const std::array subcommands{
-      add_new(app),         add_run(app),    add_sweep(app), add_search(app),   add_plan(app),
-      add_sensitivity(app), add_show(app),   add_plot(app),  add_report(app),   add_gallery(app),
-      add_export(app),      add_import(app), add_list(app),  add_validate(app), add_calibrate(app)};
-  check_subcommand(line, app);
+      add_new(program),    add_run(program),         add_sweep(program),    add_search(program),
+      add_plan(program),   add_sensitivity(program), add_show(program),     add_plot(program),
+      add_report(program), add_gallery(program),     add_export(program),   add_import(program),
+      add_list(program),   add_validate(program),    add_calibrate(program)};
+  if (!line.arguments().empty() && line.arguments().front() == "document") {
+    return document(line, program);
+  }
+  check_subcommand(line, program);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    refuse(line, app, error);
+    if (!program.parse(argc, argv)) return kDone;
+  } catch (const OptionError& error) {
+    refuse(line, program.chosen_command(), error);
   }
   for (const Subcommand& subcommand : subcommands) {
-    if (subcommand.parser->parsed()) return subcommand.run(line);
+    if (subcommand.parser->chosen()) return subcommand.run(line);
   }
   return kBadInput;
 }

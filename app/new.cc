@@ -44,17 +44,18 @@ int write_new(const NewOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_new(CLI::App& app) {
+Subcommand add_new(Parser& program) {
   auto options = std::make_shared<NewOptions>();
-  CLI::App* parser =
-      app.add_subcommand("new", "Write a first scenario from a model and a cluster, with comments");
-  parser->add_option("--model", options->model, "A name of `pipesim list models`")->required();
-  parser->add_option("--cluster", options->cluster, "A name of `pipesim list clusters`")
-      ->required();
-  parser->add_option("--gpus", options->gpus, "How many (default: enough to hold the model)")
-      ->check(CLI::Range(2, 1000000));
-  parser->add_option("-o,--output", options->output, "File to write ('-': standard output)");
-  return {parser, [options](const CommandLine& line) { return write_new(*options, line); }};
+  Parser& parser =
+      program.add_command("new", "Write a first scenario from a model and a cluster, with comments",
+                          "  pipesim new --model llama3-70b --cluster dgx-h100 -o mine.yaml\n"
+                          "  pipesim new --model mixtral-8x7b --cluster hgx-b200 --gpus 64");
+  parser.add_option("--model", options->model, "A name of `pipesim list models`").required();
+  parser.add_option("--cluster", options->cluster, "A name of `pipesim list clusters`").required();
+  parser.add_option("--gpus", options->gpus, "How many (default: enough to hold the model)")
+      .range(2, 1000000);
+  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)");
+  return {&parser, [options](const CommandLine& line) { return write_new(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -167,36 +167,34 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
 
 // Values with commas between. What stands behind them is none of them, such as a setting.
 template <class List>
-CLI::Option* add_list(CLI::App& parser, const char* name, List& to, const std::string& help) {
-  return parser.add_option(name, to, help)->delimiter(',')->allow_extra_args(false);
+Option add_list(Parser& parser, const char* name, List& to, const std::string& help) {
+  return parser.add_option(name, to, help).with_commas();
 }
 
-void add_question(CLI::App& parser, PlanCommand& command) {
+void add_question(Parser& parser, PlanCommand& command) {
   parser
       .add_option("--model", command.model,
                   "A name of `pipesim list models`, or a Hugging Face config.json")
-      ->required();
+      .required();
   add_list(parser, "--cluster", command.clusters,
            "A name of `pipesim list clusters`, or several with commas to compare")
-      ->required();
-  parser.add_option("--gpus", command.gpus, "How many GPUs")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
+      .required();
+  parser.add_option("--gpus", command.gpus, "How many GPUs").required().range(1, 1 << 20);
   parser.add_option("--global-batch-size", command.global_batch, "Samples of an iteration")
-      ->required()
-      ->check(CLI::Range(1, 1 << 30));
+      .required()
+      .range(1, 1 << 30);
   parser.add_option("--seq-length", command.seq_length, "Tokens of a sample")
-      ->required()
-      ->check(CLI::Range(1, 1 << 28));
+      .required()
+      .range(1, 1 << 28);
   parser.add_option("--memory-limit", command.limit,
                     "Of a GPU, such as '72 GiB' (default: the GPU's memory)");
   parser.add_option("settings", command.settings,
                     "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
 }
 
-void add_axes(CLI::App& parser, PlanCommand& command) {
+void add_axes(Parser& parser, PlanCommand& command) {
   for (const SizeOption& size : kSizes) {
-    add_list(parser, size.name, command.axes.*size.sizes, size.help)->check(CLI::Range(1, 1 << 16));
+    add_list(parser, size.name, command.axes.*size.sizes, size.help).range(1, 1 << 16);
   }
   add_list(parser, "--schedules", command.schedules, "Only these schedules");
   add_list(parser, "--recompute", command.recompute,
@@ -208,24 +206,24 @@ void add_axes(CLI::App& parser, PlanCommand& command) {
 
 }  // namespace
 
-void add_plan_options(CLI::App& parser, PlanCommand& command) {
+void add_plan_options(Parser& parser, PlanCommand& command) {
   add_question(parser, command);
   add_axes(parser, command);
   parser.add_option("--best", command.options.best, "How many layouts to name (default 10)")
-      ->check(CLI::Range(1, 10000));
+      .range(1, 10000);
   parser
       .add_option("--contention", command.contention,
                   "How many of them to run again by SimGrid, messages sharing ports and cards "
                   "(default 3)")
-      ->check(CLI::Range(0, 10000));
+      .range(0, 10000);
   parser.add_option("--tokens", command.tokens,
                     "Of training in all, such as 15T: adds days and GPU-hours");
   add_list(parser, "--price-per-gpu-hour", command.prices, "Adds the price; one, or one a cluster")
-      ->check(CLI::Range(0.0, 1e9));
+      .range(0.0, 1e9);
   parser.add_flag("--exhaustive", command.options.exhaustive,
                   "Run every point, which finds the same");
   parser.add_option("--threads", command.options.threads, "Default: as the machine has")
-      ->check(CLI::Range(1, 1024));
+      .range(1, 1024);
   parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
   parser.add_option("--csv", command.csv, "Write the layouts as CSV ('-': standard output)");
   parser.add_option("-o", command.output,

@@ -1,12 +1,12 @@
 // What `pipesim plan` is asked, as options, and the question that they make.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/command_line.h"
+#include "app/options/parser.h"
 #include "sim/layouts/plan.h"
 #include "sim/layouts/report.h"
 
@@ -30,7 +30,7 @@ struct PlanCommand {
   std::string json, csv, output;
 };
 
-void add_plan_options(CLI::App& parser, PlanCommand& command);
+void add_plan_options(Parser& parser, PlanCommand& command);
 
 struct PlanAsked {
   std::vector<ClusterPlan> plans;  // a cluster each, nothing searched yet

@@ -246,35 +246,37 @@ int plot(const PlotCommand& command, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_plot(CLI::App& app) {
+Subcommand add_plot(Parser& program) {
   auto command = std::make_shared<PlotCommand>();
-  CLI::App* parser = app.add_subcommand("plot", "Draw a figure (needs Python with matplotlib)");
-  parser->add_option("kind", command->kind, fmt::format("{}", fmt::join(kKinds, ", ")))
-      ->required()
-      ->check(CLI::IsMember(kKinds));
+  Parser& parser = program.add_command(
+      "plot", "Draw a figure (needs Python with matplotlib)",
+      "  pipesim plot timeline scenarios/quickstart.yaml schedule=zb-h1 -o timeline.pdf\n"
+      "  pipesim plot memory scenarios/llama3-70b-h100.yaml schedule=1f1b -o memory.svg");
+  parser.add_option("kind", command->kind, fmt::format("{}", fmt::join(kKinds, ", ")))
+      .required()
+      .one_of(kKinds);
   parser
-      ->add_option("inputs", command->inputs,
-                   "Scenarios (YAML) with key=value, JSON documents of pipesim, results.csv or the "
-                   "folder of a sweep")
-      ->required();
-  parser->add_option("-o,--output", command->output, "The figure: .pdf, .svg or .png")->required();
-  parser->add_option("--x", command->x, "Column on the x axis, or of a heat map's columns");
-  parser->add_option("--y", command->y, "Column on the y axis, or of a heat map's rows");
-  parser->add_option("--value", command->value, "Column that a heat map shows");
-  parser->add_option("--panel", command->panel, "A panel for every value of this column");
-  parser->add_option("--series", command->series,
-                     "A line or a mark for every value of this column (default schedule)");
-  parser->add_option("--where", command->where, "Only rows with COLUMN=VALUE; may be repeated")
-      ->allow_extra_args(false);
-  parser->add_option("--relative-to", command->relative_to,
-                     "Change of y, or of the heat map's value, or how the frontier moves, against "
-                     "rows with COLUMN=VALUE");
-  parser->add_option("--published", command->published,
-                     "Published points to draw beside (CSV with the same columns)");
-  parser->add_option("--title", command->title, "Above the figure");
-  parser->add_option("--width", command->width, "Of the figure, in inches")
-      ->check(CLI::Range(2.0, 40.0));
-  return {parser, [command](const CommandLine& line) { return plot(*command, line); }};
+      .add_option("inputs", command->inputs,
+                  "Scenarios (YAML) with key=value, JSON documents of pipesim, results.csv or the "
+                  "folder of a sweep")
+      .required();
+  parser.add_option("-o,--output", command->output, "The figure: .pdf, .svg or .png").required();
+  parser.add_option("--x", command->x, "Column on the x axis, or of a heat map's columns");
+  parser.add_option("--y", command->y, "Column on the y axis, or of a heat map's rows");
+  parser.add_option("--value", command->value, "Column that a heat map shows");
+  parser.add_option("--panel", command->panel, "A panel for every value of this column");
+  parser.add_option("--series", command->series,
+                    "A line or a mark for every value of this column (default schedule)");
+  parser.add_option("--where", command->where, "Only rows with COLUMN=VALUE; may be repeated")
+      .one_each();
+  parser.add_option("--relative-to", command->relative_to,
+                    "Change of y, or of the heat map's value, or how the frontier moves, against "
+                    "rows with COLUMN=VALUE");
+  parser.add_option("--published", command->published,
+                    "Published points to draw beside (CSV with the same columns)");
+  parser.add_option("--title", command->title, "Above the figure");
+  parser.add_option("--width", command->width, "Of the figure, in inches").range(2.0, 40.0);
+  return {&parser, [command](const CommandLine& line) { return plot(*command, line); }};
 }
 
 }  // namespace pipesim

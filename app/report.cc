@@ -101,18 +101,20 @@ int report(const ReportOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_report(CLI::App& app) {
+Subcommand add_report(Parser& program) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* parser =
-      app.add_subcommand("report", "Write results as one HTML page that needs nothing else");
+  Parser& parser =
+      program.add_command("report", "Write results as one HTML page that needs nothing else",
+                          "  pipesim report scenarios/quickstart.yaml -o page.html\n"
+                          "  pipesim report out/figure1 -o sweep.html");
   parser
-      ->add_option("inputs", options->arguments,
-                   "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "
-                   "path.to.key=value changes the scenarios")
-      ->required();
-  parser->add_option("-o,--output", options->output, "File to write ('-': standard output)")
-      ->required();
-  return {parser, [options](const CommandLine& line) { return report(*options, line); }};
+      .add_option("inputs", options->arguments,
+                  "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "
+                  "path.to.key=value changes the scenarios")
+      .required();
+  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)")
+      .required();
+  return {&parser, [options](const CommandLine& line) { return report(*options, line); }};
 }
 
 }  // namespace pipesim

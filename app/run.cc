@@ -98,26 +98,27 @@ int run(const RunOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_run(CLI::App& app) {
+Subcommand add_run(Parser& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* parser = app.add_subcommand("run", "Simulate the schedules of a scenario");
-  parser->add_option("file", options->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
-  parser->add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
-  parser->add_option("--memory", options->memory, "Write memory over time per device as CSV");
-  parser->add_option(
-      "--trace", options->trace,
-      "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
-  parser->add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
-  parser->add_flag("--devices", options->devices,
-                   "Print idle time by cause, peaks and the critical path");
-  parser->add_flag("--no-picture", options->no_picture, "Leave the pictures out");
-  parser->add_option("--columns", options->columns, "Width of the pictures")
-      ->check(CLI::Range(10, 10000));
-  parser->add_option("--color", options->colour, "Colour the pictures: auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {parser, [options](const CommandLine& line) { return run(*options, line); }};
+  Parser& parser = program.add_command(
+      "run", "Simulate the schedules of a scenario",
+      "  pipesim run scenarios/quickstart.yaml schedule='[1f1b, zb-h2]' batch.num_microbatches=8\n"
+      "  pipesim run scenarios/llama3-70b-h100.yaml --no-picture --json run.json");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--json", options->json, "Write the results as JSON ('-': standard output)");
+  parser.add_option("--csv", options->csv, "Write the comparison as CSV ('-': standard output)");
+  parser.add_option("--memory", options->memory, "Write memory over time per device as CSV");
+  parser.add_option("--trace", options->trace,
+                    "Write Chrome/Perfetto traces; with several schedules one each, NAME inserted");
+  parser.add_flag("--timings", options->timings, "Add wall-clock seconds to the JSON");
+  parser.add_flag("--devices", options->devices,
+                  "Print idle time by cause, peaks and the critical path");
+  parser.add_flag("--no-picture", options->no_picture, "Leave the pictures out");
+  parser.add_option("--columns", options->columns, "Width of the pictures").range(10, 10000);
+  parser.add_option("--color", options->colour, "Colour the pictures: auto, always or never")
+      .one_of({"auto", "always", "never"});
+  return {&parser, [options](const CommandLine& line) { return run(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -332,52 +332,53 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_search(CLI::App& app) {
+Subcommand add_search(Parser& program) {
   auto command = std::make_shared<SearchCommand>();
-  CLI::App* parser = app.add_subcommand(
-      "search", "Find the schedule with the least cost under a limit on activation memory");
-  parser->add_option("file", command->file, "Scenario (YAML); its schedules are not looked at")
-      ->required();
-  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--memory-limit", command->limit,
-                     "A multiple of p x one microbatch's activation on a device (default 1), or "
-                     "bytes such as '40 GiB'");
-  parser->add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
-  parser->add_option("--points", command->points, "Limits of the frontier (default 20)")
-      ->check(CLI::Range(2, 1000));
+  Parser& parser = program.add_command(
+      "search", "Find the schedule with the least cost under a limit on activation memory",
+      "  pipesim search scenarios/quickstart.yaml --memory-limit 0.75 -o best.csv\n"
+      "  pipesim search scenarios/quickstart.yaml --pareto --points 5 --no-refinement");
+  parser.add_option("file", command->file, "Scenario (YAML); its schedules are not looked at")
+      .required();
+  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--memory-limit", command->limit,
+                    "A multiple of p x one microbatch's activation on a device (default 1), or "
+                    "bytes such as '40 GiB'");
+  parser.add_flag("--pareto", command->pareto, "The whole frontier of memory against cost");
+  parser.add_option("--points", command->points, "Limits of the frontier (default 20)")
+      .range(2, 1000);
   parser
-      ->add_option("--schedules", command->schedules,
-                   "Only these families (names with commas between)")
-      ->check([](const std::string& text) {
+      .add_option("--schedules", command->schedules,
+                  "Only these families (names with commas between)")
+      .check([](const std::string& text) {
         return text.empty() ? std::string("names of schedules are expected") : std::string();
       });
   parser
-      ->add_option("--max-chunks", command->search.max_chunks,
-                   "Most chunks per device that a family may take (default 2)")
-      ->check(CLI::Range(1, 64));
+      .add_option("--max-chunks", command->search.max_chunks,
+                  "Most chunks per device that a family may take (default 2)")
+      .range(1, 64);
   parser
-      ->add_option("--max-splits", command->search.max_splits,
-                   "Most sequence splits that a family may take (default 1)")
-      ->check(CLI::Range(1, 1024));
-  parser->add_flag("--offload", command->search.offload,
-                   "Families may also let activations of some chunks wait on the host");
-  parser->add_flag("--recompute", command->search.recompute,
-                   "Families may also recompute some chunks in full");
-  parser->add_flag("--no-refinement", command->no_refinement, "Only the families as they are");
+      .add_option("--max-splits", command->search.max_splits,
+                  "Most sequence splits that a family may take (default 1)")
+      .range(1, 1024);
+  parser.add_flag("--offload", command->search.offload,
+                  "Families may also let activations of some chunks wait on the host");
+  parser.add_flag("--recompute", command->search.recompute,
+                  "Families may also recompute some chunks in full");
+  parser.add_flag("--no-refinement", command->no_refinement, "Only the families as they are");
   parser
-      ->add_option("--effort", command->effort,
-                   "Passes that refinement evaluates (default 2e7; of a frontier 2e6 per limit)")
-      ->check([](const std::string& text) {  // a range of CLI's would let nan pass
+      .add_option("--effort", command->effort,
+                  "Passes that refinement evaluates (default 2e7; of a frontier 2e6 per limit)")
+      .check([](const std::string& text) {  // range() would let nan pass
         const double passes = std::strtod(text.c_str(), nullptr);
         return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
       });
-  parser->add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
-  parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
-  parser->add_option(
-      "-o", command->output,
-      "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "
-      "reads back; where it offloads, a scenario that runs it");
-  return {parser, [command](const CommandLine& line) { return run_search(*command, line); }};
+  parser.add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
+  parser.add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
+  parser.add_option("-o", command->output,
+                    "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "
+                    "reads back; where it offloads, a scenario that runs it");
+  return {&parser, [command](const CommandLine& line) { return run_search(*command, line); }};
 }
 
 }  // namespace pipesim

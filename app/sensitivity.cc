@@ -67,17 +67,20 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
 
 }  // namespace
 
-Subcommand add_sensitivity(CLI::App& app) {
+Subcommand add_sensitivity(Parser& program) {
   auto command = std::make_shared<SensitivityCommand>();
-  CLI::App* parser =
-      app.add_subcommand("sensitivity", "Show what moves when each number of a scenario changes");
-  parser->add_option("file", command->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("--factor", command->factors,
-                     "What every value is multiplied by, with commas between (default 0.5,2)");
-  parser->add_option("--json", command->json, "Write the results as JSON ('-': standard output)");
-  parser->add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
-  return {parser, [command](const CommandLine& line) { return run_sensitivity(*command, line); }};
+  Parser& parser =
+      program.add_command("sensitivity", "Show what moves when each number of a scenario changes",
+                          "  pipesim sensitivity scenarios/quickstart.yaml schedule=zb-h1\n"
+                          "  pipesim sensitivity scenarios/llama3-70b-h100.yaml schedule=1f1b "
+                          "--factor 0.9,1.1 --csv moves.csv");
+  parser.add_option("file", command->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--factor", command->factors,
+                    "What every value is multiplied by, with commas between (default 0.5,2)");
+  parser.add_option("--json", command->json, "Write the results as JSON ('-': standard output)");
+  parser.add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
+  return {&parser, [command](const CommandLine& line) { return run_sensitivity(*command, line); }};
 }
 
 }  // namespace pipesim

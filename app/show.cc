@@ -99,30 +99,32 @@ int show(const ShowOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_show(CLI::App& app) {
+Subcommand add_show(Parser& program) {
   auto options = std::make_shared<ShowOptions>();
-  CLI::App* parser = app.add_subcommand("show", "Show the schedules of a scenario");
-  parser->add_option("file", options->file, "Scenario (YAML)")->required();
-  parser->add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
-  CLI::Option* format =
+  Parser& parser =
+      program.add_command("show", "Show the schedules of a scenario",
+                          "  pipesim show scenarios/quickstart.yaml schedule=zb-h1 --columns 90\n"
+                          "  pipesim show scenarios/llama3-70b-h100.yaml schedule=zb-v --costs");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  const Option format =
       parser
-          ->add_option(
+          .add_option(
               "--format", options->format,
               "picture (with idle time and peaks), svg, or text: <stage><kind><microbatch>, "
               "a line per device")
-          ->check(CLI::IsMember({"picture", "svg", "text"}));
+          .one_of({"picture", "svg", "text"});
   parser
-      ->add_flag("--costs", options->costs,
-                 "Instead: what seconds and bytes are made of, with the source of each number")
-      ->excludes(format);
-  parser->add_option("-o,--output", options->output,
-                     "File to write ('-': standard output); with several schedules an SVG each, "
-                     "NAME inserted");
-  parser->add_option("--columns", options->columns, "Width of the picture")
-      ->check(CLI::Range(10, 10000));
-  parser->add_option("--color", options->colour, "Colour the picture: auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  return {parser, [options](const CommandLine& line) { return show(*options, line); }};
+      .add_flag("--costs", options->costs,
+                "Instead: what seconds and bytes are made of, with the source of each number")
+      .excludes(format);
+  parser.add_option("-o,--output", options->output,
+                    "File to write ('-': standard output); with several schedules an SVG each, "
+                    "NAME inserted");
+  parser.add_option("--columns", options->columns, "Width of the picture").range(10, 10000);
+  parser.add_option("--color", options->colour, "Colour the picture: auto, always or never")
+      .one_of({"auto", "always", "never"});
+  return {&parser, [options](const CommandLine& line) { return show(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -177,18 +177,20 @@ int run_rank(const SweepCommand& command, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_sweep(CLI::App& app) {
+Subcommand add_sweep(Parser& program) {
   auto command = std::make_shared<SweepCommand>();
-  CLI::App* parser = app.add_subcommand(
-      "sweep", "Simulate every point of a grid of scenarios; a sweep that was stopped goes on");
-  parser->add_option("file", command->file, "Scenario with a section 'sweep' (YAML)")->required();
-  parser->add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
-  parser->add_option("-o", command->folder, "Folder of the results; made when it is not there")
-      ->required();
-  parser->add_option("-j", command->processes, "Processes (default: as many as cores)")
-      ->check(CLI::Range(1, 4096));
-  parser->add_option("--json", command->json, "Write the points as JSON ('-': standard output)");
-  return {parser, [command](const CommandLine& line) { return run_rank(*command, line); }};
+  Parser& parser = program.add_command(
+      "sweep", "Simulate every point of a grid of scenarios; a sweep that was stopped goes on",
+      "  pipesim sweep scenarios/paper/pipeoffload_figure1.yaml -o out/figure1\n"
+      "  pipesim sweep scenarios/paper/zero_bubble_figure9.yaml -o out/figure9 -j 2");
+  parser.add_option("file", command->file, "Scenario with a section 'sweep' (YAML)").required();
+  parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
+  parser.add_option("-o", command->folder, "Folder of the results; made when it is not there")
+      .required();
+  parser.add_option("-j", command->processes, "Processes (default: as many as cores)")
+      .range(1, 4096);
+  parser.add_option("--json", command->json, "Write the points as JSON ('-': standard output)");
+  return {&parser, [command](const CommandLine& line) { return run_rank(*command, line); }};
 }
 
 }  // namespace pipesim

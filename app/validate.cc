@@ -112,17 +112,19 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
 
 }  // namespace
 
-Subcommand add_validate(CLI::App& app) {
+Subcommand add_validate(Parser& program) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* parser = app.add_subcommand("validate", "Compare with published figures, cell by cell");
-  parser->add_option("name", options->name,
-                     "Which paper (when not given all but search, which takes a minute)");
-  parser->add_option("--data", options->data, "Folder with tables of the same format");
-  parser->add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
-  parser->add_option("-o,--output", options->output,
-                     "Folder for validation.md and validation.svg, of all papers");
-  parser->add_flag("--list", options->list, "List the papers");
-  return {parser, [options](const CommandLine& line) { return validate(*options, line); }};
+  Parser& parser = program.add_command("validate", "Compare with published figures, cell by cell",
+                                       "  pipesim validate korthikanti\n"
+                                       "  pipesim validate zero_bubble --json cells.json");
+  parser.add_option("name", options->name,
+                    "Which paper (when not given all but search, which takes a minute)");
+  parser.add_option("--data", options->data, "Folder with tables of the same format");
+  parser.add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
+  parser.add_option("-o,--output", options->output,
+                    "Folder for validation.md and validation.svg, of all papers");
+  parser.add_flag("--list", options->list, "List the papers");
+  return {&parser, [options](const CommandLine& line) { return validate(*options, line); }};
 }
 
 }  // namespace pipesim

@@ -10,8 +10,6 @@
 namespace pipesim {
 namespace {
 
-constexpr long kMost = 1L << 24;  // of any size
-
 // A config.json, in which null stands for a key that is not there.
 class HfConfig {
  public:
@@ -41,7 +39,7 @@ class HfConfig {
   }
   static int read(const YamlValue& value, long least) {
     refuse_text(value, "a whole number");
-    return static_cast<int>(value.integer(least, kMost));
+    return static_cast<int>(value.integer(least, kLargestSize));
   }
   YamlMap map_;
 };
@@ -115,7 +113,7 @@ Transformer read_qwen3(HfConfig& config) {
 // Layers that alternate would need a list of kinds.
 void refuse_sparse_steps(HfConfig& config, const char* key) {
   const auto step = config.given(key);
-  if (step && step->integer(1, kMost) != 1) {
+  if (step && step->integer(1, kLargestSize) != 1) {
     step->fail("only models with experts in every layer, after the first ones, are modelled");
   }
 }

@@ -10,10 +10,9 @@
 namespace pipesim {
 namespace {
 
-constexpr long kMost = 1L << 24;  // of any size
-
 void set_size(YamlMap& map, const char* key, int& size, long least = 1) {
-  if (const auto value = map.find(key)) size = static_cast<int>(value->integer(least, kMost));
+  if (const auto value = map.find(key))
+    size = static_cast<int>(value->integer(least, kLargestSize));
 }
 
 // A size that has no default.
@@ -21,12 +20,8 @@ void need_size(YamlMap& map, const char* key, const char* what, int& size) {
   if (size > 0) {
     set_size(map, key, size);
   } else {
-    size = static_cast<int>(map.require(key, what).integer(1, kMost));
+    size = static_cast<int>(map.require(key, what).integer(1, kLargestSize));
   }
-}
-
-void set_flag(YamlMap& map, const char* key, bool& flag) {
-  if (const auto value = map.find(key)) flag = value->flag();
 }
 
 Transformer family_defaults(YamlMap& map) {

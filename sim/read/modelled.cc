@@ -11,10 +11,6 @@ namespace {
 
 const std::vector<std::string> kKinds{"given", "model"};
 
-void set_flag(YamlMap& map, const char* key, bool& flag) {
-  if (const auto value = map.find(key)) flag = value->flag();
-}
-
 // The ways to split layers exclude each other.
 void read_split(YamlMap& map, LayerSplit& split) {
   std::string before;

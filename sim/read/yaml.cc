@@ -394,4 +394,8 @@ void YamlMap::finish() const {
   }
 }
 
+void set_flag(YamlMap& map, const char* key, bool& flag) {
+  if (const auto value = map.find(key)) flag = value->flag();
+}
+
 }  // namespace pipesim

@@ -137,4 +137,7 @@ class YamlMap {
   std::vector<std::string> asked_;
 };
 
+// Of a flag that has a default.
+void set_flag(YamlMap& map, const char* key, bool& flag);
+
 }  // namespace pipesim

@@ -6,12 +6,6 @@
 #include "sim/search/windows.h"
 
 namespace pipesim {
-namespace {
-
-constexpr double kRounding = 1 + 1e-12;
-
-}  // namespace
-
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   return std::max(bound_of_devices(problem, limit, objective == Objective::kMakespan),
                   bound_of_windows(problem, limit, objective));

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <thread>
 
+#include "sim/search/bound.h"
 #include "sim/search/search.h"
 
 namespace pipesim {

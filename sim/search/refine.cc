@@ -17,7 +17,6 @@ namespace {
 
 using Words = std::vector<Order::Word>;
 
-constexpr double kRounding = 1 + 1e-12;
 constexpr double kRefusedMove = 8;  // passes evaluated
 constexpr double kReach = 3;        // mean distance of a move, in places
 constexpr double kRound = 1000;     // least effort of a round, in programs evaluated

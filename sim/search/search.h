@@ -29,9 +29,6 @@ namespace pipesim {
 // Of refinement, for each limit of a frontier.
 constexpr double kFrontierEffort = 2e6;
 
-// Of what is computed once more in another order.
-constexpr double kRounding = 1 + 1e-12;
-
 struct SearchOptions {
   int max_chunks = 2;                  // per device
   int max_splits = 1;                  // of a microbatch, along the sequence

@@ -10,7 +10,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kRounding = 1 + 1e-12;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 enum Kind : std::size_t { kForward, kBackward, kWeight, kKinds };

@@ -16,16 +16,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLeast = 5e-5;  // shown; less is "="
+constexpr double kLeastShown = 5e-5;  // less is "="
 
 std::string relative(double now, double before) {
   const double change = now / before - 1;
-  return std::abs(change) < kLeast ? "=" : fmt::format("{:+.2f}%", 100 * change);
+  return std::abs(change) < kLeastShown ? "=" : fmt::format("{:+.2f}%", 100 * change);
 }
 
 std::string points(double now, double before) {
   const double change = now - before;
-  return std::abs(change) < kLeast ? "=" : fmt::format("{:+.2f}", 100 * change);
+  return std::abs(change) < kLeastShown ? "=" : fmt::format("{:+.2f}", 100 * change);
 }
 
 // A line per reason, in the order in which reasons come up.

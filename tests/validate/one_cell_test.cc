@@ -52,7 +52,7 @@ class ZeroBubbleRows : public ::testing::Test {
   std::vector<Cell> compare(const std::string& yaml) {
     const auto folder = testing::test_folder();
     testing::write_file(folder / "zero_bubble.yaml", yaml);
-    return compare_zero_bubble(folder.string(), {});
+    return zero_bubble::compare(folder.string(), {});
   }
 };
 

@@ -1,11 +1,11 @@
 // pipesim-fit: fits measured curves and prints the constants as the catalogue writes them, with
 // the error that they leave; of a folder of pipesim-calibrate it makes the calibration file.
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <fmt/format.h>
 #include <iostream>
 #include <string>
 
+#include "app/options/parser.h"
 #include "validate/calibration/calibration_file.h"
 #include "validate/calibration/curves.h"
 #include "validate/calibration/fit.h"
@@ -95,66 +95,57 @@ void print_collectives(const CollectiveOptions& options) {
   fit_and_print("all_reduce_in_switch", in_switch);
 }
 
-struct Parser {
-  CLI::App app{"Fits the curves of the cost model to measurements", "pipesim-fit"};
+struct Options {
   std::string folder;
   FitSettings settings;
   MatmulOptions matmul;
   CollectiveOptions collective;
-  CLI::App* matmuls = nullptr;
-  CLI::App* collectives = nullptr;
 };
 
-void add_folder(Parser& parser) {
-  parser.app.add_option("folder", parser.folder,
-                        "With measurements.csv; calibration.yaml and residuals.csv come beside it");
-  parser.app.add_option(
-      "--gpu", parser.settings.gpu,
-      "The GPU's name in the catalogue, where it does not follow from the device");
-  parser.app.add_option("--nvls-ranks", parser.settings.nvls_ranks,
-                        "All-reduces of so many ranks ran in the switch");
+constexpr const char* kRanksHelp = "All-reduces of so many ranks ran in the switch";
+
+void add_folder(Parser& program, Options& options) {
+  program.add_option("folder", options.folder,
+                     "With measurements.csv; calibration.yaml and residuals.csv come beside it");
+  program.add_option("--gpu", options.settings.gpu,
+                     "The GPU's name in the catalogue, where it does not follow from the device");
+  program.add_option("--nvls-ranks", options.settings.nvls_ranks, kRanksHelp);
 }
 
-void add_matmul(Parser& parser) {
-  MatmulOptions& options = parser.matmul;
-  parser.matmuls = parser.app.add_subcommand("matmul", "Fit a CSV with m, n, k, latency_ms");
+const Parser& add_matmul(Parser& program, MatmulOptions& options) {
+  Parser& parser = program.add_command("matmul", "Fit a CSV with m, n, k, latency_ms");
   const auto required = [&](const char* name, auto& value, const char* help) {
-    parser.matmuls->add_option(name, value, help)->required()->check(CLI::PositiveNumber);
+    parser.add_option(name, value, help).required().positive();
   };
-  parser.matmuls->add_option("file", options.file, "CSV")->required();
+  parser.add_option("file", options.file, "CSV").required();
   required("--peak-tflops", options.peak_tflops, "Dense bf16 peak");
   required("--bandwidth-gbs", options.bandwidth_gbs, "Peak memory bandwidth, GB/s");
   required("--multiprocessors", options.multiprocessors, "Of the GPU");
+  return parser;
 }
 
-void add_collectives(Parser& parser) {
-  parser.collectives =
-      parser.app.add_subcommand("collectives", "Fit a CSV with op, gpus, bytes, latency_us");
-  parser.collectives->add_option("file", parser.collective.file, "CSV")->required();
-  parser.collectives->add_option("--nvls-ranks", parser.collective.nvls_ranks,
-                                 "All-reduces of so many ranks ran in the switch");
+const Parser& add_collectives(Parser& program, CollectiveOptions& options) {
+  Parser& parser = program.add_command("collectives", "Fit a CSV with op, gpus, bytes, latency_us");
+  parser.add_option("file", options.file, "CSV").required();
+  parser.add_option("--nvls-ranks", options.nvls_ranks, kRanksHelp);
+  return parser;
 }
 
 int run(int argc, char** argv) {
-  Parser parser;
-  parser.app.require_subcommand(0, 1);
-  add_folder(parser);
-  add_matmul(parser);
-  add_collectives(parser);
-  try {
-    parser.app.parse(argc, argv);
-    if (parser.folder.empty() && parser.app.get_subcommands().empty()) {
-      throw CLI::RequiredError("a folder, or matmul or collectives");
-    }
-  } catch (const CLI::ParseError& error) {
-    return parser.app.exit(error) == 0 ? kDone : kBadInput;
-  }
-  if (parser.matmuls->parsed()) {
-    print_matmul(parser.matmul);
-  } else if (parser.collectives->parsed()) {
-    print_collectives(parser.collective);
+  Parser program("pipesim-fit", "Fits the curves of the cost model to measurements");
+  Options options;
+  add_folder(program, options);
+  const Parser& matmul = add_matmul(program, options.matmul);
+  const Parser& collectives = add_collectives(program, options.collective);
+  if (!program.parse(argc, argv)) return kDone;
+  if (matmul.chosen()) {
+    print_matmul(options.matmul);
+  } else if (collectives.chosen()) {
+    print_collectives(options.collective);
+  } else if (options.folder.empty()) {
+    throw OptionError("a folder, or matmul or collectives is required");
   } else {
-    std::cout << fit_folder(parser.folder, parser.settings);
+    std::cout << fit_folder(options.folder, options.settings);
   }
   return kDone;
 }
@@ -164,8 +155,10 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const OptionError& error) {
+    std::cerr << error.what() << "\nRun with --help for more information.\n";
   } catch (const std::exception& error) {
     std::cerr << "pipesim-fit: " << error.what() << '\n';
-    return kBadInput;
   }
+  return kBadInput;
 }

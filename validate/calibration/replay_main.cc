@@ -1,6 +1,5 @@
 // pipesim-replay: executes devices' rows of a scenario's schedules and compares what they take with
 // the simulation.
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/options/parser.h"
 #include "models/layer_memory.h"
 #include "sim/core/error.h"
 #include "sim/read/scenario.h"
@@ -169,43 +169,47 @@ int run(const Options& options) {
   return kDone;
 }
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("file", options.file, "Scenario (YAML)")->required();
-  app.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
-  app.add_option("--device", options.devices, "Whose rows; without it, every device's")
-      ->check(CLI::Range(0, 1 << 16));
-  app.add_option(
-         "--arrivals", options.arrivals,
-         "When messages of other devices arrive: as simulated, all at the start, both one "
-         "after the other, or sent by GPUs beside each other, one for every device. Without "
-         "it, sent where all rows are replayed on so many GPUs, else simulated")
-      ->check(CLI::IsMember({"simulated", "at-start", "both", "sent"}));
-  app.add_option("--times", options.times,
-                 "What is simulated: each pass and copy as timed alone on this GPU just before, or "
-                 "the scenario's costs")
-      ->check(CLI::IsMember({"alone", "scenario"}))
-      ->capture_default_str();
-  app.add_option("--runs", options.runs,
-                 "Of each row, after one that does not count; the one with the median total counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_flag("--dry-run", options.dry_run, "Without a GPU, on simulated times: checks the rows");
-  app.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
+void add_options(Parser& parser, Options& options) {
+  parser.add_option("file", options.file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options.overrides, "path.to.key=value, over what the file says");
+  parser.add_option("--device", options.devices, "Whose rows; without it, every device's")
+      .range(0, 1 << 16);
+  parser
+      .add_option(
+          "--arrivals", options.arrivals,
+          "When messages of other devices arrive: as simulated, all at the start, both one "
+          "after the other, or sent by GPUs beside each other, one for every device. Without "
+          "it, sent where all rows are replayed on so many GPUs, else simulated")
+      .one_of({"simulated", "at-start", "both", "sent"});
+  parser
+      .add_option(
+          "--times", options.times,
+          "What is simulated: each pass and copy as timed alone on this GPU just before, or "
+          "the scenario's costs")
+      .one_of({"alone", "scenario"})
+      .with_default();
+  parser
+      .add_option(
+          "--runs", options.runs,
+          "Of each row, after one that does not count; the one with the median total counts")
+      .range(1, 1000)
+      .with_default();
+  parser.add_flag("--dry-run", options.dry_run,
+                  "Without a GPU, on simulated times: checks the rows");
+  parser.add_option("-o,--out", options.folder, "Folder for replay.csv and replay.yaml");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    CLI::App app{"Replays devices' rows of schedules", "pipesim-replay"};
+    Parser parser("pipesim-replay", "Replays devices' rows of schedules");
     Options options;
-    add_options(app, options);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? kDone : kBadInput;
-    }
-    return run(options);
+    add_options(parser, options);
+    return parser.parse(argc, argv) ? run(options) : kDone;
+  } catch (const OptionError& error) {
+    std::cerr << error.what() << "\nRun with --help for more information.\n";
+    return kBadInput;
   } catch (const InputError& error) {
     std::cerr << "pipesim-replay: " << error.what() << '\n';
     return kBadInput;

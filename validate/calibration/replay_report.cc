@@ -6,8 +6,8 @@
 namespace pipesim::calibration {
 namespace {
 
-// Six significant digits, as measurements have them.
-std::string number(double value) { return fmt::format("{:.6g}", value); }
+// As measurements have them.
+std::string six_digits(double value) { return fmt::format("{:.6g}", value); }
 
 std::string for_people(const Comparison::Line& line, double value) {
   if (line.unit == "s") return fmt::format("{:.3f} ms", 1e3 * value);
@@ -60,7 +60,8 @@ void write_csv(const ReplayDocument& document, std::ostream& out) {
     for (const Comparison::Line& line : comparison.lines) {
       out << fmt::format("{},{},{},{},{},{},{},{}\n", csv_text(comparison.schedule),
                          comparison.device, to_text(comparison.arrivals), line.quantity, line.unit,
-                         number(line.simulated), number(line.measured), number(line.error()));
+                         six_digits(line.simulated), six_digits(line.measured),
+                         six_digits(line.error()));
     }
   }
 }
@@ -79,8 +80,8 @@ void write_yaml(const ReplayDocument& document, std::ostream& out) {
     for (const Comparison::Line& line : comparison.lines) {
       out << fmt::format(
           "      - {{quantity: {}, unit: {}, simulated: {}, measured: {}, error: {}}}\n",
-          line.quantity, line.unit, number(line.simulated), number(line.measured),
-          number(line.error()));
+          line.quantity, line.unit, six_digits(line.simulated), six_digits(line.measured),
+          six_digits(line.error()));
     }
   }
 }

@@ -42,7 +42,7 @@ bool Cell::agrees() const {
 
 const std::vector<Validation>& validations() {
   static const std::vector<Validation> kAll{
-      {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", compare_zero_bubble},
+      {"zero_bubble", "Zero Bubble Pipeline Parallelism, arXiv 2401.10241", zero_bubble::compare},
       {"vocabulary_parallelism",
        "Balancing Pipeline Parallelism with Vocabulary Parallelism, arXiv 2411.05288",
        compare_vocabulary_parallelism},
@@ -53,17 +53,18 @@ const std::vector<Validation>& validations() {
        "Reducing Activation Recomputation in Large Transformer Models, arXiv 2205.05198",
        compare_korthikanti},
       {"megatron", "Megatron-LM's published throughput, TFLOP/s per GPU, from first principles",
-       compare_megatron},
-      {"nemo", "NeMo's published throughput on H100 in FP8, from first principles", compare_nemo},
+       megatron::compare},
+      {"nemo", "NeMo's published throughput on H100 in FP8, from first principles", nemo::compare},
       {"simumax", "SimuMax's measured runs of Megatron-LM on B200, from first principles",
-       compare_simumax},
-      {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8", compare_search}};
+       simumax::compare},
+      {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8",
+       zero_bubble::compare_search}};
   return kAll;
 }
 
 namespace {
 
-std::string error_text(const Cell& cell) {
+std::string error_columns(const Cell& cell) {
   if (!cell.simulated) return fmt::format("{:>10} {:>10}", "-", "-");
   if (cell.relative) {
     return fmt::format("{:>10.{}f} {:>+9.1f}%", *cell.simulated, cell.digits,
@@ -91,7 +92,7 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
   }
   for (const Cell& cell : cells) {
     text += fmt::format("{:<{}} {:<{}} {:>10.{}f} {} {}{}\n", cell.table, table_width, cell.cell,
-                        width, cell.published, cell.digits, error_text(cell),
+                        width, cell.published, cell.digits, error_columns(cell),
                         cell.must_agree && !cell.agrees() ? "MISSED " : "", cell.note);
   }
   for (const TableError& error : table_errors(cells)) {

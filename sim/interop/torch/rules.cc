@@ -12,14 +12,14 @@ namespace {
 constexpr std::uint8_t kForward = 1, kInputGradient = 2, kWeightGradient = 4, kComplete = 7;
 
 // One or two passes that the runtime takes as one action.
-struct Action {
+struct RuntimeAction {
   std::array<Pass, 2> passes;
   size_t size = 1;
   std::span<const Pass> all() const&& = delete;  // it would outlive them
   [[nodiscard]] std::span<const Pass> all() const& { return {passes.data(), size}; }
 };
 
-Action action_of(const Program& program, const Pass& pass) {
+RuntimeAction action_of(const Program& program, const Pass& pass) {
   if (pass.kind != PassKind::kFB) return {{pass, {}}, 1};
   const OverlappedPair& pair = program.pair(pass);
   return {{pair.forward, pair.backward}, 2};
@@ -52,7 +52,7 @@ std::optional<std::string> beyond_the_form(const Program& program) {
   }
   for (int device = 0; device < program.shape().devices; ++device) {
     for (const Pass& pass : program.passes(device)) {
-      const Action action = action_of(program, pass);
+      const RuntimeAction action = action_of(program, pass);
       for (const Pass& part : action.all()) {
         if (known(part.kind)) continue;
         return fmt::format("it has {} passes such as {}, and PyTorch's actions are F, I, W and B",
@@ -80,7 +80,7 @@ class Lowering {
         const auto passes = program_.passes(rank);
         size_t& next = next_[rank];
         if (next == passes.size()) continue;
-        const Action action = action_of(program_, passes[next]);
+        const RuntimeAction action = action_of(program_, passes[next]);
         if (!ready(rank, action)) continue;
         for (const Pass& part : action.all()) {
           if (auto objection = run(rank, part)) return objection;
@@ -98,7 +98,7 @@ class Lowering {
   }
 
   // Both parts of an overlapped action must be ready before either has run.
-  bool ready(int rank, const Action& action) {
+  bool ready(int rank, const RuntimeAction& action) {
     for (const Pass& part : action.all()) {
       const int stage = place_.virtual_stage(rank, part.chunk);
       const bool forward = part.kind == PassKind::kF;

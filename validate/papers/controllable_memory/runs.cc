@@ -37,7 +37,7 @@ struct Panel {
   std::vector<Point> points;
 };
 
-int size(YamlMap& map, const char* key) {
+int count(YamlMap& map, const char* key) {
   return static_cast<int>(map.require(key, "a whole number").integer(1, 1 << 20));
 }
 
@@ -59,9 +59,9 @@ Panel read_panel(const YamlValue& value) {
   const YamlValue model = map.require("model", "9.6B, ...");
   panel.label = model.text();
   panel.model = model_of(model);
-  panel.devices = size(map, "p");
-  panel.microbatches = size(map, "m");
-  panel.micro_batch = size(map, "mb");
+  panel.devices = count(map, "p");
+  panel.microbatches = count(map, "m");
+  panel.micro_batch = count(map, "mb");
   if (const auto seq = map.find("seq")) panel.seq = static_cast<int>(seq->integer(1, 1 << 20));
   panel.model.max_position_embeddings = panel.seq;
   YamlMap points(map.require("points", "MFU and GB by schedule"));

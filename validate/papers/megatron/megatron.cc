@@ -12,7 +12,7 @@
 #include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 
-namespace pipesim {
+namespace pipesim::megatron {
 namespace {
 
 // What holds for every row of a table.
@@ -149,7 +149,7 @@ Cell compare_row(const Row& row, const Stack& stack) {
 
 }  // namespace
 
-std::vector<Cell> compare_megatron(const std::string& folder, const Location& asked) {
+std::vector<Cell> compare(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "megatron"), asked);
   const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
   std::vector<Cell> cells;
@@ -164,4 +164,4 @@ std::vector<Cell> compare_megatron(const std::string& folder, const Location& as
   return cells;
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::megatron

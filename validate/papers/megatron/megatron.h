@@ -7,10 +7,10 @@
 
 #include "validate/papers/validation.h"
 
-namespace pipesim {
+namespace pipesim::megatron {
 
 // Reads `<folder>/megatron.yaml`, or `<folder>/megatron/megatron.yaml` as it stands here, and the
 // catalogues. A cell is one row's TFLOP/s per GPU, its error relative.
-std::vector<Cell> compare_megatron(const std::string& folder, const Location& asked);
+std::vector<Cell> compare(const std::string& folder, const Location& asked);
 
-}  // namespace pipesim
+}  // namespace pipesim::megatron

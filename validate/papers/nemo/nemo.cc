@@ -9,7 +9,7 @@
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/timed_run.h"
 
-namespace pipesim {
+namespace pipesim::nemo {
 namespace {
 
 struct Row {
@@ -119,7 +119,7 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const Hardwar
 
 }  // namespace
 
-std::vector<Cell> compare_nemo(const std::string& folder, const Location& asked) {
+std::vector<Cell> compare(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "nemo"), asked);
   const Hardware hardware = cluster_of_catalog("dgx-h100", asked);
   YamlMap root(source.root());
@@ -132,4 +132,4 @@ std::vector<Cell> compare_nemo(const std::string& folder, const Location& asked)
   return cells;
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::nemo

@@ -7,9 +7,9 @@
 
 #include "validate/papers/validation.h"
 
-namespace pipesim {
+namespace pipesim::nemo {
 
 // Reads nemo.yaml (validate/papers/paper_data.h), and the catalogues.
-std::vector<Cell> compare_nemo(const std::string& folder, const Location& asked);
+std::vector<Cell> compare(const std::string& folder, const Location& asked);
 
-}  // namespace pipesim
+}  // namespace pipesim::nemo

@@ -14,7 +14,7 @@
 #include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 
-namespace pipesim {
+namespace pipesim::simumax {
 namespace {
 
 constexpr int kSequence = 4096;  // the launch scripts' own
@@ -151,7 +151,7 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const Hardwar
 
 }  // namespace
 
-std::vector<Cell> compare_simumax(const std::string& folder, const Location& asked) {
+std::vector<Cell> compare(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "simumax"), asked);
   const Hardware hardware = cluster_of_catalog("hgx-b200", asked);
   YamlMap root(source.root());
@@ -166,4 +166,4 @@ std::vector<Cell> compare_simumax(const std::string& folder, const Location& ask
   return cells;
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::simumax

@@ -7,14 +7,11 @@
 #include "validate/papers/zero_bubble/row.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
-namespace pipesim {
+namespace pipesim::zero_bubble {
 namespace {
 
-using zero_bubble::read_row;
-using zero_bubble::Row;
-
 MeasuredRun measured_run(const Row& row, const std::optional<DeviceSeconds>& seconds) {
-  const zero_bubble::Run of = zero_bubble::run_of(row);
+  const Run of = run_of(row);
   MeasuredRun run;
   run.model = of.model;
   run.context = of.context;
@@ -30,9 +27,8 @@ MeasuredRun measured_run(const Row& row, const std::optional<DeviceSeconds>& sec
 
 }  // namespace
 
-void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
-                                const ProfileOf& profile_of) {
-  const auto models = zero_bubble::read_models(root);
+void compare_memory(std::vector<Cell>& cells, YamlMap& root, const ProfileOf& profile_of) {
+  const auto models = read_models(root);
   for (const auto& [key, table] : {std::pair{"table4_measured", "Table 4 memory"},
                                    std::pair{"table6_measured_same_memory", "Table 6 memory"},
                                    std::pair{"table11_same_memory", "Table 11 memory"}}) {
@@ -64,4 +60,4 @@ void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
   }
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::zero_bubble

@@ -14,10 +14,8 @@
 #include "validate/papers/zero_bubble/profile.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
-namespace pipesim {
+namespace pipesim::zero_bubble {
 namespace {
-
-using zero_bubble::Profile;
 
 // Whose peak is the limit, at its own default limit.
 struct Limit {
@@ -132,7 +130,7 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
   const auto limits = map.require("x_mem_limit_over_pMB", "memory limits").list();
   for (const YamlValue& column : map.require("columns", "one map per setting").list()) {
     YamlMap rates(column);
-    const auto setting = zero_bubble::read_setting(rates);
+    const auto setting = read_setting(rates);
     const Profile* profile = find_profile(profiles, setting);
     const auto one = rates.require("ZB_bubble_rate", "rates").list();
     const auto two = rates.require("ZBV_bubble_rate", "rates").list();
@@ -161,8 +159,8 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
 std::vector<Cell> compare_search(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
-  zero_bubble::finish_tables(root);
-  const auto profiles = zero_bubble::read_profiles(root);
+  finish_tables(root);
+  const auto profiles = read_profiles(root);
   if (profiles.empty()) root.value().fail("no profiled setting in this file");
   std::vector<Search> searches;
   for (const Profile& profile : profiles)
@@ -187,4 +185,4 @@ std::vector<Cell> compare_search(const std::string& folder, const Location& aske
   return cells;
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::zero_bubble

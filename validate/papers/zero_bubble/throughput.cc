@@ -15,12 +15,8 @@
 #include "validate/papers/zero_bubble/row.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
-namespace pipesim {
+namespace pipesim::zero_bubble {
 namespace {
-
-using zero_bubble::ModelRow;
-using zero_bubble::Profile;
-using zero_bubble::Row;
 
 struct Table {
   const char* key;
@@ -54,7 +50,7 @@ struct Stack {
 // plan with one F, B and W for all stages, the median device's, and validate afterwards. Embeddings
 // are not tied in the script.
 TimedRun timed_run(const Row& row, const Stack& stack) {
-  const zero_bubble::Run of = zero_bubble::run_of(row);
+  const Run of = run_of(row);
   const bool megatron = row.schedule.starts_with("1F1B");
   TimedRun run;
   run.model = of.model;
@@ -99,7 +95,7 @@ std::vector<Measured> read_tables(YamlMap& root, const std::vector<ModelRow>& mo
     for (const YamlValue& each : rows->list()) {
       YamlMap map(each);
       (void)map.require("schedule", "as the paper calls it");
-      Measured measured{&table, zero_bubble::read_row(each, map, models), 0, {}};
+      Measured measured{&table, read_row(each, map, models), 0, {}};
       const auto rate = map.find("samples_per_gpu_s");
       finish_row(map, {"mem_gb"});
       if (!rate || rate->is_null()) continue;
@@ -218,7 +214,7 @@ void compare_doubling(std::vector<Cell>& cells, const YamlValue& value,
                       const std::function<const Stack&(const Row&)>& stack_of) {
   YamlMap map(value);
   (void)map.require("schedule", "as the paper calls it");
-  Row row = zero_bubble::read_row(value, map, models);
+  Row row = read_row(value, map, models);
   const Stack& stack = stack_of(row);
   std::vector<Cell> both;
   for (const char* size : {"small", "large"}) {
@@ -255,7 +251,7 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& value,
                              const std::vector<ModelRow>& models,
                              const std::function<const Stack&(const Row&)>& stack_of) {
   YamlMap map(value);
-  Row row = zero_bubble::read_row(value, map, models);
+  Row row = read_row(value, map, models);
   row.schedule = "ZB-2p";
   const Stack& stack = stack_of(row);
   Cell cell;
@@ -280,9 +276,9 @@ void compare_synchronisation(std::vector<Cell>& cells, const YamlValue& value,
 
 }  // namespace
 
-void compare_zero_bubble_throughput(std::vector<Cell>& cells, YamlMap& root,
-                                    const std::vector<Profile>& profiles, const Location& asked) {
-  const auto models = zero_bubble::read_models(root);
+void compare_throughput(std::vector<Cell>& cells, YamlMap& root,
+                        const std::vector<Profile>& profiles, const Location& asked) {
+  const auto models = read_models(root);
   const std::vector<Measured> all = read_tables(root, models);
   const Hardware hardware = cluster_of_catalog("a100-roce", asked);
   std::map<std::string, Stack> stacks;
@@ -304,4 +300,4 @@ void compare_zero_bubble_throughput(std::vector<Cell>& cells, YamlMap& root,
   }
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::zero_bubble

@@ -12,16 +12,8 @@
 #include "validate/papers/zero_bubble/modelled.h"
 #include "validate/papers/zero_bubble/profile.h"
 
-namespace pipesim {
+namespace pipesim::zero_bubble {
 namespace {
-
-using zero_bubble::find_profile;
-using zero_bubble::make_problem;
-using zero_bubble::Profile;
-using zero_bubble::read_setting;
-using zero_bubble::Setting;
-using zero_bubble::Settings;
-using zero_bubble::SettingTimes;
 
 // How the authors' evaluator takes the cost of a column (docs/reference/model.md, "Zero Bubble
 // Tables 5 and 8, Figure 9").
@@ -163,7 +155,7 @@ void compare_figure9(std::vector<Cell>& cells, const YamlValue& figure, const Se
 
 }  // namespace
 
-void zero_bubble::finish_tables(YamlMap& root) {
+void finish_tables(YamlMap& root) {
   for (const char* table : {"table3_models", "table4_measured", "table5_bubble_rate_calculated",
                             "table6_measured_same_memory", "table7_microbatch_doubling",
                             "table8_bubble_rate_calculated_ZBV", "table9_profiled_iclr_ZB2p",
@@ -174,11 +166,11 @@ void zero_bubble::finish_tables(YamlMap& root) {
   finish_paper(root, "zero_bubble");
 }
 
-std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked) {
+std::vector<Cell> compare(const std::string& folder, const Location& asked) {
   const YamlSource source = YamlSource::from_file(paper_file(folder, "zero_bubble"), asked);
   YamlMap root(source.root());
-  zero_bubble::finish_tables(root);
-  const auto profiles = zero_bubble::read_profiles(root);
+  finish_tables(root);
+  const auto profiles = read_profiles(root);
   const Settings settings(root, profiles, cluster_of_catalog("a100-roce", asked));
   std::vector<Cell> cells;
   for (const auto& [key, table] : {std::pair{"table5_bubble_rate_calculated", "Table 5"},
@@ -188,7 +180,7 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
     }
   }
   if (const auto figure = root.find("figure9")) compare_figure9(cells, *figure, settings);
-  compare_zero_bubble_memory(
+  compare_memory(
       cells, root,
       [&profiles](const std::string& model, int devices, int m) -> std::optional<DeviceSeconds> {
         const Profile* profile = find_profile(profiles, {model, devices, m, 0, {}});
@@ -197,9 +189,9 @@ std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location&
             Seconds(profile->forward_us * 1e-6), Seconds(profile->backward_us * 1e-6),
             Seconds(profile->weight_us * 1e-6), Seconds(profile->transfer_us * 1e-6)};
       });
-  compare_zero_bubble_throughput(cells, root, profiles, asked);
+  compare_throughput(cells, root, profiles, asked);
   if (cells.empty()) root.value().fail("no table of this paper in this file");
   return cells;
 }
 
-}  // namespace pipesim
+}  // namespace pipesim::zero_bubble

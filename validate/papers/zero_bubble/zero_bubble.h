@@ -13,15 +13,13 @@
 #include "validate/papers/validation.h"
 #include "validate/papers/zero_bubble/profile.h"
 
-namespace pipesim {
+namespace pipesim::zero_bubble {
 
-namespace zero_bubble {
 // InputError at a key of the file that is none of the paper's tables.
 void finish_tables(YamlMap& root);
-}  // namespace zero_bubble
 
 // Reads zero_bubble.yaml (validate/papers/paper_data.h).
-std::vector<Cell> compare_zero_bubble(const std::string& folder, const Location& asked);
+std::vector<Cell> compare(const std::string& folder, const Location& asked);
 
 // What `search` finds on the same settings: at the memory of five published schedules, against the
 // best published one, and at the limits of Figure 9, against the lower of its curves. Minutes.
@@ -32,13 +30,11 @@ using ProfileOf =
     std::function<std::optional<DeviceSeconds>(const std::string& model, int devices, int m)>;
 
 // Adds the cells of the tables of measured memory that the file has.
-void compare_zero_bubble_memory(std::vector<Cell>& cells, YamlMap& root,
-                                const ProfileOf& profile_of);
+void compare_memory(std::vector<Cell>& cells, YamlMap& root, const ProfileOf& profile_of);
 
 // Adds the cells of measured throughput that the file has (docs/reference/model.md, "Measured
 // throughput").
-void compare_zero_bubble_throughput(std::vector<Cell>& cells, YamlMap& root,
-                                    const std::vector<zero_bubble::Profile>& profiles,
-                                    const Location& asked);
+void compare_throughput(std::vector<Cell>& cells, YamlMap& root,
+                        const std::vector<Profile>& profiles, const Location& asked);
 
-}  // namespace pipesim
+}  // namespace pipesim::zero_bubble

@@ -1,0 +1,154 @@
+#include "app/options/parser.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+// As the help states those of one_of: "TEXT:{a,b}".
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t open = type.find('{');
+  if (open == std::string::npos || type.back() != '}') return {};
+  std::istringstream list(type.substr(open + 1, type.size() - open - 2));
+  std::vector<std::string> choices;
+  for (std::string each; std::getline(list, each, ',');) choices.push_back(each);
+  return choices;
+}
+
+}  // namespace
+
+Option Option::required() { return Option(*option_->required()); }
+
+Option Option::one_of(const std::vector<std::string>& values) {
+  return Option(*option_->check(CLI::IsMember(values)));
+}
+
+Option Option::range(int least, int most) {
+  return Option(*option_->check(CLI::Range(least, most)));
+}
+
+Option Option::range(double least, double most) {
+  return Option(*option_->check(CLI::Range(least, most)));
+}
+
+Option Option::positive() { return Option(*option_->check(CLI::PositiveNumber)); }
+
+Option Option::check(std::function<std::string(const std::string&)> fault) {
+  return Option(*option_->check(std::move(fault)));
+}
+
+Option Option::excludes(const Option& other) { return Option(*option_->excludes(other.option_)); }
+
+Option Option::one_each() { return Option(*option_->allow_extra_args(false)); }
+
+Option Option::with_commas() { return Option(*option_->delimiter(',')->allow_extra_args(false)); }
+
+Option Option::with_default() { return Option(*option_->capture_default_str()); }
+
+Parser::Parser(const std::string& name, const std::string& help)
+    : root_(std::make_unique<CLI::App>(help, name)), app_(root_.get()) {}
+
+Parser::Parser(CLI::App& command) : app_(&command) {}
+
+Parser::~Parser() = default;
+
+template <class T>
+Option Parser::add_option(const std::string& names, T& value, const std::string& help) {
+  return Option(*app_->add_option(names, value, help));
+}
+
+Option Parser::add_flag(const std::string& names, bool& value, const std::string& help) {
+  return Option(*app_->add_flag(names, value, help));
+}
+
+void Parser::close_with(const std::string& text) { app_->footer(text); }
+
+void Parser::add_version(const std::string& version) {
+  app_->set_version_flag("--version", version);
+}
+
+Parser& Parser::add_command(const std::string& name, const std::string& help,
+                            const std::string& examples) {
+  CLI::App* command = app_->add_subcommand(name, help);
+  if (!examples.empty()) command->footer(command->get_footer() + "\n\nExamples:\n" + examples);
+  commands_.emplace_back(new Parser(*command));
+  commands_.back()->examples_ = examples;
+  return *commands_.back();
+}
+
+void Parser::require_command() { app_->require_subcommand(1); }
+
+void Parser::pass_on() {
+  app_->set_help_flag();
+  app_->prefix_command();
+}
+
+bool Parser::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw OptionError(error.what());
+    app_->exit(error);
+    return false;
+  }
+  return true;
+}
+
+bool Parser::chosen() const { return app_->parsed(); }
+
+const Parser& Parser::chosen_command() const {
+  for (const auto& command : commands_) {
+    if (command->chosen()) return *command;
+  }
+  return *this;
+}
+
+std::string Parser::name() const { return app_->get_name(); }
+
+std::string Parser::help() const { return app_->get_description(); }
+
+std::vector<OptionText> Parser::options() const {
+  std::vector<OptionText> options;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    OptionText& text = options.emplace_back();
+    for (const std::string& name : option->get_snames()) text.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) text.names.push_back("--" + name);
+    text.positional = text.names.empty();
+    if (text.positional) text.names.push_back(option->get_name(true));
+    text.help = option->get_description();
+    text.choices = choices_of(*option);
+    text.takes_value = option->get_items_expected_max() > 0;
+  }
+  return options;
+}
+
+std::vector<std::string> Parser::option_names() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+template Option Parser::add_option(const std::string&, std::string&, const std::string&);
+template Option Parser::add_option(const std::string&, std::filesystem::path&, const std::string&);
+template Option Parser::add_option(const std::string&, int&, const std::string&);
+template Option Parser::add_option(const std::string&, long&, const std::string&);
+template Option Parser::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option Parser::add_option(const std::string&, double&, const std::string&);
+template Option Parser::add_option(const std::string&, std::optional<std::string>&,
+                                   const std::string&);
+template Option Parser::add_option(const std::string&, std::optional<int>&, const std::string&);
+template Option Parser::add_option(const std::string&, std::optional<double>&, const std::string&);
+template Option Parser::add_option(const std::string&, std::vector<std::string>&,
+                                   const std::string&);
+template Option Parser::add_option(const std::string&, std::vector<int>&, const std::string&);
+template Option Parser::add_option(const std::string&, std::vector<double>&, const std::string&);
+
+}  // namespace pipesim
