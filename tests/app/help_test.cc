@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <sstream>
+#include <vector>
 
 #include "tests/app/command.h"
 
