@@ -126,7 +126,9 @@ void list_hardware(bool clusters, const CommandLine& line) {
 Subcommand add_list(Parser& program) {
   auto what = std::make_shared<std::string>("schedules");
   auto format = std::make_shared<std::string>("text");
-  Parser& parser = program.add_command("list", "List what a scenario may name");
+  Parser& parser = program.add_command("list", "List what a scenario may name",
+                                       "  pipesim list\n"
+                                       "  pipesim list clusters");
   parser.add_option("what", *what, "schedules, models, clusters or gpus")
       .one_of({"schedules", "models", "clusters", "gpus"});
   parser.add_option("--format", *format, "Of schedules: text, or markdown for a page of docs")

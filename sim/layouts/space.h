@@ -1,5 +1,5 @@
 // The layouts that `pipesim plan` looks at: how one number of GPUs can run a model, as points that
-// are scenarios once they are asked for (docs/plan.md has the rules).
+// are scenarios once they are asked for (docs/how-to/plan.md has the rules).
 //
 // A question starts from a scenario that says everything else: the model, the cluster, what the
 // framework overlaps, how state is held. Points keep the question's GPUs, global batch and sequence
@@ -24,7 +24,7 @@ enum class PlanSplit : std::uint8_t { kEven, kEvenWithEnds, kBalanced };
 // name.
 std::vector<std::string> schedules_to_plan();
 
-// What may be tried; an empty list of sizes is the rule of docs/plan.md.
+// What may be tried; an empty list of sizes is the rule of docs/how-to/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
   std::vector<std::string> schedules = schedules_to_plan();

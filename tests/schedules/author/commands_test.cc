@@ -38,11 +38,11 @@ TEST_F(CommandOfAnAuthor, ListsThemWithTheReasonForNoClosedForm) {
 }
 
 TEST_F(CommandOfAnAuthor, DrawsThemInTheGallery) {
-  expect_done("gallery -o docs");
-  expect_both(read("docs/gallery.md"));
-  EXPECT_NE(read("docs/gallery.md").find("Bubble no closed form: none is claimed;"),
+  expect_done("gallery -o pages");
+  expect_both(read("pages/gallery.md"));
+  EXPECT_NE(read("pages/gallery.md").find("Bubble no closed form: none is claimed;"),
             std::string::npos);
-  EXPECT_TRUE(read("docs/gallery/without-claims.svg").starts_with("<svg "));
+  EXPECT_TRUE(read("pages/gallery/without-claims.svg").starts_with("<svg "));
 }
 
 TEST_F(CommandOfAnAuthor, RunsThem) {
