@@ -22,7 +22,7 @@ int run(const CommandLine& line) {
   execv(pointers.front(), pointers.data());
   throw InfeasibleError(fmt::format(
       "cannot run {}: {}. It measures a GPU and is built with pipesim where CUDA is (nvcc with "
-      "cuBLASLt; -DPIPESIM_CUDA=ON says what is missing); docs/calibration.md",
+      "cuBLASLt; -DPIPESIM_CUDA=ON says what is missing); docs/how-to/calibration.md",
       arguments.front(), std::strerror(errno)));
 }
 
@@ -30,7 +30,10 @@ int run(const CommandLine& line) {
 
 Subcommand add_calibrate(Parser& program) {
   Parser& parser = program.add_command(
-      "calibrate", "Measure the GPU of this machine (pipesim-calibrate, where CUDA is)");
+      "calibrate", "Measure the GPU of this machine (pipesim-calibrate, where CUDA is)",
+      "  pipesim calibrate --mode quick -o out/calibration\n"
+      "  mpirun -n 2 --map-by ppr:1:node --bind-to none --host a,b pipesim calibrate -o "
+      "out/calibration");
   parser.pass_on();
   return {&parser, run};
 }

@@ -8,7 +8,7 @@
 
 namespace pipesim {
 
-// Exit codes (design, section 8).
+// Exit codes (docs/reference/commands.md).
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;  // a check failed, or the request cannot be met
 inline constexpr int kBadInput = 2;
@@ -21,6 +21,7 @@ struct Subcommand {
   Command run;
 };
 
+Subcommand add_new(Parser& program);
 Subcommand add_run(Parser& program);
 Subcommand add_show(Parser& program);
 Subcommand add_gallery(Parser& program);

@@ -109,7 +109,10 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
 
 Subcommand add_export(Parser& program) {
   auto options = std::make_shared<ExportOptions>();
-  Parser& parser = program.add_command("export", "Write a schedule for another program");
+  Parser& parser = program.add_command(
+      "export", "Write a schedule for another program",
+      "  pipesim export scenarios/quickstart.yaml schedule=zb-h1 -o zb-h1.csv\n"
+      "  pipesim export scenarios/quickstart.yaml schedule=1f1b --format megatron");
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser
@@ -124,7 +127,9 @@ Subcommand add_export(Parser& program) {
 
 Subcommand add_import(Parser& program) {
   auto options = std::make_shared<ImportOptions>();
-  Parser& parser = program.add_command("import", "Read and check a PyTorch schedule CSV");
+  Parser& parser = program.add_command("import", "Read and check a PyTorch schedule CSV",
+                                       "  pipesim import zb-h1.csv\n"
+                                       "  pipesim import zb-h1.csv -o imported.yaml");
   parser.add_option("file", options->file, "Schedule (CSV)").required();
   parser.add_option("-o,--output", options->output,
                     "Write a scenario that runs it ('-': standard output)");

@@ -36,7 +36,9 @@ int write_gallery(const std::string& folder, const CommandLine& line) {
 
 Subcommand add_gallery(Parser& program) {
   auto folder = std::make_shared<std::string>();
-  Parser& parser = program.add_command("gallery", "Draw every schedule, on one page");
+  Parser& parser = program.add_command("gallery", "Draw every schedule, on one page",
+                                       "  pipesim gallery -o out/gallery\n"
+                                       "  pipesim gallery -o docs/reference");
   parser.add_option("-o,--output", *folder, "Folder for gallery.md and gallery/NAME.svg")
       .required();
   return {&parser, [folder](const CommandLine& line) { return write_gallery(*folder, line); }};

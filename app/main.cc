@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/commands.h"
+#include "app/options/manual.h"
 #include "sim/core/text.h"
 
 namespace pipesim {
@@ -42,6 +43,24 @@ void check_subcommand(const CommandLine& line, const Parser& program) {
   }
 }
 
+// `pipesim document FORM`, which installation calls, is in no help.
+int document(const CommandLine& line, const Parser& program) {
+  const std::vector<std::string> forms{"man", "bash", "zsh", "fish"};
+  const std::string form = line.arguments().size() == 2 ? line.arguments().back() : "";
+  if (form == "man") {
+    std::cout << man_page(program, PIPESIM_VERSION);
+  } else if (form == "bash") {
+    std::cout << bash_completion(program);
+  } else if (form == "zsh") {
+    std::cout << zsh_completion(program);
+  } else if (form == "fish") {
+    std::cout << fish_completion(program);
+  } else {
+    throw InputError(line.where(form), "unknown form" + suggestion(form, forms));
+  }
+  return kDone;
+}
+
 int run(const CommandLine& line, int argc, const char* const* argv) {
   Parser program("pipesim", "Simulator of pipeline-parallel training clusters");
   program.add_version(PIPESIM_VERSION);
@@ -49,10 +68,13 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   program.close_with(
       "Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.");
   const std::array subcommands{
-      add_run(program),         add_sweep(program),    add_search(program), add_plan(program),
-      add_sensitivity(program), add_show(program),     add_plot(program),   add_report(program),
-      add_gallery(program),     add_export(program),   add_import(program), add_list(program),
-      add_validate(program),    add_calibrate(program)};
+      add_new(program),    add_run(program),         add_sweep(program),    add_search(program),
+      add_plan(program),   add_sensitivity(program), add_show(program),     add_plot(program),
+      add_report(program), add_gallery(program),     add_export(program),   add_import(program),
+      add_list(program),   add_validate(program),    add_calibrate(program)};
+  if (!line.arguments().empty() && line.arguments().front() == "document") {
+    return document(line, program);
+  }
   check_subcommand(line, program);
   try {
     if (!program.parse(argc, argv)) return kDone;

@@ -131,7 +131,11 @@ int run(const PlanCommand& command, const CommandLine& line) {
 Subcommand add_plan(Parser& program) {
   auto command = std::make_shared<PlanCommand>();
   Parser& parser =
-      program.add_command("plan", "Find the fastest layouts of a model on a number of GPUs");
+      program.add_command("plan", "Find the fastest layouts of a model on a number of GPUs",
+                          "  pipesim plan --model llama3-8b --cluster dgx-h100 --gpus 32 "
+                          "--global-batch-size 128 --seq-length 8192\n"
+                          "  pipesim plan --model llama3-70b --cluster dgx-h100,hgx-b200 --gpus 64 "
+                          "--global-batch-size 128 --seq-length 8192 --tensor 8 -o best.yaml");
   add_plan_options(parser, *command);
   return {&parser, [command](const CommandLine& line) { return run(*command, line); }};
 }

@@ -248,7 +248,10 @@ int plot(const PlotCommand& command, const CommandLine& line) {
 
 Subcommand add_plot(Parser& program) {
   auto command = std::make_shared<PlotCommand>();
-  Parser& parser = program.add_command("plot", "Draw a figure (needs Python with matplotlib)");
+  Parser& parser = program.add_command(
+      "plot", "Draw a figure (needs Python with matplotlib)",
+      "  pipesim plot timeline scenarios/quickstart.yaml schedule=zb-h1 -o timeline.pdf\n"
+      "  pipesim plot memory scenarios/llama3-70b-h100.yaml schedule=1f1b -o memory.svg");
   parser.add_option("kind", command->kind, fmt::format("{}", fmt::join(kKinds, ", ")))
       .required()
       .one_of(kKinds);

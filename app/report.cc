@@ -103,7 +103,9 @@ int report(const ReportOptions& options, const CommandLine& line) {
 Subcommand add_report(Parser& program) {
   auto options = std::make_shared<ReportOptions>();
   Parser& parser =
-      program.add_command("report", "Write results as one HTML page that needs nothing else");
+      program.add_command("report", "Write results as one HTML page that needs nothing else",
+                          "  pipesim report scenarios/quickstart.yaml -o page.html\n"
+                          "  pipesim report out/figure1 -o sweep.html");
   parser
       .add_option("inputs", options->arguments,
                   "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "

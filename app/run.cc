@@ -94,7 +94,10 @@ int run(const RunOptions& options, const CommandLine& line) {
 
 Subcommand add_run(Parser& program) {
   auto options = std::make_shared<RunOptions>();
-  Parser& parser = program.add_command("run", "Simulate the schedules of a scenario");
+  Parser& parser = program.add_command(
+      "run", "Simulate the schedules of a scenario",
+      "  pipesim run scenarios/quickstart.yaml schedule='[1f1b, zb-h2]' batch.num_microbatches=8\n"
+      "  pipesim run scenarios/llama3-70b-h100.yaml --no-picture --json run.json");
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser.add_option("--json", options->json, "Write the results as JSON ('-': standard output)");

@@ -335,7 +335,9 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
 Subcommand add_search(Parser& program) {
   auto command = std::make_shared<SearchCommand>();
   Parser& parser = program.add_command(
-      "search", "Find the schedule with the least cost under a limit on activation memory");
+      "search", "Find the schedule with the least cost under a limit on activation memory",
+      "  pipesim search scenarios/quickstart.yaml --memory-limit 0.75 -o best.csv\n"
+      "  pipesim search scenarios/quickstart.yaml --pareto --points 5 --no-refinement");
   parser.add_option("file", command->file, "Scenario (YAML); its schedules are not looked at")
       .required();
   parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");

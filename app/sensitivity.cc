@@ -69,7 +69,10 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
 Subcommand add_sensitivity(Parser& program) {
   auto command = std::make_shared<SensitivityCommand>();
   Parser& parser =
-      program.add_command("sensitivity", "Show what moves when each number of a scenario changes");
+      program.add_command("sensitivity", "Show what moves when each number of a scenario changes",
+                          "  pipesim sensitivity scenarios/quickstart.yaml schedule=zb-h1\n"
+                          "  pipesim sensitivity scenarios/llama3-70b-h100.yaml schedule=1f1b "
+                          "--factor 0.9,1.1 --csv moves.csv");
   parser.add_option("file", command->file, "Scenario (YAML)").required();
   parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
   parser.add_option("--factor", command->factors,

@@ -96,7 +96,10 @@ int show(const ShowOptions& options, const CommandLine& line) {
 
 Subcommand add_show(Parser& program) {
   auto options = std::make_shared<ShowOptions>();
-  Parser& parser = program.add_command("show", "Show the schedules of a scenario");
+  Parser& parser =
+      program.add_command("show", "Show the schedules of a scenario",
+                          "  pipesim show scenarios/quickstart.yaml schedule=zb-h1 --columns 90\n"
+                          "  pipesim show scenarios/llama3-70b-h100.yaml schedule=zb-v --costs");
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   const Option format =

@@ -180,7 +180,9 @@ int run_rank(const SweepCommand& command, const CommandLine& line) {
 Subcommand add_sweep(Parser& program) {
   auto command = std::make_shared<SweepCommand>();
   Parser& parser = program.add_command(
-      "sweep", "Simulate every point of a grid of scenarios; a sweep that was stopped goes on");
+      "sweep", "Simulate every point of a grid of scenarios; a sweep that was stopped goes on",
+      "  pipesim sweep scenarios/paper/pipeoffload_figure1.yaml -o out/figure1\n"
+      "  pipesim sweep scenarios/paper/zero_bubble_figure9.yaml -o out/figure9 -j 2");
   parser.add_option("file", command->file, "Scenario with a section 'sweep' (YAML)").required();
   parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
   parser.add_option("-o", command->folder, "Folder of the results; made when it is not there")

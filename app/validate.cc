@@ -114,7 +114,9 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
 
 Subcommand add_validate(Parser& program) {
   auto options = std::make_shared<ValidateOptions>();
-  Parser& parser = program.add_command("validate", "Compare with published figures, cell by cell");
+  Parser& parser = program.add_command("validate", "Compare with published figures, cell by cell",
+                                       "  pipesim validate korthikanti\n"
+                                       "  pipesim validate zero_bubble --json cells.json");
   parser.add_option("name", options->name,
                     "Which paper (when not given all but search, which takes a minute)");
   parser.add_option("--data", options->data, "Folder with tables of the same format");

@@ -13,7 +13,7 @@
 
 namespace pipesim {
 
-// What messages over network cards have in common with copies to the host.
+// Which part of its way a message over a network card shares with copies to the host.
 enum class CardWay {
   kApart,     // nothing that is known
   kPort,      // the GPU's port: its card stands behind the same PCIe switch

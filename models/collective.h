@@ -4,7 +4,7 @@
 // bytes that each rank sends in a ring, its own part counted at `own_share`. The constants are
 // fitted to measured curves by validate/calibration and stand in models/catalog/gpus.yaml. Across
 // nodes the transfer takes the longer of the ways within and between nodes, and latencies add.
-// docs/model.md ("Hardware") states the formulas. Nothing allocates or throws.
+// docs/reference/model.md ("Hardware") states the formulas. Nothing allocates or throws.
 #pragma once
 
 #include <array>

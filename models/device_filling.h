@@ -38,7 +38,7 @@ struct Zone {
 
 StageLayers layers_on(const LayerLine& line, const Zone& zone, int stage,
                       const LayerCounts& counts);
-// Of what is no decoder layer.
+// Seconds of the stage that no decoder layer takes: embedding, output and MTP modules.
 double fixed_seconds(const LayerLine& line, const Zone& zone, int stage);
 
 // Stages that the same devices hold: those of one device, or of two that hold copies.

@@ -1,8 +1,8 @@
-// Seconds of one layer's passes on one GPU, by what takes them: models/layer_work.h's work timed by
+// Seconds of one layer's passes on one GPU, kernel by kernel: models/layer_work.h's work timed by
 // models/gpu.h and models/collective.h.
 //
 // A pass takes the sum of its kernels, launches included, and of its collectives but for what runs
-// behind its matmuls (docs/model.md, "Seconds"). Hidden are, as Megatron-LM does it:
+// behind its matmuls (docs/reference/model.md, "Seconds"). Hidden are, as Megatron-LM does it:
 // - of W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
 // section 4.2.2);
 // - of B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
@@ -50,7 +50,7 @@ struct PassCost {
   Seconds tensor;  // collectives, hidden or not
   Seconds context;
   Seconds expert;
-  Seconds hidden;  // of all collectives, what is gained
+  Seconds hidden;  // the part of all collectives that costs no time
 
   [[nodiscard]] Seconds compute() const { return matmul + attention + memory_bound + launches; }
   [[nodiscard]] Seconds collectives() const { return tensor + context + expert; }

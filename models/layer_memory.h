@@ -1,5 +1,5 @@
-// What one layer keeps on one GPU: weights, activations from F until B and until W, and the
-// messages that its ends send.
+// The bytes that one layer keeps on one GPU: weights, activations from F until B and until W, and
+// the messages that its ends send.
 //
 // Activations are counted tensor by tensor, the way of Korthikanti 2023 (arXiv 2205.05198, section
 // 4): a linear layer keeps its input, attention queries, keys and values, a norm, an activation and

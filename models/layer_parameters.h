@@ -17,7 +17,8 @@ struct WeightDivision {
 struct LayerParameters {
   double dense = 0;
   double expert = 0;
-  // Of both together, what matmuls read: no norms, biases, positions, embeddings. What fp8 copies.
+  // The part of both that matmuls read, and that fp8 copies: no norms, biases, positions or
+  // embeddings.
   double matmul = 0;
 };
 

@@ -17,8 +17,8 @@
 // and values around the ring, and reduces their gradients (an all-gather moves what the ring's
 // steps do). Experts exchange tokens before and after, in F and in B.
 //
-// Bytes moved: what the memory-bound kernels read and write, tensor by tensor, as docs/model.md
-// lists it. Fixed room: nothing allocates. O(1).
+// Bytes moved: what the memory-bound kernels read and write, tensor by tensor, as
+// docs/reference/model.md lists it. Fixed room: nothing allocates. O(1).
 #pragma once
 
 #include "models/layer_context.h"

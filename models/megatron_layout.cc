@@ -44,7 +44,7 @@ class Unrolled {
     if (error != std::errc() || number == 0 || number > kLongest) {
       fail("a '*' needs a number of repetitions behind it");
     }
-    at_ += 1 + static_cast<size_t>(stop - begin);
+    at_ += 1 + (stop - begin);
     return number;
   }
 
@@ -146,7 +146,7 @@ class Reader {
 
 std::string run_of(char letter, int length) {
   if (length > 3) return fmt::format("{}*{}", letter, length);
-  return std::string(static_cast<size_t>(length), letter);
+  return std::string(length, letter);
 }
 
 std::string text_of(const StageLayers& stage) {

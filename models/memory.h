@@ -8,7 +8,7 @@
 // that a step makes is not counted: no activations are held then.
 //
 // Activations are models/layer_memory.h's, per microbatch and stage; how many microbatches a device
-// holds is the schedule's doing. Buffers are what stands beside them while a pass runs. O(layer
+// holds is the schedule's doing. Buffers are held beside them while a pass runs. O(layer
 // kinds x stages); allocates the result only.
 #pragma once
 

@@ -1,6 +1,6 @@
 // From layers to stages: seconds of a stage's passes on one microbatch, of messages between stages,
-// and of what closes an iteration (docs/model.md, "Seconds"). Pure functions; none allocates, but
-// where it says so.
+// and of what closes an iteration (docs/reference/model.md, "Seconds"). Pure functions; none
+// allocates, but where it says so.
 #pragma once
 
 #include <span>
@@ -37,7 +37,7 @@ Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backwa
 // to the first.
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, int from, int to);
-// Of that, what passes before or after the bytes are on their way.
+// The part of message_seconds before and after the bytes are on their way.
 Seconds message_latency(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, int from, int to);
 

@@ -1,5 +1,5 @@
 // What closes an iteration on one GPU of a pipeline device: gradients over the data ranks, the
-// gradient norm, the optimizer step, and parameters back (docs/model.md, "Seconds").
+// gradient norm, the optimizer step, and parameters back (docs/reference/model.md, "Seconds").
 //
 // Gradients are reduced when the device's passes have ended: an all-reduce, or, where the optimizer
 // is sharded, a reduce-scatter, with an all-gather of 16-bit parameters after the step. Overlapped

@@ -7,7 +7,7 @@
 
 namespace pipesim {
 
-// Bytes that a layer's passes need beyond what is kept, at their largest (docs/model.md,
+// Bytes that a layer's passes need beyond what is kept, at their largest (docs/reference/model.md,
 // "Buffers").
 Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& context);
 

@@ -1,12 +1,12 @@
 // A transformer's shape.
 //
-// A value: what no function here changes, every cost and byte is computed from. The reader of
+// A value, from which every cost and byte is computed; no function here changes it. The reader of
 // models (sim/read/model.h) only lets through shapes of which `fault_of` finds nothing
 // wrong; the functions here and in models/layer_work.h rely on that. All are O(1), throw nothing
 // and allocate nothing, except where an error is put into words.
 //
 // Parameters of each part, h hidden, a heads, g key-value groups, d head size, f MLP size, V
-// vocabulary, E experts (docs/model.md, "Transformers"):
+// vocabulary, E experts (docs/reference/model.md, "Transformers"):
 //   attention          h d (a + 2 g) + a d h, biases beside (Vaswani 2017; grouped queries: Ainslie
 //                      2023). The 12 l h^2 (1 + 13/12h + (V + s)/12lh) of Narayanan 2021, section
 //                      5.1, is this with g = a, f = 4h, biases, tied embeddings, s positions
@@ -92,13 +92,13 @@ enum class LayerKind : std::uint8_t {
 template <>
 inline constexpr std::size_t kSizeOf<LayerKind> = 5;
 
-// What is wrong with the shape, in words that name the keys of docs/scenario.md; empty when nothing
-// is.
+// What is wrong with the shape, in words that name the keys of docs/reference/scenario.md; empty
+// when nothing is.
 std::string fault_of(const Transformer& model);
 
 // Layer `layer` in [0, num_layers).
 LayerKind layer_kind(const Transformer& model, int layer);
-// What an MTP module's layer is.
+// The kind of an MTP module's layer.
 LayerKind mtp_layer_kind(const Transformer& model);
 int moe_layers(const Transformer& model);
 

@@ -8,9 +8,10 @@
 //        the rows of the targets; vocab-1 and interlaced make it in T
 //   IF   the rows of the tokens that the share has, zeros for the others
 //   IB   their gradients into one of all rows, which is added to the main one
-// What is left on the ends: learned positions and dropout on the first stage, the final norm on the
+// These stay on the ends: learned positions and dropout on the first stage, the final norm on the
 // last; layer_work, layer_memory and layer_cost count no more there when vocabulary_devices says
-// so. docs/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in fixed room.
+// so. docs/reference/vocabulary-parallelism.md has the formulas. Pure functions. O(1), held in
+// fixed room.
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -51,9 +52,9 @@ GroupShape pipeline_group(const CostSetting& setting, int gpus_per_node);
 BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement placement,
                                const CostSetting& setting, const Hardware& hardware);
 
-// Of both matrices, of the one where they are tied.
+// Parameters of both matrices, or of the one where they are tied.
 double share_parameters(const Transformer& model, const LayerContext& context);
-// Beside what is kept, while a pass of the share runs; and what its collectives send and receive.
+// Bytes held only while a pass of the share runs; and bytes that its collectives send and receive.
 Bytes share_temporaries(const Transformer& model, const LayerContext& context);
 Bytes share_buffers(const Transformer& model, const LayerContext& context);
 

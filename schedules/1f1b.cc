@@ -11,7 +11,7 @@ namespace {
 Program plan(const Problem& problem) {
   if (is_sharded(problem.vocabulary)) return vocabulary_1f1b(problem);
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     const int warm_up = std::min(shape.devices - 1 - device, shape.microbatches);
@@ -29,6 +29,7 @@ const RegisteredSchedule k1F1B{{
     .name = "1f1b",
     .summary = "one forward, one backward; p-d microbatches in flight on device d",
     .source = "Narayanan et al. 2021, arXiv 2104.04473, section 2.2.1",
+    .order = "p-1-d F, then F and BW in turn, then BW",
     .plan = plan,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W)",
                           .domain =
@@ -54,6 +55,7 @@ const RegisteredSchedule k1F1B{{
                             }}},
     .vocabulary = vocabulary_1f1b_claims(),
     .calls = CallGroups::kMegatron,
+    .runs_on = Runtime::kMegatron,
 }};
 
 }  // namespace

@@ -152,7 +152,7 @@ Seat seat(const Problem& problem, int device) {
 }
 
 Program plan(const Problem& problem) {
-  PassLists lists(static_cast<size_t>(problem.shape.devices));
+  PassLists lists(problem.shape.devices);
   std::vector<OverlappedPair> pairs;
   for (int device = 0; device < problem.shape.devices; ++device) {
     const Seat at = seat(problem, device);
@@ -216,10 +216,14 @@ const OptionSpec kOverlap{
 
 bool everywhere(const Problem&) { return true; }
 
+constexpr auto kOwnRuntime = "it is a runtime of its own (deepseek-ai/DualPipe)";
+
 const RegisteredSchedule kDualPipe{{
     .name = "dualpipe",
     .summary = "two copies of the model, fed from both ends; F of one way over BW of the other",
     .source = kSource,
+    .order = "two copies of the model fed from both ends, chunk = direction; in the steady state F "
+             "of one way over BW of the other",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -240,12 +244,15 @@ const RegisteredSchedule kDualPipe{{
                         .holds = everywhere,
                         .in_flight = in_flight}},
     .calls = CallGroups::kDualPipe,
+    .no_flags = kOwnRuntime,
+    .left_out_of_plan = "it holds two copies of the model",
 }};
 
 const RegisteredSchedule kDualPipeV{{
     .name = "dualpipev",
     .summary = "DualPipe cut in half: one model, folded; F of one way over BW of the other",
     .source = kSource,
+    .order = "DualPipe on 2p devices cut in half: chunk 0 goes in, chunk 1 comes back",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -264,6 +271,7 @@ const RegisteredSchedule kDualPipeV{{
                         .holds = everywhere,
                         .in_flight = in_flight}},
     .calls = CallGroups::kDualPipe,
+    .no_flags = kOwnRuntime,
 }};
 
 }  // namespace

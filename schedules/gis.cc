@@ -75,7 +75,7 @@ class Groups {
   [[nodiscard]] std::vector<Row> rows() const {
     const int groups = ceiling(shape_.microbatches, group_);
     const int last = (groups - 1) * shape_.chunks + groups_ahead(shape_.chunks - 1) + 1;
-    std::vector<Row> rows(static_cast<size_t>(last) * static_cast<size_t>(group_));
+    std::vector<Row> rows(last * group_);
     for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch) {
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
         const int at = microbatch / group_ * shape_.chunks + groups_ahead(chunk);
@@ -119,11 +119,11 @@ Program grouped(const Problem& problem, int group) {
   const Shape& shape = problem.shape;
   const Groups groups(problem, group);
   const std::vector<Row> rows = groups.rows();
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
-    list.reserve(3 * static_cast<size_t>(shape.microbatches) * static_cast<size_t>(shape.chunks));
-    const auto delay = static_cast<size_t>(groups.delay(device));
+    list.reserve(3 * shape.microbatches * shape.chunks);
+    const size_t delay = groups.delay(device);
     for (size_t at = 0; at < rows.size() + delay; ++at) {
       if (at < rows.size() && rows[at].microbatch >= 0) {
         list.push_back(make_pass(PassKind::kF, rows[at].microbatch, rows[at].chunk));
@@ -214,7 +214,20 @@ struct Grouped {
                                                     ? "all"
                                                     : "half of them, rounded up"});
       record.without_offload = kVariant.half_groups ? "gis-h" : "gis";
+      record.no_flags =
+          "the fork plans copies to the host by itself, by flags that are not known here; gis-h is "
+          "the same order without them";
+    } else {
+      record.runs_on = Runtime::kZeroBubbleFork;
     }
+    record.order =
+        kVariant.offload == Offloads::kAll ? "gis-h with the activations of all chunks offloaded"
+        : kVariant.offload == Offloads::kHalf
+            ? "gis-h, offloaded of the ceil(v/2) chunks that live "
+              "longest"
+        : kVariant.half_groups
+            ? "gis in groups of p/2, rounded up"
+            : "interleaved with B and W apart, in groups of g <= p microbatches (default p)";
     record.plan = plan;
     const std::string_view gap =
         kVariant.half_groups

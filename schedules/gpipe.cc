@@ -6,7 +6,7 @@ namespace {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (auto& list : lists) {
     for (int i = 0; i < shape.microbatches; ++i) list.push_back(make_pass(PassKind::kF, i));
     for (int i = 0; i < shape.microbatches; ++i) list.push_back(make_pass(PassKind::kBW, i));
@@ -26,6 +26,7 @@ const RegisteredSchedule kGpipe{{
     .name = "gpipe",
     .summary = "all forwards, then all backwards",
     .source = "GPipe, arXiv 1811.06965, section 2.3",
+    .order = "all F, then all BW, both in order of microbatches",
     .plan = plan,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W) + 2 Tcomm of every boundary",
                           .domain = "every m; equal stages",
@@ -37,6 +38,7 @@ const RegisteredSchedule kGpipe{{
                         .in_flight = [](const Problem& problem,
                                         int) { return problem.shape.microbatches; }}},
     .calls = CallGroups::kMegatron,
+    .left_out_of_plan = "it holds every microbatch; 1f1b has the same bubble in less memory",
 }};
 
 }  // namespace

@@ -64,7 +64,7 @@ Program plan(const Problem& problem) {
   const int group = group_size(problem);
   const bool extra = problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
   const std::vector<Pass> forwards = forward_order(shape, group);
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     const auto warm_up = static_cast<size_t>(2 * (shape.devices - 1 - device) +
@@ -96,6 +96,7 @@ const RegisteredSchedule kInterleaved{{
     .name = "interleaved-1f1b",
     .summary = "1F1B over v chunks per device: bubble divided by v, more messages and memory",
     .source = "Narayanan et al. 2021, arXiv 2104.04473, section 2.2.2; group size: Megatron-LM",
+    .order = "as 1F1B over v chunks, microbatches in groups of N",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 1024,
@@ -140,6 +141,7 @@ const RegisteredSchedule kInterleaved{{
                                               shape.microbatches * shape.chunks);
                             }}},
     .calls = CallGroups::kMegatron,
+    .runs_on = Runtime::kMegatron,
 }};
 
 }  // namespace

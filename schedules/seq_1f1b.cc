@@ -12,10 +12,10 @@ namespace {
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   const int units = shape.units();
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
-    list.reserve(2 * static_cast<size_t>(units));
+    list.reserve(2 * units);
     const int warm_up = std::min(shape.devices - 2 - device + shape.splits, units);
     int forward = 0;
     while (forward < warm_up) list.push_back(make_pass(PassKind::kF, forward++));
@@ -33,6 +33,8 @@ const RegisteredSchedule kSeq1F1B{{
     .name = "seq-1f1b",
     .summary = "1F1B over sequence splits: bubble and memory of a split, not of a microbatch",
     .source = "Seq1F1B, arXiv 2406.03488",
+    .order =
+        "1F1B over n sequence splits: p-2-d+n F, backwards of a microbatch from its last split",
     .default_splits = 4,
     .options = {{.name = "splits",
                  .help = "equal parts that the sequence of a microbatch is cut into",
@@ -61,6 +63,8 @@ const RegisteredSchedule kSeq1F1B{{
                               return std::min(shape.devices - device + shape.splits - 1,
                                               shape.units());
                             }}},
+    .runs_on = Runtime::kZeroBubbleFork,
+    .left_out_of_plan = "its sequence splits are an option, and plans vary no options",
 }};
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <array>
 #include <vector>
 
+#include "sim/core/grid.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -40,34 +41,29 @@ class Slots {
   [[nodiscard]] bool fits(int d, int type, int slot) const;
   void mark(int d, int type, int slot, bool there);
 
-  [[nodiscard]] size_t cell(int d, int slot) const {
-    return static_cast<size_t>(d) * static_cast<size_t>(width_) + static_cast<size_t>(slot);
-  }
-  [[nodiscard]] size_t index(int d, int type, int n) const {
-    return static_cast<size_t>(d * kTypes + type) * static_cast<size_t>(m_) +
-           static_cast<size_t>(n);
-  }
+  [[nodiscard]] int& slot_of(int d, int type, int n) { return slot_of_(d * kTypes + type, n); }
+  [[nodiscard]] int slot_of(int d, int type, int n) const { return slot_of_(d * kTypes + type, n); }
   // The last slot of a pass.
   [[nodiscard]] int end_of(int d, int type, int n) const {
-    return slot_of_[index(d, type, n)] + length(type) - 1;
+    return slot_of(d, type, n) + length(type) - 1;
   }
 
   int p_;
   int m_;
-  std::vector<int> slot_of_;  // first slot of a pass, by index
-  int width_;                 // slots of a device
-  std::vector<std::uint8_t> type_;
-  std::vector<int> held_;  // chunks in memory after a cell
-  int limit_ = 0;          // the largest of held_ before anything moves
+  Grid<int> slot_of_;        // first slot of a pass, by device and type, and number
+  int width_;                // slots of a device
+  Grid<std::uint8_t> type_;  // by device and slot
+  Grid<int> held_;           // chunks in memory after a slot
+  int limit_ = 0;            // the largest of held_ before anything moves
 };
 
 Slots::Slots(const Shape& shape)
     : p_(shape.devices),
       m_(shape.microbatches),
-      slot_of_(index(p_, 0, 0)),
+      slot_of_(p_ * kTypes, m_),
       width_(put_block() + 2 + kPeriod * (m_ - 1)),
-      type_(cell(p_, 0), kFree),
-      held_(type_.size()) {
+      type_(p_, width_, kFree),
+      held_(p_, width_) {
   repeat_block();
   count_memory();
 }
@@ -77,13 +73,13 @@ Slots::Slots(const Shape& shape)
 // the period.
 int Slots::put_block() {
   int slot = 0;
-  for (int d = 0; d < p_; ++d) slot_of_[index(d, kForward0, 0)] = slot++;
-  for (int d = p_ - 1; d >= 0; --d) slot_of_[index(d, kForward1, 0)] = slot++;
+  for (int d = 0; d < p_; ++d) slot_of(d, kForward0, 0) = slot++;
+  for (int d = p_ - 1; d >= 0; --d) slot_of(d, kForward1, 0) = slot++;
   if (p_ % 3 == 0) slot += 3;
   int last = 0;
   int until_gap = (p_ + 1) % 3 + 1;
   const auto put = [&](int d, Type type) {
-    last = slot_of_[index(d, type, 0)] = slot;
+    last = slot_of(d, type, 0) = slot;
     slot += --until_gap == 0 ? 5 : 2;
     if (until_gap == 0) until_gap = 3;
   };
@@ -96,8 +92,8 @@ void Slots::repeat_block() {
   for (int d = 0; d < p_; ++d) {
     for (int type = 0; type < kTypes; ++type) {
       for (int n = 0; n < m_; ++n) {
-        const int slot = slot_of_[index(d, type, 0)] + kPeriod * n;
-        slot_of_[index(d, type, n)] = slot;
+        const int slot = slot_of(d, type, 0) + kPeriod * n;
+        slot_of(d, type, n) = slot;
         mark(d, type, slot, true);
       }
     }
@@ -108,10 +104,10 @@ void Slots::count_memory() {
   for (int d = 0; d < p_; ++d) {
     int held = 0;
     for (int slot = 0; slot < width_; ++slot) {
-      const int type = type_[cell(d, slot)];
+      const int type = type_(d, slot);
       if (type < kBackward1) ++held;
       if (type == kTypes) --held;
-      held_[cell(d, slot)] = held;
+      held_(d, slot) = held;
       limit_ = std::max(limit_, held);
     }
   }
@@ -121,7 +117,7 @@ void Slots::tighten() {
   std::vector<int> count(p_ * kTypes);
   for (int slot = 0; slot < width_; ++slot) {
     for (int d = 0; d < p_; ++d) {
-      const int type = type_[cell(d, slot)];
+      const int type = type_(d, slot);
       if (type < kTypes) move(d, type, count[d * kTypes + type]++, slot);
     }
   }
@@ -134,11 +130,11 @@ void Slots::move(int d, int type, int n, int slot) {
   if (to >= slot) return;
   mark(d, type, slot, false);
   mark(d, type, to, true);
-  slot_of_[index(d, type, n)] = to;
+  slot_of(d, type, n) = to;
   // A BW gives back in its second slot.
   const int change = length(type) == 1 ? 1 : -1;
   const int delay = length(type) - 1;
-  for (int s = to; s < slot; ++s) held_[cell(d, s + delay)] += change;
+  for (int s = to; s < slot; ++s) held_(d, s + delay) += change;
 }
 
 // The first slot after everything that pass n of a type waits for.
@@ -154,31 +150,31 @@ int Slots::earliest(int d, int type, int n) const {
 // The first slot of [from, to] from which on to `to` one more chunk fits.
 int Slots::first_with_room(int d, int from, int to) const {
   int slot = to;
-  while (slot > from && held_[cell(d, slot - 1)] < limit_) --slot;
+  while (slot > from && held_(d, slot - 1) < limit_) --slot;
   return slot;
 }
 
 bool Slots::fits(int d, int type, int slot) const {
   for (int s = slot; s < slot + length(type); ++s) {
-    if (type_[cell(d, s)] != kFree) return false;
+    if (type_(d, s) != kFree) return false;
   }
   return true;
 }
 
 void Slots::mark(int d, int type, int slot, bool there) {
-  type_[cell(d, slot)] = static_cast<std::uint8_t>(there ? type : kFree);
-  if (length(type) == 2) type_[cell(d, slot + 1)] = there ? kTypes : kFree;
+  type_(d, slot) = static_cast<std::uint8_t>(there ? type : kFree);
+  if (length(type) == 2) type_(d, slot + 1) = there ? kTypes : kFree;
 }
 
 PassLists Slots::lists() const {
   constexpr std::array<int, kTypes> kChunks{0, 1, 1, 0};
-  PassLists lists(static_cast<size_t>(p_));
+  PassLists lists(p_);
   for (int d = 0; d < p_; ++d) {
     auto& list = lists[d];
     list.reserve(kTypes * m_);
     std::array<int, kTypes> count{};
     for (int slot = 0; slot < width_; ++slot) {
-      const size_t type = type_[cell(d, slot)];
+      const size_t type = type_(d, slot);
       if (type >= kTypes) continue;
       const PassKind kind = type < kBackward1 ? PassKind::kF : PassKind::kBW;
       list.push_back(make_pass(kind, count[type]++, kChunks[type]));
@@ -197,6 +193,8 @@ const RegisteredSchedule kV1f1b{{
     .name = "1f1b-v",
     .summary = "1F1B on the V-shape, B and W fused: about two thirds of 1F1B's activation memory",
     .source = "Controllable Memory, arXiv 2405.15362, and its public generator",
+    .order = "V-shape, two chunks, B and W fused; a six-slot block, each pass moved left within "
+             "its peak",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -232,6 +230,8 @@ const RegisteredSchedule kV1f1b{{
                               const auto [p, v, m, n] = problem.shape;
                               return std::min({2 * m, 2 * (2 * p / 3) + 2, m + 1 + 3 * device / 2});
                             }}},
+    .runs_on = Runtime::kZeroBubbleFork,
+    .left_out_of_plan = "v-half has a smaller bubble in less memory",
 }};
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "schedules/vocabulary.h"
+#include "sim/core/grid.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/building_block.h"
 #include "sim/planning/schedule.h"
@@ -35,6 +36,23 @@ constexpr int kPeriod = 6;  // slots from one microbatch to the next: its passes
 bool is_forward(int type) { return type == kForward0 || type == kForward1; }
 bool is_backward(int type) { return type == kBackward1 || type == kBackward0; }
 
+// What a device has in memory, and the W that it owes.
+struct Load {
+  int held = 0;  // chunks
+  int owed = 0;
+
+  // The next slot. W take their own slots, or fill free ones.
+  void pass(int type, bool with_weights) {
+    if (is_forward(type)) ++held;
+    if (is_backward(type)) ++owed;
+    const bool weight = with_weights ? type == kWeight : type == kFree && owed > 0;
+    if (!weight) return;
+    --held;
+    --owed;
+  }
+  friend bool operator==(const Load&, const Load&) = default;
+};
+
 class Slots {
  public:
   // `throughout`: what has no steady part is tightened from the first pass to the last.
@@ -48,6 +66,9 @@ class Slots {
   void pack();
   void count_memory(bool with_weights);
 
+  // Calls `visit(d, type, n, slot)` for all passes, in order of their slots.
+  template <class Visit>
+  void visit_passes(Visit visit);
   using Move = void (Slots::*)(int d, int type, int n, int slot);
   void visit_ramps(bool warm_up_too, Move move);
   void move_with_weights(int d, int type, int n, int slot);
@@ -60,26 +81,19 @@ class Slots {
   bool try_move(int d, int type, int from, int to, bool apply);
   void place(int d, int type, int n, int from, int to);
 
-  [[nodiscard]] size_t cell(int d, int slot) const {
-    return static_cast<size_t>(d) * static_cast<size_t>(width_) + static_cast<size_t>(slot);
-  }
-  [[nodiscard]] size_t index(int d, int type, int n) const {
-    const int row = d * (kTypes + 1) + type;  // W has twice as many
-    return static_cast<size_t>(row) * static_cast<size_t>(m_) + static_cast<size_t>(n);
-  }
-  [[nodiscard]] int slot_of(int d, int type, int n) const { return slot_of_[index(d, type, n)]; }
+  [[nodiscard]] int& slot_of(int d, int type, int n) { return slot_of_(d, type * m_ + n); }
+  [[nodiscard]] int slot_of(int d, int type, int n) const { return slot_of_(d, type * m_ + n); }
   int& visited(int d, int type) { return visited_[d * kTypes + type]; }
 
   bool throughout_;
   int p_;
   int m_;
-  int width_;                       // slots of a device
-  std::vector<std::uint8_t> type_;  // by cell
-  std::vector<int> slot_of_;        // by index
-  std::vector<int> held_;           // chunks in memory after a cell
-  std::vector<int> owed_;           // W that have not run after a cell, where they fill free slots
-  std::vector<int> visited_;        // passes that a sweep over the slots has come to
-  int limit_ = 0;                   // the largest of held_ before anything moves
+  int width_;                 // slots of a device
+  Grid<std::uint8_t> type_;   // by device and slot
+  Grid<int> slot_of_;         // by device, and by type and number: W has twice as many
+  Grid<Load> load_;           // after a slot of a device
+  std::vector<int> visited_;  // passes that a sweep over the slots has come to
+  int limit_ = 0;             // the most chunks held before anything moves
 };
 
 Slots::Slots(const Shape& shape, VeeSlots (*block)(int, int), bool throughout)
@@ -88,10 +102,9 @@ Slots::Slots(const Shape& shape, VeeSlots (*block)(int, int), bool throughout)
       m_(shape.microbatches),
       // The last B of the block, and after it at most every W.
       width_(kPeriod * m_ + kPeriod * p_ + 2 + 2 * m_),
-      type_(cell(p_, 0), kFree),
-      slot_of_(index(p_, 0, 0)),
-      held_(type_.size()),
-      owed_(type_.size()),
+      type_(p_, width_, kFree),
+      slot_of_(p_, (kTypes + 1) * m_),
+      load_(p_, width_),
       visited_(p_ * kTypes) {
   for (int d = 0; d < p_; ++d) {
     const VeeSlots first = block(p_, d);
@@ -104,9 +117,9 @@ Slots::Slots(const Shape& shape, VeeSlots (*block)(int, int), bool throughout)
 }
 
 void Slots::place(int d, int type, int n, int from, int to) {
-  if (from >= 0) type_[cell(d, from)] = kFree;
-  type_[cell(d, to)] = static_cast<std::uint8_t>(type);
-  slot_of_[index(d, type, n)] = to;
+  if (from >= 0) type_(d, from) = kFree;
+  type_(d, to) = static_cast<std::uint8_t>(type);
+  slot_of(d, type, n) = to;
 }
 
 // Every W into the first free slot after its B.
@@ -114,7 +127,7 @@ void Slots::put_weights() {
   for (int d = 0; d < p_; ++d) {
     int owed = 0;
     for (int slot = 0, ran = 0; ran < 2 * m_; ++slot) {
-      const int type = type_[cell(d, slot)];
+      const int type = type_(d, slot);
       if (is_backward(type)) ++owed;
       if (type != kFree || owed == 0) continue;
       --owed;
@@ -123,60 +136,53 @@ void Slots::put_weights() {
   }
 }
 
+template <class Visit>
+void Slots::visit_passes(Visit visit) {
+  std::ranges::fill(visited_, 0);
+  for (int slot = 0; slot < width_; ++slot) {
+    for (int d = 0; d < p_; ++d) {
+      const int type = type_(d, slot);
+      if (type != kFree) visit(d, type, visited(d, type)++, slot);
+    }
+  }
+}
+
 // Unit slots: every pass right after the pass before it on its device and what it waits for. The
 // W leave the slots that they took free.
 void Slots::pack() {
-  std::ranges::fill(visited_, 0);
   std::vector<int> last(p_, -1);
-  for (int slot = 0; slot < width_; ++slot) {
-    for (int d = 0; d < p_; ++d) {
-      const int type = type_[cell(d, slot)];
-      if (type == kFree) continue;
-      const int n = visited(d, type)++;
-      int& before = last[d];
-      type_[cell(d, slot)] = kFree;
-      before = type == kWeight ? before + 1 : std::max(before + 1, earliest(d, type, n));
-      if (type != kWeight) place(d, type, n, -1, before);
-    }
-  }
+  visit_passes([&](int d, int type, int n, int slot) {
+    int& before = last[d];
+    type_(d, slot) = kFree;
+    before = type == kWeight ? before + 1 : std::max(before + 1, earliest(d, type, n));
+    if (type != kWeight) place(d, type, n, -1, before);
+  });
 }
 
 void Slots::count_memory(bool with_weights) {
   limit_ = 0;
   for (int d = 0; d < p_; ++d) {
-    int held = 0;
-    int owed = 0;
+    Load load;
     for (int slot = 0; slot < width_; ++slot) {
-      const int type = type_[cell(d, slot)];
-      if (is_forward(type)) limit_ = std::max(limit_, ++held);
-      if (is_backward(type)) ++owed;
-      if (with_weights ? type == kWeight : type == kFree && owed > 0) {
-        --held;
-        --owed;
-      }
-      held_[cell(d, slot)] = held;
-      owed_[cell(d, slot)] = owed;
+      const int type = type_(d, slot);
+      load.pass(type, with_weights);
+      if (is_forward(type)) limit_ = std::max(limit_, load.held);
+      load_(d, slot) = load;
     }
   }
 }
 
-// Calls `move` for the passes outside the steady part, in order of their slots.
+// Calls `move` for the passes outside the steady part.
 void Slots::visit_ramps(bool warm_up_too, Move move) {
   const bool steady = slot_of(0, kForward0, m_ - 1) > slot_of(0, kBackward0, 0);
   const bool all = throughout_ && !steady;
-  std::ranges::fill(visited_, 0);
   enum { kWarmUp, kSteady, kCoolDown } phase = kWarmUp;
-  for (int slot = 0; slot < width_; ++slot) {
-    for (int d = 0; d < p_; ++d) {
-      const int type = type_[cell(d, slot)];
-      if (type == kFree) continue;
-      const int n = visited(d, type)++;
-      if (phase == kWarmUp && type == kBackward0 && d == 0) phase = kSteady;
-      const bool ramp = phase == kCoolDown || (phase == kWarmUp && warm_up_too);
-      if (ramp || all) (this->*move)(d, type, n, slot);
-      if (phase == kSteady && type == kForward0 && n == m_ - 1) phase = kCoolDown;
-    }
-  }
+  visit_passes([&](int d, int type, int n, int slot) {
+    if (phase == kWarmUp && type == kBackward0 && d == 0) phase = kSteady;
+    const bool ramp = phase == kCoolDown || (phase == kWarmUp && warm_up_too);
+    if (ramp || all) (this->*move)(d, type, n, slot);
+    if (phase == kSteady && type == kForward0 && n == m_ - 1) phase = kCoolDown;
+  });
 }
 
 void Slots::tighten() {
@@ -204,7 +210,7 @@ int Slots::earliest_weight(int d, int n, int slot) {
   int later = visited(d, kBackward1) + visited(d, kBackward0) - (n + 1);  // B after the n-th
   const int begin = n > 0 ? slot_of(d, kWeight, n - 1) + 1 : 0;
   for (; slot > begin; --slot) {
-    if (is_backward(type_[cell(d, slot - 1)]) && later-- == 0) break;
+    if (is_backward(type_(d, slot - 1)) && later-- == 0) break;
   }
   return slot;
 }
@@ -212,13 +218,13 @@ int Slots::earliest_weight(int d, int n, int slot) {
 // The first slot of [from, to] from which on to `to` one more chunk fits.
 int Slots::first_with_room(int d, int from, int to) const {
   int slot = to;
-  while (slot > from && held_[cell(d, slot - 1)] < limit_) --slot;
+  while (slot > from && load_(d, slot - 1).held < limit_) --slot;
   return slot;
 }
 
 // The first free slot of [from, to), or `to`.
 int Slots::next_free(int d, int from, int to) const {
-  while (from < to && type_[cell(d, from)] != kFree) ++from;
+  while (from < to && type_(d, from) != kFree) ++from;
   return from;
 }
 
@@ -230,7 +236,7 @@ void Slots::move_with_weights(int d, int type, int n, int slot) {
   place(d, type, n, slot, to);
   if (is_backward(type)) return;
   const int change = is_forward(type) ? 1 : -1;
-  for (int s = to; s < slot; ++s) held_[cell(d, s)] += change;
+  for (int s = to; s < slot; ++s) load_(d, s).held += change;
 }
 
 void Slots::move_without_weights(int d, int type, int n, int slot) {
@@ -247,23 +253,14 @@ void Slots::move_without_weights(int d, int type, int n, int slot) {
 // Whether memory stays within the limit when the pass at `from` goes to the free slot `to` and the
 // W fill what is then free. Beyond `from`, memory is as before as soon as it and the owed W are.
 bool Slots::try_move(int d, int type, int from, int to, bool apply) {
-  int held = to > 0 ? held_[cell(d, to - 1)] : 0;
-  int owed = to > 0 ? owed_[cell(d, to - 1)] : 0;
+  const auto loads = load_.row(d);
+  const auto types = type_.row(d);
+  Load load = to > 0 ? loads[to - 1] : Load{};
   for (int slot = to; slot < width_; ++slot) {
-    const size_t at = cell(d, slot);
-    const int now = slot == to ? type : slot == from ? int{kFree} : type_[at];
-    if (is_forward(now)) ++held;
-    if (is_backward(now)) ++owed;
-    if (now == kFree && owed > 0) {
-      --held;
-      --owed;
-    }
-    if (held > limit_) return false;
-    if (slot >= from && held == held_[at] && owed == owed_[at]) return true;
-    if (apply) {
-      held_[at] = held;
-      owed_[at] = owed;
-    }
+    load.pass(slot == to ? type : slot == from ? int{kFree} : types[slot], false);
+    if (load.held > limit_) return false;
+    if (slot >= from && load == loads[slot]) return true;
+    if (apply) loads[slot] = load;
   }
   return true;
 }
@@ -272,7 +269,7 @@ bool Slots::try_move(int d, int type, int from, int to, bool apply) {
 PassLists Slots::lists() const {
   constexpr std::array<PassKind, 4> kKinds{PassKind::kF, PassKind::kF, PassKind::kB, PassKind::kB};
   constexpr std::array<int, 4> kChunks{0, 1, 1, 0};
-  PassLists lists(static_cast<size_t>(p_));
+  PassLists lists(p_);
   for (int d = 0; d < p_; ++d) {
     auto& list = lists[d];
     list.reserve(kPeriod * m_);
@@ -280,7 +277,7 @@ PassLists Slots::lists() const {
     std::array<int, 2> weights{};  // run, of chunk 1 and 0
     const auto owes = [&](size_t k) { return weights[k] < ran[k == 0 ? kBackward1 : kBackward0]; };
     for (int slot = 0; weights[0] + weights[1] < 2 * m_; ++slot) {
-      const size_t type = type_[cell(d, slot)];
+      const size_t type = type_(d, slot);
       const size_t k = owes(0) ? 0 : 1;
       if (type < kWeight) {
         list.push_back(make_pass(kKinds[type], ran[type]++, kChunks[type]));
@@ -358,6 +355,7 @@ const RegisteredSchedule kVHalf{{
     .name = "v-half",
     .summary = "V-shape, two chunks per device: about half of 1F1B's activation memory and bubble",
     .source = "Controllable Memory, arXiv 2405.15362, and its public greedy generator",
+    .order = "V-shape, two chunks; a six-slot block, ramps tightened greedily within its peak",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -369,12 +367,14 @@ const RegisteredSchedule kVHalf{{
                         "m = p, p even: device 0 can hold one less", v_half_peak_holds,
                         v_half_peak}},
     .vocabulary = vocabulary_v_half_claims(),
+    .runs_on = Runtime::kZeroBubbleFork,
 }};
 
 const RegisteredSchedule kVMin{{
     .name = "v-min",
     .summary = "V-shape, two chunks per device: about a third of 1F1B's activation memory",
     .source = "Controllable Memory, arXiv 2405.15362, and its public greedy generator",
+    .order = "as v-half with a tighter block",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -384,6 +384,7 @@ const RegisteredSchedule kVMin{{
                           bubble_holds, v_min_bubble},
                .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",
                         "m >= p", "", v_min_peak_holds, v_min_peak}},
+    .runs_on = Runtime::kZeroBubbleFork,
 }};
 
 }  // namespace

@@ -329,7 +329,7 @@ double Search::peak_bytes(const PassLists& lists) const {
 PassLists Search::lists_of(const BlockBuilder& builder) const {
   constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
                               PassKind::kB, PassKind::kW, PassKind::kW};
-  PassLists lists(static_cast<size_t>(p_));
+  PassLists lists(p_);
   for (int d = 0; d < p_; ++d) {
     std::array<int, kVeeKinds> count{};
     auto& list = lists[d];
@@ -377,13 +377,15 @@ struct Within {
     return {.name = std::move(name),
             .summary = std::move(summary),
             .source = std::move(source),
+            .order = "V-shape, two chunks; the best schedule that repeats a building block",
             .default_chunks = 2,
             .min_chunks = 2,
             .max_chunks = 2,
             .place = vee,
             .plan = plan,
             .claims = {.bubble = {"0", domain, gap, holds, no_bubble},
-                       .peak = {"2p chunks", domain, gap, holds, in_flight}}};
+                       .peak = {"2p chunks", domain, gap, holds, in_flight}},
+            .left_out_of_plan = "its plan takes about a second"};
   }
 };
 

@@ -22,7 +22,7 @@ class List {
 
   // The next microbatch of the kind, if one is left.
   void add(PassKind kind) {
-    int& next = next_[static_cast<size_t>(kind)];
+    int& next = next_[kind];
     if (next == microbatches_) return;
     if (next < kept_) passes_.push_back(make_pass(kind, next));
     ++next;
@@ -30,7 +30,7 @@ class List {
   void add(PassKind kind, int times) {
     for (int i = 0; i < times; ++i) add(kind);
   }
-  [[nodiscard]] int ran(PassKind kind) const { return next_[static_cast<size_t>(kind)]; }
+  [[nodiscard]] int ran(PassKind kind) const { return next_[kind]; }
   [[nodiscard]] bool left(PassKind kind) const { return ran(kind) < microbatches_; }
 
   // The backwards still to run, an IB after each, and every IB then left.
@@ -46,7 +46,7 @@ class List {
  private:
   int microbatches_;
   int kept_;
-  std::vector<int> next_ = std::vector<int>(kPassKinds, 0);
+  EnumArray<PassKind, int> next_{};
   std::vector<Pass> passes_;
 };
 

@@ -65,18 +65,14 @@ class Play {
   [[nodiscard]] long embedding_gradient(int n) const;
   [[nodiscard]] std::vector<Moment> moments() const;
 
-  [[nodiscard]] size_t index(int d, int type, int n) const {
-    return static_cast<size_t>(d * kTypes + type) * static_cast<size_t>(m_) +
-           static_cast<size_t>(n);
-  }
-  [[nodiscard]] long end(int d, int type, int n) const { return end_[index(d, type, n)]; }
+  [[nodiscard]] long end(int d, int type, int n) const { return end_(d * kTypes + type, n); }
 
   int p_;
   int m_;
   VocabularyPlacement vocabulary_;
   int ahead_;  // microbatches whose IF runs first of all
   std::vector<Device> devices_;
-  std::vector<long> end_;  // by index
+  Grid<long> end_;  // by device and type, and number
 };
 
 Play::Play(const Problem& problem, VeeBlock block)
@@ -85,7 +81,7 @@ Play::Play(const Problem& problem, VeeBlock block)
       vocabulary_(problem.vocabulary),
       ahead_(block(p_, 0)[kF1] / kPeriod + 2),
       devices_(p_),
-      end_(index(p_, 0, 0), kUnknown) {
+      end_(p_ * kTypes, m_, kUnknown) {
   const int barriers = vocabulary_ == VocabularyPlacement::kVocab1 ? 2 : 1;
   for (int d = 0; d < p_; ++d) {
     std::array<int, kTypes> first = block(p_, d);
@@ -106,8 +102,7 @@ void Play::fill(Device& device, const std::array<int, kTypes>& first) const {
       if (since >= 0 && since % kPeriod == 0 && since / kPeriod < m_) type = each;
     }
     if (type < kTypes) {
-      const auto t = static_cast<size_t>(type);
-      device.passes.push_back(make_pass(kKinds[t], ran[t]++, kChunks[t]));
+      device.passes.push_back(make_pass(kKinds[type], ran[type]++, kChunks[type]));
     } else if (weights[0] < ran[kB1]) {
       device.passes.push_back(make_pass(PassKind::kW, weights[0]++, 1));
     } else if (weights[1] < ran[kB0]) {
@@ -143,7 +138,7 @@ bool Play::step(int d) {
   }
   device.starts.push_back(start);
   device.clock = start + kUnit;
-  if (type < kTypes) end_[index(d, type, n)] = device.clock;
+  if (type < kTypes) end_(d * kTypes + type, n) = device.clock;
   return true;
 }
 

@@ -71,29 +71,37 @@ const RegisteredSchedule kZb1p{{
     .name = "zb-1p",
     .summary = "Zero Bubble's automatic schedule within 1F1B's memory",
     .source = "Zero Bubble, arXiv 2401.10241, sections 3.1 and 5",
+    .order = "as zb, within p microbatches' memory",
     .plan = Within1p::plan,
     .claims = Within1p::claims("(p-1) (F+B) - (min(p, m) - 1) min(F, W)", "min(p, m)",
                                "equal stages, free transfers, B frees nothing; with m >= p and "
                                "W <= F it is ZB-H1's (p-1) (F+B-W)",
                                ""),
+    .runs_on = Runtime::kZeroBubbleFork,
+    .left_out_of_plan = "zb plans for the memory that there is",
 }};
 
 const RegisteredSchedule kZb2p{{
     .name = "zb-2p",
     .summary = "Zero Bubble's automatic schedule within twice 1F1B's memory: hardly any bubble",
     .source = "Zero Bubble, arXiv 2401.10241, sections 3.1 and 5",
+    .order = "as zb, within 2p microbatches' memory",
     .plan = Within2p::plan,
     .claims = Within2p::claims(
         "max(0, (p-1) (F+B) - (min(2p, m) - 1) min(F, W))", "min(2p, m)",
         "equal stages, free transfers, B frees nothing; F = B = W, or m <= p, or m < 2p and F <= B",
         "from m = 2p on, with unequal times, both are bounds that the heuristic can miss: the "
         "bubble by up to two passes, the peak where memory is not what it lacks"),
+    .runs_on = Runtime::kZeroBubbleFork,
+    .left_out_of_plan = "zb plans for the memory that there is",
 }};
 
 const RegisteredSchedule kZb{{
     .name = "zb",
     .summary = "Zero Bubble's automatic schedule within memory_limit; without one as zb-2p",
     .source = "Zero Bubble, arXiv 2401.10241, section 3.1",
+    .order = "greedy, twenty variants, and the orders of 1F1B, ZB-H1 and ZB-H2, best kept; within "
+             "memory_limit",
     .memory_limit = true,
     .plan = WithinGiven::plan,
     .claims = WithinGiven::claims(
@@ -102,6 +110,7 @@ const RegisteredSchedule kZb{{
         "equal stages, free transfers, B frees nothing, k >= min(p, m); F = B = W, or k <= p, or "
         "k < 2p and F <= B",
         "as for zb-2p: from k = 2p on, with unequal times, both are bounds"),
+    .runs_on = Runtime::kZeroBubbleFork,
 }};
 
 }  // namespace

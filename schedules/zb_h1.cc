@@ -9,7 +9,7 @@ namespace {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     int f = 0;
@@ -31,6 +31,7 @@ const RegisteredSchedule kZbH1{{
     .name = "zb-h1",
     .summary = "1F1B's memory, W passes delayed: about a third of 1F1B's bubble",
     .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
+    .order = "1F1B's warm-up; W runs once a device owes d of them",
     .plan = plan,
     .claims = {.bubble = {.formula = "(p-1) (B + max(0, F-W))",
                           .domain =
@@ -55,6 +56,8 @@ const RegisteredSchedule kZbH1{{
                             [](const Problem& problem, int) {
                               return std::min(problem.shape.devices, problem.shape.microbatches);
                             }}},
+    .no_flags = "its authors give it as a patch that replaces 1F1B, not as a flag; zb-1p is the "
+                "automatic schedule in the same memory",
 }};
 
 }  // namespace

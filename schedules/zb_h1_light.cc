@@ -10,7 +10,7 @@ namespace {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     std::vector<int> owed;  // microbatches whose W is still to run, newest last
@@ -41,6 +41,8 @@ const RegisteredSchedule kZbH1Light{{
     .name = "zb-h1-light",
     .summary = "ZB-H1 as a small patch of 1F1B: the same bubble and memory, fewer split backwards",
     .source = "sail-sg/zero-bubble-pipeline-parallelism, zbpp_light",
+    .order =
+        "ZB-H1 inside 1F1B's loop, newest owed W first, W fused with its own B while F are left",
     .plan = plan,
     .claims = {.bubble = {.formula = "(p-1) (B + max(0, F-W))",
                           .domain = "m >= p; equal stages, free transfers",
@@ -63,6 +65,9 @@ const RegisteredSchedule kZbH1Light{{
                             [](const Problem& problem, int) {
                               return std::min(problem.shape.devices, problem.shape.microbatches);
                             }}},
+    .no_flags = "its authors give it as a patch that replaces 1F1B, not as a flag; zb-1p is the "
+                "automatic schedule in the same memory",
+    .left_out_of_plan = "zb-h1 has the same bubble and memory",
 }};
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     int f = 0;
@@ -35,6 +35,7 @@ const RegisteredSchedule kZbH2{{
     .name = "zb-h2",
     .summary = "twice 1F1B's memory for no bubble where F = B = W",
     .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
+    .order = "warm-up 2(p-1-d); W once a device owes 2d",
     .plan = plan,
     .claims = {.bubble = {
                    .formula = "(p-1) max(0, F+B-2W)",
@@ -61,6 +62,9 @@ const RegisteredSchedule kZbH2{{
                               return std::min(2 * problem.shape.devices - 1,
                                               problem.shape.microbatches);
                             }}},
+    .no_flags = "its authors' runtime has no flag for the hand-made order; zb-2p is the "
+                "automatic schedule in about the same memory",
+    .left_out_of_plan = "zb plans for the memory that there is, and counts this order",
 }};
 
 }  // namespace

@@ -31,7 +31,7 @@ ZbPlanner::ZbPlanner(const Problem& problem)
       all_(all_choices()),
       devices_(problem.shape.devices),
       warm_up_(devices_.size()),
-      forward_end_(devices_.size() * static_cast<size_t>(microbatches_)),
+      forward_end_(devices_.size(), microbatches_),
       lists_(devices_.size()),
       best_(devices_.size()) {
   for (int d = 0; d <= last_; ++d) {
@@ -47,7 +47,7 @@ ZbPlanner::ZbPlanner(const Problem& problem)
     device.work = microbatches_ * (device.forward + device.backward + device.weight);
   }
   for (PassLists* lists : {&lists_, &best_}) {
-    for (auto& list : *lists) list.reserve(3 * static_cast<size_t>(microbatches_));
+    for (auto& list : *lists) list.reserve(3 * microbatches_);
   }
 }
 
@@ -210,7 +210,7 @@ double ZbPlanner::weights_before_forward(const Device& device) {
 
 double ZbPlanner::forward_arrival(int d) const {
   if (d == 0) return kNoWait;
-  return forward_end_[slot(d - 1, at(d).f)] + at(d).to_upstream;
+  return forward_end_(d - 1, at(d).f) + at(d).to_upstream;
 }
 
 // The downstream device has run this B last.
@@ -232,7 +232,7 @@ void ZbPlanner::fill_gap(int d, double arrival) {
 void ZbPlanner::run_forward(int d) {
   Device& device = at(d);
   append(d, PassKind::kF, device.f, forward_arrival(d), device.forward);
-  forward_end_[slot(d, device.f++)] = device.clock;
+  forward_end_(d, device.f++) = device.clock;
 }
 
 void ZbPlanner::run_backward(int d) {

@@ -15,6 +15,7 @@
 #include <limits>
 #include <vector>
 
+#include "sim/core/grid.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
@@ -95,10 +96,6 @@ class ZbPlanner {
 
   [[nodiscard]] Device& at(int d) { return devices_[d]; }
   [[nodiscard]] const Device& at(int d) const { return devices_[d]; }
-  [[nodiscard]] size_t slot(int device, int microbatch) const {
-    return static_cast<size_t>(device) * static_cast<size_t>(microbatches_) +
-           static_cast<size_t>(microbatch);
-  }
 
   const Problem& problem_;
   int last_;  // device
@@ -108,11 +105,11 @@ class ZbPlanner {
 
   Steady steady_;  // of the run
   double limit_ = 0;
-  double asked_ = 0;                 // most that was found to fit
-  bool hopeless_ = false;            // cannot be better than the best
-  std::vector<int> warm_up_;         // forwards before the first B, by device
-  std::vector<double> forward_end_;  // by device and microbatch
-  double most_idle_ = 0;             // of all devices
+  double asked_ = 0;          // most that was found to fit
+  bool hopeless_ = false;     // cannot be better than the best
+  std::vector<int> warm_up_;  // forwards before the first B, by device
+  Grid<double> forward_end_;  // by device and microbatch
+  double most_idle_ = 0;      // of all devices
   PassLists lists_;
 
   double least_ = std::numeric_limits<double>::infinity();

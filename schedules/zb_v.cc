@@ -162,6 +162,8 @@ const RegisteredSchedule kZbV{{
     .name = "zb-v",
     .summary = "ZB-V's automatic schedule within memory_limit; without one, within 1F1B's memory",
     .source = "Zero Bubble, arXiv 2401.10241, section 6",
+    .order = "V-shape, two chunks; the paper's rounds of one B and one F, and a greedy plan in "
+             "time, best kept; within memory_limit, else p microbatches' memory",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -203,6 +205,7 @@ const RegisteredSchedule kZbV{{
                        [](const Problem& problem, int) {
                          return 2 * std::min(problem.shape.devices, problem.shape.microbatches);
                        }}},
+    .runs_on = Runtime::kZeroBubbleFork,
 }};
 
 }  // namespace

@@ -62,10 +62,10 @@ void order_device(Order& order, int device, int devices, int microbatches) {
 
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
-  PassLists lists(static_cast<size_t>(shape.devices));
+  PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
-    list.reserve(6 * static_cast<size_t>(shape.microbatches));
+    list.reserve(6 * shape.microbatches);
     Order order(list, shape.microbatches);
     order_device(order, device, shape.devices, std::max(2 * shape.devices - 1, shape.microbatches));
   }
@@ -76,6 +76,8 @@ const RegisteredSchedule kZbVHandmade{{
     .name = "zb-v-handmade",
     .summary = "1F1B's memory and no bubble where F = B = W, over two chunks in V-shape",
     .source = "Zero Bubble, arXiv 2401.10241, section 6; PyTorch's ScheduleZBVZeroBubble",
+    .order = "V-shape, two chunks; 2(p-d)-1 F0, d times F1 and F0, p-d times F1, B1, W1, then a "
+             "whole microbatch's passes in turn",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -106,6 +108,7 @@ const RegisteredSchedule kZbVHandmade{{
                               return std::min(2 * shape.devices - 1 - device, shape.microbatches) +
                                      std::min(device + 1, shape.microbatches);
                             }}},
+    .left_out_of_plan = "zb-v plans for the memory that there is, and counts this order",
 }};
 
 }  // namespace

@@ -23,9 +23,9 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
       microbatches_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
       devices_(problem.shape.devices),
-      forward_arrival_(2 * devices_.size() * static_cast<size_t>(microbatches_)),
-      backward_arrival_(forward_arrival_.size()),
-      backwards_(forward_arrival_.size()),
+      forward_arrival_(2 * devices_.size(), microbatches_),
+      backward_arrival_(forward_arrival_),
+      backwards_(devices_.size(), 2 * microbatches_),
       allowed_(devices_.size()),
       wanted_(devices_.size()),
       stuck_(devices_.size() + 2),
@@ -44,7 +44,7 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
       at(d).spare -= microbatches_ * (chunk.forward + chunk.backward + chunk.weight);
     }
     most_work_ = std::max(most_work_, -at(d).spare);
-    lists_[d].reserve(6 * static_cast<size_t>(microbatches_));
+    lists_[d].reserve(6 * microbatches_);
   }
   for (Device& device : devices_) device.spare += most_work_;
 }
@@ -140,7 +140,7 @@ void RoundsPlanner::even_out() {
 bool RoundsPlanner::run_backwards() {
   bool any = false;
   const auto try_to_run = [&](int d, int chunk) {
-    if (stuck_[static_cast<size_t>(d) + 1] != 0 || !can_backward(d, chunk)) return false;
+    if (stuck_[d + 1] != 0 || !can_backward(d, chunk)) return false;
     fill_gap(d, backward_arrival(d, chunk), choices_.delay_backward || chunk == 0);
     run_backward(d, chunk);
     any = true;
@@ -170,7 +170,7 @@ int RoundsPlanner::wanted_backward(int d) const {
 bool RoundsPlanner::run_forwards() {
   bool any = false;
   for (int d = 0; d <= last_; ++d) {
-    std::uint8_t& stuck = stuck_[static_cast<size_t>(d) + 1];
+    std::uint8_t& stuck = stuck_[d + 1];
     if (stuck != 0) continue;
     const int chunk = wanted_forward(d);
     if (chunk < 0) {
@@ -213,19 +213,19 @@ bool RoundsPlanner::can_backward(int d, int c) const {
 
 double RoundsPlanner::forward_arrival(int d, int c) const {
   const int vs = stage(d, c);
-  return vs == 0 ? kNoWait : forward_arrival_[slot(vs - 1, at(d).at(c).f)];
+  return vs == 0 ? kNoWait : forward_arrival_(vs - 1, at(d).at(c).f);
 }
 
 double RoundsPlanner::backward_arrival(int d, int c) const {
   const int vs = stage(d, c);
-  return vs == 2 * last_ + 1 ? kNoWait : backward_arrival_[slot(vs + 1, at(d).at(c).b)];
+  return vs == 2 * last_ + 1 ? kNoWait : backward_arrival_(vs + 1, at(d).at(c).b);
 }
 
 // Runs owed W while the device would wait for `arrival`.
 void RoundsPlanner::fill_gap(int d, double arrival, bool delay) {
   const Device& device = at(d);
   while (device.owed > 0 && device.clock < arrival) {
-    const int c = backwards_[slot(2 * d, device.next_weight)];
+    const int c = backwards_(d, device.next_weight);
     const bool fits = device.clock + choices_.part * device.at(c).weight <= arrival;
     const double bearable = std::max(most_idle_, allowed_[d]) - device.idle;
     if (!fits && !(delay && arrival - device.clock > bearable)) return;
@@ -241,22 +241,22 @@ void RoundsPlanner::run_forward(int d, int c) {
   Chunk& chunk = at(d).at(c);
   append(d, PassKind::kF, chunk.f, c, forward_arrival(d, c), chunk.forward);
   const int vs = stage(d, c);
-  forward_arrival_[slot(vs, chunk.f++)] = at(d).clock + transfer_[vs];
+  forward_arrival_(vs, chunk.f++) = at(d).clock + transfer_[vs];
 }
 
 void RoundsPlanner::run_backward(int d, int c) {
   Device& device = at(d);
   Chunk& chunk = device.at(c);
   append(d, PassKind::kB, chunk.b, c, backward_arrival(d, c), chunk.backward);
-  backwards_[slot(2 * d, device.next_weight + device.owed++)] = static_cast<std::uint8_t>(c);
+  backwards_(d, device.next_weight + device.owed++) = static_cast<std::uint8_t>(c);
   const int vs = stage(d, c);
-  const double transfer = vs > 0 ? transfer_[static_cast<size_t>(vs) - 1] : 0;
-  backward_arrival_[slot(vs, chunk.b++)] = device.clock + transfer;
+  const double transfer = vs > 0 ? transfer_[vs - 1] : 0;
+  backward_arrival_(vs, chunk.b++) = device.clock + transfer;
 }
 
 void RoundsPlanner::run_weight(int d) {
   Device& device = at(d);
-  const int c = backwards_[slot(2 * d, device.next_weight++)];
+  const int c = backwards_(d, device.next_weight++);
   append(d, PassKind::kW, device.at(c).w++, c, kNoWait, device.at(c).weight);
   --device.owed;
 }
@@ -272,7 +272,7 @@ void RoundsPlanner::append(int d, PassKind kind, int microbatch, int chunk, doub
     device.first_start = start;
   }
   device.clock = start + seconds;
-  const size_t here = static_cast<size_t>(d) + 1;
+  const size_t here = d + 1;
   stuck_[here - 1] = stuck_[here] = stuck_[here + 1] = 0;
   lists_[d].push_back(make_pass(kind, microbatch, chunk));
 }

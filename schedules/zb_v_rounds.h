@@ -17,6 +17,7 @@
 #include <limits>
 #include <vector>
 
+#include "sim/core/grid.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
@@ -94,10 +95,6 @@ class RoundsPlanner {
   [[nodiscard]] Device& at(int d) { return devices_[d]; }
   [[nodiscard]] const Device& at(int d) const { return devices_[d]; }
   [[nodiscard]] int stage(int d, int chunk) const { return chunk == 0 ? d : 2 * last_ + 1 - d; }
-  [[nodiscard]] size_t slot(int stage, int microbatch) const {
-    return static_cast<size_t>(stage) * static_cast<size_t>(microbatches_) +
-           static_cast<size_t>(microbatch);
-  }
 
   int last_;  // device
   int microbatches_;
@@ -107,9 +104,10 @@ class RoundsPlanner {
   double most_ = 0;  // idle time at which a run is given up
   RoundsChoices choices_{};
   std::vector<Device> devices_;
-  std::vector<double> transfer_;                            // by stage
-  std::vector<double> forward_arrival_, backward_arrival_;  // at the next stage, by slot
-  std::vector<std::uint8_t> backwards_;  // the chunk of every B, in their order, by device
+  std::vector<double> transfer_;  // by stage
+  // At the next stage, by stage and microbatch.
+  Grid<double> forward_arrival_, backward_arrival_;
+  Grid<std::uint8_t> backwards_;  // the chunk of every B, in their order, by device
   std::vector<double> allowed_;
   std::vector<int> wanted_;
   std::vector<std::uint8_t> stuck_;  // nothing to run until it or a neighbour has run something

@@ -3,9 +3,24 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <utility>
 
 namespace pipesim {
+namespace {
+
+// As the help states those of one_of: "TEXT:{a,b}".
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t open = type.find('{');
+  if (open == std::string::npos || type.back() != '}') return {};
+  std::istringstream list(type.substr(open + 1, type.size() - open - 2));
+  std::vector<std::string> choices;
+  for (std::string each; std::getline(list, each, ',');) choices.push_back(each);
+  return choices;
+}
+
+}  // namespace
 
 Option Option::required() { return Option(*option_->required()); }
 
@@ -62,6 +77,7 @@ Parser& Parser::add_command(const std::string& name, const std::string& help,
   CLI::App* command = app_->add_subcommand(name, help);
   if (!examples.empty()) command->footer(command->get_footer() + "\n\nExamples:\n" + examples);
   commands_.emplace_back(new Parser(*command));
+  commands_.back()->examples_ = examples;
   return *commands_.back();
 }
 
@@ -93,6 +109,23 @@ const Parser& Parser::chosen_command() const {
 }
 
 std::string Parser::name() const { return app_->get_name(); }
+
+std::string Parser::help() const { return app_->get_description(); }
+
+std::vector<OptionText> Parser::options() const {
+  std::vector<OptionText> options;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    OptionText& text = options.emplace_back();
+    for (const std::string& name : option->get_snames()) text.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) text.names.push_back("--" + name);
+    text.positional = text.names.empty();
+    if (text.positional) text.names.push_back(option->get_name(true));
+    text.help = option->get_description();
+    text.choices = choices_of(*option);
+    text.takes_value = option->get_items_expected_max() > 0;
+  }
+  return options;
+}
 
 std::vector<std::string> Parser::option_names() const {
   std::vector<std::string> names;

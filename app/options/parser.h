@@ -45,6 +45,15 @@ class Option {
   CLI::Option* option_;
 };
 
+// An option in words, for pages about the program.
+struct OptionText {
+  std::vector<std::string> names;  // with their dashes; of one that stands by its position its name
+  std::string help;
+  std::vector<std::string> choices;  // of one_of
+  bool positional = false;
+  bool takes_value = false;
+};
+
 class Parser {
  public:
   Parser(const std::string& name, const std::string& help);
@@ -76,6 +85,9 @@ class Parser {
   [[nodiscard]] const Parser& chosen_command() const;
 
   [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string help() const;  // in a line
+  [[nodiscard]] const std::string& examples() const { return examples_; }
+  [[nodiscard]] std::vector<OptionText> options() const;
   [[nodiscard]] std::vector<std::string> option_names() const;  // with their dashes
   [[nodiscard]] const std::vector<std::unique_ptr<Parser>>& commands() const { return commands_; }
 
@@ -84,6 +96,7 @@ class Parser {
 
   std::unique_ptr<CLI::App> root_;  // commands belong to the root's
   CLI::App* app_;
+  std::string examples_;
   std::vector<std::unique_ptr<Parser>> commands_;
 };
 

@@ -1,5 +1,5 @@
-// What a scenario gives of costs and memory, on the stages of a case (docs/model.md, "Given
-// costs"). For make_case, in the order that stands there.
+// What a scenario gives of costs and memory, on the stages of a case (docs/reference/model.md,
+// "Given costs"). For make_case, in the order that stands there.
 #pragma once
 
 #include "sim/case/case.h"

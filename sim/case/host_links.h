@@ -13,8 +13,8 @@
 namespace pipesim {
 
 // Seconds of copies, where they are not given, follow from the bytes that F acquires and the host
-// links of a cluster by name (docs/model.md, "Offload"). For make_case, once bytes are known.
-// O(stages).
+// links of a cluster by name (docs/reference/model.md, "Offload"). For make_case, once bytes are
+// known. O(stages).
 void add_host_links(Case& made);
 
 // The way of a rank's copies where they contend. Without a cluster by name copies only have the

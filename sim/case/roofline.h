@@ -1,5 +1,5 @@
-// Seconds of a case whose costs follow from its model and the GPUs of its cluster (docs/model.md,
-// "Seconds"). For make_case.
+// Seconds of a case whose costs follow from its model and the GPUs of its cluster
+// (docs/reference/model.md, "Seconds"). For make_case.
 #pragma once
 
 #include "sim/case/case.h"

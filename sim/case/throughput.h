@@ -1,4 +1,4 @@
-// What a case's iteration time comes to per second (docs/model.md).
+// What a case's iteration time comes to per second (docs/reference/model.md).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A job as it is executed, apart from SimGrid: what each task still waits for and what waits for
-// it, in flat arrays, and the heap of what begins next.
+// A job as it is executed, apart from SimGrid: of each task the number of tasks that it still waits
+// for and the tasks that wait for it, in flat arrays, and the heap of tasks that begin next.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/simgrid_job.h"
+#include "sim/engine/simgrid_module.h"
 
 namespace pipesim {
 
@@ -88,7 +88,7 @@ inline double job_largest_message(const Job& job) {
   return largest;
 }
 
-// A binary heap of what begins next, by time and then by task.
+// A binary heap of the tasks that begin next, by time and then by task.
 class JobAgenda {
  public:
   struct Entry {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sim/core/error.h"
 #include "sim/execution/walk.h"
@@ -236,7 +237,7 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
 
 Evaluation evaluate(const Program& program, const Problem& problem) {
   if (is_sharded(program.vocabulary()) &&
-      problem.vocabulary_costs.size() != static_cast<size_t>(problem.shape.devices)) {
+      std::cmp_not_equal(problem.vocabulary_costs.size(), problem.shape.devices)) {
     throw LogicError("vocabulary passes have no cost");
   }
   TimeVisitor visitor(program, problem);

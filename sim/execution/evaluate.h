@@ -21,7 +21,7 @@ struct DeviceEvaluation {
   Seconds first_start;
   Seconds last_end;
   Seconds busy;
-  Bytes peak_activation;  // F and R acquire at start, B and W release at end (docs/model.md)
+  Bytes peak_activation;  // docs/reference/model.md, "Memory"
   // Units between the start of their F and the end of their W or BW, recomputed or not.
   int peak_in_flight = 0;
 

@@ -53,7 +53,7 @@ struct LinkRule {
 // every second microbatch; each with and without a bound on waiting.
 std::vector<LinkRule> link_rules(int chunks);
 
-// What the devices of a link keep at most: of the one that keeps most, and of all together.
+// The most bytes that devices of a link keep: the device that keeps most, and all together.
 struct LinkPeak {
   double most = 0;
   double sum = 0;

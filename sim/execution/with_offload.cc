@@ -45,16 +45,15 @@ class TimesVisitor {
   }
 
   Value run(int device, const Pass& pass, Value input, Value gradient) {
-    const auto d = static_cast<size_t>(device);
-    order.push_back({device, static_cast<std::uint32_t>(start[d].size())});
-    start[d].push_back(std::max({clock_[d], input, gradient}));
-    clock_[d] = start[d].back() + pass_seconds(problem_, program_, device, pass).value();
-    end[d].push_back(clock_[d]);
-    return clock_[d];
+    double& clock = clock_[device];
+    order.push_back({device, static_cast<std::uint32_t>(start[device].size())});
+    start[device].push_back(std::max({clock, input, gradient}));
+    clock = start[device].back() + pass_seconds(problem_, program_, device, pass).value();
+    end[device].push_back(clock);
+    return clock;
   }
-  Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t /*unit*/) {
-    if (to < 0) return result;
-    return result + problem_.stage(kind == PassKind::kF ? from : to).transfer.value();
+  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t /*unit*/) {
+    return to < 0 ? result : result + problem_.transfer(from, to).value();
   }
   Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
     return std::ranges::max(results) + problem_.barriers[barrier].value();
@@ -82,8 +81,8 @@ class Offload {
         problem_(problem),
         scope_(scope),
         place_(program.placement()),
-        units_(program.shape().units()),
-        times_(program, problem) {
+        times_(program, problem),
+        uses_(place_.virtual_stages(), program.shape().units()) {
     walk(program, times_);
     find_passes();
     delay_warm_up();
@@ -117,18 +116,13 @@ class Offload {
     Place forward, backward;  // of an activation: its F, and the first pass that needs it again
   };
 
-  [[nodiscard]] size_t slot(int device, const Pass& pass) const {
-    return static_cast<size_t>(place_.virtual_stage(device, pass.chunk)) * units_ + pass.microbatch;
-  }
   [[nodiscard]] const Use& use_of(const Copy& copy) const {
-    return uses_[slot(static_cast<int>(copy.device),
-                      make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk))];
+    return uses_(place_.virtual_stage(static_cast<int>(copy.device), copy.chunk), copy.unit);
   }
   [[nodiscard]] double& start(const Place& at) { return times_.start[at.device][at.position]; }
   [[nodiscard]] double& end(const Place& at) { return times_.end[at.device][at.position]; }
 
   void find_passes() {
-    uses_.resize(static_cast<size_t>(place_.virtual_stages()) * units_);
     for (int device = 0; device < place_.devices(); ++device) {
       const auto passes = program_.passes(device);
       for (std::uint32_t i = 0; i < passes.size(); ++i) {
@@ -140,9 +134,9 @@ class Offload {
   }
   void note(int device, std::uint32_t position, const Pass& pass) {
     if (is_vocabulary(pass.kind) || pass.kind == PassKind::kW) return;
-    Use& use = uses_[slot(device, pass)];
-    const bool recomputes =
-        program_.recomputes(place_.virtual_stage(device, static_cast<int>(pass.chunk)));
+    const int vs = place_.virtual_stage(device, pass.chunk);
+    Use& use = uses_(vs, pass.microbatch);
+    const bool recomputes = program_.recomputes(vs);
     if (pass.kind == PassKind::kF) use.forward = {device, position};
     if (pass.kind == PassKind::kR || (pass.kind != PassKind::kF && !recomputes)) {
       use.backward = {device, position};
@@ -169,7 +163,7 @@ class Offload {
 
   void make_links(std::span<const DevicePasses> passes) {
     devices_per_link_ = std::clamp(problem_.devices_per_host_link, 1, place_.devices());
-    const auto per_link = static_cast<size_t>(devices_per_link_);
+    const size_t per_link = devices_per_link_;
     for (size_t first = 0; first < passes.size(); first += per_link) {
       const auto of_link = passes.subspan(first, std::min(per_link, passes.size() - first));
       std::vector<Candidate> candidates;
@@ -196,16 +190,17 @@ class Offload {
   [[nodiscard]] std::vector<DevicePasses> device_passes() const {
     std::vector<DevicePasses> devices(place_.devices());
     for (int device = 0; device < place_.devices(); ++device) {
-      const auto d = static_cast<size_t>(device);
       const auto passes = program_.passes(device);
-      auto& held = devices[d].held;
+      const auto& starts = times_.start[device];
+      const auto& ends = times_.end[device];
+      auto& held = devices[device].held;
       held.reserve(passes.size());
       for (size_t i = 0; i < passes.size(); ++i) {
         const auto [acquired, released] = pass_bytes(problem_, program_, device, passes[i]);
-        if (acquired != Bytes(0)) held.push_back({times_.start[d][i], acquired.value()});
-        if (released != Bytes(0)) held.push_back({times_.end[d][i], -released.value()});
+        if (acquired != Bytes(0)) held.push_back({starts[i], acquired.value()});
+        if (released != Bytes(0)) held.push_back({ends[i], -released.value()});
       }
-      devices[d].ends = times_.end[d];
+      devices[device].ends = ends;
     }
     return devices;
   }
@@ -227,7 +222,7 @@ class Offload {
       double latest = start({at.device, at.position + 1}) - seconds;
       const int vs = place_.virtual_stage(at.device, pass.chunk);
       if (const int down = place_.downstream(vs); down >= 0) {
-        const Use& next = uses_[static_cast<size_t>(down) * units_ + pass.microbatch];
+        const Use& next = uses_(down, pass.microbatch);
         latest =
             std::min(latest, start(next.forward) - seconds - problem_.stage(vs).transfer.value());
       }
@@ -239,52 +234,43 @@ class Offload {
 
   // By chunk of a device, how many live longer on average; -1 for those that are not to leave.
   [[nodiscard]] std::vector<int> ranks(int device) {
-    const auto chunks = static_cast<size_t>(place_.chunks());
-    std::vector<std::pair<double, size_t>> lives;
-    for (size_t chunk = 0; chunk < chunks; ++chunk) {
-      if (!scope_.which.empty() && !std::ranges::count(scope_.which, static_cast<int>(chunk))) {
-        continue;
-      }
-      const int vs = place_.virtual_stage(device, static_cast<int>(chunk));
+    std::vector<std::pair<double, int>> lives;
+    for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
+      if (!scope_.which.empty() && !std::ranges::count(scope_.which, chunk)) continue;
+      const int vs = place_.virtual_stage(device, chunk);
       double sum = 0;
-      for (size_t unit = first_unit(vs); unit < end_unit(vs); ++unit) {
-        const Use& use = uses_[static_cast<size_t>(vs) * units_ + unit];
+      for (int unit = first_unit(vs); unit < end_unit(vs); ++unit) {
+        const Use& use = uses_(vs, unit);
         sum += start(use.backward) - end(use.forward);
       }
       lives.emplace_back(-sum, chunk);
     }
     std::ranges::sort(lives);
-    std::vector<int> ranks(chunks, -1);
-    const auto most = static_cast<size_t>(scope_.which.empty() ? scope_.chunks : place_.chunks());
-    for (size_t i = 0; i < std::min(lives.size(), most); ++i) {
-      ranks[lives[i].second] = static_cast<int>(i);
-    }
+    std::vector<int> ranks(place_.chunks(), -1);
+    const int most = scope_.which.empty() ? scope_.chunks : place_.chunks();
+    for (int i = 0; std::cmp_less(i, lives.size()) && i < most; ++i) ranks[lives[i].second] = i;
     return ranks;
   }
-  [[nodiscard]] size_t first_unit(int vs) const {
-    return static_cast<size_t>(place_.first_unit(vs, program_.shape().units()));
+  [[nodiscard]] int first_unit(int vs) const {
+    return place_.first_unit(vs, program_.shape().units());
   }
-  [[nodiscard]] size_t end_unit(int vs) const {
-    return static_cast<size_t>(place_.end_unit(vs, program_.shape().units()));
-  }
+  [[nodiscard]] int end_unit(int vs) const { return place_.end_unit(vs, program_.shape().units()); }
 
-  [[nodiscard]] bool may_leave(size_t unit) const {
-    const auto splits = static_cast<size_t>(program_.shape().splits);
-    return scope_.microbatches.empty() || scope_.microbatches[unit / splits];
+  [[nodiscard]] bool may_leave(int unit) const {
+    return scope_.microbatches.empty() || scope_.microbatches[unit / program_.shape().splits];
   }
 
   void add_candidates(int device, std::vector<Candidate>& candidates) {
     const std::vector<int> ranks = this->ranks(device);
-    for (size_t chunk = 0; chunk < ranks.size(); ++chunk) {
+    for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
       if (ranks[chunk] < 0) continue;
-      const int vs = place_.virtual_stage(device, static_cast<int>(chunk));
+      const int vs = place_.virtual_stage(device, chunk);
       const StageCost& cost = problem_.stage(vs);
-      const double bytes = pass_bytes(problem_, program_, device,
-                                      make_pass(PassKind::kF, 0, static_cast<int>(chunk)))
+      const double bytes = pass_bytes(problem_, program_, device, make_pass(PassKind::kF, 0, chunk))
                                .acquired.value();
-      for (size_t unit = first_unit(vs); unit < end_unit(vs); ++unit) {
+      for (int unit = first_unit(vs); unit < end_unit(vs); ++unit) {
         if (!may_leave(unit)) continue;
-        const Use& use = uses_[static_cast<size_t>(vs) * units_ + unit];
+        const Use& use = uses_(vs, unit);
         Candidate each;
         each.copy.device = static_cast<std::uint32_t>(device);
         each.copy.unit = static_cast<std::uint32_t>(unit);
@@ -343,9 +329,8 @@ class Offload {
   const Problem& problem_;
   const OffloadScope& scope_;
   const Placement& place_;
-  size_t units_;
   TimesVisitor times_;
-  std::vector<Use> uses_;  // by virtual stage and unit
+  Grid<Use> uses_;  // by virtual stage and unit
   int devices_per_link_ = 1;
   std::vector<LinkPlan> links_;
   size_t activations_ = 1;  // that could go, and one

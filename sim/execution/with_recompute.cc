@@ -18,7 +18,7 @@ const Pass* backward_of(const Program& program, const Pass& pass) {
 
 Program with_recompute(const Program& program, int chunks) {
   const Placement& place = program.placement();
-  PassLists lists(static_cast<size_t>(place.devices()));
+  PassLists lists(place.devices());
   for (int device = 0; device < place.devices(); ++device) {
     const auto passes = program.passes(device);
     auto& list = lists[device];

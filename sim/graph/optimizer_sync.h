@@ -3,7 +3,7 @@
 
 namespace pipesim {
 
-// When the next iteration may start (docs/model.md).
+// When the next iteration may start (docs/reference/model.md).
 enum class OptimizerSync {
   kNone,            // as kAllReduce, at no cost: for costs without an optimizer
   kAllReduce,       // after all devices have ended their passes and optimizer steps

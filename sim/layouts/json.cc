@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "sim/layouts/report.h"
+#include "sim/report/json/schema.h"
 #include "sim/scenario/modelled.h"
 
 namespace pipesim {
@@ -110,7 +111,8 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
 
 void write_plan_json(std::ostream& out, std::span<const ClusterPlan> plans,
                      std::optional<double> tokens, const std::string& version) {
-  Json document{{"pipesim", {{"version", version}, {"engine", "replay"}}},
+  Json document{{"schema", kJsonSchema},
+                {"pipesim", {{"version", version}, {"engine", "replay"}}},
                 {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
                 {"plans", Json::array()}};
   for (const ClusterPlan& plan : plans) document["plans"].push_back(plan_json(plan, tokens));

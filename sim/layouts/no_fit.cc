@@ -65,8 +65,8 @@ std::string no_fit_text(const ClusterPlan& plan, std::span<const ClusterEntry> c
   if (counts.points == 0) {
     const std::string batch = divisions_text(plan);
     return fmt::format(
-        "{}: no layout divides the layers, heads and batch that are asked for (docs/plan.md has "
-        "the rules){}{}",
+        "{}: no layout divides the layers, heads and batch that are asked for "
+        "(docs/how-to/plan.md has the rules){}{}",
         who, batch.empty() ? "" : "; ", batch);
   }
   if (counts.too_large + counts.unfit == 0) {

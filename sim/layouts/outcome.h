@@ -1,4 +1,4 @@
-// What a planned layout comes to: its rate, its memory and where its time goes.
+// The result of a planned layout: its rate, its memory and where its time goes.
 #pragma once
 
 #include <array>
@@ -49,11 +49,11 @@ struct Planned {
   std::optional<Contended> contended = {};
   size_t rank_by_replay = 0;  // from 1, of the layouts that are named
 
-  // With contention where that is known.
+  // The iteration's seconds, with contention where that is known.
   [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }
   [[nodiscard]] const Layout* balanced() const { return layout ? &*layout : nullptr; }
   [[nodiscard]] double share(PlanShare share) const { return shares[static_cast<size_t>(share)]; }
-  // All idle time but what collectives take.
+  // The share of all idle time but that of collectives.
   [[nodiscard]] double bubble() const {
     return share(PlanShare::kRamps) + share(PlanShare::kOrder) + share(PlanShare::kImbalance) +
            share(PlanShare::kTransfers) + share(PlanShare::kHostCopies);
@@ -67,28 +67,28 @@ Planned planned_of(const Case& made, const Result& result);
 // included.
 Bytes most_on_host(const Result& result);
 
-// The largest two of what is lost: "kernels 23.3%, ramps 8.1%". Those
-// under half a percent are left out.
+// The two largest losses: "kernels 23.3%, ramps 8.1%". A loss under half a percent is left out.
 std::string limits_of(const Planned& planned);
 
 // The layout again by SimGrid, with as many replicas as share a node, so that messages share ports
 // and cards. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
 
-// Those that were run with contention come first, by what that came to; the others stay by replay.
+// Layouts that were run with contention come first, by that time; the others stay by replay.
 void rank_by_contention(std::vector<Planned>& best);
 
 // A layout that does not fit.
 struct NearMiss {
   Planned planned;
   Bytes on_host;  // of a node
-  // What a GPU lacks: memory of its own, or, where it has enough, its part of the node's host.
+  // The bytes that a GPU lacks: memory of its own, or, where it has enough, its part of the node's
+  // host.
   Bytes over;
   bool host = false;
   std::optional<MemoryChange> change = {};  // the nearest that makes it fit (models/memory.h)
 };
 
-// What a number of tokens takes, with contention where that is known.
+// Time and price of training on a number of tokens, with contention where that is known.
 struct PlanBudget {
   double days = 0;
   double gpu_hours = 0;

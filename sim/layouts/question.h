@@ -1,5 +1,5 @@
-// Reading what a plan starts from: scenario keys, of which sizes, schedule and batch are not the
-// asker's to say.
+// Reads the question of a plan: scenario keys, all but the sizes, the schedule and the batch, which
+// the plan finds.
 #pragma once
 
 #include <string>

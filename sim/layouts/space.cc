@@ -181,6 +181,15 @@ class Space {
 
 }  // namespace
 
+std::vector<std::string> schedules_to_plan() {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) {
+    const bool copies = schedule->place(2, schedule->min_chunks).directions() > 1;
+    if (!copies && schedule->left_out_of_plan.empty()) names.push_back(schedule->name);
+  }
+  return names;
+}
+
 PlanSpace plan_space(const PlanQuestion& question) { return Space(question).run(); }
 
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {

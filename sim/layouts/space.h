@@ -1,5 +1,5 @@
 // The layouts that `pipesim plan` looks at: how one number of GPUs can run a model, as points that
-// are scenarios once they are asked for (docs/plan.md has the rules).
+// are scenarios once they are asked for (docs/how-to/plan.md has the rules).
 //
 // A question starts from a scenario that says everything else: the model, the cluster, what the
 // framework overlaps, how state is held. Points keep the question's GPUs, global batch and sequence
@@ -20,12 +20,14 @@ namespace pipesim {
 // with the least slowest stage (models/layout.h), whatever that does to memory.
 enum class PlanSplit : std::uint8_t { kEven, kEvenWithEnds, kBalanced };
 
-// What may be tried; an empty list of sizes is the rule of docs/plan.md.
+// All of one copy of the model that say nothing of being left out (Schedule::left_out_of_plan), by
+// name.
+std::vector<std::string> schedules_to_plan();
+
+// What may be tried; an empty list of sizes is the rule of docs/how-to/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
-  std::vector<std::string> schedules = {"1f1b",  "dualpipev", "gis",   "gis-h",  "interleaved-1f1b",
-                                        "po-f",  "po-h",      "v-min", "v-half", "zb",
-                                        "zb-h1", "zb-v"};
+  std::vector<std::string> schedules = schedules_to_plan();
   std::vector<RecomputeGranularity> recompute = {
       RecomputeGranularity::kNone, RecomputeGranularity::kPointwise,
       RecomputeGranularity::kSelective, RecomputeGranularity::kFull};

@@ -42,12 +42,12 @@ class Analysis {
     for (const PipelineInstance& pipeline : graph.pipelines()) {
       const Program& program = *pipeline.program;
       for (int d = 0; d < program.shape().devices; ++d) {
-        devices_[first + static_cast<size_t>(d)].forwards_left =
+        devices_[first + d].forwards_left =
             static_cast<int>(std::ranges::count_if(program.passes(d), [](const Pass& pass) {
               return pass.kind == PassKind::kF || pass.kind == PassKind::kFB;
             }));
       }
-      first += static_cast<size_t>(program.shape().devices);
+      first += program.shape().devices;
     }
     sum_stage_seconds();
   }

@@ -1,4 +1,4 @@
-// What activations on the host take of its memory, as a fold over the copies of a timeline.
+// Bytes that activations take of the host's memory, as a fold over the copies of a timeline.
 #pragma once
 
 #include <cstdint>

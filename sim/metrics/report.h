@@ -1,5 +1,6 @@
-// The numbers that pipesim reports (design, section 5), as values with units; docs/model.md has
-// formulas.
+// The numbers that pipesim reports, as values with units; docs/reference/model.md has their
+// formulas
+// ("Time", "Bubble", "Memory").
 #pragma once
 
 #include <array>

@@ -173,6 +173,16 @@ class Checker {
   std::vector<int> recomputing_;   // by virtual stage: a unit that it recomputes, -1 if none
 };
 
+std::string text_of(const ProgramFault& fault, const PassLists& lists, int units) {
+  const std::string at = fault.position < 0 ? ""
+                                            : fmt::format(", pass {} of {} from 0", fault.position,
+                                                          lists[fault.device].size());
+  return fmt::format(
+      "device {}{}: {}; expected F once and either BW or B and W once on every stage for each of "
+      "{} microbatches",
+      fault.device, at, fault.message, units);
+}
+
 // Throws LogicError when the plan is none for programs of this shape.
 void check_copies(const CopyPlan& plan, const Shape& shape, const Placement& placement) {
   const auto devices = static_cast<std::uint32_t>(placement.devices());
@@ -219,7 +229,7 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
       vocabulary_(vocabulary),
       recomputes_(placement_.virtual_stages(), false) {
   if (auto fault = find_fault(shape_, placement_, lists_, pairs_, vocabulary_)) {
-    throw LogicError("not a program: " + fault->message);
+    throw LogicError("not a program: " + text_of(*fault, lists_, shape_.units()));
   }
   for (int device = 0; device < placement_.devices(); ++device) {
     for (const Pass& pass : passes(device)) {

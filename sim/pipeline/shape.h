@@ -9,7 +9,7 @@ struct Shape {
   int microbatches = 1;  // m, of one iteration; with two directions both are counted
   int splits = 1;        // n, sequence splits of a microbatch
 
-  // What travels the pipeline: split k of microbatch i is unit n*i+k.
+  // Units that travel the pipeline: split k of microbatch i is unit n*i+k.
   [[nodiscard]] int units() const { return microbatches * splits; }
   friend bool operator==(const Shape&, const Shape&) = default;
 };

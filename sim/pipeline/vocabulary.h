@@ -3,7 +3,7 @@
 //
 // Sharded over all devices (Vocabulary Parallelism, arXiv 2411.05288) they are passes of their own:
 // every device runs IF, S, T and IB once for every microbatch, and collectives join them
-// (docs/model.md). Otherwise they are part of the stages that hold them.
+// (docs/reference/model.md). Otherwise they are part of the stages that hold them.
 #pragma once
 
 #include <array>

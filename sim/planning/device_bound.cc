@@ -121,11 +121,11 @@ StageWays::StageWays(const Problem& problem) {
   for (int s = stages - 2; s >= 0; --s) {
     const StageCost& next = problem.stage(s + 1);
     back[s] = 2 * problem.stage(s).transfer.value() + next.forward.value() +
-              next.backward_input.value() + back[static_cast<size_t>(s) + 1];
+              next.backward_input.value() + back[s + 1];
   }
   for (int s = 1; s < stages; ++s) {
     const StageCost& before = problem.stage(s - 1);
-    start[s] = start[static_cast<size_t>(s) - 1] + before.forward.value() + before.transfer.value();
+    start[s] = start[s - 1] + before.forward.value() + before.transfer.value();
   }
 }
 
@@ -136,14 +136,14 @@ Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in) 
   for (int d = 0; d < place.devices(); ++d) {
     std::vector<ChunkTimes> chunks;
     for (int c = 0; c < place.chunks(); ++c) {
-      const auto s = static_cast<size_t>(place.virtual_stage(d, c));
+      const int s = place.virtual_stage(d, c);
       const StageCost& cost = problem.stages[s];
       chunks.push_back({cost.forward.value(), cost.backward_input.value(),
                         cost.backward_weight.value(), cost.activation.value(),
                         cost.weight_stash.value(), way[s]});
     }
-    const auto first = static_cast<size_t>(place.virtual_stage(d, 0));
-    const auto last = static_cast<size_t>(place.virtual_stage(d, place.chunks() - 1));
+    const int first = place.virtual_stage(d, 0);
+    const int last = place.virtual_stage(d, place.chunks() - 1);
     const double to_first_b =
         forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
     const double before = with_way_in ? forward_start[first] : 0;

@@ -15,16 +15,134 @@ std::vector<std::unique_ptr<const Schedule>>& registered() {
   return all;
 }
 
+std::string fault_of_texts(const Schedule& schedule) {
+  const bool plain = std::ranges::all_of(schedule.name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (schedule.name.empty()) return "no name";
+  if (!plain) return "name: expected small letters, digits and '-' alone";
+  if (schedule.summary.empty()) return "no summary: expected a line that says what its order is";
+  if (schedule.summary.find('\n') != std::string::npos) return "summary: expected one line";
+  if (schedule.source.empty()) return "no source: expected its paper, section or repository";
+  return "";
+}
+
+std::string fault_of_sizes(const Schedule& schedule) {
+  if (schedule.min_chunks < 1 || schedule.default_chunks < schedule.min_chunks ||
+      schedule.max_chunks < schedule.default_chunks) {
+    return fmt::format(
+        "min_chunks {}, default_chunks {} and max_chunks {}: expected 1 or more, each at least the "
+        "one before",
+        schedule.min_chunks, schedule.default_chunks, schedule.max_chunks);
+  }
+  if (schedule.default_splits < 1) {
+    return fmt::format("default_splits {}: expected 1 or more", schedule.default_splits);
+  }
+  for (const OptionSpec& option : schedule.options) {
+    if (option.name.empty()) return "an option without a name";
+    if (option.help.empty()) return fmt::format("no help for the option {}", option.name);
+    const bool number =
+        option.type == OptionSpec::Type::kInteger || option.type == OptionSpec::Type::kNumber;
+    if (number && option.maximum < option.minimum) {
+      return fmt::format("maximum {} below minimum {} for the option {}", option.maximum,
+                         option.minimum, option.name);
+    }
+  }
+  return "";
+}
+
+// A claim is made as a whole or not at all.
+template <class Claim>
+std::string fault_of_claim(std::string_view what, const Claim& claim, bool has_value) {
+  const auto say = [&](std::string_view fault) {
+    return fmt::format("the {} claim {}", what, fault);
+  };
+  const bool has_holds = claim.holds != nullptr && claim.holds != nowhere;
+  if (!claim.is_made()) {
+    if (has_holds || has_value || !claim.domain.empty()) {
+      return say("has no formula: expected one, or nothing but no_closed_form");
+    }
+    return claim.holds == nullptr ? say("has a `holds` that is null: leave it out") : "";
+  }
+  if (!claim.no_closed_form.empty()) return say("has both a formula and no_closed_form");
+  if (claim.domain.empty()) return say("has no domain: expected where it holds, in words");
+  if (!has_holds) return say("has no `holds`: expected the function that decides its domain");
+  if (!has_value) return say("has a formula, but no function that computes it");
+  return "";
+}
+
+std::string fault_of_claims(std::string_view where, const Claims& claims) {
+  const BubbleClaim& bubble = claims.bubble;
+  const PeakClaim& peak = claims.peak;
+  std::string fault =
+      fault_of_claim(fmt::format("{}bubble", where), bubble, bubble.bubble != nullptr);
+  if (!fault.empty()) return fault;
+  return fault_of_claim(fmt::format("{}peak", where), peak, peak.in_flight != nullptr);
+}
+
+std::string place_of(const Schedule& schedule) {
+  return fmt::format("{}: schedule '{}'", schedule.file, schedule.name);
+}
+
 std::vector<const Schedule*> sorted() {
   std::vector<const Schedule*> all;
-  for (const auto& schedule : registered()) all.push_back(schedule.get());
-  std::ranges::sort(all, {}, &Schedule::name);
+  for (const auto& schedule : registered()) {
+    if (const std::string fault = fault_of(*schedule); !fault.empty()) {
+      throw LogicError(fmt::format("{}: {}", place_of(*schedule), fault));
+    }
+    all.push_back(schedule.get());
+  }
+  std::ranges::stable_sort(all, {}, &Schedule::name);
   const auto twin = std::ranges::adjacent_find(all, {}, &Schedule::name);
-  if (twin != all.end()) throw LogicError(fmt::format("two schedules named '{}'", (*twin)->name));
+  if (twin != all.end()) {
+    throw LogicError(fmt::format("two schedules named '{}': in {} and in {}", (*twin)->name,
+                                 (*twin)->file, twin[1]->file));
+  }
+  for (const Schedule* schedule : all) {
+    const std::string& without = schedule->without_offload;
+    if (without.empty() || std::ranges::binary_search(all, without, {}, &Schedule::name)) continue;
+    std::vector<std::string> names;
+    for (const Schedule* each : all) names.push_back(each->name);
+    throw LogicError(fmt::format("{}: without_offload names '{}', which is no schedule{}",
+                                 place_of(*schedule), without, suggestion(without, names)));
+  }
   return all;
 }
 
+template <class Claim>
+std::string text_of(const Claim& claim) {
+  if (claim.is_made()) return fmt::format("{} [{}]", claim.formula, claim.domain);
+  return fmt::format("no closed form: {}",
+                     claim.no_closed_form.empty() ? "none is claimed" : claim.no_closed_form);
+}
+
+// The last two parts of the path, as the record's author knows it.
+std::string file_in_tree(std::string_view path) {
+  size_t from = path.rfind('/');
+  if (from != std::string_view::npos && from > 0) from = path.rfind('/', from - 1);
+  return std::string(from == std::string_view::npos ? path : path.substr(from + 1));
+}
+
 }  // namespace
+
+std::string to_text(const BubbleClaim& claim) { return text_of(claim); }
+std::string to_text(const PeakClaim& claim) { return text_of(claim); }
+
+std::string fault_of(const Schedule& schedule) {
+  if (std::string fault = fault_of_texts(schedule); !fault.empty()) return fault;
+  if (schedule.plan == nullptr) return "no plan: expected a function from Problem to Program";
+  if (schedule.place == nullptr) return "no place: expected a function that makes its Placement";
+  if (schedule.runs_on != Runtime::kNone && !schedule.no_flags.empty()) {
+    return "both runs_on and no_flags: expected one of them";
+  }
+  if (std::string fault = fault_of_sizes(schedule); !fault.empty()) return fault;
+  if (std::string fault = fault_of_claims("", schedule.claims); !fault.empty()) return fault;
+  for (const VocabularySupport& support : schedule.vocabulary) {
+    const std::string of = fmt::format("vocabulary {} ", to_text(support.placement));
+    if (std::string fault = fault_of_claims(of, support.claims); !fault.empty()) return fault;
+  }
+  return "";
+}
 
 std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
   const int chunks = problem.shape.chunks;
@@ -72,7 +190,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-RegisteredSchedule::RegisteredSchedule(Schedule schedule) {
+RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {
+  schedule.file = file_in_tree(file);
   registered().push_back(std::make_unique<const Schedule>(std::move(schedule)));
 }
 

@@ -1,8 +1,14 @@
 // A schedule: a record with a name, a source, what it accepts, what it claims and a pure function
-// from Problem to Program. One file in `schedules/` registers one record; nothing else has to be
-// edited.
+// from Problem to Program.
+//
+// One file in `schedules/` registers one record, and nothing else is edited: `pipesim list`, the
+// gallery, the planner, the table of runtimes and the tests take what they need from the record.
+// `./run_tests schedules/NAME` holds it to what it says. docs/how-to/add-a-schedule.md has a whole
+// file to start from; sim/planning/list_schedule.h plans by a rule for the next pass.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -33,28 +39,38 @@ struct Refusal {
   Shape nearest;
 };
 
-// A closed form and where it holds. `domain` says in words what `holds` decides; it must cover
-// p 2..16, m in {p, 2p, 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it
-// does not.
+inline bool nowhere(const Problem& /*problem*/) { return false; }
+
+// A closed form and where it holds, or none: a claim that is left out holds nowhere, and
+// `no_closed_form` says why. `domain` says in words what `holds` decides; it must cover p 2..16, m
+// in {p, 2p, 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it does not.
 struct BubbleClaim {
-  std::string_view formula;
-  std::string_view domain;
+  std::string_view formula = {};
+  std::string_view domain = {};
   std::string_view gap = {};  // why part of that grid is left out; empty when none is
-  bool (*holds)(const Problem&);
-  Seconds (*bubble)(const Problem&);  // Evaluation::cost - Evaluation::work
+  bool (*holds)(const Problem&) = nowhere;
+  Seconds (*bubble)(const Problem&) = nullptr;  // Evaluation::cost - Evaluation::work
+  std::string_view no_closed_form = {};
+  [[nodiscard]] bool is_made() const { return !formula.empty(); }
 };
 
 struct PeakClaim {
-  std::string_view formula;
-  std::string_view domain;
+  std::string_view formula = {};
+  std::string_view domain = {};
   std::string_view gap = {};
-  bool (*holds)(const Problem&);
-  int (*in_flight)(const Problem&, int device);  // DeviceEvaluation::peak_in_flight
+  bool (*holds)(const Problem&) = nowhere;
+  int (*in_flight)(const Problem&, int device) = nullptr;  // DeviceEvaluation::peak_in_flight
+  std::string_view no_closed_form = {};
+  [[nodiscard]] bool is_made() const { return !formula.empty(); }
 };
 
+// "(p-1) (F+B+W) [every m; equal stages]", or "no closed form: the order depends on every time".
+std::string to_text(const BubbleClaim& claim);
+std::string to_text(const PeakClaim& claim);
+
 struct Claims {
-  BubbleClaim bubble;
-  PeakClaim peak;
+  BubbleClaim bubble = {};
+  PeakClaim peak = {};
 };
 
 // A sharded placement of the vocabulary that a schedule has orders for, and what it claims there.
@@ -63,10 +79,24 @@ struct VocabularySupport {
   Claims claims;
 };
 
+// A public training framework with flags that select the schedule (sim/interop/megatron).
+enum class Runtime : std::uint8_t {
+  kNone,
+  kMegatron,        // NVIDIA/Megatron-LM
+  kZeroBubbleFork,  // sail-sg/zero-bubble-pipeline-parallelism
+};
+
+constexpr std::string_view to_text(Runtime runtime) {
+  constexpr std::array<std::string_view, 3> kNames{"none", "Megatron-LM",
+                                                   "sail-sg/zero-bubble-pipeline-parallelism"};
+  return kNames[static_cast<size_t>(runtime)];
+}
+
 struct Schedule {
-  std::string name;
-  std::string summary;  // one line
-  std::string source;   // paper, section or repository
+  std::string name;        // small letters, digits and '-'
+  std::string summary;     // one line
+  std::string source;      // paper, section or repository
+  std::string order = {};  // in words, pass by pass, for the table of docs
   int default_chunks = 1;
   int min_chunks = 1;
   int max_chunks = 1;
@@ -92,20 +122,31 @@ struct Schedule {
   // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
   // sends and receives asynchronously, so that they never do.
   std::optional<CallGroups> calls = {};
+  Runtime runs_on = Runtime::kNone;
+  // Of one that runs on none: why, for who asks for flags.
+  std::string no_flags = {};
+  // Why `pipesim plan` tries it only where it is named; empty: it is always tried.
+  std::string left_out_of_plan = {};
+  std::string file = {};  // where its record stands, as schedules/zb_h1.cc; RegisteredSchedule's
 
   [[nodiscard]] std::optional<Refusal> refusal(const Problem& problem) const;
 };
 
-// All schedules by name, in alphabetical order; read-only after start-up.
+// What is wrong with a record by itself, as "no plan"; empty when nothing is.
+std::string fault_of(const Schedule& schedule);
+
+// All schedules by name, in alphabetical order; read-only after start-up. Throws LogicError the
+// first time when a record is faulty or two have one name: whose, where it stands and what is
+// expected.
 const std::vector<const Schedule*>& schedules();
 const Schedule* find_schedule(std::string_view name);
 std::vector<std::string> schedule_names();
 
-// A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main. Two
-// schedules of one name are a LogicError when the registry is first read.
+// A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main.
 class RegisteredSchedule {
  public:
-  explicit RegisteredSchedule(Schedule schedule);
+  // `file`: where the record stands, by the compiler.
+  explicit RegisteredSchedule(Schedule schedule, const char* file = __builtin_FILE());
 };
 
 // The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs

@@ -1,8 +1,8 @@
 // Models from YAML: of the catalogue, of a scenario, and of Hugging Face's config.json.
 //
-// The keys are those of docs/scenario.md, "Model". Everything read is a shape of which fault_of
-// (models/transformer.h) finds nothing wrong; InputError otherwise, with the place and the nearest
-// valid name.
+// The keys are those of docs/reference/scenario.md, "Model". Everything read is a shape of which
+// fault_of (models/transformer.h) finds nothing wrong; InputError otherwise, with the place and the
+// nearest valid name.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // The keys of a scenario that speak of its model: where layers stand, over which ranks they are
-// divided, and what is kept (docs/scenario.md).
+// divided, and what is kept (docs/reference/scenario.md).
 #pragma once
 
 #include <optional>

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "sim/core/text.h"
 
@@ -92,26 +93,29 @@ int second_document(const std::vector<std::string>& lines) {
   return 0;
 }
 
-std::string in_one_line(const YAML::Node& node) {
-  if (node.IsScalar()) {
-    const std::string& text = node.Scalar();
-    const auto plain = [](unsigned char c) {
-      return std::isalnum(c) != 0 ||
-             std::string_view(" _-+./").find(static_cast<char>(c)) != std::string_view::npos;
-    };
-    const bool bare = !text.empty() &&
-                      std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
-                      text.back() != ' ' && text != "null" && text != "Null" && text != "NULL" &&
-                      std::ranges::all_of(text, plain);
-    if (bare) return text;
-    std::string quoted = "\"";
-    for (const char c : text) {
-      const bool control = static_cast<unsigned char>(c) < 0x20;
-      if (c == '"' || c == '\\') quoted += '\\';
-      quoted += control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
-    }
-    return quoted + '"';
+// Whether YAML reads the text as itself without quotes.
+bool is_bare(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view(" _-+./").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (text.empty() || std::isalnum(static_cast<unsigned char>(text.front())) == 0) return false;
+  if (text == "null" || text == "Null" || text == "NULL") return false;
+  return text.back() != ' ' && std::ranges::all_of(text, plain);
+}
+
+std::string quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const bool control = static_cast<unsigned char>(c) < 0x20;
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
   }
+  return quoted + '"';
+}
+
+std::string in_one_line(const YAML::Node& node) {
+  if (node.IsScalar()) return is_bare(node.Scalar()) ? node.Scalar() : quoted(node.Scalar());
   std::vector<std::string> parts;
   if (node.IsSequence()) {
     for (const auto& each : node) parts.push_back(in_one_line(each));
@@ -127,36 +131,68 @@ std::string in_one_line(const YAML::Node& node) {
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
-// `at` with what stands at `path` replaced. Containers on the way are made anew and everything else
-// is kept: assigning into a node would change every alias of it.
-YAML::Node replaced(const YAML::Node& at, std::span<const std::string> path,
-                    const YAML::Node& value, const Location& where) {
-  if (path.empty()) return value;
-  if (at.IsSequence()) {
+// What stands at a path of a node, replaced. Containers on the way are made anew and everything
+// else is kept: assigning into a node would change every alias of it.
+class Replacing {
+ public:
+  Replacing(const YAML::Node& value, const Location& where) : value_(value), where_(where) {}
+
+  [[nodiscard]] YAML::Node in(const YAML::Node& at, std::span<const std::string> path) const {
+    if (path.empty()) return value_;
+    return at.IsSequence() ? in_list(at, path) : in_map(at, path);
+  }
+
+ private:
+  [[nodiscard]] YAML::Node in_list(const YAML::Node& at, std::span<const std::string> path) const {
     const bool digits = path[0].find_first_not_of("0123456789") == std::string::npos;
     const size_t index = digits && path[0].size() < 10 ? std::stoul(path[0]) : at.size();
     if (index >= at.size()) {
-      throw InputError(where, fmt::format("'{}' is no index of a list of {}", path[0], at.size()));
+      throw InputError(where_, fmt::format("'{}' is no index of a list of {}", path[0], at.size()));
     }
     YAML::Node made(YAML::NodeType::Sequence);
     for (size_t i = 0; i < at.size(); ++i) {
-      made.push_back(i == index ? replaced(at[i], path.subspan(1), value, where) : at[i]);
+      made.push_back(i == index ? in(at[i], path.subspan(1)) : at[i]);
     }
     return made;
   }
-  YAML::Node made(YAML::NodeType::Map);
-  bool found = false;
-  for (const auto& entry : at.IsMap() ? at : YAML::Node(YAML::NodeType::Map)) {
-    const bool here =
-        !found && entry.first.IsScalar() && normalized(entry.first.Scalar()) == path[0];
-    made.force_insert(entry.first,
-                      here ? replaced(entry.second, path.subspan(1), value, where) : entry.second);
-    found = found || here;
+
+  // What is no map becomes one.
+  [[nodiscard]] YAML::Node in_map(const YAML::Node& at, std::span<const std::string> path) const {
+    YAML::Node made(YAML::NodeType::Map);
+    bool found = false;
+    for (const auto& entry : at.IsMap() ? at : YAML::Node(YAML::NodeType::Map)) {
+      const bool here =
+          !found && entry.first.IsScalar() && normalized(entry.first.Scalar()) == path[0];
+      made.force_insert(entry.first, here ? in(entry.second, path.subspan(1)) : entry.second);
+      found = found || here;
+    }
+    if (!found) made.force_insert(path[0], in(YAML::Node(), path.subspan(1)));
+    return made;
   }
-  if (!found) {
-    made.force_insert(path[0], replaced(YAML::Node(), path.subspan(1), value, where));
-  }
-  return made;
+
+  const YAML::Node& value_;
+  const Location& where_;
+};
+
+// A number and what stands behind it.
+struct Measured {
+  std::string number, unit;
+};
+
+Measured split_unit(const std::string& text) {
+  // "3e" of "3eB" is no number: take back letters that cannot end one.
+  std::string number = text.substr(0, text.find_first_not_of("+-0123456789.eE"));
+  while (!number.empty() && (number.back() == 'e' || number.back() == 'E')) number.pop_back();
+  std::string unit = text.substr(number.size());
+  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
+  while (!unit.empty() && unit.back() == ' ') unit.pop_back();
+  return {std::move(number), std::move(unit)};
+}
+
+std::string unknown_unit(const std::string& unit, std::span<const Unit> units) {
+  std::vector<std::string> names;
+  for (const Unit& each : units) names.push_back(each.first);
+  return fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names));
 }
 
 }  // namespace
@@ -174,8 +210,7 @@ Override parse_override(const std::string& text, const Location& where) {
 YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
     : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
   if (const int line = second_document(lines_); line > 0) {
-    throw InputError({name_, line, 1, lines_[static_cast<size_t>(line) - 1]},
-                     "expected one document, not several");
+    throw InputError({name_, line, 1, lines_[line - 1]}, "expected one document, not several");
   }
   try {
     root_ = YAML::Load(text);
@@ -205,7 +240,7 @@ void YamlSource::apply(const Override& replacement) {
     throw InputError(replacement.where, "the value is not valid YAML: " + error.msg);
   }
   const auto parts = split(replacement.path, '.');
-  root_ = replaced(root_, parts, value, replacement.where);
+  root_ = Replacing(value, replacement.where).in(root_, parts);
 }
 
 YamlValue YamlSource::root() const { return {*this, root_, ""}; }
@@ -223,8 +258,8 @@ Location YamlSource::locate(const YAML::Mark& mark, const std::string& path, boo
     return where;
   }
   if (mark.is_null()) return {name_, 1, 1, lines_.front()};
-  const auto line = static_cast<size_t>(mark.line);
-  return {name_, mark.line + 1, mark.column + 1, line < lines_.size() ? lines_[line] : ""};
+  const bool known = std::cmp_less(mark.line, lines_.size());
+  return {name_, mark.line + 1, mark.column + 1, known ? lines_[mark.line] : ""};
 }
 
 YamlValue::YamlValue(const YamlSource& source, const YAML::Node& node, std::string path)
@@ -286,29 +321,18 @@ double YamlValue::quantity(const char* what, const char* example, std::span<cons
   const auto expected = fmt::format("expected {} such as '{}'", what, example);
   if (!node_.IsScalar()) fail(fmt::format("{}, not {}", expected, kind_of(node_)));
   const std::string& given = node_.Scalar();
-  const size_t digits = given.find_first_not_of("+-0123456789.eE");
-  // "3e" of "3eB" is no number: take back letters that cannot end one.
-  std::string number = given.substr(0, digits);
-  while (!number.empty() && (number.back() == 'e' || number.back() == 'E')) number.pop_back();
-  std::string unit = given.substr(number.size());
-  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
-  while (!unit.empty() && unit.back() == ' ') unit.pop_back();
+  const auto [number, unit] = split_unit(given);
   const auto value = to_double(number);
   if (!value) fail(fmt::format("{}, not '{}'", expected, given));
   if (*value < 0) fail(fmt::format("must not be negative: '{}'", given));
-  if (unit.empty()) {
-    if (*value == 0) return 0;
-    fail(fmt::format("'{}' has no unit; {}", given, expected));
-  }
-  const auto found = std::ranges::find(units, unit, &Unit::first);
-  if (found == units.end()) {
-    std::vector<std::string> names;
-    for (const Unit& each : units) names.push_back(each.first);
-    fail(fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names)));
-  }
-  const double result = *value * found->second;
-  if (result > most)
+  if (unit.empty() && *value == 0) return 0;
+  if (unit.empty()) fail(fmt::format("'{}' has no unit; {}", given, expected));
+  const auto scale = std::ranges::find(units, unit, &Unit::first);
+  if (scale == units.end()) fail(unknown_unit(unit, units));
+  const double result = *value * scale->second;
+  if (result > most) {
     fail(fmt::format("'{}' is too large; at most {:g} {}", given, most, units[0].first));
+  }
   if (result > 0 && result < kLeast) fail(fmt::format("'{}' is too small to tell from 0", given));
   return result;
 }

@@ -23,7 +23,7 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
     double work = 0;
     double held = 0;  // bytes x seconds
     for (int c = 0; c < place.chunks(); ++c) {
-      const auto s = static_cast<size_t>(place.virtual_stage(d, c));
+      const int s = place.virtual_stage(d, c);
       const StageCost& cost = problem.stages[s];
       const bool recomputes = c < relief.recompute_chunks;
       const double again = recomputes ? cost.recompute.value_or(cost.forward).value() : 0;
@@ -43,7 +43,7 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
               cost.weight_stash.value() * cost.backward_weight.value();
     }
     whole = std::max(whole, units * on_device);
-    const auto first = static_cast<size_t>(place.virtual_stage(d, 0));
+    const int first = place.virtual_stage(d, 0);
     const double before = objective == Objective::kMakespan ? ways.start[first] : 0;
     bound = std::max(bound, before + units * std::max(work, held / (limit.value() * kRounding)));
   }

@@ -64,7 +64,7 @@ Words words_of(const Program& program) {
   if (!program.pairs().empty() || shape.splits != 1 || program.placement().directions() != 1) {
     return {};
   }
-  Words words(static_cast<size_t>(shape.devices));
+  Words words(shape.devices);
   for (int d = 0; d < shape.devices; ++d) {
     Speller speller(shape.chunks, words[d]);
     for (const Pass& pass : program.passes(d)) {

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "sim/core/text.h"
+#include "sim/report/json/schema.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/csv.h"
 
@@ -158,6 +159,7 @@ std::string sensitivity_csv(std::span<const Sensitivity> all) {
 void write_sensitivity_json(std::ostream& out, std::span<const Sensitivity> all,
                             const std::string& version) {
   Json document;
+  document["schema"] = kJsonSchema;
   document["pipesim"] = {{"version", version}};
   document["sensitivity"] = Json::array();
   for (const Sensitivity& each : all) {

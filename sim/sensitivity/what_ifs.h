@@ -1,4 +1,4 @@
-// The values of a scenario that a sensitivity analysis multiplies, one by one: what each is called,
+// The values of a scenario that a sensitivity analysis multiplies, one by one: the name of each,
 // whether a scenario has it, and how to change it.
 //
 // A change is made on the scenario as it was read, where it would stand had a person written the
@@ -20,7 +20,7 @@ namespace pipesim {
 struct ValueChange {
   std::string from;
   std::string to;
-  // What it was multiplied by, where that is not what was asked for: no efficiency is above 1, and
+  // The factor that was applied, where it is not the one asked for: no efficiency is above 1, and
   // counts are whole.
   std::optional<double> applied = {};
 };

@@ -57,8 +57,14 @@ bool exceeds(const Decimal& value, const Decimal& end, const YamlValue& range) {
   return *a > *b;
 }
 
-// {from, to, step} or {from, to, times}, both ends included.
-std::vector<SweptValue> read_range(const YamlValue& range) {
+// {from, to, step} or {from, to, times}.
+struct Range {
+  Decimal from, to;
+  Decimal by;
+  bool multiplies = false;
+};
+
+Range read_range_ends(const YamlValue& range) {
   YamlMap map(range);
   const auto [from, to] = read_ends(map);
   const auto step = map.find("step");
@@ -68,27 +74,41 @@ std::vector<SweptValue> read_range(const YamlValue& range) {
     range.fail("expected {from, to, step} or {from, to, times}");
   }
   if (exceeds(from, to, range)) range.fail("'from' is greater than 'to'");
-  const Decimal by = step ? decimal_of(*step, from.unit) : decimal_of(*times, "");
-  const Decimal least{step ? 0 : 1, 0, ""};
-  if (!exceeds(by, least, range) || (times && from.digits <= 0)) {
-    range.fail(step ? "'step' must be greater than 0"
-                    : "'from' must be greater than 0 and 'times' than 1");
+  if (step) {
+    const Decimal by = decimal_of(*step, from.unit);
+    if (!exceeds(by, {0, 0, ""}, range)) range.fail("'step' must be greater than 0");
+    return {from, to, by, false};
   }
+  const Decimal by = decimal_of(*times, "");
+  if (!exceeds(by, {1, 0, ""}, range) || from.digits <= 0) {
+    range.fail("'from' must be greater than 0 and 'times' than 1");
+  }
+  return {from, to, by, true};
+}
+
+Decimal sum(const Decimal& a, const Decimal& b, const YamlValue& range) {
+  Decimal result = a;
+  result.places = std::max(a.places, b.places);
+  const auto of_a = a.digits_with(result.places);
+  const auto of_b = b.digits_with(result.places);
+  if (!of_a || !of_b || __builtin_add_overflow(*of_a, *of_b, &result.digits)) too_long(range);
+  return result;
+}
+
+// Both ends included.
+std::vector<SweptValue> read_range(const YamlValue& value) {
+  const Range range = read_range_ends(value);
   std::vector<SweptValue> values;
-  for (Decimal value = from; !exceeds(value, to, range);) {
-    if (values.size() == kMaxValues) range.fail(fmt::format("more than {} values", kMaxValues));
-    values.push_back(swept(value, range));
-    if (times) {
-      const auto next = product(value, by);
-      if (!next) too_long(range);
-      value = *next;
-      continue;
+  for (Decimal next = range.from; !exceeds(next, range.to, value);) {
+    if (values.size() == kMaxValues) value.fail(fmt::format("more than {} values", kMaxValues));
+    values.push_back(swept(next, value));
+    if (range.multiplies) {
+      const auto made = product(next, range.by);
+      if (!made) too_long(value);
+      next = *made;
+    } else {
+      next = sum(next, range.by, value);
     }
-    const int places = std::max(value.places, by.places);
-    const auto a = value.digits_with(places);
-    const auto b = by.digits_with(places);
-    if (!a || !b || __builtin_add_overflow(*a, *b, &value.digits)) too_long(range);
-    value.places = places;
   }
   return values;
 }

@@ -1,4 +1,4 @@
-// The section `sweep` of a file: which keys take which values together (docs/sweep.md).
+// The section `sweep` of a file: which keys take which values together (docs/how-to/sweep.md).
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// A value as YAML of one line, and where it stands, in what holds its key; of a range or a draw,
-// where that does.
+// A value as YAML of one line, and its place in the file or override that has its key; for a range
+// or a draw the place of the whole.
 struct SweptValue {
   std::string text;
   int line = 0;
@@ -29,7 +29,7 @@ struct Axis {
 };
 
 // In this order: an axis for every key of `grid`, one for `zip`, one for `draw`. InputError for
-// what sweeps nothing, for keys that are there twice or within each other, and for `schedule`,
+// an axis without values, for keys that are there twice or within each other, and for `schedule`,
 // whose list is swept anyway.
 std::vector<Axis> read_axes(const YamlValue& sweep);
 

@@ -1,5 +1,5 @@
-// Decimal numbers with a unit, computed with exactly: what ranges and draws of a sweep consist of,
-// the same on every machine.
+// Decimal numbers with a unit, in exact arithmetic: ranges and draws of a sweep consist of them,
+// and are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pipesim {
 
-// digits x 10^-places, and what follows: "17.5 ms" is {175, 1, "ms"}.
+// digits x 10^-places, and the unit: "17.5 ms" is {175, 1, "ms"}.
 struct Decimal {
   std::int64_t digits = 0;
   int places = 0;

@@ -1,4 +1,4 @@
-// A short name for any text, the same on every machine: what keys the results of a sweep.
+// A short name for any text, the same on every machine: the key of a result in a sweep's store.
 #pragma once
 
 #include <array>

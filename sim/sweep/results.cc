@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/report/json/schema.h"
 #include "sim/report/text/csv.h"
 
 namespace pipesim {
@@ -99,7 +100,8 @@ void write_failed_csv(std::ostream& out, const Sweep& sweep, const ResultStore& 
 void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& store,
                       const SweepRun& run, const std::string& version) {
   out << fmt::format(
-      "{{\"pipesim\": {},\n \"sweep\": {},\n \"results\": [", dump(Json{{"version", version}}),
+      "{{\"schema\": {},\n \"pipesim\": {},\n \"sweep\": {},\n \"results\": [", kJsonSchema,
+      dump(Json{{"version", version}}),
       dump(Json{{"keys", sweep.keys()}, {"points", sweep.points()}, {"stopped", run.stopped}}));
   const char* separator = "\n  ";
   store.visit([&](const PointResult& result) {

@@ -1,5 +1,5 @@
-// What a sweep leaves for people and other programs: results.csv, failed.csv and JSON, in the order
-// of points, written from the store.
+// The tables that a sweep leaves for people and other programs: results.csv, failed.csv and JSON,
+// in the order of points, written from the store.
 //
 // Tables of a sweep that was stopped are called results.partial.csv and failed.partial.csv, so that
 // nobody takes them for the whole.

@@ -35,7 +35,7 @@ class ResultStore {
   ResultStore& operator=(const ResultStore&) = delete;
   ~ResultStore();
 
-  // What has a result, by point.
+  // Whether a point has a result, by its number.
   [[nodiscard]] const std::vector<bool>& stored() const { return stored_; }
 
   // Keeps the result for the next commit. A point that is stored already is left as it is. Not for

@@ -33,7 +33,7 @@ class Workers {
   [[nodiscard]] virtual int count() const = 0;
   // Queues points behind those that the worker has. A chunk has at most kMaxChunk.
   virtual void give(int worker, std::span<const std::uint32_t> points) = 0;
-  // What has happened, waiting up to so long for something to happen.
+  // The events since the last call; waits up to so long for the first.
   virtual std::vector<WorkerEvent> wait(int milliseconds) = 0;
 };
 

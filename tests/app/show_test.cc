@@ -92,16 +92,15 @@ TEST_F(Show, BreaksCostsDownInPlaceOfThePicture) {
   EXPECT_EQ(run("show " + modelled + " --costs --format svg").code, 2);
 }
 
-// What is committed in docs/ follows the registry only when it is made again; what the command
-// makes always does.
+// That what docs have is what the command makes is for tests/app/pages_test.cc.
 TEST_F(Gallery, ShowsEveryRegisteredSchedule) {
-  ASSERT_EQ(run("gallery -o docs").code, 0);
-  const std::string page = read("docs/gallery.md");
+  ASSERT_EQ(run("gallery -o page").code, 0);
+  const std::string page = read("page/gallery.md");
   for (const Schedule* schedule : schedules()) {
     EXPECT_NE(page.find("\n## " + schedule->name + "\n"), std::string::npos) << schedule->name;
     EXPECT_NE(page.find("](gallery/" + schedule->name + ".svg)\n\np = "), std::string::npos)
         << schedule->name;
-    EXPECT_TRUE(read("docs/gallery/" + schedule->name + ".svg").starts_with("<svg "))
+    EXPECT_TRUE(read("page/gallery/" + schedule->name + ".svg").starts_with("<svg "))
         << schedule->name;
   }
 }

@@ -5,7 +5,9 @@
 #include <optional>
 #include <set>
 
+#include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
+#include "sim/execution/walk.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
@@ -83,7 +85,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
   void each_shape(const Costs& costs, Visit visit) const {
     for (int p = 1; p <= 16; ++p) each_shape(costs, p, visit);
   }
-  // The same of a few sizes, for what is no claim and costs a plan of every shape.
+  // The same of a few sizes, for what is no claim and costs several plans of every shape.
   template <class Visit>
   void each_shape_of_few_sizes(const Costs& costs, Visit visit) const {
     for (const int p : {1, 2, 3, 4, 5, 6, 8, 11, 16}) each_shape(costs, p, visit);
@@ -93,6 +95,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
     for (const int m : std::set<int>{1, p - 1, p, p + 1, 2 * p, 4 * p}) {
       const int last = std::min(schedule().min_chunks + 2, schedule().max_chunks);
       for (int v = schedule().min_chunks; m > 0 && v <= last; ++v) {
+        if (HasFailure()) return;  // one shape says enough
         visit(make(schedule(), {p, v, m, 1}, costs));
       }
     }
@@ -136,19 +139,20 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
 
   void expect_claims(const Problem& problem, const Evaluation& result) const {
     const BubbleClaim& bubble = schedule().claims.bubble;
-    ASSERT_NE(bubble.holds, nullptr) << "claims no bubble";
-    ASSERT_NE(schedule().claims.peak.holds, nullptr) << "claims no peak";
     if (bubble.holds(problem)) {
-      EXPECT_NEAR((result.cost - result.work).value(), bubble.bubble(problem).value(),
-                  1e-9 * result.cost.value())
-          << "bubble " << bubble.formula << " for " << bubble.domain;
+      const Seconds found = result.cost - result.work;
+      const Seconds claimed = bubble.bubble(problem);
+      EXPECT_NEAR(found.value(), claimed.value(), 1e-9 * result.cost.value())
+          << fmt::format("{} has a bubble of {} and claims {}: {}", schedule().name, human(found),
+                         human(claimed), to_text(bubble));
     }
     const PeakClaim& peak = schedule().claims.peak;
     if (!peak.holds(problem)) return;
     for (int device = 0; device < problem.shape.devices; ++device) {
       const DeviceEvaluation& of = result.devices[device];
       EXPECT_EQ(of.peak_in_flight, peak.in_flight(problem, device))
-          << "peak " << peak.formula << " for " << peak.domain << ", device " << device;
+          << fmt::format("{} holds {} on device {} and claims {}: {}", schedule().name,
+                         of.peak_in_flight, device, peak.in_flight(problem, device), to_text(peak));
       // Every microbatch holds one byte per stage until its W has run.
       if (schedule().offloads()) {
         EXPECT_LE(of.peak_activation.value(), of.peak_in_flight);
@@ -161,19 +165,16 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
   void expect_all(const Problem& problem) const {
     SCOPED_TRACE(describe(problem));
     if (!accepts(problem)) return;
-    // Shapes of which nothing is claimed are planned by ComeFromAPlanThatIsTheSameEveryTime.
+    // What nothing is claimed of is planned by ComeFromAPlanThatCanBeExecutedAndIsTheSameEveryTime.
     const auto& [bubble, peak] = schedule().claims;
-    if (bubble.holds != nullptr && peak.holds != nullptr && !bubble.holds(problem) &&
-        !peak.holds(problem)) {
-      return;
-    }
+    if (!bubble.holds(problem) && !peak.holds(problem)) return;
     expect_claims(problem, evaluate(schedule().plan(problem), problem));
   }
 
   // Whether the claim covers the grid that every schedule has to cover.
   template <class Claim>
   void expect_coverage(const Claim& claim) const {
-    ASSERT_NE(claim.holds, nullptr) << "claims nothing";
+    if (!claim.is_made()) return;
     int covered = 0;
     int left_out = 0;
     for (const Costs& costs : {kEqualTimes, kUnequalTimes}) {
@@ -255,21 +256,18 @@ TEST_P(Claims, CoverTheGridOrSayWhyNot) {
   expect_coverage(schedule().claims.peak);
 }
 
-TEST_P(Claims, AreWordsAndFormulas) {
-  EXPECT_FALSE(schedule().summary.empty());
-  EXPECT_FALSE(schedule().source.empty());
-  EXPECT_EQ(schedule().summary.find('\n'), std::string::npos);
-  EXPECT_FALSE(schedule().claims.bubble.formula.empty());
-  EXPECT_FALSE(schedule().claims.bubble.domain.empty());
-  EXPECT_FALSE(schedule().claims.peak.formula.empty());
-  EXPECT_FALSE(schedule().claims.peak.domain.empty());
-  for (const OptionSpec& option : schedule().options) EXPECT_FALSE(option.help.empty());
-}
-
-TEST_P(Claims, ComeFromAPlanThatIsTheSameEveryTime) {
-  each_shape_of_few_sizes(kUnequalTimes, [this](const Problem& problem) {
+TEST_P(Claims, ComeFromAPlanThatCanBeExecutedAndIsTheSameEveryTime) {
+  each_shape(kUnequalTimes, [this](const Problem& problem) {
     if (schedule().refusal(problem)) return;
-    EXPECT_TRUE(same(schedule().plan(problem), schedule().plan(problem))) << describe(problem);
+    SCOPED_TRACE(describe(problem));
+    try {
+      const Program program = schedule().plan(problem);
+      check_executable(program);
+      if (problem.shape.devices > 8) return;  // a plan more of each costs seconds
+      EXPECT_TRUE(same(program, schedule().plan(problem))) << "two plans of it differ";
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << schedule().name << ": " << error.what();
+    }
   });
 }
 

@@ -109,7 +109,8 @@ TEST(MegatronFlags, GiveZeroBubbleItsMemoryInMicrobatches) {
   EXPECT_EQ(pending("{name: zb, memory_limit: 1.5}"), "--zero-bubble-max-pending-backward 6");
 }
 
-// A schedule that is added later is in the table or refused; neither needs an edit here.
+// A schedule whose record names a runtime has flags; any other is refused. Neither needs an edit
+// here.
 TEST(MegatronFlags, EveryScheduleHasThemOrAReason) {
   for (const Schedule* schedule : schedules()) {
     const Scenario scenario = scenario_of(schedule->name);

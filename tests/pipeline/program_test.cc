@@ -83,7 +83,9 @@ TEST(Program, ThrowsWhatItFound) {
     const Program program({1, 1, 1, 1}, Placement::looped(1, 1), {{make_pass(kF, 0)}});
     FAIL() << "a forward alone is no program";
   } catch (const LogicError& error) {
-    EXPECT_STREQ(error.what(), "not a program: stage 0 has no B (or BW) of microbatch 0");
+    EXPECT_STREQ(error.what(),
+                 "not a program: device 0: stage 0 has no B (or BW) of microbatch 0; expected F "
+                 "once and either BW or B and W once on every stage for each of 1 microbatches");
   }
 }
 

@@ -25,8 +25,15 @@ TEST(Schedules, AreFoundByTheirExactName) {
   EXPECT_EQ(find_schedule(""), nullptr);
 }
 
-void read_registry_with_a_twin() {
-  const RegisteredSchedule twin{{.name = "1f1b", .summary = "", .source = ""}};
+Schedule some_record() {
+  return {.name = "some-name",
+          .summary = "in some order",
+          .source = "some paper",
+          .plan = find_schedule("gpipe")->plan};
+}
+
+void read_registry_with(Schedule record) {
+  const RegisteredSchedule registered{std::move(record)};
   try {
     (void)schedules();
   } catch (const LogicError& error) {
@@ -35,11 +42,100 @@ void read_registry_with_a_twin() {
   }
 }
 
+Program no_program(const Problem& problem) { return {problem.shape, problem.placement, {}}; }
+
+// Each in a process of its own, in which nobody has read the registry yet.
 TEST(SchedulesDeathTest, MustNotShareAName) {
-  // A process of its own, in which nobody has read the registry yet.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(read_registry_with_a_twin(), ::testing::ExitedWithCode(3),
-              "two schedules named '1f1b'");
+  EXPECT_EXIT(read_registry_with(
+                  {.name = "1f1b", .summary = "a twin", .source = "here", .plan = no_program}),
+              ::testing::ExitedWithCode(3),
+              "two schedules named '1f1b': in schedules/1f1b.cc and in planning/schedule_test.cc");
+}
+
+TEST(SchedulesDeathTest, MustHaveAWholeRecord) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(read_registry_with({.name = "some-name", .summary = "some", .source = "here"}),
+              ::testing::ExitedWithCode(3),
+              "planning/schedule_test.cc: schedule 'some-name': no plan: expected a function from "
+              "Problem to Program");
+}
+
+TEST(SchedulesDeathTest, MustNameASchedulesThatIsThereAsTheirOrderWithoutOffload) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(read_registry_with({.name = "some-name",
+                                  .summary = "some",
+                                  .source = "here",
+                                  .without_offload = "gpip",
+                                  .plan = no_program}),
+              ::testing::ExitedWithCode(3),
+              "without_offload names 'gpip', which is no schedule; did you mean 'gpipe'");
+}
+
+TEST(FaultOfARecord, IsNothingWhereNothingIsClaimed) {
+  EXPECT_EQ(fault_of(some_record()), "");
+  for (const Schedule* schedule : schedules()) EXPECT_EQ(fault_of(*schedule), "");
+}
+
+TEST(FaultOfARecord, NamesTheFieldAndWhatIsExpected) {
+  const auto fault = [](auto change) {
+    Schedule record = some_record();
+    change(record);
+    return fault_of(record);
+  };
+  EXPECT_EQ(fault([](Schedule& of) { of.name = ""; }), "no name");
+  EXPECT_EQ(fault([](Schedule& of) { of.name = "Some Name"; }),
+            "name: expected small letters, digits and '-' alone");
+  EXPECT_EQ(fault([](Schedule& of) { of.summary = ""; }),
+            "no summary: expected a line that says what its order is");
+  EXPECT_EQ(fault([](Schedule& of) { of.summary = "a\nb"; }), "summary: expected one line");
+  EXPECT_EQ(fault([](Schedule& of) { of.source = ""; }),
+            "no source: expected its paper, section or repository");
+  EXPECT_EQ(fault([](Schedule& of) { of.place = nullptr; }),
+            "no place: expected a function that makes its Placement");
+  EXPECT_EQ(fault([](Schedule& of) { of.min_chunks = 2; }),
+            "min_chunks 2, default_chunks 1 and max_chunks 1: expected 1 or more, each at least "
+            "the one before");
+  EXPECT_EQ(
+      fault([](Schedule& of) { of.options = {{.name = "group", .help = "", .default_text = ""}}; }),
+      "no help for the option group");
+  EXPECT_EQ(fault([](Schedule& of) {
+              of.runs_on = Runtime::kMegatron;
+              of.no_flags = "none";
+            }),
+            "both runs_on and no_flags: expected one of them");
+}
+
+TEST(FaultOfARecord, IsAClaimThatIsMadeByHalf) {
+  const auto fault = [](const BubbleClaim& bubble) {
+    Schedule record = some_record();
+    record.claims.bubble = bubble;
+    return fault_of(record);
+  };
+  const auto everywhere = [](const Problem&) { return true; };
+  const auto none = [](const Problem&) { return Seconds(0); };
+  EXPECT_EQ(fault({.no_closed_form = "it is found by search"}), "");
+  EXPECT_EQ(fault({"0", "everywhere", "", everywhere, none}), "");
+  EXPECT_EQ(fault({.formula = "0"}),
+            "the bubble claim has no domain: expected where it holds, in words");
+  EXPECT_EQ(fault({.formula = "0", .domain = "everywhere"}),
+            "the bubble claim has no `holds`: expected the function that decides its domain");
+  EXPECT_EQ(fault({.formula = "0", .domain = "everywhere", .holds = everywhere}),
+            "the bubble claim has a formula, but no function that computes it");
+  EXPECT_EQ(fault({.domain = "everywhere"}),
+            "the bubble claim has no formula: expected one, or nothing but no_closed_form");
+  EXPECT_EQ(fault({"0", "everywhere", "", everywhere, none, "found by search"}),
+            "the bubble claim has both a formula and no_closed_form");
+}
+
+TEST(Claims, ThatAreNotMadeHoldNowhereAndSayWhy) {
+  const Problem problem = testing::make_problem({4, 1, 8, 1});
+  EXPECT_FALSE(BubbleClaim().holds(problem));
+  EXPECT_FALSE(PeakClaim().holds(problem));
+  EXPECT_EQ(to_text(PeakClaim()), "no closed form: none is claimed");
+  EXPECT_EQ(to_text(BubbleClaim{.no_closed_form = "it is found by search"}),
+            "no closed form: it is found by search");
+  EXPECT_EQ(to_text(find_schedule("gpipe")->claims.peak), "m [everywhere]");
 }
 
 TEST(Schedule, SaysHowManyChunksItHolds) {

@@ -122,7 +122,7 @@ TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
     for (const char* part :
          {"share S", "share T", "share IF", "share IB", "collective softmax all-reduce",
           "collective embedding all-reduce", "reduce-scatter, devices",
-          "from S to T a device keeps", "source: docs/vocabulary-parallelism.md"}) {
+          "from S to T a device keeps", "source: docs/reference/vocabulary-parallelism.md"}) {
       EXPECT_TRUE(has(text, part)) << placement << ": " << part << "\n" << text;
     }
     const bool early = scenario.vocabulary == VocabularyPlacement::kVocab2;
@@ -134,8 +134,8 @@ TEST(Costs, ShowCopiesToTheHostAndWhereTheirSecondsComeFrom) {
   const Scenario scenario = read({{"offload", "true"}});
   const std::string text = cost_breakdown(prepare_first(scenario));
   for (const char* part : {"copies to the host, a microbatch", "out alone",
-                           "a copy takes 2 (the ranks of a stage on one switch)",
-                           "host.duplex: ", "host.alone: ", "source: docs/model.md, \"Offload\""}) {
+                           "a copy takes 2 (the ranks of a stage on one switch)", "host.duplex: ",
+                           "host.alone: ", "source: docs/reference/model.md, \"Offload\""}) {
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   }
 }

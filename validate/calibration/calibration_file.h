@@ -1,8 +1,8 @@
 // From a folder of measurements to the calibration file that the simulator reads.
 //
 // The folder holds measurements.csv (measurements_csv.h); beside it come calibration.yaml
-// (docs/calibration.md), in which every curve has its error and spread, and residuals.csv with the
-// error of every single point. Same measurements, same bytes.
+// (docs/how-to/calibration.md), in which every curve has its error and spread, and residuals.csv
+// with the error of every single point. Same measurements, same bytes.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // The curves of a calibration file, fitted to what was measured on one GPU.
 //
-// What the simulator reads (docs/calibration.md): matmuls, attention, memory-bound kernels, copies
-// to the host, collectives. And, for people, latency and bandwidth of every kernel, copy and
+// What the simulator reads (docs/how-to/calibration.md): matmuls, attention, memory-bound kernels,
+// copies to the host, collectives. And, for people, latency and bandwidth of every kernel, copy and
 // message by its size. A curve that cannot be fitted is named with the reason. Deterministic.
 #pragma once
 

@@ -2,8 +2,8 @@
 // measured.
 //
 // Times are microseconds of device time per launch; flops and bytes are those that the formula of
-// the point counts (docs/calibration.md), so rates follow from them and the median. A point is
-// identified by its key: group, name and parameters in order.
+// the point counts (docs/how-to/calibration.md), so rates follow from them and the median. A point
+// is identified by its key: group, name and parameters in order.
 #pragma once
 
 #include <cstdint>

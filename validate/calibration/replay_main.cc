@@ -145,7 +145,8 @@ int run(const Options& options) {
                      "leave it out with --arrivals sent: all rows are replayed beside each other");
   }
   if (const std::string reason = why_no_gpus(1); !options.dry_run && !reason.empty()) {
-    throw InfeasibleError(reason + "; --dry-run replays on simulated times (docs/calibration.md)");
+    throw InfeasibleError(reason +
+                          "; --dry-run replays on simulated times (docs/how-to/calibration.md)");
   }
   const auto scenario = std::make_shared<const Scenario>(read_scenario_file(
       options.file, {"command line", 1, 1, options.file}, overrides_of(options)));

@@ -1,7 +1,8 @@
 // Memory of a GPU as papers measure it: what the framework has allocated at its peak.
 //
-// One rule for every paper (docs/model.md, "Measured memory"): everything of models/memory.h but
-// the framework's own overhead, on the GPU that holds most, activations by the schedule's order.
+// One rule for every paper (docs/reference/model.md, "Measured memory"): everything of
+// models/memory.h but the framework's own overhead, on the GPU that holds most, activations by the
+// schedule's order.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/json/schema.h"
 #include "validate/papers/controllable_memory/controllable_memory.h"
 #include "validate/papers/korthikanti/korthikanti.h"
 #include "validate/papers/megatron/megatron.h"
@@ -81,7 +82,8 @@ std::string validation_json(const std::vector<Compared>& all) {
   auto json = nlohmann::ordered_json::array();
   for (const Compared& each : all) {
     for (const Cell& cell : each.cells) {
-      json.push_back({{"paper", each.validation->name},
+      json.push_back({{"schema", kJsonSchema},
+                      {"paper", each.validation->name},
                       {"table", cell.table},
                       {"cell", cell.cell},
                       {"published", cell.published},

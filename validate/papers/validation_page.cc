@@ -96,9 +96,10 @@ std::string validation_page(const std::vector<Compared>& all,
                             const std::string& where_from) {
   std::string page =
       "# Validation\n\n"
-      "The simulator against published figures, made by `pipesim validate -o docs`. Errors are "
-      "shares of the published value, where a percent sign stands, else in the unit of the cell; "
-      "a cell of an automatic schedule's bubble that is lower than published is not off. No "
+      "The simulator against published figures, made by `pipesim validate -o docs/reference`. "
+      "Errors are shares of the published value, where a percent sign stands, else in the unit of "
+      "the cell; a cell of an automatic schedule's bubble that is lower than published is not off. "
+      "No "
       "constant is fitted to a cell but where a table says so. `pipesim validate` fails when a "
       "table is more than 0.2 points further off than recorded in "
       "`validate/papers/expected.yaml`.\n\n"

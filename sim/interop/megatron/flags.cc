@@ -12,9 +12,6 @@
 namespace pipesim {
 namespace {
 
-constexpr std::string_view kMegatron = "Megatron-LM";
-constexpr std::string_view kFork = "sail-sg/zero-bubble-pipeline-parallelism";
-
 struct Asked {
   explicit Asked(const Case& made)
       : scenario(*made.scenario),
@@ -123,45 +120,24 @@ std::string gis_h(const Asked& asked, MegatronFlags& to) {
 
 struct Line {
   std::string_view schedule;
-  std::string_view runtime;
   Add add;
 };
 
+// One for each schedule whose record names a runtime; tests/interop holds the two together.
 constexpr std::array kTable{
-    Line{"1f1b", kMegatron, plain},
-    Line{"1f1b-v", kFork, v_1f1b},
-    Line{"gis", kFork, gis},
-    Line{"gis-h", kFork, gis_h},
-    Line{"interleaved-1f1b", kMegatron, interleaved},
-    Line{"seq-1f1b", kFork, sequence_splits},
-    Line{"v-half", kFork, v_half},
-    Line{"v-min", kFork, v_min},
-    Line{"zb", kFork, zb},
-    Line{"zb-1p", kFork, zb_1p},
-    Line{"zb-2p", kFork, zb_2p},
-    Line{"zb-v", kFork, zb_v},
+    Line{"1f1b", plain},
+    Line{"1f1b-v", v_1f1b},
+    Line{"gis", gis},
+    Line{"gis-h", gis_h},
+    Line{"interleaved-1f1b", interleaved},
+    Line{"seq-1f1b", sequence_splits},
+    Line{"v-half", v_half},
+    Line{"v-min", v_min},
+    Line{"zb", zb},
+    Line{"zb-1p", zb_1p},
+    Line{"zb-2p", zb_2p},
+    Line{"zb-v", zb_v},
 };
-
-// Why a schedule that people look for here is not in the table.
-std::string_view reason_for(std::string_view schedule) {
-  if (schedule == "zb-h1" || schedule == "zb-h1-light") {
-    return "its authors give it as a patch that replaces 1F1B, not as a flag; zb-1p is the "
-           "automatic schedule in the same memory";
-  }
-  if (schedule == "zb-h2") {
-    return "its authors' runtime has no flag for the hand-made order; zb-2p is the automatic "
-           "schedule in about the same memory";
-  }
-  if (schedule == "dualpipe" || schedule == "dualpipev") {
-    return "it is a runtime of its own (deepseek-ai/DualPipe)";
-  }
-  if (schedule == "po-h" || schedule == "po-f") {
-    return "the fork plans copies to the host by itself, by flags that are not known here; gis-h "
-           "is "
-           "the same order without them";
-  }
-  return "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that selects it";
-}
 
 [[noreturn]] void refuse(const ScheduleChoice& choice, std::string_view reason) {
   throw InfeasibleError(fmt::format("no Megatron flags for {}: {}; schedules with flags: {}",
@@ -237,7 +213,7 @@ bool is_even(const Layout& layout) {
 void add_layout(const Case& made, MegatronFlags& to) {
   if (!made.layout || is_even(*made.layout)) return;
   const std::string text = to_megatron_layout(*made.layout);
-  if (to.runtime == kMegatron) {
+  if (to.runtime == to_text(Runtime::kMegatron)) {
     std::erase_if(to.flags, [](const std::string& flag) {
       return flag.starts_with("--num-virtual-stages-per-pipeline-rank ");
     });
@@ -252,23 +228,37 @@ void add_layout(const Case& made, MegatronFlags& to) {
 
 std::vector<std::string> megatron_schedules() {
   std::vector<std::string> names;
-  for (const Line& line : kTable) names.emplace_back(line.schedule);
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->runs_on != Runtime::kNone) names.push_back(schedule->name);
+  }
   return names;
 }
 
 MegatronFlags megatron_flags(const Case& made, const Program& program) {
   const ScheduleChoice& choice = made.choice;
   if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
+  const Schedule& schedule = *find_schedule(choice.name);
+  if (schedule.runs_on == Runtime::kNone) {
+    refuse(choice, schedule.no_flags.empty()
+                       ? "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that "
+                         "selects it"
+                       : schedule.no_flags);
+  }
   const auto* const line = std::ranges::find(kTable, choice.name, &Line::schedule);
-  if (line == kTable.end()) refuse(choice, reason_for(choice.name));
+  if (line == kTable.end()) {
+    throw LogicError(
+        fmt::format("{} runs on {}, and no line of sim/interop/megatron/flags.cc has "
+                    "its flags",
+                    choice.name, to_text(schedule.runs_on)));
+  }
   check_passes(choice, program);
   if (program.copies() != nullptr) {
     refuse(choice, "the flags that copy its activations to the host are not known here");
   }
   if (program.shape().devices == 1 && line->add != plain) {
-    refuse(choice, fmt::format("{} runs it on two devices or more", line->runtime));
+    refuse(choice, fmt::format("{} runs it on two devices or more", to_text(schedule.runs_on)));
   }
-  MegatronFlags flags{std::string(line->runtime), {}, {}};
+  MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}};
   add_sizes(made, flags);
   const std::string reason = line->add(Asked(made), flags);
   if (!reason.empty()) refuse(choice, reason);

@@ -1,9 +1,9 @@
 // A schedule as the command-line flags with which Megatron-LM, or sail-sg's zero-bubble fork of it,
 // runs it.
 //
-// The table of flags.cc has a line per schedule that one of the two has; any other is
-// refused, a new one too until it has a line. Flags were checked against NVIDIA/Megatron-LM
-// (megatron/training/arguments.py and its documentation) and
+// A schedule's record says which of the two runs it (Schedule::runs_on), and a line of flags.cc
+// with which flags; any other is refused, with the record's reason where it gives one. Flags were
+// checked against NVIDIA/Megatron-LM (megatron/training/arguments.py and its documentation) and
 // sail-sg/zero-bubble-pipeline-parallelism (README.md, megatron/core/zbpp_utils.py, examples/).
 #pragma once
 
@@ -28,7 +28,7 @@ MegatronFlags megatron_flags(const Case& made, const Program& program);
 // Notes as comments, then a flag per line.
 std::string megatron_text(const MegatronFlags& flags);
 
-// The schedules of the table, by name.
+// The schedules that one of them runs, by name.
 std::vector<std::string> megatron_schedules();
 
 }  // namespace pipesim

@@ -18,7 +18,7 @@
 
 namespace pipesim {
 
-// Of all timelines of a page together: about 40 bytes each. What goes beyond is left out, and the
+// Passes in all timelines of a page, about 40 bytes each. Further timelines are left out, and the
 // page says so.
 inline constexpr size_t kMostReportedPasses = 1'000'000;
 

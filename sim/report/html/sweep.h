@@ -1,4 +1,4 @@
-// What a page shows of a sweep: its tables as columns, and the text of the scenario behind a point.
+// A sweep as a page shows it: its tables as columns, and the text of the scenario behind a point.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/layer_parameters.h"
+#include "sim/report/json/schema.h"
 
 namespace pipesim {
 namespace {
@@ -344,6 +345,7 @@ Json result_json(const Answer& answer, bool timings) {
 Json run_document(std::span<const Answer> answers, const JsonOptions& options) {
   const Scenario& scenario = *answers.front().made.scenario;
   Json document;
+  document["schema"] = kJsonSchema;
   document["pipesim"] = {{"version", options.version},
                          {"engine", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"},
                          {"cost", kind_of_cost(scenario)}};

@@ -1,4 +1,4 @@
-// The result document of `pipesim run --json` (docs/scenario.md) as a value.
+// The result document of `pipesim run --json` (docs/reference/json.md) as a value.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// What the figures of plots/ are drawn from that no other document has: every pass and the memory
+// The data of the figures of plots/ that no other document has: every pass and the memory
 // over time, with the colours of palette.h.
 #pragma once
 

@@ -62,13 +62,12 @@ GalleryEntry gallery_entry(const Schedule& schedule) {
 std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
   std::string page =
       "# Gallery\n\n"
-      "Every schedule that is registered, made by `pipesim gallery -o docs`. Each device has the "
-      "same work: F = B = W = 1 s for a microbatch on a whole device, whatever its chunks; an "
+      "Every schedule that is registered, made by `pipesim gallery -o docs/reference`. Each device "
+      "has the same work: F = B = W = 1 s for a microbatch on a whole device, whatever its chunks; "
+      "an "
       "overlapped block takes as long as its two passes, messages are free, a copy to the host or "
-      "back takes half a second, and "
-      "an activation is held until its W. A schedule that does not accept 4 devices and 8 "
-      "microbatches is shown on "
-      "the nearest shape that it accepts.\n\n"
+      "back takes half a second, and an activation is held until its W. A schedule that does not "
+      "accept 4 devices and 8 microbatches is shown on the nearest shape that it accepts.\n\n"
       "| schedule | p | m | v | first to last pass | bubble | peak, microbatches |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const GalleryEntry& entry : gallery) {
@@ -83,6 +82,9 @@ std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
   for (const GalleryEntry& entry : gallery) {
     page += fmt::format("\n## {}\n\n{} ({}).\n\n", entry.schedule->name, entry.schedule->summary,
                         entry.schedule->source);
+    page +=
+        fmt::format("Bubble {}; in flight on device d {}.\n\n",
+                    to_text(entry.schedule->claims.bubble), to_text(entry.schedule->claims.peak));
     page += entry.answer ? fmt::format("![{0}](gallery/{0}.svg)\n\n{1}\n", entry.schedule->name,
                                        headline(entry.answer->made, entry.answer->result, false))
                          : fmt::format("No picture: {}.\n", entry.why);

@@ -3,21 +3,34 @@
 namespace pipesim {
 namespace {
 
+// Whether XML 1.0 allows the character, which is not ASCII, in a sequence of so many bytes: the
+// shortest that it has.
+bool allowed(unsigned long point, size_t length) {
+  if (length == 3 && point < 0x800) return false;
+  if (length == 4 && point < 0x10000) return false;
+  const bool surrogate = point >= 0xd800 && point < 0xe000;
+  return !surrogate && point <= 0x10ffff && (point & 0xfffeU) != 0xfffe;
+}
+
+// Of a UTF-8 sequence by its first byte, which is not ASCII; 0 when none begins so.
+size_t length_by(unsigned char first) {
+  if (first < 0xc2 || first > 0xf4) return 0;
+  return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
+
 // Bytes of the UTF-8 sequence at the start of `text`, or 0 when there is none that XML 1.0 allows.
 size_t sequence_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' ? 1 : 0;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  const size_t length = length_by(first);
+  if (length == 0 || text.size() < length) return 0;
   unsigned long point = first & (0xffU >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
+  for (const char c : text.substr(1, length - 1)) {
+    const auto byte = static_cast<unsigned char>(c);
     if ((byte & 0xc0U) != 0x80) return 0;
     point = point << 6U | (byte & 0x3fU);
   }
-  const bool too_long = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-  const bool surrogate = point >= 0xd800 && point < 0xe000;
-  return too_long || surrogate || point > 0x10ffff || (point & 0xfffeU) == 0xfffe ? 0 : length;
+  return allowed(point, length) ? length : 0;
 }
 
 }  // namespace

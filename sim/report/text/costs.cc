@@ -102,7 +102,7 @@ std::string model_text(const Modelled& modelled, const Layout& layout,
                     human(memory.activation), human(memory.weight_stash),
                     human(memory.checkpoint)});
   }
-  return text + aligned(rows) + "source: docs/model.md, \"Transformers\"\n\n";
+  return text + aligned(rows) + "source: docs/reference/model.md, \"Transformers\"\n\n";
 }
 
 // "all_reduce, network" are two.
@@ -146,8 +146,8 @@ std::string layers_text(const Transformer& model, const Layout& layout, const Co
     add(PassKind::kW, "W", cost.backward_weight);
   }
   return aligned(rows, 2) + kOfPeak +
-         "source: docs/model.md, \"Matmuls\" to \"Bytes moved\" for work, \"Hardware\" for times, "
-         "\"Seconds\" for what is hidden\n\n";
+         "source: docs/reference/model.md, \"Matmuls\" to \"Bytes moved\" for work, \"Hardware\" "
+         "for times, \"Seconds\" for what is hidden\n\n";
 }
 
 // Passes of a device's share, and the collectives that join them.
@@ -181,8 +181,9 @@ std::string vocabulary_text(const Transformer& model, VocabularyPlacement placem
   }
   return fmt::format("vocabulary {}: every device, a microbatch\n", to_text(placement)) +
          aligned(rows, 2) +
-         fmt::format("from S to T a device keeps {}\nsource: docs/vocabulary-parallelism.md\n\n",
-                     human(share_activation(model, setting.context)));
+         fmt::format(
+             "from S to T a device keeps {}\nsource: docs/reference/vocabulary-parallelism.md\n\n",
+             human(share_activation(model, setting.context)));
 }
 
 // Copies to the host and back, of what F acquires.
@@ -204,7 +205,7 @@ std::string copies_text(const Scenario& scenario, const Problem& problem, const 
   return text + fmt::format(
                     "a copy takes {} (the ranks of a stage on one switch) x its bytes / "
                     "host.duplex; alone on its way x host.duplex / host.alone\n"
-                    "source: docs/model.md, \"Offload\"\n\n",
+                    "source: docs/reference/model.md, \"Offload\"\n\n",
                     ranks_on_a_switch(scenario));
 }
 
@@ -246,7 +247,8 @@ std::string stages_text(const Scenario& scenario, const Problem& problem, const 
 
 std::string message_text(const Modelled& modelled, const CostSetting& setting) {
   return fmt::format(
-      "message between stages: {} from each GPU (source: docs/model.md, \"Messages\")\n\n",
+      "message between stages: {} from each GPU (source: docs/reference/model.md, "
+      "\"Messages\")\n\n",
       human(message_bytes(modelled.model, setting.context)));
 }
 
@@ -267,7 +269,8 @@ std::string step_text(const Case& made, Curves& curves) {
   // Of gradients, parameters, the norm and a tied embedding, and of messages.
   curves.insert({"all_reduce", "all_reduce_in_switch", "streaming", "all_to_all"});
   if (made.setting->state.distributed_optimizer) curves.insert({"reduce_scatter", "all_gather"});
-  return "what closes an iteration\n" + aligned(rows) + "source: docs/model.md, \"Step\"\n\n";
+  return "what closes an iteration\n" + aligned(rows) +
+         "source: docs/reference/model.md, \"Step\"\n\n";
 }
 
 std::string memory_text(const Case& made, const Program& program) {
@@ -285,7 +288,7 @@ std::string memory_text(const Case& made, const Program& program) {
                     human(held.total() + ran.peak_activation)});
   }
   return "memory of a GPU\n" + aligned(rows) +
-         "source: docs/model.md, \"Memory of a GPU\"; overhead: assumed there\n\n";
+         "source: docs/reference/model.md, \"Memory of a GPU\"; overhead: assumed there\n\n";
 }
 
 std::string hardware_text(const Scenario& scenario, const Curves& curves) {
@@ -308,7 +311,7 @@ std::string hardware_text(const Scenario& scenario, const Curves& curves) {
              "  further constants\n    hidden collectives take {:.4g} of the multiprocessors\n"
              "      published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)\n"
              "    an optimizer step moves {:g} bytes a parameter, {:g} more for 16-bit gradients\n"
-             "      counted: docs/model.md, \"Step\"\n"
+             "      counted: docs/reference/model.md, \"Step\"\n"
              "    one of its kernels takes {:.0f} parameters, in 4 passes\n"
              "      published: NVIDIA Apex, multi_tensor_apply (320 blocks of 65536)\n",
              kExchangeShare, kStepBytes, kStepBytesMore, kLaunchElements);

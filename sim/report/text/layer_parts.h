@@ -1,4 +1,4 @@
-// What a pass of a layer consists of, kernel by kernel and collective by collective, each timed
+// The parts of a layer's pass, kernel by kernel and collective by collective, each timed
 // alone (models/layer_cost.h's sum, taken apart).
 #pragma once
 

@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// Names with their units; docs/model.md defines them. `fits_capacity` is 1 or 0; those of
+// Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
 // `iteration` with a suffix are of an ensemble, whose mean the others are.
 inline constexpr std::array<std::string_view, 18> kMetricNames{"iteration_seconds",
                                                                "makespan_seconds",
@@ -39,7 +39,7 @@ using MetricRow = std::array<std::optional<double>, kMetricNames.size()>;
 std::optional<double> metric(const MetricRow& row, std::string_view name);
 MetricRow metrics_of(const Scenario& scenario, const Result& result);
 
-// ",name,name" and ",value,value": what follows the first columns. Values have the fewest digits
+// ",name,name" and ",value,value", behind the first columns. Values have the fewest digits
 // that read back as the same number.
 std::string metric_header();
 std::string metric_fields(const MetricRow& metrics);

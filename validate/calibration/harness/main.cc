@@ -202,7 +202,11 @@ int run(int argc, char** argv, const std::optional<Launch>& launched, bool speak
   app.add_option("--nvls-ranks", request.settings.nvls_ranks,
                  "All-reduces of so many ranks run in the switch");
   app.footer(
-      "One process on each of several nodes also measures between them (docs/calibration.md)");
+      "One process on each of several nodes also measures between them "
+      "(docs/how-to/calibration.md)\n\nExamples:\n"
+      "  pipesim calibrate --mode quick -o out/calibration\n"
+      "  mpirun -n 2 --map-by ppr:1:node --bind-to none --host a,b pipesim calibrate -o "
+      "out/calibration");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

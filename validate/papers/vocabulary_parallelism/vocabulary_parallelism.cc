@@ -15,7 +15,8 @@ using vocabulary_parallelism::MethodRow;
 constexpr Bytes kCapacity = 80.0 * kGiB;
 
 // The artifact's settings: fp16 (gradients of 16 bits), flash attention, one sample a microbatch.
-// Its dropout rate is 0; masks are counted all the same (docs/model.md, "Measured memory").
+// Its dropout rate is 0; masks are counted all the same (docs/reference/model.md, "Measured
+// memory").
 MeasuredRun run_of(const MethodRow& row, size_t vocabulary) {
   MeasuredRun run;
   run.model = row.with_vocabulary(vocabulary);

@@ -15,8 +15,8 @@
 namespace pipesim::zero_bubble {
 namespace {
 
-// How the authors' evaluator takes the cost of a column (docs/model.md, "Zero Bubble Tables 5 and
-// 8, Figure 9").
+// How the authors' evaluator takes the cost of a column (docs/reference/model.md, "Zero Bubble
+// Tables 5 and 8, Figure 9").
 enum class CostRule { kEndTime, kLargestSpan };
 
 struct Column {

@@ -33,7 +33,8 @@ using ProfileOf =
 // Adds the cells of the tables of measured memory that the file has.
 void compare_memory(std::vector<Cell>& cells, YamlMap& root, const ProfileOf& profile_of);
 
-// Adds the cells of measured throughput that the file has (docs/model.md, "Measured throughput").
+// Adds the cells of measured throughput that the file has (docs/reference/model.md, "Measured
+// throughput").
 void compare_throughput(std::vector<Cell>& cells, YamlMap& root,
                         const std::vector<Profile>& profiles, const Location& asked);
 

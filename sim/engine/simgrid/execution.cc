@@ -1,42 +1,21 @@
-// The module that loads SimGrid: platform, and one execution of a graph on it.
-//
-// SimGrid keeps what is shared: links, and GPUs that are hosts. What waits for what is kept here in
-// flat arrays. A task that nothing can disturb never meets SimGrid: its end is known as soon as its
-// start is, even when that lies ahead of the clock, because readiness is a maximum and does not
-// depend on the order in which it is found. So the clock stops only where an activity begins or
-// completes. What begins later waits in a heap of our own, with ties in order of task, and only the
-// next kernel timer is ever set.
+#include "sim/engine/simgrid/execution.h"
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <deque>
+#include <cstdio>
 #include <limits>
-#include <memory>
-#include <simgrid/kernel/ProfileBuilder.hpp>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/plugins/energy.h>
-#include <simgrid/s4u.hpp>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
-#include "sim/engine/simgrid_dataflow.h"
-#include "sim/engine/simgrid_job.h"
+namespace pipesim::simgrid_module {
 
-namespace pipesim {
-namespace {
-
-namespace s4u = ::simgrid::s4u;
 using ::simgrid::kernel::timer::Timer;
 
-using TaskId = JobTask;
-using SlotId = std::uint32_t;
+namespace {
 
 constexpr double kNotFinished = std::numeric_limits<double>::quiet_NaN();
-// A host's flop/s. SimGrid cuts off the last `precision` flops of an execution: at this speed they
-// are far below the resolution of its clock.
-constexpr double kHostSpeed = 0x1p40;
 // Amount of the execution that stands for messages: longer than any run, cancelled when they end.
 constexpr double kEndless = kHostSpeed * 1e15;
 // Messages take their share before compute takes the rest, up to shares that leave compute a
@@ -48,202 +27,17 @@ constexpr double kInstant = 1e-12;
 // What SimGrid's clock may be off, relative to the clock, where we know what it must say.
 constexpr double kAgreement = 1e-11;
 
-// Everything that the runs of a job share: built once, inherited by fork.
-struct Platform {
-  explicit Platform(const Job& of);
-
-  Job job;
-  std::vector<double> rate;  // by class: units of payload per second of flow
-  JobDataflow dataflow;
-  double precision = 0;
-  std::unique_ptr<s4u::Engine> engine;
-  std::vector<s4u::Host*> hosts;
-  std::vector<bool> host_changes_speed;
-
- private:
-  void start_engine();
-  void build_zone(double unit);
-};
-
-Platform::Platform(const Job& of) : job(of), dataflow(of) {
-  // SimGrid treats clock readings nearer than the precision as one. It must exceed the rounding of
-  // the clock, or a completion is stepped over and lost; any more than that is an error at short
-  // times. Contention and slow hosts may stretch a run: 2^-46 leaves a factor of 64 for that.
-  double slowest = 1;
-  for (const JobSpeedChange& change : job.speed_changes) {
-    if (change.factor > 0) slowest = std::min(slowest, change.factor);
+// Timers run before SimGrid reports what has completed at the same time.
+bool completes_now(const s4u::Activity& activity) {
+  for (::simgrid::kernel::resource::Model* model : s4u::Engine::get_instance()->get_all_models()) {
+    for (const auto& action : *model->get_finished_action_set()) {
+      if (action.get_activity() == activity.get_impl()) return true;
+    }
   }
-  precision =
-      std::max(job_longest_path(job) / slowest, std::numeric_limits<double>::min()) * 0x1p-46;
-  start_engine();
-  // Payloads are whole numbers: choose the unit so that the largest has 62 bits.
-  const double largest = job_largest_message(job);
-  const double unit = largest > 0 ? std::exp2(61 - std::ilogb(largest)) : 1;
-  rate.reserve(job.classes.size());
-  for (const JobClass& each : job.classes) {
-    const bool transfer = each.kind == JobKind::kTransfer;
-    rate.push_back(transfer ? job.routes[each.route].bandwidth * unit : 0);
-  }
-  build_zone(unit);
+  return false;
 }
 
-void Platform::start_engine() {
-  // CM02 without its TCP terms is plain max-min sharing.
-  std::vector<std::string> words = {"pipesim",
-                                    "--log=root.thresh:critical",
-                                    "--cfg=network/model:CM02",
-                                    "--cfg=network/crosstraffic:0",
-                                    "--cfg=network/TCP-gamma:0",
-                                    "--cfg=network/optim:Lazy",
-                                    "--cfg=cpu/optim:Lazy",
-                                    "--cfg=contexts/factory:raw",
-                                    "--cfg=contexts/nthreads:1",
-                                    "--cfg=debug/clean-atexit:no"};
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  int argc = static_cast<int>(words.size());
-  engine = std::make_unique<s4u::Engine>(&argc, argv.data());
-  s4u::Engine::set_config("surf/precision", precision);
-  if (job.header->settings.energy) sg_host_energy_plugin_init();
-}
-
-void Platform::build_zone(double unit) {
-  s4u::NetZone* zone = s4u::create_full_zone("cluster");
-  hosts.reserve(job.header->sizes.hosts);
-  host_changes_speed.resize(job.header->sizes.hosts);
-  for (const JobSpeedChange& change : job.speed_changes) {
-    host_changes_speed[change.host] = true;
-  }
-  const JobSettings& settings = job.header->settings;
-  size_t change = 0;
-  for (size_t i = 0; i < job.header->sizes.hosts; ++i) {
-    s4u::Host* host = zone->create_host("gpu" + std::to_string(i), kHostSpeed);
-    if (settings.energy) {
-      std::array<char, 80> watts{};
-      std::snprintf(watts.data(), watts.size(), "%.17g:%.17g", settings.idle_power,
-                    settings.busy_power);
-      host->set_property("wattage_per_state", watts.data());
-    }
-    std::string profile;
-    for (; change < job.speed_changes.size() &&
-           job.speed_changes[change].host == static_cast<std::int32_t>(i);
-         ++change) {
-      // SimGrid ignores a speed of 0: the run interrupts what computes instead.
-      if (job.speed_changes[change].factor == 0) continue;
-      std::array<char, 80> line{};
-      std::snprintf(line.data(), line.size(), "%.17g %.17g\n", job.speed_changes[change].at_seconds,
-                    job.speed_changes[change].factor);
-      profile += line.data();
-    }
-    if (!profile.empty()) {
-      host->set_speed_profile(::simgrid::kernel::profile::ProfileBuilder::from_string(
-          "speed" + std::to_string(i), profile, -1));
-    }
-    host->seal();
-    hosts.push_back(host);
-  }
-  std::vector<s4u::Link*> links;
-  links.reserve(job.link_bandwidth.size());
-  for (size_t i = 0; i < job.link_bandwidth.size(); ++i) {
-    // Latency passes in a timer: CM02 would share links by round-trip time.
-    s4u::Link* link = zone->create_link("link" + std::to_string(i), job.link_bandwidth[i] * unit);
-    link->set_latency(0)->seal();
-    links.push_back(link);
-  }
-  for (const JobRoute& route : job.routes) {
-    std::vector<s4u::LinkInRoute> way;
-    for (const std::uint32_t link : job.route_links.subspan(route.first_link, route.links)) {
-      way.emplace_back(links[link]);
-    }
-    zone->add_route(hosts[route.from]->get_netpoint(), hosts[route.to]->get_netpoint(), nullptr,
-                    nullptr, way, false);
-  }
-  zone->seal();
-}
-
-// One run of the graph. SimGrid calls back: when the next timer is due, and when an activity
-// completed.
-class Execution {
- public:
-  Execution(Platform& platform, std::uint64_t run);
-  void operator()();
-
- private:
-  // A flow or a compute execution that SimGrid works on.
-  struct Activity {
-    SlotId slot = 0;  // its place in activities_
-    s4u::ActivityPtr handle;
-    TaskId task = 0;
-    double began = 0;     // by SimGrid's clock
-    double lasts = 0;     // alone
-    double expected = 0;  // end of the task, unless disturbed
-    bool disturbed = false;
-    double flops = 0;  // of an execution: the amount when it was last started or interrupted
-  };
-  struct Gpu {
-    std::vector<SlotId> computing;
-    std::array<std::uint32_t, 2> messages{};  // flowing out, flowing in
-    std::array<s4u::ExecPtr, 2> load;         // what they take from compute
-    bool stopped = false;
-  };
-
-  [[nodiscard]] const JobClass& class_of(TaskId task) const {
-    return job_.classes[states_[task].task_class];
-  }
-  [[nodiscard]] double seconds(TaskId task) const {
-    return job_.seconds.empty() ? class_of(task).seconds : seconds_[task];
-  }
-  // Of a transfer, in the unit of Platform::rate.
-  [[nodiscard]] double payload(TaskId task) const {
-    const std::uint32_t of = states_[task].task_class;
-    return std::round((seconds(task) - job_.classes[of].latency) * platform_.rate[of]);
-  }
-  [[nodiscard]] const JobRoute& route(TaskId task) const {
-    return job_.routes[class_of(task).route];
-  }
-  void ready(TaskId task);
-  void finish(TaskId task, double at);
-  void begin(TaskId task);
-  void advance();
-  void set_timer();
-  SlotId open(TaskId task, double lasts);
-  void start_flow(TaskId task);
-  void start_compute(TaskId task);
-  void completed(SlotId slot);
-  void leave_links(SlotId slot);
-  double settle(const Activity& activity) const;
-  void disturb(SlotId a, SlotId b);
-  [[nodiscard]] bool ends_now(const Activity& activity) const;
-  void message_starts(size_t host, size_t direction);
-  void message_ends(size_t host, size_t direction);
-  void load(size_t host, size_t direction);
-  void cancel(s4u::ExecPtr exec);
-  void change_speed(size_t host, bool stops);
-  void interrupt(SlotId slot);
-  void execute(SlotId slot, size_t host);
-
-  Platform& platform_;
-  const Job& job_;
-  JobRun& result_;
-  std::span<const double> seconds_;
-  std::span<JobTimes> times_;
-  std::span<double> energy_;
-  double share_;
-  std::vector<JobTaskState> states_;
-  std::vector<TaskId> ready_;        // tasks that wait for nothing more
-  JobAgenda agenda_;                 // activities to begin
-  std::vector<double> timers_;       // dates of SimGrid timers that are set; the last is due first
-  std::deque<Activity> activities_;  // which SimGrid's point to: they stay where they are
-  std::vector<SlotId> free_;
-  // What SimGrid still uses: an activity while it reports its completion, and a cancelled one until
-  // it has reported that a second time.
-  s4u::ActivityPtr last_completed_;
-  std::vector<s4u::ExecPtr> cancelled_;
-  std::vector<std::vector<SlotId>> flows_on_link_;
-  std::vector<Gpu> gpus_;
-};
+}  // namespace
 
 Execution::Execution(Platform& platform, std::uint64_t run)
     : platform_(platform),
@@ -270,7 +64,7 @@ void Execution::operator()() {
     cancelled_.erase(cancelled);
   });
   for (const JobSpeedChange& change : job_.speed_changes) {
-    const auto host = static_cast<size_t>(change.host);
+    const size_t host = change.host;
     const bool stops = change.factor == 0;
     if (change.at_seconds <= 0) {
       gpus_[host].stopped = stops;
@@ -381,8 +175,8 @@ void Execution::start_flow(TaskId task) {
     flows_on_link_[link].push_back(slot);
   }
   if (share_ > 0 && way.slows_gpus) {
-    message_starts(static_cast<size_t>(way.from), 0);
-    message_starts(static_cast<size_t>(way.to), 1);
+    message_starts(way.from, 0);
+    message_starts(way.to, 1);
   }
   s4u::CommPtr comm = s4u::Comm::sendto_init(platform_.hosts[way.from], platform_.hosts[way.to]);
   comm->set_payload_size(static_cast<std::uint64_t>(payload(task)));
@@ -392,7 +186,7 @@ void Execution::start_flow(TaskId task) {
 }
 
 void Execution::start_compute(TaskId task) {
-  const auto host = static_cast<size_t>(class_of(task).host);
+  const size_t host = class_of(task).host;
   Gpu& gpu = gpus_[host];
   const SlotId slot = open(task, seconds(task));
   bool alone = !platform_.host_changes_speed[host];
@@ -426,8 +220,8 @@ void Execution::completed(SlotId slot) {
     leave_links(slot);
     const JobRoute& way = route(task);
     if (share_ > 0 && way.slows_gpus) {
-      message_ends(static_cast<size_t>(way.from), 0);
-      message_ends(static_cast<size_t>(way.to), 1);
+      message_ends(way.from, 0);
+      message_ends(way.to, 1);
     }
   } else {
     std::erase(gpus_[of.host].computing, slot);
@@ -519,16 +313,6 @@ void Execution::change_speed(size_t host, bool stops) {
   }
 }
 
-// Timers run before SimGrid reports what has completed at the same time.
-bool completes_now(const s4u::Activity& activity) {
-  for (::simgrid::kernel::resource::Model* model : s4u::Engine::get_instance()->get_all_models()) {
-    for (const auto& action : *model->get_finished_action_set()) {
-      if (action.get_activity() == activity.get_impl()) return true;
-    }
-  }
-  return false;
-}
-
 // SimGrid 3.32 can suspend an execution only once: end it, and start another with what is left of
 // it.
 void Execution::interrupt(SlotId slot) {
@@ -546,19 +330,4 @@ void Execution::execute(SlotId slot, size_t host) {
   exec->start();
 }
 
-std::unique_ptr<Platform>& prepared() {
-  static std::unique_ptr<Platform> platform;
-  return platform;
-}
-
-void prepare(const Job& job) { prepared() = std::make_unique<Platform>(job); }
-
-void run(std::uint64_t number) { Execution(*prepared(), number)(); }
-
-}  // namespace
-}  // namespace pipesim
-
-extern "C" const pipesim::JobModule* pipesim_simgrid_module() {
-  static constexpr pipesim::JobModule kModule{pipesim::prepare, pipesim::run};
-  return &kModule;
-}
+}  // namespace pipesim::simgrid_module

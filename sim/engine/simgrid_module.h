@@ -1,4 +1,4 @@
-// What the engine and the module that loads SimGrid say to each other: one block of shared memory.
+// The block of shared memory through which the engine and the module that loads SimGrid talk.
 //
 // The caller writes a job (sizes, settings, the graph as flat arrays) into a mapping; the processes
 // that serve it read it in place and write start and end of every task behind it. Only plain values
@@ -38,7 +38,7 @@ struct JobSpeedChange {
   double factor = 1;
 };
 
-// Of a task: what a run answers. An end that is not a number: the task did not finish.
+// A run's answer for one task. An end that is not a number: the task did not finish.
 struct JobTimes {
   double start;
   double end;
@@ -76,7 +76,7 @@ struct JobRun {
 struct JobHeader {
   JobSizes sizes;
   JobSettings settings;
-  JobRun setup;  // of what precedes the runs: loading SimGrid, building the platform
+  JobRun setup;  // loading SimGrid and building the platform, before the runs
 };
 
 // The arrays of a job, in a mapping of `job_bytes(sizes)` bytes.

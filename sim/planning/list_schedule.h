@@ -1,0 +1,75 @@
+// Plans by a rule: whenever a device is free, the rule names the pass that it runs next.
+//
+// The list scheduler plays the pipeline in time and keeps the rest: what a pass waits for
+// (sim/pipeline/dependencies.h), the seconds of passes and messages, the memory limit where the
+// problem has one, and that every pass runs once. F run in order of microbatches, and of splits; B
+// likewise, the last split of a microbatch first; W in the order in which their B ran. A rule that
+// names passes which are not ready fixes an order whatever the times; one that asks what is ready
+// follows them.
+//
+// With a limit an F is ready only where it fits, and in several chunks only where the oldest
+// unfinished microbatch could still finish beside it, so that it can always go on (the banker's
+// algorithm with microbatches as customers). Requires what `for_planning` returns, a limit of at
+// least what a microbatch of every chunk keeps on a device, and no sharded vocabulary.
+//
+// Deterministic: devices that are free at the same time are asked by number. At most two questions
+// to the rule for each pass; O(passes log passes) beside them. Throws LogicError when nothing runs
+// any more: what each device wants, and what it waits for.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+
+#include "sim/core/units.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+// The next F, B, W or BW of one of the device's chunks.
+struct NextPass {
+  PassKind kind = PassKind::kF;
+  int chunk = 0;
+  friend bool operator==(const NextPass&, const NextPass&) = default;
+};
+
+class ListScheduler;
+
+// What a device that is free knows.
+class Turn {
+ public:
+  [[nodiscard]] const Problem& problem() const;
+  [[nodiscard]] int device() const { return device_; }
+  [[nodiscard]] Seconds now() const;
+
+  // Units whose F, B or W has run here (BW counts as B and as W), and whose F is still to run.
+  [[nodiscard]] int ran(PassKind kind, int chunk = 0) const;
+  [[nodiscard]] int forwards_left(int chunk = 0) const;
+  // Units between their F and their W, in all chunks.
+  [[nodiscard]] int in_flight() const;
+
+  // Whether it could start now: there is one left, what it waits for has come, and an F has memory.
+  // BW also needs that the chunk owes no W.
+  [[nodiscard]] bool ready(PassKind kind, int chunk = 0) const;
+  // When what it waits for comes; infinite while nobody knows, or where none is left.
+  [[nodiscard]] Seconds arrival(PassKind kind, int chunk = 0) const;
+  // A ready pass of the first of these kinds that has one: of the oldest microbatch, and of that
+  // the one furthest on its way.
+  [[nodiscard]] std::optional<NextPass> first_ready(std::initializer_list<PassKind> kinds) const;
+
+ private:
+  friend class ListScheduler;
+  Turn(const ListScheduler& of, int device) : of_(of), device_(device) {}
+
+  const ListScheduler& of_;
+  int device_;
+};
+
+// The device's next pass. It waits for one that is not ready, and is asked again when something
+// comes for it; so also where the rule names none.
+using NextPassRule = std::function<std::optional<NextPass>(const Turn&)>;
+
+Program list_schedule(const Problem& problem, const NextPassRule& rule);
+
+}  // namespace pipesim
