@@ -33,7 +33,7 @@ class Page : public Command {
     Command::SetUp();
     const Outcome found = shell("command -v chromium || command -v google-chrome");
     if (found.code != 0) {
-      GTEST_SKIP() << "no Chromium on this machine; tools/install_dependencies test installs it";
+      GTEST_SKIP() << "no Chromium on this machine; tools/install_dependencies full installs it";
     }
     browser_ = found.output.substr(0, found.output.find('\n'));
   }
