@@ -14,7 +14,7 @@ struct SweepPoint {
   std::vector<std::string> values;  // of SweepTable::keys, as the file writes them
   std::string schedule;
   bool done = false;
-  MetricRow metrics{};  // of one that is done: metric(point.metrics, "iteration_seconds")
+  MetricRow metrics{};  // of one that is done: pipesim::metric(point.metrics, "iteration_seconds")
   std::string reason;   // why it is not
 };
 
