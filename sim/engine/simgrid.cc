@@ -336,6 +336,11 @@ class SimGridEngine final : public Engine {
 
 }  // namespace
 
+bool has_simgrid() {
+  std::error_code ignored;
+  return std::filesystem::exists(simgrid_module(), ignored);
+}
+
 std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options) {
   if (options.gpu == GpuModel::kTimer && !options.speed_profile.empty()) {
     throw LogicError("simgrid: a speed profile needs GPUs that are hosts");
@@ -346,11 +351,10 @@ std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options) {
       throw LogicError("simgrid: a speed profile with a negative time or factor");
     }
   }
-  std::error_code ignored;
-  if (!std::filesystem::exists(simgrid_module(), ignored)) {
+  if (!has_simgrid()) {
     throw InfeasibleError(
-        "engine: simgrid: this pipesim was built without SimGrid and has the engine replay only; "
-        "build it with -DPIPESIM_SIMGRID=ON, or leave 'engine' out");
+        "engine: simgrid: this pipesim was built without SimGrid (-DPIPESIM_SIMGRID=OFF), its only "
+        "engine is replay");
   }
   return std::make_unique<SimGridEngine>(std::move(options));
 }

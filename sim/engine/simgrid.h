@@ -23,7 +23,10 @@ struct SimGridOptions {
   int processes = 1;                            // runs of `run_all` at the same time
 };
 
-// LogicError for options without a meaning; InfeasibleError in a build without SimGrid.
+// Whether this build has the engine (PIPESIM_SIMGRID).
+bool has_simgrid();
+
+// LogicError for options without a meaning; InfeasibleError where there is none.
 std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options = {});
 
 }  // namespace pipesim
