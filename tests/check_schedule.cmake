@@ -32,7 +32,7 @@ target_compile_definitions(
                       PIPESIM_OF_AUTHOR="$<TARGET_FILE:pipesim_of_author>")
 add_dependencies(author_test pipesim_of_author)
 gtest_discover_tests(author_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} PROPERTIES LABELS unit)
+                     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} PROPERTIES LABELS schedules)
 
 # check_schedule NAME ends as it should, and says so in these words.
 function(expect_of_check test executable name words)

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sim/core/error.h"
-#include "sim/engine/simgrid_job.h"
+#include "sim/engine/simgrid_module.h"
 #include "sim/engine/simgrid_process.h"
 
 namespace pipesim {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/simgrid_job.h"
+#include "sim/engine/simgrid_module.h"
 
 namespace pipesim {
 

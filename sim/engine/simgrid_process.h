@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <utility>
 
-#include "sim/engine/simgrid_job.h"
+#include "sim/engine/simgrid_module.h"
 
 namespace pipesim {
 

@@ -85,7 +85,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
   void each_shape(const Costs& costs, Visit visit) const {
     for (int p = 1; p <= 16; ++p) each_shape(costs, p, visit);
   }
-  // The same of a few sizes, for what is no claim and costs a plan of every shape.
+  // The same of a few sizes, for what is no claim and costs several plans of every shape.
   template <class Visit>
   void each_shape_of_few_sizes(const Costs& costs, Visit visit) const {
     for (const int p : {1, 2, 3, 4, 5, 6, 8, 11, 16}) each_shape(costs, p, visit);
@@ -257,12 +257,13 @@ TEST_P(Claims, CoverTheGridOrSayWhyNot) {
 }
 
 TEST_P(Claims, ComeFromAPlanThatCanBeExecutedAndIsTheSameEveryTime) {
-  each_shape_of_few_sizes(kUnequalTimes, [this](const Problem& problem) {
+  each_shape(kUnequalTimes, [this](const Problem& problem) {
     if (schedule().refusal(problem)) return;
     SCOPED_TRACE(describe(problem));
     try {
       const Program program = schedule().plan(problem);
       check_executable(program);
+      if (problem.shape.devices > 8) return;  // a plan more of each costs seconds
       EXPECT_TRUE(same(program, schedule().plan(problem))) << "two plans of it differ";
     } catch (const std::exception& error) {
       ADD_FAILURE() << schedule().name << ": " << error.what();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/engine/simgrid_dataflow.h"
-#include "sim/engine/simgrid_job.h"
+#include "sim/engine/simgrid_module.h"
 
 namespace pipesim::simgrid_module {
 
