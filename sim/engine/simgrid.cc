@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -344,6 +345,12 @@ std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options) {
     if (!(change.factor >= 0) || !(change.at_seconds >= 0)) {
       throw LogicError("simgrid: a speed profile with a negative time or factor");
     }
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(simgrid_module(), ignored)) {
+    throw InfeasibleError(
+        "engine: simgrid: this pipesim was built without SimGrid and has the engine replay only; "
+        "build it with -DPIPESIM_SIMGRID=ON, or leave 'engine' out");
   }
   return std::make_unique<SimGridEngine>(std::move(options));
 }
