@@ -310,15 +310,19 @@ double Search::peak_bytes(const BlockBuilder& builder) const {
   return peak;
 }
 
+int kind_of(const Pass& pass) {
+  const bool first = pass.chunk == 0;
+  if (pass.kind == PassKind::kF) return first ? kF0 : kF1;
+  if (pass.kind == PassKind::kB) return first ? kB0 : kB1;
+  return first ? kW0 : kW1;
+}
+
 double Search::peak_bytes(const PassLists& lists) const {
   double peak = 0;
   for (int d = 0; d < p_; ++d) {
     double held = 0;
     for (const Pass& pass : lists[d]) {
-      const bool first = pass.chunk == 0;
-      const int kind = pass.kind == PassKind::kF   ? (first ? kF0 : kF1)
-                       : pass.kind == PassKind::kB ? (first ? kB0 : kB1)
-                                                   : (first ? kW0 : kW1);
+      const int kind = kind_of(pass);
       held += kind <= kF1 ? bytes(kind, d) : -bytes(kind, d);
       peak = std::max(peak, held);
     }

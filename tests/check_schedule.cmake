@@ -32,12 +32,12 @@ target_compile_definitions(
                       PIPESIM_OF_AUTHOR="$<TARGET_FILE:pipesim_of_author>")
 add_dependencies(author_test pipesim_of_author)
 gtest_discover_tests(author_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} PROPERTIES LABELS unit)
+                     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} PROPERTIES LABELS schedules)
 
 # check_schedule NAME ends as it should, and says so in these words.
 function(expect_of_check test executable name words)
   add_test(NAME CheckSchedule.${test} COMMAND ${executable} ${name})
-  set_tests_properties(CheckSchedule.${test} PROPERTIES LABELS claims PASS_REGULAR_EXPRESSION "${words}")
+  set_tests_properties(CheckSchedule.${test} PROPERTIES LABELS quick-claims PASS_REGULAR_EXPRESSION "${words}")
 endfunction()
 expect_of_check(HoldsTheScheduleOfTheGuide check_schedule_of_author backward-first
                 "backward-first keeps to its record")

@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "models/gpu_model.h"
 #include "sim/engine/engine.h"
-#include "sim/engine/gpu_model.h"
 
 namespace pipesim {
 

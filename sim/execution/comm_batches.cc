@@ -62,29 +62,34 @@ Message CommBatches::message(MessageId id) const {
           static_cast<std::uint32_t>(id % units_)};
 }
 
+namespace {
+
+// What the device waits for in the last batch that it has issued.
+std::string awaited_by(int device, const Placement& place, const CommBatches& batches,
+                       std::uint32_t issued, std::span<const std::uint8_t> met) {
+  std::string text;
+  if (issued == 0) return text;
+  for (const MessageId id : batches.messages(device, batches.batches(device)[issued - 1])) {
+    if (met[id] > 1) continue;
+    const Message message = batches.message(id);
+    const bool sends = place.device(message.from) == device;
+    text += fmt::format("{} {} {}{}{} {} device {}", text.empty() ? "" : " and",
+                        sends ? "to send" : "for", message.from, message.forward ? "F" : "B",
+                        message.unit, sends ? "to" : "of",
+                        place.device(sends ? message.to : message.from));
+  }
+  return text;
+}
+
+}  // namespace
+
 void report_held(const Program& program, const CommBatches& batches,
                  std::span<const std::uint32_t> position, std::span<const std::uint32_t> issued,
                  std::span<const std::uint8_t> met) {
   const Placement& place = program.placement();
-  // What the device waits for in the last batch that it has issued.
-  const auto awaited = [&](int device) {
-    std::string text;
-    if (issued[device] == 0) return text;
-    const CommBatch& batch = batches.batches(device)[issued[device] - 1];
-    for (const MessageId id : batches.messages(device, batch)) {
-      if (met[id] > 1) continue;
-      const Message message = batches.message(id);
-      const bool sends = place.device(message.from) == device;
-      text += fmt::format("{} {} {}{}{} {} device {}", text.empty() ? "" : " and",
-                          sends ? "to send" : "for", message.from, message.forward ? "F" : "B",
-                          message.unit, sends ? "to" : "of",
-                          place.device(sends ? message.to : message.from));
-    }
-    return text;
-  };
   std::string text = "deadlock: devices hold each other in blocking transfers:";
   for (int device = 0; device < place.devices(); ++device) {
-    const std::string waits = awaited(device);
+    const std::string waits = awaited_by(device, place, batches, issued[device], met);
     if (waits.empty()) continue;
     const auto passes = program.passes(device);
     const std::uint32_t at = position[device];

@@ -6,8 +6,9 @@
 
 #include "sim/core/enum_array.h"
 #include "sim/core/grid.h"
-#include "sim/graph/build.h"
+#include "sim/graph/build_options.h"
 #include "sim/graph/task_graph.h"
+#include "sim/pipeline/problem.h"
 
 namespace pipesim {
 

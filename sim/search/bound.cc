@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "sim/planning/device_bound.h"
-#include "sim/search/windows.h"
 
 namespace pipesim {
+
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   return std::max(bound_of_devices(problem, limit, objective == Objective::kMakespan),
                   bound_of_windows(problem, limit, objective));

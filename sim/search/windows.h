@@ -14,9 +14,15 @@
 #pragma once
 
 #include "sim/pipeline/problem.h"
-#include "sim/search/bound.h"
 
 namespace pipesim {
+
+// Of what is computed once more in another order.
+constexpr double kRounding = 1 + 1e-12;
+
+// Which time of a program is meant: the longest span of a device (Evaluation::cost), which is the
+// iteration time where iterations overlap, or the makespan, which is it where they do not.
+enum class Objective { kCost, kMakespan };
 
 // Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
 // all zero count as one per stage and microbatch.

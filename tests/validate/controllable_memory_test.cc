@@ -6,6 +6,7 @@
 
 #include "sim/core/error.h"
 #include "tests/folder.h"
+#include "validate/papers/validation.h"
 
 namespace pipesim {
 namespace {

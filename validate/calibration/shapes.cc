@@ -91,25 +91,29 @@ bool at_an_end(const std::vector<int64_t>& values, int64_t value) {
   return value == values.front() || value == values.back();
 }
 
+void cover_layers(Plan& plan, const Coverage& coverage, const LayerShape& shape,
+                  int64_t tensor_parallel, Precision precision) {
+  for (const int64_t tokens : coverage.tokens) {
+    const LayerSlice slice{shape, tensor_parallel, tokens / coverage.sequence, coverage.sequence};
+    std::ranges::copy(layer_matmuls(slice, precision), std::back_inserter(plan.matmuls));
+    if (precision != Precision::kBf16) continue;
+    if (at_an_end(coverage.tokens, tokens) &&
+        at_an_end(coverage.tensor_parallel, tensor_parallel)) {
+      plan.attention.push_back(slice.attention());
+    }
+    for (const char pass : {'F', 'B', 'W'}) {
+      std::ranges::copy(layer_kernels(slice, pass), std::back_inserter(plan.kernels));
+    }
+  }
+}
+
 void cover(Plan& plan, const Coverage& coverage) {
   for (const Precision precision : {Precision::kBf16, Precision::kFp8}) {
     for (const auto& name : coverage.layers) {
       for (const int64_t tensor_parallel : coverage.tensor_parallel) {
-        if (!divides(layer_named(name), tensor_parallel)) continue;
-        for (const int64_t tokens : coverage.tokens) {
-          const LayerSlice slice{layer_named(name), tensor_parallel, tokens / coverage.sequence,
-                                 coverage.sequence};
-          std::ranges::copy(layer_matmuls(slice, precision), std::back_inserter(plan.matmuls));
-          if (precision == Precision::kBf16) {
-            if (at_an_end(coverage.tokens, tokens) &&
-                at_an_end(coverage.tensor_parallel, tensor_parallel)) {
-              plan.attention.push_back(slice.attention());
-            }
-            for (const char pass : {'F', 'B', 'W'}) {
-              std::ranges::copy(layer_kernels(slice, pass), std::back_inserter(plan.kernels));
-            }
-          }
-        }
+        const LayerShape& shape = layer_named(name);
+        if (!divides(shape, tensor_parallel)) continue;
+        cover_layers(plan, coverage, shape, tensor_parallel, precision);
       }
     }
     for (const auto& [name, tensor_parallel] : coverage.vocabularies) {
@@ -224,32 +228,45 @@ std::vector<MatmulSpec> layer_matmuls(const LayerSlice& slice, Precision precisi
   return result;
 }
 
-std::vector<KernelSpec> layer_kernels(const LayerSlice& slice, char pass) {
+namespace {
+
+void add_forward(std::vector<KernelSpec>& kernels, const LayerSlice& slice, bool mlp) {
+  const LayerShape& shape = slice.shape;
   const int64_t rows = slice.tokens();
-  const int64_t hidden = slice.shape.hidden;
-  const bool rms = slice.shape.rms_norm;
-  const KernelSpec residual{Kernel::kResidualAdd, rows, hidden};
+  const Kernel norm = shape.rms_norm ? Kernel::kRmsNormForward : Kernel::kLayerNormForward;
+  kernels.push_back({norm, rows, shape.hidden});
+  if (mlp) {
+    const Kernel activation = shape.gated ? Kernel::kSwigluForward : Kernel::kGeluForward;
+    kernels.push_back({activation, rows, slice.activation_width()});
+  }
+  const Kernel end = shape.dropout ? Kernel::kDropoutAddForward : Kernel::kResidualAdd;
+  kernels.push_back({end, rows, shape.hidden});
+}
+
+void add_backward(std::vector<KernelSpec>& kernels, const LayerSlice& slice, bool mlp) {
+  const LayerShape& shape = slice.shape;
+  const int64_t rows = slice.tokens();
+  if (shape.dropout) kernels.push_back({Kernel::kDropoutBackward, rows, shape.hidden});
+  if (mlp) {
+    const Kernel activation = shape.gated ? Kernel::kSwigluBackward : Kernel::kGeluBackward;
+    kernels.push_back({activation, rows, slice.activation_width()});
+  }
+  const Kernel norm = shape.rms_norm ? Kernel::kRmsNormBackward : Kernel::kLayerNormBackward;
+  kernels.push_back({norm, rows, shape.hidden});
+  kernels.push_back({Kernel::kResidualAdd, rows, shape.hidden});
+}
+
+}  // namespace
+
+std::vector<KernelSpec> layer_kernels(const LayerSlice& slice, char pass) {
   std::vector<KernelSpec> result;
-  for (int half = 0; half < 2; ++half) {  // attention, then MLP
-    const bool mlp = half == 1;
+  for (const bool mlp : {false, true}) {  // attention, then MLP
     if (pass == 'F') {
-      result.push_back({rms ? Kernel::kRmsNormForward : Kernel::kLayerNormForward, rows, hidden});
-      if (mlp) {
-        result.push_back({slice.shape.gated ? Kernel::kSwigluForward : Kernel::kGeluForward, rows,
-                          slice.activation_width()});
-      }
-      result.push_back(slice.shape.dropout ? KernelSpec{Kernel::kDropoutAddForward, rows, hidden}
-                                           : residual);
+      add_forward(result, slice, mlp);
     } else if (pass == 'B') {
-      if (slice.shape.dropout) result.push_back({Kernel::kDropoutBackward, rows, hidden});
-      if (mlp) {
-        result.push_back({slice.shape.gated ? Kernel::kSwigluBackward : Kernel::kGeluBackward, rows,
-                          slice.activation_width()});
-      }
-      result.push_back({rms ? Kernel::kRmsNormBackward : Kernel::kLayerNormBackward, rows, hidden});
-      result.push_back(residual);
+      add_backward(result, slice, mlp);
     } else {
-      result.push_back({Kernel::kNormWeightGradient, rows, hidden});
+      result.push_back({Kernel::kNormWeightGradient, slice.tokens(), slice.shape.hidden});
     }
   }
   return result;

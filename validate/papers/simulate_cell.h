@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/core/error.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim {
 

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/error.h"
 #include "sim/read/yaml.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim {
 

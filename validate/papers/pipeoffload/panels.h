@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/read/yaml.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim::pipeoffload {
 

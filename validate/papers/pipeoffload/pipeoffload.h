@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "validate/papers/validation.h"
+#include "sim/core/error.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim {
 

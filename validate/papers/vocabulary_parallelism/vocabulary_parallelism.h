@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "models/hardware.h"
+#include "sim/core/error.h"
 #include "sim/read/yaml.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 #include "validate/papers/vocabulary_parallelism/host_runs.h"
 #include "validate/papers/vocabulary_parallelism/rows.h"
 

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/error.h"
 #include "sim/read/yaml.h"
+#include "validate/papers/cell.h"
 #include "validate/papers/peak_memory.h"
-#include "validate/papers/validation.h"
 #include "validate/papers/zero_bubble/profile.h"
 
 namespace pipesim::zero_bubble {

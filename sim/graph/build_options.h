@@ -1,0 +1,43 @@
+// How a program becomes a task graph (build.h).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/core/units.h"
+#include "sim/graph/optimizer_sync.h"
+#include "sim/pipeline/call_groups.h"
+
+namespace pipesim {
+
+// What a message costs alone on its way.
+struct MessageCost {
+  Seconds seconds;  // latency included
+  Seconds latency;
+};
+
+struct BuildOptions {
+  int iterations = 1;
+  OptimizerSync sync = OptimizerSync::kNone;
+  Seconds collective;  // the gradient-norm reduction that closes an iteration under kAllReduce
+  Seconds optimizer;   // one device's optimizer step
+  // Where devices differ, by device: the step in place of `optimizer`, and what each does with its
+  // gradients before the reduction that joins all. Empty: as above, and nothing.
+  std::vector<Seconds> optimizer_of_device = {};
+  std::vector<Seconds> gradients_of_device = {};
+  // Cost of a message from virtual stage `from` to `to` between two ranks of the cluster. Empty:
+  // the problem's transfer seconds, no latency.
+  std::function<MessageCost(int from, int to, int rank_from, int rank_to)> message;
+  // Factor on all compute seconds of a device (a straggler), by rank. Empty: 1.
+  std::vector<double> slowdown_of_rank;
+  // Transfers hold the compute stream, in the calls of this framework (comm_batches.h). Empty: they
+  // overlap it.
+  std::optional<CallGroups> blocking = {};
+  // Copies share host links by contention, not by the order of their plan: each device copies one
+  // after the other in each direction, and takes this share of the problem's seconds while its
+  // link is silent otherwise. Empty: links carry one copy at a time in each direction, as planned.
+  std::optional<double> contending_copies = {};
+};
+
+}  // namespace pipesim

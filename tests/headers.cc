@@ -1,0 +1,1 @@
+// Nothing: gives the precompiled headers of headers.h a target.
