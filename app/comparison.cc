@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/prepare/prepare.h"
 
@@ -36,6 +37,7 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
 }
 
 Comparison compare(Scenario scenario) {
+  (void)make_engine(scenario, 1);  // says once, not of each schedule, that this build lacks it
   Comparison comparison;
   comparison.refused = each_feasible(
       std::move(scenario), [&](const Case& made) { comparison.answers.push_back(answer(made)); });

@@ -94,6 +94,12 @@ const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
 int run(const PlanCommand& command, const CommandLine& line) {
   PlanAsked asked = read_plan_command(command, line);
   std::vector<ClusterPlan>& plans = asked.plans;
+  if (command.contention > 0) {
+    (void)make_simgrid_engine();  // refuses before seconds of search
+  } else if (!has_simgrid()) {
+    std::cerr << "pipesim: built without SimGrid: layouts stand by replay, none is run again with "
+                 "contention\n";
+  }
   {
     const Interruptible from_here;
     for (ClusterPlan& plan : plans) search(command, plan);

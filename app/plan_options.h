@@ -7,6 +7,7 @@
 
 #include "app/command_line.h"
 #include "app/options/parser.h"
+#include "sim/engine/simgrid.h"
 #include "sim/layouts/plan.h"
 #include "sim/layouts/report.h"
 
@@ -22,7 +23,7 @@ struct PlanCommand {
   std::optional<std::string> limit;
   std::optional<std::string> tokens;
   std::vector<double> prices;
-  int contention = 3;
+  int contention = has_simgrid() ? 3 : 0;
   PlanAxes axes;
   std::vector<std::string> schedules, recompute, vocabulary;
   bool no_offload = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -335,6 +336,11 @@ class SimGridEngine final : public Engine {
 
 }  // namespace
 
+bool has_simgrid() {
+  std::error_code ignored;
+  return std::filesystem::exists(simgrid_module(), ignored);
+}
+
 std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options) {
   if (options.gpu == GpuModel::kTimer && !options.speed_profile.empty()) {
     throw LogicError("simgrid: a speed profile needs GPUs that are hosts");
@@ -344,6 +350,11 @@ std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options) {
     if (!(change.factor >= 0) || !(change.at_seconds >= 0)) {
       throw LogicError("simgrid: a speed profile with a negative time or factor");
     }
+  }
+  if (!has_simgrid()) {
+    throw InfeasibleError(
+        "engine: simgrid: this pipesim was built without SimGrid (-DPIPESIM_SIMGRID=OFF), its only "
+        "engine is replay");
   }
   return std::make_unique<SimGridEngine>(std::move(options));
 }

@@ -4,17 +4,16 @@
 // latency passes before and shares nothing. Timeline::shared_links says whether two ever flowed
 // over one resource for more than an instant (1e-12 of the clock). SimGrid is loaded by a process
 // forked at the first run (simgrid_process.h), so that its process-wide engine never meets the
-// caller's memory, threads or files; the module is ../lib/pipesim/simgrid-engine.so from the
-// executable. A run costs 2 ms and some 1 to 2 microseconds per task. Besides what engine.h says:
-// InfeasibleError when a GPU that stands still for good leaves tasks unfinished, LogicError for
-// durations that are no times and for faults of SimGrid, with its words.
+// caller's memory, threads or files. A run costs 2 ms and some 1 to 2 microseconds per task.
+// Besides what engine.h says: InfeasibleError when a GPU that stands still for good leaves tasks
+// unfinished, LogicError for durations that are no times and for faults of SimGrid, with its words.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "models/gpu_model.h"
 #include "sim/engine/engine.h"
-#include "sim/engine/gpu_model.h"
 
 namespace pipesim {
 
@@ -24,7 +23,10 @@ struct SimGridOptions {
   int processes = 1;                            // runs of `run_all` at the same time
 };
 
-// LogicError for options without a meaning.
+// Whether this build has the engine (PIPESIM_SIMGRID).
+bool has_simgrid();
+
+// LogicError for options without a meaning; InfeasibleError where there is none.
 std::unique_ptr<Engine> make_simgrid_engine(SimGridOptions options = {});
 
 }  // namespace pipesim

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/core/data_folder.h"
 #include "sim/core/error.h"
 
 namespace pipesim {
@@ -134,11 +135,7 @@ class Server {
 
   void load_module() {
     if (module_ != nullptr) return;
-    std::array<char, 4096> path{};
-    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-    std::string folder(path.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
-    folder.resize(folder.find_last_of('/') + 1);
-    void* library = dlopen((folder + "../lib/pipesim/simgrid-engine.so").c_str(), RTLD_NOW);
+    void* library = dlopen(simgrid_module().c_str(), RTLD_NOW);
     if (library == nullptr) throw LogicError(dlerror());
     auto* const entry = reinterpret_cast<JobModuleEntry*>(dlsym(library, kJobModuleEntry));
     if (entry == nullptr) throw LogicError(dlerror());
@@ -240,6 +237,8 @@ class Server {
 };
 
 }  // namespace
+
+std::string simgrid_module() { return module_file("simgrid-engine.so"); }
 
 FileDescriptor::~FileDescriptor() {
   if (number_ >= 0) close(number_);

@@ -9,12 +9,16 @@
 
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <sys/types.h>
 #include <utility>
 
 #include "sim/engine/simgrid_module.h"
 
 namespace pipesim {
+
+// The file that the server loads; it is not there in a build without SimGrid.
+std::string simgrid_module();
 
 class FileDescriptor {
  public:

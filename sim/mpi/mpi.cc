@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "sim/core/data_folder.h"
 #include "sim/core/error.h"
 
 namespace pipesim {
@@ -17,9 +18,8 @@ int number_in(const char* name) {
 }
 
 const MpiCalls* load() {
+  const std::string module = module_file("mpi.so");
   std::error_code ignored;
-  const auto executable = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const auto module = executable.parent_path().parent_path() / "lib" / "pipesim" / "mpi.so";
   if (!std::filesystem::exists(module, ignored)) {
     throw InfeasibleError(
         "started as one of several ranks, but pipesim was built without MPI: install "

@@ -1,5 +1,6 @@
-// From a scenario file to a Scenario. Throws InputError; reads no clock and no environment. A
-// cluster's name is looked up in the catalogue that comes with the program (read_hardware.h).
+// From a scenario file to a Scenario. Throws InputError; reads no clock and of the environment only
+// where data stands (sim/core/data_folder.h). A cluster's name is looked up in the catalogue there
+// (sim/read/hardware.h).
 #pragma once
 
 #include <string>

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "models/cluster.h"
+#include "models/gpu_model.h"
 #include "models/hardware.h"
 #include "models/layer_cost.h"
 #include "sim/core/error.h"
 #include "sim/core/units.h"
-#include "sim/engine/gpu_model.h"
 #include "sim/graph/optimizer_sync.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"

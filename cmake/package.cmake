@@ -1,0 +1,49 @@
+# What other programs build on: libpipesim.so with its headers, a CMake package and a pkg-config file
+# (docs/how-to/build-on-pipesim.md).
+option(PIPESIM_LIBRARY "Build and install libpipesim.so with its headers" ON)
+if(NOT PIPESIM_LIBRARY)
+  return()
+endif()
+
+pipesim_folder(sim/library LINK sim/layouts sim/sensitivity sim/sweep sim/interop/megatron)
+target_compile_definitions(pipesim_sim_library PRIVATE PIPESIM_VERSION="${PROJECT_VERSION}")
+
+# All objects of the house below the command line, the schedules among them, whether a program names
+# them or not.
+add_library(pipesim_library SHARED)
+foreach(part sim/core sim/mpi sim/pipeline sim/execution sim/planning schedules models sim/graph
+             sim/engine sim/metrics sim/interop/torch sim/scenario sim/read sim/case sim/prepare
+             sim/interop/megatron sim/report sim/sweep sim/search sim/layouts sim/sensitivity
+             sim/library)
+  string(REPLACE "/" "_" part pipesim_${part})
+  target_sources(pipesim_library PRIVATE $<TARGET_OBJECTS:${part}>)
+endforeach()
+target_link_libraries(pipesim_library PRIVATE fmt::fmt yaml-cpp SQLite::SQLite3 Threads::Threads
+                                              ${CMAKE_DL_LIBS})
+target_link_options(pipesim_library PRIVATE -Wl,--no-undefined)
+set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(pipesim_library PROPERTIES
+  OUTPUT_NAME pipesim VERSION ${PROJECT_VERSION} SOVERSION ${soversion} LINKER_LANGUAGE CXX)
+install(TARGETS pipesim_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# The internal headers stand apart: a folder on the compiler's path must not hold a search.h.
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/pipesim)
+install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(headers ${headers})")
+install(SCRIPT cmake/install_headers.cmake)
+
+include(CMakePackageConfigHelpers)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/pipesim)
+set(made ${PROJECT_BINARY_DIR}/package)
+configure_package_config_file(cmake/pipesimConfig.cmake.in ${made}/pipesimConfig.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${made}/pipesimConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${made}/pipesimConfig.cmake ${made}/pipesimConfigVersion.cmake DESTINATION ${package})
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/pipesim.pc.in ${made}/pipesim.pc @ONLY)
+install(FILES ${made}/pipesim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(PIPESIM_TESTS)
+  add_test(NAME Package.InstallsMovesAndBuildsOthers
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/package/test_package ${PROJECT_BINARY_DIR})
+  set_tests_properties(Package.InstallsMovesAndBuildsOthers PROPERTIES LABELS package)
+endif()

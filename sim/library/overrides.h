@@ -1,0 +1,13 @@
+// What include/pipesim/ takes as "path.to.key=value".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/read/yaml.h"
+
+namespace pipesim {
+
+std::vector<Override> parse_overrides(const std::vector<std::string>& texts);
+
+}  // namespace pipesim

@@ -1,0 +1,35 @@
+#include "include/pipesim/sweep.h"
+
+#include "sim/library/overrides.h"
+#include "sim/sweep/point.h"
+#include "sim/sweep/run_sweep.h"
+#include "sim/sweep/store.h"
+#include "sim/sweep/sweep.h"
+#include "sim/sweep/workers.h"
+
+namespace pipesim {
+
+SweepTable sweep_file(const std::string& file, const std::string& folder, int processes,
+                      const std::vector<std::string>& overrides) {
+  const Sweep sweep = Sweep::read(file, {file, 0, 0, ""}, parse_overrides(overrides));
+  Evaluator evaluate(sweep);
+  LocalWorkers workers(processes,
+                       [&evaluate](std::uint32_t point) { return to_bytes(evaluate(point)); });
+  ResultStore store(folder, sweep, PIPESIM_VERSION, {folder, 0, 0, ""});
+  const SweepRun run = run_sweep(sweep, store, workers, {});
+  SweepTable table{sweep.keys(), std::vector<SweepPoint>(sweep.points())};
+  store.visit([&](const PointResult& result) {
+    SweepPoint& point = table.points[result.point];
+    point.schedule = result.schedule;
+    point.done = result.outcome == PointResult::Outcome::kDone;
+    point.metrics = result.metrics;
+    point.reason = result.reason;
+  });
+  for (const auto& [number, why] : run.lost) table.points[number].reason = why;
+  for (std::uint32_t i = 0; i < sweep.points(); ++i) {
+    table.points[i].values = sweep.values(sweep.setting(i));
+  }
+  return table;
+}
+
+}  // namespace pipesim
