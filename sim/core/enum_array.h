@@ -1,6 +1,7 @@
 // An array that is indexed by the values of an enumeration, which count from 0.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 
@@ -14,7 +15,7 @@ template <class Enum, class T>
 struct EnumArray {
   static_assert(kSizeOf<Enum> > 0, "kSizeOf of the enumeration is not stated");
 
-  T values[kSizeOf<Enum>];
+  std::array<T, kSizeOf<Enum>> values;
 
   [[nodiscard]] constexpr T& operator[](Enum at) { return values[static_cast<std::size_t>(at)]; }
   [[nodiscard]] constexpr const T& operator[](Enum at) const {
@@ -24,14 +25,12 @@ struct EnumArray {
   [[nodiscard]] constexpr T& operator[](std::integral auto at) { return values[at]; }
   [[nodiscard]] constexpr const T& operator[](std::integral auto at) const { return values[at]; }
 
-  constexpr void fill(const T& value) {
-    for (T& each : values) each = value;
-  }
+  constexpr void fill(const T& value) { values.fill(value); }
   [[nodiscard]] static constexpr std::size_t size() { return kSizeOf<Enum>; }
-  [[nodiscard]] constexpr T* begin() { return values; }
-  [[nodiscard]] constexpr T* end() { return values + size(); }
-  [[nodiscard]] constexpr const T* begin() const { return values; }
-  [[nodiscard]] constexpr const T* end() const { return values + size(); }
+  [[nodiscard]] constexpr T* begin() { return values.data(); }
+  [[nodiscard]] constexpr T* end() { return begin() + size(); }
+  [[nodiscard]] constexpr const T* begin() const { return values.data(); }
+  [[nodiscard]] constexpr const T* end() const { return begin() + size(); }
 
   friend bool operator==(const EnumArray&, const EnumArray&) = default;
 };
