@@ -1,5 +1,5 @@
-// Which activations cross one host link, and when: the heart of `with_offload` (offload.h), for
-// pass times that are settled.
+// Which activations cross one host link, and when: the heart of `with_offload` (with_offload.h),
+// for pass times that are settled.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,6 @@
 // The fastest layouts of a model on so many GPUs, of all that plan_space names and that fit.
 //
-// Best first: points wait in the order of their lower bound on iteration time (plan_bound.h). The
+// Best first: points wait in the order of their lower bound on iteration time (bound.h). The
 // one in front gets a sharper bound and waits again, or is run by replay, as `pipesim run` does;
 // when the least bound left is no better than the last of the layouts that are asked for, no point
 // left is. So nothing better is lost: `exhaustive` runs every point and finds the same. What cannot

@@ -42,8 +42,8 @@ struct Problem {
   Placement placement = Placement::looped(1, 1);
   std::vector<StageCost> stages;          // by virtual stage
   std::optional<Bytes> activation_limit;  // per device
-  // Chunks of every device that offload (offload.h), and by how many backwards of their stage their
-  // copies back end before they are needed.
+  // Chunks of every device that offload (sim/execution/with_offload.h), and by how many backwards
+  // of their stage their copies back end before they are needed.
   int offload_chunks = 0;
   double prefetch = 1;
   int devices_per_host_link = 1;
