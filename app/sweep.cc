@@ -162,16 +162,26 @@ int run_sweep_command(const SweepCommand& command, const CommandLine& line,
   return lead(command, line, sweep, all);
 }
 
-// Of several ranks that meet the same mistake, the first says so.
+// Whether the launcher ends this rank, which it does when another has failed.
+bool ended_by_launcher() {
+  constexpr auto kPatience = std::chrono::seconds(10);
+  constexpr auto kStep = std::chrono::milliseconds(10);
+  for (auto waited = kStep; waited < kPatience && stop_asked == 0; waited += kStep) {
+    std::this_thread::sleep_for(kStep);
+  }
+  return stop_asked != 0;
+}
+
+// Of several ranks that meet the same mistake, the first says so. The others wait to be ended: were
+// they to fail before it, the launcher would end the first before it has spoken. A rank that is not
+// ended met a mistake of its own.
 int run_rank(const SweepCommand& command, const CommandLine& line) {
   const auto launched = launch();
-  if (!launched || launched->rank == 0) return run_sweep_command(command, line, launched);
   try {
     return run_sweep_command(command, line, launched);
-  } catch (const InputError&) {
-    return kBadInput;
-  } catch (const InfeasibleError&) {
-    return kFailed;
+  } catch (const std::exception&) {
+    if (launched && launched->rank > 0 && ended_by_launcher()) return kFailed;
+    throw;
   }
 }
 
