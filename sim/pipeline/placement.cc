@@ -33,13 +33,16 @@ Placement Placement::looped(int devices, int chunks) {
   return {device_of, devices, 1};
 }
 
-Placement Placement::vee(int devices) {
+Placement Placement::wave(int devices, int chunks) {
   std::vector<int> device_of;
-  for (int vs = 0; vs < 2 * devices; ++vs) {
-    device_of.push_back(vs < devices ? vs : 2 * devices - 1 - vs);
+  for (int vs = 0; vs < devices * chunks; ++vs) {
+    const int down = vs % devices;
+    device_of.push_back(vs / devices % 2 == 0 ? down : devices - 1 - down);
   }
   return {device_of, devices, 1};
 }
+
+Placement Placement::vee(int devices) { return wave(devices, 2); }
 
 Placement Placement::bidirectional(int devices) {
   Placement both = vee(devices);

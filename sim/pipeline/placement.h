@@ -3,7 +3,8 @@
 // Virtual stages are numbered along the way of a microbatch: its forward goes from `upstream(vs)`
 // to `vs`, its backward the other way. Only here is a stage number computed; schedules and engines
 // ask. Sources: looped placement, Narayanan et al. 2021 (section 2.2); V-shape, Zero Bubble (arXiv
-// 2401.10241, section 6) and Controllable Memory (arXiv 2405.15362); two directions, DualPipe.
+// 2401.10241, section 6) and Controllable Memory (arXiv 2405.15362); wave, Hanayo (arXiv
+// 2308.15762); two directions, Chimera (arXiv 2107.06925) and DualPipe.
 #pragma once
 
 #include <span>
@@ -19,6 +20,9 @@ class Placement {
   static Placement looped(int devices, int chunks);
   // Two chunks; device d holds stages d and 2p-1-d, so that device 0 holds the first and the last.
   static Placement vee(int devices);
+  // Chunk c of device d is virtual stage c*p+d where c is even, c*p+p-1-d where it is odd: the
+  // stages run down the devices and back up. Two chunks are `vee`.
+  static Placement wave(int devices, int chunks);
   // Two copies of the model in opposite directions: virtual stages 0..p-1 on devices 0..p-1 carry
   // the first half of the microbatches, p..2p-1 on devices p-1..0 the second; no edge from p-1 to
   // p.

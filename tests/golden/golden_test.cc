@@ -106,7 +106,10 @@ constexpr double kNineDigits = 0.5000001e-9;
 void expect_times(const Evaluation& result, const json& wanted) {
   EXPECT_EQ(result.makespan.value(), wanted.at("makespan").get<double>());
   EXPECT_EQ(result.cost.value(), wanted.at("cost_max_span").get<double>());
-  EXPECT_NEAR(result.bubble_rate(), wanted.at("bubble_rate_cost").get<double>(), kNineDigits);
+  // Left out where the data sets another device's work against the longest span.
+  if (wanted.contains("bubble_rate_cost")) {
+    EXPECT_NEAR(result.bubble_rate(), wanted.at("bubble_rate_cost").get<double>(), kNineDigits);
+  }
   EXPECT_NEAR(bubble_of_makespan(result), wanted.at("bubble_rate_makespan").get<double>(),
               kNineDigits);
   const auto of_devices = [&](const char* key, auto of) {
@@ -196,8 +199,9 @@ TEST(GoldenData, CoversEveryScheduleThatHasAReferenceInFull) {
   std::puts(
       fmt::format("{} of {} instances have the reference's order", equal, files.size()).c_str());
   EXPECT_EQ(equal, files.size());
-  for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2",
-                           "zb-v-handmade", "dualpipe", "dualpipev"}) {
+  for (const char* name :
+       {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h1-light", "zb-h2", "zb-v-handmade", "dualpipe",
+        "dualpipev", "looped-bfs", "hanayo", "chimera", "interleaved-zb", "2bp"}) {
     EXPECT_GE(std::ranges::count(names, name), 2) << name;
   }
 }
