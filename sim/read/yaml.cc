@@ -6,11 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "sim/core/input_text.h"
 #include "sim/core/text.h"
+#include "sim/read/guarded_yaml.h"
 
 namespace pipesim {
 namespace {
@@ -76,22 +76,6 @@ constexpr double kLeast = 1e-15;
 
 const std::array<Unit, 2> kPowerUnits{{{"W", 1}, {"kW", 1e3}}};
 const std::array<Unit, 3> kFlopRateUnits{{{"FLOP/s", 1}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
-
-// The line at which a second document begins, 0 when there is none. yaml-cpp's LoadAll does not end
-// on some malformed texts, and its Load leaves out what follows the first document.
-int second_document(const std::vector<std::string>& lines) {
-  bool begun = false;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const bool marker =
-        lines[i].starts_with("---") &&
-        (lines[i].size() == 3 || std::isspace(static_cast<unsigned char>(lines[i][3])));
-    if (marker && begun) return static_cast<int>(i) + 1;
-    const size_t first = lines[i].find_first_not_of(" \t\r");
-    const bool empty = first == std::string::npos || lines[i][first] == '#' || lines[i][0] == '%';
-    begun = begun || marker || !empty;
-  }
-  return 0;
-}
 
 // Whether YAML reads the text as itself without quotes.
 bool is_bare(const std::string& text) {
@@ -209,36 +193,19 @@ Override parse_override(const std::string& text, const Location& where) {
 
 YamlSource::YamlSource(std::string name, const std::string& text, std::vector<Override> overrides)
     : name_(std::move(name)), lines_(split(text, '\n')), overrides_(std::move(overrides)) {
-  if (const int line = second_document(lines_); line > 0) {
-    throw InputError({name_, line, 1, lines_[line - 1]}, "expected one document, not several");
-  }
-  try {
-    root_ = YAML::Load(text);
-  } catch (const YAML::Exception& error) {
-    throw InputError(locate(error.mark, ""), "not valid YAML: " + error.msg);
-  }
+  check_utf8(name_, text);
+  root_ = load_yaml(text, [this](const YAML::Mark& mark) { return locate(mark, ""); });
   for (const Override& replacement : overrides_) apply(replacement);
 }
 
 YamlSource YamlSource::from_file(const std::string& path, const Location& asked,
                                  std::vector<Override> overrides) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  // A directory opens, but does not read.
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || (file.bad() || (file.fail() && !file.eof()))) {
-    throw InputError(asked, fmt::format("cannot read '{}'", path));
-  }
-  return {path, text.str(), std::move(overrides)};
+  return {path, read_input(path, asked), std::move(overrides)};
 }
 
 void YamlSource::apply(const Override& replacement) {
-  YAML::Node value;
-  try {
-    value = YAML::Load(replacement.value);
-  } catch (const YAML::Exception& error) {
-    throw InputError(replacement.where, "the value is not valid YAML: " + error.msg);
-  }
+  const Location& where = replacement.where;
+  const YAML::Node value = load_yaml(replacement.value, [&](const YAML::Mark&) { return where; });
   const auto parts = split(replacement.path, '.');
   root_ = Replacing(value, replacement.where).in(root_, parts);
 }
@@ -383,11 +350,18 @@ YamlMap::YamlMap(const YamlValue& value) : value_(value) {
     entry.value.key_mark_ = item.first.Mark();
     // A missing value has no place of its own: it is missing behind its key.
     if (item.second.IsNull()) entry.value.mark_ = item.first.Mark();
-    if (std::ranges::find(entries_, key, &Entry::key) != entries_.end()) {
-      entry.value.fail_key("this key is there twice");
-    }
     entries_.push_back(std::move(entry));
   }
+  refuse_double_keys();
+}
+
+void YamlMap::refuse_double_keys() const {
+  std::vector<const Entry*> sorted;
+  sorted.reserve(entries_.size());
+  for (const Entry& entry : entries_) sorted.push_back(&entry);
+  std::ranges::stable_sort(sorted, {}, &Entry::key);
+  const auto twice = std::ranges::adjacent_find(sorted, {}, &Entry::key);
+  if (twice != sorted.end()) twice[1]->value.fail_key("this key is there twice");
 }
 
 std::optional<YamlValue> YamlMap::find(const std::string& key) {

@@ -3,8 +3,9 @@
 //
 // A key that is unknown, double or left unread, a value of the wrong kind, out of range or without
 // its unit is refused with line, column, what was expected and the nearest valid name. Dashes in
-// keys count as underscores. Values given on the command line (`path.to.key=value`) replace those
-// of the file and are located on the command line.
+// keys count as underscores. Text that is no UTF-8, and what YAML would leave out or write out
+// without end, is refused before (sim/read/guarded_yaml.h). Values given on the command line
+// (`path.to.key=value`) replace those of the file and are located on the command line.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,7 @@ class YamlSource {
  public:
   // `name` is what messages call the text: a file's path.
   YamlSource(std::string name, const std::string& text, std::vector<Override> overrides = {});
-  // InputError, located at `asked`, when the file cannot be read.
+  // InputError, located at `asked`, when the file cannot be read (sim/core/input_text.h).
   static YamlSource from_file(const std::string& path, const Location& asked,
                               std::vector<Override> overrides = {});
 
@@ -132,6 +133,8 @@ class YamlMap {
     YamlValue value;
     bool read = false;
   };
+  void refuse_double_keys() const;
+
   YamlValue value_;
   std::vector<Entry> entries_;
   std::vector<std::string> asked_;

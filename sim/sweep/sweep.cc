@@ -80,7 +80,8 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   }
   axes_ = read_axes(section);
   if (const auto schedule = root.find("schedule"); schedule && schedule->is_list()) {
-    schedules_ = static_cast<std::uint32_t>(std::max<size_t>(1, schedule->list().size()));
+    schedules_ = static_cast<std::uint32_t>(schedule->list().size());
+    if (schedules_ == 0) schedule->fail("expected at least one schedule");
   }
   double points = schedules_;
   for (const Axis& axis : axes_) {

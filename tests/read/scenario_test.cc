@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"schedule={name: 1f1b, group: 3}"}, "schedule.group: unknown key"},
         Bad{{"schedule={name: interleaved-1f1b, microbatch_group_size_per_vp_stage: 0}"},
             "from 1 to"},
-        Bad{{"schedule={csv: missing.csv}"}, "cannot read the schedule 'missing.csv'"},
+        Bad{{"schedule={csv: missing.csv}"}, "cannot read 'missing.csv'"},
         Bad{{"schedule=interleaved-1f1b", "batch.num_microbatches=3"}, "num_microbatches 4"},
         Bad{{"schedule={name: 1f1b, virtual_pipeline_model_parallel_size: 2}"},
             "virtual_pipeline_model_parallel_size 1"},

@@ -98,4 +98,19 @@ Printed read_printed(const YamlValue& value, double most) {
   return {text == "OOM" ? Printed::Kind::kOutOfMemory : Printed::Kind::kNothing, 0};
 }
 
+int microbatches_of(const YamlValue& batch, int data, int micro_batch) {
+  constexpr long kMost = 1 << 16;
+  const long global = batch.integer(1, 1L << 40);
+  const long samples = 1L * data * micro_batch;
+  if (global % samples != 0) {
+    batch.fail(fmt::format("{} data-parallel ranks with microbatches of {} do not divide {}", data,
+                           micro_batch, global));
+  }
+  if (global / samples > kMost) {
+    batch.fail(fmt::format("{} microbatches, more than any published run has ({})",
+                           global / samples, kMost));
+  }
+  return static_cast<int>(global / samples);
+}
+
 }  // namespace pipesim

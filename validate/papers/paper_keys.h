@@ -21,6 +21,10 @@ void finish_paper(YamlMap& root, const std::string& paper);
 // Those of them that the paper's file has, in its order; none where there is no such file.
 std::vector<std::string> not_compared(const std::string& folder, const std::string& paper);
 
+// Microbatches of each of `data` ranks. InputError at `batch` where microbatches of that size do
+// not divide it, or are more than 65,536, which no published run has.
+int microbatches_of(const YamlValue& batch, int data, int micro_batch);
+
 // A cell as papers print it.
 struct Printed {
   enum class Kind { kNumber, kOutOfMemory, kNothing };

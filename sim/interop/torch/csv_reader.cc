@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <vector>
+
+#include "sim/core/input_text.h"
 
 namespace pipesim {
 namespace {
@@ -271,13 +272,7 @@ Program read_torch_csv(const std::string& name, const std::string& text) {
 }
 
 Program read_torch_csv_file(const std::string& path, const Location& asked) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // A directory opens, but does not read.
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || (file.fail() && !file.eof()))
-    throw InputError(asked, fmt::format("cannot read the schedule '{}'", path));
-  return read_torch_csv(path, text.str());
+  return read_torch_csv(path, read_input(path, asked));
 }
 
 }  // namespace pipesim

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
+#include "sim/core/input_text.h"
 #include "sim/report/html/sweep.h"
 #include "sim/report/html/timeline.h"
 #include "sim/report/json/document.h"
@@ -37,23 +39,37 @@ std::string without_markup(const std::string& json) {
 }
 
 // Line and column of a byte, for messages.
-Location place_of(const ReportInput& input, size_t byte) {
-  const size_t end = std::min(byte, input.text.size());
-  const size_t line_begin = end == 0 ? 0 : input.text.rfind('\n', end - 1) + 1;
-  const auto line =
-      1 + std::count(input.text.begin(), input.text.begin() + static_cast<long>(end), '\n');
-  return {input.path, static_cast<int>(line), static_cast<int>(end - line_begin) + 1, ""};
+// The byte at which lists and objects of the text are nested too deeply for a document of ours;
+// nothing when they are not.
+std::optional<size_t> too_deep(const std::string& text) {
+  constexpr int kMostLevels = 100;
+  int level = 0;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted && c == '\\') ++at;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '[' || c == '{') ++level;
+    if (c == ']' || c == '}') --level;
+    if (level > kMostLevels) return at;
+  }
+  return std::nullopt;
 }
 
 Json parsed_document(const ReportInput& input) {
   const auto refuse = [&input](size_t byte, const std::string& what) {
-    throw InputError(place_of(input, byte), what + "; expected a document of 'pipesim run --json'");
+    throw InputError(place_in(input.path, input.text, byte),
+                     what + "; expected a document of 'pipesim run --json'");
   };
+  if (const auto byte = too_deep(input.text)) refuse(*byte, "is nested too deeply");
   Json document;
   try {
     document = Json::parse(input.text);
   } catch (const Json::parse_error& error) {
     refuse(error.byte > 0 ? error.byte - 1 : 0, "is no JSON");
+  } catch (const Json::out_of_range&) {
+    refuse(0, "has a number that is out of range");
   }
   if (!document.is_object()) refuse(0, "is no object");
   for (const char* key : {"pipesim", "scenario", "results"}) {

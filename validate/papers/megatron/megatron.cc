@@ -29,6 +29,7 @@ struct Row {
   Transformer model;
   int pipeline = 1;
   int global_batch = 1;
+  int microbatches = 1;
   int chunks = 1;
   bool assumed = false;  // micro batch or virtual size
   CostSetting setting;
@@ -36,9 +37,6 @@ struct Row {
   std::optional<Seconds> seconds;
 
   [[nodiscard]] int gpus() const { return pipeline * setting.context.tensor * setting.state.data; }
-  [[nodiscard]] int microbatches() const {
-    return global_batch / setting.state.data / setting.context.micro_batch_size;
-  }
 };
 
 bool flag(YamlMap& map, const char* key) {
@@ -92,15 +90,18 @@ Row read_row(const YamlValue& value, const Stack& stack) {
   if (row.setting.context.tensor == 1) row.setting.context.sequence_parallel = false;
   row.setting.state.data = size(map, "data");
   row.pipeline = size(map, "pipeline");
-  row.global_batch = size(map, "global_batch");
+  const YamlValue batch = map.require("global_batch", "a whole number");
+  row.global_batch = static_cast<int>(batch.integer(1, 1 << 20));
   const auto micro = map.find("micro_batch");
   if (micro) row.setting.context.micro_batch_size = static_cast<int>(micro->integer(1, 1024));
+  row.microbatches =
+      microbatches_of(batch, row.setting.state.data, row.setting.context.micro_batch_size);
   const auto chunks = map.find("virtual");
   const int layers = row.model.num_layers / row.pipeline;
   row.chunks = row.pipeline == 1 ? 1 : layers;
   if (chunks) row.chunks = static_cast<int>(chunks->integer(1, 1024));
   row.assumed = !micro || !chunks;
-  if (const auto tflops = map.find("tflops")) row.tflops = tflops->number(0, 1e5);
+  if (const auto tflops = map.find("tflops")) row.tflops = tflops->number(1e-9, 1e5);
   if (const auto seconds = map.find("seconds")) row.seconds = Seconds(seconds->number(0, 1e5));
   if (!row.tflops && !row.seconds) value.fail("needs tflops or seconds");
   map.finish();
@@ -115,7 +116,7 @@ Seconds iteration(const Row& row, const Stack& stack) {
   run.schedule = row.chunks > 1 ? "interleaved-1f1b" : "1f1b";
   run.devices = row.pipeline;
   run.chunks = row.chunks;
-  run.microbatches = row.microbatches();
+  run.microbatches = row.microbatches;
   run.blocking = stack.blocking;
   return iteration_seconds(run);
 }

@@ -59,7 +59,8 @@ Row read_row(YamlMap& map) {
   const YamlValue model = map.require("model", "a model's name");
   row.name = model.text();
   row.gpus = static_cast<int>(map.require("gpus", "GPUs").integer(1, 1 << 20));
-  row.global_batch = static_cast<int>(map.require("gbs", "global batch").integer(1, 1 << 24));
+  const YamlValue batch = map.require("gbs", "global batch");
+  row.global_batch = static_cast<int>(batch.integer(1, 1 << 24));
   TimedRun& run = row.run;
   run.model = model_of(model);
   LayerContext& context = run.setting.context;
@@ -76,9 +77,7 @@ Row read_row(YamlMap& map) {
   const int model_gpus = context.tensor * context.context * run.devices;
   if (row.gpus % model_gpus != 0) value.fail("tp x cp x pp does not divide the GPUs");
   run.setting.state.data = row.gpus / model_gpus;
-  run.microbatches = row.global_batch / run.setting.state.data / context.micro_batch_size;
-  if (run.microbatches < 1)
-    value.fail("the global batch is smaller than a microbatch for every rank");
+  run.microbatches = microbatches_of(batch, run.setting.state.data, context.micro_batch_size);
   configure(run, row.name);
   return row;
 }

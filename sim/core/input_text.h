@@ -1,0 +1,22 @@
+// The text of a file that a person named, read with care: whatever it is, there is an answer.
+#pragma once
+
+#include <string>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+// All of a regular file or a pipe, as it is. InputError at `asked` when it cannot be read, is a
+// directory or a device, or is larger than 256 MiB; the environment variable PIPESIM_INPUT_MIB says
+// another number of MiB. O(size).
+std::string read_input(const std::string& path, const Location& asked);
+
+// InputError at the first byte of `text` that is no UTF-8; `name` is what messages call the text.
+// O(size).
+void check_utf8(const std::string& name, const std::string& text);
+
+// Where byte `at` of `text` stands; columns count bytes. O(at).
+Location place_in(const std::string& name, const std::string& text, size_t at);
+
+}  // namespace pipesim

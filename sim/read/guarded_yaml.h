@@ -1,0 +1,20 @@
+// YAML from anyone: what yaml-cpp would not survive, or leave out in silence, is refused before it
+// builds anything.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <yaml-cpp/yaml.h>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+// The one document of `text`. InputError, at what `locate` makes of its place there, for no valid
+// YAML, several documents or text behind the end of one, a directive (a line that begins with %),
+// an alias to what it stands in, more than 2,000,000 nodes with every alias written out, and
+// containers more than 200 deep. O(size).
+YAML::Node load_yaml(const std::string& text,
+                     const std::function<Location(const YAML::Mark&)>& locate);
+
+}  // namespace pipesim
