@@ -90,10 +90,10 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   for (const Attention& attention : work.attention) {
     cost.attention += attention_seconds(gpu, attention) - gpu.launch;
   }
-  cost.memory_bound = memory_bound_seconds(gpu, work.moved, 0);
+  cost.memory_bound = memory_bound_seconds(gpu, setting.software.traffic * work.moved, 0);
   cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
                                       static_cast<size_t>(work.kernels)) *
-                  gpu.launch;
+                  (gpu.launch + setting.software.gap);
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware);
   cost.expert = collective_of(work, Group::kExpert, setting, hardware);
