@@ -11,6 +11,7 @@
 #include "sim/core/text.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
+#include "validate/papers/runs/runs.h"
 #include "validate/papers/validation_page.h"
 
 namespace pipesim {
@@ -21,6 +22,9 @@ struct ValidateOptions {
   std::string data;
   std::string json;
   std::string output;
+  std::string residuals;
+  std::string scenarios;
+  bool rows = false;
   bool list = false;
 };
 
@@ -41,7 +45,12 @@ std::string wanted_name(const ValidateOptions& options, const CommandLine& line)
         line.where(options.name),
         fmt::format("unknown validation '{}'{}", options.name, suggestion(options.name, names)));
   }
-  if (!wanted.empty() && !options.output.empty()) {
+  if (wanted != "runs") {
+    for (const std::string& path : {options.residuals, options.scenarios}) {
+      if (!path.empty()) throw InputError(line.where(path), "is of measured runs: 'validate runs'");
+    }
+  }
+  if (!wanted.empty() && wanted != "runs" && !options.output.empty()) {
     throw InputError(line.where(options.output),
                      "the page is of all papers: leave the name away, or the page");
   }
@@ -84,10 +93,33 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
   return files;
 }
 
+// Measured runs, by group.
+int validate_runs(const ValidateOptions& options, const std::string& folder,
+                  const CommandLine& line) {
+  const TrainingRuns all = compare_measured_runs(folder, line.where(options.data));
+  std::vector<Output> files{{options.json, line.where(options.json),
+                             [&all](std::ostream& out) { out << runs_json(all); }},
+                            {options.residuals, line.where(options.residuals),
+                             [&all](std::ostream& out) { out << residuals_csv(all); }}};
+  const auto add = [&](const std::string& in, const std::string& name, std::string text) {
+    if (in.empty()) return;
+    make_folder(in, line.where(in));
+    files.push_back({(std::filesystem::path(in) / name).string(), line.where(in),
+                     [text = std::move(text)](std::ostream& out) { out << text; }});
+  };
+  add(options.output, "runs.svg", runs_drawing(all));
+  for (auto& [name, text] : runs_scenarios(all)) add(options.scenarios, name, std::move(text));
+  write_outputs(files);
+  if (options.json == "-" || options.residuals == "-") return kDone;
+  std::cout << (options.rows ? runs_rows(all) + "\n" : "") << runs_text(all) << std::flush;
+  return kDone;
+}
+
 int validate(const ValidateOptions& options, const CommandLine& line) {
   if (options.list) return list();
   const std::string wanted = wanted_name(options, line);
   const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
+  if (wanted == "runs") return validate_runs(options, folder, line);
   const auto expected = read_expected(folder);
   const auto all = compare(folder, wanted, line.where(options.data));
   std::string text;
@@ -116,13 +148,19 @@ Subcommand add_validate(Parser& program) {
   auto options = std::make_shared<ValidateOptions>();
   Parser& parser = program.add_command("validate", "Compare with published figures, cell by cell",
                                        "  pipesim validate korthikanti\n"
-                                       "  pipesim validate zero_bubble --json cells.json");
+                                       "  pipesim validate zero_bubble --json cells.json\n"
+                                       "  pipesim validate runs --rows");
   parser.add_option("name", options->name,
                     "Which paper (when not given all but search, which takes a minute)");
   parser.add_option("--data", options->data, "Folder with tables of the same format");
   parser.add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
   parser.add_option("-o,--output", options->output,
                     "Folder for validation.md and validation.svg, of all papers");
+  parser.add_option("--residuals", options->residuals,
+                    "Of 'runs': write what is simulated beside what was measured as CSV");
+  parser.add_option("--scenarios", options->scenarios,
+                    "Of 'runs': folder for the scenario of every run");
+  parser.add_flag("--rows", options->rows, "Of 'runs': print every run");
   parser.add_flag("--list", options->list, "List the papers");
   return {&parser, [options](const CommandLine& line) { return validate(*options, line); }};
 }

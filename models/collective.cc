@@ -63,7 +63,7 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {
     const int near = ring ? group.ranks - 1 : local - 1;
-    within = transfer(curve, kind, collective.bytes, near, group.ranks);
+    within = transfer(curve, kind, collective.bytes, near, group.ranks) / interconnect.sustained;
     start = latency(curve, local);
   }
   const int nodes = (group.ranks + local - 1) / local;
@@ -85,13 +85,16 @@ Seconds collective_seconds(const Interconnect& interconnect, const Collective& c
                            GroupShape group) {
   if (group.ranks < 2) return {};
   if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
-  const Seconds ring = collective_seconds(curve_of(interconnect, collective.kind), collective.kind,
-                                          collective.bytes, group.ranks);
+  const auto of = [&](const CollectiveCurve& curve) {
+    const Seconds alone =
+        collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
+    const Seconds start = latency(curve, group.ranks);
+    return start + (alone - start) / interconnect.sustained;
+  };
+  const Seconds ring = of(curve_of(interconnect, collective.kind));
   const bool in_switch = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
                          group.ranks >= interconnect.nvls_ranks;
-  if (!in_switch) return ring;
-  return std::min(
-      ring, collective_seconds(*interconnect.nvls, collective.kind, collective.bytes, group.ranks));
+  return in_switch ? std::min(ring, of(*interconnect.nvls)) : ring;
 }
 
 }  // namespace pipesim

@@ -32,6 +32,8 @@ struct Interconnect {
   // All-reduce in the switch (NVLS) in groups of at least `nvls_ranks` within a node.
   std::optional<CollectiveCurve> nvls;
   int nvls_ranks = 0;
+  // Share of a node's bandwidth that collectives keep in training, beside kernels.
+  double sustained = 1;
 };
 
 // How many ranks take part, and how many of them share a node (a divisor of `ranks`, or all).

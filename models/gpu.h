@@ -39,6 +39,14 @@ struct AttentionCurve {
   double streaming = 1;   // of the memory bandwidth
 };
 
+// Shares of what kernels reach alone and in bursts that they keep in training, where the power limit
+// holds and collectives run beside them. 1: as alone.
+struct Sustained {
+  EnumArray<Precision, double> matmul{1, 1};
+  double attention = 1;
+  double streaming = 1;
+};
+
 struct Gpu {
   std::string name;
   EnumArray<Precision, FlopsPerSecond> peak;  // dense; 0: the GPU has no such precision
@@ -49,6 +57,7 @@ struct Gpu {
   MatmulCurve matmul;
   std::array<AttentionCurve, 2> attention;  // forward, backward
   double streaming = 1;  // share of the memory bandwidth that a long memory-bound kernel reaches
+  Sustained sustained;   // models/layer_cost.h divides by these; the functions below do not
   Watts idle_power;
   Watts busy_power;
 

@@ -86,14 +86,19 @@ GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group grou
 PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware) {
   const Gpu& gpu = hardware.gpu;
   PassCost cost;
-  for (const Matmul& matmul : work.matmuls) cost.matmul += matmul_seconds(gpu, matmul) - gpu.launch;
-  for (const Attention& attention : work.attention) {
-    cost.attention += attention_seconds(gpu, attention) - gpu.launch;
+  const Sustained& sustained = gpu.sustained;
+  for (const Matmul& matmul : work.matmuls) {
+    cost.matmul +=
+        (matmul_seconds(gpu, matmul) - gpu.launch) / sustained.matmul[matmul.precision];
   }
-  cost.memory_bound = memory_bound_seconds(gpu, work.moved, 0);
+  for (const Attention& attention : work.attention) {
+    cost.attention += (attention_seconds(gpu, attention) - gpu.launch) / sustained.attention;
+  }
+  cost.memory_bound =
+      memory_bound_seconds(gpu, setting.software.traffic / sustained.streaming * work.moved, 0);
   cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
                                       static_cast<size_t>(work.kernels)) *
-                  gpu.launch;
+                  (gpu.launch + setting.software.gap);
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware);
   cost.expert = collective_of(work, Group::kExpert, setting, hardware);

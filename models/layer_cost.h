@@ -17,6 +17,7 @@
 #include "models/device_memory.h"
 #include "models/hardware.h"
 #include "models/layer_context.h"
+#include "models/software.h"
 #include "models/transformer.h"
 #include "models/work.h"
 #include "sim/core/units.h"
@@ -40,6 +41,7 @@ struct CostSetting {
   ParameterState state;
   Overlap overlap;
   bool fused_backward = false;  // B and W run as one pass
+  Software software = {};
 };
 
 struct PassCost {

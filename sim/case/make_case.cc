@@ -30,6 +30,7 @@ void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
 CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
                          const LayerContext& context) {
   CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
+  setting.software = scenario.roofline->software;
   setting.fused_backward =
       !choice.program && find_schedule(choice.name)->calls == CallGroups::kMegatron;
   return setting;

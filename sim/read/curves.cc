@@ -106,6 +106,19 @@ void read_kernel_curves(const OpenGroup& open, Gpu& gpu) {
   }
 }
 
+void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect) {
+  auto group = open("sustained", Needed::kNo);
+  if (!group) return;
+  Sustained& sustained = gpu.sustained;
+  sustained.matmul[0] = group->share("matmul");
+  sustained.matmul[1] = sustained.matmul[0];
+  if (gpu.has(Precision::kFp8)) sustained.matmul[1] = group->share("matmul_fp8");
+  sustained.attention = group->share("attention");
+  sustained.streaming = group->share("streaming");
+  interconnect.sustained = group->share("collectives");
+  group->finish();
+}
+
 void read_collective_curves(const OpenGroup& open, Interconnect& interconnect) {
   static const std::array<std::string, 4> kNames{"all_reduce", "all_gather", "reduce_scatter",
                                                  "all_to_all"};  // by CollectiveKind

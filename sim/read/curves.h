@@ -55,6 +55,7 @@ using OpenGroup = std::function<std::optional<NumberGroup>(const std::string& ke
 // stays as it is.
 void read_kernel_curves(const OpenGroup& open, Gpu& gpu);
 // Of one node, likewise.
+void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect);
 void read_collective_curves(const OpenGroup& open, Interconnect& interconnect);
 // Copies to and from the host, alone and with all that share the way.
 void read_host_bandwidths(NumberGroup& group, HostLink& host);

@@ -44,6 +44,7 @@ GpuEntry read_gpu(const std::string& name, const YamlValue& value) {
   };
   read_kernel_curves(open, entry.gpu);
   read_collective_curves(open, entry.interconnect);
+  read_sustained(open, entry.gpu, entry.interconnect);
   map.finish();
   return entry;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/read/calibration.h"
 #include "sim/read/model.h"
+#include "sim/read/software.h"
 
 namespace pipesim {
 namespace {
@@ -174,7 +175,7 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   if (!given) {
     if (!scenario.modelled || !scenario.hardware) return std::nullopt;
     check_precision(root, scenario);
-    return RooflineCost{};
+    return RooflineCost{.overlap = {}, .software = catalogue_software().front().software};
   }
   YamlMap map(*given);
   const auto kind = scenario.modelled && scenario.hardware
@@ -190,6 +191,10 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
+  const auto software = map.find("software");
+  const SoftwareEntry& generation =
+      software ? find_software(*software) : catalogue_software().front();
+  cost.software = generation.software;
   if (chosen == "measured") {
     auto numbers = *scenario.sources;
     cost.calibration = read_calibration_file(map.require("file", "a calibration file"),

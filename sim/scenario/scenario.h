@@ -158,6 +158,7 @@ struct Calibration {
 // Instead of given costs: seconds follow from the model and the named cluster.
 struct RooflineCost {
   Overlap overlap;
+  Software software = {};
   std::optional<Calibration> calibration = {};
 };
 

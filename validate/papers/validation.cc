@@ -10,6 +10,7 @@
 #include "validate/papers/megatron/megatron.h"
 #include "validate/papers/nemo/nemo.h"
 #include "validate/papers/pipeoffload/pipeoffload.h"
+#include "validate/papers/runs/runs.h"
 #include "validate/papers/simumax/simumax.h"
 #include "validate/papers/table_error.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
@@ -34,6 +35,7 @@ const std::vector<Validation>& validations() {
       {"nemo", "NeMo's published throughput on H100 in FP8, from first principles", nemo::compare},
       {"simumax", "SimuMax's measured runs of Megatron-LM on B200, from first principles",
        simumax::compare},
+      {"runs", "Measured training runs, from first principles", compare_runs},
       {"search", "pipesim search on the settings of Zero Bubble's Tables 5 and 8",
        zero_bubble::compare_search}};
   return kAll;

@@ -1,0 +1,21 @@
+// A generation of a training framework: what it adds to the kernels that models/layer_work.h lists.
+//
+// A value of models/catalog/software.yaml, which has the source of every number
+// (docs/reference/model.md, "Frameworks"). The default is that of one that adds nothing.
+#pragma once
+
+#include <string>
+
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+struct Software {
+  std::string name;
+  // Bytes that memory-bound kernels move, to those of kernels that are fused as layer_work.h has it.
+  double traffic = 1;
+  // Between the end of a kernel and the start of the next, beyond a launch.
+  Seconds gap = {};
+};
+
+}  // namespace pipesim

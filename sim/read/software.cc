@@ -1,0 +1,49 @@
+#include "sim/read/software.h"
+
+#include <algorithm>
+
+#include "sim/core/data_folder.h"
+#include "sim/read/curves.h"
+
+namespace pipesim {
+namespace {
+
+SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
+  YamlMap map(value);
+  SoftwareEntry entry;
+  entry.software.name = name;
+  entry.title = map.require("title", "which releases of which framework").text();
+  NumberGroup kernels(map, "kernels", entry.numbers);
+  entry.software.traffic = kernels.factor("traffic");
+  entry.software.gap = kernels.number("gap").seconds();
+  kernels.finish();
+  map.finish();
+  return entry;
+}
+
+}  // namespace
+
+std::vector<SoftwareEntry> read_software_catalogue(const YamlValue& root) {
+  std::vector<SoftwareEntry> all;
+  for (const auto& [name, value] : root.entries()) all.push_back(read_generation(name, value));
+  if (all.empty()) root.fail("expected a generation at least");
+  return all;
+}
+
+const std::vector<SoftwareEntry>& catalogue_software() {
+  static const std::vector<SoftwareEntry> kAll = [] {
+    const std::string path = data_folder("catalog") + "/software.yaml";
+    return read_software_catalogue(YamlSource::from_file(path, {path, 0, 0, ""}).root());
+  }();
+  return kAll;
+}
+
+const SoftwareEntry& find_software(const YamlValue& name) {
+  const auto& all = catalogue_software();
+  std::vector<std::string> names;
+  for (const SoftwareEntry& entry : all) names.push_back(entry.software.name);
+  const auto found = std::ranges::find(names, name.choice(names));
+  return all[found - names.begin()];
+}
+
+}  // namespace pipesim

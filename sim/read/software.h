@@ -1,0 +1,27 @@
+// Generations of frameworks from models/catalog/software.yaml.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/software.h"
+#include "sim/read/yaml.h"
+#include "sim/scenario/sourced.h"
+
+namespace pipesim {
+
+struct SoftwareEntry {
+  Software software;
+  std::string title;
+  std::vector<Sourced> numbers;
+};
+
+// The shipped catalogue, newest first: read with the first call.
+const std::vector<SoftwareEntry>& catalogue_software();
+// The same, of a catalogue's text.
+std::vector<SoftwareEntry> read_software_catalogue(const YamlValue& root);
+
+// InputError with the nearest name when there is none of this name.
+const SoftwareEntry& find_software(const YamlValue& name);
+
+}  // namespace pipesim

@@ -1,0 +1,175 @@
+#include "validate/papers/runs/runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <map>
+
+#include "models/layer_work.h"
+#include "sim/case/simulate.h"
+#include "sim/core/data_folder.h"
+#include "sim/core/error.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "sim/search/in_parallel.h"
+#include "validate/papers/paper_data.h"
+#include "validate/papers/runs/rules.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kGibi = 1024.0 * 1024 * 1024;
+
+// What an error says, without its place in a text that nobody has written.
+std::string message_of(const InputError& error) {
+  const std::string all = error.what();
+  const size_t begin = all.find(": ") + 2;
+  return all.substr(begin, all.find('\n') - begin);
+}
+
+// What a row measured in seconds: stated, or by tokens or by model FLOPs a second and GPU, counted
+// with half of attention as Megatron-LM does. Model and batch are the scenario's.
+std::optional<double> published_seconds(const runs::Row& row, const Scenario* scenario) {
+  const auto step = row.number("step_s");
+  const auto tokens = row.number("tok_s_gpu");
+  const auto teraflops = row.number("tflops_gpu");
+  if (step) return step;
+  if (scenario == nullptr) return std::nullopt;
+  const ParallelSizes& sizes = scenario->parallel;
+  const double gpus = 1.0 * sizes.pipeline * sizes.tensor * sizes.data * sizes.context;
+  const double samples =
+      1.0 * scenario->batch.microbatches * *scenario->batch.micro_batch_size * sizes.data;
+  const int length = *scenario->batch.seq_length;
+  if (tokens) return samples * length / (*tokens * gpus);
+  if (!teraflops) return std::nullopt;
+  const double flops = model_flops(scenario->modelled->model, length, true).value();
+  return samples * flops / (*teraflops * 1e12 * gpus);
+}
+
+// PyTorch's most allocated bytes; NeMo logs GiB.
+std::optional<double> published_bytes(const runs::Row& row) {
+  if (const auto bytes = row.number("max_memory_allocated_bytes")) return bytes;
+  const auto gibibytes = row.number("max_memory_usage_log");
+  return gibibytes ? std::optional(kGibi * *gibibytes) : std::nullopt;
+}
+
+TrainingRun described(const runs::Row& row, const runs::Rules& rules, const runs::Asked& asked) {
+  const runs::Rule& rule = rules.of(row.table());
+  TrainingRun run;
+  run.table = row.table();
+  run.id = row.id();
+  run.gpu = asked.gpu;
+  run.precision = asked.precision;
+  run.kind = row.size("ep").value_or(1) > 1 ? "moe" : "dense";
+  run.framework = rule.framework;
+  run.year = version_of(rule, row).year;
+  run.gpus = row.size("gpus").value_or(0);
+  run.reason = asked.missing;
+  run.scenario = asked.scenario;
+  return run;
+}
+
+// The row's figures, simulated where there is a scenario.
+std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rules) {
+  const runs::Asked asked = scenario_of(row, rules);
+  TrainingRun run = described(row, rules, asked);
+  std::optional<Scenario> scenario;
+  std::optional<double> seconds;
+  std::optional<double> bytes;
+  if (run.reason.empty()) {
+    try {
+      const YamlSource text(row.id(), asked.scenario);
+      scenario = read_scenario(text);
+      run.kind = scenario->modelled->model.experts ? "moe" : "dense";
+      const Result result = simulate(prepare_first(*scenario));
+      seconds = result.report.iteration.value();
+      if (result.report.peak_memory) bytes = result.report.peak_memory->value();
+    } catch (const InputError& error) {
+      run.reason = message_of(error);
+    } catch (const InfeasibleError& error) {
+      run.reason = error.what();
+    }
+  }
+  std::vector<TrainingRun> figures;
+  const auto add = [&](const char* quantity, std::optional<double> published,
+                       std::optional<double> simulated) {
+    if (!published) return;
+    figures.push_back(run);
+    figures.back().quantity = quantity;
+    figures.back().published = *published;
+    figures.back().simulated = simulated;
+  };
+  const Scenario* made = scenario ? &*scenario : nullptr;
+  add("seconds", published_seconds(row, made), seconds);
+  add("bytes", published_bytes(row), bytes);
+  if (!figures.empty()) return figures;
+  run.quantity = "seconds";
+  if (run.reason.empty()) run.reason = "no measurement is stated";
+  run.simulated.reset();
+  return {run};
+}
+
+std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows,
+                                     const runs::Rules& rules) {
+  std::map<std::string, int> times;
+  for (const runs::Row& row : rows) {
+    for (const std::string& key : row.unread()) {
+      if (std::ranges::find(rules.ignored, key) == rules.ignored.end()) ++times[key];
+    }
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, number] : times) keys.push_back(fmt::format("{} ({})", key, number));
+  return keys;
+}
+
+// A row that is no map, or has a key twice, is a slip of the whole file.
+runs::Rules rules_for(const std::string& folder, const Location& asked) {
+  const bool own = std::filesystem::exists(folder + "/rules.yaml");
+  const std::string path = own ? folder + "/rules.yaml" : data_folder("papers") + "/runs/rules.yaml";
+  return runs::read_rules(YamlSource::from_file(path, asked));
+}
+
+}  // namespace
+
+std::string TrainingRun::group() const {
+  return fmt::format("{} {} {}, {} {}", gpu, precision.empty() ? "?" : precision, kind, framework,
+                     year);
+}
+
+std::optional<double> TrainingRun::relative_error() const {
+  if (!simulated || published <= 0) return std::nullopt;
+  return *simulated / published - 1;
+}
+
+TrainingRuns compare_measured_runs(const std::string& folder, const Location& asked) {
+  const YamlSource source = YamlSource::from_file(paper_file(folder, "runs"), asked);
+  const runs::Rules rules = rules_for(folder, asked);
+  const std::vector<runs::Row> rows = runs::read_rows(source);
+  std::vector<std::vector<TrainingRun>> figures(rows.size());
+  in_parallel(static_cast<int>(rows.size()),
+              [&](int i) { figures[i] = figures_of(rows[i], rules); });
+  TrainingRuns all;
+  for (const auto& of_row : figures) {
+    all.runs.insert(all.runs.end(), of_row.begin(), of_row.end());
+  }
+  all.unread = unread_keys(rows, rules);
+  return all;
+}
+
+std::vector<Cell> compare_runs(const std::string& folder, const Location& asked) {
+  std::vector<Cell> cells;
+  for (const TrainingRun& run : compare_measured_runs(folder, asked).runs) {
+    Cell cell;
+    cell.table = run.group() + (run.quantity == "bytes" ? ", memory" : "");
+    cell.cell = run.id;
+    cell.published = run.published;
+    cell.simulated = run.simulated;
+    cell.note = run.reason.empty() ? "" : "not modelled: " + run.reason;
+    cell.relative = true;
+    cell.digits = run.quantity == "bytes" ? 0 : 3;
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+}  // namespace pipesim

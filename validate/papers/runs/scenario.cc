@@ -1,0 +1,181 @@
+// A row of measured runs as a scenario's YAML.
+#include <algorithm>
+#include <cctype>
+#include <fmt/format.h>
+
+#include "sim/core/error.h"
+#include "validate/papers/paper_data.h"
+#include "validate/papers/runs/rules.h"
+#include "validate/papers/runs/shape.h"
+
+namespace pipesim::runs {
+namespace {
+
+std::string small(std::string text) {
+  for (char& letter : text) {
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return text;
+}
+
+bool has(const std::string& text, const std::string& word) {
+  return small(text).find(small(word)) != std::string::npos;
+}
+
+std::string cluster_of(const Row& row, const Rules& rules) {
+  const std::string gpu = row.text("gpu");
+  for (const HardwareName& name : rules.hardware) {
+    const auto in_it = [&gpu](const std::string& word) { return has(gpu, word); };
+    if (std::ranges::all_of(name.words, in_it)) return name.cluster;
+  }
+  return "";
+}
+
+// bf16, fp8, mxfp8 or nvfp4; other words as they are.
+std::string precision_of(const Row& row, const Settings& settings) {
+  const std::string written = small(row.text("precision"));
+  if (written.empty()) return settings.precision;
+  for (const char* known : {"nvfp4", "mxfp8", "fp8", "bf16", "fp16"}) {
+    if (written.find(known) != std::string::npos) return known;
+  }
+  return written;
+}
+
+// The granularity of a scenario; empty where nothing says it. Modules of no matmul (norms,
+// activations) are `pointwise`.
+std::string recompute_of(const Row& row, const Settings& settings) {
+  const std::string stated = small(row.text("recompute") + " " + row.text("variant"));
+  if (has(stated, "full")) return "full";
+  if (has(stated, "selective") || has(stated, "core_attn")) return "selective";
+  if (has(stated, "norm") || has(stated, "act")) return "pointwise";
+  if (has(stated, "none")) return "none";
+  return settings.recompute == "stated" ? "" : settings.recompute;
+}
+
+// Sizes that a scenario needs, completed from each other.
+struct RunSizes {
+  int tensor = 1, pipeline = 1, chunks = 1, context = 1, expert = 1, expert_tensor = 1;
+  int gpus = 1, data = 1, micro = 1, batch = 1, microbatches = 1, sequence = 1;
+};
+
+std::string fault(const char* what) { return fmt::format("{} is not stated", what); }
+
+// What is missing, or does not fit together; empty: nothing.
+std::string read_sizes(const Row& row, RunSizes& sizes) {
+  const auto size = [&row](const char* key) { return row.size(key).value_or(1); };
+  for (const char* key : {"gpus", "tp", "pp", "seq"}) {
+    if (!row.size(key)) return fault(key);
+  }
+  sizes.tensor = size("tp");
+  sizes.pipeline = size("pp");
+  sizes.context = size("cp");
+  sizes.expert = size("ep");
+  sizes.expert_tensor = size("etp");
+  sizes.chunks = sizes.pipeline > 1 ? size("vpp") : 1;
+  sizes.gpus = size("gpus");
+  sizes.sequence = size("seq");
+  const int of_model = sizes.tensor * sizes.pipeline * sizes.context;
+  const auto data = row.size("dp");
+  if (sizes.gpus % of_model != 0 || (data && *data * of_model != sizes.gpus)) {
+    return fmt::format("inconsistent: {} GPUs are not dp {} x tp {} x pp {} x cp {}", sizes.gpus,
+                       data.value_or(sizes.gpus / of_model), sizes.tensor, sizes.pipeline,
+                       sizes.context);
+  }
+  sizes.data = sizes.gpus / of_model;
+  if (!row.size("mbs")) return fault("mbs");
+  sizes.micro = size("mbs");
+  const int batch_of_rank = size("batch_per_dp");
+  const auto batch = row.size("gbs");
+  if (!batch && batch_of_rank == 1) return fault("gbs");
+  sizes.batch = batch.value_or(batch_of_rank * sizes.data);
+  const int of_step = sizes.micro * sizes.data;
+  if (sizes.batch % of_step != 0) {
+    return fmt::format("inconsistent: gbs {} does not divide by mbs {} x dp {}", sizes.batch,
+                       sizes.micro, sizes.data);
+  }
+  sizes.microbatches = sizes.batch / of_step;
+  return "";
+}
+
+std::string schedule_of(const Row& row, const RunSizes& sizes) {
+  const std::string stated = row.text("schedule");
+  for (const char* name : {"v-half", "v-min", "zb-v", "zbv", "zero-bubble"}) {
+    if (has(stated, name)) return std::string(name) == "zbv" ? "zb-v" : name;
+  }
+  return sizes.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+}
+
+std::string memory_text(const Settings& settings, const Row& row, const std::string& precision) {
+  const auto zero = row.number("zero_stage");
+  const bool sharded = zero ? *zero >= 1 : settings.distributed_optimizer;
+  const bool eight = precision == "fp8" || precision == "mxfp8" || precision == "nvfp4";
+  return fmt::format(
+      "memory: {{kind: model, precision: {}, use_distributed_optimizer: {}, "
+      "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}}}\n",
+      eight ? "fp8" : "bf16", sharded, settings.fp32_gradients, settings.flash_attention,
+      settings.dropout);
+}
+
+std::string parallel_text(const RunSizes& sizes, const Settings& settings,
+                          const std::string& where) {
+  return fmt::format(
+      "parallel: {{pipeline_model_parallel_size: {}, tensor_model_parallel_size: {}, "
+      "data_parallel_size: {}, context_parallel_size: {}, expert_model_parallel_size: {}, "
+      "expert_tensor_parallel_size: {}, sequence_parallel: {}{}}}\n",
+      sizes.pipeline, sizes.tensor, sizes.data, sizes.context, sizes.expert, sizes.expert_tensor,
+      settings.sequence_parallel && sizes.tensor > 1, where);
+}
+
+std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
+  const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
+  return fmt::format(
+      "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "
+      "overlap_param_gather: {}}}\n",
+      version.software, tensor, settings.overlap_gradients,
+      settings.overlap_parameters && settings.distributed_optimizer);
+}
+
+}  // namespace
+
+Asked scenario_of(const Row& row, const Rules& rules) {
+  const Rule& rule = rules.of(row.table());
+  const Settings& settings = rule.settings;
+  Asked asked;
+  asked.gpu = row.text("gpu");
+  asked.precision = precision_of(row, settings);
+  const std::string cluster = cluster_of(row, rules);
+  const std::string recompute = recompute_of(row, settings);
+  RunSizes sizes;
+  if (cluster.empty()) {
+    asked.missing = asked.gpu.empty() ? fault("gpu")
+                                      : fmt::format("no GPU of the catalogue is '{}'", asked.gpu);
+    return asked;
+  }
+  asked.gpu = cluster_of_catalog(cluster, {}).gpu.name;
+  asked.missing = read_sizes(row, sizes);
+  if (asked.missing.empty() && asked.precision.empty()) asked.missing = fault("precision");
+  if (asked.missing.empty() && recompute.empty()) asked.missing = fault("recompute");
+  if (!asked.missing.empty()) return asked;
+  const int stages = sizes.pipeline * sizes.chunks;
+  const Named model = model_of(row, rules, settings, sizes.tensor, stages);
+  asked.missing = model.missing;
+  if (!asked.missing.empty()) return asked;
+  asked.scenario = fmt::format("model: {}\ncluster: {}\nschedule: {}\n", model.yaml, cluster,
+                               schedule_of(row, sizes));
+  asked.scenario +=
+      parallel_text(sizes, settings,
+                    (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}",
+                                                    sizes.chunks)
+                                      : "") +
+                        placing(row, settings, model.layers, stages));
+  asked.scenario +=
+      fmt::format("batch: {{global_batch_size: {}, micro_batch_size: {}, seq_length: {}}}\n",
+                  sizes.batch, sizes.micro, sizes.sequence);
+  asked.scenario += memory_text(settings, row, asked.precision);
+  asked.scenario += cost_text(row, settings, model.moe, version_of(rule, row));
+  if (recompute != "none") asked.scenario += fmt::format("recompute: {}\n", recompute);
+  if (settings.blocking) asked.scenario += "framework: {transfers: blocking}\n";
+  return asked;
+}
+
+}  // namespace pipesim::runs
