@@ -29,7 +29,7 @@ int splits_of(const ScheduleChoice& choice) {
 }
 
 RecomputeGranularity granularity_of(const ScheduleChoice& choice) {
-  return choice.recompute ? choice.recompute->granularity : RecomputeGranularity::kNone;
+  return choice.recompute ? choice.recompute->granularity : RecomputeGranularity();
 }
 
 int recompute_chunks_of(const ScheduleChoice& choice) {
@@ -92,8 +92,7 @@ std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
     if (count < chunks) text += fmt::format(" {} of {}", count, chunks);
   };
   const RecomputeGranularity granularity = granularity_of(choice);
-  if (granularity == RecomputeGranularity::kSelective ||
-      granularity == RecomputeGranularity::kPointwise) {
+  if (granularity.of_modules()) {
     text = fmt::format("{} recompute", to_text(granularity));
   }
   add("recompute", recompute_chunks_of(choice));

@@ -29,7 +29,7 @@ namespace pipesim {
 // Full recomputation of the first chunks of every device, or of parts of every layer
 // (models/layer_context.h).
 struct Recompute {
-  RecomputeGranularity granularity = RecomputeGranularity::kNone;
+  RecomputeGranularity granularity = {};
   std::optional<int> chunks = {};  // with kFull; without it, of all
   Location where = {};
 };

@@ -48,7 +48,7 @@ Json schedule_json(const Case& made) {
     json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
   }
   const RecomputeGranularity granularity = granularity_of(choice);
-  if (granularity != RecomputeGranularity::kNone && granularity != RecomputeGranularity::kFull) {
+  if (granularity.of_modules()) {
     json["recompute"] = {{"granularity", to_text(granularity)}};
   }
   if (choice.offload) json["offload"] = offload_json(*choice.offload);
