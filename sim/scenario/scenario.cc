@@ -69,6 +69,7 @@ std::string scope_text(const Offload& offload) {
   } else if (offload.chunks) {
     parts.push_back(fmt::format("chunks: {}", *offload.chunks));
   }
+  if (offload.ratio < 1) parts.push_back(fmt::format("ratio: {}", offload.ratio));
   const OffloadedMicrobatches& some = offload.microbatches;
   if (!some.listed.empty()) {
     parts.push_back(fmt::format("microbatches: [{}]", fmt::join(some.listed, ", ")));
@@ -97,6 +98,9 @@ std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
   }
   add("recompute", recompute_chunks_of(choice));
   add("offload", offload_chunks_of(choice));
+  if (choice.offload && choice.offload->ratio < 1) {
+    text += fmt::format(", {:.4g}% of each activation", 100 * choice.offload->ratio);
+  }
   if (choice.offload && choice.offload->microbatches.count) {
     text += fmt::format(", {} microbatches", *choice.offload->microbatches.count);
   }

@@ -34,6 +34,7 @@ Json offload_json(const Offload& offload) {
                             {"every", some.every},
                             {"count", some.count ? Json(*some.count) : Json(nullptr)}};
   }
+  json["ratio"] = offload.ratio;
   json["bandwidth"] = offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex";
   json["devices_per_link"] =
       offload.devices_per_link ? Json(*offload.devices_per_link) : Json(nullptr);
