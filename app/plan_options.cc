@@ -77,6 +77,24 @@ std::vector<Enum> read_names(const std::vector<std::string>& asked, const Names&
   return all;
 }
 
+std::vector<RecomputeGranularity> read_recompute(const std::vector<std::string>& asked,
+                                                 const CommandLine& line) {
+  const std::string option = "--recompute";
+  check_once(asked, option, line);
+  std::vector<std::string> known(kRecomputeGranularities.begin(), kRecomputeGranularities.end());
+  known.insert(known.end(), kRecomputeModules.begin(), kRecomputeModules.end());
+  std::vector<RecomputeGranularity> all;
+  for (const std::string& name : asked) {
+    const auto granularity = recompute_from(name);
+    if (!granularity) {
+      throw InputError(line.where(option, name),
+                       fmt::format("unknown name '{}'{}", name, suggestion(name, known)));
+    }
+    all.push_back(*granularity);
+  }
+  return all;
+}
+
 void check_schedules(const PlanCommand& command, const CommandLine& line) {
   const std::string option = "--schedules";
   check_once(command.schedules, option, line);
@@ -103,8 +121,7 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   if (!command.schedules.empty()) axes.schedules = command.schedules;
   for (const SizeOption& size : kSizes) check_once(axes.*size.sizes, size.name, line);
   if (!command.recompute.empty()) {
-    axes.recompute = read_names<RecomputeGranularity>(command.recompute, kRecomputeGranularities,
-                                                      "--recompute", line);
+    axes.recompute = read_recompute(command.recompute, line);
   }
   if (!command.vocabulary.empty()) {
     axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,

@@ -1,26 +1,13 @@
 // How a layer runs: the microbatch, over which ranks it is divided, and what the framework does.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
-#include <string_view>
 
+#include "models/recompute.h"
 #include "models/transformer.h"
 #include "models/work.h"
 
 namespace pipesim {
-
-// What is computed again for the backward: nothing; within B the inside of attention between its
-// inputs and its output, or what costs no matmul, the outputs of norms, activations and dropouts
-// (PipeOffload, arXiv 2503.01328, section 4.4); or the whole layer from its input (pass R).
-enum class RecomputeGranularity : std::uint8_t { kNone, kSelective, kPointwise, kFull };
-inline constexpr std::array<std::string_view, 4> kRecomputeGranularities{"none", "selective",
-                                                                         "pointwise", "full"};
-
-constexpr std::string_view to_text(RecomputeGranularity granularity) {
-  return kRecomputeGranularities[static_cast<size_t>(granularity)];
-}
 
 struct LayerContext {
   int micro_batch_size = 1;
@@ -30,7 +17,7 @@ struct LayerContext {
   int context = 1;                 // ranks that divide a sequence
   int expert = 1;                  // ranks that divide the experts
   int expert_tensor = 1;           // ranks that divide each expert
-  RecomputeGranularity recompute = RecomputeGranularity::kNone;
+  RecomputeGranularity recompute = {};
   bool flash_attention = true;
   bool causal = true;    // halves the work of flash attention; without it all scores are made
   bool dropout = false;  // after attention and MLP and in attention, with masks of a byte

@@ -123,7 +123,11 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
   w.hidden = std::min(w.tensor, b.matmul);
   // Where experts are divided over tensor ranks too, their exchange is no gradient's reduction.
   const bool apart = setting.context.expert_tensor == 1 || !model.experts;
-  const Seconds reduced = apart ? reductions(backward, setting, hardware) : Seconds(0);
+  LayerContext once = setting.context;  // what is computed again reduces no gradient
+  once.recompute = {};
+  const Seconds reduced =
+      apart ? reductions(layer_work(model, kind, PassKind::kB, once), setting, hardware)
+            : Seconds(0);
   const Seconds behind_w = setting.fused_backward ? std::min(reduced, w.matmul) : Seconds(0);
   b.hidden = behind_w;
   if (cuts_into_parts(setting)) {

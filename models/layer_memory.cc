@@ -6,8 +6,7 @@ namespace pipesim {
 namespace {
 
 constexpr double kElement = 2;  // bytes of bf16
-constexpr RecomputeGranularity kInside = RecomputeGranularity::kSelective;
-constexpr RecomputeGranularity kCheap = RecomputeGranularity::kPointwise;
+using enum RecomputeModule;
 
 class Tensors {
  public:
@@ -42,8 +41,7 @@ class Tensors {
   [[nodiscard]] const KeptTensors& list() const { return list_; }
 
  private:
-  void keep(const char* name, double bytes, Kept kept,
-            RecomputeGranularity again = RecomputeGranularity::kNone) {
+  void keep(const char* name, double bytes, Kept kept, RecomputeGranularity again = {}) {
     list_.push_back({name, Bytes(bytes), kept, again});
   }
   void plain_projections();
@@ -66,7 +64,7 @@ void Tensors::plain_projections() {
   const double size = model_.kv_channels;
   const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
   const double keys = tokens_ * model_.num_query_groups * size / ranks_;
-  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW, kCheap);
+  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
   if (model_.qk_norm) {
     keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
   }
@@ -83,13 +81,13 @@ void Tensors::latent_projections() {
   const double v = latent.v_head_size;
   const double q_rank = divided_ * latent.q_rank;
   const double kv_rank = divided_ * latent.kv_rank;
-  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW, kCheap);
+  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
   keep("compressed, before their norms", (q_rank + kv_rank) * kElement, Kept::kForB);
   keep("compressed, inputs of queries, keys, values", (q_rank + kv_rank) * linear_, Kept::kForW,
-       kCheap);
-  keep("queries", heads * qk * kElement, Kept::kForB);
-  keep("keys", heads * qk * kElement, Kept::kForB);
-  keep("values", heads * v * kElement, Kept::kForB);
+       kLatentNorm);
+  keep("queries", heads * qk * kElement, Kept::kForB, kLatentUp);
+  keep("keys", heads * qk * kElement, Kept::kForB, kLatentUp);
+  keep("values", heads * v * kElement, Kept::kForB, kLatentUp);
   keep("gradient of the compressed",
        (q_rank + kv_rank + divided_ * latent.rope_head_size) * linear_, Kept::kFromB);
   keep("gradient of queries, keys, values", heads * (qk + latent.nope_head_size + v) * linear_,
@@ -100,24 +98,24 @@ void Tensors::core() {
   const double heads = model_.num_attention_heads / ranks_;
   const double outputs = tokens_ * heads * v_head_size(model_);
   if (context_.flash_attention) {
-    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, kInside);
+    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, kCoreAttention);
     const bool copied = context_.precision == Precision::kFp8;
     keep("output of attention", outputs * kElement, copied ? Kept::kForB : Kept::kForBoth);
     if (copied) keep("output of attention, fp8", outputs, Kept::kForW);
     return;
   }
   const double scores = tokens_ * context_.seq_length * heads;
-  keep("softmax of the scores", scores * kElement, Kept::kForB, kInside);
+  keep("softmax of the scores", scores * kElement, Kept::kForB, kCoreAttention);
   if (context_.dropout) {
-    keep("mask of the scores", scores, Kept::kForB, kInside);
-    keep("scores after dropout", scores * kElement, Kept::kForB, kInside);
+    keep("mask of the scores", scores, Kept::kForB, kCoreAttention);
+    keep("scores after dropout", scores * kElement, Kept::kForB, kCoreAttention);
   }
   keep("output of attention", outputs * linear_, Kept::kForW);
 }
 
 // The gradient of a row-divided matrix's output was gathered for B, and stays so for W.
 void Tensors::after_block(const char* mask, const char* norm) {
-  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB, kCheap);
+  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB, kDropout);
   if (model_.post_norms) keep(norm, divided_ * hidden_ * kElement, Kept::kForB);
 }
 
@@ -140,9 +138,9 @@ void Tensors::mlp_block(LayerKind kind) {
   } else {
     const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
     const double parts = model_.gated_mlp ? 2 : 1;
-    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, kCheap);
-    keep("MLP before its activation", parts * inner * kElement, Kept::kForB);
-    keep("MLP after its activation", inner * linear_, Kept::kForW, kCheap);
+    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
+    keep("MLP before its activation", parts * inner * kElement, Kept::kForB, kMlp);
+    keep("MLP after its activation", inner * linear_, Kept::kForW, kMlp | kMlpActivation);
     keep("gradient of the MLP before its activation", parts * inner * linear_, Kept::kFromB);
     keep("gradient of the MLP", tokens_ * hidden_ * linear_, Kept::kFromB);
   }
@@ -154,22 +152,24 @@ void Tensors::experts() {
   const double parts = model_.gated_mlp ? 2 : 1;
   const double rows = expert_rows(model_, context_);
   const double inner = rows * experts.ffn_hidden_size / context_.expert_tensor;
-  keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW);
-  keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB);
+  keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW, kLayerNorm);
+  keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB, kMoe);
   keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
-  keep("input of the experts", rows * hidden_ * linear_, Kept::kForW);
-  keep("experts before their activation", parts * inner * kElement, Kept::kForB);
-  keep("experts after their activation", inner * linear_, Kept::kForW, kCheap);
+  keep("input of the experts", rows * hidden_ * linear_, Kept::kForW, kMoe);
+  keep("experts before their activation", parts * inner * kElement, Kept::kForB, kMoe);
+  keep("experts after their activation", inner * linear_, Kept::kForW, kMoe | kMoeActivation);
   keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
   keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
   if (experts.shared_experts == 0) return;
   const double shared = tokens_ * experts.shared_experts * experts.ffn_hidden_size / ranks_;
+  const RecomputeGranularity whole = kMoe | kSharedExperts;
   // Their input is the router's; in fp8 it is a copy.
   if (context_.precision == Precision::kFp8) {
-    keep("input of the shared experts, fp8", divided_ * hidden_, Kept::kForW);
+    keep("input of the shared experts, fp8", divided_ * hidden_, Kept::kForW, whole);
   }
-  keep("shared experts before their activation", parts * shared * kElement, Kept::kForB);
-  keep("shared experts after their activation", shared * linear_, Kept::kForW, kCheap);
+  keep("shared experts before their activation", parts * shared * kElement, Kept::kForB, whole);
+  keep("shared experts after their activation", shared * linear_, Kept::kForW,
+       whole | kMlpActivation);
   keep("gradient of the shared experts before their activation", parts * shared * linear_,
        Kept::kFromB);
   keep("gradient of the shared experts", tokens_ * hidden_ * linear_, Kept::kFromB);
@@ -204,8 +204,7 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   memory.weights = Bytes((held.dense + held.expert) * kElement);
   if (context.precision == Precision::kFp8 && !ends) memory.weights += Bytes(2 * held.matmul);
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
-    const bool again =
-        tensor.again != RecomputeGranularity::kNone && tensor.again == context.recompute;
+    const bool again = context.recompute.any(tensor.again);
     if (tensor.kept != Kept::kFromB && !again) memory.activation += tensor.bytes;
     if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
   }

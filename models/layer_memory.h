@@ -31,8 +31,7 @@ struct KeptTensor {
   const char* name = "";
   Bytes bytes;
   Kept kept = Kept::kForB;
-  // The granularity that makes it again within B; kNone: neither does.
-  RecomputeGranularity again = RecomputeGranularity::kNone;
+  RecomputeGranularity again = {};  // made again within B where one of these is
 };
 using KeptTensors = boost::container::static_vector<KeptTensor, 40>;
 

@@ -64,7 +64,7 @@ struct Collective {
 struct Work {
   boost::container::static_vector<Matmul, 24> matmuls;
   boost::container::static_vector<Attention, 2> attention;
-  boost::container::static_vector<Collective, 12> collectives;
+  boost::container::static_vector<Collective, 20> collectives;
   Bytes moved;      // read and written by memory-bound kernels
   int kernels = 0;  // memory-bound kernels launched
 };

@@ -6,6 +6,8 @@
 namespace pipesim {
 namespace {
 
+using enum RecomputeModule;
+
 // Bytes per weight that adding to its gradient moves: 4 read and 4 written where the matmul adds in
 // fp32; as much with a kernel of its own that adds 16 bits to 16.
 constexpr double kAddedGradient = 8;
@@ -42,13 +44,20 @@ void WorkBuilder::stream(PassKind pass, double bytes, int kernels) {
   work_.kernels += kernels;
 }
 
-void WorkBuilder::again(double bytes) {
-  if (context_.recompute == RecomputeGranularity::kPointwise) stream(PassKind::kB, bytes, 1);
+void WorkBuilder::again(RecomputeGranularity of, double bytes) {
+  if (context_.recompute.any(of)) stream(PassKind::kB, bytes, 1);
 }
 
-void WorkBuilder::norm(double tokens, double width, bool before_linear) {
+void WorkBuilder::again(RecomputeGranularity of, void (WorkBuilder::*part)()) {
+  if (pass_ != PassKind::kB || !context_.recompute.any(of)) return;
+  WorkBuilder forward(model_, PassKind::kF, context_);
+  (forward.*part)();
+  append(forward.work());
+}
+
+void WorkBuilder::norm(double tokens, double width, RecomputeGranularity of) {
   const double one = tokens * width * kElement;
-  if (before_linear) again(2 * one);
+  again(of, 2 * one);
   stream(PassKind::kF, 2 * one, 1);  // in, out
   stream(PassKind::kB, 3 * one, 1);  // gradient, input, gradient
 }
@@ -83,15 +92,21 @@ void WorkBuilder::residual() {
   stream(PassKind::kF, 3 * one + mask, 1);  // output, residual, sum
   stream(PassKind::kB, 3 * one, 1);         // both gradients, their sum
   if (context_.dropout) stream(PassKind::kB, 2 * one + mask, 1);
-  if (model_.post_norms) norm(divided_, hidden_, false);
+  if (model_.post_norms) norm(divided_, hidden_);
 }
 
 void WorkBuilder::mlp_block() {
-  norm(divided_, hidden_);
-  before_divided(hidden_);
-  mlp(tokens_, model_.ffn_hidden_size, ranks_, 1, {"MLP, first", "MLP, second"});
-  after_divided();
+  norm(divided_, hidden_, kLayerNorm);
+  again(kMlp, &WorkBuilder::dense_mlp);
+  dense_mlp();
   residual();
+}
+
+void WorkBuilder::dense_mlp() {
+  before_divided(hidden_);
+  mlp(tokens_, model_.ffn_hidden_size, ranks_, 1,
+      {"MLP, first", "MLP, second", kMlpActivation, kMlp});
+  after_divided();
 }
 
 void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, const Names& names) {
@@ -105,7 +120,7 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
   const double one = tokens * batch * ffn / ranks * kElement;
   stream(PassKind::kF, (parts + 1) * one, 1);
   stream(PassKind::kB, (2 * parts + 1) * one, 1);
-  again((parts + 1) * one);
+  if (!context_.recompute.any(names.whole)) again(names.activation, (parts + 1) * one);
   linear({.name = names.second,
           .tokens = tokens,
           .inputs = ffn / ranks,
@@ -115,8 +130,14 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
 }
 
 void WorkBuilder::moe_block() {
+  norm(divided_, hidden_, kLayerNorm);
+  again(kMoe, &WorkBuilder::moe);
+  moe();
+  residual();
+}
+
+void WorkBuilder::moe() {
   const Experts& experts = *model_.experts;
-  norm(divided_, hidden_);
   linear({.name = "router",
           .tokens = divided_,
           .inputs = hidden_,
@@ -126,17 +147,21 @@ void WorkBuilder::moe_block() {
   const double rows = expert_rows(model_, context_);
   const double held = std::min(1.0 * experts.num_experts / context_.expert, std::ceil(rows));
   mlp(rows / held, experts.ffn_hidden_size, context_.expert_tensor, held,
-      {"experts, first", "experts, second"});
-  if (experts.shared_experts > 0) {
-    before_divided(hidden_);
-    mlp(tokens_, 1.0 * experts.shared_experts * experts.ffn_hidden_size, ranks_, 1,
-        {"shared experts, first", "shared experts, second"});
-    after_divided();
-    const double one = divided_ * hidden_ * kElement;
-    stream(PassKind::kF, 3 * one, 1);
-    stream(PassKind::kB, 3 * one, 1);
-  }
-  residual();
+      {"experts, first", "experts, second", kMoeActivation, kMoe});
+  if (experts.shared_experts == 0) return;
+  if (!context_.recompute.any(kMoe)) again(kSharedExperts, &WorkBuilder::shared_experts);
+  shared_experts();
+}
+
+void WorkBuilder::shared_experts() {
+  const Experts& experts = *model_.experts;
+  before_divided(hidden_);
+  mlp(tokens_, 1.0 * experts.shared_experts * experts.ffn_hidden_size, ranks_, 1,
+      {"shared experts, first", "shared experts, second", kMlpActivation, kMoe | kSharedExperts});
+  after_divided();
+  const double one = divided_ * hidden_ * kElement;
+  stream(PassKind::kF, 3 * one, 1);
+  stream(PassKind::kB, 3 * one, 1);
 }
 
 void WorkBuilder::dispatch() {

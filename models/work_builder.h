@@ -63,16 +63,18 @@ class WorkBuilder {
   void collective(CollectiveKind kind, Group group, double bytes);
   // Bytes moved and kernels launched in F, or in B.
   void stream(PassKind pass, double bytes, int kernels);
-  // A kernel of F that B runs again under pointwise recomputation.
-  void again(double bytes);
-  // Before a linear layer, which is what pointwise recomputation makes again.
-  void norm(double tokens, double width, bool before_linear = true);
+  // A kernel of F that B runs again where `of` is recomputed.
+  void again(RecomputeGranularity of, double bytes);
+  // A part of F likewise.
+  void again(RecomputeGranularity of, void (WorkBuilder::*part)());
+  void norm(double tokens, double width, RecomputeGranularity of = {});
   void before_divided(double width);  // the way into column-divided matrices
   void after_divided();               // the way out of row-divided ones
   void residual();
   void attention_block();
   void latent_projections();
   void plain_projections();
+  void latent_up();
   void core();
   void fused_core(bool backward);
   void plain_core(bool backward);
@@ -81,10 +83,15 @@ class WorkBuilder {
   struct Names {
     const char* first;
     const char* second;
+    RecomputeGranularity activation = {};  // what makes it again
+    RecomputeGranularity whole = {};       // what makes all of it again
   };
   void mlp(double tokens, double ffn, double ranks, double batch, const Names& names);
+  void dense_mlp();
   void moe_block();
+  void moe();
   void dispatch();
+  void shared_experts();
 
   const Transformer& model_;
   const LayerContext& context_;

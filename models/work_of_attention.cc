@@ -4,8 +4,10 @@
 
 namespace pipesim {
 
+using enum RecomputeModule;
+
 void WorkBuilder::attention_block() {
-  norm(divided_, hidden_);
+  norm(divided_, hidden_, kLayerNorm);
   if (model_.latent) {
     latent_projections();
   } else {
@@ -45,21 +47,28 @@ void WorkBuilder::plain_projections() {
 
 void WorkBuilder::latent_projections() {
   const LatentAttention& latent = *model_.latent;
-  const double heads = model_.num_attention_heads / ranks_;
-  const double qk = qk_head_size(model_);
   const double compressed = latent.kv_rank + latent.rope_head_size;
   if (latent.q_rank > 0) {
     linear({.name = "queries, compressing",
             .tokens = divided_,
             .inputs = hidden_,
             .outputs = 1.0 * latent.q_rank});
-    norm(divided_, latent.q_rank);
+    norm(divided_, latent.q_rank, kLatentNorm);
   }
   linear({.name = "keys and values, compressing",
           .tokens = divided_,
           .inputs = hidden_,
           .outputs = compressed});
-  norm(divided_, latent.kv_rank);
+  norm(divided_, latent.kv_rank, kLatentNorm);
+  again(kLatentUp, &WorkBuilder::latent_up);
+  latent_up();
+}
+
+void WorkBuilder::latent_up() {
+  const LatentAttention& latent = *model_.latent;
+  const double heads = model_.num_attention_heads / ranks_;
+  const double qk = qk_head_size(model_);
+  const double compressed = latent.kv_rank + latent.rope_head_size;
   before_divided(compressed + (latent.q_rank > 0 ? latent.q_rank : hidden_));
   linear({.name = "queries",
           .tokens = tokens_,
@@ -90,7 +99,7 @@ void WorkBuilder::core() {
   if (pass_ == PassKind::kW) return;
   const bool backward = pass_ == PassKind::kB;
   // A flash kernel rebuilds its scores anyway; with selective recompute its whole forward is run.
-  if (backward && context_.recompute == RecomputeGranularity::kSelective) {
+  if (backward && context_.recompute.any(kCoreAttention)) {
     context_.flash_attention ? fused_core(false) : plain_core(false);
   }
   context_.flash_attention ? fused_core(backward) : plain_core(backward);

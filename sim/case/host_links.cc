@@ -73,6 +73,11 @@ void add_host_links(Case& made) {
   }
   if (const auto& offload = made.choice.offload) {
     problem.prefetch = offload->prefetch;
+    problem.offload_ratio = offload->ratio;
+    for (StageCost& stage : problem.stages) {
+      stage.copy_out = offload->ratio * stage.copy_out;
+      stage.copy_in = offload->ratio * stage.copy_in;
+    }
     problem.devices_per_host_link =
         offload->devices_per_link.value_or(problem.devices_per_host_link);
     if (offload->bandwidth == CopyBandwidth::kAlone) {

@@ -17,10 +17,7 @@ void add_utilization(const Case& made, Throughput& rate) {
   const double used = rate.samples_per_second_per_gpu * flops.value();
   rate.model_tflops_per_gpu = used / 1e12;
   rate.mfu = used / peak.value();
-  if (context.recompute != RecomputeGranularity::kNone &&
-      context.recompute != RecomputeGranularity::kFull) {
-    return;
-  }
+  if (context.recompute.of_modules()) return;
   const double again =
       static_cast<double>(made.problem.recompute_chunks) / std::max(1, made.placement.chunks());
   rate.hfu = *rate.mfu * (1 + again / 3);  // a forward of three

@@ -49,10 +49,7 @@ class TimeVisitor {
     const double start = std::max({link, a, b});
     link = start + copy_seconds(problem_, program_, copy, out).value();
     const auto device = static_cast<int>(copy.device);
-    const double bytes =
-        pass_bytes(problem_, program_, device,
-                   make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk))
-            .acquired.value();
+    const double bytes = copied_bytes(problem_, program_, device, copy.chunk).value();
     changes_[copy.device].push_back(out ? Change{link, -bytes} : Change{start, bytes});
     return link;
   }
@@ -206,6 +203,11 @@ Seconds copy_seconds(const Problem& problem, const Program& program, const Copy&
   const StageCost& cost =
       problem.stage(program.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk));
   return (copy.alone ? problem.copy_alone_factor : 1) * (out ? cost.copy_out : cost.copy_in);
+}
+
+Bytes copied_bytes(const Problem& problem, const Program& program, int device, int chunk) {
+  return problem.offload_ratio *
+         pass_bytes(problem, program, device, make_pass(PassKind::kF, 0, chunk)).acquired;
 }
 
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass) {

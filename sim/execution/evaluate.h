@@ -64,7 +64,10 @@ struct PassBytes {
 };
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass);
 
-// Of a copy to the host, or back, of what F acquired.
+// What a copy to the host, or back, moves of what F of the device's chunk acquired.
+Bytes copied_bytes(const Problem& problem, const Program& program, int device, int chunk);
+
+// Of such a copy.
 Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out);
 
 }  // namespace pipesim

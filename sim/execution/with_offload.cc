@@ -266,8 +266,7 @@ class Offload {
       if (ranks[chunk] < 0) continue;
       const int vs = place_.virtual_stage(device, chunk);
       const StageCost& cost = problem_.stage(vs);
-      const double bytes = pass_bytes(problem_, program_, device, make_pass(PassKind::kF, 0, chunk))
-                               .acquired.value();
+      const double bytes = copied_bytes(problem_, program_, device, chunk).value();
       for (int unit = first_unit(vs); unit < end_unit(vs); ++unit) {
         if (!may_leave(unit)) continue;
         const Use& use = uses_(vs, unit);

@@ -78,9 +78,7 @@ TaskClass ClassTable::made_copy(const Copy& copy, bool out) const {
   } else {
     made.seconds = copy_seconds(problem_, program_, copy, out);
   }
-  const Pass forward = make_pass(PassKind::kF, static_cast<int>(copy.unit), copy.chunk);
-  const Bytes bytes = pass_bytes(problem_, program_, device, forward).acquired;
-  (out ? made.released : made.acquired) = bytes;
+  (out ? made.released : made.acquired) = copied_bytes(problem_, program_, device, copy.chunk);
   return made;
 }
 

@@ -89,7 +89,7 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   root.set("batch.micro_batch_size", fmt::format("{}", point.micro_batch));
   for (const PlanSetting& setting : plan.settings) root.set(setting.path, setting.value);
   if (point.recompute != RecomputeGranularity::kNone) {
-    root.set("recompute", std::string(to_text(point.recompute)));
+    root.set("recompute", to_text(point.recompute));
   }
   if (point.vocabulary != VocabularyPlacement::kFirstLast) {
     root.set("vocabulary", fmt::format("{{placement: {}}}", to_text(point.vocabulary)));

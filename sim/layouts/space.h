@@ -61,7 +61,7 @@ struct PlanPoint {
   const Schedule* schedule = nullptr;
   PlanSplit split = PlanSplit::kEven;
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
-  RecomputeGranularity recompute = RecomputeGranularity::kNone;
+  RecomputeGranularity recompute = {};
   bool offload = false;  // by the transform, beside what the schedule does
 
   friend bool operator==(const PlanPoint&, const PlanPoint&) = default;

@@ -30,7 +30,8 @@ struct StageCost {
   // Under recompute F acquires the checkpoint only (its input), R the rest of the activation.
   std::optional<Seconds> recompute = {};  // R; without it as long as forward
   Bytes checkpoint = {};
-  // Of what F acquired, to the host and back, while its link carries copies both ways.
+  // Of the share of what F acquired that is copied, to the host and back, while its link carries
+  // copies both ways.
   Seconds copy_out = {};
   Seconds copy_in = {};
 };
@@ -46,6 +47,7 @@ struct Problem {
   // of their stage their copies back end before they are needed.
   int offload_chunks = 0;
   double prefetch = 1;
+  double offload_ratio = 1;  // share of an activation that is copied; the rest stays
   int devices_per_host_link = 1;
   double copy_alone_factor = 1;  // on a copy while its link carries none the other way
   // Chunks of every device, from the first, that recompute. A schedule may place their R itself;

@@ -125,6 +125,7 @@ Offload read_offload(const YamlValue& value) {
     }
   }
   if (const auto some = map.find("microbatches")) offload.microbatches = read_microbatches(*some);
+  if (const auto ratio = map.find("ratio")) offload.ratio = ratio->number(0, 1);
   if (const auto bandwidth = map.find("bandwidth")) {
     static const std::vector<std::string> kNames{"duplex", "alone"};
     const bool alone = bandwidth->choice(kNames) == "alone";
@@ -141,7 +142,7 @@ Offload read_offload(const YamlValue& value) {
 void settle_offload(YamlMap& root, Scenario& scenario) {
   if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
   const auto is_none = [](const std::optional<Offload>& offload) {
-    return offload && offload->chunks == 0;
+    return offload && (offload->chunks == 0 || offload->ratio == 0);
   };
   if (is_none(scenario.offload)) scenario.offload.reset();
   for (ScheduleChoice& choice : scenario.schedules) {

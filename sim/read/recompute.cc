@@ -1,18 +1,31 @@
 #include "sim/read/recompute.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <string>
 #include <vector>
 
+#include "sim/core/text.h"
+
 namespace pipesim {
 namespace {
 
+const std::vector<std::string>& module_names() {
+  static const std::vector<std::string> kNames(kRecomputeModules.begin(), kRecomputeModules.end());
+  return kNames;
+}
+
 RecomputeGranularity read_granularity(const YamlValue& value) {
-  static const std::vector<std::string> kNames(kRecomputeGranularities.begin(),
-                                               kRecomputeGranularities.end());
-  const auto found = std::ranges::find(kNames, value.choice(kNames));
-  return static_cast<RecomputeGranularity>(found - kNames.begin());
+  if (value.is_list()) {
+    RecomputeGranularity all;
+    for (const YamlValue& each : value.list()) {
+      all = all | *recompute_from(each.choice(module_names()));
+    }
+    return all;
+  }
+  if (const auto known = recompute_from(value.text())) return *known;
+  std::vector<std::string> names(kRecomputeGranularities.begin(), kRecomputeGranularities.end());
+  names.insert(names.end(), module_names().begin(), module_names().end());
+  value.fail(fmt::format("'{}' is not known{}", value.text(), suggestion(value.text(), names)));
 }
 
 }  // namespace
@@ -26,7 +39,7 @@ Recompute read_recompute(const YamlValue& value) {
   }
   YamlMap map(value);
   recompute.granularity =
-      read_granularity(map.require("granularity", "none, selective, pointwise or full"));
+      read_granularity(map.require("granularity", "none, selective, pointwise, full or modules"));
   if (const auto chunks = map.find("chunks")) {
     if (recompute.granularity != RecomputeGranularity::kFull)
       chunks->fail("is of granularity 'full'");
@@ -42,9 +55,7 @@ void settle_recompute(YamlMap& root, Scenario& scenario) {
   for (ScheduleChoice& choice : scenario.schedules) {
     if (!choice.recompute) choice.recompute = common;
     const Recompute& recompute = *choice.recompute;
-    const bool of_layers = recompute.granularity == RecomputeGranularity::kSelective ||
-                           recompute.granularity == RecomputeGranularity::kPointwise;
-    if (of_layers && !scenario.modelled) {
+    if (recompute.granularity.of_modules() && !scenario.modelled) {
       throw InputError(recompute.where,
                        fmt::format("{} recomputation needs a model, which says what layers keep; "
                                    "'full' recomputes whole chunks ('chunks' says how many)",

@@ -6,12 +6,12 @@
 
 namespace pipesim {
 
-// `none`, `selective`, `pointwise`, `full`, or a map {granularity: ..., chunks: N}, N with `full`
-// only. InputError otherwise.
+// A word of models/recompute.h, a list of its modules (in one word with '+' between), or a map
+// {granularity: ..., chunks: N}, N with `full` only. InputError otherwise.
 Recompute read_recompute(const YamlValue& value);
 
 // Gives every schedule without a word of its own the scenario's, or none. InputError where more
-// chunks are asked for than a schedule has, and for `selective` without a model.
+// chunks are asked for than a schedule has, and for modules without a model.
 void settle_recompute(YamlMap& root, Scenario& scenario);
 
 }  // namespace pipesim

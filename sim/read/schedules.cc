@@ -65,10 +65,11 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     const auto given = map.find("offload");
     if (!given) return std::nullopt;
     if (schedule != nullptr && schedule->offloads() && !given->is_map()) {
-      given->fail(fmt::format(
-          "{} offloads by itself: expected a map of bandwidth, prefetch and devices_per_link; did "
-          "you mean 'offload_chunks'?",
-          schedule->name));
+      given->fail(
+          fmt::format("{} offloads by itself: expected a map of ratio, bandwidth, prefetch and "
+                      "devices_per_link; "
+                      "did you mean 'offload_chunks'?",
+                      schedule->name));
     }
     return read_offload(*given);
   };

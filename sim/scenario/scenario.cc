@@ -29,7 +29,7 @@ int splits_of(const ScheduleChoice& choice) {
 }
 
 RecomputeGranularity granularity_of(const ScheduleChoice& choice) {
-  return choice.recompute ? choice.recompute->granularity : RecomputeGranularity::kNone;
+  return choice.recompute ? choice.recompute->granularity : RecomputeGranularity();
 }
 
 int recompute_chunks_of(const ScheduleChoice& choice) {
@@ -69,6 +69,7 @@ std::string scope_text(const Offload& offload) {
   } else if (offload.chunks) {
     parts.push_back(fmt::format("chunks: {}", *offload.chunks));
   }
+  if (offload.ratio < 1) parts.push_back(fmt::format("ratio: {}", offload.ratio));
   const OffloadedMicrobatches& some = offload.microbatches;
   if (!some.listed.empty()) {
     parts.push_back(fmt::format("microbatches: [{}]", fmt::join(some.listed, ", ")));
@@ -92,12 +93,14 @@ std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
     if (count < chunks) text += fmt::format(" {} of {}", count, chunks);
   };
   const RecomputeGranularity granularity = granularity_of(choice);
-  if (granularity == RecomputeGranularity::kSelective ||
-      granularity == RecomputeGranularity::kPointwise) {
+  if (granularity.of_modules()) {
     text = fmt::format("{} recompute", to_text(granularity));
   }
   add("recompute", recompute_chunks_of(choice));
   add("offload", offload_chunks_of(choice));
+  if (choice.offload && choice.offload->ratio < 1) {
+    text += fmt::format(", {:.4g}% of each activation", 100 * choice.offload->ratio);
+  }
   if (choice.offload && choice.offload->microbatches.count) {
     text += fmt::format(", {} microbatches", *choice.offload->microbatches.count);
   }

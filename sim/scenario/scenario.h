@@ -29,7 +29,7 @@ namespace pipesim {
 // Full recomputation of the first chunks of every device, or of parts of every layer
 // (models/layer_context.h).
 struct Recompute {
-  RecomputeGranularity granularity = RecomputeGranularity::kNone;
+  RecomputeGranularity granularity = {};
   std::optional<int> chunks = {};  // with kFull; without it, of all
   Location where = {};
 };
@@ -59,6 +59,7 @@ struct Offload {
   std::vector<int> which = {};     // or these chunks of every device
   bool automatic = false;          // sim/prepare chooses `chunks`
   OffloadedMicrobatches microbatches = {};
+  double ratio = 1;  // share of each activation that leaves
   CopyBandwidth bandwidth = CopyBandwidth::kDuplex;
   std::optional<int> devices_per_link = {};  // without it, what the cluster says, or 1
   double prefetch = 1;

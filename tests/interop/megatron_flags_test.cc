@@ -61,16 +61,18 @@ TEST(MegatronFlags, SayWhatAModelIsDividedBy) {
       "  context_parallel_size: 2, expert_model_parallel_size: 4, expert_tensor_parallel_size: 1, "
       "data_parallel_size: 2}\n"
       "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"
-      "recompute: {granularity: selective}\n"
+      "recompute: [core_attn, moe_act, mlp_act]\n"
       "memory: {kind: model, use_distributed_optimizer: true}\n"));
   const MegatronFlags flags = flags_of(scenario);
   for (const char* flag :
        {"--sequence-parallel", "--context-parallel-size 2", "--expert-model-parallel-size 4",
         "--expert-tensor-parallel-size 1", "--use-distributed-optimizer", "--seq-length 4096",
-        "--recompute-granularity selective", "--global-batch-size 16"}) {
+        "--recompute-granularity selective", "--recompute-modules core_attn moe_act",
+        "--global-batch-size 16"}) {
     EXPECT_TRUE(has(flags, flag)) << flag << "\n" << megatron_text(flags);
   }
-  EXPECT_EQ(flags.notes.front(), "start 32 processes: data parallel size 2");
+  EXPECT_EQ(flags.notes, (std::vector<std::string>{"mlp_act recomputed, for which it has no flag",
+                                                   "start 32 processes: data parallel size 2"}));
 }
 
 TEST(MegatronFlags, SayWhatTheScenarioLeavesOpen) {

@@ -172,12 +172,11 @@ TEST(NearestChange, TakesTheFirstThatFitsInItsOrder) {
   const auto change = [&](double optimizer, double selective, double batch, double full,
                           double tensor, double pipeline) {
     const auto found = nearest_change(now, Bytes(50), [&](const MemorySetting& setting) {
-      using enum RecomputeGranularity;
       double bytes = 100;
       if (setting.state.distributed_optimizer) bytes = optimizer;
-      if (setting.context.recompute == kSelective) bytes = selective;
+      if (setting.context.recompute == RecomputeGranularity::kSelective) bytes = selective;
       if (setting.context.micro_batch_size == 1) bytes = batch;
-      if (setting.context.recompute == kFull) bytes = full;
+      if (setting.context.recompute == RecomputeGranularity::kFull) bytes = full;
       if (setting.context.tensor == 2) bytes = tensor;
       if (setting.pipeline == 16) bytes = pipeline;
       return bytes < 0 ? std::nullopt : std::optional(Bytes(bytes));

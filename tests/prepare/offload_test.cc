@@ -66,6 +66,31 @@ TEST(ScenarioOffload, LowersThePeakOfAnyScheduleAtNoCost) {
   }
 }
 
+TEST(ScenarioOffload, CopiesTheAskedShareOfEachActivation) {
+  const std::vector<std::string> some{"offload.chunks=1",
+                                      "offload.microbatches={from: 0, every: 4}"};
+  const auto with = [&](const std::string& ratio) {
+    std::vector<std::string> all = some;
+    all.push_back("offload.ratio=" + ratio);
+    return run(kGiven, all);
+  };
+  const Result whole = run(kGiven, some);
+  const Result half = with("0.5");
+  const Result none = with("0");
+  EXPECT_DOUBLE_EQ(half.host->devices[0].value(), whole.host->devices[0].value() / 2);
+  EXPECT_FALSE(none.host);
+  EXPECT_DOUBLE_EQ(prepared(kGiven, {"offload.ratio=0.25"}).problem.stage(0).copy_out.value(),
+                   0.006 / 4);
+  EXPECT_EQ(prepared(kGiven, {"offload.ratio=0.25"}).label,
+            "1f1b (offload, 25% of each activation)");
+  // Of all activations copies of a share fit where those of the whole do not.
+  const std::vector<std::string> slow{"offload=true", "cost.copy_out=40 ms", "cost.copy_in=40 ms"};
+  std::vector<std::string> share = slow;
+  share[0] = "offload.ratio=0.5";
+  EXPECT_LT(run(kGiven, share).report.peak_activation, run(kGiven, slow).report.peak_activation);
+  EXPECT_NE(refusal(kGiven, {"offload.ratio=1.5"}).find("from 0 to 1"), std::string::npos);
+}
+
 TEST(ScenarioOffload, TakesBytesAndBandwidthFromModelAndCluster) {
   const Case made = prepared(kModelled);
   const Result offloaded = simulate(made);

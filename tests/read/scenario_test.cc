@@ -249,6 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
             "at most"},
         Bad{{"recompute=selective"}, "needs a model"},
         Bad{{"recompute=some"}, "'some' is not known"},
+        Bad{{"recompute=[mlp, moe_acts]"}, "'moe_acts' is not known; did you mean 'moe_act'?"},
+        Bad{{"recompute=[mlp]"}, "needs a model"},
         Bad{{"recompute={chunks: 1}"}, "'granularity' is missing"},
         Bad{{"recompute={granularity: none, chunks: 1}"}, "is of granularity 'full'"},
         Bad{{"recompute={granularity: full, chunks: 2}"}, "but 1f1b has 1 per device"},

@@ -15,10 +15,7 @@ std::string why_not(const Transformer& model, const LayerContext& context) {
   if (!context.flash_attention || !context.causal) return "attention that is not fused and causal";
   if (context.context > 1) return "a sequence that is divided over ranks";
   if (context.precision != Precision::kBf16) return "linear layers in fp8";
-  if (context.recompute == RecomputeGranularity::kSelective ||
-      context.recompute == RecomputeGranularity::kPointwise) {
-    return "layers of which a part is computed again";
-  }
+  if (context.recompute.of_modules()) return "layers of which a part is computed again";
   return "";
 }
 

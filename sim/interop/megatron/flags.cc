@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <string_view>
 
 #include "sim/core/error.h"
@@ -156,6 +157,29 @@ void check_passes(const ScheduleChoice& choice, const Program& program) {
   }
 }
 
+void add_recomputed_modules(RecomputeGranularity recompute, MegatronFlags& to) {
+  std::string known;
+  std::vector<std::string_view> others;
+  for (size_t i = 0; i < kRecomputeModules.size(); ++i) {
+    if (!recompute.any(static_cast<RecomputeModule>(i))) continue;
+    if (i < kMegatronModules) {
+      known += fmt::format(" {}", kRecomputeModules[i]);
+    } else {
+      others.push_back(kRecomputeModules[i]);
+    }
+  }
+  if (!known.empty()) {
+    to.flags.emplace_back("--recompute-granularity selective");
+    if (recompute != RecomputeGranularity::kSelective) {
+      to.flags.push_back("--recompute-modules" + known);
+    }
+  }
+  if (!others.empty()) {
+    to.notes.push_back(
+        fmt::format("{} recomputed, for which it has no flag", fmt::join(others, ", ")));
+  }
+}
+
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
   if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
@@ -167,11 +191,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, Mega
   }
   if (modelled.state.distributed_optimizer) to.flags.emplace_back("--use-distributed-optimizer");
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
-  if (context.recompute == RecomputeGranularity::kSelective) {
-    to.flags.emplace_back("--recompute-granularity selective");
-  } else if (context.recompute == RecomputeGranularity::kPointwise) {
-    to.notes.emplace_back("norms and activations are recomputed, for which it has no flag");
-  }
+  if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
 }
 
 void add_sizes(const Case& made, MegatronFlags& to) {

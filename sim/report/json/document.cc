@@ -34,6 +34,7 @@ Json offload_json(const Offload& offload) {
                             {"every", some.every},
                             {"count", some.count ? Json(*some.count) : Json(nullptr)}};
   }
+  json["ratio"] = offload.ratio;
   json["bandwidth"] = offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex";
   json["devices_per_link"] =
       offload.devices_per_link ? Json(*offload.devices_per_link) : Json(nullptr);
@@ -48,7 +49,7 @@ Json schedule_json(const Case& made) {
     json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
   }
   const RecomputeGranularity granularity = granularity_of(choice);
-  if (granularity != RecomputeGranularity::kNone && granularity != RecomputeGranularity::kFull) {
+  if (granularity.of_modules()) {
     json["recompute"] = {{"granularity", to_text(granularity)}};
   }
   if (choice.offload) json["offload"] = offload_json(*choice.offload);

@@ -186,7 +186,7 @@ std::string vocabulary_text(const Transformer& model, VocabularyPlacement placem
              human(share_activation(model, setting.context)));
 }
 
-// Copies to the host and back, of what F acquires.
+// Copies to the host and back.
 std::string copies_text(const Scenario& scenario, const Problem& problem, const Program& program) {
   if (program.copies() == nullptr) return "";
   std::vector<Row> rows{{"stage", "device", "copied", "copy out", "copy in", "out alone"}};
@@ -194,7 +194,7 @@ std::string copies_text(const Scenario& scenario, const Problem& problem, const 
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const StageCost& stage = problem.stage(vs);
     rows.push_back({fmt::format("{}", vs), fmt::format("{}", place.device(vs)),
-                    human(program.recomputes(vs) ? stage.checkpoint : stage.activation),
+                    human(copied_bytes(problem, program, place.device(vs), place.chunk(vs))),
                     human(stage.copy_out), human(stage.copy_in),
                     human(problem.copy_alone_factor * stage.copy_out)});
   }

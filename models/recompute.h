@@ -1,0 +1,92 @@
+// What of a layer is computed again for the backward: Megatron-LM's --recompute-granularity and
+// --recompute-modules (megatron/core/transformer/transformer_config.py), and what other frameworks
+// name beside them.
+//
+// A module keeps its input from F on, and B runs its kernels again. Of the modules that only leave
+// an output out, layernorm, mla_up_proj and the activations, the output is what goes. Which kept
+// tensor goes with which module says models/layer_memory.cc, which kernels run again
+// models/work_builder.cc. Pure values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pipesim {
+
+enum class RecomputeModule : std::uint8_t {
+  kCoreAttention,  // attention between queries, keys, values and its output
+  kMlp,            // a dense layer's MLP, from the output of its norm
+  kMoe,            // router, exchange, experts and shared experts, from the output of the norm
+  kMoeActivation,  // of the routed experts
+  kLayerNorm,      // in front of attention and MLP
+  kLatentUp,       // queries, keys and values from what latent attention compressed
+  kSharedExperts,
+  kMlpActivation,  // of MLP and shared experts (Kwai's --kaimm-recompute-mlp-activation-func)
+  kLatentNorm,     // norms of what latent attention compressed
+  kDropout         // masks
+};
+// In the order of the enumeration; the first kMegatronModules are Megatron-LM's.
+inline constexpr std::array<std::string_view, 10> kRecomputeModules{
+    "core_attn",      "mlp",     "moe",      "moe_act", "layernorm", "mla_up_proj",
+    "shared_experts", "mlp_act", "mla_norm", "dropout"};
+inline constexpr size_t kMegatronModules = 7;
+
+// A set of modules, or the whole layer from its input (pass R).
+class RecomputeGranularity {
+ public:
+  constexpr RecomputeGranularity() = default;
+  constexpr RecomputeGranularity(RecomputeModule module)  // NOLINT(google-explicit-constructor)
+      : bits_(static_cast<std::uint16_t>(1U << static_cast<unsigned>(module))) {}
+
+  static const RecomputeGranularity kNone;
+  static const RecomputeGranularity kSelective;  // core_attn
+  // What costs no matmul: the outputs of norms, activations and dropouts (PipeOffload, arXiv
+  // 2503.01328, section 4.4).
+  static const RecomputeGranularity kPointwise;
+  static const RecomputeGranularity kFull;
+
+  // Whether something is in both.
+  [[nodiscard]] constexpr bool any(RecomputeGranularity of) const {
+    return (bits_ & of.bits_) != 0;
+  }
+  // Whether B runs modules again; not of kFull, whose passes are R.
+  [[nodiscard]] constexpr bool of_modules() const { return (bits_ & ~kWhole) != 0; }
+
+  friend constexpr RecomputeGranularity operator|(RecomputeGranularity a, RecomputeGranularity b) {
+    return RecomputeGranularity(static_cast<std::uint16_t>(a.bits_ | b.bits_));
+  }
+  friend constexpr auto operator<=>(RecomputeGranularity, RecomputeGranularity) = default;
+
+ private:
+  static constexpr std::uint16_t kWhole = 1U << 15U;
+  explicit constexpr RecomputeGranularity(std::uint16_t bits) : bits_(bits) {}
+  static constexpr RecomputeGranularity whole() { return RecomputeGranularity(kWhole); }
+
+  std::uint16_t bits_ = 0;
+};
+
+inline constexpr RecomputeGranularity RecomputeGranularity::kNone = {};
+inline constexpr RecomputeGranularity RecomputeGranularity::kSelective =
+    RecomputeModule::kCoreAttention;
+inline constexpr RecomputeGranularity RecomputeGranularity::kPointwise =
+    RecomputeGranularity(RecomputeModule::kLayerNorm) | RecomputeModule::kMlpActivation |
+    RecomputeModule::kMoeActivation | RecomputeModule::kLatentNorm | RecomputeModule::kDropout;
+inline constexpr RecomputeGranularity RecomputeGranularity::kFull = RecomputeGranularity::whole();
+
+constexpr RecomputeGranularity operator|(RecomputeModule a, RecomputeModule b) {
+  return RecomputeGranularity(a) | b;
+}
+
+// The words for the granularities that have one.
+inline constexpr std::array<std::string_view, 4> kRecomputeGranularities{"none", "selective",
+                                                                         "pointwise", "full"};
+
+// One of these words, or names of modules joined by '+', in the order of the enumeration.
+std::string to_text(RecomputeGranularity granularity);
+// What to_text writes, modules in any order; nothing where a word is none.
+std::optional<RecomputeGranularity> recompute_from(std::string_view text);
+
+}  // namespace pipesim
