@@ -32,6 +32,7 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
   CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
   setting.fused_backward =
       !choice.program && find_schedule(choice.name)->calls == CallGroups::kMegatron;
+  if (const auto& anchor = scenario.roofline->anchor) setting.factors = anchor->factors;
   return setting;
 }
 
