@@ -35,6 +35,7 @@ Subcommand add_plan(Parser& program);
 Subcommand add_report(Parser& program);
 Subcommand add_sensitivity(Parser& program);
 Subcommand add_validate(Parser& program);
+Subcommand add_anchor(Parser& program);
 Subcommand add_calibrate(Parser& program);
 
 }  // namespace pipesim

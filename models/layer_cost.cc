@@ -99,6 +99,7 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
                                       static_cast<size_t>(work.kernels)) *
                   (gpu.launch + setting.software.gap);
+  cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware);
   cost.expert = collective_of(work, Group::kExpert, setting, hardware);

@@ -36,12 +36,20 @@ struct Overlap {
   bool parameter_gather = false;  // overlap_param_gather; only with a distributed optimizer
 };
 
+// What measured steps say beside the model of a machine and its software (sim/anchor).
+struct CostFactors {
+  double compute = 1;    // on the seconds of all kernels, the optimizer's too
+  double reduction = 1;  // on those of gradients and parameters over the data ranks, hidden or not
+  Seconds fixed = {};    // of every step beside what is modelled
+};
+
 struct CostSetting {
   LayerContext context;
   ParameterState state;
   Overlap overlap;
   bool fused_backward = false;  // B and W run as one pass
   Software software = {};
+  CostFactors factors = {};
 };
 
 struct PassCost {

@@ -140,7 +140,8 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
   const auto over_data = [&](CollectiveKind kind, double bytes) {
     const auto of = [&](double parameters, GroupShape group) {
-      return collective_seconds(hardware.interconnect,
+      return setting.factors.reduction *
+             collective_seconds(hardware.interconnect,
                                 {kind, Group::kData, Bytes(bytes * parameters)}, group);
     };
     return of(held.dense, dense_group(setting, node)) +
@@ -168,7 +169,8 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   }
   cost.reduce += tied_seconds(model, setting, hardware, layout, place, device);
   cost.norm = norm_seconds(setting, hardware, place.devices());
-  cost.optimizer = optimizer_seconds(setting, held, hardware);
+  cost.optimizer =
+      setting.factors.compute * optimizer_seconds(setting, held, hardware) + setting.factors.fixed;
   return cost;
 }
 

@@ -15,11 +15,11 @@
 namespace pipesim {
 
 struct StepCost {
-  Seconds reduce;  // of gradients, hidden or not; the tied embedding's between the ends included
-  Seconds norm;    // one number over all ranks that hold a part of the model
-  Seconds optimizer;
-  Seconds gather;  // of parameters
-  Seconds hidden;  // of reduce and gather
+  Seconds reduce;     // of gradients, hidden or not; the tied embedding's between the ends included
+  Seconds norm;       // one number over all ranks that hold a part of the model
+  Seconds optimizer;  // and what CostFactors::fixed adds to a step
+  Seconds gather;     // of parameters
+  Seconds hidden;     // of reduce and gather
 
   [[nodiscard]] Seconds total() const { return reduce + norm + optimizer + gather - hidden; }
 };

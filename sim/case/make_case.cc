@@ -33,6 +33,7 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
   setting.software = scenario.roofline->software;
   setting.fused_backward =
       !choice.program && find_schedule(choice.name)->calls == CallGroups::kMegatron;
+  if (const auto& anchor = scenario.roofline->anchor) setting.factors = anchor->factors;
   return setting;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/read/anchor.h"
 #include "sim/read/calibration.h"
 #include "sim/read/model.h"
 #include "sim/read/software.h"
@@ -201,6 +202,7 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
                                              scenario.file, *scenario.hardware, numbers);
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
   }
+  if (const auto anchor = map.find("anchor")) cost.anchor = read_anchor_file(*anchor, scenario);
   map.finish();
   return cost;
 }

@@ -156,11 +156,21 @@ struct Calibration {
   std::string measured;  // on what, when and with what
 };
 
+// What measured steps say of such runs (sim/anchor), read from a file.
+struct Anchor {
+  std::string file;
+  Location where = {};
+  CostFactors factors = {};
+  // Whether a run of the same model and precision is among those that it was made of.
+  bool same_model = false;
+};
+
 // Instead of given costs: seconds follow from the model and the named cluster.
 struct RooflineCost {
   Overlap overlap;
   Software software = {};
   std::optional<Calibration> calibration = {};
+  std::optional<Anchor> anchor = {};
 };
 
 struct GivenMemory {

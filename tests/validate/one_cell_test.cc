@@ -1,7 +1,6 @@
-#include "validate/papers/one_cell.h"
-
 #include <gtest/gtest.h>
 
+#include "sim/anchor/fitted_factor.h"
 #include "sim/core/error.h"
 #include "sim/read/model.h"
 #include "tests/folder.h"

@@ -111,6 +111,12 @@ Json roofline_json(const Scenario& scenario) {
   json["tp_comm_overlap"] = overlap.tensor;
   json["overlap_grad_reduce"] = overlap.gradient_reduce;
   json["overlap_param_gather"] = overlap.parameter_gather;
+  if (const auto& anchor = scenario.roofline->anchor) {
+    json["anchor"] = {{"file", anchor->file},
+                      {"compute", anchor->factors.compute},
+                      {"reduction", anchor->factors.reduction},
+                      {"fixed_seconds", anchor->factors.fixed.value()}};
+  }
   return json;
 }
 

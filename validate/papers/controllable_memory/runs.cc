@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "models/layer_work.h"
+#include "sim/anchor/fitted_factor.h"
 #include "sim/read/model.h"
 #include "validate/papers/controllable_memory/controllable_memory.h"
 #include "validate/papers/controllable_memory/names.h"
-#include "validate/papers/one_cell.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/peak_memory.h"

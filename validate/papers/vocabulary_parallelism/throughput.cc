@@ -8,7 +8,7 @@
 #include <map>
 
 #include "models/layer_work.h"
-#include "validate/papers/one_cell.h"
+#include "sim/anchor/fitted_factor.h"
 #include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 #include "validate/papers/vocabulary_parallelism/profile.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "validate/papers/one_cell.h"
+#include "sim/anchor/fitted_factor.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/simulate_cell.h"

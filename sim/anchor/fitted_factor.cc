@@ -1,4 +1,4 @@
-#include "validate/papers/one_cell.h"
+#include "sim/anchor/fitted_factor.h"
 
 #include <cmath>
 #include <fmt/format.h>

@@ -1,0 +1,48 @@
+// Anchoring: from measured steps the few quantities that explain how far simulated ones are off.
+//
+// A step is T(c, r) + f: c a factor on the seconds of all kernels, r on those of gradients and
+// parameters over the data ranks (CostFactors). With one run c alone is found, so that its step is
+// met. With several, relative differences are made least in their squares; f counts where runs have
+// different numbers of microbatches, r where they have different data-parallel sizes, and both only
+// where the runs tell them apart: where 1% of noise in each measured step moves the quantity by
+// less than kMostNoise of what it is compared with. f is never negative, no factor either.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// A scenario of one schedule, whose seconds follow from its model and have no anchor.
+struct MeasuredRun {
+  Scenario scenario;
+  Seconds measured;
+  std::string name;  // of its file, or what else tells people which run it is
+};
+
+struct AnchoredRun {
+  Seconds simulated;  // without the anchor
+  Seconds anchored;
+};
+
+struct AnchorFit {
+  CostFactors factors;
+  std::vector<AnchoredRun> runs;          // in the order of what was measured
+  std::vector<std::string> unidentified;  // "reduction: all runs have 16 data-parallel ranks"
+};
+
+// Of 1% of noise: how uncertain may the compute factor be, the fixed part as a share of the
+// shortest measured step, and the factor on the reduction.
+inline constexpr double kMostNoise = 0.1;
+
+// Simulates each run about ten times for every quantity. Throws what prepare and simulate do, and
+// InfeasibleError where one run's step cannot be met by any factor on compute. Requires a run.
+AnchorFit fit_anchor(std::span<const MeasuredRun> runs);
+
+// The run's step as simulated with these factors.
+Seconds step_with(const Scenario& scenario, const CostFactors& factors);
+
+}  // namespace pipesim

@@ -1,0 +1,103 @@
+#include "sim/anchor/measured_runs.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <iterator>
+
+#include "sim/interop/megatron/log.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+Seconds logged_seconds(const std::string& path, const Location& where) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(where, fmt::format("cannot read '{}'", path));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const LoggedSteps steps = steps_of_log(text);
+  if (steps.lines == 0) {
+    throw InputError(where, fmt::format("'{}' has no line with 'elapsed time per iteration (ms):'; "
+                                        "expected a log of Megatron-LM",
+                                        path));
+  }
+  return steps.median;
+}
+
+Seconds measured_seconds(const MeasuredText& measured) {
+  if (measured.log) return logged_seconds(*measured.log, measured.where);
+  const YamlSource source(
+      "measured", "measured:", {{"measured", *measured.seconds, measured.where, measured.where}});
+  YamlMap map(source.root());
+  const YamlValue value = map.require("measured", "seconds of a step, such as '19.78 s'");
+  const Seconds seconds = value.seconds();
+  if (seconds <= Seconds(0)) value.fail("a step takes time: expected more than 0");
+  return seconds;
+}
+
+std::string near(const std::string& file, const std::string& named) {
+  const auto beside = std::filesystem::path(file).parent_path() / named;
+  std::error_code ignored;
+  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
+}
+
+void check(const Scenario& scenario, const Location& where) {
+  if (scenario.schedules.size() > 1) {
+    throw InputError(scenario.schedules[1].where,
+                     "a run was measured with one schedule: name it, as in schedule=1f1b");
+  }
+  if (!scenario.roofline) {
+    throw InputError(where, "its costs are given: an anchor is for costs that follow from a model");
+  }
+  if (const auto& anchor = scenario.roofline->anchor) {
+    throw InputError(anchor->where, "has an anchor already: leave cost.anchor out");
+  }
+}
+
+MeasuredRun read_entry(const YamlValue& value, const std::string& file,
+                       std::vector<Override> overrides) {
+  YamlMap map(value);
+  const YamlValue scenario = map.require("scenario", "the file of a scenario");
+  std::string name = scenario.text();
+  if (const auto set = map.find("set")) {
+    for (const auto& [key, each] : set->entries()) {
+      overrides.push_back({key, each.one_line(), each.key_where(), each.where()});
+      name += fmt::format(" {}={}", key, each.one_line());
+    }
+  }
+  const auto measured = map.find("measured");
+  const auto log = map.find("log");
+  if (measured.has_value() == log.has_value()) value.fail("expected one of 'measured' and 'log'");
+  MeasuredText text;
+  if (measured) text = {measured->text(), {}, measured->where()};
+  if (log) text = {{}, near(file, log->text()), log->where()};
+  map.finish();
+  MeasuredRun run =
+      read_measured_run(near(file, scenario.text()), scenario.where(), std::move(overrides), text);
+  run.name = name;
+  return run;
+}
+
+}  // namespace
+
+MeasuredRun read_measured_run(const std::string& scenario, const Location& where,
+                              std::vector<Override> overrides, const MeasuredText& measured) {
+  MeasuredRun run{read_scenario_file(scenario, where, std::move(overrides)), {}, scenario};
+  check(run.scenario, where);
+  run.measured = measured_seconds(measured);
+  return run;
+}
+
+std::vector<MeasuredRun> read_measured_runs(const std::string& file, const Location& where,
+                                            const std::vector<Override>& overrides) {
+  const YamlSource source = YamlSource::from_file(file, where);
+  YamlMap root(source.root());
+  const YamlValue list = root.require("runs", "a list of {scenario, measured}");
+  std::vector<MeasuredRun> runs;
+  for (const YamlValue& each : list.list()) runs.push_back(read_entry(each, file, overrides));
+  if (runs.empty()) list.fail("expected at least one run");
+  root.finish();
+  return runs;
+}
+
+}  // namespace pipesim
