@@ -1,11 +1,12 @@
 // pipesim execute: runs the schedules of a scenario with a process for every device.
+#include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "sim/mpi/mpi.h"
 #include "sim/read/scenario.h"
 #include "sim/runtime/json.h"
 #include "sim/runtime/processes.h"
@@ -70,7 +71,7 @@ int run_all(const ExecuteOptions& options, const CommandLine& line, ExecutionOpt
     const auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
       if (auto execution = execute_timed(made, how)) executions.push_back(*std::move(execution));
     });
-    if (how.rank != 0) return kDone;
+    if (how.peers != nullptr && how.peers->rank() != 0) return kDone;
     return report(options, line, executions, refused);
   } catch (const runtime::Interrupted&) {
     std::cerr << "pipesim: interrupted; all processes have ended\n";
@@ -83,7 +84,8 @@ int run(const ExecuteOptions& options, const CommandLine& line) {
   if (!launched) return run_all(options, line, {});
   const Mpi mpi(*launched);
   try {
-    return run_all(options, line, {.mpi = &mpi, .rank = launched->rank});
+    runtime::MpiPeers peers(mpi, launched->rank);
+    return run_all(options, line, {.peers = &peers});
   } catch (const InputError& error) {
     if (launched->rank == 0) std::cerr << "pipesim: " << error.what() << '\n';
     return kBadInput;  // on every rank alike

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,11 +91,35 @@ class SharedBoards {
   std::byte* memory_ = nullptr;
 };
 
-// Of a rank of MPI, its clock set by that of rank 0.
-// Waits end with InfeasibleError after `deadline` seconds.
-std::unique_ptr<Board> make_mpi_board(const Mpi& mpi, int rank, NoteId notes, double deadline);
+// The ranks of MPI, one a device, through one execution after the other.
+class MpiPeers {
+ public:
+  // Sets the clock by that of rank 0. Every rank makes one, at the same time.
+  MpiPeers(const Mpi& mpi, int rank);
 
-// Gathers what every rank has to say on rank 0: one string a rank, elsewhere nothing.
-std::vector<std::string> gather(const Mpi& mpi, int rank, const std::string& bytes);
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return mpi_.size(); }
+
+  // Of the next execution. Waits end with InfeasibleError after `deadline` seconds.
+  std::unique_ptr<Board> next_board(NoteId notes, double deadline);
+  // Gathers on rank 0 what every rank has to say at its end: one string a rank, elsewhere nothing.
+  std::vector<std::string> gather(const std::string& bytes);
+
+ private:
+  friend class MpiBoard;
+  struct Head;
+  // Executions count from 1; those who are ahead send what is kept for later.
+  std::optional<Mpi::Message> receive();
+  Mpi::Message wait_for(NoteId number);
+  void send(int to, NoteId number, double seconds, std::span<const std::byte> bytes);
+  void set_clock();
+
+  const Mpi& mpi_;
+  int rank_;
+  std::uint32_t execution_ = 0;
+  double offset_ = 0;
+  std::vector<Mpi::Message> later_;    // of executions to come
+  std::vector<Mpi::Message> records_;  // on rank 0, of this one
+};
 
 }  // namespace pipesim::runtime

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "sim/core/error.h"
 #include "sim/runtime/plan.h"
@@ -48,19 +49,17 @@ std::string place_of(const ExecutionPlan& plan, int device, std::uint32_t item) 
   return "before " + plan.program->text(device, plan.program->passes(device)[pass->position]);
 }
 
-std::vector<DeviceRecord> run_ranks(const ExecutionPlan& plan, const ExecutionOptions& options,
-                                    double deadline) {
-  const NoteIds ids(*plan.program);
-  if (options.mpi->size() != plan.program->placement().devices()) {
+std::vector<DeviceRecord> run_ranks(const ExecutionPlan& plan, MpiPeers& peers, double deadline) {
+  if (peers.size() != plan.program->placement().devices()) {
     throw InfeasibleError(fmt::format("{} ranks were started for {} devices: one each is needed",
-                                      options.mpi->size(), plan.program->placement().devices()));
+                                      peers.size(), plan.program->placement().devices()));
   }
-  const auto board = make_mpi_board(*options.mpi, options.rank, ids.count(), deadline);
-  const auto work = make_timed_work(*plan.program, options.rank);
+  const auto board = peers.next_board(NoteIds(*plan.program).count(), deadline);
+  const auto work = make_timed_work(*plan.program, peers.rank());
   const DeviceRecord mine =
-      execute(*plan.program, plan.scripts[options.rank], options.rank, *work, *board);
+      execute(*plan.program, plan.scripts[peers.rank()], peers.rank(), *work, *board);
   std::vector<DeviceRecord> records;
-  for (const std::string& bytes : gather(*options.mpi, options.rank, to_bytes(mine))) {
+  for (const std::string& bytes : peers.gather(to_bytes(mine))) {
     records.push_back(record_from(bytes));
   }
   return records;
@@ -85,8 +84,8 @@ std::optional<Execution> execute_timed(const Case& made, const ExecutionOptions&
   const ExecutionPlan plan = plan_execution(made, options.mean_pass, options.torch);
   const double deadline =
       options.deadline > 0 ? options.deadline : kPatience + kSlowest * plan.simulated;
-  const auto records = options.mpi == nullptr ? run_locally(plan, deadline)
-                                              : run_ranks(plan, options, deadline);
+  const auto records = options.peers == nullptr ? run_locally(plan, deadline)
+                                                : run_ranks(plan, *options.peers, deadline);
   if (records.empty()) return std::nullopt;
   Execution execution{.schedule = made.name,
                       .devices = plan.program->placement().devices(),

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "sim/case/case.h"
-#include "sim/mpi/mpi.h"
 #include "sim/runtime/device.h"
 
 namespace pipesim::runtime {
@@ -19,9 +18,8 @@ struct ExecutionOptions {
   double mean_pass = 20e-3;  // seconds that a pass takes at the mean: all times are scaled alike
   bool torch = false;        // messages as PyTorch's runtime sends them (Semantics::kTorch)
   double deadline = 0;       // seconds; 0: from the simulation
-  // This process is one rank of MPI, of as many as there are devices.
-  const Mpi* mpi = nullptr;
-  int rank = 0;
+  // Where this process is one rank of MPI, of as many as there are devices.
+  MpiPeers* peers = nullptr;
 };
 
 struct Execution {
