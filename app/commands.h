@@ -23,6 +23,7 @@ struct Subcommand {
 
 Subcommand add_new(Parser& program);
 Subcommand add_run(Parser& program);
+Subcommand add_execute(Parser& program);
 Subcommand add_show(Parser& program);
 Subcommand add_gallery(Parser& program);
 Subcommand add_export(Parser& program);

@@ -10,11 +10,12 @@ struct MpiCalls {
   void (*start)();
   int (*rank)();
   int (*size)();
+  // Returns at once; the bytes may change then.
   void (*send)(int to, const void* bytes, std::size_t count);
   // Bytes of a message that has come, and from whom; -1 when there is none.
   long (*waiting)(int* from);
   void (*receive)(int from, void* bytes, std::size_t count);
-  void (*end)();
+  void (*end)();  // when all has been sent
   void (*abort)(int code);
 };
 

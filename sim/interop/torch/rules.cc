@@ -4,7 +4,11 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "sim/core/error.h"
+#include "sim/pipeline/dependencies.h"
 
 namespace pipesim {
 namespace {
@@ -71,7 +75,10 @@ class Lowering {
         place_(program.placement()),
         microbatches_(program.shape().microbatches),
         ran_(static_cast<size_t>(place_.virtual_stages()) * static_cast<size_t>(microbatches_), 0),
-        next_(place_.devices(), 0) {}
+        next_(place_.devices(), 0),
+        messages_(place_.devices()) {}
+
+  std::vector<std::vector<MessageId>> messages() && { return std::move(messages_); }
 
   std::optional<std::string> objection() {
     for (bool progress = true; progress;) {
@@ -133,7 +140,19 @@ class Lowering {
     if (part.kind == PassKind::kBW) done = kInputGradient | kWeightGradient;
     if ((state & done) != 0) return fmt::format("{} is there twice", program_.text(rank, part));
     state = static_cast<std::uint8_t>(state | done);
+    place_message(rank, part);
     return std::nullopt;
+  }
+
+  // The sender's send, and with it the receiver's receive.
+  void place_message(int rank, const Pass& part) {
+    const StagePass from{part.kind, place_.virtual_stage(rank, part.chunk)};
+    const StagePass to = target_of(place_, from);
+    if (!to.exists() || place_.device(to.vs) == rank) return;
+    const int row = part.kind == PassKind::kF ? from.vs : place_.virtual_stages() + from.vs;
+    const auto id = static_cast<MessageId>(row * microbatches_) + part.microbatch;
+    messages_[rank].push_back(id);
+    messages_[place_.device(to.vs)].push_back(id);
   }
 
   std::optional<std::string> left_over() {
@@ -158,8 +177,9 @@ class Lowering {
   const Program& program_;
   const Placement& place_;
   int microbatches_;
-  std::vector<std::uint8_t> ran_;  // by stage and microbatch
-  std::vector<size_t> next_;       // by rank: the next of its passes
+  std::vector<std::uint8_t> ran_;                 // by stage and microbatch
+  std::vector<size_t> next_;                      // by rank: the next of its passes
+  std::vector<std::vector<MessageId>> messages_;  // by rank
   std::uint32_t losses_ = 0;
 };
 
@@ -168,6 +188,16 @@ class Lowering {
 std::optional<std::string> torch_objection(const Program& program) {
   if (auto objection = beyond_the_form(program)) return objection;
   return Lowering(program).objection();
+}
+
+std::vector<std::vector<MessageId>> torch_message_order(const Program& program) {
+  auto objection = beyond_the_form(program);
+  if (objection) throw InfeasibleError("PyTorch's runtime does not run it: " + *objection);
+  Lowering lowering(program);
+  if (objection = lowering.objection(); objection) {
+    throw InfeasibleError("PyTorch's runtime does not run it: " + *objection);
+  }
+  return std::move(lowering).messages();
 }
 
 }  // namespace pipesim

@@ -16,12 +16,18 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sim/execution/message_ends.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
 
 // Why PyTorch's runtime would not run the program as it stands; nothing when it would. O(passes).
 std::optional<std::string> torch_objection(const Program& program);
+
+// By rank, the messages that it sends and receives, in the order in which the runtime places them.
+// InfeasibleError with the objection where there is one. O(passes x ranks).
+std::vector<std::vector<MessageId>> torch_message_order(const Program& program);
 
 }  // namespace pipesim

@@ -1,0 +1,71 @@
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/command.h"
+
+namespace pipesim::testing {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class ExecuteCommand : public Command {
+ protected:
+  const std::string small_ =
+      "execute " + quickstart_ +
+      " parallel.pipeline_model_parallel_size=2 batch.num_microbatches=4 --pass-ms ";
+};
+
+TEST_F(ExecuteCommand, WritesWhatWasMeasuredBesideWhatWasSimulated) {
+  const Outcome outcome = run(small_ + "1 schedule=zb-h1 --json -");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const auto json = nlohmann::json::parse(outcome.output);
+  EXPECT_EQ(json["schedule"], "zb-h1");
+  EXPECT_EQ(json["devices"], 2);
+  EXPECT_EQ(json["messages"], "asynchronous");
+  EXPECT_EQ(json["same_order"], true);
+  EXPECT_EQ(json["same_results"], true);
+  EXPECT_GT(json["simulated_seconds"], 0.01);
+  EXPECT_EQ(json["ratio"],
+            json["measured_seconds"].get<double>() / json["simulated_seconds"].get<double>());
+}
+
+TEST_F(ExecuteCommand, OfSeveralSchedulesWritesAList) {
+  const Outcome outcome = run(small_ + "1 'schedule=[gpipe, 1f1b]' --json out.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("not a GPU"), std::string::npos) << outcome.output;
+  const auto json = nlohmann::json::parse(read("out.json"));
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[1]["schedule"], "1f1b");
+}
+
+TEST_F(ExecuteCommand, EndsWithItsProcessesWhenInterrupted) {
+  // Of a background job shells make SIGINT ignored: what holds it blocked sees it all the same.
+  const Outcome outcome = shell(std::string(PIPESIM_EXECUTABLE) + " " + small_ +
+                                "3000 schedule=1f1b & pid=$!; sleep 0.7; kill -TERM $pid; "
+                                "children=$(pgrep -P $pid); wait $pid; echo code $?; "
+                                "test -z \"$children\" || sleep 0.1; pgrep -P $pid");
+  EXPECT_NE(outcome.output.find("interrupted; all processes have ended"), std::string::npos)
+      << outcome.output;
+  EXPECT_NE(outcome.output.find("code 130"), std::string::npos) << outcome.output;
+}
+
+TEST_F(ExecuteCommand, RunsAsRanksOfMpi) {
+  if (!fs::exists(fs::path(PIPESIM_EXECUTABLE).parent_path() / "../lib/pipesim/mpi.so") ||
+      shell("command -v mpirun").code != 0) {
+    GTEST_SKIP() << "built without MPI, or no mpirun (libopenmpi-dev, openmpi-bin)";
+  }
+  const std::string ranks =
+      "export ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 "
+      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; timeout 60 mpirun --oversubscribe -n 2 " +
+      std::string(PIPESIM_EXECUTABLE) + " ";
+  const Outcome outcome = shell(ranks + small_ + "1 'schedule=[1f1b, zb-h1]'");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const Outcome three = shell(ranks + "execute " + quickstart_ + " --pass-ms 1 schedule=1f1b");
+  EXPECT_NE(three.output.find("2 ranks were started for 8 devices"), std::string::npos)
+      << three.output;
+}
+
+}  // namespace
+}  // namespace pipesim::testing
