@@ -45,6 +45,7 @@ struct Sustained {
   EnumArray<Precision, double> matmul{1, 1};
   double attention = 1;
   double streaming = 1;
+  double unaligned = 1;  // of a matmul whose operands' rows begin at no multiple of 16 bytes
 };
 
 struct Gpu {

@@ -16,6 +16,8 @@ struct Software {
   double traffic = 1;
   // Between the end of a kernel and the start of the next, beyond a launch.
   Seconds gap = {};
+  // Bytes a weight that adding to gradients moves, beside what matmuls that add in fp32 move.
+  double gradient = 0;
 };
 
 }  // namespace pipesim

@@ -25,7 +25,12 @@ struct Matmul {
   std::int64_t batch = 1;
   Precision precision = Precision::kBf16;
   double result_bytes = 2;  // moved per result: more where it is added to what is there
+  bool aligned = true;      // rows of its operands begin at multiples of 16 bytes
   const char* name = "";    // of the layer's part, for people
+  [[nodiscard]] double results() const {
+    return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(batch);
+  }
+  [[nodiscard]] bool adds() const { return result_bytes > 2; }
   [[nodiscard]] Flops flops() const {
     return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                  static_cast<double>(batch));

@@ -115,6 +115,7 @@ void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect)
   if (gpu.has(Precision::kFp8)) sustained.matmul[1] = group->share("matmul_fp8");
   sustained.attention = group->share("attention");
   sustained.streaming = group->share("streaming");
+  sustained.unaligned = group->share("unaligned");
   interconnect.sustained = group->share("collectives");
   group->finish();
 }

@@ -16,6 +16,7 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   NumberGroup kernels(map, "kernels", entry.numbers);
   entry.software.traffic = kernels.factor("traffic");
   entry.software.gap = kernels.number("gap").seconds();
+  entry.software.gradient = kernels.factor("gradient");
   kernels.finish();
   map.finish();
   return entry;
