@@ -18,6 +18,12 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   entry.software.gap = kernels.number("gap").seconds();
   entry.software.gradient = kernels.factor("gradient");
   kernels.finish();
+  NumberGroup experts(map, "experts", entry.numbers);
+  entry.software.permuting = experts.factor("permuting");
+  entry.software.grouped = experts.share("grouped");
+  entry.software.exchange = experts.share("exchange");
+  entry.software.routing = experts.number("routing").seconds();
+  experts.finish();
   map.finish();
   return entry;
 }
