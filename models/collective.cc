@@ -46,6 +46,14 @@ double hops(CollectiveKind kind, int nodes) {
   return 1;
 }
 
+// Of tokens that go to `copies` ranks, none of them preferred, what leaves the node when each other
+// node gets it once.
+Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
+  const double nodes = static_cast<double>(group.ranks) / group.ranks_per_node;
+  const double reached = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, collective.copies));
+  return reached / collective.copies * collective.bytes;
+}
+
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const CollectiveKind kind = collective.kind;
@@ -57,8 +65,10 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   const double share = static_cast<double>(interconnect.nics_per_node) /
                        interconnect.gpus_per_node * (ring ? local : 1);
   const double reached = group.ranks - (ring ? 1 : local);
-  const Seconds between =
-      sent(kind, collective.bytes, reached, group.ranks) / (share * interconnect.nic_bandwidth);
+  const Bytes crossing = collective.copies > 1
+                             ? sent_once_a_node(collective, group)
+                             : sent(kind, collective.bytes, reached, group.ranks);
+  const Seconds between = crossing / (share * interconnect.nic_bandwidth);
   Seconds within;
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {

@@ -49,7 +49,7 @@ double held_flops(const MatmulCurve& curve, double multiprocessors, const Matmul
   const auto columns = pieces(matmul.n);
   const auto batch = static_cast<double>(matmul.batch);
   // Pipelines fill by bytes.
-  const double dense = matmul.precision == Precision::kFp8 ? 2 : 1;
+  const double dense = 2 / size_of(matmul.precision);
   const double steps = whole_up(static_cast<double>(matmul.k) / kStep);
   const double unsplit = steps * kStep + dense * curve.fill;
   double least = std::numeric_limits<double>::infinity();
@@ -72,7 +72,7 @@ double operand_bytes(const Matmul& matmul) {
   const auto rows = static_cast<double>(matmul.m);
   const auto columns = static_cast<double>(matmul.n);
   const auto inner = static_cast<double>(matmul.k);
-  const double read = matmul.precision == Precision::kFp8 ? 1 : 2;
+  const double read = size_of(matmul.precision);
   return static_cast<double>(matmul.batch) *
          (read * inner * (rows + columns) + matmul.result_bytes * rows * columns);
 }

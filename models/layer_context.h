@@ -21,6 +21,10 @@ struct LayerContext {
   bool flash_attention = true;
   bool causal = true;    // halves the work of flash attention; without it all scores are made
   bool dropout = false;  // after attention and MLP and in attention, with masks of a byte
+  bool fused_loss = false;  // cross entropy reads the logits once and leaves their gradient there
+  // Tokens go once to every node that has experts of theirs, and are handed on there (DeepEP,
+  // HybridEP): Megatron's dispatcher `flex`. Without it once to every expert.
+  bool flex_dispatcher = false;
   // Pipeline devices that each hold a share of the embedding and the output; 0: they stand whole on
   // the first and the last stage.
   int vocabulary_devices = 0;

@@ -87,21 +87,28 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   const Gpu& gpu = hardware.gpu;
   PassCost cost;
   const Sustained& sustained = gpu.sustained;
+  const Software& software = setting.software;
+  Bytes gradients;
   for (const Matmul& matmul : work.matmuls) {
-    cost.matmul += (matmul_seconds(gpu, matmul) - gpu.launch) / sustained.matmul[matmul.precision];
+    const double rate =
+        sustained.matmul[matmul.precision] * (matmul.aligned ? 1 : sustained.unaligned) *
+        (matmul.grouped ? software.grouped : 1);
+    cost.matmul += (matmul_seconds(gpu, matmul) - gpu.launch) / rate;
+    if (matmul.adds()) gradients += software.gradient * matmul.results() * Bytes(1);
   }
   for (const Attention& attention : work.attention) {
     cost.attention += (attention_seconds(gpu, attention) - gpu.launch) / sustained.attention;
   }
-  cost.memory_bound =
-      memory_bound_seconds(gpu, setting.software.traffic / sustained.streaming * work.moved, 0);
+  const Bytes moved = software.traffic * work.moved + (software.permuting - 1) * work.permuted + gradients;
+  cost.memory_bound = memory_bound_seconds(gpu, moved / sustained.streaming, 0);
   cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
                                       static_cast<size_t>(work.kernels)) *
-                  (gpu.launch + setting.software.gap);
+                  (gpu.launch + software.gap) +
+                  work.routed * software.routing;
   cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware);
-  cost.expert = collective_of(work, Group::kExpert, setting, hardware);
+  cost.expert = collective_of(work, Group::kExpert, setting, hardware) / software.exchange;
   return cost;
 }
 

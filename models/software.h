@@ -17,6 +17,13 @@ struct Software {
   double traffic = 1;
   // Between the end of a kernel and the start of the next, beyond a launch.
   Seconds gap = {};
+  // Bytes a weight that adding to gradients moves, beside what matmuls that add in fp32 move.
+  double gradient = 0;
+  // Of layers with experts.
+  double permuting = 1;  // bytes that sorting tokens moves, to those that layer_work.h has
+  double grouped = 1;    // share of a matmul's rate that grouped ones keep
+  double exchange = 1;   // share of an all-to-all's rate that tokens are exchanged at
+  Seconds routing = {};  // that the host holds a GPU for when it learns what goes where
 };
 
 }  // namespace pipesim

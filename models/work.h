@@ -13,9 +13,13 @@
 
 namespace pipesim {
 
-enum class Precision : std::uint8_t { kBf16, kFp8 };
+enum class Precision : std::uint8_t { kBf16, kFp8, kFp4 };
 template <>
-inline constexpr std::size_t kSizeOf<Precision> = 2;
+inline constexpr std::size_t kSizeOf<Precision> = 3;
+// Bytes of a number.
+inline double size_of(Precision precision) {
+  return precision == Precision::kBf16 ? 2 : precision == Precision::kFp8 ? 1 : 0.5;
+}
 
 // C (m x n) = A (m x k) B (k x n), `batch` of them in one kernel; 2 m n k flops each.
 struct Matmul {
@@ -25,7 +29,13 @@ struct Matmul {
   std::int64_t batch = 1;
   Precision precision = Precision::kBf16;
   double result_bytes = 2;  // moved per result: more where it is added to what is there
+  bool aligned = true;      // rows of its operands begin at multiples of 16 bytes
   const char* name = "";    // of the layer's part, for people
+  bool grouped = false;     // of experts, whose rows differ
+  [[nodiscard]] double results() const {
+    return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(batch);
+  }
+  [[nodiscard]] bool adds() const { return result_bytes > 2; }
   [[nodiscard]] Flops flops() const {
     return Flops(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                  static_cast<double>(batch));
@@ -59,6 +69,9 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Group group = Group::kTensor;
   Bytes bytes;
+  // Of an all-to-all: ranks that get the same number, of which a node gets it once; 1: it is sent to
+  // every rank by itself.
+  int copies = 1;
 };
 
 struct Work {
@@ -66,6 +79,8 @@ struct Work {
   boost::container::static_vector<Attention, 2> attention;
   boost::container::static_vector<Collective, 20> collectives;
   Bytes moved;      // read and written by memory-bound kernels
+  Bytes permuted;   // of that, by those that sort tokens by their experts and back
+  int routed = 0;   // times that tokens are sent to experts and back
   int kernels = 0;  // memory-bound kernels launched
 };
 

@@ -24,12 +24,14 @@ void WorkBuilder::linear(const Linear& of) {
   if (pass_ == PassKind::kB) matmul = {m, k, n, matmul.batch, matmul.precision};
   if (pass_ == PassKind::kW) matmul = {k, n, m, matmul.batch, matmul.precision, kAddedGradient};
   matmul.name = of.name;
+  matmul.grouped = of.batch > 1;
   work_.matmuls.push_back(matmul);
   const double rows = of.tokens * of.batch;
-  if (matmul.precision == Precision::kFp8) {
-    // The input, or the gradient, is read and written in fp8 as it is and transposed.
-    stream(PassKind::kF, rows * of.inputs * (kElement + 2), 1);
-    stream(PassKind::kB, rows * of.outputs * (kElement + 2), 1);
+  if (matmul.precision != Precision::kBf16) {
+    // The input, or the gradient, is read, and written as it is and transposed.
+    const double both = kElement + 2 * size_of(matmul.precision);
+    stream(PassKind::kF, rows * of.inputs * both, 1);
+    stream(PassKind::kB, rows * of.outputs * both, 1);
   }
   if (of.bias) stream(PassKind::kW, rows * of.outputs * kElement, 1);
 }
@@ -170,8 +172,9 @@ void WorkBuilder::dispatch() {
   const double one = divided_ * hidden_ * kElement;
   const double sent = experts.experts_per_token * one;
   if (context_.expert > 1) {
-    collective(CollectiveKind::kAllToAll, Group::kExpert, sent);
-    collective(CollectiveKind::kAllToAll, Group::kExpert, sent);
+    const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
+    work_.collectives.push_back({CollectiveKind::kAllToAll, Group::kExpert, Bytes(sent), copies});
+    work_.collectives.push_back(work_.collectives.back());
   }
   if (context_.expert_tensor > 1) {
     const double all = sent * context_.expert_tensor;
@@ -181,7 +184,10 @@ void WorkBuilder::dispatch() {
   // Scores in fp32: softmax, choice, weights.
   stream(pass_, 4 * divided_ * experts.num_experts * 4.0, 3);
   // Rows are copied out, sorted by expert, sorted back, and added up.
-  stream(pass_, 2 * (one + sent) + 4 * sent, 4);
+  const double sorted = 2 * (one + sent) + 4 * sent;
+  stream(pass_, sorted, 4);
+  work_.permuted += Bytes(sorted);
+  ++work_.routed;
 }
 
 void WorkBuilder::embedding() {
@@ -243,20 +249,31 @@ void WorkBuilder::append(const Work& more) {
   for (const Collective& each : more.collectives) work_.collectives.push_back(each);
   work_.moved += more.moved;
   work_.kernels += more.kernels;
+  work_.permuted += more.permuted;
+  work_.routed += more.routed;
 }
 
 void WorkBuilder::logits(double columns) {
   output_matmul(columns);
-  // Loss in fp32, a kernel for each: cast, maximum, its subtraction, exponentials, their sum,
-  // division (Megatron-LM's cross entropy, not fused); backward the gradient in place, and cast.
-  stream(PassKind::kF, tokens_ * columns * (6 + 4 + 8 + 8 + 4 + 8), 6);
-  logits_gradient(columns);
+  if (context_.fused_loss) {
+    // Read twice for the softmax, written once as the gradient, which B takes as it is.
+    stream(PassKind::kF, tokens_ * columns * 3 * kElement, 2);
+  } else {
+    unfused_loss(columns);
+  }
   if (context_.tensor > 1 && pass_ == PassKind::kF) {
     // The maximum, the target's logit, and the sum.
     for (int i = 0; i < 3; ++i) {
       collective(CollectiveKind::kAllReduce, Group::kTensor, tokens_ * 4);
     }
   }
+}
+
+void WorkBuilder::unfused_loss(double columns) {
+  // Loss in fp32, a kernel for each: cast, maximum, its subtraction, exponentials, their sum,
+  // division (Megatron-LM's cross entropy, not fused); backward the gradient in place, and cast.
+  stream(PassKind::kF, tokens_ * columns * (6 + 4 + 8 + 8 + 4 + 8), 6);
+  logits_gradient(columns);
 }
 
 void WorkBuilder::mtp_projection() {

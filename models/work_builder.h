@@ -37,6 +37,7 @@ class WorkBuilder {
   // output: layer_work's, in the builder's pass.
   void share_of_embedding(double rows);
   void logits(double columns);
+  void unfused_loss(double columns);
   // vocab-2's in F: the softmax in 16 bits for the gradient's matmul, the targets' rows.
   void early_gradient(double columns);
   // In B: a softmax that was divided by the share's own sum is multiplied to that of all shares.

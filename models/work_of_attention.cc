@@ -3,6 +3,11 @@
 #include "models/work_builder.h"
 
 namespace pipesim {
+namespace {
+
+constexpr std::int64_t kAligned = 8;  // elements of 16 bytes
+
+}  // namespace
 
 using enum RecomputeModule;
 
@@ -131,6 +136,7 @@ void WorkBuilder::plain_core(bool backward) {
   const auto add = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {
     Matmul matmul{m, n, k, batch};
     matmul.name = name;
+    matmul.aligned = qk % kAligned == 0 && v % kAligned == 0;
     work_.matmuls.push_back(matmul);
   };
   if (backward) {

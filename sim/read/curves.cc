@@ -94,6 +94,13 @@ void read_kernel_curves(const OpenGroup& open, Gpu& gpu) {
       fp8->finish();
     }
   }
+  gpu.matmul.efficiency[2] = gpu.matmul.efficiency[1];
+  if (gpu.has(Precision::kFp4)) {
+    if (auto fp4 = open("matmul_fp4", Needed::kYes)) {
+      gpu.matmul.efficiency[2] = fp4->share("efficiency");
+      fp4->finish();
+    }
+  }
   if (auto forward = open("attention_forward", Needed::kYes)) {
     gpu.attention[0] = read_attention(*forward);
   }
@@ -113,8 +120,10 @@ void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect)
   sustained.matmul[0] = group->share("matmul");
   sustained.matmul[1] = sustained.matmul[0];
   if (gpu.has(Precision::kFp8)) sustained.matmul[1] = group->share("matmul_fp8");
+  sustained.matmul[2] = sustained.matmul[1];
   sustained.attention = group->share("attention");
   sustained.streaming = group->share("streaming");
+  sustained.unaligned = group->share("unaligned");
   interconnect.sustained = group->share("collectives");
   group->finish();
 }

@@ -17,6 +17,7 @@ void read_chip(YamlMap& entry, GpuEntry& into) {
   NumberGroup peak(entry, "peak", into.numbers);
   gpu.peak[0] = peak.number("bf16").flop_rate();
   if (const auto fp8 = peak.find("fp8")) gpu.peak[1] = fp8->flop_rate();
+  if (const auto fp4 = peak.find("fp4")) gpu.peak[2] = fp4->flop_rate();
   if (!gpu.has(Precision::kBf16)) peak.number("bf16").fail("must be greater than 0");
   peak.finish();
   NumberGroup chip(entry, "chip", into.numbers);

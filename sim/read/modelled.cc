@@ -57,16 +57,20 @@ void read_split(YamlMap& map, LayerSplit& split) {
 }
 
 void read_memory(YamlMap& map, Modelled& modelled) {
-  static const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp8"};
+  static const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp8", "mxfp8", "nvfp4"};
   const auto precision = map.find("precision");
   const std::string chosen = precision ? precision->choice(kPrecisions) : "bf16";
-  modelled.context.precision = chosen == "fp8" ? Precision::kFp8 : Precision::kBf16;
+  const bool eight = chosen == "fp8" || chosen == "mxfp8";
+  modelled.context.precision = eight               ? Precision::kFp8
+                               : chosen == "nvfp4" ? Precision::kFp4
+                                                   : Precision::kBf16;
   // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
   modelled.state.gradients_in_fp32 = chosen != "fp16";
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
   set_flag(map, "use_distributed_optimizer", modelled.state.distributed_optimizer);
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
+  set_flag(map, "cross_entropy_loss_fusion", modelled.context.fused_loss);
   if (const auto capacity = map.find("capacity")) {
     modelled.capacity = capacity->bytes();
     if (*modelled.capacity == Bytes(0)) capacity->fail("a GPU has memory: expected more than 0");
@@ -192,6 +196,10 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
+  if (const auto dispatcher = map.find("moe_token_dispatcher_type")) {
+    static const std::vector<std::string> kDispatchers{"alltoall", "flex"};
+    scenario.modelled->context.flex_dispatcher = dispatcher->choice(kDispatchers) == "flex";
+  }
   const auto software = map.find("software");
   const SoftwareEntry& generation =
       software ? find_software(*software) : catalogue_software().front();

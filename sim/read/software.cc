@@ -16,7 +16,14 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   NumberGroup kernels(map, "kernels", entry.numbers);
   entry.software.traffic = kernels.factor("traffic");
   entry.software.gap = kernels.number("gap").seconds();
+  entry.software.gradient = kernels.factor("gradient");
   kernels.finish();
+  NumberGroup experts(map, "experts", entry.numbers);
+  entry.software.permuting = experts.factor("permuting");
+  entry.software.grouped = experts.share("grouped");
+  entry.software.exchange = experts.share("exchange");
+  entry.software.routing = experts.number("routing").seconds();
+  experts.finish();
   map.finish();
   return entry;
 }

@@ -9,6 +9,8 @@
 namespace pipesim {
 namespace {
 
+constexpr std::array kPrecisionNames{"16 bits", "fp8", "nvfp4"};
+
 using Json = nlohmann::ordered_json;
 
 template <class T>
@@ -135,7 +137,7 @@ void add_modelled(Json& json, const Modelled& modelled) {
   json["batch"]["seq_length"] = context.seq_length;
   json["memory"] = {
       {"kind", "model"},
-      {"precision", context.precision == Precision::kFp8 ? "fp8" : "16 bits"},
+      {"precision", kPrecisionNames[static_cast<size_t>(context.precision)]},
       {"accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32},
       {"use_distributed_optimizer", modelled.state.distributed_optimizer},
       {"flash_attention", context.flash_attention},

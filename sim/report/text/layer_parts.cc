@@ -17,7 +17,7 @@ constexpr std::array kGroups{"tensor", "context", "expert", "data"};
 double rate(Flops flops, Seconds seconds, FlopsPerSecond peak) { return flops / seconds / peak; }
 
 CostPart part_of(const Matmul& matmul, const Gpu& gpu) {
-  const bool fp8 = matmul.precision == Precision::kFp8;
+  constexpr std::array kMatmulCurves{"matmul", "matmul_fp8", "matmul_fp4"};
   const Seconds seconds = matmul_seconds(gpu, matmul);
   return {.name = matmul.name,
           .shape = fmt::format("{} x {} x {}{}", matmul.m, matmul.n, matmul.k,
@@ -26,7 +26,7 @@ CostPart part_of(const Matmul& matmul, const Gpu& gpu) {
           .bytes = {},
           .share = rate(matmul.flops(), seconds, gpu.peak[static_cast<size_t>(matmul.precision)]),
           .seconds = seconds,
-          .curve = fp8 ? "matmul_fp8" : "matmul"};
+          .curve = kMatmulCurves[static_cast<size_t>(matmul.precision)]};
 }
 
 CostPart part_of(const Attention& attention, const Gpu& gpu) {

@@ -129,6 +129,9 @@ std::string runs_json(const TrainingRuns& all) {
                     {"gpu", run.gpu},
                     {"precision", run.precision},
                     {"kind", run.kind},
+                    {"framework", run.framework},
+                    {"year", run.year},
+                    {"gpus", run.gpus},
                     {"published", run.published > 0 ? nlohmann::ordered_json(run.published)
                                                     : nlohmann::ordered_json(nullptr)},
                     {"simulated", or_null(run.simulated)},

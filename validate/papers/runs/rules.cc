@@ -18,10 +18,14 @@ void read_settings(const YamlValue& value, Settings& to) {
   set_flag(map, "overlap_parameters", to.overlap_parameters);
   set_flag(map, "blocking", to.blocking);
   set_flag(map, "flash_attention", to.flash_attention);
+  set_flag(map, "fused_loss", to.fused_loss);
   set_flag(map, "dropout", to.dropout);
   if (const auto recompute = map.find("recompute")) to.recompute = recompute->text();
   if (const auto layers = map.find("layers")) to.layers = layers->choice(kLayers);
   if (const auto precision = map.find("precision")) to.precision = precision->text();
+  if (const auto micro = map.find("micro_batch")) {
+    to.micro_batch = static_cast<int>(micro->integer(1, 1 << 16));
+  }
   if (const auto words = map.find("vocabulary")) {
     to.vocabulary = static_cast<int>(words->integer(1, 1 << 24));
   }

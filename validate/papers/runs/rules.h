@@ -21,9 +21,11 @@ struct Settings {
   bool overlap_parameters = false;
   bool blocking = false;
   bool flash_attention = true;
+  bool fused_loss = false;
   bool dropout = false;
   std::string recompute = "none";  // `stated`: a row has to say it
   std::string layers = "front";    // where the last stages have fewer, or `uniform`
+  std::optional<int> micro_batch;
   std::string precision;           // empty: a row has to say it
   std::optional<int> vocabulary;   // where neither a row nor its model says it
 };

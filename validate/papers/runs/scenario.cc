@@ -1,7 +1,9 @@
 // A row of measured runs as a scenario's YAML.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/core/error.h"
 #include "validate/papers/paper_data.h"
@@ -41,13 +43,41 @@ std::string precision_of(const Row& row, const Settings& settings) {
   return written;
 }
 
-// The granularity of a scenario; empty where nothing says it. Modules of no matmul (norms,
-// activations) are `pointwise`.
+// Modules by the words that rows have for them, the longer ones first: a word is used up.
+struct ModuleWord {
+  const char* word;
+  const char* module;
+};
+constexpr std::array<ModuleWord, 12> kModuleWords{{{"mla_up_proj", "mla_up_proj"},
+                                                   {"shared_experts", "shared_experts"},
+                                                   {"moe_act", "moe_act"},
+                                                   {"mlp activation", "mlp_act"},
+                                                   {"mlp_act", "mlp_act"},
+                                                   {"core_attn", "core_attn"},
+                                                   {"selective", "core_attn"},
+                                                   {"layernorm", "layernorm"},
+                                                   {"norm", "layernorm"},
+                                                   {"moe", "moe"},
+                                                   {"mlp", "mlp"},
+                                                   {"act", "moe_act"}}};
+
+// What a scenario recomputes; empty where nothing says it. "norm, act" of a mixture of experts are
+// the norms and the experts' activations.
 std::string recompute_of(const Row& row, const Settings& settings) {
-  const std::string stated = small(row.text("recompute") + " " + row.text("variant"));
+  std::string stated = small(row.text("recompute") + " " + row.text("variant"));
   if (has(stated, "full")) return "full";
-  if (has(stated, "selective") || has(stated, "core_attn")) return "selective";
-  if (has(stated, "norm") || has(stated, "act")) return "pointwise";
+  stated = stated.substr(0, stated.find('('));  // flags repeat the words
+  if (const std::string note = row.text("note"); small(note).starts_with("recompute ")) {
+    stated += small(note.substr(0, note.find(';')));
+  }
+  std::vector<std::string> modules;
+  for (const ModuleWord& each : kModuleWords) {
+    const size_t at = stated.find(each.word);
+    if (at == std::string::npos) continue;
+    stated.erase(at, std::string(each.word).size());
+    if (std::ranges::find(modules, each.module) == modules.end()) modules.emplace_back(each.module);
+  }
+  if (!modules.empty()) return fmt::format("{}", fmt::join(modules, "+"));
   if (has(stated, "none")) return "none";
   return settings.recompute == "stated" ? "" : settings.recompute;
 }
@@ -61,7 +91,7 @@ struct RunSizes {
 std::string fault(const char* what) { return fmt::format("{} is not stated", what); }
 
 // What is missing, or does not fit together; empty: nothing.
-std::string read_sizes(const Row& row, RunSizes& sizes) {
+std::string read_sizes(const Row& row, const Settings& settings, RunSizes& sizes) {
   const auto size = [&row](const char* key) { return row.size(key).value_or(1); };
   for (const char* key : {"gpus", "tp", "pp", "seq"}) {
     if (!row.size(key)) return fault(key);
@@ -82,8 +112,9 @@ std::string read_sizes(const Row& row, RunSizes& sizes) {
                        sizes.context);
   }
   sizes.data = sizes.gpus / of_model;
-  if (!row.size("mbs")) return fault("mbs");
-  sizes.micro = size("mbs");
+  const auto micro = row.size("mbs") ? row.size("mbs") : settings.micro_batch;
+  if (!micro) return fault("mbs");
+  sizes.micro = *micro;
   const int batch_of_rank = size("batch_per_dp");
   const auto batch = row.size("gbs");
   if (!batch && batch_of_rank == 1) return fault("gbs");
@@ -108,12 +139,12 @@ std::string schedule_of(const Row& row, const RunSizes& sizes) {
 std::string memory_text(const Settings& settings, const Row& row, const std::string& precision) {
   const auto zero = row.number("zero_stage");
   const bool sharded = zero ? *zero >= 1 : settings.distributed_optimizer;
-  const bool eight = precision == "fp8" || precision == "mxfp8" || precision == "nvfp4";
   return fmt::format(
       "memory: {{kind: model, precision: {}, use_distributed_optimizer: {}, "
-      "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}}}\n",
-      eight ? "fp8" : "bf16", sharded, settings.fp32_gradients, settings.flash_attention,
-      settings.dropout);
+      "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
+      "cross_entropy_loss_fusion: {}}}\n",
+      precision, sharded, settings.fp32_gradients, settings.flash_attention,
+      settings.dropout, settings.fused_loss);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,
@@ -126,13 +157,20 @@ std::string parallel_text(const RunSizes& sizes, const Settings& settings,
       settings.sequence_parallel && sizes.tensor > 1, where);
 }
 
+// DeepEP and HybridEP send a token once to a node.
+bool once_a_node(const Row& row) {
+  const std::string said = row.text("dispatcher") + " " + row.text("note");
+  return has(said, "DeepEP") || has(said, "HybridEP") || has(said, "flex");
+}
+
 std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
   const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
   return fmt::format(
       "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "
-      "overlap_param_gather: {}}}\n",
+      "overlap_param_gather: {}{}}}\n",
       version.software, tensor, settings.overlap_gradients,
-      settings.overlap_parameters && settings.distributed_optimizer);
+      settings.overlap_parameters && settings.distributed_optimizer,
+      once_a_node(row) ? ", moe_token_dispatcher_type: flex" : "");
 }
 
 }  // namespace
@@ -152,7 +190,7 @@ Asked scenario_of(const Row& row, const Rules& rules) {
     return asked;
   }
   asked.gpu = cluster_of_catalog(cluster, {}).gpu.name;
-  asked.missing = read_sizes(row, sizes);
+  asked.missing = read_sizes(row, settings, sizes);
   if (asked.missing.empty() && asked.precision.empty()) asked.missing = fault("precision");
   if (asked.missing.empty() && recompute.empty()) asked.missing = fault("recompute");
   if (!asked.missing.empty()) return asked;
