@@ -14,10 +14,10 @@
 // and the at least 3 p / 2 slots of a round are enough for the way from the last device to the
 // first, or back, as well.
 //
-// `gis` has groups of p, `gis-h` of half as many: less memory, more bubble. `po-h` and `po-f` are
-// gis-h with activations offloaded while they lie idle: of the half of the chunks that wait
-// longest, or of all. The half is
-// rounded up: the paper's Figure 15 has 5 chunks, and 3 of them fit its memory better than 2.
+// `gis` has groups of p, `gis-h` of half as many: less memory, more bubble. `po-h` and `po-f` have
+// groups of one, as the authors' generator does where it offloads, and activations wait on the host
+// while they lie idle: of the half of the chunks that wait longest, or of all. The half is rounded
+// up: the paper's Figure 15 has 5 chunks, and 3 of them fit its memory better than 2.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -99,9 +99,10 @@ class Groups {
 
 // How the four differ.
 struct Variant {
-  bool half_groups = false;
+  enum class Groups { kWhole, kHalf, kOne } groups = Groups::kWhole;
   enum class Offload { kNone, kHalf, kAll } offload = Offload::kNone;
 };
+using GroupsOf = Variant::Groups;
 using Offloads = Variant::Offload;
 
 // Groups of one under recompute, as in the authors' generator: chunks that do not recompute then
@@ -110,7 +111,9 @@ template <Variant kVariant>
 int group_size(const Problem& problem) {
   if (problem.recompute_chunks > 0) return 1;
   const int devices = problem.shape.devices;
-  const long group = kVariant.half_groups ? ceiling(devices, 2) : devices;
+  const long group = kVariant.groups == GroupsOf::kWhole  ? devices
+                     : kVariant.groups == GroupsOf::kHalf ? ceiling(devices, 2)
+                                                          : 1;
   return static_cast<int>(
       std::min(problem.option<long>("group_size").value_or(group), static_cast<long>(devices)));
 }
@@ -201,8 +204,9 @@ struct Grouped {
                  "count as p, and under recompute it is 1",
          .minimum = 1,
          .maximum = 1 << 20,
-         .default_text =
-             kVariant.half_groups ? "half the devices, rounded up" : "the number of devices"});
+         .default_text = kVariant.groups == GroupsOf::kWhole  ? "the number of devices"
+                         : kVariant.groups == GroupsOf::kHalf ? "half the devices, rounded up"
+                                                              : "1"});
     if (kVariant.offload != Offloads::kNone) {
       record.options.push_back({.name = "offload_chunks",
                                 .help = "chunks of every device that offload, those whose "
@@ -213,25 +217,28 @@ struct Grouped {
                                 .default_text = kVariant.offload == Offloads::kAll
                                                     ? "all"
                                                     : "half of them, rounded up"});
-      record.without_offload = kVariant.half_groups ? "gis-h" : "gis";
+      record.without_offload = "gis";
+      record.without_offload_options = {{"group_size", 1L}};
       record.no_flags =
-          "the fork plans copies to the host by itself, by flags that are not known here; gis-h is "
-          "the same order without them";
+          "the fork plans copies to the host by itself, by flags that are not known here; gis with "
+          "group_size 1 is the same order without them";
     } else {
       record.runs_on = Runtime::kZeroBubbleFork;
     }
     record.order =
-        kVariant.offload == Offloads::kAll ? "gis-h with the activations of all chunks offloaded"
+        kVariant.offload == Offloads::kAll
+            ? "gis in groups of one, with the activations of all chunks offloaded"
         : kVariant.offload == Offloads::kHalf
-            ? "gis-h, offloaded of the ceil(v/2) chunks that live "
-              "longest"
-        : kVariant.half_groups
+            ? "gis in groups of one, offloaded of the ceil(v/2) chunks that live longest"
+        : kVariant.groups == GroupsOf::kHalf
             ? "gis in groups of p/2, rounded up"
             : "interleaved with B and W apart, in groups of g <= p microbatches (default p)";
     record.plan = plan;
     const std::string_view gap =
-        kVariant.half_groups
+        kVariant.groups == GroupsOf::kHalf
             ? "no closed form is known for a last group that is not full, as where p is odd"
+        : kVariant.groups == GroupsOf::kOne
+            ? "no closed form is known for groups of less than the rows of a round"
             : "";
     record.claims = {
         .bubble = {.formula = "(p-1) (F+B) + (v-1) ((p-g) F + max(0, p B - g (B+W))), F, B, W of "
@@ -253,14 +260,14 @@ struct Grouped {
 
 const RegisteredSchedule kGis{Grouped<Variant{}>::record(
     "gis", "interleaved 1F1B with B and W apart, in groups of any size up to p: less memory")};
-const RegisteredSchedule kGisH{Grouped<Variant{.half_groups = true}>::record(
+const RegisteredSchedule kGisH{Grouped<Variant{.groups = GroupsOf::kHalf}>::record(
     "gis-h", "gis in groups of half the devices: about half its memory, more bubble")};
 const RegisteredSchedule kPoH{
-    Grouped<Variant{.half_groups = true, .offload = Offloads::kHalf}>::record(
-        "po-h", "gis-h with the half of the chunks offloaded whose activations wait longest")};
+    Grouped<Variant{.groups = GroupsOf::kOne, .offload = Offloads::kHalf}>::record(
+        "po-h", "gis in groups of one, the half of the chunks offloaded that wait longest")};
 const RegisteredSchedule kPoF{
-    Grouped<Variant{.half_groups = true, .offload = Offloads::kAll}>::record(
-        "po-f", "gis-h with the activations of all chunks offloaded")};
+    Grouped<Variant{.groups = GroupsOf::kOne, .offload = Offloads::kAll}>::record(
+        "po-f", "gis in groups of one, with the activations of all chunks offloaded")};
 
 }  // namespace
 }  // namespace pipesim

@@ -108,8 +108,9 @@ struct Schedule {
   // microbatch keeps on.
   bool memory_limit = false;
   // Of one that copies activations to the host, so that the problem must know how long that takes:
-  // the schedule with the same order whose activations stay.
+  // the schedule with the same order whose activations stay, and the options that make it so.
   std::string without_offload = {};
+  std::map<std::string, OptionValue, std::less<>> without_offload_options = {};
   [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
   // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
   // rely on. nullptr: every shape is.

@@ -99,7 +99,10 @@ int chunks_that_leave(const Program& program) {
 // microbatches.
 ScheduleChoice with_scope(ScheduleChoice choice, const Program& program) {
   if (offload_chunks_of(choice) > 0) return choice;
-  choice.name = find_schedule(choice.name)->without_offload;
+  const Schedule& schedule = *find_schedule(choice.name);
+  choice.name = schedule.without_offload;
+  choice.options.insert(schedule.without_offload_options.begin(),
+                        schedule.without_offload_options.end());
   choice.options.erase("offload_chunks");
   if (!choice.offload) choice.offload.emplace().where = choice.where;
   choice.offload->chunks = chunks_that_leave(program);

@@ -70,7 +70,7 @@ void check(const ScheduleChoice& choice, int microbatches) {
   if (schedule != nullptr && schedule->offloads() && says_which) {
     refuse(
         fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
-                    "gis-h with offload says which chunks and microbatches",
+                    "gis with group_size 1 and offload says which chunks and microbatches",
                     choice.name));
   }
   const int last_chunk = offload.which.empty() ? -1 : std::ranges::max(offload.which);

@@ -207,8 +207,9 @@ TEST(ScenarioOffload, RefusesMicrobatchesThatAreNotThereOrAScheduleOfItsOwn) {
   EXPECT_NE(refusal(kGiven, {"offload.microbatches=[1, 1]"}).find("twice"), std::string::npos);
   EXPECT_NE(refusal(kGiven, {"offload.microbatches={from: 3, to: 2}"}).find("expected"),
             std::string::npos);
-  EXPECT_NE(refusal(kGiven, {"schedule=po-h", "offload.microbatches=[1]"}).find("gis-h"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(kGiven, {"schedule=po-h", "offload.microbatches=[1]"}).find("gis with group_size 1"),
+      std::string::npos);
   EXPECT_NE(refusal(kGiven, {"offload=auto", "batch.num_microbatches=1000000"})
                 .find("say how many chunks"),
             std::string::npos);
@@ -354,14 +355,16 @@ TEST(ScenarioOffload, LeavesMicrobatchesOfASingleChunkWhereTheHostIsFull) {
   EXPECT_EQ(nearest.label, "1f1b (offload, 11 microbatches)");
 }
 
-// po-h and po-f have no words for microbatches: gis-h does.
+// po-h and po-f have no words for microbatches: gis does.
 TEST(ScenarioOffload, SaysWhatOfAScheduleThatOffloadsByItselfFits) {
   const Result whole = run(kGiven, {"schedule=po-f", kNodes});
   const Answer refused = answer(prepared(
       kGiven, {"schedule=po-f", kNodes,
                fmt::format("cluster.host.memory={:.0f} B", 0.8 * whole.host->node->value())}));
   ASSERT_TRUE(refused.advice.offload.has_value());
-  EXPECT_EQ(refused.advice.offload->made.choice.name, "gis-h");
+  const ScheduleChoice& nearest = refused.advice.offload->made.choice;
+  EXPECT_EQ(nearest.name, "gis");
+  EXPECT_EQ(std::get<long>(nearest.options.at("group_size")), 1);
   EXPECT_TRUE(simulate(refused.advice.offload->made).host->fits());
 }
 

@@ -179,7 +179,6 @@ void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
   if (row.memory.kind == kNumber) {
     cell.table = "Figure 15, memory";
     cell.published = row.memory.number;
-    if (row.schedule == "po-f") cell.note = "the paper's PO-F keeps more than its formula says";
     add(cells, cell, tried,
         [](const Result& result) { return result.report.peak_activation / kGiB; });
   }
