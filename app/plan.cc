@@ -119,11 +119,7 @@ int run(const PlanCommand& command, const CommandLine& line) {
   }
   // A search takes seconds: what it found is shown even where a file cannot be written.
   if (std::ranges::find(files, "-", &Output::path) == files.end()) {
-    std::cout
-        << plan_table(plans, asked.tokens)
-        << "\nSeconds are the cost model's: differences below its own error on published runs "
-           "(pipesim validate) mean little.\n"
-        << std::flush;
+    std::cout << plan_table(plans, asked.tokens) << std::flush;
   }
   write_outputs(files);
   if (interrupted && best.result.best.empty() && !command.output.empty()) {

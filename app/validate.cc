@@ -123,9 +123,14 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
   const auto expected = read_expected(folder);
   const auto all = compare(folder, wanted, line.where(options.data));
   std::string text;
+  GoalsMet goals;
   bool failed = false;
   for (const Compared& each : all) {
-    text += validation_table(*each.validation, each.cells);
+    text += validation_table(*each.validation, each.cells, expected);
+    for (const TableError& error : table_errors(each.cells)) {
+      const auto* recorded = recorded_of(expected, each.validation->name, error.table);
+      if (recorded != nullptr) goals.add(error, *recorded);
+    }
     const auto rest = not_compared(folder, each.validation->name);
     if (!rest.empty()) text += fmt::format("not compared: {}\n", fmt::join(rest, ", "));
     failed = failed || missed(each.cells);
@@ -136,6 +141,7 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
       failed = true;
     }
   }
+  if (goals.tables > 0) text += goals.text();
   if (!options.output.empty()) make_folder(options.output, line.where(options.output));
   write_outputs(outputs(options, folder, all, expected, line));
   if (options.json != "-") std::cout << text << std::flush;

@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "sim/layouts/report.h"
+#include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
 #include "sim/scenario/modelled.h"
 
@@ -55,6 +56,7 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
   }
   json["limited_by"] = limits_of(planned);
+  json["band"] = band_json(question.base.band, planned.expected());
   for (const char* key : {"days", "gpu_hours", "price"}) json[key] = nullptr;
   if (tokens) {
     const PlanBudget budget = budget_of(question, planned, *tokens);

@@ -5,18 +5,12 @@
 
 #include "sim/core/text.h"
 #include "sim/report/text/aligned.h"
+#include "sim/report/text/band.h"
 
 namespace pipesim {
 namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
-
-// With a comma between thousands.
-std::string thousands(double number) {
-  std::string digits = fmt::format("{:.0f}", number);
-  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
-  return digits;
-}
 
 const std::string& cluster_name(const ClusterPlan& plan) {
   return plan.question.base.hardware->name;
@@ -57,11 +51,29 @@ Row header(const Columns& columns) {
   return row;
 }
 
-std::string contention_text(const std::optional<Contended>& contended) {
+std::string contention_text(const std::optional<Contended>& contended, int digits) {
   if (!contended) return "-";
-  std::string text = human(contended->iteration);
-  if (contended->ensemble) text += " +- " + human(contended->ensemble->stddev);
+  std::string text = human(contended->iteration, digits);
+  if (contended->ensemble) {
+    text += fmt::format(" (jitter {})", human(contended->ensemble->stddev, 2));
+  }
   return text;
+}
+
+// Of the first layout, what its seconds and what follows from them may come to.
+std::string band_of_first(const ClusterPlan& plan, std::optional<double> tokens) {
+  if (plan.result.best.empty()) return "";
+  const Planned& first = plan.result.best.front();
+  Uncertain simulated{.iteration = first.expected(), .mfu = first.mfu};
+  simulated.mfu = first.iteration / first.expected() * first.mfu;
+  simulated.tokens_per_second_per_gpu =
+      first.iteration / first.expected() * first.tokens_per_second_per_gpu;
+  if (tokens) {
+    const PlanBudget budget = budget_of(plan.question, first, *tokens);
+    simulated.days = budget.days;
+    if (plan.price) simulated.price = budget.gpu_hours * *plan.price;
+  }
+  return cluster_name(plan) + ": " + band_line(plan.question.base, "the first takes", simulated);
 }
 
 Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& columns,
@@ -78,18 +90,21 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
     add(point.expert_tensor);
   }
   for (const int size : {point.pipeline, point.chunks, point.data, point.micro_batch}) add(size);
-  add(human(planned.iteration));
-  if (columns.contended) add(contention_text(planned.contended));
-  add(fmt::format("{:.1f}", planned.tokens_per_second_per_gpu));
+  const int digits = compared_digits(plan.question.base.band);
+  add(human(planned.iteration, digits));
+  if (columns.contended) add(contention_text(planned.contended, digits));
+  add(significant(planned.tokens_per_second_per_gpu, digits));
   add(percent(planned.mfu));
   add(human(planned.peak));
   add(human(plan.question.limit() - planned.peak));
   add(percent(planned.bubble()));
   if (tokens) {
     const PlanBudget budget = budget_of(plan.question, planned, *tokens);
-    add(fmt::format("{:.1f}", budget.days));
-    add(thousands(budget.gpu_hours));
-    if (columns.price) add(plan.price ? thousands(budget.gpu_hours * *plan.price) : "-");
+    add(significant(budget.days, digits));
+    add(significant(budget.gpu_hours, digits));
+    if (columns.price) {
+      add(plan.price ? significant(budget.gpu_hours * *plan.price, digits) : "-");
+    }
   }
   add(limits_of(planned));
   return row;
@@ -174,8 +189,13 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
                       planned.tokens_per_second_per_gpu, planned.mfu, planned.peak.value(),
                       (plan.question.limit() - planned.peak).value());
   for (const double share : planned.shares) text += fmt::format(",{}", share);
-  return text + fmt::format(",{},{},{}\n", optional_text(days), optional_text(hours),
-                            optional_text(price));
+  std::optional<double> low, high;
+  if (const auto& band = plan.question.base.band) {
+    low = band->low * planned.expected().value();
+    high = band->high * planned.expected().value();
+  }
+  return text + fmt::format(",{},{},{},{},{}\n", optional_text(days), optional_text(hours),
+                            optional_text(price), optional_text(low), optional_text(high));
 }
 
 }  // namespace
@@ -229,7 +249,8 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
   if (rows.size() > 1) text += aligned(rows, columns.cluster ? 2 : 1);
   for (const ClusterPlan& plan : plans) {
     if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
-    text += contention_line(plan) + counts_line(plan);
+    text +=
+        band_of_first(plan, tokens) + places_text(plan) + contention_line(plan) + counts_line(plan);
   }
   return text;
 }
@@ -243,7 +264,7 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "contended_stddev_seconds,rank_by_replay,tokens_per_second_per_gpu,mfu,peak_memory_bytes,"
       "headroom_bytes";
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
-  text += ",days,gpu_hours,price\n";
+  text += ",days,gpu_hours,price,iteration_low_seconds,iteration_high_seconds\n";
   for (const ClusterPlan& plan : plans) {
     size_t rank = 0;
     for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/planning/schedule.h"
+#include "sim/read/band.h"
 #include "sim/read/hardware.h"
 #include "sim/read/modelled.h"
 #include "sim/read/offload.h"
@@ -349,6 +350,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   scenario.roofline = read_roofline(root, scenario);
+  scenario.band = read_band(scenario);
   if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {
     scenario.modelled->capacity = scenario.hardware->gpu.memory;
   }

@@ -16,6 +16,7 @@
 #include "models/gpu_model.h"
 #include "models/hardware.h"
 #include "models/layer_cost.h"
+#include "sim/band/band.h"
 #include "sim/core/error.h"
 #include "sim/core/units.h"
 #include "sim/graph/optimizer_sync.h"
@@ -216,6 +217,8 @@ struct Scenario {
   std::optional<Hardware> hardware;  // of a cluster of the catalogue, changes applied
   // Where the numbers of both come from; null without a cluster.
   std::shared_ptr<const std::vector<Sourced>> sources = nullptr;
+  // Of seconds that follow from a model; empty where no measured run is near, or costs are given.
+  std::optional<Band> band = {};
   EngineKind engine = EngineKind::kReplay;
   GpuModel gpu = GpuModel::kTimer;
   std::optional<Offload> offload;  // as the scenario says it of all schedules

@@ -9,7 +9,7 @@ namespace pipesim {
 namespace {
 
 constexpr int kApplication = 0x70697065;  // "pipe"
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 
 std::string metric_columns(const char* after) {
   std::string text;

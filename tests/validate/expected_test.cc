@@ -38,7 +38,7 @@ TEST_F(Expected, AFolderWithoutTheFileExpectsNothing) {
 }
 
 TEST_F(Expected, ATableMayBeTwoTenthsOfAPointWorse) {
-  const auto expected = read("paper:\n  Table 1: {median: 0.05, worst: 0.05}\n");
+  const auto expected = read("paper:\n  Table 1: {median: 0.05, worst: 0.05, goal: 0.1}\n");
   ASSERT_TRUE(expected);
   EXPECT_TRUE(unexpected("paper", table_errors({share("Table 1", 100, 105.1)}), *expected).empty());
   const auto worse = unexpected("paper", table_errors({share("Table 1", 100, 94.7)}), *expected);
@@ -48,7 +48,7 @@ TEST_F(Expected, ATableMayBeTwoTenthsOfAPointWorse) {
 }
 
 TEST_F(Expected, ATableOfWhichNothingIsRecordedIsNamed) {
-  const auto expected = read("paper:\n  Table 1: {median: 0, worst: 0}\n");
+  const auto expected = read("paper:\n  Table 1: {median: 0, worst: 0, goal: 0.1}\n");
   const auto sentences = unexpected(
       "paper", table_errors({share("Table 1", 1, 1), share("Table 2", 1, 1)}), *expected);
   ASSERT_EQ(sentences.size(), 1U);
@@ -56,7 +56,7 @@ TEST_F(Expected, ATableOfWhichNothingIsRecordedIsNamed) {
 }
 
 TEST_F(Expected, ARecordedTableWithoutCellsIsNamed) {
-  const auto expected = read("paper:\n  Table 9: {median: 0, worst: 0}\n");
+  const auto expected = read("paper:\n  Table 9: {median: 0, worst: 0, goal: 0.1}\n");
   EXPECT_EQ(unexpected("paper", {}, *expected),
             std::vector<std::string>{"paper, Table 9: recorded, but it has no cells"});
 }
@@ -112,6 +112,40 @@ TEST(ValidationDrawing, HasAMarkPerCellAndEscapesNames) {
   EXPECT_TRUE(has(svg, "R &amp; D"));
   EXPECT_TRUE(has(svg, "T&lt;1&gt;, a: published 100.0000, simulated 95.0000"));
   EXPECT_FALSE(has(svg, "T<1>"));
+}
+
+TEST_F(Expected, ATableThatCouldHardlyFailNeedsAReason) {
+  const auto refusal = [this](const std::string& text) -> std::string {
+    try {
+      (void)read(text);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(has(refusal("paper:\n  Table 1: {median: 0.6, worst: 0.7, goal: 0.1}\n"),
+                  "expected a 'reason'"));
+  EXPECT_TRUE(has(refusal("paper:\n  Table 1: {median: 0.1, worst: 1, goal: 0.1}\n"), "'reason'"));
+  EXPECT_EQ(refusal("paper:\n  Table 1: {median: 3, worst: 7, goal: 0.1, reason: not modelled}\n"),
+            "");
+  EXPECT_TRUE(has(refusal("paper:\n  Table 1: {median: 0.1, worst: 0.2}\n"), "goal"));
+}
+
+TEST_F(Expected, GoalsAreMetByHalfOfTheCells) {
+  const auto expected =
+      read("paper:\n  Table 1: {median: 0.05, worst: 0.2, goal: 0.02, reason: noise}\n");
+  const auto far = table_errors(
+      {share("Table 1", 100, 101), share("Table 1", 100, 104), share("Table 1", 100, 90)});
+  const ExpectedError* recorded = recorded_of(expected, "paper", "Table 1");
+  ASSERT_NE(recorded, nullptr);
+  EXPECT_EQ(recorded_of(expected, "paper", "Table 2"), nullptr);
+  EXPECT_EQ(goal_text(far[0], *recorded),
+            "recorded 5%, worst 20%; goal 2%: not met, 1 of 3 cells within it; noise");
+  GoalsMet goals;
+  goals.add(far[0], *recorded);
+  goals.add(table_errors({share("Table 1", 100, 101), share("Table 1", 100, 110)})[0], *recorded);
+  EXPECT_EQ(goals.text(),
+            "goals: 1 of 2 tables have half of their cells within theirs; 2 of 5 cells are\n");
 }
 
 }  // namespace

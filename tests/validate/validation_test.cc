@@ -51,11 +51,11 @@ TEST(Validation, ATableIsMissedBeyondItsMedian) {
   EXPECT_FALSE(missed(cells(105)));
   EXPECT_TRUE(missed(cells(107)));
   const Validation validation{"name", "title", nullptr};
-  EXPECT_NE(validation_table(validation, cells(105))
+  EXPECT_NE(validation_table(validation, cells(105), {})
                 .find("Table: 3 of 3 cells simulated, median error 5.0% (target 6%), worst 8.0% "
                       "(target 10%)\n"),
             std::string::npos);
-  EXPECT_NE(validation_table(validation, cells(107)).find("MISSED"), std::string::npos);
+  EXPECT_NE(validation_table(validation, cells(107), {}).find("MISSED"), std::string::npos);
 }
 
 TEST(Validation, WritesSharesWhereErrorsAreShares) {
@@ -73,7 +73,7 @@ TEST(Validation, EveryPaperWithinItsTargets) {
     ASSERT_TRUE(has_paper(kPapers, validation.name)) << validation.name;
     const auto cells = validation.compare(kPapers, {});
     EXPECT_FALSE(cells.empty());
-    EXPECT_FALSE(missed(cells)) << validation_table(validation, cells);
+    EXPECT_FALSE(missed(cells)) << validation_table(validation, cells, {});
   }
 }
 

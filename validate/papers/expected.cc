@@ -16,8 +16,19 @@ ExpectedError read_error(const YamlValue& value) {
   ExpectedError error;
   error.median = map.require("median", "the table's median error").number(0, kMostError);
   error.worst = map.require("worst", "the table's worst error").number(0, kMostError);
+  error.goal = map.require("goal", "the median error that it should have").number(0, kMostError);
+  if (const auto reason = map.find("reason")) error.reason = reason->text();
   map.finish();
+  const bool far = error.median >= kMedianNeedsReason || error.worst >= kWorstNeedsReason;
+  if (far && error.reason.empty()) {
+    value.fail("is so far off that it could hardly fail: expected a 'reason'");
+  }
   return error;
+}
+
+// Half of the cells, those that are not modelled counted as off.
+bool is_met(const TableError& error, const ExpectedError& recorded) {
+  return error.simulated > 0 && 2 * error.within(recorded.goal) >= error.published;
 }
 
 void compare(const std::string& what, const char* which, double ours, double recorded,
@@ -66,6 +77,38 @@ std::vector<std::string> unexpected(const std::string& validation,
       sentences.push_back(fmt::format("{}, {}: recorded, but it has no cells", validation, table));
   }
   return sentences;
+}
+
+const ExpectedError* recorded_of(const std::optional<ExpectedErrors>& expected,
+                                 const std::string& validation, const std::string& table) {
+  if (!expected) return nullptr;
+  const auto of = expected->find(validation);
+  if (of == expected->end()) return nullptr;
+  const auto entry = of->second.find(table);
+  return entry == of->second.end() ? nullptr : &entry->second;
+}
+
+std::string goal_text(const TableError& error, const ExpectedError& recorded) {
+  const auto text = [&error](double value) {
+    return error.relative ? fmt::format("{:.3g}%", 100 * value) : fmt::format("{:.4g}", value);
+  };
+  return fmt::format("recorded {}, worst {}; goal {}: {}, {} of {} cells within it{}",
+                     text(recorded.median), text(recorded.worst), text(recorded.goal),
+                     is_met(error, recorded) ? "met" : "not met", error.within(recorded.goal),
+                     error.published, recorded.reason.empty() ? "" : "; " + recorded.reason);
+}
+
+void GoalsMet::add(const TableError& error, const ExpectedError& recorded) {
+  ++tables;
+  tables_met += is_met(error, recorded) ? 1 : 0;
+  cells += error.published;
+  cells_met += error.within(recorded.goal);
+}
+
+std::string GoalsMet::text() const {
+  return fmt::format(
+      "goals: {} of {} tables have half of their cells within theirs; {} of {} cells are\n",
+      tables_met, tables, cells_met, cells);
 }
 
 }  // namespace pipesim

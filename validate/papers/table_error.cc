@@ -7,9 +7,8 @@
 namespace pipesim {
 namespace {
 
-double median_of(std::vector<double> values) {
+double median_of(const std::vector<double>& values) {
   if (values.empty()) return 0;
-  std::ranges::sort(values);
   const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
@@ -23,7 +22,6 @@ TableError error_of(const std::string& table, const std::vector<Cell>& cells) {
   const bool any_bound = std::ranges::any_of(cells, [&table](const Cell& cell) {
     return cell.table == table && (cell.must_agree || cell.relative);
   });
-  std::vector<double> deviations;
   for (const Cell& cell : cells) {
     if (cell.table != table || (any_bound && !bound(cell))) continue;
     ++error.published;
@@ -40,9 +38,10 @@ TableError error_of(const std::string& table, const std::vector<Cell>& cells) {
     error.within_30 += off <= 0.30 ? 1 : 0;
     error.worst = std::max(error.worst, off);
     error.worst_difference = std::max(error.worst_difference, std::abs(*cell.error()));
-    deviations.push_back(off);
+    error.deviations.push_back(off);
   }
-  error.median = median_of(std::move(deviations));
+  std::ranges::sort(error.deviations);
+  error.median = median_of(error.deviations);
   return error;
 }
 
@@ -58,6 +57,12 @@ double deviation(const Cell& cell) {
 }
 
 bool TableError::beyond_median() const { return median_target > 0 && median > median_target; }
+
+int TableError::within(double goal) const {
+  constexpr double kRounding = 5e-5;  // a figure of four printed digits
+  return static_cast<int>(
+      std::ranges::count_if(deviations, [goal](double off) { return off <= goal + kRounding; }));
+}
 
 std::string TableError::text() const {
   std::string text = fmt::format("{} of {} cells simulated", simulated, published);

@@ -28,8 +28,11 @@ struct TableError {
   double difference_target = 0;  // where that is more than `worst_target`
   int within_15 = 0;             // percent
   int within_30 = 0;
+  std::vector<double> deviations;  // of the simulated cells, sorted
 
   [[nodiscard]] bool beyond_median() const;
+  // Cells that are off by no more, up to rounding.
+  [[nodiscard]] int within(double goal) const;
   // "24 of 24 cells simulated, median error 4.4% (target 6%), ..."
   [[nodiscard]] std::string text() const;
 };

@@ -61,7 +61,8 @@ bool missed(const std::vector<Cell>& cells) {
   return cell_missed || std::ranges::any_of(table_errors(cells), &TableError::beyond_median);
 }
 
-std::string validation_table(const Validation& validation, const std::vector<Cell>& cells) {
+std::string validation_table(const Validation& validation, const std::vector<Cell>& cells,
+                             const std::optional<ExpectedErrors>& expected) {
   std::string text = validation.title + "\n";
   size_t width = 0;
   size_t table_width = 0;
@@ -76,6 +77,8 @@ std::string validation_table(const Validation& validation, const std::vector<Cel
   }
   for (const TableError& error : table_errors(cells)) {
     text += fmt::format("{}: {}\n", error.table, error.text());
+    const ExpectedError* recorded = recorded_of(expected, validation.name, error.table);
+    if (recorded != nullptr) text += fmt::format("  {}\n", goal_text(error, *recorded));
   }
   return text;
 }

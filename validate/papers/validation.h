@@ -1,11 +1,13 @@
 // Comparisons of the simulator with published figures: the tables of a paper, cell by cell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/core/error.h"
 #include "validate/papers/cell.h"
+#include "validate/papers/expected.h"
 
 namespace pipesim {
 
@@ -28,9 +30,11 @@ const std::vector<Validation>& validations();
 // Whether a cell that must agree does not, or a table is beyond its median.
 bool missed(const std::vector<Cell>& cells);
 
-// The cells for people, with a summary line per table; and as JSON: a list of
-// {paper, table, cell, published, simulated, error, note}, relative_error where errors are shares.
-std::string validation_table(const Validation& validation, const std::vector<Cell>& cells);
+// The cells for people, with a summary line per table and what is recorded of it; and as JSON: a
+// list of {paper, table, cell, published, simulated, error, note}, relative_error where errors are
+// shares.
+std::string validation_table(const Validation& validation, const std::vector<Cell>& cells,
+                             const std::optional<ExpectedErrors>& expected);
 std::string validation_json(const std::vector<Compared>& all);
 
 }  // namespace pipesim

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/layer_parameters.h"
+#include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
 
 namespace pipesim {
@@ -338,6 +339,7 @@ Json result_json(const Answer& answer, bool timings) {
     json["devices"].push_back(device_json(device, knows_memory(*made.scenario)));
   }
   json["ensemble"] = report.ensemble ? ensemble_json(*report.ensemble) : Json(nullptr);
+  json["band"] = band_json(made.scenario->band, report.iteration);
   json["tasks"] = report.tasks;
   if (timings) {
     const StepSeconds& seconds = answer.result.seconds;

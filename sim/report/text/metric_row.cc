@@ -18,6 +18,10 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
   const auto seconds = [&report](Seconds Ensemble::*of) {
     return report.ensemble ? std::optional((*report.ensemble.*of).value()) : std::nullopt;
   };
+  const auto end_of_band = [&](double Band::*end) {
+    const auto& band = scenario.band;
+    return band ? std::optional(*band.*end * report.iteration.value()) : std::nullopt;
+  };
   const double length = scenario.batch.seq_length.value_or(0);
   return {report.iteration.value(),
           report.makespan.value(),
@@ -36,7 +40,9 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
           where(result.fits.has_value(), result.fits.value_or(false) ? 1 : 0),
           seconds(&Ensemble::stddev),
           seconds(&Ensemble::p05),
-          seconds(&Ensemble::p95)};
+          seconds(&Ensemble::p95),
+          end_of_band(&Band::low),
+          end_of_band(&Band::high)};
 }
 
 std::optional<double> metric(const MetricRow& row, std::string_view name) {

@@ -13,8 +13,9 @@
 namespace pipesim {
 
 // Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
-// `iteration` with a suffix are of an ensemble, whose mean the others are.
-inline constexpr std::array<std::string_view, 18> kMetricNames{"iteration_seconds",
+// `iteration` with stddev, p05 and p95 are of an ensemble, whose mean the others are; low and high
+// are the ends of its band (sim/band/band.h).
+inline constexpr std::array<std::string_view, 20> kMetricNames{"iteration_seconds",
                                                                "makespan_seconds",
                                                                "cost_seconds",
                                                                "bubble_rate",
@@ -31,7 +32,9 @@ inline constexpr std::array<std::string_view, 18> kMetricNames{"iteration_second
                                                                "fits_capacity",
                                                                "iteration_stddev_seconds",
                                                                "iteration_p05_seconds",
-                                                               "iteration_p95_seconds"};
+                                                               "iteration_p95_seconds",
+                                                               "iteration_low_seconds",
+                                                               "iteration_high_seconds"};
 
 // In the order of the names; nothing where it does not apply.
 using MetricRow = std::array<std::optional<double>, kMetricNames.size()>;

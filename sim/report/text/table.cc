@@ -9,6 +9,7 @@
 #include "sim/graph/critical_path.h"
 #include "sim/metrics/memory_curve.h"
 #include "sim/report/text/aligned.h"
+#include "sim/report/text/band.h"
 #include "sim/report/text/csv.h"
 #include "sim/report/text/metric_row.h"
 
@@ -79,25 +80,31 @@ Row header_of(const Columns& columns) {
 
 Row row_of(const Answer& answer, const Columns& columns) {
   const Report& report = answer.result.report;
-  Row row{answer.made.label, human(report.iteration)};
+  const Scenario& scenario = *answer.made.scenario;
+  const int digits = compared_digits(scenario.band);
+  const auto seconds = [&](Seconds each) {
+    return scenario.roofline ? human(each, digits) : human(each);
+  };
+  Row row{answer.made.label, seconds(report.iteration)};
   if (columns.spread) {
     const auto& ensemble = report.ensemble;
     row.insert(row.end(),
-               {ensemble ? human(ensemble->p50) : "-", ensemble ? human(ensemble->p95) : "-"});
+               {ensemble ? seconds(ensemble->p50) : "-", ensemble ? seconds(ensemble->p95) : "-"});
   }
   row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
                          percent(report.bubble_over_ideal),
                          columns.bytes ? human(report.peak_activation) : "-"});
   if (report.peak_memory) row.push_back(human(*report.peak_memory));
   const auto& rate = answer.result.throughput;
-  row.push_back(rate ? fmt::format("{:.3f}", rate->samples_per_second_per_gpu) : "-");
-  const MetricRow metrics = metrics_of(*answer.made.scenario, answer.result);
-  if (columns.tokens) {
-    row.push_back(fmt::format("{:.0f}", *metric(metrics, "tokens_per_second_per_gpu")));
-  }
+  const auto number = [&](double value, int decimals) {
+    return scenario.roofline ? significant(value, digits) : fmt::format("{:.{}f}", value, decimals);
+  };
+  row.push_back(rate ? number(rate->samples_per_second_per_gpu, 3) : "-");
+  const MetricRow metrics = metrics_of(scenario, answer.result);
+  if (columns.tokens) row.push_back(number(*metric(metrics, "tokens_per_second_per_gpu"), 0));
   if (columns.utilized) {
     const auto mfu = metric(metrics, "mfu");
-    row.push_back(mfu ? percent(*mfu) : "-");
+    row.push_back(mfu ? number(100 * *mfu, 2) + "%" : "-");
   }
   return row;
 }
@@ -106,9 +113,21 @@ std::string ensemble_line(const Answer& answer) {
   const auto& ensemble = answer.result.report.ensemble;
   if (!ensemble) return "";
   return fmt::format(
-      "{}: mean of {} runs from seed {}, jitter {:g}; iteration {} +- {}, p05 {}, p95 {}\n",
-      answer.made.label, ensemble->runs, ensemble->seed, ensemble->jitter, human(ensemble->mean),
-      human(ensemble->stddev), human(ensemble->p05), human(ensemble->p95));
+      "{}: mean of {} runs from seed {}, jitter {:g}; of jitter alone +- {}, p05 {}, p95 {}\n",
+      answer.made.label, ensemble->runs, ensemble->seed, ensemble->jitter, human(ensemble->stddev),
+      human(ensemble->p05), human(ensemble->p95));
+}
+
+// Of the fastest schedule; the others' bands are as wide, as shares.
+std::string band_of_fastest(std::span<const Answer> answers) {
+  const Answer& fastest = *std::ranges::min_element(
+      answers, {}, [](const Answer& each) { return each.result.report.iteration; });
+  const Scenario& scenario = *fastest.made.scenario;
+  const MetricRow metrics = metrics_of(scenario, fastest.result);
+  return band_line(scenario, fastest.made.label,
+                   {.iteration = fastest.result.report.iteration,
+                    .tokens_per_second_per_gpu = metric(metrics, "tokens_per_second_per_gpu"),
+                    .mfu = metric(metrics, "mfu")});
 }
 
 }  // namespace
@@ -117,7 +136,7 @@ std::string comparison_table(std::span<const Answer> answers) {
   const Columns columns(answers);
   std::vector<Row> rows{header_of(columns)};
   for (const Answer& answer : answers) rows.push_back(row_of(answer, columns));
-  std::string text = aligned(rows);
+  std::string text = aligned(rows) + band_of_fastest(answers);
   for (const Answer& answer : answers) text += ensemble_line(answer);
   for (const Answer& answer : answers) {
     text += fit_line(answer);

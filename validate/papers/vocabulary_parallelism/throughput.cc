@@ -90,6 +90,21 @@ class Throughput {
              const Hardware& hardware)
       : rows_(rows), runs_(runs), hardware_(hardware) {}
 
+  // By the one cell alone, as predictions that nothing is held to.
+  void compare_without_profile(std::vector<Cell>& cells) {
+    for (const MethodRow& row : rows_) {
+      for (size_t i = 0; i < row.mfu_percent.size(); ++i) {
+        if (!number_at(row.mfu_percent, i) || !row.fault.empty()) continue;
+        Cell cell = cell_of(row, i);
+        if (stack_of(row).fitted == &row && i == 0) continue;
+        cell.table = row.table + " MFU, nothing profiled";
+        cell.must_agree = false;
+        cell.median = 0;
+        cells.push_back(cell);
+      }
+    }
+  }
+
   void compare(std::vector<Cell>& cells) {
     for (const MethodRow& row : rows_) {
       for (size_t i = 0; i < row.mfu_percent.size(); ++i) {
@@ -128,7 +143,9 @@ class Throughput {
         return iteration_seconds(run);
       });
       stack.note = fmt::format("factor {:.3f}{}", stack.factor,
-                               runs_.empty() ? "" : ", passes as timed on one host");
+                               runs_.empty() ? ""
+                                             : "; profiled on one host: F, BW, output, S, T, "
+                                               "IF, IB, last layers of Redis");
       if (row.seq > stack.shortest) {
         stack.note += fmt::format(", fitted at seq {}, as there is no baseline at seq {}", row.seq,
                                   stack.shortest);
@@ -192,7 +209,7 @@ class Throughput {
   }
 
   const std::vector<MethodRow>& rows_;
-  const std::vector<HostRun>& runs_;
+  const std::vector<HostRun> runs_;
   const Hardware& hardware_;
   std::map<std::pair<std::string, int>, Stack> stacks_;  // by table and GPUs
 };
@@ -202,6 +219,7 @@ class Throughput {
 void compare_throughput(std::vector<Cell>& cells, const std::vector<MethodRow>& rows,
                         const std::vector<HostRun>& runs, const Hardware& hardware) {
   Throughput(rows, runs, hardware).compare(cells);
+  if (!runs.empty()) Throughput(rows, {}, hardware).compare_without_profile(cells);
 }
 
 }  // namespace pipesim::vocabulary_parallelism

@@ -39,7 +39,7 @@ struct Measured {
 // What does not change from row to row of a model.
 struct Stack {
   Hardware hardware;
-  Profiled profiled;
+  std::optional<Profiled> profiled;
   double factor = 1;
   std::string note;
   const Measured* fitted = nullptr;
@@ -64,7 +64,7 @@ TimedRun timed_run(const Row& row, const Stack& stack) {
   run.microbatches = of.microbatches;
   run.sync = megatron ? OptimizerSync::kAllReduce : OptimizerSync::kPostValidation;
   run.plan_as_if_equal = !megatron;
-  run.profiled = stack.profiled;
+  run.profiled = stack.profiled.value_or(Profiled{});
   run.compute_factor = stack.factor;
   return run;
 }
@@ -116,10 +116,10 @@ std::optional<StageCost> stage_of(const Row& row, const Stack& stack) {
   }
 }
 
-// Table 9 gives the authors' mean times of a model's passes and messages.
-Profiled profiled_of(const std::string& model, const std::vector<Profile>& profiles,
-                     const std::vector<ModelRow>& models, const Stack& stack,
-                     const Location& where) {
+// Table 9 gives the authors' mean times of a model's passes and messages; nothing of some models.
+std::optional<Profiled> profiled_of(const std::string& model, const std::vector<Profile>& profiles,
+                                    const std::vector<ModelRow>& models, const Stack& stack,
+                                    const Location& where) {
   const auto of_model = std::ranges::find(models, model, &ModelRow::model);
   Profiled mean{0, 0, 0, {}};
   double rows = 0;
@@ -135,9 +135,9 @@ Profiled profiled_of(const std::string& model, const std::vector<Profile>& profi
     mean.message += Seconds(profile.transfer_us * 1e-6) - ours->transfer;
     ++rows;
   }
-  if (rows == 0) return {};
-  return {mean.forward / rows, mean.backward_input / rows, mean.backward_weight / rows,
-          std::max(Seconds(0), mean.message / rows)};
+  if (rows == 0) return std::nullopt;
+  return Profiled{mean.forward / rows, mean.backward_input / rows, mean.backward_weight / rows,
+                  std::max(Seconds(0), mean.message / rows)};
 }
 
 // The 1F1B cell with most microbatches, of the first table that has one.
@@ -181,7 +181,9 @@ void fit(Stack& stack, const std::string& model, const std::vector<Measured>& al
       run.compute_factor = factor;
       return iteration_seconds(run);
     });
-    stack.note = fmt::format("factor {:.3f}", stack.factor) + stand_in(*stack.fitted, all);
+    stack.note = fmt::format("factor {:.3f}{}", stack.factor,
+                             stack.profiled ? "; profiled: Table 9's F, B, W and message" : "") +
+                 stand_in(*stack.fitted, all);
   } catch (const InfeasibleError& error) {
     stack.fitted = nullptr;
     stack.note = fmt::format("{} cannot be fitted ({}): factor 1", row.text(), error.what());
@@ -206,6 +208,26 @@ Cell throughput_cell(const Measured& measured, const Stack& stack) {
     cell.median = 0.02;
   }
   return cell;
+}
+
+// Cells of models whose passes are profiled by the one cell alone, as predictions that nothing is
+// held to.
+void compare_without_profile(std::vector<Cell>& cells, const std::vector<Measured>& all,
+                             std::map<std::string, Stack> stacks) {
+  for (auto& [model, stack] : stacks) {
+    if (!stack.profiled) continue;
+    stack.profiled.reset();
+    fit(stack, model, all);
+    for (const Measured& each : all) {
+      if (each.row.model != model || &each == stack.fitted) continue;
+      Cell cell = throughput_cell(each, stack);
+      cell.table = fmt::format("{} throughput, nothing profiled", each.table->name);
+      cell.must_agree = false;
+      cell.worst = 0;
+      cell.median = 0;
+      cells.push_back(cell);
+    }
+  }
 }
 
 // Table 7: the same microbatches at twice the size.
@@ -292,6 +314,7 @@ void compare_throughput(std::vector<Cell>& cells, YamlMap& root,
     return stack;
   };
   for (const Measured& each : all) cells.push_back(throughput_cell(each, stack_of(each.row)));
+  compare_without_profile(cells, all, stacks);
   if (const auto rows = root.find("table7_microbatch_doubling")) {
     for (const YamlValue& row : rows->list()) compare_doubling(cells, row, models, stack_of);
   }

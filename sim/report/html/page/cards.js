@@ -39,7 +39,15 @@ function cardsOfResult({run, result}) {
     cards.push(card(labelOf(name), show(result[name], kind), notes || against(name, result[name], kind)));
   };
   const ensemble = result.ensemble;
-  add('iteration_seconds', 'seconds', ensemble ? `mean of ${ensemble.runs} runs, p95 ${seconds(ensemble.p95)}` : '');
+  const notes = [];
+  if (result.band) {
+    const [low, high] = result.band.iteration_seconds;
+    const {level, rows, group} = result.band;
+    notes.push(`${100 * level}% band ${seconds(low, 3)} to ${seconds(high, 3)}, from ${rows} measured runs (${group})`);
+  }
+  if (ensemble) notes.push(`mean of ${ensemble.runs} jittered runs, p95 ${seconds(ensemble.p95)}`);
+  notes.push(against('iteration_seconds', result.iteration_seconds, 'seconds'));
+  add('iteration_seconds', 'seconds', notes.filter(Boolean).join('; '));
   add('tokens_per_second_per_gpu', 'rate');
   add('samples_per_second_per_gpu', 'rate');
   add('mfu', 'share');

@@ -1,0 +1,16 @@
+// The band of a scenario's seconds, from the measured runs of the catalogue.
+#pragma once
+
+#include <optional>
+
+#include "sim/band/band.h"
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Of residuals.csv, or of anchored_residuals.csv where the scenario has an anchor of its own model
+// and precision. Empty where costs are given, where no run is near, and where the catalogue has no
+// such file.
+std::optional<Band> read_band(const Scenario& scenario);
+
+}  // namespace pipesim

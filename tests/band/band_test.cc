@@ -1,0 +1,132 @@
+// Bands: what they are learned from, where there is none, and that they hold what they say.
+#include "sim/band/band.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+#include "tests/folder.h"
+
+namespace pipesim {
+namespace {
+
+Residual row(const std::string& gpu, const std::string& kind, int year, double factor) {
+  return {"run", gpu, "bf16", kind, "nemo", year, std::log(factor)};
+}
+
+// Groups whose own error has a spread of 10%, rows that differ by 3% within one.
+std::vector<Residual> drawn(int groups, int rows, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> of_group(0.05, 0.1);
+  std::normal_distribution<double> of_row(0, 0.03);
+  std::vector<Residual> all;
+  for (int group = 0; group < groups; ++group) {
+    const double off = of_group(random);
+    for (int i = 0; i < rows; ++i) {
+      all.push_back(row("gpu", "dense", 2000 + group, std::exp(off + of_row(random))));
+    }
+  }
+  return all;
+}
+
+TEST(Band, HoldsFourFifthsOfRowsWhoseGroupIsLeftOut) {
+  std::size_t rows = 0;
+  std::size_t held = 0;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const auto all = coverage_of(drawn(16, 5, seed)).back();
+    rows += all.rows;
+    held += all.held;
+    EXPECT_EQ(all.group, "all");
+    EXPECT_EQ(all.near, all.rows);
+  }
+  const double share = static_cast<double>(held) / static_cast<double>(rows);
+  EXPECT_GT(share, 0.75);
+  EXPECT_LT(share, 0.88);
+}
+
+TEST(Band, OfAKnownGroupIsNarrowerAndHoldsAsMuch) {
+  const auto rows = drawn(12, 6, 1);
+  const auto within = coverage_within_groups(rows).back();
+  EXPECT_LT(within.half_width, 0.6 * coverage_of(rows).back().half_width);
+  EXPECT_GT(static_cast<double>(within.held), 0.7 * static_cast<double>(within.rows));
+}
+
+TEST(Band, StandsWhereTheRunsNearItStand) {
+  std::vector<Residual> rows;
+  for (int i = 0; i < 40; ++i) rows.push_back(row("gpu", "dense", 2023, 1.2 + 0.001 * (i % 5)));
+  const auto band = BandModel(rows).band(query_of(rows.front()));
+  ASSERT_TRUE(band);
+  EXPECT_GT(band->low, 1.1);
+  EXPECT_LE(band->low, 1.204);
+  EXPECT_LT(band->high, 1.25);
+  EXPECT_EQ(band->rows, 40U);
+  EXPECT_EQ(band->group, "gpu bf16 dense, nemo 2023");
+  EXPECT_LT(band->difference, 0.01);
+}
+
+TEST(Band, IsWiderWhereThereAreFew) {
+  std::vector<Residual> rows = drawn(10, 6, 3);
+  const Residual lonely = row("other", "dense", 2023, 1.05);
+  rows.push_back(lonely);
+  const BandModel model(rows);
+  const auto few = model.band({.gpu = "other", .precision = "bf16", .kind = "dense"});
+  const auto many = model.band({.gpu = "gpu", .precision = "bf16", .kind = "dense"});
+  ASSERT_TRUE(few && many);
+  EXPECT_EQ(few->rows, 1U);
+  EXPECT_GT(few->high / few->low, 1.1 * many->high / many->low);
+}
+
+TEST(Band, FallsBackToCoarserLevelsAndEndsWhereNothingIsNear) {
+  std::vector<Residual> rows = drawn(6, 4, 2);
+  const BandModel model(rows);
+  EXPECT_EQ(model.band({.gpu = "gpu", .precision = "bf16", .kind = "dense"})->group,
+            "gpu bf16 dense");
+  EXPECT_EQ(model.band({.gpu = "else", .precision = "bf16", .kind = "dense"})->group, "bf16 dense");
+  EXPECT_EQ(model.band({.gpu = "gpu", .precision = "fp8", .kind = "dense"})->group, "gpu dense");
+  EXPECT_FALSE(model.band({.gpu = "gpu", .precision = "bf16", .kind = "moe"}));
+  EXPECT_FALSE(model.band({.gpu = "else", .precision = "fp8", .kind = "dense"}));
+  EXPECT_FALSE(BandModel({}).band({.gpu = "gpu", .precision = "bf16", .kind = "dense"}));
+}
+
+TEST(Band, DoesNotDependOnTheOrderOfRows) {
+  std::vector<Residual> rows = drawn(6, 4, 5);
+  const BandQuery query{.gpu = "gpu", .precision = "bf16", .kind = "dense"};
+  const auto before = BandModel(rows).band(query);
+  std::ranges::reverse(rows);
+  const auto after = BandModel(rows).band(query);
+  EXPECT_NEAR(before->low, after->low, 1e-12);
+  EXPECT_NEAR(before->high, after->high, 1e-12);
+}
+
+constexpr const char* kHeader =
+    "id,group,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds\n";
+
+TEST(Residuals, AreReadByTheirColumns) {
+  const auto rows = parse_residuals(
+      std::string(kHeader) + "a,\"h100 bf16 dense, NeMo 2023\",h100,bf16,dense,NeMo,2023,8,2,1\n",
+      "r.csv");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(group_of(rows[0]), "h100 bf16 dense, NeMo 2023");
+  EXPECT_NEAR(rows[0].log_ratio, std::log(2.0), 1e-15);
+}
+
+TEST(Residuals, ThatAreWrongAreRefusedWhereTheyStand) {
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      (void)parse_residuals(text, "r.csv");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal("id,group\n").find("r.csv:1:1: has no column 'gpu'"), std::string::npos);
+  const std::string header = kHeader;
+  EXPECT_NE(refusal(header + "a,b,c\n").find("r.csv:2:1: has too few fields"), std::string::npos);
+  EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,2023,8,0,1\n").find("greater than 0, not '0'"),
+            std::string::npos);
+  EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,2023,8,nan,1\n").find("not 'nan'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim
