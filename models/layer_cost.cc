@@ -45,6 +45,29 @@ Seconds but_one_part(Seconds collective, const CostSetting& setting) {
   return (1 - 1.0 / setting.context.tensor) * collective;
 }
 
+// Adds what of the tensor ranks' collectives is hidden.
+void hide_tensor(const Transformer& model, LayerKind kind, const CostSetting& setting,
+                 const Hardware& hardware, LayerCost& cost) {
+  PassCost& f = cost.forward;
+  PassCost& b = cost.backward_input;
+  PassCost& w = cost.backward_weight;
+  const Seconds gathers = std::min(w.tensor, b.matmul);
+  w.hidden += gathers;
+  // Where experts are divided over tensor ranks too, their exchange is no gradient's reduction.
+  const bool apart = setting.context.expert_tensor == 1 || !model.experts;
+  LayerContext once = setting.context;  // what is computed again reduces no gradient
+  once.recompute = {};
+  const Seconds reduced =
+      apart ? reductions(layer_work(model, kind, PassKind::kB, once), setting, hardware)
+            : Seconds(0);
+  const Seconds behind_w = setting.fused_backward ? std::min(reduced, w.matmul) : Seconds(0);
+  b.hidden += behind_w;
+  if (cuts_into_parts(setting)) {
+    f.hidden += std::min(but_one_part(f.tensor, setting), f.matmul);
+    b.hidden += std::min(but_one_part(b.tensor - behind_w, setting), b.matmul - gathers);
+  }
+}
+
 }  // namespace
 
 PassCost& PassCost::operator+=(const PassCost& other) {
@@ -83,32 +106,46 @@ GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group grou
   return shape(setting.state.data * context.context, context.tensor);
 }
 
+Seconds kernel_seconds(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu) {
+  const double aligned = matmul.aligned ? 1 : gpu.sustained.unaligned;
+  double rate = aligned * gpu.sustained.matmul[matmul.precision];
+  // The fullest of the ranks holds the others up.
+  if (matmul.grouped) rate *= setting.software.grouped / setting.software.fullest;
+  return gpu.launch + (matmul_seconds(gpu, matmul) - gpu.launch) / rate;
+}
+
+Seconds kernel_seconds(const Attention& attention, const Gpu& gpu) {
+  return gpu.launch + (attention_seconds(gpu, attention) - gpu.launch) / gpu.sustained.attention;
+}
+
+Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu) {
+  const Software& software = setting.software;
+  Bytes moved = software.traffic * work.moved + (software.permuting - 1) * work.permuted;
+  for (const Matmul& matmul : work.matmuls) {
+    if (matmul.adds()) moved += Bytes(software.gradient * matmul.results());
+  }
+  return memory_bound_seconds(gpu, moved / gpu.sustained.streaming, 0);
+}
+
 PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware) {
   const Gpu& gpu = hardware.gpu;
-  PassCost cost;
-  const Sustained& sustained = gpu.sustained;
   const Software& software = setting.software;
-  Bytes gradients;
+  PassCost cost;
   for (const Matmul& matmul : work.matmuls) {
-    const double rate =
-        sustained.matmul[matmul.precision] * (matmul.aligned ? 1 : sustained.unaligned) *
-        (matmul.grouped ? software.grouped : 1);
-    cost.matmul += (matmul_seconds(gpu, matmul) - gpu.launch) / rate;
-    if (matmul.adds()) gradients += software.gradient * matmul.results() * Bytes(1);
+    cost.matmul += kernel_seconds(matmul, setting, gpu) - gpu.launch;
   }
   for (const Attention& attention : work.attention) {
-    cost.attention += (attention_seconds(gpu, attention) - gpu.launch) / sustained.attention;
+    cost.attention += kernel_seconds(attention, gpu) - gpu.launch;
   }
-  const Bytes moved = software.traffic * work.moved + (software.permuting - 1) * work.permuted + gradients;
-  cost.memory_bound = memory_bound_seconds(gpu, moved / sustained.streaming, 0);
-  cost.launches = static_cast<double>(work.matmuls.size() + work.attention.size() +
-                                      static_cast<size_t>(work.kernels)) *
-                  (gpu.launch + software.gap) +
-                  work.routed * software.routing;
+  cost.memory_bound = streaming_seconds(work, setting, gpu);
+  const auto kernels = static_cast<double>(work.matmuls.size() + work.attention.size() +
+                                           static_cast<size_t>(work.kernels));
+  cost.launches = kernels * (gpu.launch + software.gap) + 1.0 * work.routed * software.routing;
   cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware);
-  cost.expert = collective_of(work, Group::kExpert, setting, hardware) / software.exchange;
+  cost.expert = software.fullest / software.exchange *
+                collective_of(work, Group::kExpert, setting, hardware);
   return cost;
 }
 
@@ -123,25 +160,13 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
   LayerCost cost{pass_cost(model, kind, PassKind::kF, setting, hardware),
                  work_cost(backward, setting, hardware),
                  pass_cost(model, kind, PassKind::kW, setting, hardware)};
-  if (setting.context.tensor == 1) return cost;
-  PassCost& f = cost.forward;
-  PassCost& b = cost.backward_input;
-  PassCost& w = cost.backward_weight;
-  w.hidden = std::min(w.tensor, b.matmul);
-  // Where experts are divided over tensor ranks too, their exchange is no gradient's reduction.
-  const bool apart = setting.context.expert_tensor == 1 || !model.experts;
-  LayerContext once = setting.context;  // what is computed again reduces no gradient
-  once.recompute = {};
-  const Seconds reduced =
-      apart ? reductions(layer_work(model, kind, PassKind::kB, once), setting, hardware)
-            : Seconds(0);
-  const Seconds behind_w = setting.fused_backward ? std::min(reduced, w.matmul) : Seconds(0);
-  b.hidden = behind_w;
-  if (cuts_into_parts(setting)) {
-    f.hidden = std::min(but_one_part(f.tensor, setting), f.matmul);
-    b.hidden += std::min(but_one_part(b.tensor - behind_w, setting), b.matmul - w.hidden);
+  for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
+    if (setting.overlap.expert) pass->hidden = std::min(pass->expert, pass->compute());
   }
-  for (PassCost* pass : {&f, &b, &w}) pass->hidden = (1 - kExchangeShare) * pass->hidden;
+  if (setting.context.tensor > 1) hide_tensor(model, kind, setting, hardware, cost);
+  for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
+    pass->hidden = (1 - kExchangeShare) * pass->hidden;
+  }
   return cost;
 }
 

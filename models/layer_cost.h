@@ -8,7 +8,9 @@
 // - of B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
 // - with Overlap::tensor (tp_comm_overlap), of F and B all but one of t parts of what the tensor
 //   ranks gather and scatter, as far as the matmuls of the pass last: collective and matmul are cut
-//   into a part per rank and run a part apart.
+//   into a part per rank and run a part apart;
+// - with Overlap::expert, of every pass the exchange of tokens, as far as the pass computes: a
+//   forward runs beside a backward, which computes for longer.
 // What runs behind a matmul takes kExchangeShare of the multiprocessors from it, so that only the
 // rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
@@ -34,6 +36,8 @@ struct Overlap {
   bool tensor = false;            // tp_comm_overlap; only with sequence parallelism
   bool gradient_reduce = false;   // overlap_grad_reduce
   bool parameter_gather = false;  // overlap_param_gather; only with a distributed optimizer
+  // overlap_moe_expert_parallel_comm: tokens are exchanged behind the compute of another microbatch
+  bool expert = false;
 };
 
 // What measured steps say beside the model of a machine and its software (sim/anchor).
@@ -83,6 +87,12 @@ using LayerCosts = EnumArray<LayerKind, LayerCost>;
 // data, pipeline. A group that fills no whole number of nodes counts as spread by its largest
 // divisor.
 GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group group);
+
+// One kernel, launch included, at the rate that it keeps in training.
+Seconds kernel_seconds(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu);
+Seconds kernel_seconds(const Attention& attention, const Gpu& gpu);
+// What memory-bound kernels take beside their launches.
+Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu);
 
 // What the work takes as if nothing else ran; nothing is hidden.
 PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware);

@@ -22,6 +22,7 @@ struct Software {
   // Of layers with experts.
   double permuting = 1;  // bytes that sorting tokens moves, to those that layer_work.h has
   double grouped = 1;    // share of a matmul's rate that grouped ones keep
+  double fullest = 1;    // tokens of the fullest GPU, to those of all on average
   double exchange = 1;   // share of an all-to-all's rate that tokens are exchanged at
   Seconds routing = {};  // that the host holds a GPU for when it learns what goes where
 };

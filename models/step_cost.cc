@@ -38,9 +38,11 @@ GroupShape expert_group(const CostSetting& setting, int node) {
   return {ranks, near};
 }
 
+double bucket_parameters(int ranks) { return std::max(kBucket, kBucketPerRank * ranks); }
+
 // What a bucket of the parameters leaves to be seen, behind `cover`.
 Seconds seen(Seconds whole, double parameters, int ranks, Seconds cover) {
-  const double bucket = std::max(kBucket, kBucketPerRank * ranks);
+  const double bucket = bucket_parameters(ranks);
   const double share = parameters > bucket ? bucket / parameters : 1;
   return std::max(share * whole, whole - cover);
 }
@@ -138,11 +140,14 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   const ParameterState& state = setting.state;
   const int node = hardware.interconnect.gpus_per_node;
   const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
-  const auto over_data = [&](CollectiveKind kind, double bytes) {
+  // Overlapped, a bucket at a time, each with its own start.
+  const auto over_data = [&](CollectiveKind kind, double bytes, bool overlapped) {
     const auto of = [&](double parameters, GroupShape group) {
-      return setting.factors.reduction *
-             collective_seconds(hardware.interconnect,
-                                {kind, Group::kData, Bytes(bytes * parameters)}, group);
+      const double buckets =
+          overlapped ? std::ceil(parameters / bucket_parameters(group.ranks)) : 1;
+      const Bytes one(bytes * parameters / buckets);
+      return setting.factors.reduction * buckets *
+             collective_seconds(hardware.interconnect, {kind, Group::kData, one}, group);
     };
     return of(held.dense, dense_group(setting, node)) +
            (held.expert > 0 ? of(held.expert, expert_group(setting, node)) : Seconds(0));
@@ -150,8 +155,10 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   const bool sharded = state.distributed_optimizer;
   StepCost cost;
   cost.reduce = over_data(sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-                          gradient_bytes(state));
-  if (sharded) cost.gather = over_data(CollectiveKind::kAllGather, kElement);
+                          gradient_bytes(state), setting.overlap.gradient_reduce);
+  if (sharded) {
+    cost.gather = over_data(CollectiveKind::kAllGather, kElement, setting.overlap.parameter_gather);
+  }
   Seconds forward;
   Seconds backward;
   for (int chunk = 0; chunk < place.chunks(); ++chunk) {

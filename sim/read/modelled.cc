@@ -204,6 +204,10 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   const SoftwareEntry& generation =
       software ? find_software(*software) : catalogue_software().front();
   cost.software = generation.software;
+  set_flag(map, "overlap_moe_expert_parallel_comm", cost.overlap.expert);
+  bool forced = false;
+  set_flag(map, "moe_router_force_load_balancing", forced);
+  if (forced) cost.software.fullest = 1;
   if (chosen == "measured") {
     auto numbers = *scenario.sources;
     cost.calibration = read_calibration_file(map.require("file", "a calibration file"),

@@ -21,6 +21,8 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   NumberGroup experts(map, "experts", entry.numbers);
   entry.software.permuting = experts.factor("permuting");
   entry.software.grouped = experts.share("grouped");
+  const YamlValue fullest = experts.number("fullest");
+  entry.software.fullest = fullest.number(1, 1e3);
   entry.software.exchange = experts.share("exchange");
   entry.software.routing = experts.number("routing").seconds();
   experts.finish();

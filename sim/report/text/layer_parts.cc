@@ -16,9 +16,9 @@ constexpr std::array kGroups{"tensor", "context", "expert", "data"};
 
 double rate(Flops flops, Seconds seconds, FlopsPerSecond peak) { return flops / seconds / peak; }
 
-CostPart part_of(const Matmul& matmul, const Gpu& gpu) {
+CostPart part_of(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu) {
   constexpr std::array kMatmulCurves{"matmul", "matmul_fp8", "matmul_fp4"};
-  const Seconds seconds = matmul_seconds(gpu, matmul);
+  const Seconds seconds = kernel_seconds(matmul, setting, gpu);
   return {.name = matmul.name,
           .shape = fmt::format("{} x {} x {}{}", matmul.m, matmul.n, matmul.k,
                                matmul.batch > 1 ? fmt::format(", {} of them", matmul.batch) : ""),
@@ -30,7 +30,7 @@ CostPart part_of(const Matmul& matmul, const Gpu& gpu) {
 }
 
 CostPart part_of(const Attention& attention, const Gpu& gpu) {
-  const Seconds seconds = attention_seconds(gpu, attention);
+  const Seconds seconds = kernel_seconds(attention, gpu);
   const char* way = attention.backward ? "backward" : "forward";
   return {.name = fmt::format("attention {}", way),
           .shape = fmt::format("heads of {}", attention.head_size),
@@ -81,10 +81,11 @@ std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
                                const Hardware& hardware) {
   const Gpu& gpu = hardware.gpu;
   std::vector<CostPart> parts;
-  for (const Matmul& matmul : work.matmuls) parts.push_back(part_of(matmul, gpu));
+  for (const Matmul& matmul : work.matmuls) parts.push_back(part_of(matmul, setting, gpu));
   for (const Attention& attention : work.attention) parts.push_back(part_of(attention, gpu));
   if (work.kernels > 0) {
-    const Seconds seconds = memory_bound_seconds(gpu, work.moved, work.kernels);
+    const Seconds seconds =
+        1.0 * work.kernels * gpu.launch + streaming_seconds(work, setting, gpu);
     parts.push_back({.name = "memory-bound",
                      .shape = fmt::format("{} kernels", work.kernels),
                      .flops = {},

@@ -20,6 +20,7 @@ void read_settings(const YamlValue& value, Settings& to) {
   set_flag(map, "flash_attention", to.flash_attention);
   set_flag(map, "fused_loss", to.fused_loss);
   set_flag(map, "dropout", to.dropout);
+  set_flag(map, "forced_balance", to.forced_balance);
   if (const auto recompute = map.find("recompute")) to.recompute = recompute->text();
   if (const auto layers = map.find("layers")) to.layers = layers->choice(kLayers);
   if (const auto precision = map.find("precision")) to.precision = precision->text();

@@ -23,6 +23,7 @@ struct Settings {
   bool flash_attention = true;
   bool fused_loss = false;
   bool dropout = false;
+  bool forced_balance = false;
   std::string recompute = "none";  // `stated`: a row has to say it
   std::string layers = "front";    // where the last stages have fewer, or `uniform`
   std::optional<int> micro_batch;

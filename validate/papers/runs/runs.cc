@@ -102,6 +102,10 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
   const Scenario* made = scenario ? &*scenario : nullptr;
   add("seconds", published_seconds(row, made), seconds);
   add("bytes", published_bytes(row), bytes);
+  if (figures.empty() && row.text("max_memory_allocated_bytes") == "OOM") {
+    run.reason += run.reason.empty() ? "ran out of memory when it was measured" : "";
+    add("bytes", 0, bytes);
+  }
   if (!figures.empty()) return figures;
   run.quantity = "seconds";
   if (run.reason.empty()) run.reason = "no measurement is stated";

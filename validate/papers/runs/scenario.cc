@@ -65,7 +65,8 @@ constexpr std::array<ModuleWord, 12> kModuleWords{{{"mla_up_proj", "mla_up_proj"
 // the norms and the experts' activations.
 std::string recompute_of(const Row& row, const Settings& settings) {
   std::string stated = small(row.text("recompute") + " " + row.text("variant"));
-  if (has(stated, "full")) return "full";
+  // Kwai's Table 8 says so of its baseline.
+  if (has(stated, "full") || has(row.text("variant"), "Megatron-LM of")) return "full";
   stated = stated.substr(0, stated.find('('));  // flags repeat the words
   if (const std::string note = row.text("note"); small(note).starts_with("recompute ")) {
     stated += small(note.substr(0, note.find(';')));
@@ -157,20 +158,30 @@ std::string parallel_text(const RunSizes& sizes, const Settings& settings,
       settings.sequence_parallel && sizes.tensor > 1, where);
 }
 
-// DeepEP and HybridEP send a token once to a node.
-bool once_a_node(const Row& row) {
+// DeepEP and HybridEP send a token once to a node; a combined 1F1B hides the exchange.
+std::string experts_text(const Row& row, const Settings& settings) {
   const std::string said = row.text("dispatcher") + " " + row.text("note");
-  return has(said, "DeepEP") || has(said, "HybridEP") || has(said, "flex");
+  std::string text;
+  if (has(said, "DeepEP") || has(said, "HybridEP") || has(said, "flex")) {
+    text += ", moe_token_dispatcher_type: flex";
+  }
+  if (has(said, "1F1B overlap") || has(said, "A2A overlap")) {
+    text += ", overlap_moe_expert_parallel_comm: true";
+  }
+  const bool balanced = has(said, "force-balanced") || has(said, "forced balance");
+  if (settings.forced_balance || balanced) text += ", moe_router_force_load_balancing: true";
+  return text;
 }
 
-std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
+std::string cost_text(const Row& row, const Settings& settings, bool moe,
+                      const Version& version) {
   const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
   return fmt::format(
       "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "
       "overlap_param_gather: {}{}}}\n",
       version.software, tensor, settings.overlap_gradients,
       settings.overlap_parameters && settings.distributed_optimizer,
-      once_a_node(row) ? ", moe_token_dispatcher_type: flex" : "");
+      moe ? experts_text(row, settings) : "");
 }
 
 }  // namespace
@@ -211,6 +222,9 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   asked.scenario += memory_text(settings, row, asked.precision);
   asked.scenario += cost_text(row, settings, model.moe, version_of(rule, row));
   if (recompute != "none") asked.scenario += fmt::format("recompute: {}\n", recompute);
+  if (const auto ratio = row.number("offload_ratio"); ratio && *ratio > 0 && *ratio <= 1) {
+    asked.scenario += fmt::format("offload: {{ratio: {}}}\n", *ratio);
+  }
   if (settings.blocking) asked.scenario += "framework: {transfers: blocking}\n";
   return asked;
 }

@@ -1,0 +1,131 @@
+// Measured runs become scenarios by the rule of their table; a gap in a row ends no other.
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/folder.h"
+#include "validate/papers/runs/runs.h"
+
+namespace pipesim {
+namespace {
+
+constexpr const char* kRow =
+    "model: Llama 3.1 70B, gpu: H100, gpus: 32, tp: 4, pp: 4, vpp: 5, cp: 1, mbs: 1, gbs: 32, "
+    "seq: 4096, precision: bf16";
+
+TrainingRuns compare(const std::string& yaml) {
+  const auto folder = testing::test_folder();
+  testing::write_file(folder / "runs.yaml", yaml);
+  return compare_measured_runs(folder.string(), {});
+}
+
+TrainingRun only(const std::string& row, const std::string& table = "dgxc") {
+  const TrainingRuns all = compare(table + ":\n- {id: a, " + row + "}\n");
+  EXPECT_EQ(all.runs.size(), 1);
+  return all.runs.front();
+}
+
+TEST(TrainingRuns, AreSimulatedByTheirTablesRule) {
+  const TrainingRun run = only(std::string(kRow) + ", step_s: 4");
+  ASSERT_TRUE(run.simulated) << run.reason;
+  EXPECT_EQ(run.group(), "h100-sxm bf16 dense, NeMo 2025");
+  EXPECT_NEAR(*run.relative_error(), *run.simulated / 4 - 1, 1e-12);
+  EXPECT_NE(run.scenario.find("virtual_pipeline_model_parallel_size: 5"), std::string::npos);
+  EXPECT_NE(run.scenario.find("tp_comm_overlap: true"), std::string::npos);
+  EXPECT_NE(only(std::string(kRow) + ", step_s: 4", "mlperf").scenario.find(
+                "tp_comm_overlap: false"),
+            std::string::npos);
+}
+
+TEST(TrainingRuns, DependOnNoNameAndNoMeasurement) {
+  const TrainingRuns all = compare("dgxc:\n- {id: a, " + std::string(kRow) +
+                                   ", step_s: 4}\n- {id: zz, " + kRow + ", step_s: 9}\n");
+  ASSERT_EQ(all.runs.size(), 2);
+  EXPECT_EQ(*all.runs[0].simulated, *all.runs[1].simulated);
+  EXPECT_EQ(all.runs[0].scenario, all.runs[1].scenario);
+}
+
+TEST(TrainingRuns, TakeSecondsFromTokensOrFlopsWhereNoStepIsStated) {
+  const TrainingRun tokens = only(std::string(kRow) + ", tok_s_gpu: 1024");
+  EXPECT_NEAR(tokens.published, 32.0 * 4096 / 1024 / 32, 1e-9);
+  // 6 FLOPs a parameter and token (70.6e9 less the embedding), and attention, half of it.
+  const TrainingRun flops = only(std::string(kRow) + ", tflops_gpu: 400");
+  EXPECT_NEAR(flops.published, 32.0 * 4096 * 6 * 69.5e9 / 400e12 / 32, 0.05 * flops.published);
+}
+
+TEST(TrainingRuns, NameWhatIsMissing) {
+  const auto reason = [](const std::string& row) { return only(row).reason; };
+  EXPECT_EQ(reason("model: Llama 3.1 70B, gpu: H100, gpus: 32, tp: 4, pp: 4, gbs: 32, seq: 4096, "
+                   "precision: bf16, step_s: 4"),
+            "mbs is not stated");
+  EXPECT_EQ(reason("model: Llama 3.1 70B, gpu: H100, gpus: 24, tp: 4, pp: 4, mbs: 1, gbs: 32, seq: "
+                   "4096, precision: bf16, step_s: 4"),
+            "inconsistent: 24 GPUs are not dp 1 x tp 4 x pp 4 x cp 1");
+  EXPECT_EQ(reason("model: Llama 3.1 70B, gpu: TPU v4, step_s: 4"),
+            "no GPU of the catalogue is 'TPU v4'");
+  EXPECT_EQ(reason("model: Foo 9000B, gpu: H100, gpus: 1, tp: 1, pp: 1, mbs: 1, gbs: 1, seq: 4096, "
+                   "precision: bf16, step_s: 4"),
+            "'Foo 9000B' is no model we know");
+  EXPECT_EQ(reason("gpu: H100, gpus: many, tp: 4, pp: 4, step_s: 4"), "gpus is not stated");
+  EXPECT_EQ(reason(std::string(kRow)), "no measurement is stated");
+}
+
+TEST(TrainingRuns, TakeSizesOfTheRowBeforeThoseOfItsName) {
+  const TrainingRun run = only(
+      "model: 'GPT 9B (96 layers, hidden 1024, 16 heads, vocab 50k)', layers: 24, gpu: A100, gpus: "
+      "8, tp: 2, pp: 4, mbs: 1, gbs: 8, seq: 2048, precision: bf16, step_s: 1");
+  ASSERT_TRUE(run.simulated) << run.reason;
+  EXPECT_NE(run.scenario.find("num_layers: 24, hidden_size: 1024, num_attention_heads: 16"),
+            std::string::npos);
+  EXPECT_NE(run.scenario.find("vocab_size: 50176"), std::string::npos);  // 256 x 196
+}
+
+TEST(TrainingRuns, PlaceLayersThatDoNotDivide) {
+  const auto scenario = [](int layers) {
+    return only("model: Llama 3.1 70B, gpu: H100, gpus: 8, tp: 1, pp: 8, mbs: 1, gbs: 8, seq: 4096, "
+                "precision: bf16, step_s: 4, layers: " +
+                std::to_string(layers))
+        .scenario;
+  };
+  EXPECT_EQ(scenario(64).find("num_layers_per_stage"), std::string::npos);
+  EXPECT_NE(scenario(62).find("account_for_loss_in_pipeline_split: true"), std::string::npos);
+  EXPECT_NE(scenario(61).find("num_layers_per_stage: [8, 8, 8, 8, 8, 8, 8, 5]"), std::string::npos);
+}
+
+TEST(TrainingRuns, NameKeysThatNoRuleReads) {
+  const TrainingRuns all = compare("about: {x: 1}\nnew_table:\n- {id: a, " + std::string(kRow) +
+                                   ", step_s: 4, humidity: 3, mfu_pct: 40}\n");
+  EXPECT_EQ(all.unread, std::vector<std::string>{"humidity (1)"});
+  EXPECT_TRUE(all.runs.front().simulated);
+}
+
+TEST(TrainingRuns, OfMixturesHaveTheirDispatcherAndModules) {
+  const TrainingRun run = only(
+      "model: Qwen3-235B-A22B, gpu: H100, gpus: 64, tp: 2, pp: 8, vpp: 4, ep: 8, mbs: 1, gbs: 32, "
+      "seq: 4096, precision: bf16, dispatcher: DeepEP, recompute: 'norm, act', step_s: 19",
+      "zoo");
+  ASSERT_TRUE(run.simulated) << run.reason;
+  EXPECT_EQ(run.kind, "moe");
+  EXPECT_NE(run.scenario.find("moe_token_dispatcher_type: flex"), std::string::npos);
+  EXPECT_NE(run.scenario.find("recompute: layernorm+moe_act"), std::string::npos);
+}
+
+TEST(TrainingRuns, AreWrittenAsTheContractHasThem) {
+  const TrainingRuns all =
+      compare("dgxc:\n- {id: a, " + std::string(kRow) +
+              ", step_s: 4, max_memory_usage_log: 60}\n- {id: b, gpu: H100, step_s: 1}\n");
+  const auto json = nlohmann::json::parse(runs_json(all));
+  ASSERT_EQ(json.size(), 3);
+  EXPECT_EQ(json[0]["table"], "dgxc");
+  EXPECT_EQ(json[0]["quantity"], "seconds");
+  EXPECT_EQ(json[1]["quantity"], "bytes");
+  EXPECT_EQ(json[1]["published"], 60.0 * 1024 * 1024 * 1024);
+  EXPECT_EQ(json[2]["status"], "not modelled");
+  EXPECT_EQ(json[2]["reason"], "gpus is not stated");
+  EXPECT_TRUE(json[2]["simulated"].is_null());
+  const std::string csv = residuals_csv(all);
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 2);
+}
+
+}  // namespace
+}  // namespace pipesim
