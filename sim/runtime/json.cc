@@ -7,7 +7,7 @@ namespace pipesim::runtime {
 namespace {
 
 nlohmann::ordered_json json_of(const Execution& execution) {
-  return {{"schedule", execution.schedule},
+  nlohmann::ordered_json json{{"schedule", execution.schedule},
           {"devices", execution.devices},
           {"messages", to_text(execution.semantics)},
           {"measured_seconds", execution.measured()},
@@ -19,6 +19,12 @@ nlohmann::ordered_json json_of(const Execution& execution) {
           {"wait_overhead_seconds", execution.overhead},
           {"waits", execution.waits},
           {"scale", execution.scale}};
+  if (execution.gradient_error) {
+    json["gradient_error"] = *execution.gradient_error;
+    json["peak_activation_bytes"] = execution.peak_bytes;
+    json["simulated_peak_activation_bytes"] = execution.simulated_peak_bytes;
+  }
+  return json;
 }
 
 }  // namespace
