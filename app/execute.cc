@@ -123,7 +123,7 @@ Subcommand add_execute(Parser& program) {
   Parser& parser = program.add_command(
       "execute", "Run the schedules of a scenario with a process for every device",
       "  pipesim execute scenarios/quickstart.yaml schedule=zb-h1 --json execution.json\n"
-      "  mpirun -n 4 pipesim execute scenarios/quickstart.yaml parallel.pipeline=4");
+      "  pipesim execute scenarios/quickstart.yaml framework.transfers=blocking --pass-ms 2");
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser.add_option("--json", options->json, "Write the comparison as JSON ('-': standard output)");

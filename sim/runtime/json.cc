@@ -7,7 +7,8 @@ namespace pipesim::runtime {
 namespace {
 
 nlohmann::ordered_json json_of(const Execution& execution) {
-  nlohmann::ordered_json json{{"schedule", execution.schedule},
+  nlohmann::ordered_json json{{"schema", 1},
+                              {"schedule", execution.schedule},
           {"devices", execution.devices},
           {"messages", to_text(execution.semantics)},
           {"measured_seconds", execution.measured()},

@@ -55,7 +55,7 @@ TEST(HardwareCatalog, HasTheGpusAndClustersOfThePapers) {
                                              "gb200"}));
   names.clear();
   for (const ClusterEntry& entry : catalog().clusters) names.push_back(entry.hardware.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200", "cpu-cores"}));
 }
 
 TEST(HardwareCatalog, SaysOfEveryNumberWhereItComesFrom) {
