@@ -38,8 +38,9 @@ std::string row(const Execution& each) {
 }
 
 std::string memory_lines(const Execution& each) {
-  std::string text = fmt::format("\n{}: gradients differ from one process' by {:.1e} of the largest\n",
-                                 each.schedule, *each.gradient_error);
+  std::string text =
+      fmt::format("\n{}: gradients differ from one process' by {:.1e} of the largest\n",
+                  each.schedule, *each.gradient_error);
   for (std::size_t device = 0; device < each.peak_bytes.size(); ++device) {
     text += fmt::format("  device {}: activations {:.3f} MiB, simulated {:.3f} MiB, ratio {:.4f}\n",
                         device, each.peak_bytes[device] / (1 << 20),
@@ -71,9 +72,8 @@ int report(const ExecuteOptions& options, const CommandLine& line,
                   [&](std::ostream& out) { write_json(out, executions); }}});
   if (options.json != "-") std::cout << table(executions);
   (options.json == "-" ? std::cerr : std::cout) << refusals(refused);
-  const bool good = std::ranges::all_of(executions, [](const Execution& each) {
-    return each.disorder.empty() && each.same_results;
-  });
+  const bool good = std::ranges::all_of(
+      executions, [](const Execution& each) { return each.disorder.empty() && each.same_results; });
   return good && refused.empty() ? kDone : kFailed;
 }
 

@@ -44,9 +44,7 @@ const OpenBlas& loaded() {
   return kBlas;
 }
 
-int turn(const MatrixView& matrix) {
-  return matrix.turned == Turned::kYes ? kTransposed : kPlain;
-}
+int turn(const MatrixView& matrix) { return matrix.turned == Turned::kYes ? kTransposed : kPlain; }
 
 }  // namespace
 
@@ -56,8 +54,6 @@ void multiply(const Product& size, const MatrixView& a, const MatrixView& b, flo
                     a.stride, b.data, b.stride, size.keep, c, stride);
 }
 
-std::string blas_version() {
-  return loaded().version == nullptr ? "" : loaded().version();
-}
+std::string blas_version() { return loaded().version == nullptr ? "" : loaded().version(); }
 
 }  // namespace pipesim::runtime

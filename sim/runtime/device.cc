@@ -8,8 +8,8 @@ namespace pipesim::runtime {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kTrials = 25;        // waits that are timed before all begin
-constexpr double kTrial = 2e-3;    // seconds each
+constexpr int kTrials = 25;          // waits that are timed before all begin
+constexpr double kTrial = 2e-3;      // seconds each
 constexpr double kHeadStart = 5e-3;  // after the last has come
 
 class Device {
@@ -44,8 +44,8 @@ class Device {
     std::size_t next = 0;  // item
     bool stands = false;   // its first notes are posted
     bool runs = false;
-    double stood = 0;  // since when it stands
-    double until = 0;  // when it ends
+    double stood = 0;               // since when it stands
+    double until = 0;               // when it ends
     std::vector<double> call = {};  // when each message of a call is there; never: not known yet
   };
 
@@ -133,7 +133,8 @@ class Device {
         const bool ended = state_[lane].next > wait.id;
         due = std::max(due, ended ? record_.items[lane][wait.id].end : kNever);
       } else {
-        due = std::max(due, board_.posted(wait.id) ? board_.seconds(wait.id) + wait.seconds : kNever);
+        due =
+            std::max(due, board_.posted(wait.id) ? board_.seconds(wait.id) + wait.seconds : kNever);
       }
     }
     return due;

@@ -47,9 +47,8 @@ std::size_t record_bytes(const ExecutionPlan& plan) {
 std::string place_of(const ExecutionPlan& plan, int device, std::uint32_t item) {
   const auto& items = plan.scripts[device].lanes[0];
   if (item >= items.size()) return "at its end";
-  const auto pass = std::find_if(items.begin() + item, items.end(), [](const Item& each) {
-    return each.kind == Item::Kind::kPass;
-  });
+  const auto pass = std::find_if(items.begin() + item, items.end(),
+                                 [](const Item& each) { return each.kind == Item::Kind::kPass; });
   if (pass == items.end()) return "at its last call";
   return "before " + plan.program->text(device, plan.program->passes(device)[pass->position]);
 }
@@ -121,8 +120,8 @@ std::vector<float> gradients_in_order(const ExecutionPlan& plan, const SmallMode
       Ledger ledger;
       const auto size = static_cast<std::ptrdiff_t>(
           StageMath(model, layout.stages[vs], ledger).gradients().size());
-      const auto first = records[device].gradients.begin() +
-                         static_cast<std::ptrdiff_t>(next[device]);
+      const auto first =
+          records[device].gradients.begin() + static_cast<std::ptrdiff_t>(next[device]);
       of_stage[vs].assign(first, first + size);
       next[device] += static_cast<std::size_t>(size);
     }
@@ -142,9 +141,8 @@ std::optional<Execution> execute_timed(const Case& made, const ExecutionOptions&
     if (records.empty()) return std::nullopt;
   } else {
     SharedBoards boards = boards_for(plan, kNoteBytes, 0);
-    records = run_locally(plan, deadline_of(plan, options), boards, [&plan](int device) {
-      return make_timed_work(*plan.program, device);
-    });
+    records = run_locally(plan, deadline_of(plan, options), boards,
+                          [&plan](int device) { return make_timed_work(*plan.program, device); });
   }
   Execution execution = compared(made, plan, records);
   const auto expected = expected_digests(*plan.program);
@@ -162,8 +160,7 @@ Execution execute_computed(const Case& made, const ExecutionOptions& options) {
   const ExecutionPlan plan = plan_execution(made, Pace::kFree, 0, options.torch);
   const SmallModel model = small_model_of(made, *plan.program);
   const auto alone = gradients_of_one_process(model, plan.program->shape().microbatches);
-  SharedBoards boards =
-      boards_for(plan, message_bytes_of(model), sizeof(float) * alone.size());
+  SharedBoards boards = boards_for(plan, message_bytes_of(model), sizeof(float) * alone.size());
   const auto records = run_locally(plan, deadline_of(plan, options), boards, [&](int device) {
     return make_computed_work(made, *plan.program, device);
   });

@@ -9,17 +9,17 @@ namespace {
 nlohmann::ordered_json json_of(const Execution& execution) {
   nlohmann::ordered_json json{{"schema", 1},
                               {"schedule", execution.schedule},
-          {"devices", execution.devices},
-          {"messages", to_text(execution.semantics)},
-          {"measured_seconds", execution.measured()},
-          {"simulated_seconds", execution.simulated},
-          {"ratio", execution.measured() / execution.simulated},
-          {"same_order", execution.disorder.empty()},
-          {"same_results", execution.same_results},
-          {"wall_seconds", execution.wall},
-          {"wait_overhead_seconds", execution.overhead},
-          {"waits", execution.waits},
-          {"scale", execution.scale}};
+                              {"devices", execution.devices},
+                              {"messages", to_text(execution.semantics)},
+                              {"measured_seconds", execution.measured()},
+                              {"simulated_seconds", execution.simulated},
+                              {"ratio", execution.measured() / execution.simulated},
+                              {"same_order", execution.disorder.empty()},
+                              {"same_results", execution.same_results},
+                              {"wall_seconds", execution.wall},
+                              {"wait_overhead_seconds", execution.overhead},
+                              {"waits", execution.waits},
+                              {"scale", execution.scale}};
   if (execution.gradient_error) {
     json["gradient_error"] = *execution.gradient_error;
     json["peak_activation_bytes"] = execution.peak_bytes;

@@ -53,7 +53,8 @@ std::vector<Where> places_of(const TaskGraph& graph, const Program& program) {
 Durations durations_of(const ExecutionPlan& plan, Pace pace) {
   const Program& program = *plan.program;
   Durations durations;
-  durations.messages.assign(2UL * program.placement().virtual_stages() * program.shape().units(), 0);
+  durations.messages.assign(2UL * program.placement().virtual_stages() * program.shape().units(),
+                            0);
   durations.passes.resize(program.placement().devices());
   if (program.copies() != nullptr) durations.copies.resize(program.copies()->links.size());
   const auto places = places_of(*plan.graph, program);

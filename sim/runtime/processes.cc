@@ -35,8 +35,8 @@ class HeldSignals {
   int next(double seconds) const {
     timespec limit{};
     limit.tv_sec = static_cast<time_t>(std::max(0.0, seconds));
-    limit.tv_nsec = static_cast<long>(1e9 * (std::max(0.0, seconds) -
-                                             static_cast<double>(limit.tv_sec)));
+    limit.tv_nsec =
+        static_cast<long>(1e9 * (std::max(0.0, seconds) - static_cast<double>(limit.tv_sec)));
     return std::max(0, sigtimedwait(&held_, nullptr, &limit));
   }
   void release() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -141,8 +141,8 @@ std::vector<DeviceRecord> run_processes(
     std::string text = fmt::format("not done after {:.1f} s:", deadline);
     for (int device = 0; device < devices; ++device) {
       if (!children.runs(static_cast<std::size_t>(device))) continue;
-      text += fmt::format("\n  device {} stands {}", device,
-                          place(device, boards.stands_at(device)));
+      text +=
+          fmt::format("\n  device {} stands {}", device, place(device, boards.stands_at(device)));
     }
     throw InfeasibleError(text);
   }

@@ -10,7 +10,8 @@
 namespace pipesim::runtime {
 namespace {
 
-// Of a unit, by device: of every collective, and of the meeting before every kind of vocabulary pass.
+// Of a unit, by device: of every collective, and of the meeting before every kind of vocabulary
+// pass.
 constexpr NoteId kParts = static_cast<NoteId>(kBarriers) + 4;
 
 }  // namespace
@@ -74,7 +75,8 @@ class Scribe {
   // With the calls that there are, or with the messages of a stream of their own.
   DeviceScript write(const CommBatches* batches, std::span<const MessageId> messages) {
     const auto passes = program_.passes(device_);
-    const auto calls = batches == nullptr ? std::span<const CommBatch>() : batches->batches(device_);
+    const auto calls =
+        batches == nullptr ? std::span<const CommBatch>() : batches->batches(device_);
     std::size_t called = 0;
     for (std::uint32_t at = 0; at <= passes.size(); ++at) {
       for (; called < calls.size() && calls[called].before == at; ++called) {
@@ -152,8 +154,7 @@ class Scribe {
     }
     const StagePass source = source_of(place_, at);
     // In calls of the compute stream a message is there before the pass is.
-    if (source.exists() && place_.device(source.vs) != device_ &&
-        semantics_ != Semantics::kCalls) {
+    if (source.exists() && place_.device(source.vs) != device_ && semantics_ != Semantics::kCalls) {
       const MessageId id = ids_.message(source.kind, source.vs, unit);
       item.waits.push_back(for_note(ids_.data(id), durations_.messages[id]));
     }

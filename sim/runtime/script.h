@@ -1,5 +1,5 @@
-// What each device of a program does by itself: lanes of items, and the notes by which devices learn
-// of each other.
+// What each device of a program does by itself: lanes of items, and the notes by which devices
+// learn of each other.
 //
 // A script is made from a device's own list of passes, from what every pass waits for
 // (sim/pipeline/dependencies.h), from its framework's calls (sim/execution/comm_batches.h) and from
@@ -22,7 +22,8 @@ namespace pipesim::runtime {
 
 using NoteId = std::uint32_t;
 
-// Numbers of the notes of one program. A note is written once, by one device, with a time and bytes.
+// Numbers of the notes of one program. A note is written once, by one device, with a time and
+// bytes.
 class NoteIds {
  public:
   explicit NoteIds(const Program& program);
@@ -55,8 +56,8 @@ class NoteIds {
 
 // Seconds of everything that a script waits or works for.
 struct Durations {
-  std::vector<std::vector<double>> passes;          // by device and position
-  std::vector<double> messages;                     // by MessageId
+  std::vector<std::vector<double>> passes;  // by device and position
+  std::vector<double> messages;             // by MessageId
   EnumArray<Barrier, double> barriers{};
   std::vector<std::array<std::vector<double>, 2>> copies;  // by link; out, back; as planned
 };

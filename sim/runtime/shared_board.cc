@@ -137,7 +137,8 @@ std::unique_ptr<Board> SharedBoards::board(int device) {
 }
 
 void SharedBoards::leave(int device, const std::string& bytes, bool failed) {
-  if (bytes.size() > record_bytes_ && !failed) throw LogicError("a record is longer than its place");
+  if (bytes.size() > record_bytes_ && !failed)
+    throw LogicError("a record is longer than its place");
   const std::size_t size = std::min(bytes.size(), record_bytes_);
   std::memcpy(record(device), bytes.data(), size);
   header(device).left = size;

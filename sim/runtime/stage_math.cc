@@ -19,7 +19,8 @@ std::uint64_t scrambled(std::uint64_t x) {
 
 // Token `at` of a unit; the target of a token is the one after it.
 int token(std::uint32_t unit, std::size_t at, int vocabulary) {
-  return static_cast<int>(scrambled(1000003ULL * unit + at) % static_cast<std::uint64_t>(vocabulary));
+  return static_cast<int>(scrambled(1000003ULL * unit + at) %
+                          static_cast<std::uint64_t>(vocabulary));
 }
 
 std::vector<int> tokens_of(const SmallModel& model, std::uint32_t unit, std::size_t shift) {
@@ -91,7 +92,8 @@ StageMath::StageMath(const SmallModel& model, const StageLayers& layers, Ledger&
   for (int layer = layers.first; layer < layers.first + layers.layers; ++layer) {
     at_.push_back({place(hidden_, layer, 0, 0), place(3 * hidden_ * hidden_, layer, 1, out),
                    place(hidden_ * hidden_, layer, 2, out), place(hidden_, layer, 3, 0),
-                   place(hidden_ * inner_, layer, 4, out), place(inner_ * hidden_, layer, 5, down)});
+                   place(hidden_ * inner_, layer, 4, out),
+                   place(inner_ * hidden_, layer, 5, down)});
   }
   if (layers.output) {
     final_norm_ = place(hidden_, -2, 0, 0);
@@ -195,8 +197,8 @@ void StageMath::layer_weight_gradients(const LayerWeights& at, LayerKept& kept) 
   linear_weight(kept.n2, kept.du, h, gradient(at.first, h * inner_));
   linear_weight(kept.a, kept.da, h, gradient(at.out, h * h));
   linear_weight(kept.n1, kept.dqkv, h, gradient(at.qkv, 3 * h * h));
-  for (auto* tensor : {&kept.g, &kept.dy, &kept.n2, &kept.du, &kept.a, &kept.da, &kept.n1,
-                       &kept.dqkv}) {
+  for (auto* tensor :
+       {&kept.g, &kept.dy, &kept.n2, &kept.du, &kept.a, &kept.da, &kept.n1, &kept.dqkv}) {
     ledger_.drop(*tensor);
   }
 }

@@ -16,8 +16,8 @@ using Number = std::uint64_t;
 
 // Of the kind of pass, where it ran, and what it started from: splitmix64's finalizer.
 Number mixed(PassKind kind, int where, Number from) {
-  Number x = from + 0x9e3779b97f4a7c15ULL * (16 * static_cast<Number>(where) +
-                                             static_cast<Number>(kind) + 1);
+  Number x = from + 0x9e3779b97f4a7c15ULL *
+                        (16 * static_cast<Number>(where) + static_cast<Number>(kind) + 1);
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31U);

@@ -1,8 +1,8 @@
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
 #include "tests/app/command.h"
 
 namespace pipesim::testing {
@@ -28,8 +28,8 @@ TEST_F(ExecuteCommand, WritesWhatWasMeasuredBesideWhatWasSimulated) {
   EXPECT_EQ(json["same_order"], true);
   EXPECT_EQ(json["same_results"], true);
   EXPECT_GT(json["simulated_seconds"], 0.01);
-  EXPECT_EQ(json["ratio"], json["measured_seconds"].get<double>() /
-                               json["simulated_seconds"].get<double>());
+  EXPECT_EQ(json["ratio"],
+            json["measured_seconds"].get<double>() / json["simulated_seconds"].get<double>());
 }
 
 TEST_F(ExecuteCommand, OfSeveralSchedulesWritesAList) {

@@ -55,7 +55,8 @@ TEST(HardwareCatalog, HasTheGpusAndClustersOfThePapers) {
                                              "gb200"}));
   names.clear();
   for (const ClusterEntry& entry : catalog().clusters) names.push_back(entry.hardware.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200", "cpu-cores"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200",
+                                             "cpu-cores"}));
 }
 
 TEST(HardwareCatalog, SaysOfEveryNumberWhereItComesFrom) {

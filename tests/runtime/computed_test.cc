@@ -77,9 +77,12 @@ Case case_with(const std::string& schedule, const std::string& more = "") {
 
 TEST_F(Computed, PipelinesGiveTheGradientsOfOneProcessInTheMemorySimulated) {
   const std::string blocking = "framework: {transfers: blocking}\n";
-  for (const auto& [schedule, more] :
-       {std::pair<std::string, std::string>{"gpipe", ""}, {"1f1b", ""}, {"1f1b", blocking},
-        {"interleaved-1f1b", blocking}, {"zb-h1", ""}, {"zb-v", ""}}) {
+  for (const auto& [schedule, more] : {std::pair<std::string, std::string>{"gpipe", ""},
+                                       {"1f1b", ""},
+                                       {"1f1b", blocking},
+                                       {"interleaved-1f1b", blocking},
+                                       {"zb-h1", ""},
+                                       {"zb-v", ""}}) {
     const Execution execution = execute_computed(case_with(schedule, more), {});
     EXPECT_EQ(execution.disorder, "") << schedule;
     EXPECT_TRUE(execution.same_results) << schedule << ' ' << *execution.gradient_error;

@@ -1,4 +1,6 @@
 // Real processes, real messages; gates order, completion and results, never times.
+#include "sim/runtime/execution.h"
+
 #include <csignal>
 #include <fmt/format.h>
 #include <functional>
@@ -9,7 +11,6 @@
 #include "sim/core/error.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/scenario.h"
-#include "sim/runtime/execution.h"
 #include "sim/runtime/plan.h"
 #include "sim/runtime/processes.h"
 #include "sim/runtime/timed_work.h"
@@ -27,9 +28,9 @@ Case case_with(const std::string& schedule, const std::string& more = "", int de
       "ms, overlapped: 28 ms, transfer: 1 ms, copy_out: 3 ms, copy_in: 3 ms, collective: 1 "
       "ms{}}}\n{}",
       schedule, devices,
-      more.starts_with("vocabulary")
-          ? ", output_forward: 3 ms, output_backward: 3 ms, input_forward: 1 ms, input_backward: 1 ms"
-          : "",
+      more.starts_with("vocabulary") ? ", output_forward: 3 ms, output_backward: 3 ms, "
+                                       "input_forward: 1 ms, input_backward: 1 ms"
+                                     : "",
       more);
   const Scenario scenario = read_scenario(YamlSource("test.yaml", text));
   return case_of(scenario, scenario.schedules.front());
@@ -122,13 +123,15 @@ std::string reason_of(double deadline, const std::function<void(int device)>& mi
 }
 
 TEST(Execution, SaysOfWhatADeviceDied) {
-  EXPECT_EQ(reason_of(30, [](int device) {
-              if (device == 2) std::raise(SIGKILL);
-            }),
+  EXPECT_EQ(reason_of(30,
+                      [](int device) {
+                        if (device == 2) std::raise(SIGKILL);
+                      }),
             "device 2 died of signal 9 (Killed)");
-  EXPECT_EQ(reason_of(30, [](int device) {
-              if (device == 1) throw InfeasibleError("no more coffee");
-            }),
+  EXPECT_EQ(reason_of(30,
+                      [](int device) {
+                        if (device == 1) throw InfeasibleError("no more coffee");
+                      }),
             "device 1 failed: no more coffee");
 }
 
@@ -141,8 +144,7 @@ TEST(Execution, EndsWhatHangsAndSaysWhereItStands) {
 }
 
 TEST(Execution, IsRefusedWhereAProgramDoesNotWaitForItsMessages) {
-  const Case made =
-      case_with("{name: interleaved-1f1b, zero_bubble_table5_dependencies: true}");
+  const Case made = case_with("{name: interleaved-1f1b, zero_bubble_table5_dependencies: true}");
   EXPECT_THROW((void)execute_timed(made, kQuick), InfeasibleError);
 }
 

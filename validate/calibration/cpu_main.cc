@@ -31,7 +31,8 @@ int run(int argc, char** argv) {
                  "Measure one core with what pipesim execute --compute runs on it");
   Options options;
   program.add_option("--device", options.device, "cpu").one_of({"cpu"});
-  program.add_option("-o,--output", options.folder, "Folder of measurements.csv and calibration.yaml")
+  program
+      .add_option("-o,--output", options.folder, "Folder of measurements.csv and calibration.yaml")
       .with_default();
   program.add_option("--hidden", options.hidden, "Hidden size of the model that is to run")
       .range(64, 8192)

@@ -177,8 +177,8 @@ class Lowering {
   const Program& program_;
   const Placement& place_;
   int microbatches_;
-  std::vector<std::uint8_t> ran_;  // by stage and microbatch
-  std::vector<size_t> next_;       // by rank: the next of its passes
+  std::vector<std::uint8_t> ran_;                 // by stage and microbatch
+  std::vector<size_t> next_;                      // by rank: the next of its passes
   std::vector<std::vector<MessageId>> messages_;  // by rank
   std::uint32_t losses_ = 0;
 };

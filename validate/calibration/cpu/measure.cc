@@ -156,13 +156,13 @@ CpuPlan make_cpu_plan(int hidden, int sequence) {
   for (const int out : {1024, 2048}) linear(1024, 1024, out);
   for (const int length : {sequence / 2, sequence, 2 * sequence}) {
     for (const int size : {32, 64}) {
-      plan.attention.push_back({1, std::max(1, hidden / 64), std::max(1, hidden / 64), length, size});
+      plan.attention.push_back(
+          {1, std::max(1, hidden / 64), std::max(1, hidden / 64), length, size});
     }
   }
-  for (const Kernel kernel :
-       {Kernel::kResidualAdd, Kernel::kRmsNormForward, Kernel::kRmsNormBackward,
-        Kernel::kGeluForward, Kernel::kGeluBackward, Kernel::kCrossEntropyForward,
-        Kernel::kCrossEntropyBackward}) {
+  for (const Kernel kernel : {Kernel::kResidualAdd, Kernel::kRmsNormForward,
+                              Kernel::kRmsNormBackward, Kernel::kGeluForward, Kernel::kGeluBackward,
+                              Kernel::kCrossEntropyForward, Kernel::kCrossEntropyBackward}) {
     const bool wide = kernel == Kernel::kGeluForward || kernel == Kernel::kGeluBackward;
     for (const int rows : {sequence, 2 * sequence}) {
       plan.kernels.push_back({kernel, rows, wide ? 4 * hidden : hidden});
