@@ -24,6 +24,7 @@ struct ExecuteOptions {
   std::string messages = "scenario";
   double pass_ms = 20;
   double deadline = 0;
+  bool compute = false;
 };
 
 std::string row(const Execution& each) {
@@ -36,11 +37,28 @@ std::string row(const Execution& each) {
                      notes.empty() ? "as simulated" : "differs:", notes);
 }
 
+std::string memory_lines(const Execution& each) {
+  std::string text =
+      fmt::format("\n{}: gradients differ from one process' by {:.1e} of the largest\n",
+                  each.schedule, *each.gradient_error);
+  for (std::size_t device = 0; device < each.peak_bytes.size(); ++device) {
+    text += fmt::format("  device {}: activations {:.3f} MiB, simulated {:.3f} MiB, ratio {:.4f}\n",
+                        device, each.peak_bytes[device] / (1 << 20),
+                        each.simulated_peak_bytes[device] / (1 << 20),
+                        each.peak_bytes[device] / each.simulated_peak_bytes[device]);
+  }
+  return text;
+}
+
 std::string table(std::span<const Execution> executions) {
   std::string text = fmt::format("{:24}{:>8}  {:14}{:>12}{:>12}{:>9}  {}\n", "schedule", "devices",
                                  "messages", "measured", "simulated", "ratio", "order, results");
   for (const Execution& each : executions) text += row(each);
   const Execution& first = executions.front();
+  if (first.gradient_error) {
+    for (const Execution& each : executions) text += memory_lines(each);
+    return text + "\nTimes of processes that compute on this machine's cores, not of a GPU.\n";
+  }
   return text + fmt::format(
                     "\nTimes of a pipeline of processes on this machine, {:.4g} times those of the "
                     "scenario, without what\na timed wait comes late ({:.0f} us each): they show "
@@ -68,7 +86,11 @@ int run_all(const ExecuteOptions& options, const CommandLine& line, ExecutionOpt
   std::vector<Execution> executions;
   try {
     const auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
-      if (auto execution = execute_timed(made, how)) executions.push_back(*std::move(execution));
+      if (options.compute) {
+        executions.push_back(execute_computed(made, how));
+      } else if (auto execution = execute_timed(made, how)) {
+        executions.push_back(*std::move(execution));
+      }
     });
     if (how.peers != nullptr && how.peers->rank() != 0) return kDone;
     return report(options, line, executions, refused);
@@ -101,7 +123,7 @@ Subcommand add_execute(Parser& program) {
   Parser& parser = program.add_command(
       "execute", "Run the schedules of a scenario with a process for every device",
       "  pipesim execute scenarios/quickstart.yaml schedule=zb-h1 --json execution.json\n"
-      "  mpirun -n 4 pipesim execute scenarios/quickstart.yaml parallel.pipeline=4");
+      "  pipesim execute scenarios/quickstart.yaml framework.transfers=blocking --pass-ms 2");
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser.add_option("--json", options->json, "Write the comparison as JSON ('-': standard output)");
@@ -114,6 +136,9 @@ Subcommand add_execute(Parser& program) {
       .add_option("--messages", options->messages,
                   "How they are sent: as the scenario says, or as PyTorch's pipeline runtime does")
       .one_of({"scenario", "torch"});
+  parser.add_flag("--compute", options->compute,
+                  "Compute the passes of a small model in float32 instead of waiting; memory and "
+                  "gradients are compared too");
   parser.add_option("--deadline", options->deadline, "Seconds after which all processes are ended")
       .positive();
   return {&parser, [options](const CommandLine& line) { return run(*options, line); }};

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <limits>
 
 #include "sim/core/error.h"
+#include "sim/execution/evaluate.h"
+#include "sim/runtime/computed_work.h"
 #include "sim/runtime/plan.h"
 #include "sim/runtime/processes.h"
 #include "sim/runtime/timed_work.h"
@@ -15,6 +18,8 @@ namespace {
 // What is left of a deadline that nobody names: for start, a busy machine, and the end.
 constexpr double kPatience = 20;
 constexpr double kSlowest = 5;  // times the simulated time
+// Sums of float32 in another order differ by about as much.
+constexpr double kSameGradients = 1e-5;
 
 double wall_of(std::span<const DeviceRecord> records) {
   double first = std::numeric_limits<double>::infinity();
@@ -48,6 +53,9 @@ std::string place_of(const ExecutionPlan& plan, int device, std::uint32_t item) 
   return "before " + plan.program->text(device, plan.program->passes(device)[pass->position]);
 }
 
+// Makes the work of a device, in its own process.
+using MakeWork = std::function<std::unique_ptr<Work>(int device)>;
+
 std::vector<DeviceRecord> run_ranks(const ExecutionPlan& plan, MpiPeers& peers, double deadline) {
   if (peers.size() != plan.program->placement().devices()) {
     throw InfeasibleError(fmt::format("{} ranks were started for {} devices: one each is needed",
@@ -64,28 +72,28 @@ std::vector<DeviceRecord> run_ranks(const ExecutionPlan& plan, MpiPeers& peers, 
   return records;
 }
 
-std::vector<DeviceRecord> run_locally(const ExecutionPlan& plan, double deadline) {
-  const NoteIds ids(*plan.program);
-  const int devices = plan.program->placement().devices();
-  SharedBoards boards(devices, ids.count(), kNoteBytes, record_bytes(plan));
+std::vector<DeviceRecord> run_locally(const ExecutionPlan& plan, double deadline,
+                                      SharedBoards& boards, const MakeWork& make) {
   return run_processes(
-      devices, boards, deadline,
-      [&plan](int device, Board& board) {
-        const auto work = make_timed_work(*plan.program, device);
+      plan.program->placement().devices(), boards, deadline,
+      [&](int device, Board& board) {
+        const auto work = make(device);
         return execute(*plan.program, plan.scripts[device], device, *work, board);
       },
       [&plan](int device, std::uint32_t item) { return place_of(plan, device, item); });
 }
 
-}  // namespace
+SharedBoards boards_for(const ExecutionPlan& plan, std::size_t note, std::size_t record) {
+  return {plan.program->placement().devices(), NoteIds(*plan.program).count(), note,
+          record_bytes(plan) + record};
+}
 
-std::optional<Execution> execute_timed(const Case& made, const ExecutionOptions& options) {
-  const ExecutionPlan plan = plan_execution(made, options.mean_pass, options.torch);
-  const double deadline =
-      options.deadline > 0 ? options.deadline : kPatience + kSlowest * plan.simulated;
-  const auto records = options.peers == nullptr ? run_locally(plan, deadline)
-                                                : run_ranks(plan, *options.peers, deadline);
-  if (records.empty()) return std::nullopt;
+double deadline_of(const ExecutionPlan& plan, const ExecutionOptions& options) {
+  return options.deadline > 0 ? options.deadline : kPatience + kSlowest * plan.simulated;
+}
+
+Execution compared(const Case& made, const ExecutionPlan& plan,
+                   std::span<const DeviceRecord> records) {
   Execution execution{.schedule = made.name,
                       .devices = plan.program->placement().devices(),
                       .semantics = plan.semantics,
@@ -94,11 +102,77 @@ std::optional<Execution> execute_timed(const Case& made, const ExecutionOptions&
                       .waits = plan.waits,
                       .simulated = plan.simulated,
                       .disorder = disorder_of(plan, records)};
-  execution.same_results = true;
+  for (const DeviceRecord& record : records) {
+    execution.overhead += record.wait_overhead / static_cast<double>(records.size());
+  }
+  return execution;
+}
+
+// Of all devices, in the model's order.
+std::vector<float> gradients_in_order(const ExecutionPlan& plan, const SmallModel& model,
+                                      const Layout& layout, std::span<const DeviceRecord> records) {
+  const Placement& place = plan.program->placement();
+  std::vector<std::size_t> next(records.size(), 0);
+  std::vector<std::vector<float>> of_stage(static_cast<std::size_t>(place.virtual_stages()));
+  for (int device = 0; device < place.devices(); ++device) {
+    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+      const int vs = place.virtual_stage(device, chunk);
+      Ledger ledger;
+      const auto size = static_cast<std::ptrdiff_t>(
+          StageMath(model, layout.stages[vs], ledger).gradients().size());
+      const auto first =
+          records[device].gradients.begin() + static_cast<std::ptrdiff_t>(next[device]);
+      of_stage[vs].assign(first, first + size);
+      next[device] += static_cast<std::size_t>(size);
+    }
+  }
+  std::vector<float> all;
+  for (const auto& each : of_stage) all.insert(all.end(), each.begin(), each.end());
+  return all;
+}
+
+}  // namespace
+
+std::optional<Execution> execute_timed(const Case& made, const ExecutionOptions& options) {
+  const ExecutionPlan plan = plan_execution(made, Pace::kTimed, options.mean_pass, options.torch);
+  std::vector<DeviceRecord> records;
+  if (options.peers != nullptr) {
+    records = run_ranks(plan, *options.peers, deadline_of(plan, options));
+    if (records.empty()) return std::nullopt;
+  } else {
+    SharedBoards boards = boards_for(plan, kNoteBytes, 0);
+    records = run_locally(plan, deadline_of(plan, options), boards,
+                          [&plan](int device) { return make_timed_work(*plan.program, device); });
+  }
+  Execution execution = compared(made, plan, records);
   const auto expected = expected_digests(*plan.program);
+  execution.same_results = true;
   for (std::size_t device = 0; device < records.size(); ++device) {
-    execution.overhead += records[device].wait_overhead / static_cast<double>(records.size());
     execution.same_results &= records[device].digest == expected[device];
+  }
+  return execution;
+}
+
+Execution execute_computed(const Case& made, const ExecutionOptions& options) {
+  if (options.peers != nullptr) {
+    throw InfeasibleError("passes are computed by local processes: start it without mpirun");
+  }
+  const ExecutionPlan plan = plan_execution(made, Pace::kFree, 0, options.torch);
+  const SmallModel model = small_model_of(made, *plan.program);
+  const auto alone = gradients_of_one_process(model, plan.program->shape().microbatches);
+  SharedBoards boards = boards_for(plan, message_bytes_of(model), sizeof(float) * alone.size());
+  const auto records = run_locally(plan, deadline_of(plan, options), boards, [&](int device) {
+    return make_computed_work(made, *plan.program, device);
+  });
+  Execution execution = compared(made, plan, records);
+  execution.overhead = 0;  // nothing waits for a time
+  execution.gradient_error =
+      largest_difference(gradients_in_order(plan, model, *made.layout, records), alone);
+  execution.same_results = *execution.gradient_error < kSameGradients;
+  const Evaluation simulated = evaluate(*plan.program, made.problem);
+  for (std::size_t device = 0; device < records.size(); ++device) {
+    execution.peak_bytes.push_back(records[device].peak_bytes);
+    execution.simulated_peak_bytes.push_back(simulated.devices[device].peak_activation.value());
   }
   return execution;
 }

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/case/case.h"
 #include "sim/runtime/device.h"
@@ -37,11 +38,21 @@ struct Execution {
   // Whether every device computed what one process without a pipeline computes.
   bool same_results = false;
 
+  // Of computed passes: by how much gradients differ from those of one process, relative to the
+  // largest, and per device the most bytes of activations (as bf16), counted and simulated.
+  std::optional<double> gradient_error = {};
+  std::vector<double> peak_bytes = {};
+  std::vector<double> simulated_peak_bytes = {};
+
   // Without what waits come late.
   [[nodiscard]] double measured() const { return wall - overhead * waits; }
 };
 
 // On ranks but the first: nothing. Throws as run_processes and make_program do.
 std::optional<Execution> execute_timed(const Case& made, const ExecutionOptions& options);
+
+// With passes that compute the case's model, which has to be a small one (computed_work.h), in the
+// time that they need. Only local processes. Throws as small_model_of does too.
+Execution execute_computed(const Case& made, const ExecutionOptions& options);
 
 }  // namespace pipesim::runtime

@@ -50,7 +50,7 @@ std::vector<Where> places_of(const TaskGraph& graph, const Program& program) {
   return places;
 }
 
-Durations durations_of(const ExecutionPlan& plan) {
+Durations durations_of(const ExecutionPlan& plan, Pace pace) {
   const Program& program = *plan.program;
   Durations durations;
   durations.messages.assign(2UL * program.placement().virtual_stages() * program.shape().units(),
@@ -60,7 +60,7 @@ Durations durations_of(const ExecutionPlan& plan) {
   const auto places = places_of(*plan.graph, program);
   for (TaskId task = 0; task < plan.graph->size(); ++task) {
     const Where& where = places[task];
-    const double seconds = plan.seconds[task];
+    const double seconds = pace == Pace::kTimed ? plan.seconds[task] : 0;
     if (where.kind == Where::Kind::kPass) {
       durations.passes[where.row].push_back(seconds);
     } else if (where.kind == Where::Kind::kMessage) {
@@ -176,15 +176,15 @@ class Measured {
 
 }  // namespace
 
-ExecutionPlan plan_execution(const Case& made, double mean_pass, bool torch) {
+ExecutionPlan plan_execution(const Case& made, Pace pace, double mean_pass, bool torch) {
   ExecutionPlan plan;
   plan.program = make_program(made);
   plan.graph = std::make_unique<TaskGraph>(build_task_graph(
       plan.program, made.problem, {ranks_of(*made.scenario).front()}, options_of(made)));
-  simulate(plan, mean_pass);
+  simulate(plan, pace == Pace::kTimed ? mean_pass : 0);
   if (made.blocking) plan.semantics = Semantics::kCalls;
   if (torch) plan.semantics = Semantics::kTorch;
-  plan.scripts = scripts_of(*plan.program, durations_of(plan), plan.semantics, made.blocking);
+  plan.scripts = scripts_of(*plan.program, durations_of(plan, pace), plan.semantics, made.blocking);
   return plan;
 }
 

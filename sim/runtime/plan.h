@@ -1,6 +1,7 @@
 // What is executed, and what its simulation says: for execution.h.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,9 +27,14 @@ struct ExecutionPlan {
   std::vector<DeviceScript> scripts;
 };
 
-// With passes of so many seconds at the mean; 0: as the case has them. Throws as make_program,
-// build_task_graph and scripts_of do.
-ExecutionPlan plan_execution(const Case& made, double mean_pass, bool torch);
+// How long what is executed takes.
+enum class Pace : std::uint8_t {
+  kTimed,  // as simulated, scaled so that a pass takes `mean_pass` seconds at the mean
+  kFree,   // as long as it needs
+};
+
+// Throws as make_program, build_task_graph and scripts_of do.
+ExecutionPlan plan_execution(const Case& made, Pace pace, double mean_pass, bool torch);
 
 // The first task that did not run after all that it waits for, or did not run at all, in words;
 // empty: none.

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "tests/app/command.h"
@@ -65,6 +66,38 @@ TEST_F(ExecuteCommand, RunsAsRanksOfMpi) {
   const Outcome three = shell(ranks + "execute " + quickstart_ + " --pass-ms 1 schedule=1f1b");
   EXPECT_NE(three.output.find("2 ranks were started for 8 devices"), std::string::npos)
       << three.output;
+}
+
+// Measure, fit, simulate, execute: gates all but times, whose ratio is printed.
+TEST_F(ExecuteCommand, ComputesAPipelineWhosePassesWereMeasuredBefore) {
+  if (shell("ldconfig -p | grep -q libopenblas.so.0").code != 0) {
+    GTEST_SKIP() << "there is no OpenBLAS (libopenblas0)";
+  }
+  const Outcome measured =
+      run("calibrate --device cpu --hidden 128 --sequence 64 --repetitions 1 -o cpu");
+  ASSERT_EQ(measured.code, 0) << measured.output;
+  write("small.yaml",
+        "schedule: zb-h1\n"
+        "model: {num_layers: 4, hidden_size: 128, num_attention_heads: 2, ffn_hidden_size: 512,\n"
+        "  vocab_size: 256, max_position_embeddings: 64, family: gpt, normalization: RMSNorm,\n"
+        "  position_embedding_type: learned_absolute, add_bias_linear: false,\n"
+        "  untie_embeddings_and_output_weights: true}\n"
+        "parallel: {pipeline_model_parallel_size: 2}\n"
+        "batch: {num_microbatches: 6, micro_batch_size: 2, seq_length: 64}\n"
+        "cluster: cpu-cores\n"
+        "cost: {kind: measured, file: cpu/calibration.yaml}\n");
+  const Outcome outcome = run("execute --compute small.yaml --json small.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const auto json = nlohmann::json::parse(read("small.json"));
+  EXPECT_EQ(json["same_order"], true);
+  EXPECT_LT(json["gradient_error"], 1e-5);
+  for (int device = 0; device < 2; ++device) {
+    EXPECT_NEAR(json["peak_activation_bytes"][device].get<double>() /
+                    json["simulated_peak_activation_bytes"][device].get<double>(),
+                1, 0.03);
+  }
+  EXPECT_GT(json["simulated_seconds"], 0);
+  std::cout << "measured / simulated: " << json["ratio"] << '\n';
 }
 
 }  // namespace

@@ -229,6 +229,53 @@ TEST(CalibrationOf, CopiesAloneLeavesTheOtherCurvesToTheCatalogue) {
   EXPECT_EQ(scenario.hardware->gpu.launch, catalogue_h100().launch);
 }
 
+TEST(CalibrationOf, AGraceHopperIsNoH200) {
+  Measurements measured = recorded();
+  for (auto& [name, value] : measured.facts) {
+    if (name == "device") value = "NVIDIA GH200 480GB";
+  }
+  EXPECT_THROW((void)fit_folder(folder_of(measured), {}), InputError);
+}
+
+// Copies of one direction at 50 GB/s and of the other at 30; beside the other way by that factor.
+std::string host_of(double factor, double together) {
+  Recorder recorder;
+  recorder.measured().facts = recorded().facts;
+  for (double bytes = 1 << 20; bytes <= 1 << 28; bytes *= 4) {
+    for (const auto& [name, rate] : {std::pair{"h2d", 50e9}, {"d2h", 30e9}}) {
+      recorder.add(sized("copy", name, {{"during", "nothing"}}, bytes), Seconds(bytes / rate));
+      recorder.add(sized("copy", name, {{"during", "other"}}, bytes),
+                   Seconds(bytes / (factor * rate)));
+      if (together == 0) continue;
+      recorder.add(sized("copy_together", name, {{"during", "other"}}, bytes),
+                   Seconds(bytes / (together * rate)));
+    }
+  }
+  const std::string folder = folder_of(recorder.measured());
+  (void)fit_folder(folder, {});
+  std::ifstream file(folder + "/calibration.yaml");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+double gigabytes(const std::string& file, const std::string& name) {
+  return std::stod(file.substr(file.find(name + ": ") + name.size() + 2));
+}
+
+TEST(CalibrationOf, CopiesTakesTheSlowerDirection) {
+  const std::string file = host_of(0.8, 0);
+  EXPECT_NEAR(gigabytes(file, "alone"), 30, 1);
+  EXPECT_NEAR(gigabytes(file, "duplex"), 24, 1);
+}
+
+TEST(CalibrationOf, CopiesBothWaysIsNeverFasterThanOneWay) {
+  const std::string file = host_of(1.05, 0);  // as noise may have it
+  EXPECT_EQ(gigabytes(file, "alone"), gigabytes(file, "duplex"));
+}
+
+TEST(CalibrationOf, CopiesOfAllGpusOfASwitchGoBeforeThoseOfOne) {
+  EXPECT_NEAR(gigabytes(host_of(0.8, 0.4), "duplex"), 12, 1);
+}
+
 TEST(CalibrationOf, UnfusedAttentionIsNoCurve) {
   Measurements measured = recorded();
   measured.facts.emplace_back("attention", kUnfusedAttention);

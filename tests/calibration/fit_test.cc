@@ -139,6 +139,23 @@ TEST(Fit, FollowsRecordedCollectivesOfAnH100Node) {
   }
 }
 
+TEST(Fit, OfOneNumberOfRanksSaysNothingOfWhatEachAdds) {
+  const CollectiveCurve known{.base = Seconds(9e-6),
+                              .per_rank = Seconds(1e-6),
+                              .bandwidth = BytesPerSecond(300e9),
+                              .ramp = Bytes(3e6),
+                              .own_share = 0.3};
+  std::vector<CollectiveRow> rows;
+  for (double bytes = 1 << 12; bytes <= 1 << 28; bytes *= 4) {
+    const auto kind = CollectiveKind::kAllReduce;
+    rows.push_back({kind, 4, Bytes(bytes), collective_seconds(known, kind, Bytes(bytes), 4)});
+  }
+  const CollectiveCurve fitted = fit_collective(rows);
+  EXPECT_EQ(fitted.per_rank, Seconds(0));
+  EXPECT_EQ(fitted.own_share, 0);
+  EXPECT_LT(summarize(errors(fitted, rows)).p90, 0.02);
+}
+
 TEST(Fit, FindsLatencyAndBandwidthBySize) {
   std::vector<SizeRow> rows;
   for (double bytes = 1024; bytes < 1e9; bytes *= 2) {

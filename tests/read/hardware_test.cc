@@ -52,10 +52,11 @@ TEST(HardwareCatalog, HasTheGpusAndClustersOfThePapers) {
   std::vector<std::string> names;
   for (const GpuEntry& entry : catalog().gpus) names.push_back(entry.gpu.name);
   EXPECT_EQ(names, (std::vector<std::string>{"a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm",
-                                             "gb200"}));
+                                             "gb200", "cpu-core"}));
   names.clear();
   for (const ClusterEntry& entry : catalog().clusters) names.push_back(entry.hardware.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200",
+                                             "cpu-cores"}));
 }
 
 TEST(HardwareCatalog, SaysOfEveryNumberWhereItComesFrom) {

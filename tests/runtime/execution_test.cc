@@ -86,7 +86,7 @@ TEST(Execution, CopiesShareTheLinkOfTheirSwitch) {
 
 TEST(Execution, NamesTheTaskThatRanTooEarly) {
   const Case made = case_with("1f1b", "", 2);
-  const ExecutionPlan plan = plan_execution(made, 1e-4, false);
+  const ExecutionPlan plan = plan_execution(made, Pace::kTimed, 1e-4, false);
   SharedBoards boards(2, NoteIds(*plan.program).count(), kNoteBytes, 1 << 20);
   auto records = run_processes(
       2, boards, 30,
@@ -103,7 +103,7 @@ TEST(Execution, NamesTheTaskThatRanTooEarly) {
 }
 
 std::string reason_of(double deadline, const std::function<void(int device)>& misdeed) {
-  const ExecutionPlan plan = plan_execution(case_with("1f1b"), 1e-3, false);
+  const ExecutionPlan plan = plan_execution(case_with("1f1b"), Pace::kTimed, 1e-3, false);
   SharedBoards boards(4, NoteIds(*plan.program).count(), kNoteBytes, 1 << 20);
   try {
     (void)run_processes(

@@ -68,7 +68,15 @@ std::string lower(std::string text) {
   return text;
 }
 
-// The entry whose family (the name up to its first dash) is part of the device's name, the longest
+// "gh200" holds no "h200".
+bool has_word(const std::string& text, const std::string& word) {
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    if (at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0) return true;
+  }
+  return false;
+}
+
+// The entry whose family (the name up to its first dash) is a word of the device's name, the longest
 // of these, with as many multiprocessors.
 const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& measured) {
   const std::string device = lower(measured.fact("device"));
@@ -76,7 +84,7 @@ const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& m
   std::size_t longest = 0;
   for (const GpuEntry& entry : catalogue.gpus) {
     const std::string family = entry.gpu.name.substr(0, entry.gpu.name.find('-'));
-    const bool fits = device.find(family) != std::string::npos &&
+    const bool fits = has_word(device, family) &&
                       std::to_string(entry.gpu.multiprocessors) == measured.fact("multiprocessors");
     if (fits && family.size() > longest) {
       best = &entry;

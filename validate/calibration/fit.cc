@@ -224,6 +224,18 @@ CollectiveCurve fit_collective(std::span<const CollectiveRow> rows) {
   const auto error = [&](const std::vector<double>& values) {
     return mean_error(errors(curve_with(values), rows));
   };
+  const bool one_group = std::ranges::all_of(
+      rows, [&](const CollectiveRow& row) { return row.ranks == rows.front().ranks; });
+  if (one_group) {
+    // What each rank adds cannot be told from the rest: it is taken to be nothing.
+    const auto of_group = [](const std::vector<double>& v) {
+      return curve_with({v[0], 0, v[1], v[2], 0});
+    };
+    const Found found = least_error({{shortest}, {fastest}, {1e6}}, [&](const auto& values) {
+      return mean_error(errors(of_group(values), rows));
+    });
+    return of_group(found.values);
+  }
   const Found found = least_error({{shortest}, {shortest / 4}, {fastest}, {1e6}, {0.3, 4}}, error);
   return curve_with(found.values);
 }

@@ -75,7 +75,8 @@ struct CollectiveRow {
   Seconds measured;
 };
 
-// Rows of one kind.
+// Rows of one kind. Of one number of ranks the curve holds for that number: what it says of others
+// is no more than a guess.
 [[nodiscard]] CollectiveCurve fit_collective(std::span<const CollectiveRow> rows);
 [[nodiscard]] std::vector<double> errors(const CollectiveCurve& curve,
                                          std::span<const CollectiveRow> rows);

@@ -131,23 +131,34 @@ class Fitter {
     });
   }
 
+  // The model has one bandwidth for both directions: that of the slower one. Both at once is never
+  // faster than one alone; what all GPUs of a switch reach together, where it was measured, goes
+  // before what one reaches.
   void host_copies() {
-    Points alone;
-    Points duplex;
-    for (const Point* point : select("copy")) {
-      (point->parameter("during") == "nothing" ? alone : duplex).push_back(point);
+    const bool together = !select("copy_together").empty();
+    const auto both = [&](const Point& point) {
+      return point.group == (together ? "copy_together" : "copy") &&
+             point.parameter("during") != "nothing";
+    };
+    const auto one = [](const Point& point) {
+      return point.group == "copy" && point.parameter("during") == "nothing";
+    };
+    Points used;
+    for (const Point& point : measured_.points) {
+      if (one(point) || both(point)) used.push_back(&point);
     }
-    fit("host", select("copy"), [&](const Points& points) {
-      const SizeCurve one = fit_by_size(rows_of(alone, size_row));
-      const SizeCurve both = fit_by_size(rows_of(duplex, size_row));
+    fit("host", used, [&](const Points& points) {
+      const SizeCurve alone = slower_direction(points, one);
+      SizeCurve duplex = slower_direction(points, both);
+      duplex.bandwidth = std::min(duplex.bandwidth, alone.bandwidth);
       std::vector<double> left;
       for (const Point* point : points) {
-        const bool idle = point->parameter("during") == "nothing";
-        left.push_back(errors(idle ? one : both, std::array{size_row(*point)}).front());
+        const SizeCurve& curve = one(*point) ? alone : duplex;
+        left.push_back(errors(curve, std::array{size_row(*point)}).front());
       }
-      return curve(
-          {{"alone", in_gigabytes(one.bandwidth)}, {"duplex", in_gigabytes(both.bandwidth)}},
-          points, left);
+      return curve({{"alone", in_gigabytes(alone.bandwidth)},
+                    {"duplex", in_gigabytes(duplex.bandwidth)}},
+                   points, left);
     });
   }
 
@@ -202,6 +213,20 @@ class Fitter {
     return points;
   }
 
+  template <class Wanted>
+  static SizeCurve slower_direction(const Points& points, Wanted wanted) {
+    std::optional<SizeCurve> slower;
+    for (const char* direction : {"h2d", "d2h"}) {
+      Points of;
+      for (const Point* point : points) {
+        if (point->name == direction && wanted(*point)) of.push_back(point);
+      }
+      const SizeCurve found = fit_by_size(rows_of(of, size_row));
+      if (!slower || found.bandwidth < slower->bandwidth) slower = found;
+    }
+    return *slower;
+  }
+
   void fit(const std::string& name, const Points& points,
            const std::function<FittedCurve(const Points&)>& make) {
     if (points.empty()) {
@@ -222,7 +247,9 @@ class Fitter {
       result_.not_fitted.push_back({"attention_" + direction, "it was measured unfused"});
       return;
     }
-    fit("attention_" + direction, select("attention", direction), [&](const Points& points) {
+    Points fused = select("attention", direction);
+    std::erase_if(fused, [](const Point* point) { return !point->parameter("method").empty(); });
+    fit("attention_" + direction, fused, [&](const Points& points) {
       const auto rows = rows_of(points, attention_row);
       gpu_ = fit_attention(gpu_, rows);
       const AttentionCurve& fitted = gpu_.attention[direction == "backward" ? 1 : 0];

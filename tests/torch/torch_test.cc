@@ -1,0 +1,74 @@
+// The scripts that run PyTorch, on Debian's PyTorch without a GPU.
+#include <gtest/gtest.h>
+
+#include "tests/app/command.h"
+
+namespace pipesim::testing {
+namespace {
+
+const std::string kTools = std::string(PIPESIM_SOURCE_DIR) + "/tools/";
+const std::string kFit = "$(dirname " + std::string(PIPESIM_EXECUTABLE) + ")/pipesim-fit ";
+
+class Torch : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    if (shell("/usr/bin/python3 -c 'import torch'").code != 0) {
+      GTEST_SKIP() << "there is no PyTorch (python3-torch)";
+    }
+  }
+  // As torchrun starts two ranks, which Debian's cannot.
+  [[nodiscard]] Outcome two_ranks(const std::string& arguments) const {
+    return shell(
+        "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % "
+        "9000)); "
+        "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank /usr/bin/python3 " +
+        kTools + "calibrate_torch.py --mode tiny " + arguments + " & done; wait");
+  }
+};
+
+TEST_F(Torch, CalibratesTwoRanksAndFitsWhatTheyMeasured) {
+  const Outcome outcome = two_ranks("--only facts,matmuls,collectives -o out");
+  const std::string csv = read("out/measurements.csv");
+  EXPECT_NE(csv.find("\n# device: cpu core"), std::string::npos) << outcome.output;
+  EXPECT_NE(csv.find("\nmatmul_burst,fprop,dtype=bf16 tokens=64 in=128"), std::string::npos);
+  EXPECT_NE(csv.find("\nnccl,send_recv,ranks=2 size=1024"), std::string::npos) << outcome.output;
+  // What a library refuses is listed, and does not end the rest.
+  EXPECT_NE(csv.find("# not_measured: nccl/reduce_scatter/ranks=2"), std::string::npos);
+  const Outcome fitted = shell(kFit + "out --gpu cpu-core");
+  EXPECT_EQ(fitted.code, 0) << fitted.output;
+  const std::string file = read("out/calibration.yaml");
+  for (const char* curve : {"  matmul:\n", "  all_reduce:\n", "  all_gather:\n"}) {
+    EXPECT_NE(file.find(curve), std::string::npos) << curve << file;
+  }
+}
+
+TEST_F(Torch, GoesOnAfterAStageThatHangs) {
+  const Outcome outcome = shell(
+      "/usr/bin/python3 " + kTools +
+      "calibrate_torch.py --mode tiny --only facts,copies -o out; "
+      "/usr/bin/python3 " +
+      kTools + "calibrate_torch.py --mode tiny --limit-factor 0.001 --only attention,fp8 -o out");
+  const std::string csv = read("out/measurements.csv");
+  EXPECT_NE(csv.find("the rest of attention: it had not ended after"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("the rest of fp8: it had not ended after"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\ncopy,h2d,size=65536"), std::string::npos) << csv;  // of the run before
+}
+
+TEST_F(Torch, RunInTorchReadsWhatExportWritesAndNamesWhatAnOldTorchLacks) {
+  ASSERT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o zb.csv").code, 0);
+  const Outcome checked = shell("/usr/bin/python3 " + kTools + "run_in_torch.py zb.csv --check");
+  EXPECT_NE(checked.output.find("8 ranks, 8 stages, 24 microbatches"), std::string::npos)
+      << checked.output;
+  const Outcome old =
+      shell("RANK=0 WORLD_SIZE=8 /usr/bin/python3 " + kTools + "run_in_torch.py zb.csv");
+  EXPECT_TRUE(old.code == 2 || old.output.find("2.5 or later") == std::string::npos) << old.output;
+  write("bad.csv", "0F0,0G0\n");
+  const Outcome bad = shell("/usr/bin/python3 " + kTools + "run_in_torch.py bad.csv --check");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.output.find("bad.csv:1: cell 2 '0G0' is no action"), std::string::npos)
+      << bad.output;
+}
+
+}  // namespace
+}  // namespace pipesim::testing
