@@ -7,10 +7,18 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "sim/case/simulate.h"
+#include "sim/core/input_text.h"
+#include "sim/core/text.h"
 #include "sim/execution/walk.h"
+#include "sim/interop/frameworks/draft.h"
+#include "sim/interop/megatron/log.h"
+#include "sim/interop/megatron/memory_log.h"
 #include "sim/interop/passes/write.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
 #include "sim/report/text/picture.h"
 
 namespace pipesim {
@@ -21,6 +29,9 @@ struct ImportOptions {
   std::string format = "torch";
   std::string schedule;
   std::vector<std::string> ranges;
+  std::vector<std::string> settings;
+  std::string cluster;
+  std::string log;
   std::string output;
 };
 
@@ -80,8 +91,9 @@ std::vector<RangePattern> patterns_of(const ImportOptions& options, const Comman
       if (kind == to_text(each)) found = each;
     }
     if (!found || equals == std::string::npos || equals + 1 == text.size()) {
-      throw InputError(line.where(text), "expected KIND=NAME, KIND one of F, B, W and BW, NAME "
-                                         "with {stage}, {chunk}, {microbatch} where they stand");
+      throw InputError(line.where(text),
+                       "expected KIND=NAME, KIND one of F, B, W and BW, NAME "
+                       "with {stage}, {chunk}, {microbatch} where they stand");
     }
     patterns.push_back({*found, text.substr(equals + 1)});
   }
@@ -129,8 +141,93 @@ int import_passes(const ImportOptions& options, const CommandLine& line) {
   return kDone;
 }
 
+Settings settings_of(const ImportOptions& options, const CommandLine& line) {
+  const std::string text = read_input(options.file, line.where(options.file));
+  const std::string extension = std::filesystem::path(options.file).extension().string();
+  if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);
+  if (options.format == "deepspeed") return read_json_settings("deepspeed", options.file, text);
+  if (extension == ".yaml" || extension == ".yml") {
+    return read_yaml_settings("megatron", options.file, text);
+  }
+  return read_arguments(options.file, text);
+}
+
+Draft draft_of(const ImportOptions& options, const CommandLine& line) {
+  Settings settings = settings_of(options, line);
+  for (const std::string& text : options.settings) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError(line.where(text), "expected setting=value, by the framework's name");
+    }
+    settings.add({text.substr(0, equals), {text.substr(equals + 1)}, line.where(text)});
+  }
+  if (options.format == "torchtitan") return torchtitan_draft(settings, options.cluster);
+  if (options.format == "deepspeed") return deepspeed_draft(settings, options.cluster);
+  return megatron_draft(settings, options.cluster);
+}
+
+std::string percent_off(double simulated, double measured) {
+  return fmt::format("{:+.1f}%", 100 * (simulated / measured - 1));
+}
+
+// The scenario simulated, with what a log says beside it.
+std::string prediction(const ImportOptions& options, const CommandLine& line,
+                       const std::string& text) {
+  const std::string name =
+      options.output.empty() || options.output == "-" ? "the scenario" : options.output;
+  const Case made = prepare_first(read_scenario(YamlSource(name, text)));
+  const Result result = simulate(made);
+  const Seconds step = result.report.iteration;
+  const Bytes peak = result.report.peak_memory.value_or(Bytes(0));
+  std::string said =
+      fmt::format("simulated: {} an iteration, {} on the fullest GPU\n", human(step), human(peak));
+  if (options.log.empty()) return said;
+  const std::string log = read_input(options.log, line.where(options.log));
+  const LoggedSteps steps = steps_of_log(log);
+  const LoggedMemory memory = memory_of_log(log);
+  if (steps.lines == 0) {
+    throw InputError(line.where(options.log),
+                     "no line of the log says 'elapsed time per iteration (ms):'");
+  }
+  said += fmt::format(
+      "measured:  {} an iteration, the median of {} lines after the first {}: the "
+      "simulation is {} off\n",
+      human(steps.median), steps.lines, steps.dropped,
+      percent_off(step.value(), steps.median.value()));
+  if (memory.lines > 0 && peak > Bytes(0)) {
+    said +=
+        fmt::format("measured:  {} allocated at most: the simulation is {} off\n",
+                    human(memory.allocated), percent_off(peak.value(), memory.allocated.value()));
+  }
+  const bool written = !options.output.empty() && options.output != "-";
+  said += fmt::format("anchor:    pipesim anchor {} --log {} -o anchor.yaml\n",
+                      written ? options.output : "SCENARIO.yaml", options.log);
+  return said;
+}
+
+int import_settings(const ImportOptions& options, const CommandLine& line) {
+  const Draft draft = draft_of(options, line);
+  const std::string text = scenario_of(draft);
+  // Without a file the text itself says what became of the settings.
+  const bool alone = options.output.empty() || options.output == "-";
+  std::string said = alone ? "" : summary_of(draft);
+  // Nothing is written before it has been simulated.
+  if (draft.missing.empty()) said += prediction(options, line, text);
+  if (options.output.empty()) {
+    std::cout << text << std::flush;
+  } else {
+    write_outputs({{options.output, line.where(options.output),
+                    [&text](std::ostream& out) { out << text; }}});
+  }
+  (alone ? std::cerr : std::cout) << said << std::flush;
+  return draft.missing.empty() ? kDone : kFailed;
+}
+
 int import_file(const ImportOptions& options, const CommandLine& line) {
   if (options.format == "torch") return import_schedule(options, line);
+  if (options.format != "passes" && options.format != "kineto") {
+    return import_settings(options, line);
+  }
   return import_passes(options, line);
 }
 
@@ -142,13 +239,23 @@ Subcommand add_import(Parser& program) {
       "import", "Read a schedule, a measured run or a configuration of another program",
       "  pipesim import zb-h1.csv -o imported.yaml\n"
       "  pipesim import pp_data --format passes -o run.yaml\n"
-      "  pipesim import traces --format kineto --range 'F=fwd {microbatch}'");
+      "  pipesim import traces --format kineto --range 'F=fwd {microbatch}'\n"
+      "  pipesim import pretrain.sh --format megatron --cluster dgx-h100 --log train.log -o "
+      "run.yaml");
   parser.add_option("file", options->file, "File, or folder of files for each rank").required();
   parser
       .add_option("--format", options->format,
                   "torch: PyTorch's pipeline schedule CSV; passes: passes of a run, by Primus, "
-                  "Megatron-LM's pull request 3138 or as our CSV; kineto: PyTorch-profiler traces")
-      .one_of({"torch", "passes", "kineto"});
+                  "Megatron-LM's pull request 3138 or as our CSV; kineto: PyTorch-profiler traces; "
+                  "megatron: arguments, a launch script or YAML, also of NeMo and Bridge; "
+                  "torchtitan: TOML; deepspeed: JSON")
+      .one_of({"torch", "passes", "kineto", "megatron", "torchtitan", "deepspeed"});
+  parser.add_option("settings", options->settings,
+                    "Of a configuration: setting=value, over what the file says");
+  parser.add_option("--cluster", options->cluster,
+                    "Of a configuration: what it ran on (pipesim list clusters)");
+  parser.add_option("--log", options->log,
+                    "Of a configuration: a Megatron-LM log, to compare with");
   parser.add_option("--schedule", options->schedule,
                     "The schedule that ran, where the passes do not say their chunks");
   parser

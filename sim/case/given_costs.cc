@@ -67,8 +67,8 @@ void add_measured_costs(Case& made) {
     }
     const int next = place.downstream(vs);
     if (next < 0 || place.device(next) == place.device(vs)) continue;
-    stage.transfer = message_between(measured, stages[place.model_stage(vs)],
-                                     stages[place.model_stage(next)]);
+    stage.transfer =
+        message_between(measured, stages[place.model_stage(vs)], stages[place.model_stage(next)]);
   }
 }
 

@@ -12,8 +12,8 @@ namespace {
 using Field = Seconds StageOfRun::*;
 constexpr std::array<Field, 3> kSeconds{&StageOfRun::forward, &StageOfRun::backward_input,
                                         &StageOfRun::backward_weight};
-constexpr std::array<Field, 3> kLaunches{
-    &StageOfRun::launch_forward, &StageOfRun::launch_backward, &StageOfRun::launch_weight};
+constexpr std::array<Field, 3> kLaunches{&StageOfRun::launch_forward, &StageOfRun::launch_backward,
+                                         &StageOfRun::launch_weight};
 
 std::vector<StageOfRun> put_together(const std::vector<StageOfRun>& stages, size_t each) {
   std::vector<StageOfRun> sums(stages.size() / each);

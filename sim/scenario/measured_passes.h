@@ -29,9 +29,9 @@ struct StageOfRun {
 struct MeasuredPasses {
   std::string file;
   std::vector<StageOfRun> stages = {};  // of the model, in forward order
-  Seconds message;                    // end of a pass to the start of the one that waits for it
-  Seconds opening;                    // what the first forwards of an iteration take more
-  Seconds closing;                    // what the last backwards take more
+  Seconds message;                      // end of a pass to the start of the one that waits for it
+  Seconds opening;                      // what the first forwards of an iteration take more
+  Seconds closing;                      // what the last backwards take more
 };
 
 // Of `count` stages; InfeasibleError where they neither divide nor are divided.

@@ -145,8 +145,8 @@ class Builder {
 };
 
 std::string_view name_of(JsonNode::Kind kind) {
-  constexpr std::string_view kNames[] = {"null", "true or false", "a number",
-                                         "a text", "a list", "a map"};
+  constexpr std::string_view kNames[] = {"null",   "true or false", "a number",
+                                         "a text", "a list",        "a map"};
   return kNames[static_cast<size_t>(kind)];
 }
 

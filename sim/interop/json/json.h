@@ -1,9 +1,9 @@
 // JSON files of other programs as values that know where they stand.
 //
-// A file is read as a whole, as large as sim/core/input_text.h lets it be and at most 64 deep. Of one whose list of events is too
-// large to keep (a profiler's trace), each element of one list can be handed over and dropped.
-// InputError with file, line and column for what is no JSON, is too large or too deep, and for a
-// value that is not what its reader expects. O(bytes).
+// A file is read as a whole, as large as sim/core/input_text.h lets it be and at most 64 deep. Of
+// one whose list of events is too large to keep (a profiler's trace), each element of one list can
+// be handed over and dropped. InputError with file, line and column for what is no JSON, is too
+// large or too deep, and for a value that is not what its reader expects. O(bytes).
 #pragma once
 
 #include <functional>
@@ -23,9 +23,9 @@ struct JsonNode {
   Kind kind = Kind::kNull;
   int line = 0;
   int column = 0;
-  double number = 0;              // of a flag 0 or 1
-  std::string text = {};          // of a text
-  std::string key = {};           // within a map
+  double number = 0;      // of a flag 0 or 1
+  std::string text = {};  // of a text
+  std::string key = {};   // within a map
   std::vector<JsonNode> nodes = {};
 };
 

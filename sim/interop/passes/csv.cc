@@ -14,8 +14,8 @@
 namespace pipesim {
 namespace {
 
-const std::vector<std::string> kColumns{"rank",       "kind",  "start_ms", "end_ms",
-                                        "iteration",  "chunk", "stage",    "microbatch"};
+const std::vector<std::string> kColumns{"rank",      "kind",  "start_ms", "end_ms",
+                                        "iteration", "chunk", "stage",    "microbatch"};
 constexpr size_t kRequired = 4;
 
 struct Cell {

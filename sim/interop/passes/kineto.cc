@@ -10,6 +10,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <optional>
 #include <regex>
@@ -33,7 +34,7 @@ struct Matcher {
 Matcher matcher_of(const RangePattern& pattern) {
   struct Field {
     std::string_view name;
-    int RecordedPass::* to;
+    int RecordedPass::*to;
   };
   constexpr std::array<Field, 3> kFields{{{"{stage}", &RecordedPass::stage},
                                           {"{chunk}", &RecordedPass::chunk},
@@ -73,18 +74,14 @@ class Trace {
   explicit Trace(const std::vector<Matcher>& matchers) : matchers_(matchers) {}
 
   void add(const JsonValue& event) {
-    const auto phase = event.find("ph");
-    if (!phase || !phase->is_text() || phase->text() != "X") return;
-    const auto category = event.find("cat");
-    const auto name = event.find("name");
-    if (!category || !name || !category->is_text() || !name->is_text()) return;
-    const std::string& cat = category->text();
+    if (text_of(event, "ph") != "X") return;
+    const std::string cat = text_of(event, "cat");
+    const std::string name = text_of(event, "name");
     if (cat == "user_annotation" || cat == "gpu_user_annotation") {
-      add_range(event, name->text(), cat.front() == 'g');
+      add_range(event, name, cat.front() == 'g');
     } else if (cat == "cuda_runtime" || cat == "cuda_driver") {
       if (const auto id = correlation(event)) launches_.emplace_back(begin_of(event), *id);
-    } else if (cat == "kernel") {
-      if (name->text().starts_with("nccl")) return;
+    } else if (cat == "kernel" && !name.starts_with("nccl")) {
       if (const auto id = correlation(event)) kernels_[*id] = {begin_of(event), end_of(event)};
     }
   }
@@ -120,6 +117,10 @@ class Trace {
  private:
   static void note(std::vector<std::string>& notes, const char* text) {
     if (std::ranges::find(notes, text) == notes.end()) notes.emplace_back(text);
+  }
+  static std::string text_of(const JsonValue& event, std::string_view key) {
+    const auto found = event.find(key);
+    return found && found->is_text() ? found->text() : "";
   }
   static double begin_of(const JsonValue& event) {
     return event.require("ts", "microseconds").number(0, kMostMicroseconds) / 1e6;
@@ -240,8 +241,8 @@ void settle_backwards(Recording& recording) {
   bool splits = false;
   for (const auto& iteration : recording.iterations) {
     for (const auto& passes : iteration.ranks) {
-      splits = splits || std::ranges::find(passes, PassKind::kW, &RecordedPass::kind) !=
-                             passes.end();
+      splits =
+          splits || std::ranges::find(passes, PassKind::kW, &RecordedPass::kind) != passes.end();
     }
   }
   if (splits) return;
@@ -288,10 +289,10 @@ Recording read_kineto(const std::string& path, const Location& asked,
                       .ranks = static_cast<int>(files.size())};
   for (size_t i = 0; i < files.size(); ++i) {
     Trace trace(matchers);
-    const JsonFile file = JsonFile::read(files[i], asked, "traceEvents",
-                                         [&trace](const JsonValue& event) {
-                                           if (event.is_map()) trace.add(event);
-                                         });
+    const JsonFile file =
+        JsonFile::read(files[i], asked, "traceEvents", [&trace](const JsonValue& event) {
+          if (event.is_map()) trace.add(event);
+        });
     if (trace.overlapped().line > 0) {
       throw InputError(trace.overlapped(), "overlapped blocks (OVERLAP_F_B) are not read");
     }

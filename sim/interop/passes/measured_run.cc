@@ -14,9 +14,9 @@
 namespace pipesim {
 namespace {
 
-constexpr double kStalled = 1.5;       // times the median
+constexpr double kStalled = 1.5;        // times the median
 constexpr double kLongestLaunch = 0.1;  // of the pass; a longer gap is a wait for something else
-constexpr int kFewestForEdges = 4;     // microbatches, for first and last passes to stand apart
+constexpr int kFewestForEdges = 4;      // microbatches, for first and last passes to stand apart
 
 double mean_of(const std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -243,8 +243,8 @@ class Measuring {
       const auto& own = stages[static_cast<size_t>(place_.model_stage(vs))];
       fill(own, stage);
       if (const int next = place_.downstream(vs); next >= 0) {
-        stage.transfer = message_between(
-            passes, own, stages[static_cast<size_t>(place_.model_stage(next))]);
+        stage.transfer =
+            message_between(passes, own, stages[static_cast<size_t>(place_.model_stage(next))]);
       }
       problem.stages.push_back(stage);
     }

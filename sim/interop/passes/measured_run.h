@@ -33,10 +33,10 @@ struct Stall {
 };
 
 struct RankSummary {
-  size_t passes = 0;    // of an iteration
-  size_t missing = 0;   // in iterations that were left out
-  size_t stalled = 0;   // in iterations that count
-  double clock = 0;     // ahead of rank 0, median of the iterations; 0 where there is no clock
+  size_t passes = 0;   // of an iteration
+  size_t missing = 0;  // in iterations that were left out
+  size_t stalled = 0;  // in iterations that count
+  double clock = 0;    // ahead of rank 0, median of the iterations; 0 where there is no clock
 };
 
 // Seconds of an iteration's passes, first start to last end, by what is counted.

@@ -10,9 +10,8 @@ void sort_by_start(Recording& recording) {
   std::ranges::sort(recording.iterations, {}, &RecordedIteration::number);
   for (RecordedIteration& iteration : recording.iterations) {
     for (auto& passes : iteration.ranks) {
-      std::ranges::stable_sort(passes, {}, [](const RecordedPass& pass) {
-        return std::pair(pass.start, pass.end);
-      });
+      std::ranges::stable_sort(
+          passes, {}, [](const RecordedPass& pass) { return std::pair(pass.start, pass.end); });
     }
   }
 }

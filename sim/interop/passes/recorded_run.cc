@@ -71,7 +71,7 @@ const Schedule& named_schedule(const std::string& name, const Location& asked) {
                    fmt::format("schedule '{}' is not known{}", name, suggestion(name, names)));
 }
 
-bool lacks(const Recording& recording, int RecordedPass::* number) {
+bool lacks(const Recording& recording, int RecordedPass::*number) {
   for (const auto& iteration : recording.iterations) {
     for (const Passes& passes : iteration.ranks) {
       for (const RecordedPass& pass : passes) {
@@ -114,24 +114,19 @@ void number_by_schedule(Recording& recording, const std::string& asked_name,
   recording.notes.push_back(fmt::format("chunks and microbatches are counted by {}", name));
 }
 
-// Rank of each stage, where the format names stages, or as the schedule that was named has them.
-Placement placement_of(Recording& recording, const std::string& schedule, const Location& asked) {
+// Rank of each stage, in order of the stages; empty where the format names none.
+std::vector<int> ranks_of_stages(const Recording& recording) {
   std::map<int, int> rank_of;
   for (const auto& iteration : recording.iterations) {
     for (size_t rank = 0; rank < iteration.ranks.size(); ++rank) {
       for (const RecordedPass& pass : iteration.ranks[rank]) {
         if (pass.stage < 0) continue;
         const auto [known, fresh] = rank_of.emplace(pass.stage, static_cast<int>(rank));
-        if (!fresh && known->second != static_cast<int>(rank)) {
-          throw InputError(recording.where, fmt::format("stage {} is on ranks {} and {}",
-                                                        pass.stage, known->second, rank));
-        }
+        if (fresh || known->second == static_cast<int>(rank)) continue;
+        throw InputError(recording.where, fmt::format("stage {} is on ranks {} and {}", pass.stage,
+                                                      known->second, rank));
       }
     }
-  }
-  if (rank_of.empty()) {
-    if (schedule.empty()) return Placement::looped(recording.ranks, recording.chunks);
-    return named_schedule(schedule, asked).place(recording.ranks, recording.chunks);
   }
   std::vector<int> ranks;
   for (const auto& [stage, rank] : rank_of) {
@@ -140,6 +135,16 @@ Placement placement_of(Recording& recording, const std::string& schedule, const 
                        fmt::format("stage {} has passes, stage {} has none", stage, ranks.size()));
     }
     ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// As the format names stages, or as the schedule that was named places them.
+Placement placement_of(Recording& recording, const std::string& schedule, const Location& asked) {
+  const std::vector<int> ranks = ranks_of_stages(recording);
+  if (ranks.empty()) {
+    if (schedule.empty()) return Placement::looped(recording.ranks, recording.chunks);
+    return named_schedule(schedule, asked).place(recording.ranks, recording.chunks);
   }
   const auto stages = static_cast<int>(ranks.size());
   for (int rank = 0; rank < recording.ranks; ++rank) {
@@ -189,6 +194,7 @@ PassLists common_lists(const Recording& recording) {
 std::string name_of(const Program& program, const std::string& asked) {
   if (!asked.empty()) return asked;
   if (program.size() > kLargestToName) return "";
+  std::string found;
   for (const Schedule* schedule : schedules()) {
     const auto candidate = planned(*schedule, program.shape());
     if (!candidate || candidate->placement() != program.placement()) continue;
@@ -196,9 +202,11 @@ std::string name_of(const Program& program, const std::string& asked) {
     for (int d = 0; same && d < program.shape().devices; ++d) {
       same = std::ranges::equal(candidate->passes(d), program.passes(d));
     }
-    if (same) return schedule->name;
+    // Of several with this order the one that is meant for so many chunks.
+    if (same && schedule->default_chunks == program.shape().chunks) return schedule->name;
+    if (same && found.empty()) found = schedule->name;
   }
-  return "";
+  return found;
 }
 
 Program program_of(const Recording& recording, const Placement& placement) {
@@ -208,8 +216,8 @@ Program program_of(const Recording& recording, const Placement& placement) {
     for (const Pass& pass : list) {
       shape.microbatches = std::max(shape.microbatches, static_cast<int>(pass.microbatch) + 1);
       if (pass.chunk < shape.chunks) continue;
-      throw InputError(recording.where, fmt::format("chunk {} of a rank with {} chunks", pass.chunk,
-                                                    shape.chunks));
+      throw InputError(recording.where,
+                       fmt::format("chunk {} of a rank with {} chunks", pass.chunk, shape.chunks));
     }
   }
   const auto passes = 2L * shape.devices * shape.chunks * shape.microbatches;
@@ -239,8 +247,8 @@ RecordedRun recorded_run(Recording recording, const std::string& schedule, const
   for (auto& iteration : recording.iterations) {
     for (Passes& passes : iteration.ranks) count_out(passes);
   }
-  RecordedRun run{std::move(recording), Program({1, 1, 0}, Placement::looped(1, 1), {{}}), "", {},
-                  {}};
+  RecordedRun run{
+      std::move(recording), Program({1, 1, 0}, Placement::looped(1, 1), {{}}), "", {}, {}};
   run.program = program_of(run.recording, placement);
   run.schedule = name_of(run.program, schedule);
   const PassLists expected = common_lists(run.recording);

@@ -20,10 +20,10 @@ namespace pipesim {
 struct RecordedRun {
   Recording recording;
   Program program;
-  std::string schedule;             // a registered one with this order; empty: none has it
-  std::vector<size_t> iterations;   // of the recording, that count
-  std::vector<int> left_out;        // numbers of iterations whose passes differ
-  int warm_up = 0;                  // iterations before those that count
+  std::string schedule;            // a registered one with this order; empty: none has it
+  std::vector<size_t> iterations;  // of the recording, that count
+  std::vector<int> left_out;       // numbers of iterations whose passes differ
+  int warm_up = 0;                 // iterations before those that count
 };
 
 // `schedule` names what ran, or is empty; `asked` locates the name.

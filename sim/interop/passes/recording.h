@@ -31,7 +31,7 @@ struct RecordedIteration {
 
 struct Recording {
   std::string format;
-  Location where;    // of the file, for what is wrong with it as a whole
+  Location where;  // of the file, for what is wrong with it as a whole
   int ranks = 0;
   int chunks = 1;
   bool timed = true;  // false: durations alone, one after the other

@@ -12,7 +12,6 @@
 namespace pipesim {
 namespace {
 
-
 RecordedPass pass_of(const JsonValue& task, PassKind kind, double now) {
   const auto number = [&](const char* key, const char* what) {
     return static_cast<int>(task.require(key, what).integer(0, kMostOfPass));

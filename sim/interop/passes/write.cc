@@ -20,7 +20,10 @@ constexpr std::array<Named, 4> kKinds{{{PassKind::kF, "forward"},
                                        {PassKind::kB, "backward_input"},
                                        {PassKind::kW, "backward_weight"}}};
 
-std::string in_milliseconds(double seconds) { return fmt::format("{:.6g} ms", 1e3 * seconds); }
+// Nothing of a run is known below a picosecond.
+std::string in_milliseconds(double seconds) {
+  return seconds < 1e-12 ? "0 ms" : fmt::format("{:.6g} ms", 1e3 * seconds);
+}
 
 std::string schedule_of(const RecordedRun& run) {
   return run.schedule.empty() ? "none of the registered ones" : run.schedule;
@@ -66,10 +69,10 @@ std::string stall_lines(const RunMeasures& measured) {
   std::string text;
   for (size_t i = 0; i < std::min(kMost, measured.stalls.size()); ++i) {
     const Stall& stall = measured.stalls[i];
-    text += fmt::format("stalled: iteration {}, rank {}, {} of microbatch {}: {}, usually {}\n",
-                        stall.iteration, stall.rank, to_text(stall.pass.kind),
-                        stall.pass.microbatch, human(Seconds(stall.pass.seconds())),
-                        human(Seconds(stall.usual)));
+    text +=
+        fmt::format("stalled: iteration {}, rank {}, {} of microbatch {}: {}, usually {}\n",
+                    stall.iteration, stall.rank, to_text(stall.pass.kind), stall.pass.microbatch,
+                    human(Seconds(stall.pass.seconds())), human(Seconds(stall.usual)));
   }
   if (measured.stalls.size() > kMost) {
     text += fmt::format("stalled: {} more\n", measured.stalls.size() - kMost);
@@ -127,8 +130,7 @@ std::string passes_text(const RecordedRun& run, const RunMeasures& measured) {
   std::string text = fmt::format(
       "schema: pipesim-passes/1\nrun:\n  format: '{}'\n  devices: {}\n  chunks: {}\n  "
       "microbatches: {}\n  iterations: {}\n",
-      run.recording.format, shape.devices, shape.chunks, shape.microbatches,
-      run.iterations.size());
+      run.recording.format, shape.devices, shape.chunks, shape.microbatches, run.iterations.size());
   if (measured.median_seconds > 0) {
     text += fmt::format("  seconds: {}\n", in_milliseconds(measured.median_seconds));
   }

@@ -162,12 +162,11 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   if (!asked.missing.empty()) return asked;
   asked.scenario = fmt::format("model: {}\ncluster: {}\nschedule: {}\n", model.yaml, cluster,
                                schedule_of(row, sizes));
-  asked.scenario +=
-      parallel_text(sizes, settings,
-                    (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}",
-                                                    sizes.chunks)
-                                      : "") +
-                        placing(row, settings, model.layers, stages));
+  asked.scenario += parallel_text(
+      sizes, settings,
+      (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks)
+                        : "") +
+          placing(row, settings, model.layers, stages));
   asked.scenario +=
       fmt::format("batch: {{global_batch_size: {}, micro_batch_size: {}, seq_length: {}}}\n",
                   sizes.batch, sizes.micro, sizes.sequence);
