@@ -53,10 +53,30 @@ void add_given_vocabulary(Case& made) {
   problem.barriers[static_cast<size_t>(Barrier::kRendezvous)] = Seconds(0);
 }
 
+// Of the passes of a run.
+void add_measured_costs(Case& made) {
+  const MeasuredPasses& measured = *made.scenario->cost.passes;
+  const Placement& place = made.placement;
+  const auto stages = on_stages(measured, place.model_stages());
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    StageCost& stage = made.problem.stages[vs];
+    fill(stages[place.model_stage(vs)], stage);
+    const double splits = made.problem.shape.splits;
+    for (Seconds* seconds : {&stage.forward, &stage.backward_input, &stage.backward_weight}) {
+      *seconds = *seconds / splits;
+    }
+    const int next = place.downstream(vs);
+    if (next < 0 || place.device(next) == place.device(vs)) continue;
+    stage.transfer =
+        message_between(measured, stages[place.model_stage(vs)], stages[place.model_stage(next)]);
+  }
+}
+
 }  // namespace
 
 void add_given_costs(Case& made) {
   const GivenCost& cost = made.scenario->cost;
+  if (cost.passes) return add_measured_costs(made);
   const Placement& place = made.placement;
   const bool given = !made.scenario->roofline;
   const double splits = made.problem.shape.splits;

@@ -187,7 +187,8 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
                         ? map.find("kind")
                         : map.require("kind", "'given', 'roofline' or 'measured'");
   const std::string chosen = kind ? kind->choice(kCosts) : "roofline";
-  if (chosen == "given") return std::nullopt;
+  // Measured are curves of a GPU, or the passes of a run, which need neither model nor cluster.
+  if (chosen == "given" || (chosen == "measured" && map.find("passes"))) return std::nullopt;
   const YamlValue& asked = kind ? *kind : *given;
   if (!scenario.modelled) asked.fail("needs a 'model', and memory that follows from it");
   if (!scenario.hardware) asked.fail("needs a 'cluster' by name, whose GPUs the catalogue knows");

@@ -6,6 +6,7 @@
 #include "sim/planning/schedule.h"
 #include "sim/read/band.h"
 #include "sim/read/hardware.h"
+#include "sim/read/measured_passes.h"
 #include "sim/read/modelled.h"
 #include "sim/read/offload.h"
 #include "sim/read/perturb.h"
@@ -19,6 +20,9 @@ namespace {
 constexpr long kMaxDevices = 1 << 16;
 constexpr long kMaxMicrobatches = 1 << 20;
 constexpr long kMaxPasses = 1L << 28;
+// Of a backward that was measured as a whole: B and W are as many matmuls of as many FLOPs. An
+// assumption, which attention (in B alone) lowers.
+constexpr double kWeightShare = 0.5;
 
 ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
                             ModelParallel& model) {
@@ -118,9 +122,11 @@ CostBasis read_basis(YamlMap& map) {
   return per && per->choice(kNames) == "stage" ? CostBasis::kStage : CostBasis::kDevice;
 }
 
-void check_kind(YamlMap& map) {
-  static const std::vector<std::string> kKinds{"given"};
-  (void)map.require("kind", "'given'").choice(kKinds);
+// Whether passes are those of a file.
+bool are_measured(YamlMap& map) {
+  static const std::vector<std::string> kKinds{"given", "measured"};
+  return map.require("kind", "'given', or 'measured' with a file of passes").choice(kKinds) ==
+         "measured";
 }
 
 // The list lengths that every schedule of the scenario gives sense to.
@@ -152,9 +158,30 @@ std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Sce
   return times;
 }
 
+// What opens and closes an iteration beside its passes is added to the optimizer step.
+GivenCost read_measured_cost(YamlMap& map, const Scenario& scenario) {
+  GivenCost cost;
+  cost.where = map.value().where();
+  if (is_sharded(scenario.vocabulary)) {
+    map.value().fail("a run's passes say nothing of a vocabulary that all devices share");
+  }
+  const auto share = map.find("weight_share");
+  cost.passes =
+      read_measured_passes(map.require("passes", "a file that 'pipesim import' wrote"),
+                           scenario.file, share ? share->number(0.01, 0.99) : kWeightShare);
+  const auto seconds = [&map](const char* key) {
+    const auto given = map.find(key);
+    return given ? given->seconds() : Seconds(0);
+  };
+  cost.collective = seconds("collective");
+  cost.optimizer = seconds("optimizer") + cost.passes->opening + cost.passes->closing;
+  map.finish();
+  return cost;
+}
+
 GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
-  check_kind(map);
+  if (are_measured(map)) return read_measured_cost(map, scenario);
   GivenCost cost;
   cost.where = value.where();
   cost.per = read_basis(map);

@@ -22,6 +22,7 @@
 #include "sim/graph/optimizer_sync.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/scenario/measured_passes.h"
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/sourced.h"
 
@@ -149,6 +150,8 @@ struct GivenCost {
   std::optional<Bytes> message;  // of a boundary: the cluster says how long that takes
   Seconds collective;  // of a pipeline's devices: of a sharded vocabulary, and the gradient norm
   Seconds optimizer;
+  // Instead of all above that is not of a vocabulary or of what closes an iteration.
+  std::shared_ptr<const MeasuredPasses> passes = nullptr;
 };
 
 // A file of curves that were measured, in place of the catalogue's.

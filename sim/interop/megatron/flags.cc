@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sim/core/error.h"
+#include "sim/interop/megatron/model_flags.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -106,9 +107,16 @@ std::string sequence_splits(const Asked& asked, MegatronFlags& to) {
 std::string grouped(const Asked& asked, MegatronFlags& to, long group) {
   to.flags.emplace_back("--enable-zb-runtime");
   to.flags.push_back(fmt::format("--interleave-group-size {}", group));
-  to.notes.push_back(fmt::format(
-      "to set: --num-layers-per-virtual-pipeline-stage, the model's layers divided by {}",
-      asked.shape.devices * asked.shape.chunks));
+  const int stages = asked.shape.devices * asked.shape.chunks;
+  const auto& modelled = asked.scenario.modelled;
+  if (modelled && modelled->model.num_layers % stages == 0) {
+    to.flags.push_back(fmt::format("--num-layers-per-virtual-pipeline-stage {}",
+                                   modelled->model.num_layers / stages));
+  } else {
+    to.notes.push_back(fmt::format(
+        "to set: --num-layers-per-virtual-pipeline-stage, the model's layers divided by {}",
+        stages));
+  }
   return "";
 }
 std::string gis(const Asked& asked, MegatronFlags& to) {
@@ -180,8 +188,17 @@ void add_recomputed_modules(RecomputeGranularity recompute, MegatronFlags& to) {
   }
 }
 
+std::vector<std::string> joined(std::vector<std::string> all, std::vector<std::string> more) {
+  std::ranges::move(more, std::back_inserter(all));
+  return all;
+}
+
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
+  to.flags = joined(std::move(to.flags), model_flags(modelled.model, context.tensor));
+  if (modelled.model.post_norms) {
+    to.notes.emplace_back("norms after attention and MLP, for which it has no flag");
+  }
   if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
   if (context.expert > 1) {
     to.flags.push_back(fmt::format("--expert-model-parallel-size {}", context.expert));

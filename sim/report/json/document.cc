@@ -73,6 +73,13 @@ Json schedule_json(const Case& made) {
 }
 
 Json cost_json(const GivenCost& cost) {
+  if (cost.passes) {
+    return {{"kind", "measured"},
+            {"passes", cost.passes->file},
+            {"stages", cost.passes->stages.size()},
+            {"collective_seconds", cost.collective.value()},
+            {"optimizer_seconds", cost.optimizer.value()}};
+  }
   Json json{{"kind", "given"},
             {"per", basis_name(cost.per)},
             {"forward_seconds", values_of(cost.forward)},

@@ -1,0 +1,73 @@
+// pipesim export: schedules for other programs.
+#include <fmt/format.h>
+#include <memory>
+#include <sstream>
+
+#include "app/commands.h"
+#include "sim/case/program.h"
+#include "sim/interop/megatron/flags.h"
+#include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+struct ExportOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string format = "torch";
+  std::string output;
+};
+
+std::string exported(const ExportOptions& options, const Scenario& scenario) {
+  const Case made = prepare_first(scenario);
+  const auto program = make_program(made);
+  if (options.format == "megatron") return megatron_text(megatron_flags(made, *program));
+  std::ostringstream text;
+  write_torch_csv(text, *program, made.choice.name);
+  return text.str();
+}
+
+int export_schedule(const ExportOptions& options, const CommandLine& line) {
+  // Flags are for reading and pasting, a CSV is for a program to load.
+  const bool named = !options.output.empty();
+  if (!named && options.format == "torch") {
+    throw InputError(line.where(line.arguments().size()), "--output is required");
+  }
+  const Scenario scenario =
+      read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
+  if (scenario.schedules.size() != 1) {
+    throw InputError(
+        line.where(options.file),
+        fmt::format("export writes one schedule, and this scenario has {}: choose with "
+                    "schedule=NAME",
+                    scenario.schedules.size()));
+  }
+  const std::string text = exported(options, scenario);
+  write_outputs({{named ? options.output : "-", line.where(options.output),
+                  [&text](std::ostream& out) { out << text; }}});
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_export(Parser& program) {
+  auto options = std::make_shared<ExportOptions>();
+  Parser& parser = program.add_command(
+      "export", "Write a schedule for another program",
+      "  pipesim export scenarios/quickstart.yaml schedule=zb-h1 -o zb-h1.csv\n"
+      "  pipesim export scenarios/quickstart.yaml schedule=1f1b --format megatron");
+  parser.add_option("file", options->file, "Scenario (YAML)").required();
+  parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
+  parser
+      .add_option("--format", options->format,
+                  "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
+                  "the zero-bubble fork")
+      .one_of({"torch", "megatron"});
+  parser.add_option("-o,--output", options->output,
+                    "File to write ('-': standard output, where flags go by default)");
+  return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,270 @@
+// pipesim import: schedules, measured passes and configurations of other programs.
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "app/commands.h"
+#include "sim/case/simulate.h"
+#include "sim/core/input_text.h"
+#include "sim/core/text.h"
+#include "sim/execution/walk.h"
+#include "sim/interop/frameworks/draft.h"
+#include "sim/interop/megatron/log.h"
+#include "sim/interop/megatron/memory_log.h"
+#include "sim/interop/passes/write.h"
+#include "sim/interop/torch/csv_reader.h"
+#include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "sim/report/text/picture.h"
+
+namespace pipesim {
+namespace {
+
+struct ImportOptions {
+  std::string file;
+  std::string format = "torch";
+  std::string schedule;
+  std::vector<std::string> ranges;
+  std::vector<std::string> settings;
+  std::string cluster;
+  std::string log;
+  std::string output;
+};
+
+// A file's path as the scenario at `output` has to name it, quoted for YAML.
+std::string path_from(const std::string& output, const std::string& file) {
+  namespace fs = std::filesystem;
+  const fs::path folder = output == "-" ? fs::current_path() : fs::absolute(output).parent_path();
+  std::string quoted = "'";
+  for (const char c : fs::absolute(file).lexically_relative(folder).string()) {
+    quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+// A scenario that runs the schedule, with unit costs for its reader to replace.
+std::string scenario_text(const Program& program, const std::string& file) {
+  const Shape& shape = program.shape();
+  const char* overlapped = program.pairs().empty() ? "" : "  overlapped: 3 ms\n";
+  return fmt::format(
+      "schedule: {{csv: {}}}\n"
+      "parallel: {{pipeline_model_parallel_size: {}}}\n"
+      "batch: {{num_microbatches: {}}}\n"
+      "cost:\n"
+      "  kind: given\n"
+      "  per: stage\n"
+      "  forward: 1 ms\n"
+      "  backward_input: 1 ms\n"
+      "  backward_weight: 1 ms\n{}"
+      "  transfer: 0 s\n",
+      file, shape.devices, shape.microbatches, overlapped);
+}
+
+int import_schedule(const ImportOptions& options, const CommandLine& line) {
+  const Program program = read_torch_csv_file(options.file, line.where(options.file));
+  check_executable(program);
+  const Shape& shape = program.shape();
+  if (!options.output.empty()) {
+    write_outputs({{options.output, line.where(options.output), [&](std::ostream& out) {
+                      out << scenario_text(program, path_from(options.output, options.file));
+                    }}});
+    return kDone;
+  }
+  std::cout << fmt::format("# {} devices, {} chunks each, {} microbatches, {} passes\n",
+                           shape.devices, shape.chunks, shape.microbatches, program.size())
+            << pass_lists(program) << std::flush;
+  return kDone;
+}
+
+// "BW=my_backward {microbatch}", before those that are known anyway.
+std::vector<RangePattern> patterns_of(const ImportOptions& options, const CommandLine& line) {
+  std::vector<RangePattern> patterns;
+  for (const std::string& text : options.ranges) {
+    const size_t equals = text.find('=');
+    const std::string kind = text.substr(0, equals);
+    std::optional<PassKind> found;
+    for (const PassKind each : {PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kBW}) {
+      if (kind == to_text(each)) found = each;
+    }
+    if (!found || equals == std::string::npos || equals + 1 == text.size()) {
+      throw InputError(line.where(text),
+                       "expected KIND=NAME, KIND one of F, B, W and BW, NAME "
+                       "with {stage}, {chunk}, {microbatch} where they stand");
+    }
+    patterns.push_back({*found, text.substr(equals + 1)});
+  }
+  const auto& known = default_patterns();
+  patterns.insert(patterns.end(), known.begin(), known.end());
+  return patterns;
+}
+
+// "run.yaml" and "passes": "run.passes.yaml".
+std::string beside(const std::string& output, const std::string& what) {
+  return std::filesystem::path(output).replace_extension(what).string();
+}
+
+int import_passes(const ImportOptions& options, const CommandLine& line) {
+  const Location asked = line.where(options.file);
+  Recording recording = options.format == "kineto"
+                            ? read_kineto(options.file, asked, patterns_of(options, line))
+                            : read_passes(options.file, asked);
+  const RecordedRun run =
+      recorded_run(std::move(recording), options.schedule,
+                   options.schedule.empty() ? asked : line.where("--schedule", options.schedule));
+  const RunMeasures measured = measure(run);
+  if (options.output == "-") {
+    throw InputError(line.where(options.output),
+                     "a run becomes two files, a scenario and its passes: name the scenario");
+  }
+  if (!options.output.empty()) {
+    const Location where = line.where(options.output);
+    const std::string passes = beside(options.output, ".passes.yaml");
+    const std::string order = beside(options.output, ".csv");
+    std::vector<Output> outputs{
+        {options.output, where,
+         [&](std::ostream& out) {
+           out << scenario_of_run(run, measured, path_from(options.output, passes),
+                                  path_from(options.output, order));
+         }},
+        {passes, where, [&](std::ostream& out) { out << passes_text(run, measured); }}};
+    if (run.schedule.empty()) {
+      outputs.push_back(
+          {order, where, [&](std::ostream& out) { write_torch_csv(out, run.program); }});
+    }
+    write_outputs(outputs);
+  }
+  std::cout << summary_of(run, measured) << std::flush;
+  return kDone;
+}
+
+Settings settings_of(const ImportOptions& options, const CommandLine& line) {
+  const std::string text = read_input(options.file, line.where(options.file));
+  const std::string extension = std::filesystem::path(options.file).extension().string();
+  if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);
+  if (options.format == "deepspeed") return read_json_settings("deepspeed", options.file, text);
+  if (extension == ".yaml" || extension == ".yml") {
+    return read_yaml_settings("megatron", options.file, text);
+  }
+  return read_arguments(options.file, text);
+}
+
+Draft draft_of(const ImportOptions& options, const CommandLine& line) {
+  Settings settings = settings_of(options, line);
+  for (const std::string& text : options.settings) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError(line.where(text), "expected setting=value, by the framework's name");
+    }
+    settings.add({text.substr(0, equals), {text.substr(equals + 1)}, line.where(text)});
+  }
+  if (options.format == "torchtitan") return torchtitan_draft(settings, options.cluster);
+  if (options.format == "deepspeed") return deepspeed_draft(settings, options.cluster);
+  return megatron_draft(settings, options.cluster);
+}
+
+std::string percent_off(double simulated, double measured) {
+  return fmt::format("{:+.1f}%", 100 * (simulated / measured - 1));
+}
+
+// The scenario simulated, with what a log says beside it.
+std::string prediction(const ImportOptions& options, const CommandLine& line,
+                       const std::string& text) {
+  const std::string name =
+      options.output.empty() || options.output == "-" ? "the scenario" : options.output;
+  const Case made = prepare_first(read_scenario(YamlSource(name, text)));
+  const Result result = simulate(made);
+  const Seconds step = result.report.iteration;
+  const Bytes peak = result.report.peak_memory.value_or(Bytes(0));
+  std::string said =
+      fmt::format("simulated: {} an iteration, {} on the fullest GPU\n", human(step), human(peak));
+  if (options.log.empty()) return said;
+  const std::string log = read_input(options.log, line.where(options.log));
+  const LoggedSteps steps = steps_of_log(log);
+  const LoggedMemory memory = memory_of_log(log);
+  if (steps.lines == 0) {
+    throw InputError(line.where(options.log),
+                     "no line of the log says 'elapsed time per iteration (ms):'");
+  }
+  said += fmt::format(
+      "measured:  {} an iteration, the median of {} lines after the first {}: the "
+      "simulation is {} off\n",
+      human(steps.median), steps.lines, steps.dropped,
+      percent_off(step.value(), steps.median.value()));
+  if (memory.lines > 0 && peak > Bytes(0)) {
+    said +=
+        fmt::format("measured:  {} allocated at most: the simulation is {} off\n",
+                    human(memory.allocated), percent_off(peak.value(), memory.allocated.value()));
+  }
+  const bool written = !options.output.empty() && options.output != "-";
+  said += fmt::format("anchor:    pipesim anchor {} --log {} -o anchor.yaml\n",
+                      written ? options.output : "SCENARIO.yaml", options.log);
+  return said;
+}
+
+int import_settings(const ImportOptions& options, const CommandLine& line) {
+  const Draft draft = draft_of(options, line);
+  const std::string text = scenario_of(draft);
+  // Without a file the text itself says what became of the settings.
+  const bool alone = options.output.empty() || options.output == "-";
+  std::string said = alone ? "" : summary_of(draft);
+  // Nothing is written before it has been simulated.
+  if (draft.missing.empty()) said += prediction(options, line, text);
+  if (options.output.empty()) {
+    std::cout << text << std::flush;
+  } else {
+    write_outputs({{options.output, line.where(options.output),
+                    [&text](std::ostream& out) { out << text; }}});
+  }
+  (alone ? std::cerr : std::cout) << said << std::flush;
+  return draft.missing.empty() ? kDone : kFailed;
+}
+
+int import_file(const ImportOptions& options, const CommandLine& line) {
+  if (options.format == "torch") return import_schedule(options, line);
+  if (options.format != "passes" && options.format != "kineto") {
+    return import_settings(options, line);
+  }
+  return import_passes(options, line);
+}
+
+}  // namespace
+
+Subcommand add_import(Parser& program) {
+  auto options = std::make_shared<ImportOptions>();
+  Parser& parser = program.add_command(
+      "import", "Read a schedule, a measured run or a configuration of another program",
+      "  pipesim import zb-h1.csv -o imported.yaml\n"
+      "  pipesim import pp_data --format passes -o run.yaml\n"
+      "  pipesim import traces --format kineto --range 'F=fwd {microbatch}'\n"
+      "  pipesim import pretrain.sh --format megatron --cluster dgx-h100 --log train.log -o "
+      "run.yaml");
+  parser.add_option("file", options->file, "File, or folder of files for each rank").required();
+  parser
+      .add_option("--format", options->format,
+                  "torch: PyTorch's pipeline schedule CSV; passes: passes of a run, by Primus, "
+                  "Megatron-LM's pull request 3138 or as our CSV; kineto: PyTorch-profiler traces; "
+                  "megatron: arguments, a launch script or YAML, also of NeMo and Bridge; "
+                  "torchtitan: TOML; deepspeed: JSON")
+      .one_of({"torch", "passes", "kineto", "megatron", "torchtitan", "deepspeed"});
+  parser.add_option("settings", options->settings,
+                    "Of a configuration: setting=value, over what the file says");
+  parser.add_option("--cluster", options->cluster,
+                    "Of a configuration: what it ran on (pipesim list clusters)");
+  parser.add_option("--log", options->log,
+                    "Of a configuration: a Megatron-LM log, to compare with");
+  parser.add_option("--schedule", options->schedule,
+                    "The schedule that ran, where the passes do not say their chunks");
+  parser
+      .add_option("--range", options->ranges,
+                  "With kineto: KIND=NAME, how ranges of F, B, W or BW are named")
+      .one_each();
+  parser.add_option("-o,--output", options->output,
+                    "Write a scenario ('-': standard output); of a run also its passes beside it");
+  return {&parser, [options](const CommandLine& line) { return import_file(*options, line); }};
+}
+
+}  // namespace pipesim

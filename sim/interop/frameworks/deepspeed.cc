@@ -1,0 +1,126 @@
+// DeepSpeed's JSON as a scenario (deepspeed/runtime/config.py and constants.py). The file says
+// batch, precision, ZeRO and what is recomputed; model and degrees are in the program that loads
+// it, and are named as missing unless they stand beside it.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/interop/frameworks/draft.h"
+
+namespace pipesim {
+namespace {
+
+// "auto" is filled in by the program.
+std::optional<long> known_number(Settings& settings, std::initializer_list<const char*> names) {
+  const auto text = settings.text(names);
+  return text && *text != "auto" ? settings.number(names, 1) : std::nullopt;
+}
+
+struct Ranks {
+  long pipeline = 1, tensor = 1, context = 1;
+};
+
+Ranks put_ranks(Settings& settings, Draft& draft) {
+  Ranks ranks;
+  const auto stages = known_number(settings, {"num_stages", "pipeline.stages"});
+  if (!stages) draft.missing.emplace_back("the stages, which the program gives: num_stages=N");
+  ranks.pipeline = stages.value_or(1);
+  ranks.tensor =
+      known_number(settings, {"tensor_parallel_size", "tensor_parallel.autotp_size"}).value_or(1);
+  ranks.context = known_number(settings, {"sequence_parallel_size"}).value_or(1);
+  put(draft.parallel, "pipeline_model_parallel_size", ranks.pipeline);
+  if (ranks.tensor > 1) put(draft.parallel, "tensor_model_parallel_size", ranks.tensor);
+  if (ranks.context > 1) put(draft.parallel, "context_parallel_size", ranks.context);
+  return ranks;
+}
+
+// train_batch_size = micro batch x accumulation x data-parallel ranks.
+struct Samples {
+  std::optional<long> all, micro, steps, data;
+
+  // The third of three whose product is known.
+  void complete() {
+    if (!all) return;
+    fill(data, micro, steps);
+    fill(micro, steps, data);
+    fill(steps, micro, data);
+  }
+
+ private:
+  void fill(std::optional<long>& to, const std::optional<long>& a,
+            const std::optional<long>& b) const {
+    if (!to && a && b && *all % (*a * *b) == 0) to = *all / (*a * *b);
+  }
+};
+
+void put_samples_and_data(const Ranks& ranks, Settings& settings, Draft& draft) {
+  Samples samples{known_number(settings, {"train_batch_size"}),
+                  known_number(settings, {"train_micro_batch_size_per_gpu"}),
+                  known_number(settings, {"gradient_accumulation_steps"}),
+                  {}};
+  const auto world = known_number(settings, {"world_size"});
+  const long of_model = ranks.pipeline * ranks.tensor * ranks.context;
+  if (world && *world % of_model == 0) samples.data = *world / of_model;
+  samples.complete();
+  const auto put_or_miss = [&draft](Section& section, const char* key,
+                                    const std::optional<long>& value, const char* missing) {
+    if (value) {
+      put(section, key, *value);
+    } else {
+      draft.missing.emplace_back(missing);
+    }
+  };
+  put_or_miss(draft.parallel, "data_parallel_size", samples.data,
+              "the number of GPUs: world_size=N");
+  put_or_miss(draft.batch, "micro_batch_size", samples.micro, "train_micro_batch_size_per_gpu=N");
+  put_or_miss(draft.batch, "num_microbatches", samples.steps, "gradient_accumulation_steps=N");
+  put_or_miss(draft.batch, "seq_length", known_number(settings, {"seq_length"}),
+              "the tokens of a sample: seq_length=N");
+}
+
+void put_state(Settings& settings, Draft& draft) {
+  const bool fp16 = settings.is_set({"fp16.enabled"});
+  const bool bf16 = settings.is_set({"bf16.enabled", "bfloat16.enabled"});
+  put(draft.memory, "kind", "model");
+  put(draft.memory, "precision", fp16 ? "fp16" : "bf16");
+  if (!fp16 && !bf16) {
+    draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
+  }
+  const long stage = known_number(settings, {"zero_optimization.stage"}).value_or(0);
+  if (stage > 0) put_flag(draft.memory, "use_distributed_optimizer", true);
+  if (stage > 1) {
+    draft.not_modelled.push_back(
+        fmt::format("zero_optimization.stage {}: weights and gradients are held whole, the "
+                    "optimizer's state is sharded",
+                    stage));
+  }
+  const auto interval = settings.number({"pipeline.activation_checkpoint_interval"}).value_or(0);
+  if (interval > 0) draft.recompute = "full";
+  if (interval > 1) {
+    draft.notes.push_back(fmt::format(
+        "full recomputation layer by layer, where {} layers together keep one input", interval));
+  }
+}
+
+}  // namespace
+
+Draft deepspeed_draft(Settings settings, const std::string& cluster) {
+  Draft draft;
+  draft.origin = fmt::format("{}, DeepSpeed's settings", settings.file());
+  draft.cluster = cluster;
+  draft.model_name = settings.text({"model"}).value_or("");
+  if (draft.model_name.empty()) {
+    draft.missing.emplace_back("the model, by a name of `pipesim list models`: model=NAME");
+  }
+  const Ranks ranks = put_ranks(settings, draft);
+  put_samples_and_data(ranks, settings, draft);
+  put_state(settings, draft);
+  if (settings.is_set({"zero_optimization.overlap_comm"}) && !cluster.empty()) {
+    put(draft.cost, "kind", "roofline");
+    put_flag(draft.cost, "overlap_grad_reduce", true);
+  }
+  if (cluster.empty()) draft.missing.emplace_back("the cluster: --cluster NAME");
+  take_rest(settings, draft);
+  return draft;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,51 @@
+// A scenario as far as a framework's settings say it.
+//
+// Sections are keys and values as a scenario writes them. What a scenario needs and nothing says is
+// named in `missing`; with nothing missing the text reads as a scenario.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/interop/frameworks/settings.h"
+
+namespace pipesim {
+
+using Section = std::vector<std::pair<std::string, std::string>>;
+
+struct Draft {
+  std::string origin;  // what it is made from, for the text's first line
+  std::string schedule = "1f1b";
+  Section parallel, batch, model, memory, cost, optimizer, framework;
+  std::string model_name = {};  // of the catalogue, in place of `model`
+  std::string recompute = {};   // empty: none
+  std::string cluster = {};     // a name of the catalogue
+  std::vector<std::string> missing = {};
+  std::vector<std::string> notes = {};         // what was assumed, and why
+  std::vector<std::string> not_modelled = {};  // settings that would change the run
+  std::vector<std::string> unknown = {};
+  int without_effect = 0;
+};
+
+// Adds "key: value"; numbers and flags as YAML has them.
+void put(Section& section, std::string_view key, long value);
+void put(Section& section, std::string_view key, std::string_view value);
+void put_flag(Section& section, std::string_view key, bool value);
+
+// What nothing took, at the end.
+void take_rest(const Settings& settings, Draft& draft);
+
+// The scenario, with what is missing, assumed and left out in comments.
+std::string scenario_of(const Draft& draft);
+// What became of the settings, for people.
+std::string summary_of(const Draft& draft);
+
+// Each from settings of its framework; `cluster` is a name of the catalogue or empty. InputError at
+// a setting that is not what the framework takes.
+Draft megatron_draft(Settings settings, const std::string& cluster);
+Draft torchtitan_draft(Settings settings, const std::string& cluster);
+Draft deepspeed_draft(Settings settings, const std::string& cluster);
+
+}  // namespace pipesim

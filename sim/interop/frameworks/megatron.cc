@@ -1,0 +1,218 @@
+// Megatron-LM's arguments as a scenario: sizes, batch, memory, recomputation. What the arguments
+// mean and their defaults: megatron/training/arguments.py and the configurations it is made from
+// (models/catalog/frameworks.yaml has the commit). NeMo's and Bridge's names stand beside them.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/megatron_model.h"
+#include "sim/interop/frameworks/megatron_schedule.h"
+#include "sim/read/model.h"
+
+namespace pipesim {
+namespace {
+
+void put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  Section& parallel = draft.parallel;
+  put(parallel, "pipeline_model_parallel_size", sizes.pipeline);
+  if (sizes.tensor > 1) put(parallel, "tensor_model_parallel_size", sizes.tensor);
+  if (sizes.context > 1) put(parallel, "context_parallel_size", sizes.context);
+  if (const auto expert = settings.number({"expert_model_parallel_size"}, 1); expert > 1) {
+    put(parallel, "expert_model_parallel_size", *expert);
+  }
+  if (const auto expert = settings.number({"expert_tensor_parallel_size"}, 1)) {
+    if (sizes.experts) put(parallel, "expert_tensor_parallel_size", *expert);
+  }
+  if (settings.is_set({"sequence_parallel"}) && sizes.tensor > 1) {
+    put_flag(parallel, "sequence_parallel", true);
+  }
+  const std::optional<long> world = settings.number({"world_size"}, 1);
+  const auto nodes = settings.number({"nnodes", "num_nodes"}, 1);
+  const auto each = settings.number({"nproc_per_node", "devices", "gpus_per_node"}, 1);
+  const long of_model = sizes.tensor * sizes.pipeline * sizes.context;
+  if (const auto data = settings.number({"data_parallel_size"}, 1)) {
+    put(parallel, "data_parallel_size", *data);
+    return;
+  }
+  if (!world && !each) {
+    draft.missing.emplace_back("the number of GPUs: world_size=N");
+    return;
+  }
+  const long gpus = world.value_or(each.value_or(1) * nodes.value_or(1));
+  if (gpus % of_model != 0) {
+    draft.missing.push_back(fmt::format(
+        "a number of GPUs that divides by {}, tensor x pipeline x context; here are {}: "
+        "world_size=N",
+        of_model, gpus));
+    return;
+  }
+  put(parallel, "data_parallel_size", gpus / of_model);
+}
+
+void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  Section& parallel = draft.parallel;
+  if (!sizes.layout.empty()) {
+    put(parallel, "pipeline_model_parallel_layout", "'" + sizes.layout + "'");
+    return;
+  }
+  for (const char* key :
+       {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"}) {
+    if (const auto layers = settings.number({key})) put(parallel, key, *layers);
+  }
+  for (const char* key :
+       {"account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"}) {
+    if (settings.is_set({key})) put_flag(parallel, key, true);
+  }
+}
+
+void put_batch(Settings& settings, Draft& draft) {
+  if (const auto micro = settings.number({"micro_batch_size"}, 1)) {
+    put(draft.batch, "micro_batch_size", *micro);
+  } else {
+    draft.missing.emplace_back("micro_batch_size=N");
+  }
+  if (const auto global = settings.number({"global_batch_size"}, 1)) {
+    put(draft.batch, "global_batch_size", *global);
+  } else {
+    draft.missing.emplace_back("global_batch_size=N");
+  }
+  if (const auto length =
+          settings.number({"seq_length", "encoder_seq_length", "sequence_length"}, 1)) {
+    put(draft.batch, "seq_length", *length);
+  }
+}
+
+std::string precision_of(Settings& settings, Draft& draft) {
+  const auto named = settings.text({"mixed_precision", "precision"}).value_or("");
+  const auto fp8 = settings.text({"fp8_format", "fp8"});
+  const bool bf16 = settings.is_set({"bf16"});
+  const bool fp16 = settings.is_set({"fp16"});
+  if ((fp8 && *fp8 != "false") || named.find("fp8") != std::string::npos) return "fp8";
+  if (fp16 || named.starts_with("fp16") || named.starts_with("16")) return "fp16";
+  if (!bf16 && !named.starts_with("bf16")) {
+    draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
+  }
+  return "bf16";
+}
+
+void put_memory(Settings& settings, Draft& draft) {
+  Section& memory = draft.memory;
+  put(memory, "kind", "model");
+  put(memory, "precision", precision_of(settings, draft));
+  if (settings.is_set({"use_distributed_optimizer"})) {
+    put_flag(memory, "use_distributed_optimizer", true);
+  }
+  const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16"});
+  const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
+  if (in_bf16 || in_fp32) {
+    put_flag(memory, "accumulate_allreduce_grads_in_fp32", !in_bf16 && in_fp32.value_or(true));
+  }
+  const auto backend = settings.text({"attention_backend"}).value_or("auto");
+  const bool local = settings.text({"transformer_impl"}).value_or("") == "local" &&
+                     !settings.is_set({"use_flash_attn"});
+  if (local || backend.find("unfused") != std::string::npos ||
+      backend.find("local") != std::string::npos) {
+    put_flag(memory, "flash_attention", false);
+  }
+  constexpr double kDropout = 0.1;  // Megatron-LM's default
+  const double hidden = settings.real({"hidden_dropout"}).value_or(kDropout);
+  const double attention = settings.real({"attention_dropout"}).value_or(kDropout);
+  if (hidden > 0 || attention > 0) put_flag(memory, "dropout", true);
+}
+
+// Whole layers; with `block` only the first of each stage.
+void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  const auto method =
+      settings.text({"recompute_method", "activations_checkpoint_method"}).value_or("uniform");
+  const long layers =
+      settings.number({"recompute_num_layers", "activations_checkpoint_num_layers"}).value_or(1);
+  const long of_stage = sizes.layers / std::max(1L, sizes.pipeline * sizes.chunks);
+  draft.recompute = "full";
+  if (method == "block" && layers < of_stage) {
+    draft.recompute.clear();
+    draft.not_modelled.push_back(
+        fmt::format("recompute_method block of {} of {} layers a stage: nothing is recomputed here",
+                    layers, of_stage));
+  } else if (method == "uniform" && layers > 1) {
+    draft.notes.push_back(fmt::format(
+        "full recomputation layer by layer, where {} layers together keep one input", layers));
+  }
+}
+
+void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  const bool activations = settings.is_set({"recompute_activations"});
+  const bool whole = settings.is_set({"checkpoint_activations"});
+  const auto granularity =
+      settings.text({"recompute_granularity", "activations_checkpoint_granularity"})
+          .value_or(whole         ? "full"
+                    : activations ? "selective"
+                                  : "");
+  const auto modules = settings.text({"recompute_modules"});
+  if (granularity == "full") {
+    put_full_recompute(settings, sizes, draft);
+  } else if (granularity == "selective") {
+    std::string names = modules.value_or("core_attn");
+    for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos; at += 2) {
+      names.replace(at, 1, ", ");
+    }
+    draft.recompute = "[" + names + "]";
+  } else if (!granularity.empty()) {
+    draft.unknown.push_back(fmt::format("recompute_granularity {}", granularity));
+  }
+}
+
+void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string& cluster,
+              Draft& draft) {
+  for (const char* key : {"tp_comm_overlap", "overlap_grad_reduce", "overlap_param_gather"}) {
+    const bool on = settings.is_set({key});
+    if (on && !cluster.empty()) put_flag(draft.cost, key, true);
+  }
+  if (!draft.cost.empty()) draft.cost.insert(draft.cost.begin(), {"kind", "roofline"});
+  // Megatron-LM's schedule of one chunk waits for its messages; with several they overlap unless
+  // that is switched off.
+  const bool off = settings.is_set({"no_overlap_p2p_communication"}) ||
+                   !settings.flag({"overlap_p2p_comm", "overlap_p2p_communication"}).value_or(true);
+  if (sizes.pipeline > 1 && !sizes.zero_bubble && (sizes.chunks == 1 || off)) {
+    put(draft.framework, "transfers", "blocking");
+  }
+}
+
+// model=NAME beside the file.
+std::string catalogue_name(Settings& settings) {
+  const auto name = settings.text({"model"});
+  const auto& models = catalogue_models();
+  return name && std::ranges::find(models, *name, &Transformer::name) != models.end() ? *name : "";
+}
+
+}  // namespace
+
+Draft megatron_draft(Settings settings, const std::string& cluster) {
+  Draft draft;
+  draft.origin = fmt::format("{}, Megatron-LM's settings", settings.file());
+  draft.cluster = cluster;
+  MegatronSizes sizes;
+  sizes.pipeline = settings.number({"pipeline_model_parallel_size"}, 1).value_or(1);
+  sizes.tensor =
+      settings.number({"tensor_model_parallel_size", "model_parallel_size"}, 1).value_or(1);
+  sizes.context = settings.number({"context_parallel_size"}, 1).value_or(1);
+  draft.model_name = catalogue_name(settings);
+  if (draft.model_name.empty()) put_model(settings, sizes, draft);
+  put_schedule(settings, sizes, draft);
+  put_parallel(settings, sizes, draft);
+  put_layers(settings, sizes, draft);
+  put_batch(settings, draft);
+  if (draft.model.empty() && draft.model_name.empty()) {
+    draft.missing.emplace_back(
+        "a model (num_layers, hidden_size and so on), or the seconds of its passes (cost)");
+  } else if (cluster.empty()) {
+    draft.missing.emplace_back("the cluster: --cluster NAME");
+  }
+  put_memory(settings, draft);
+  put_recompute(settings, sizes, draft);
+  if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
+  put_cost(settings, sizes, cluster, draft);
+  take_rest(settings, draft);
+  return draft;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,134 @@
+#include "sim/interop/frameworks/megatron_schedule.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace pipesim {
+namespace {
+
+// Bars of a layout, counted with its repetitions: stages less one.
+class LayoutBars {
+ public:
+  explicit LayoutBars(std::string_view text) : text_(text) {}
+  long count() { return group(); }
+
+ private:
+  static constexpr long kMost = 1 << 16;
+
+  long group() {
+    long bars = 0;
+    while (at_ < text_.size() && text_[at_] != ')') {
+      const char c = text_[at_++];
+      long here = c == '|' ? 1 : 0;
+      if (c == '(' && depth_ < 16) {
+        ++depth_;
+        here = group();
+        --depth_;
+        if (at_ < text_.size()) ++at_;
+      }
+      bars = std::min(kMost, bars + here * times());
+    }
+    return bars;
+  }
+  long times() {
+    if (at_ >= text_.size() || text_[at_] != '*') return 1;
+    long times = 1;
+    const auto read = std::from_chars(text_.data() + at_ + 1, text_.data() + text_.size(), times);
+    at_ = static_cast<size_t>(read.ptr - text_.data());
+    return std::clamp(times, 0L, kMost);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int depth_ = 0;
+};
+
+// As a script writes it, with its bars escaped or in quotes.
+std::string layout_of(Settings& settings) {
+  std::string text = settings.text({"pipeline_model_parallel_layout"}).value_or("");
+  std::erase_if(text, [](char c) { return c == '\\' || c == '"' || c == '\'' || c == ' '; });
+  return text;
+}
+
+long chunks_of(Settings& settings, const MegatronSizes& sizes) {
+  const auto stages = settings.number(
+      {"num_virtual_stages_per_pipeline_rank", "virtual_pipeline_model_parallel_size"}, 1);
+  const auto layers = settings.number({"num_layers_per_virtual_pipeline_stage"}, 1);
+  if (!sizes.layout.empty()) {
+    const long all = LayoutBars(sizes.layout).count() + 1;
+    return std::max(1L, all / sizes.pipeline);
+  }
+  if (stages) return *stages;
+  return layers && sizes.layers > 0 ? std::max(1L, sizes.layers / sizes.pipeline / *layers) : 1;
+}
+
+std::string zero_bubble(Settings& settings, const MegatronSizes& sizes) {
+  const long pending =
+      settings.number({"zero_bubble_max_pending_backward"}, 1).value_or(sizes.pipeline);
+  if (pending == sizes.pipeline) return "zb-1p";
+  if (pending == 2 * sizes.pipeline) return "zb-2p";
+  return fmt::format("{{name: zb, memory_limit: {:.6g}}}",
+                     static_cast<double>(pending) / static_cast<double>(sizes.pipeline));
+}
+
+std::string grouped(long group, const MegatronSizes& sizes) {
+  const std::string chunks =
+      sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks)
+                       : "";
+  if (group == (sizes.pipeline + 1) / 2) {
+    return chunks.empty() ? "gis-h" : fmt::format("{{name: gis-h{}}}", chunks);
+  }
+  if (group == sizes.pipeline)
+    return chunks.empty() ? "gis" : fmt::format("{{name: gis{}}}", chunks);
+  return fmt::format("{{name: gis{}, group_size: {}}}", chunks, group);
+}
+
+std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
+  std::string text = fmt::format(
+      "{{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: {}", sizes.chunks);
+  if (const auto group = settings.number({"microbatch_group_size_per_virtual_pipeline_stage",
+                                          "microbatch_group_size_per_vp_stage"},
+                                         1)) {
+    text += fmt::format(", microbatch_group_size_per_vp_stage: {}", *group);
+  }
+  if (settings.is_set({"overlap_moe_expert_parallel_comm"})) {
+    text += ", overlap_moe_expert_parallel_comm: true";
+  }
+  return text + "}";
+}
+
+// Of the fork; empty: none of its flags is set.
+std::string of_fork(Settings& settings, const MegatronSizes& sizes) {
+  const bool plain = settings.is_set({"enable_zero_bubble"});
+  const bool vee = settings.is_set({"zero_bubble_v_schedule"});
+  const auto setup = settings.text({"zero_bubble_v_schedule_mem_setup"}).value_or("zb");
+  const bool runtime = settings.is_set({"enable_zb_runtime"});
+  const auto group = settings.number({"interleave_group_size"}, 1);
+  const auto splits = settings.number({"num_seq_splits"}, 1);
+  if (settings.is_set({"enable_1f1b_v"})) return "1f1b-v";
+  if (vee) return setup == "half" ? "v-half" : setup == "min" ? "v-min" : "zb-v";
+  if (plain) return zero_bubble(settings, sizes);
+  if (runtime && group) return grouped(*group, sizes);
+  if (splits && *splits > 1) return fmt::format("{{name: seq-1f1b, splits: {}}}", *splits);
+  return "";
+}
+
+}  // namespace
+
+void put_schedule(Settings& settings, MegatronSizes& sizes, Draft& draft) {
+  sizes.layout = layout_of(settings);
+  sizes.chunks = sizes.pipeline > 1 ? chunks_of(settings, sizes) : 1;
+  const std::string fork = of_fork(settings, sizes);
+  sizes.zero_bubble = !fork.empty();
+  if (!fork.empty()) {
+    draft.schedule = fork;
+  } else if (sizes.chunks > 1) {
+    draft.schedule = interleaved(settings, sizes);
+  }
+  if (settings.is_set({"enable_optimizer_post_validation"})) {
+    put(draft.optimizer, "sync", "post_validation");
+  }
+}
+
+}  // namespace pipesim

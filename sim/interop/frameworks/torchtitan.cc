@@ -1,0 +1,175 @@
+// torchtitan's TOML job files as a scenario (config/job_config.py, and the older names of its
+// train_configs). Its models are flavours by name, looked up in the catalogue.
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "sim/interop/frameworks/draft.h"
+#include "sim/read/model.h"
+
+namespace pipesim {
+namespace {
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return text;
+}
+
+// "llama3" and "405B": llama3.1-405b.
+std::string model_of(Settings& settings) {
+  const auto given = settings.text({"model"});
+  const std::string name = lower(settings.text({"model.name"}).value_or(""));
+  const std::string flavor = lower(settings.text({"model.flavor"}).value_or(""));
+  const std::array<std::string, 4> candidates{given.value_or(""), name + "-" + flavor,
+                                              name + ".1-" + flavor, flavor == "671b" ? name : ""};
+  for (const std::string& candidate : candidates) {
+    const auto& models = catalogue_models();
+    if (std::ranges::find(models, candidate, &Transformer::name) != models.end()) return candidate;
+  }
+  return "";
+}
+
+struct Degrees {
+  long tensor = 1, pipeline = 1, context = 1, expert = 1, data = 1;
+};
+
+Degrees degrees_of(Settings& settings, Draft& draft) {
+  const auto degree = [&](const char* name, const char* older, const char* oldest) {
+    return settings.number({name, older, oldest}, 1).value_or(1);
+  };
+  Degrees degrees;
+  degrees.tensor = degree("parallelism.tensor_parallel_degree", "training.tensor_parallel_degree",
+                          "training.tensor_parallel_size");
+  degrees.pipeline =
+      degree("parallelism.pipeline_parallel_degree", "experimental.pipeline_parallel_degree",
+             "training.pipeline_parallel_degree");
+  degrees.context =
+      degree("parallelism.context_parallel_degree", "experimental.context_parallel_degree",
+             "training.context_parallel_degree");
+  degrees.expert = degree("parallelism.expert_parallel_degree", "expert_parallel_degree", "ep");
+  const auto replicas = settings.number(
+      {"parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree"}, 1);
+  const auto shards =
+      settings.number({"parallelism.data_parallel_shard_degree",
+                       "training.data_parallel_shard_degree", "training.data_parallel_degree"},
+                      -1);
+  const auto world = settings.number({"world_size"}, 1);
+  const long of_model = degrees.tensor * degrees.pipeline * degrees.context;
+  if (shards.value_or(-1) > 0) {
+    degrees.data = *shards * replicas.value_or(1);
+  } else if (world && *world % of_model == 0) {
+    degrees.data = *world / of_model;
+  } else {
+    draft.missing.push_back(
+        fmt::format("the number of GPUs, a multiple of {}: world_size=N", of_model));
+  }
+  return degrees;
+}
+
+void put_degrees(const Degrees& degrees, Settings& settings, Draft& draft) {
+  Section& parallel = draft.parallel;
+  put(parallel, "pipeline_model_parallel_size", degrees.pipeline);
+  if (degrees.tensor > 1) put(parallel, "tensor_model_parallel_size", degrees.tensor);
+  if (degrees.context > 1) put(parallel, "context_parallel_size", degrees.context);
+  if (degrees.expert > 1) put(parallel, "expert_model_parallel_size", degrees.expert);
+  if (degrees.data > 1) put(parallel, "data_parallel_size", degrees.data);
+  const bool sequence = settings.flag({"parallelism.enable_sequence_parallel"}).value_or(true);
+  if (degrees.tensor > 1 && sequence) put_flag(parallel, "sequence_parallel", true);
+}
+
+void put_order(const Degrees& degrees, Settings& settings, Draft& draft) {
+  struct Known {
+    const char* theirs;
+    const char* ours;
+  };
+  constexpr Known kKnown[] = {{"1F1B", "1f1b"},
+                              {"GPipe", "gpipe"},
+                              {"Interleaved1F1B", "interleaved-1f1b"},
+                              {"LoopedBFS", "looped-bfs"},
+                              {"InterleavedZeroBubble", "interleaved-zb"},
+                              {"ZBVZeroBubble", "zb-v-handmade"},
+                              {"DualPipeV", "dualpipev"}};
+  const auto csv = settings.text({"parallelism.pipeline_parallel_schedule_csv",
+                                  "experimental.pipeline_parallel_schedule_csv"});
+  const std::string name = settings
+                               .text({"parallelism.pipeline_parallel_schedule",
+                                      "experimental.pipeline_parallel_schedule"})
+                               .value_or("1F1B");
+  const auto layers = settings.number({"parallelism.pipeline_parallel_layers_per_stage"}, 1);
+  if (layers) {
+    draft.not_modelled.push_back(
+        fmt::format("pipeline_parallel_layers_per_stage {}: say the chunks with "
+                    "parallel.virtual_pipeline_model_parallel_size",
+                    *layers));
+  }
+  if (degrees.pipeline == 1) return;
+  if (csv) {
+    draft.schedule = fmt::format("{{csv: '{}'}}", *csv);
+    return;
+  }
+  const auto* const known = std::ranges::find_if(
+      kKnown, [&](const Known& each) { return lower(each.theirs) == lower(name); });
+  if (known == std::end(kKnown)) {
+    draft.missing.push_back(fmt::format("a schedule for pipeline_parallel_schedule {}", name));
+    return;
+  }
+  draft.schedule = known->ours;
+}
+
+void put_samples(const Degrees& degrees, Settings& settings, Draft& draft) {
+  const long local =
+      settings.number({"training.local_batch_size", "training.batch_size"}, 1).value_or(8);
+  const auto global = settings.number({"training.global_batch_size"}, -1);
+  const long micro =
+      degrees.pipeline > 1
+          ? settings.number({"parallelism.pipeline_parallel_microbatch_size"}, 1).value_or(1)
+          : local;
+  put(draft.batch, "micro_batch_size", micro);
+  put(draft.batch, "global_batch_size", global.value_or(-1) > 0 ? *global : local * degrees.data);
+  put(draft.batch, "seq_length",
+      settings.number({"training.seq_len", "training.max_context_length"}, 1).value_or(2048));
+}
+
+void put_kept(Settings& settings, Draft& draft) {
+  const auto converters = settings.text({"model.converters"}).value_or("");
+  const bool float8 = converters.find("float8") != std::string::npos ||
+                      converters.find("mx") != std::string::npos ||
+                      settings.is_set({"training.enable_float8_linear"});
+  put(draft.memory, "kind", "model");
+  put(draft.memory, "precision", float8 ? "fp8" : "bf16");
+  put_flag(draft.memory, "use_distributed_optimizer", true);
+  draft.notes.emplace_back(
+      "weights and gradients are held whole and reduced: FSDP's sharding of them, and its "
+      "gathers, are not modelled; the optimizer's state is sharded");
+  const std::string mode = settings.text({"activation_checkpoint.mode"}).value_or("selective");
+  const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("op");
+  if (mode == "full") draft.recompute = "full";
+  if (mode != "selective") return;
+  draft.recompute = "pointwise";
+  draft.notes.push_back(fmt::format(
+      "selective activation checkpointing ({}) as recomputation of what costs no matmul", option));
+}
+
+}  // namespace
+
+Draft torchtitan_draft(Settings settings, const std::string& cluster) {
+  Draft draft;
+  draft.origin = fmt::format("{}, torchtitan's settings", settings.file());
+  draft.cluster = cluster;
+  draft.model_name = model_of(settings);
+  if (draft.model_name.empty()) {
+    draft.missing.emplace_back("the model, by a name of `pipesim list models`: model=NAME");
+  }
+  const Degrees degrees = degrees_of(settings, draft);
+  put_degrees(degrees, settings, draft);
+  put_order(degrees, settings, draft);
+  put_samples(degrees, settings, draft);
+  put_kept(settings, draft);
+  if (cluster.empty()) draft.missing.emplace_back("the cluster: --cluster NAME");
+  take_rest(settings, draft);
+  return draft;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,94 @@
+#include "sim/interop/megatron/model_flags.h"
+
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+namespace pipesim {
+namespace {
+
+class ModelFlags {
+ public:
+  ModelFlags(const Transformer& model, int tensor) : model_(model), tensor_(tensor) {}
+
+  std::vector<std::string> all() {
+    value("num-layers", model_.num_layers);
+    value("hidden-size", model_.hidden_size);
+    value("ffn-hidden-size", model_.ffn_hidden_size);
+    attention();
+    vocabulary();
+    if (model_.gated_mlp) flag("swiglu");
+    if (model_.norm == Norm::kRmsNorm) flag("normalization RMSNorm");
+    if (model_.positions == Positions::kRotary) {
+      flag("position-embedding-type rope");
+    } else {
+      value("max-position-embeddings", model_.max_position_embeddings);
+    }
+    if (!model_.tied_embeddings) flag("untie-embeddings-and-output-weights");
+    if (!model_.linear_bias) flag("disable-bias-linear");
+    if (model_.mtp_layers > 0) value("mtp-num-layers", model_.mtp_layers);
+    if (model_.experts) experts(*model_.experts);
+    return std::move(flags_);
+  }
+
+ private:
+  void flag(std::string_view text) { flags_.push_back(fmt::format("--{}", text)); }
+  void value(std::string_view name, int number) { flag(fmt::format("{} {}", name, number)); }
+
+  void attention() {
+    value("num-attention-heads", model_.num_attention_heads);
+    if (model_.qkv_bias) flag("add-qkv-bias");
+    if (model_.qk_norm) flag("qk-layernorm");
+    if (const auto& latent = model_.latent) {
+      flag("multi-latent-attention");
+      if (latent->q_rank > 0) value("q-lora-rank", latent->q_rank);
+      value("kv-lora-rank", latent->kv_rank);
+      value("qk-head-dim", latent->nope_head_size);
+      value("qk-pos-emb-head-dim", latent->rope_head_size);
+      value("v-head-dim", latent->v_head_size);
+      return;
+    }
+    if (model_.num_query_groups != model_.num_attention_heads) {
+      flag("group-query-attention");
+      value("num-query-groups", model_.num_query_groups);
+    }
+    if (model_.kv_channels * model_.num_attention_heads != model_.hidden_size) {
+      value("kv-channels", model_.kv_channels);
+    }
+  }
+
+  // With the largest step of the usual ones at which nothing is padded.
+  void vocabulary() {
+    constexpr int kUsual = 128;
+    int step = kUsual;
+    while (step > 1 && model_.vocab_size % (step * tensor_) != 0) step /= 2;
+    value("vocab-size", model_.vocab_size);
+    if (step < kUsual) value("make-vocab-size-divisible-by", step);
+  }
+
+  void experts(const Experts& experts) {
+    value("num-experts", experts.num_experts);
+    value("moe-router-topk", experts.experts_per_token);
+    value("moe-ffn-hidden-size", experts.ffn_hidden_size);
+    if (experts.shared_experts > 0) {
+      value("moe-shared-expert-intermediate-size",
+            experts.shared_experts * experts.ffn_hidden_size);
+    }
+    if (experts.router_bias) flag("moe-router-enable-expert-bias");
+    if (const int dense = experts.first_dense_layers; dense > 0) {
+      flag(fmt::format("moe-layer-freq \"([0]*{}+[1]*{})\"", dense, model_.num_layers - dense));
+    }
+  }
+
+  const Transformer& model_;
+  int tensor_;
+  std::vector<std::string> flags_;
+};
+
+}  // namespace
+
+std::vector<std::string> model_flags(const Transformer& model, int tensor) {
+  return ModelFlags(model, tensor).all();
+}
+
+}  // namespace pipesim

@@ -1,0 +1,15 @@
+// A model's shape as Megatron-LM's flags.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/transformer.h"
+
+namespace pipesim {
+
+// "--name value". `tensor` ranks divide the vocabulary, which Megatron-LM pads to a multiple of
+// theirs. Norms after attention and MLP have no flag.
+std::vector<std::string> model_flags(const Transformer& model, int tensor);
+
+}  // namespace pipesim

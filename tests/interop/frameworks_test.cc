@@ -1,0 +1,332 @@
+#include <gtest/gtest.h>
+
+#include "sim/case/program.h"
+#include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/megatron_model.h"
+#include "sim/interop/megatron/flags.h"
+#include "sim/interop/megatron/memory_log.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+Draft megatron(const std::string& text, const std::string& cluster = "dgx-h100") {
+  return megatron_draft(read_arguments("run.sh", text), cluster);
+}
+
+Scenario read(const Draft& draft) {
+  return read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+}
+
+constexpr const char* kScript = R"(#!/bin/bash
+GPUS=8
+NODES=${SLURM_NNODES:-4}
+MODEL_ARGS=(
+    --num-layers 32      # decoder
+    --hidden-size=4096
+    --num-attention-heads 32 --group-query-attention --num-query-groups 8
+    --ffn-hidden-size 14336 --swiglu --normalization RMSNorm
+    --position-embedding-type rope --untie-embeddings-and-output-weights --disable-bias-linear
+    --seq-length 8192 --vocab-size 128256
+    #--mtp-num-layers 1
+)
+OTHERS="--hidden-dropout 0.0 --attention-dropout 0 \
+        --bf16"
+OTHERS="$OTHERS --lr 3e-4 --save $1"
+torchrun --nproc_per_node $GPUS --nnodes $NODES pretrain_gpt.py \
+    ${MODEL_ARGS[@]} $OTHERS "--tensor-model-parallel-size" 2 --sequence-parallel \
+    --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 4 \
+    --micro-batch-size 1 --global-batch-size 128 --use-distributed-optimizer \
+    --overlap-grad-reduce --recompute-granularity selective --recompute-modules mlp core_attn \
+    --moe-permute-fusion --num-layrs 3
+)";
+
+TEST(MegatronImport, ReadsALaunchScript) {
+  const Draft draft = megatron(kScript);
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  const Scenario scenario = read(draft);
+  EXPECT_EQ(scenario.parallel.pipeline, 4);
+  EXPECT_EQ(scenario.parallel.tensor, 2);
+  EXPECT_EQ(scenario.parallel.data, 4);
+  EXPECT_EQ(scenario.batch.microbatches, 32);
+  EXPECT_EQ(scenario.schedules.at(0).name, "interleaved-1f1b");
+  EXPECT_EQ(scenario.schedules.at(0).chunks, 2);
+  EXPECT_TRUE(scenario.roofline->overlap.gradient_reduce);
+  const Transformer& model = scenario.modelled->model;
+  EXPECT_EQ(model.num_layers, 32);
+  EXPECT_EQ(model.num_query_groups, 8);
+  EXPECT_EQ(model.vocab_size, 128256);
+  EXPECT_EQ(model.mtp_layers, 0);
+  EXPECT_TRUE(model.gated_mlp);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_FALSE(model.linear_bias);
+  EXPECT_EQ(model.norm, Norm::kRmsNorm);
+  EXPECT_FALSE(scenario.modelled->context.dropout);
+  EXPECT_TRUE(scenario.modelled->context.sequence_parallel);
+  EXPECT_TRUE(scenario.modelled->state.distributed_optimizer);
+  EXPECT_EQ(scenario.schedules.at(0).recompute->granularity,
+            RecomputeModule::kMlp | RecomputeModule::kCoreAttention);
+  EXPECT_EQ(draft.not_modelled, std::vector<std::string>{"moe_permute_fusion (line 21)"});
+  ASSERT_EQ(draft.unknown.size(), 1U);
+  EXPECT_EQ(draft.unknown[0].find("num_layrs 3 (line 21)"), 0U) << draft.unknown[0];
+  EXPECT_EQ(draft.without_effect, 2);  // lr, save
+}
+
+TEST(MegatronImport, NamesWhatIsMissing) {
+  const Draft draft = megatron("--num-layers 8 --hidden-size 512 --num-attention-heads 8", "");
+  const std::vector<std::string> expected{"the tokenizer's vocabulary: vocab_size=N",
+                                          "max_position_embeddings=N",
+                                          "the number of GPUs: world_size=N",
+                                          "micro_batch_size=N",
+                                          "global_batch_size=N",
+                                          "the cluster: --cluster NAME"};
+  EXPECT_EQ(draft.missing, expected);
+  EXPECT_NE(scenario_of(draft).find("# missing: micro_batch_size=N\n"), std::string::npos);
+}
+
+TEST(MegatronImport, ReadsExpertsAndLatentAttention) {
+  const Draft draft = megatron(
+      "# start 64 processes\n--num-layers 61 --hidden-size 7168 --num-attention-heads 128 "
+      "--ffn-hidden-size 18432 --swiglu --normalization RMSNorm --position-embedding-type rope "
+      "--vocab-size 129280 --make-vocab-size-divisible-by 1280 --num-experts 256 "
+      "--moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 "
+      "--moe-layer-freq '([0]*3+[1]*58)' --moe-router-enable-expert-bias "
+      "--multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 "
+      "--qk-pos-emb-head-dim 64 --v-head-dim 128 --mtp-num-layers 1 --disable-bias-linear "
+      "--untie-embeddings-and-output-weights --pipeline-model-parallel-size 8 "
+      "--expert-model-parallel-size 8 --pipeline-model-parallel-layout "
+      "Et*3\\|\\(tt\\|\\)*29m\\|L --micro-batch-size 1 --global-batch-size 256 "
+      "--seq-length 4096 --bf16 --hidden-dropout 0 --attention-dropout 0");
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  const Scenario scenario = read(draft);
+  Transformer model = scenario.modelled->model;
+  const Scenario known =
+      read_scenario(YamlSource("k.yaml",
+                               "schedule: 1f1b\nmodel: deepseek-v3\ncluster: dgx-h100\nparallel: "
+                               "{pipeline_model_parallel_size: 1}\nbatch: {num_microbatches: 1, "
+                               "micro_batch_size: 1, seq_length: 4096}\n"));
+  model.name = known.modelled->model.name;
+  model.source = known.modelled->model.source;
+  model.max_position_embeddings = known.modelled->model.max_position_embeddings;
+  EXPECT_EQ(model, known.modelled->model);
+  EXPECT_EQ(scenario.schedules.at(0).chunks, 4);  // 32 stages on 8 devices
+}
+
+TEST(MegatronImport, ReadsYamlOfBridgeAndNemo) {
+  const Draft bridge = megatron_draft(
+      read_yaml_settings(
+          "megatron", "b.yaml",
+          "model: {num_layers: 16, hidden_size: 2048, num_attention_heads: 16,\n"
+          "  gated_linear_unit: true, ffn_hidden_size: 8192, add_bias_linear: false,\n"
+          "  share_embeddings_and_output_weights: false, normalization: RMSNorm,\n"
+          "  position_embedding_type: rope, vocab_size: 32000, seq_length: 4096,\n"
+          "  num_moe_experts: 8, moe_layer_freq: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,"
+          " 1, 1, 1, 1],\n"
+          "  pipeline_model_parallel_size: 2, virtual_pipeline_model_parallel_size: "
+          "2, fp8: ~}\n"
+          "train: {global_batch_size: 64, micro_batch_size: 2}\n"
+          "ddp: {overlap_grad_reduce: true, grad_reduce_in_fp32: false}\n"
+          "mixed_precision: bf16_mixed\n"
+          "optimizer: {lr: 0.1}\n"
+          "world_size: 8\n"),
+      "dgx-h100");
+  EXPECT_TRUE(bridge.missing.empty()) << scenario_of(bridge);
+  const Scenario scenario = read(bridge);
+  EXPECT_EQ(scenario.schedules.at(0).chunks, 2);
+  EXPECT_EQ(scenario.parallel.data, 4);
+  EXPECT_EQ(scenario.modelled->model.experts->num_experts, 8);
+  EXPECT_FALSE(scenario.modelled->model.tied_embeddings);
+  EXPECT_FALSE(scenario.modelled->state.gradients_in_fp32);
+  const Draft nemo = megatron_draft(
+      read_yaml_settings("megatron", "n.yaml",
+                         "trainer: {devices: 8, num_nodes: 2, precision: bf16}\n"
+                         "model: {micro_batch_size: 1, global_batch_size: 32, "
+                         "encoder_seq_length: 2048, num_layers: 24, hidden_size: 1024,\n"
+                         "  num_attention_heads: 16, max_position_embeddings: 2048, vocab_size: "
+                         "50304, activations_checkpoint_granularity: full}\n"),
+      "dgx-h100");
+  EXPECT_TRUE(nemo.missing.empty()) << scenario_of(nemo);
+  EXPECT_EQ(read(nemo).parallel.data, 16);
+  EXPECT_EQ(nemo.recompute, "full");
+}
+
+TEST(MegatronImport, RefusesValuesThatAreNone) {
+  try {
+    (void)megatron("--num-layers twelve --hidden-size 4 --num-attention-heads 1");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("run.sh:1:1: num_layers: expected a number, not "
+                        "'twelve'"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(MegatronImport, ReadsListExpressions) {
+  EXPECT_EQ(frequencies_of("1", 3), (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(frequencies_of("2", 4), (std::vector<int>{1, 0, 1, 0}));
+  EXPECT_EQ(frequencies_of("([0]*1+[1,0]*2)", 5), (std::vector<int>{0, 1, 0, 1, 0}));
+  EXPECT_TRUE(frequencies_of("[1]*3", 4).empty());
+  EXPECT_TRUE(frequencies_of("__import__('os')", 4).empty());
+  EXPECT_TRUE(frequencies_of("([1]*9999999)*9999999", 4).empty());
+  EXPECT_TRUE(frequencies_of(std::string(100000, '('), 4).empty());
+}
+
+// ---- round trip ----
+
+constexpr const char* kModels[] = {
+    "{family: gpt, num_layers: 48, hidden_size: 1024, num_attention_heads: 16, vocab_size: 51200, "
+    "max_position_embeddings: 2048}",
+    "{family: llama, num_layers: 48, hidden_size: 2048, num_attention_heads: 16, num_query_groups: "
+    "4, ffn_hidden_size: 5632, vocab_size: 32002, qk_layernorm: true, moe: {num_experts: 8, "
+    "router_topk: 2, ffn_hidden_size: 1408, shared_experts: 2, first_dense_layers: 1}}",
+    "{family: llama, num_layers: 48, hidden_size: 2048, num_attention_heads: 16, ffn_hidden_size: "
+    "5632, vocab_size: 64000, add_qkv_bias: true, mtp_num_layers: 1, mla: {q_lora_rank: 512, "
+    "kv_lora_rank: 256, qk_head_dim: 64, qk_pos_emb_head_dim: 32, v_head_dim: 64}}"};
+
+Scenario scenario_with(const std::string& schedule, const std::string& model) {
+  return read_scenario(YamlSource(
+      "s.yaml", "schedule: " + schedule + "\nmodel: " + model +
+                    "\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 4, "
+                    "tensor_model_parallel_size: 2, context_parallel_size: 2, "
+                    "data_parallel_size: 2, sequence_parallel: true}\n"
+                    "batch: {num_microbatches: 12, micro_batch_size: 2, seq_length: 2048}\n"
+                    "memory: {use_distributed_optimizer: true}\n"));
+}
+
+std::string exported(const Scenario& scenario) {
+  const Case made = prepare_first(scenario);
+  return megatron_text(megatron_flags(made, *make_program(made)));
+}
+
+void expect_same(const Scenario& a, const Scenario& b, const std::string& what) {
+  Transformer model = b.modelled->model;
+  model.name = a.modelled->model.name;
+  model.source = a.modelled->model.source;
+  EXPECT_EQ(a.modelled->model, model) << what;
+  EXPECT_EQ(a.parallel.pipeline, b.parallel.pipeline) << what;
+  EXPECT_EQ(a.parallel.tensor, b.parallel.tensor) << what;
+  EXPECT_EQ(a.parallel.context, b.parallel.context) << what;
+  EXPECT_EQ(a.parallel.data, b.parallel.data) << what;
+  EXPECT_EQ(a.modelled->context.sequence_parallel, b.modelled->context.sequence_parallel) << what;
+  EXPECT_EQ(a.modelled->state.distributed_optimizer, b.modelled->state.distributed_optimizer);
+  EXPECT_EQ(a.batch.microbatches, b.batch.microbatches) << what;
+  EXPECT_EQ(a.batch.micro_batch_size, b.batch.micro_batch_size) << what;
+  EXPECT_EQ(a.batch.seq_length, b.batch.seq_length) << what;
+  // The fork calls its `zb` without a limit by twice the devices, as it does zb-2p.
+  const std::string name = a.schedules[0].name == "zb" ? "zb-2p" : a.schedules[0].name;
+  EXPECT_EQ(b.schedules[0].name, name) << what;
+  EXPECT_EQ(chunks_of(a.schedules[0]), chunks_of(b.schedules[0])) << what;
+  EXPECT_EQ(splits_of(a.schedules[0]), splits_of(b.schedules[0])) << what;
+}
+
+TEST(MegatronImport, TakesBackWhatExportWroteOfEverySchedule) {
+  for (const char* model : kModels) {
+    for (const std::string& schedule : megatron_schedules()) {
+      const Scenario scenario = scenario_with(schedule, model);
+      const std::string text = exported(scenario);
+      const Draft draft = megatron(text);
+      ASSERT_TRUE(draft.missing.empty()) << scenario_of(draft);
+      EXPECT_TRUE(draft.unknown.empty()) << scenario_of(draft);
+      EXPECT_TRUE(draft.not_modelled.empty()) << scenario_of(draft);
+      const Scenario back = read(draft);
+      expect_same(scenario, back, schedule + "\n" + text);
+      EXPECT_EQ(exported(back), text) << schedule;
+    }
+  }
+}
+
+TEST(MegatronImport, TakesBackOptionsOfSchedules) {
+  for (const char* schedule :
+       {"{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
+        "microbatch_group_size_per_vp_stage: 6, overlap_moe_expert_parallel_comm: true}",
+        "{name: seq-1f1b, splits: 4}", "{name: zb, memory_limit: 1.5}",
+        "{name: gis, group_size: 3}"}) {
+    const std::string text = exported(scenario_with(schedule, kModels[0]));
+    EXPECT_EQ(exported(read(megatron(text))), text) << schedule;
+  }
+}
+
+TEST(MegatronLog, SaysTheLargestMemoryOfARank) {
+  const LoggedMemory memory = memory_of_log(
+      "[Rank 0] (after 1 iterations) memory (MB) | allocated: 100.5 | max allocated: 2048.0 | "
+      "reserved: 3000.0 | max reserved: 3100.0\n[Rank 8] memory (MB) | max allocated: 1024\n");
+  EXPECT_EQ(memory.lines, 2U);
+  EXPECT_EQ(memory.allocated, Bytes(2048.0 * 1048576));
+  EXPECT_EQ(memory_of_log("nothing").lines, 0U);
+}
+
+// ---- torchtitan, DeepSpeed ----
+
+TEST(TorchtitanImport, ReadsAJobFile) {
+  const Settings settings = read_toml_settings("torchtitan", "job.toml", R"([job]
+description = "x"
+[model]
+name = "llama3"
+flavor = "8B"
+converters = ["float8"]
+[training]
+local_batch_size = 8
+seq_len = 4096
+surprise = 1
+[parallelism]
+data_parallel_shard_degree = 4
+tensor_parallel_degree = 2
+pipeline_parallel_degree = 4
+pipeline_parallel_schedule = "Interleaved1F1B"
+enable_async_tensor_parallel = true
+[activation_checkpoint]
+mode = "full"
+)");
+  const Draft draft = torchtitan_draft(settings, "dgx-h100");
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  const Scenario scenario = read(draft);
+  EXPECT_EQ(scenario.modelled->model.num_layers, 32);
+  EXPECT_EQ(scenario.batch.microbatches, 8);
+  EXPECT_EQ(scenario.parallel.data, 4);
+  EXPECT_EQ(scenario.schedules[0].name, "interleaved-1f1b");
+  EXPECT_EQ(draft.unknown, std::vector<std::string>{"training.surprise 1 (line 10)"});
+  EXPECT_EQ(draft.not_modelled,
+            std::vector<std::string>{"parallelism.enable_async_tensor_parallel true (line 16)"});
+}
+
+TEST(TorchtitanImport, SaysWhereTomlIsNone) {
+  try {
+    (void)read_toml_settings("torchtitan", "job.toml", "[job]\na = \n");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).find("job.toml:2:"), 0U) << error.what();
+  }
+}
+
+TEST(DeepspeedImport, ReadsWhatTheFileSaysAndNamesTheRest) {
+  const std::string text =
+      "{\"train_batch_size\": 256, \"train_micro_batch_size_per_gpu\": 2, "
+      "\"gradient_accumulation_steps\": 16,\n \"bf16\": {\"enabled\": true}, "
+      "\"zero_optimization\": {\"stage\": 1, \"overlap_comm\": true, \"reduce_bucket_size\": "
+      "5e8},\n"
+      " \"optimizer\": {\"type\": \"Adam\", \"params\": {\"lr\": 0.1}}, \"odd\": 3,\n"
+      " \"pipeline\": {\"stages\": \"auto\", \"activation_checkpoint_interval\": 1}}";
+  Settings settings = read_json_settings("deepspeed", "ds.json", text);
+  const Draft bare = deepspeed_draft(settings, "");
+  EXPECT_EQ(bare.missing.size(), 4U) << scenario_of(bare);
+  for (const auto& [name, value] : {std::pair("model", "llama3-8b"), std::pair("num_stages", "4"),
+                                    std::pair("seq_length", "4096")}) {
+    settings.add({name, {value}, {}});
+  }
+  const Draft draft = deepspeed_draft(settings, "dgx-h100");
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  const Scenario scenario = read(draft);
+  EXPECT_EQ(scenario.parallel.data, 8);
+  EXPECT_EQ(scenario.batch.microbatches, 16);
+  EXPECT_TRUE(scenario.modelled->state.distributed_optimizer);
+  EXPECT_TRUE(scenario.roofline->overlap.gradient_reduce);
+  EXPECT_EQ(draft.recompute, "full");
+  EXPECT_EQ(draft.unknown, std::vector<std::string>{"odd 3 (line 3)"});
+}
+
+}  // namespace
+}  // namespace pipesim
