@@ -25,7 +25,7 @@ std::vector<MeasuredText> measurements(const AnchorOptions& options, const Comma
   return all;
 }
 
-std::vector<MeasuredRun> read_runs(const AnchorOptions& options, const CommandLine& line) {
+std::vector<MeasuredStep> read_runs(const AnchorOptions& options, const CommandLine& line) {
   std::vector<std::string> files, changes;
   for (const std::string& each : options.arguments) {
     (each.find('=') == std::string::npos ? files : changes).push_back(each);
@@ -48,7 +48,7 @@ std::vector<MeasuredRun> read_runs(const AnchorOptions& options, const CommandLi
                                  "there are {} scenarios and {} measurements",
                                  files.size(), measured.size()));
   }
-  std::vector<MeasuredRun> runs;
+  std::vector<MeasuredStep> runs;
   for (size_t i = 0; i < files.size(); ++i) {
     runs.push_back(read_measured_run(files[i], line.where(files[i]), overrides, measured[i]));
   }

@@ -9,8 +9,11 @@
 #include "app/commands.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
+#include "sim/read/band.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
+#include "validate/papers/runs/anchored.h"
+#include "validate/papers/runs/bands.h"
 #include "validate/papers/runs/runs.h"
 #include "validate/papers/validation_page.h"
 
@@ -25,6 +28,7 @@ struct ValidateOptions {
   std::string residuals;
   std::string scenarios;
   bool rows = false;
+  bool anchored = false;
   bool list = false;
 };
 
@@ -96,7 +100,9 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
 // Measured runs, by group.
 int validate_runs(const ValidateOptions& options, const std::string& folder,
                   const CommandLine& line) {
-  const TrainingRuns all = compare_measured_runs(folder, line.where(options.data));
+  TrainingRuns all = compare_measured_runs(folder, line.where(options.data));
+  if (options.anchored) anchor_runs(all);
+  add_bands(all, catalogue_residuals(options.anchored));
   std::vector<Output> files{{options.json, line.where(options.json),
                              [&all](std::ostream& out) { out << runs_json(all); }},
                             {options.residuals, line.where(options.residuals),
@@ -111,7 +117,8 @@ int validate_runs(const ValidateOptions& options, const std::string& folder,
   for (auto& [name, text] : runs_scenarios(all)) add(options.scenarios, name, std::move(text));
   write_outputs(files);
   if (options.json == "-" || options.residuals == "-") return kDone;
-  std::cout << (options.rows ? runs_rows(all) + "\n" : "") << runs_text(all) << std::flush;
+  std::cout << (options.rows ? runs_rows(all) + "\n" : "") << runs_text(all) << '\n'
+            << coverage_text(all) << std::flush;
   return kDone;
 }
 
@@ -166,6 +173,9 @@ Subcommand add_validate(Parser& program) {
                     "Of 'runs': write what is simulated beside what was measured as CSV");
   parser.add_option("--scenarios", options->scenarios,
                     "Of 'runs': folder for the scenario of every run");
+  parser.add_flag(
+      "--anchored", options->anchored,
+      "Of 'runs': anchor each on the smallest of its model, GPU, precision and software");
   parser.add_flag("--rows", options->rows, "Of 'runs': print every run");
   parser.add_flag("--list", options->list, "List the papers");
   return {&parser, [options](const CommandLine& line) { return validate(*options, line); }};

@@ -30,10 +30,10 @@ CostFactors factors_of(const Values& values) {
 
 class Fit {
  public:
-  explicit Fit(std::span<const MeasuredRun> runs) : runs_(runs) {}
+  explicit Fit(std::span<const MeasuredStep> runs) : runs_(runs) {}
 
   AnchorFit result() {
-    for (const MeasuredRun& run : runs_) fit_.runs.push_back({step_with(run.scenario, {}), {}});
+    for (const MeasuredStep& run : runs_) fit_.runs.push_back({step_with(run.scenario, {}), {}});
     choose();
     solve();
     if (values_[kFixed] < 0) {
@@ -56,10 +56,10 @@ class Fit {
 
   // Which unknowns the runs tell apart; why not, of the others.
   void choose() {
-    const auto microbatches = [](const MeasuredRun& run) {
+    const auto microbatches = [](const MeasuredStep& run) {
       return run.scenario.batch.microbatches;
     };
-    const auto ranks = [](const MeasuredRun& run) { return run.scenario.parallel.data; };
+    const auto ranks = [](const MeasuredStep& run) { return run.scenario.parallel.data; };
     choose(kFixed, microbatches, "microbatches");
     choose(kReduction, ranks, "data-parallel ranks");
   }
@@ -69,7 +69,7 @@ class Fit {
   void choose(Unknown which, const Of& of, const char* what) {
     const int first = of(runs_.front());
     const bool same =
-        std::ranges::all_of(runs_, [&](const MeasuredRun& run) { return of(run) == first; });
+        std::ranges::all_of(runs_, [&](const MeasuredStep& run) { return of(run) == first; });
     if (runs_.size() == 1) {
       leave_out(which, "one run does not tell it from compute");
     } else if (same) {
@@ -95,7 +95,7 @@ class Fit {
   [[nodiscard]] double noise_of_active() const {
     if (active_.size() > runs_.size()) return std::numeric_limits<double>::infinity();
     constexpr double kOfReduction = 0.2;  // seldom more than a tenth of a step
-    const double shortest = std::ranges::min(runs_, {}, &MeasuredRun::measured).measured.value();
+    const double shortest = std::ranges::min(runs_, {}, &MeasuredStep::measured).measured.value();
     const Values scale{1, 1 / shortest, kOfReduction};
     const auto errors = LeastSquares(sensitivities(differences())).standard_errors(kNoise);
     double most = 0;
@@ -111,7 +111,7 @@ class Fit {
     const double fixed = values[kFixed];
     values[kFixed] = 0;
     std::vector<double> all;
-    for (const MeasuredRun& run : runs_) {
+    for (const MeasuredStep& run : runs_) {
       const Seconds step = step_with(run.scenario, factors_of(values)) + Seconds(fixed);
       all.push_back(1 - step / run.measured);
     }
@@ -135,7 +135,7 @@ class Fit {
 
   void solve() {
     if (runs_.size() == 1) {
-      const MeasuredRun& only = runs_.front();
+      const MeasuredStep& only = runs_.front();
       values_[kCompute] = fitted_factor(only.measured, [&only](double factor) {
         return step_with(only.scenario, CostFactors{.compute = factor});
       });
@@ -160,7 +160,7 @@ class Fit {
     }
   }
 
-  std::span<const MeasuredRun> runs_;
+  std::span<const MeasuredStep> runs_;
   AnchorFit fit_;
   Values values_ = kNothingAnchored;
   std::vector<Unknown> active_{kCompute};
@@ -174,6 +174,6 @@ Seconds step_with(const Scenario& scenario, const CostFactors& factors) {
   return simulate(prepare_first(std::move(run))).report.iteration;
 }
 
-AnchorFit fit_anchor(std::span<const MeasuredRun> runs) { return Fit(runs).result(); }
+AnchorFit fit_anchor(std::span<const MeasuredStep> runs) { return Fit(runs).result(); }
 
 }  // namespace pipesim

@@ -17,7 +17,7 @@
 namespace pipesim {
 
 // A scenario of one schedule, whose seconds follow from its model and have no anchor.
-struct MeasuredRun {
+struct MeasuredStep {
   Scenario scenario;
   Seconds measured;
   std::string name;  // of its file, or what else tells people which run it is
@@ -40,7 +40,7 @@ inline constexpr double kMostNoise = 0.1;
 
 // Simulates each run about ten times for every quantity. Throws what prepare and simulate do, and
 // InfeasibleError where one run's step cannot be met by any factor on compute. Requires a run.
-AnchorFit fit_anchor(std::span<const MeasuredRun> runs);
+AnchorFit fit_anchor(std::span<const MeasuredStep> runs);
 
 // The run's step as simulated with these factors.
 Seconds step_with(const Scenario& scenario, const CostFactors& factors);

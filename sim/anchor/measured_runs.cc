@@ -54,8 +54,8 @@ void check(const Scenario& scenario, const Location& where) {
   }
 }
 
-MeasuredRun read_entry(const YamlValue& value, const std::string& file,
-                       std::vector<Override> overrides) {
+MeasuredStep read_entry(const YamlValue& value, const std::string& file,
+                        std::vector<Override> overrides) {
   YamlMap map(value);
   const YamlValue scenario = map.require("scenario", "the file of a scenario");
   std::string name = scenario.text();
@@ -72,7 +72,7 @@ MeasuredRun read_entry(const YamlValue& value, const std::string& file,
   if (measured) text = {measured->text(), {}, measured->where()};
   if (log) text = {{}, near(file, log->text()), log->where()};
   map.finish();
-  MeasuredRun run =
+  MeasuredStep run =
       read_measured_run(near(file, scenario.text()), scenario.where(), std::move(overrides), text);
   run.name = name;
   return run;
@@ -80,20 +80,20 @@ MeasuredRun read_entry(const YamlValue& value, const std::string& file,
 
 }  // namespace
 
-MeasuredRun read_measured_run(const std::string& scenario, const Location& where,
-                              std::vector<Override> overrides, const MeasuredText& measured) {
-  MeasuredRun run{read_scenario_file(scenario, where, std::move(overrides)), {}, scenario};
+MeasuredStep read_measured_run(const std::string& scenario, const Location& where,
+                               std::vector<Override> overrides, const MeasuredText& measured) {
+  MeasuredStep run{read_scenario_file(scenario, where, std::move(overrides)), {}, scenario};
   check(run.scenario, where);
   run.measured = measured_seconds(measured);
   return run;
 }
 
-std::vector<MeasuredRun> read_measured_runs(const std::string& file, const Location& where,
-                                            const std::vector<Override>& overrides) {
+std::vector<MeasuredStep> read_measured_runs(const std::string& file, const Location& where,
+                                             const std::vector<Override>& overrides) {
   const YamlSource source = YamlSource::from_file(file, where);
   YamlMap root(source.root());
   const YamlValue list = root.require("runs", "a list of {scenario, measured}");
-  std::vector<MeasuredRun> runs;
+  std::vector<MeasuredStep> runs;
   for (const YamlValue& each : list.list()) runs.push_back(read_entry(each, file, overrides));
   if (runs.empty()) list.fail("expected at least one run");
   root.finish();

@@ -19,8 +19,8 @@ struct MeasuredText {
 
 // InputError for a scenario that names several schedules, whose costs are given, or that has an
 // anchor, and for a measurement that is none.
-MeasuredRun read_measured_run(const std::string& scenario, const Location& where,
-                              std::vector<Override> overrides, const MeasuredText& measured);
+MeasuredStep read_measured_run(const std::string& scenario, const Location& where,
+                               std::vector<Override> overrides, const MeasuredText& measured);
 
 // Of a file
 //     runs:
@@ -28,7 +28,7 @@ MeasuredRun read_measured_run(const std::string& scenario, const Location& where
 //       - {scenario: FILE, log: FILE}
 // whose files stand relative to its folder or, when they are not there, to the current one. `set`
 // replaces keys of the scenario, over `overrides`. InputError for a file without runs.
-std::vector<MeasuredRun> read_measured_runs(const std::string& file, const Location& where,
-                                            const std::vector<Override>& overrides);
+std::vector<MeasuredStep> read_measured_runs(const std::string& file, const Location& where,
+                                             const std::vector<Override>& overrides);
 
 }  // namespace pipesim

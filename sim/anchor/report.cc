@@ -30,7 +30,7 @@ long gpus_of(const ParallelSizes& sizes) {
 
 }  // namespace
 
-std::string anchor_table(std::span<const MeasuredRun> runs, const AnchorFit& fit) {
+std::string anchor_table(std::span<const MeasuredStep> runs, const AnchorFit& fit) {
   std::vector<Row> rows{
       {"run", "GPUs", "microbatches", "measured", "simulated", "off", "anchored", "off"}};
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -50,7 +50,7 @@ std::string anchor_table(std::span<const MeasuredRun> runs, const AnchorFit& fit
   return text;
 }
 
-std::string anchor_yaml(std::span<const MeasuredRun> runs, const AnchorFit& fit) {
+std::string anchor_yaml(std::span<const MeasuredStep> runs, const AnchorFit& fit) {
   std::string text = fmt::format(
       "# Made by 'pipesim anchor'; a scenario takes it by cost.anchor.\n"
       "factors: {{compute: {}, reduction: {}}}\nfixed_seconds: {}\nfrom:\n",

@@ -9,9 +9,9 @@
 namespace pipesim {
 
 // The quantities, what was not told apart, and each run before and after.
-std::string anchor_table(std::span<const MeasuredRun> runs, const AnchorFit& fit);
+std::string anchor_table(std::span<const MeasuredStep> runs, const AnchorFit& fit);
 
 // Reads back as the same factors.
-std::string anchor_yaml(std::span<const MeasuredRun> runs, const AnchorFit& fit);
+std::string anchor_yaml(std::span<const MeasuredStep> runs, const AnchorFit& fit);
 
 }  // namespace pipesim

@@ -10,7 +10,7 @@ namespace pipesim {
 namespace {
 
 constexpr double kDraw = 1;      // rows that a coarser level counts as
-constexpr double kOther = 0.25;  // for each of GPU and precision that is another
+constexpr double kOther = 0.25;  // for another group, and each of GPU and precision that is another
 constexpr double kTail = (1 - kBandLevel) / 2;
 enum Level : std::size_t { kGroup, kSetUp, kSamePrecision, kSameGpu, kSameKind };
 
@@ -96,10 +96,10 @@ BandModel::Estimate BandModel::estimate(const Keys& keys,
 }
 
 double BandModel::nearness(const Keys& query, const Keys& row) const {
-  if (query[kSetUp] == row[kSetUp]) return 1;
-  return query[kSameGpu] == row[kSameGpu] || query[kSamePrecision] == row[kSamePrecision]
-             ? kOther
-             : kOther * kOther;
+  if (query[kGroup] == row[kGroup]) return 1;
+  if (query[kSetUp] == row[kSetUp]) return kOther;
+  const bool one = query[kSameGpu] == row[kSameGpu] || query[kSamePrecision] == row[kSamePrecision];
+  return one ? kOther * kOther : kOther * kOther * kOther;
 }
 
 std::vector<BandModel::Weighted> BandModel::deviations(const Keys& keys, bool of_group) const {

@@ -1,32 +1,39 @@
 #include "sim/read/band.h"
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "sim/core/data_folder.h"
 #include "sim/read/anchor.h"
 
 namespace pipesim {
-namespace {
 
-BandModel model_of(const char* file) {
-  const std::string path = data_folder("catalog") + "/" + file;
+std::vector<Residual> catalogue_residuals(bool anchored) {
+  const std::string path =
+      data_folder("catalog") + "/" + (anchored ? "anchored_residuals.csv" : "residuals.csv");
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return BandModel({});
-  return BandModel(read_residuals(path, {path, 1, 1, ""}));
+  if (!std::filesystem::exists(path, ignored)) return {};
+  return read_residuals(path, {path, 1, 1, ""});
 }
 
-}  // namespace
+std::vector<std::string> measured_frameworks() {
+  std::set<std::string> names;
+  for (const Residual& row : catalogue_residuals(false)) names.insert(row.framework);
+  return {names.begin(), names.end()};
+}
 
 std::optional<Band> read_band(const Scenario& scenario) {
   if (!scenario.roofline) return std::nullopt;
   // Read once: a sweep reads thousands of scenarios.
-  static const BandModel kPlain = model_of("residuals.csv");
-  static const BandModel kAnchored = model_of("anchored_residuals.csv");
+  static const BandModel kPlain = BandModel(catalogue_residuals(false));
+  static const BandModel kAnchored = BandModel(catalogue_residuals(true));
   const auto& anchor = scenario.roofline->anchor;
   const BandQuery query{.gpu = scenario.hardware->gpu.name,
                         .precision = precision_name(*scenario.modelled),
-                        .kind = scenario.modelled->model.experts ? "moe" : "dense"};
+                        .kind = scenario.modelled->model.experts ? "moe" : "dense",
+                        .framework = scenario.framework.name,
+                        .year = scenario.framework.year};
   return (anchor && anchor->same_model ? kAnchored : kPlain).band(query);
 }
 

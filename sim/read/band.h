@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/band/band.h"
 #include "sim/scenario/scenario.h"
@@ -12,5 +14,11 @@ namespace pipesim {
 // and precision. Empty where costs are given, where no run is near, and where the catalogue has no
 // such file.
 std::optional<Band> read_band(const Scenario& scenario);
+
+// Of the catalogue's residuals.csv, or anchored_residuals.csv; none where there is no such file.
+std::vector<Residual> catalogue_residuals(bool anchored);
+
+// The frameworks of these, by name.
+std::vector<std::string> measured_frameworks();
 
 }  // namespace pipesim

@@ -293,13 +293,21 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
                                          : OptimizerSync::kPostValidation;
 }
 
-Transfers read_framework(const YamlValue& value) {
+void read_framework(const YamlValue& value, Scenario& scenario) {
   static const std::vector<std::string> kTransfers{"overlapped", "blocking"};
   YamlMap map(value);
-  const std::string transfers =
-      map.require("transfers", "overlapped or blocking").choice(kTransfers);
+  const auto name = map.find("name");
+  const auto transfers =
+      name ? map.find("transfers") : map.require("transfers", "overlapped or blocking");
+  if (transfers && transfers->choice(kTransfers) == "blocking") {
+    scenario.transfers = Transfers::kBlocking;
+  }
+  if (name) {
+    scenario.framework.name = name->choice(measured_frameworks());
+    scenario.framework.year = static_cast<int>(
+        map.require("year", "the year of its release, as 2025").integer(2000, 2100));
+  }
   map.finish();
-  return transfers == "blocking" ? Transfers::kBlocking : Transfers::kOverlapped;
 }
 
 void check_limits(const Scenario& scenario) {
@@ -377,7 +385,6 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   scenario.roofline = read_roofline(root, scenario);
-  scenario.band = read_band(scenario);
   if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {
     scenario.modelled->capacity = scenario.hardware->gpu.memory;
   }
@@ -391,8 +398,9 @@ Scenario read_scenario(const YamlSource& source) {
   if (const auto engine = root.find("engine")) read_engine(*engine, scenario);
   read_optimizer(root, scenario);
   if (const auto framework = root.find("framework")) {
-    scenario.transfers = read_framework(*framework);
+    read_framework(*framework, scenario);
   }
+  scenario.band = read_band(scenario);
   if (const auto perturb = root.find("perturb"))
     scenario.perturb = read_perturb(*perturb, scenario);
   root.finish();

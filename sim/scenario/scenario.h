@@ -190,6 +190,12 @@ enum class EngineKind { kReplay, kSimGrid };
 // framework.transfers: whether messages hold the compute stream of the devices that exchange them.
 enum class Transfers { kOverlapped, kBlocking };
 
+// framework.name and framework.year: whose measured runs are nearest to the scenario's.
+struct FrameworkName {
+  std::string name = {};
+  int year = 0;
+};
+
 // A message factor between two ranks, in this direction.
 struct DegradedLink {
   int from = 0;
@@ -227,6 +233,7 @@ struct Scenario {
   std::optional<Offload> offload;  // as the scenario says it of all schedules
   OptimizerSync sync = OptimizerSync::kNone;
   Transfers transfers = Transfers::kOverlapped;
+  FrameworkName framework = {};
   Perturbation perturb;
 };
 

@@ -29,11 +29,11 @@ Scenario scenario_of(std::vector<Override> changes = {}) {
 }
 
 // A run that takes as long as one with these factors would.
-MeasuredRun measured_with(const CostFactors& truth, int microbatches, int ranks) {
-  MeasuredRun run{scenario_of({{"batch.num_microbatches", std::to_string(microbatches), {}},
-                               {"parallel.data_parallel_size", std::to_string(ranks), {}}}),
-                  {},
-                  "run"};
+MeasuredStep measured_with(const CostFactors& truth, int microbatches, int ranks) {
+  MeasuredStep run{scenario_of({{"batch.num_microbatches", std::to_string(microbatches), {}},
+                                {"parallel.data_parallel_size", std::to_string(ranks), {}}}),
+                   {},
+                   "run"};
   run.measured = step_with(run.scenario, truth);
   return run;
 }
@@ -48,7 +48,7 @@ std::string refusal_of(const std::function<void()>& work) {
 }
 
 TEST(Anchor, OfOneRunMeetsItsStepAndSaysWhatItLeavesOpen) {
-  const std::vector<MeasuredRun> runs{measured_with({1.3, 1, Seconds(0)}, 16, 4)};
+  const std::vector<MeasuredStep> runs{measured_with({1.3, 1, Seconds(0)}, 16, 4)};
   const AnchorFit fit = fit_anchor(runs);
   EXPECT_NEAR(fit.factors.compute, 1.3, 1e-9);
   EXPECT_EQ(fit.factors.fixed, Seconds(0));
@@ -58,7 +58,7 @@ TEST(Anchor, OfOneRunMeetsItsStepAndSaysWhatItLeavesOpen) {
 
 TEST(Anchor, TellsTheFixedPartFromComputeWhereMicrobatchesDiffer) {
   const CostFactors truth{1.2, 1, Seconds(0.08)};
-  const std::vector<MeasuredRun> runs{measured_with(truth, 8, 4), measured_with(truth, 64, 4)};
+  const std::vector<MeasuredStep> runs{measured_with(truth, 8, 4), measured_with(truth, 64, 4)};
   const AnchorFit fit = fit_anchor(runs);
   EXPECT_NEAR(fit.factors.compute, 1.2, 1e-6);
   EXPECT_NEAR(fit.factors.fixed.value(), 0.08, 1e-6);
@@ -68,8 +68,8 @@ TEST(Anchor, TellsTheFixedPartFromComputeWhereMicrobatchesDiffer) {
 
 TEST(Anchor, FindsTheReductionWhereDataRanksDifferAndItMatters) {
   const CostFactors truth{1.1, 3, Seconds(0)};
-  const std::vector<MeasuredRun> runs{measured_with(truth, 4, 1), measured_with(truth, 4, 16),
-                                      measured_with(truth, 4, 64)};
+  const std::vector<MeasuredStep> runs{measured_with(truth, 4, 1), measured_with(truth, 4, 16),
+                                       measured_with(truth, 4, 64)};
   const AnchorFit fit = fit_anchor(runs);
   EXPECT_NEAR(fit.factors.reduction, 3, 1e-4);
   EXPECT_NEAR(fit.factors.compute, 1.1, 1e-5);
@@ -77,7 +77,7 @@ TEST(Anchor, FindsTheReductionWhereDataRanksDifferAndItMatters) {
 
 TEST(Anchor, AddsNoNegativeFixedPart) {
   const CostFactors truth{1.2, 1, Seconds(0)};
-  std::vector<MeasuredRun> runs{measured_with(truth, 8, 4), measured_with(truth, 64, 4)};
+  std::vector<MeasuredStep> runs{measured_with(truth, 8, 4), measured_with(truth, 64, 4)};
   runs[0].measured = 0.93 * runs[0].measured;
   const AnchorFit fit = fit_anchor(runs);
   EXPECT_EQ(fit.factors.fixed, Seconds(0));
@@ -86,14 +86,14 @@ TEST(Anchor, AddsNoNegativeFixedPart) {
 }
 
 TEST(Anchor, RefusesAStepThatNoComputeExplains) {
-  std::vector<MeasuredRun> runs{measured_with({}, 16, 4)};
+  std::vector<MeasuredStep> runs{measured_with({}, 16, 4)};
   runs[0].measured = 1e-3 * runs[0].measured;
   EXPECT_THROW((void)fit_anchor(runs), InfeasibleError);
 }
 
 TEST(Anchor, FileReadsBackAsTheSameStep) {
-  const std::vector<MeasuredRun> runs{measured_with({1.2, 1, Seconds(0.08)}, 8, 4),
-                                      measured_with({1.2, 1, Seconds(0.08)}, 64, 4)};
+  const std::vector<MeasuredStep> runs{measured_with({1.2, 1, Seconds(0.08)}, 8, 4),
+                                       measured_with({1.2, 1, Seconds(0.08)}, 64, 4)};
   const AnchorFit fit = fit_anchor(runs);
   const auto file = testing::test_folder() / "anchor.yaml";
   testing::write_file(file, anchor_yaml(runs, fit));

@@ -66,7 +66,7 @@ std::vector<RunGroup> groups_of(const TrainingRuns& all, const std::string& quan
   RunGroup every{.name = "all"};
   const auto note = [](RunGroup& group, const TrainingRun& run) {
     ++group.rows;
-    if (run.relative_error()) group.runs.push_back(&run);
+    if (run.relative_error() && !run.anchor) group.runs.push_back(&run);
   };
   for (const TrainingRun& run : all.runs) {
     if (run.quantity != quantity) continue;
@@ -138,7 +138,9 @@ std::string runs_json(const TrainingRuns& all) {
                     {"low", or_null(run.low)},
                     {"high", or_null(run.high)},
                     {"relative_error", or_null(run.relative_error())},
-                    {"status", run.simulated ? "simulated" : "not modelled"},
+                    {"status", run.anchor      ? "anchor"
+                               : run.simulated ? "simulated"
+                                               : "not modelled"},
                     {"reason", run.reason}});
   }
   return json.dump(1) + "\n";
@@ -148,7 +150,7 @@ std::string residuals_csv(const TrainingRuns& all) {
   std::string text =
       "id,group,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds\n";
   for (const TrainingRun& run : all.runs) {
-    if (run.quantity != "seconds" || !run.relative_error()) continue;
+    if (run.quantity != "seconds" || !run.relative_error() || run.anchor) continue;
     text += fmt::format("{},{},{},{},{},{},{},{},{:.6g},{:.6g}\n", quoted_csv(run.id),
                         quoted_csv(run.group()), run.gpu, run.precision, run.kind, run.framework,
                         run.year, run.gpus, run.published, *run.simulated);

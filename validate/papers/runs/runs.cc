@@ -62,7 +62,10 @@ TrainingRun described(const runs::Row& row, const runs::Rules& rules, const runs
   run.precision = asked.precision;
   run.kind = row.size("ep").value_or(1) > 1 ? "moe" : "dense";
   run.framework = rule.framework;
-  run.year = version_of(rule, row).year;
+  const runs::Version& version = version_of(rule, row);
+  run.year = version.year;
+  run.model = row.text("model");
+  run.software = fmt::format("{} {} {}", rule.framework, version.year, version.in);
   run.gpus = row.size("gpus").value_or(0);
   run.reason = asked.missing;
   run.scenario = asked.scenario;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim {
 
@@ -24,7 +24,10 @@ struct TrainingRun {
   std::string kind;       // dense or moe
   std::string framework;
   int year = 0;
+  std::string model;     // as the row calls it
+  std::string software;  // the framework's version, as its rule tells them apart
   int gpus = 0;
+  bool anchor = false;  // others are simulated by it
   double published = 0;
   std::optional<double> simulated;
   // What runs near this one say of the error: an interval that should hold the published value.
@@ -55,7 +58,7 @@ std::string runs_text(const TrainingRuns& all);
 // Every figure on its own line.
 std::string runs_rows(const TrainingRuns& all);
 // A list of {table, cell, quantity, gpu, precision, kind, published, simulated, low, high,
-// relative_error, status, reason, group}; status is `simulated` or `not modelled`.
+// relative_error, status, reason, group}; status is `simulated`, `anchor` or `not modelled`.
 std::string runs_json(const TrainingRuns& all);
 // Of the figures in seconds that are simulated: id, group, gpu, precision, kind, framework, year,
 // gpus, published_seconds, simulated_seconds.
