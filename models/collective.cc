@@ -86,8 +86,7 @@ Seconds collective_seconds(const Interconnect& interconnect, const Collective& c
   if (group.ranks < 2) return {};
   if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
   const auto of = [&](const CollectiveCurve& curve) {
-    const Seconds alone =
-        collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
+    const Seconds alone = collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
     const Seconds start = latency(curve, group.ranks);
     return start + (alone - start) / interconnect.sustained;
   };

@@ -39,8 +39,8 @@ struct AttentionCurve {
   double streaming = 1;   // of the memory bandwidth
 };
 
-// Shares of what kernels reach alone and in bursts that they keep in training, where the power limit
-// holds and collectives run beside them. 1: as alone.
+// Shares of what kernels reach alone and in bursts that they keep in training, where the power
+// limit holds and collectives run beside them. 1: as alone.
 struct Sustained {
   EnumArray<Precision, double> matmul{1, 1};
   double attention = 1;
@@ -56,6 +56,8 @@ struct Gpu {
   Seconds launch;  // start and end of a kernel
   MatmulCurve matmul;
   std::array<AttentionCurve, 2> attention;  // forward, backward
+  // Its fp8 matmuls take operands in one layout only, so that weights are kept transposed too.
+  bool fp8_transposes = false;
   double streaming = 1;  // share of the memory bandwidth that a long memory-bound kernel reaches
   Sustained sustained;   // models/layer_cost.h divides by these; the functions below do not
   Watts idle_power;

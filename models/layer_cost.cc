@@ -88,8 +88,7 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   PassCost cost;
   const Sustained& sustained = gpu.sustained;
   for (const Matmul& matmul : work.matmuls) {
-    cost.matmul +=
-        (matmul_seconds(gpu, matmul) - gpu.launch) / sustained.matmul[matmul.precision];
+    cost.matmul += (matmul_seconds(gpu, matmul) - gpu.launch) / sustained.matmul[matmul.precision];
   }
   for (const Attention& attention : work.attention) {
     cost.attention += (attention_seconds(gpu, attention) - gpu.launch) / sustained.attention;

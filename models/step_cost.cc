@@ -151,7 +151,8 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   StepCost cost;
   cost.reduce = over_data(sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
                           gradient_bytes(state));
-  if (sharded) cost.gather = over_data(CollectiveKind::kAllGather, kElement);
+  const double gathered = setting.context.fp8_parameters ? 1 : kElement;
+  if (sharded) cost.gather = over_data(CollectiveKind::kAllGather, gathered);
   Seconds forward;
   Seconds backward;
   for (int chunk = 0; chunk < place.chunks(); ++chunk) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "models/device_memory.h"
 #include "models/layer_work.h"
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
@@ -83,7 +84,10 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
       run.kind = scenario->modelled->model.experts ? "moe" : "dense";
       const Result result = simulate(prepare_first(*scenario));
       seconds = result.report.iteration.value();
-      if (result.report.peak_memory) bytes = result.report.peak_memory->value();
+      // What PyTorch does not count as allocated stands on every device alike.
+      if (result.report.peak_memory) {
+        bytes = (*result.report.peak_memory - kFrameworkOverhead).value();
+      }
     } catch (const InputError& error) {
       run.reason = message_of(error);
     } catch (const InfeasibleError& error) {
@@ -109,8 +113,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
   return {run};
 }
 
-std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows,
-                                     const runs::Rules& rules) {
+std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows, const runs::Rules& rules) {
   std::map<std::string, int> times;
   for (const runs::Row& row : rows) {
     for (const std::string& key : row.unread()) {
@@ -125,7 +128,8 @@ std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows,
 // A row that is no map, or has a key twice, is a slip of the whole file.
 runs::Rules rules_for(const std::string& folder, const Location& asked) {
   const bool own = std::filesystem::exists(folder + "/rules.yaml");
-  const std::string path = own ? folder + "/rules.yaml" : data_folder("papers") + "/runs/rules.yaml";
+  const std::string path =
+      own ? folder + "/rules.yaml" : data_folder("papers") + "/runs/rules.yaml";
   return runs::read_rules(YamlSource::from_file(path, asked));
 }
 

@@ -41,13 +41,12 @@ std::string precision_of(const Row& row, const Settings& settings) {
   return written;
 }
 
-// The granularity of a scenario; empty where nothing says it. Modules of no matmul (norms,
-// activations) are `pointwise`.
+// The granularity of a scenario; empty where nothing says it.
 std::string recompute_of(const Row& row, const Settings& settings) {
   const std::string stated = small(row.text("recompute") + " " + row.text("variant"));
   if (has(stated, "full")) return "full";
   if (has(stated, "selective") || has(stated, "core_attn")) return "selective";
-  if (has(stated, "norm") || has(stated, "act")) return "pointwise";
+  if (has(stated, "norm") || has(stated, "act")) return "layernorm+mlp_act";
   if (has(stated, "none")) return "none";
   return settings.recompute == "stated" ? "" : settings.recompute;
 }
@@ -110,10 +109,10 @@ std::string memory_text(const Settings& settings, const Row& row, const std::str
   const bool sharded = zero ? *zero >= 1 : settings.distributed_optimizer;
   const bool eight = precision == "fp8" || precision == "mxfp8" || precision == "nvfp4";
   return fmt::format(
-      "memory: {{kind: model, precision: {}, use_distributed_optimizer: {}, "
+      "memory: {{kind: model, precision: {}, fp8_param_gather: {}, use_distributed_optimizer: {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}}}\n",
-      eight ? "fp8" : "bf16", sharded, settings.fp32_gradients, settings.flash_attention,
-      settings.dropout);
+      eight ? "fp8" : "bf16", eight && settings.fp8_parameters, sharded, settings.fp32_gradients,
+      settings.flash_attention, settings.dropout);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,
@@ -162,18 +161,19 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   if (!asked.missing.empty()) return asked;
   asked.scenario = fmt::format("model: {}\ncluster: {}\nschedule: {}\n", model.yaml, cluster,
                                schedule_of(row, sizes));
-  asked.scenario +=
-      parallel_text(sizes, settings,
-                    (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}",
-                                                    sizes.chunks)
-                                      : "") +
-                        placing(row, settings, model.layers, stages));
+  asked.scenario += parallel_text(
+      sizes, settings,
+      (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks)
+                        : "") +
+          placing(row, settings, model.layers, stages));
   asked.scenario +=
       fmt::format("batch: {{global_batch_size: {}, micro_batch_size: {}, seq_length: {}}}\n",
                   sizes.batch, sizes.micro, sizes.sequence);
   asked.scenario += memory_text(settings, row, asked.precision);
   asked.scenario += cost_text(row, settings, model.moe, version_of(rule, row));
   if (recompute != "none") asked.scenario += fmt::format("recompute: {}\n", recompute);
+  const double offloaded = row.number("offload_ratio").value_or(0);
+  if (offloaded > 0) asked.scenario += fmt::format("offload: {{ratio: {}}}\n", offloaded);
   if (settings.blocking) asked.scenario += "framework: {transfers: blocking}\n";
   return asked;
 }
