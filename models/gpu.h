@@ -57,6 +57,8 @@ struct Gpu {
   Seconds launch;  // start and end of a kernel
   MatmulCurve matmul;
   std::array<AttentionCurve, 2> attention;  // forward, backward
+  // Its fp8 matmuls take operands in one layout only, so that weights are kept transposed too.
+  bool fp8_transposes = false;
   double streaming = 1;  // share of the memory bandwidth that a long memory-bound kernel reaches
   Sustained sustained;   // models/layer_cost.h divides by these; the functions below do not
   Watts idle_power;

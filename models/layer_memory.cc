@@ -202,7 +202,10 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   memory.dense_parameters = held.dense;
   memory.expert_parameters = held.expert;
   memory.weights = Bytes((held.dense + held.expert) * kElement);
-  if (context.precision == Precision::kFp8 && !ends) memory.weights += Bytes(2 * held.matmul);
+  if (context.precision == Precision::kFp8 && !ends) {
+    const double copies = context.fp8_transposes ? 2 : 1;
+    memory.weights += Bytes((copies - (context.fp8_parameters ? kElement : 0)) * held.matmul);
+  }
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
     const bool again = context.recompute.any(tensor.again);
     if (tensor.kept != Kept::kFromB && !again) memory.activation += tensor.bytes;

@@ -43,7 +43,7 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
 struct LayerMemory {
   double dense_parameters = 0;  // on this GPU, reduced over data and context parallel ranks
   double expert_parameters = 0;
-  Bytes weights;     // what passes read: bf16, and in fp8 two copies of the matrices beside
+  Bytes weights;     // what passes read: bf16; in fp8 copies of the matrices, beside or alone
   Bytes activation;  // per microbatch, from F (under full recompute from R) to B
   // Per microbatch, from B to W. May exceed `activation`, where gradients are more than B frees.
   Bytes weight_stash;

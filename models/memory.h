@@ -44,7 +44,8 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
 
 // Weights, gradients and optimizer states of every parameter once: no layout holds less on all its
 // GPUs together.
-Bytes least_state(const Transformer& model, const ParameterState& state);
+Bytes least_state(const Transformer& model, const LayerContext& context,
+                  const ParameterState& state);
 
 // A setting whose memory can be asked for.
 struct MemorySetting {

@@ -30,8 +30,10 @@ double message(const Transformer& model, const LayerContext& context) {
 
 }  // namespace
 
-Bytes least_state(const Transformer& model, const ParameterState& state) {
-  return Bytes(total_parameters(model) * (kElement + gradient_bytes(state) + kAdam));
+Bytes least_state(const Transformer& model, const LayerContext& context,
+                  const ParameterState& state) {
+  const double weight = context.fp8_parameters ? 1 : kElement;
+  return Bytes(total_parameters(model) * (weight + gradient_bytes(state) + kAdam));
 }
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,

@@ -156,8 +156,9 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   StepCost cost;
   cost.reduce = over_data(sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
                           gradient_bytes(state), setting.overlap.gradient_reduce);
+  const double gathered = setting.context.fp8_parameters ? 1 : kElement;
   if (sharded) {
-    cost.gather = over_data(CollectiveKind::kAllGather, kElement, setting.overlap.parameter_gather);
+    cost.gather = over_data(CollectiveKind::kAllGather, gathered, setting.overlap.parameter_gather);
   }
   Seconds forward;
   Seconds backward;

@@ -49,7 +49,7 @@ std::string miss_text(const PlanQuestion& question, const NearMiss& miss,
   text += "\n  nearest change that makes it fit: ";
   if (miss.change) return text + change_text(question, *miss.change);
   const Modelled& modelled = *question.base.modelled;
-  const Bytes state = least_state(modelled.model, modelled.state);
+  const Bytes state = least_state(modelled.model, modelled.context, modelled.state);
   return text +
          fmt::format("none; weights, gradients and optimizer states alone take {}, {:.0f} GPUs",
                      human(state), std::ceil(state / question.limit()));

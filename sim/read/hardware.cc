@@ -24,6 +24,7 @@ void read_chip(YamlMap& entry, GpuEntry& into) {
   gpu.multiprocessors = chip.count("multiprocessors", 1 << 12);
   gpu.memory = chip.number("memory").bytes();
   gpu.memory_bandwidth = chip.bandwidth("memory_bandwidth");
+  if (const auto transposes = chip.find("fp8_transposes")) gpu.fp8_transposes = transposes->flag();
   chip.finish();
   NumberGroup power(entry, "power", into.numbers);
   gpu.idle_power = power.number("idle").power();

@@ -68,6 +68,10 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   modelled.state.gradients_in_fp32 = chosen != "fp16";
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
   set_flag(map, "use_distributed_optimizer", modelled.state.distributed_optimizer);
+  if (const auto alone = map.find("fp8_param_gather")) {
+    modelled.context.fp8_parameters = alone->flag();
+    if (modelled.context.fp8_parameters && chosen != "fp8") alone->fail("is of precision fp8");
+  }
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
   set_flag(map, "cross_entropy_loss_fusion", modelled.context.fused_loss);

@@ -98,12 +98,12 @@ TEST(ScenarioOffload, TakesBytesAndBandwidthFromModelAndCluster) {
   EXPECT_LT(offloaded.report.peak_activation, kept.report.peak_activation);
   EXPECT_EQ(made.problem.devices_per_host_link, 2);
   const StageCost& stage = made.problem.stage(9);
-  EXPECT_DOUBLE_EQ(stage.copy_out.value(), stage.activation.value() / 21e9);
-  EXPECT_DOUBLE_EQ(made.problem.copy_alone_factor, 21 / 35.2);
+  EXPECT_DOUBLE_EQ(stage.copy_out.value(), stage.activation.value() / 45e9);
+  EXPECT_DOUBLE_EQ(made.problem.copy_alone_factor, 45.0 / 51);
   const Problem divided = prepared(kModelled, {"parallel.tensor_model_parallel_size=4"}).problem;
   EXPECT_EQ(divided.devices_per_host_link, 1) << "the GPUs of a switch hold parts of one stage";
   EXPECT_DOUBLE_EQ(divided.stage(9).copy_out.value(),
-                   2 * divided.stage(9).activation.value() / 21e9)
+                   2 * divided.stage(9).activation.value() / 45e9)
       << "and copy at the same time";
   EXPECT_EQ(prepared(kModelled, {"optimizer.sync=post_validation"}).problem.copy_alone_factor, 1);
 }

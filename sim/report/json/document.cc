@@ -146,6 +146,7 @@ void add_modelled(Json& json, const Modelled& modelled) {
   json["memory"] = {
       {"kind", "model"},
       {"precision", kPrecisionNames[static_cast<size_t>(context.precision)]},
+      {"fp8_param_gather", context.fp8_parameters},
       {"accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32},
       {"use_distributed_optimizer", modelled.state.distributed_optimizer},
       {"flash_attention", context.flash_attention},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "models/device_memory.h"
 #include "models/layer_work.h"
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
@@ -86,7 +87,10 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
       run.kind = scenario->modelled->model.experts ? "moe" : "dense";
       const Result result = simulate(prepare_first(*scenario));
       seconds = result.report.iteration.value();
-      if (result.report.peak_memory) bytes = result.report.peak_memory->value();
+      // What PyTorch does not count as allocated stands on every device alike.
+      if (result.report.peak_memory) {
+        bytes = (*result.report.peak_memory - kFrameworkOverhead).value();
+      }
     } catch (const InputError& error) {
       run.reason = message_of(error);
     } catch (const InfeasibleError& error) {

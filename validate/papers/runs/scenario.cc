@@ -141,11 +141,11 @@ std::string memory_text(const Settings& settings, const Row& row, const std::str
   const auto zero = row.number("zero_stage");
   const bool sharded = zero ? *zero >= 1 : settings.distributed_optimizer;
   return fmt::format(
-      "memory: {{kind: model, precision: {}, use_distributed_optimizer: {}, "
+      "memory: {{kind: model, precision: {}, fp8_param_gather: {}, use_distributed_optimizer: {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
       "cross_entropy_loss_fusion: {}}}\n",
-      precision, sharded, settings.fp32_gradients, settings.flash_attention,
-      settings.dropout, settings.fused_loss);
+      precision, precision != "bf16" && settings.fp8_parameters, sharded, settings.fp32_gradients,
+      settings.flash_attention, settings.dropout, settings.fused_loss);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,

@@ -61,8 +61,10 @@ int Settings::micro_batch(const Setting& setting) const {
   return found == models_.end() ? 0 : found->micro_batch;
 }
 
-SettingTimes Settings::find(const Setting& setting) const {
-  if (const Profile* profile = find_profile(*profiles_, setting)) return {*profile, false, {}};
+SettingTimes Settings::find(const Setting& setting, ProfileSource source) const {
+  if (const Profile* profile = find_profile(*profiles_, setting, source)) {
+    return {*profile, false, {}};
+  }
   check_model(setting.model, setting.where);
   const std::string lacks = fmt::format(
       "neither table9_profiled_iclr_ZB2p nor profiled_arxiv_ZBV_settings has a row with model {}, "

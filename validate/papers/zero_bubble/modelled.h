@@ -25,7 +25,7 @@ class Settings {
   Settings(YamlMap& root, const std::vector<Profile>& profiles, Hardware hardware);
 
   // InputError at the setting when nothing is known of its model.
-  [[nodiscard]] SettingTimes find(const Setting& setting) const;
+  [[nodiscard]] SettingTimes find(const Setting& setting, ProfileSource source) const;
 
  private:
   [[nodiscard]] int micro_batch(const Setting& setting) const;

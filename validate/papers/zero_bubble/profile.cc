@@ -62,12 +62,18 @@ Setting read_setting(YamlMap& map) {
   return setting;
 }
 
-const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting) {
-  const auto found = std::ranges::find_if(profiles, [&setting](const Profile& each) {
-    return each.model == setting.model && each.devices == setting.devices &&
-           each.microbatches == setting.microbatches;
-  });
-  return found == profiles.end() ? nullptr : &*found;
+const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting,
+                            ProfileSource source) {
+  const Profile* found = nullptr;
+  for (const Profile& each : profiles) {
+    if (each.model != setting.model || each.devices != setting.devices ||
+        each.microbatches != setting.microbatches) {
+      continue;
+    }
+    if (each.of_chunks == (source == ProfileSource::kChunks)) return &each;
+    if (found == nullptr) found = &each;
+  }
+  return found;
 }
 
 double Profile::activation() const { return 34 * hidden + 5 * heads * kSequence; }

@@ -38,8 +38,13 @@ struct Setting {
 
 Setting read_setting(YamlMap& map);
 
-// Null when the setting was not profiled.
-const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting);
+// Whose profiles a table rests on: Table 9's of ZB-2p, or those of ZB-V's chunks, as Table 8 and
+// Figure 9 do.
+enum class ProfileSource { kTable9, kChunks };
+
+// Where both have the setting, of this source. Null when it was not profiled.
+const Profile* find_profile(const std::vector<Profile>& profiles, const Setting& setting,
+                            ProfileSource source = ProfileSource::kTable9);
 
 // Of a validation's data, both tables; `root` must have been opened for reading keys.
 std::vector<Profile> read_profiles(YamlMap& root);

@@ -108,6 +108,17 @@ Row read_row(const YamlValue& value, YamlMap& map, const std::vector<ModelRow>& 
   return row;
 }
 
+std::string correct_misprint(Row& row, const std::vector<ModelRow>& models) {
+  const auto of = std::ranges::find(models, row.model, &ModelRow::model);
+  if (of == models.end() || of->microbatches.empty()) return {};
+  const std::vector<int>& known = of->microbatches;
+  if (std::ranges::find(known, row.microbatches) != known.end()) return {};
+  const int meant = known[known.size() / 2];
+  std::string note = fmt::format("printed as m={}; ", row.microbatches);
+  row.microbatches = meant;
+  return note;
+}
+
 Run run_of(const Row& row) {
   Run run;
   run.model = model_of(row.model, row.where);

@@ -42,6 +42,11 @@ struct Row {
 // not known.
 Row read_row(const YamlValue& value, YamlMap& map, const std::vector<ModelRow>& models);
 
+// Table 11 prints 32 microbatches in the middle rows of models that run more (in Table 3, and by
+// the throughputs, which lie between those of the rows around): the middle number of Table 3 is
+// meant. What was printed; empty where nothing is corrected.
+std::string correct_misprint(Row& row, const std::vector<ModelRow>& models);
+
 // What was run: ZB-2p* is ZB-2p with the same samples in twice the microbatches.
 struct Run {
   Transformer model;

@@ -131,7 +131,7 @@ void add_figure9(std::vector<Cell>& cells, std::vector<std::function<void()>>& j
   for (const YamlValue& column : map.require("columns", "one map per setting").list()) {
     YamlMap rates(column);
     const auto setting = read_setting(rates);
-    const Profile* profile = find_profile(profiles, setting);
+    const Profile* profile = find_profile(profiles, setting, ProfileSource::kChunks);
     const auto one = rates.require("ZB_bubble_rate", "rates").list();
     const auto two = rates.require("ZBV_bubble_rate", "rates").list();
     if (one.size() != limits.size() || two.size() != limits.size()) {

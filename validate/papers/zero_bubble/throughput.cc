@@ -73,20 +73,6 @@ double samples(const Row& row, Seconds iteration) {
   return 1.0 * row.microbatches * row.micro_batch / row.devices / iteration.value();
 }
 
-// Table 11 prints 32 microbatches in the middle rows of models that run more (in Table 3, and by
-// the throughputs, which lie between those of the rows around): the middle number of Table 3 is
-// meant.
-std::string correct_misprint(Row& row, const std::vector<ModelRow>& models) {
-  const auto of = std::ranges::find(models, row.model, &ModelRow::model);
-  if (of == models.end() || of->microbatches.empty()) return {};
-  const std::vector<int>& known = of->microbatches;
-  if (std::ranges::find(known, row.microbatches) != known.end()) return {};
-  const int meant = known[known.size() / 2];
-  std::string note = fmt::format("printed as m={}; ", row.microbatches);
-  row.microbatches = meant;
-  return note;
-}
-
 std::vector<Measured> read_tables(YamlMap& root, const std::vector<ModelRow>& models) {
   std::vector<Measured> all;
   for (const Table& table : kTables) {

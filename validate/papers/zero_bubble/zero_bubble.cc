@@ -72,7 +72,9 @@ void compare_row(std::vector<Cell>& cells, const std::string& table, const YamlV
                  const Settings& settings) {
   YamlMap map(row);
   const Setting setting = read_setting(map);
-  const SettingTimes times = settings.find(setting);
+  const bool chunks = table == "Table 8";
+  const SettingTimes times =
+      settings.find(setting, chunks ? ProfileSource::kChunks : ProfileSource::kTable9);
   for (const Column& column : kColumns) {
     // Dashes of a key count as underscores.
     std::string key = column.name;
@@ -131,7 +133,7 @@ void compare_figure9(std::vector<Cell>& cells, const YamlValue& figure, const Se
   for (const YamlValue& column : map.require("columns", "one map per setting").list()) {
     YamlMap rates(column);
     const Setting setting = read_setting(rates);
-    const SettingTimes times = settings.find(setting);
+    const SettingTimes times = settings.find(setting, ProfileSource::kChunks);
     for (const Curve& curve : kFigure9) {
       const auto row = rates.find(curve.key);
       if (!row) continue;
