@@ -73,7 +73,8 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {
     const int near = ring ? group.ranks - 1 : local - 1;
-    within = transfer(curve, kind, collective.bytes, near, group.ranks) / interconnect.sustained;
+    within = transfer(curve, kind, collective.bytes, near, group.ranks) /
+             (ring ? interconnect.sustained : 1);
     start = latency(curve, local);
   }
   const int nodes = (group.ranks + local - 1) / local;
@@ -95,10 +96,13 @@ Seconds collective_seconds(const Interconnect& interconnect, const Collective& c
                            GroupShape group) {
   if (group.ranks < 2) return {};
   if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
+  const bool exchanges = collective.kind == CollectiveKind::kAllToAll ||
+                         collective.kind == CollectiveKind::kSendReceive;
+  const double kept = exchanges ? 1 : interconnect.sustained;
   const auto of = [&](const CollectiveCurve& curve) {
     const Seconds alone = collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
     const Seconds start = latency(curve, group.ranks);
-    return start + (alone - start) / interconnect.sustained;
+    return start + (alone - start) / kept;
   };
   const Seconds ring = of(curve_of(interconnect, collective.kind));
   const bool in_switch = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&

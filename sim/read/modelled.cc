@@ -213,6 +213,14 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   bool forced = false;
   set_flag(map, "moe_router_force_load_balancing", forced);
   if (forced) cost.software.fullest = 1;
+  if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
+    static const std::vector<std::string> kBackends{"deepep", "hybridep"};
+    if (!scenario.modelled->context.flex_dispatcher) {
+      backend->fail("is of moe_token_dispatcher_type: flex");
+    }
+    // HybridEP leaves on the GPU what goes where.
+    if (backend->choice(kBackends) == "hybridep") cost.software.routing = Seconds(0);
+  }
   if (chosen == "measured") {
     auto numbers = *scenario.sources;
     cost.calibration = read_calibration_file(map.require("file", "a calibration file"),

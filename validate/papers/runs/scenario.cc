@@ -164,6 +164,7 @@ std::string experts_text(const Row& row, const Settings& settings) {
   std::string text;
   if (has(said, "DeepEP") || has(said, "HybridEP") || has(said, "flex")) {
     text += ", moe_token_dispatcher_type: flex";
+    if (has(said, "HybridEP")) text += ", moe_flex_dispatcher_backend: hybridep";
   }
   if (has(said, "1F1B overlap") || has(said, "A2A overlap")) {
     text += ", overlap_moe_expert_parallel_comm: true";
