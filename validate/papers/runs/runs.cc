@@ -84,7 +84,11 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
     try {
       const YamlSource text(row.id(), asked.scenario);
       scenario = read_scenario(text);
-      run.kind = scenario->modelled->model.experts ? "moe" : "dense";
+      const Transformer& model = scenario->modelled->model;
+      run.kind = model.experts ? "moe" : "dense";
+      if (run.model.empty()) {
+        run.model = fmt::format("{} layers of {}", model.num_layers, model.hidden_size);
+      }
       const Result result = simulate(prepare_first(*scenario));
       seconds = result.report.iteration.value();
       // What PyTorch does not count as allocated stands on every device alike.

@@ -24,7 +24,7 @@ struct TrainingRun {
   std::string kind;       // dense or moe
   std::string framework;
   int year = 0;
-  std::string model;     // as the row calls it
+  std::string model;     // as the row calls it, or its layers and hidden size
   std::string software;  // the framework's version, as its rule tells them apart
   int gpus = 0;
   bool anchor = false;  // others are simulated by it
