@@ -57,7 +57,7 @@ Subcommand add_export(Parser& program) {
   Parser& parser = program.add_command(
       "export", "Write a schedule for another program",
       "  pipesim export scenarios/quickstart.yaml schedule=zb-h1 -o zb-h1.csv\n"
-      "  pipesim export scenarios/quickstart.yaml schedule=1f1b --format megatron");
+      "  pipesim export scenarios/llama3-70b-h100.yaml schedule=1f1b --format megatron -o run.sh");
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser

@@ -238,10 +238,7 @@ Subcommand add_import(Parser& program) {
   Parser& parser = program.add_command(
       "import", "Read a schedule, a measured run or a configuration of another program",
       "  pipesim import zb-h1.csv -o imported.yaml\n"
-      "  pipesim import pp_data --format passes -o run.yaml\n"
-      "  pipesim import traces --format kineto --range 'F=fwd {microbatch}'\n"
-      "  pipesim import pretrain.sh --format megatron --cluster dgx-h100 --log train.log -o "
-      "run.yaml");
+      "  pipesim import run.sh --format megatron --cluster dgx-h100 -o run.yaml");
   parser.add_option("file", options->file, "File, or folder of files for each rank").required();
   parser
       .add_option("--format", options->format,

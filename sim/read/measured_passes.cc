@@ -2,9 +2,14 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <memory>
 
 namespace pipesim {
 namespace {
+
+// Of a backward that was measured as a whole: B and W are as many matmuls of as many FLOPs. An
+// assumption, which attention (in B alone) lowers.
+constexpr double kWeightShare = 0.5;
 
 // What stands under forward, backward and so on. Counts and spreads are for people.
 struct Kind {
@@ -75,15 +80,30 @@ MeasuredPasses read_measured_passes(const YamlSource& source, double weight_shar
   return measured;
 }
 
-std::shared_ptr<const MeasuredPasses> read_measured_passes(const YamlValue& file,
-                                                           const std::string& scenario_file,
-                                                           double weight_share) {
+GivenCost read_measured_cost(YamlMap& map, const std::string& scenario_file,
+                             VocabularyPlacement vocabulary) {
+  if (is_sharded(vocabulary)) {
+    map.value().fail("a run's passes say nothing of a vocabulary that all devices share");
+  }
+  GivenCost cost;
+  cost.where = map.value().where();
+  const auto share = map.find("weight_share");
+  const YamlValue file = map.require("passes", "a file that 'pipesim import' wrote");
   const auto beside = std::filesystem::path(scenario_file).parent_path() / file.text();
   std::error_code ignored;
   const bool found = std::filesystem::exists(beside, ignored);
-  const std::string path = found ? beside.string() : file.text();
-  return std::make_shared<const MeasuredPasses>(
-      read_measured_passes(YamlSource::from_file(path, file.where()), weight_share));
+  const YamlSource source =
+      YamlSource::from_file(found ? beside.string() : file.text(), file.where());
+  cost.passes = std::make_shared<const MeasuredPasses>(
+      read_measured_passes(source, share ? share->number(0.01, 0.99) : kWeightShare));
+  const auto seconds = [&map](const char* key) {
+    const auto given = map.find(key);
+    return given ? given->seconds() : Seconds(0);
+  };
+  cost.collective = seconds("collective");
+  cost.optimizer = seconds("optimizer") + cost.passes->opening + cost.passes->closing;
+  map.finish();
+  return cost;
 }
 
 }  // namespace pipesim

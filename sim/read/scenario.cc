@@ -20,9 +20,6 @@ namespace {
 constexpr long kMaxDevices = 1 << 16;
 constexpr long kMaxMicrobatches = 1 << 20;
 constexpr long kMaxPasses = 1L << 28;
-// Of a backward that was measured as a whole: B and W are as many matmuls of as many FLOPs. An
-// assumption, which attention (in B alone) lowers.
-constexpr double kWeightShare = 0.5;
 
 ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
                             ModelParallel& model) {
@@ -158,30 +155,9 @@ std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Sce
   return times;
 }
 
-// What opens and closes an iteration beside its passes is added to the optimizer step.
-GivenCost read_measured_cost(YamlMap& map, const Scenario& scenario) {
-  GivenCost cost;
-  cost.where = map.value().where();
-  if (is_sharded(scenario.vocabulary)) {
-    map.value().fail("a run's passes say nothing of a vocabulary that all devices share");
-  }
-  const auto share = map.find("weight_share");
-  cost.passes =
-      read_measured_passes(map.require("passes", "a file that 'pipesim import' wrote"),
-                           scenario.file, share ? share->number(0.01, 0.99) : kWeightShare);
-  const auto seconds = [&map](const char* key) {
-    const auto given = map.find(key);
-    return given ? given->seconds() : Seconds(0);
-  };
-  cost.collective = seconds("collective");
-  cost.optimizer = seconds("optimizer") + cost.passes->opening + cost.passes->closing;
-  map.finish();
-  return cost;
-}
-
 GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
-  if (are_measured(map)) return read_measured_cost(map, scenario);
+  if (are_measured(map)) return read_measured_cost(map, scenario.file, scenario.vocabulary);
   GivenCost cost;
   cost.where = value.where();
   cost.per = read_basis(map);

@@ -193,6 +193,18 @@ std::vector<std::string> joined(std::vector<std::string> all, std::vector<std::s
   return all;
 }
 
+// Gradients in fp32 and dropout are Megatron-LM's defaults. Post-validation needs fp16, which its
+// user chooses with the loss scale.
+void add_precision(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
+  const bool in_fp32 = scenario.modelled->state.gradients_in_fp32;
+  if (scenario.sync != OptimizerSync::kPostValidation) to.flags.emplace_back("--bf16");
+  if (context.precision == Precision::kFp8) to.flags.emplace_back("--fp8-format hybrid");
+  if (!in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
+  if (context.dropout) return;
+  to.flags.emplace_back("--hidden-dropout 0");
+  to.flags.emplace_back("--attention-dropout 0");
+}
+
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
   to.flags = joined(std::move(to.flags), model_flags(modelled.model, context.tensor));
@@ -224,6 +236,7 @@ void add_sizes(const Case& made, MegatronFlags& to) {
   }
   if (const auto& modelled = scenario.modelled) {
     add_model_sizes(*modelled, *made.context, to);
+    add_precision(scenario, *made.context, to);
   }
   const int samples = shape.microbatches * sizes.data;  // of a microbatch of one
   if (const auto size = scenario.batch.micro_batch_size) {
