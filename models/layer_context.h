@@ -19,8 +19,9 @@ struct LayerContext {
   int expert_tensor = 1;           // ranks that divide each expert
   RecomputeGranularity recompute = {};
   bool flash_attention = true;
-  bool causal = true;    // halves the work of flash attention; without it all scores are made
-  bool dropout = false;  // after attention and MLP and in attention, with masks of a byte
+  bool fused_gate = true;  // a gated activation is one kernel, which keeps no product's factor
+  bool causal = true;      // halves the work of flash attention; without it all scores are made
+  bool dropout = false;    // after attention and MLP and in attention, with masks of a byte
   // Pipeline devices that each hold a share of the embedding and the output; 0: they stand whole on
   // the first and the last stage.
   int vocabulary_devices = 0;

@@ -17,6 +17,9 @@ struct Software {
   double traffic = 1;
   // Between the end of a kernel and the start of the next, beyond a launch.
   Seconds gap = {};
+  // Share of a GPU's memory that is lost to what is allocated: to the allocator, which reserves
+  // more than it hands out, and to NCCL's buffers.
+  double memory_margin = 0;
 };
 
 }  // namespace pipesim

@@ -17,6 +17,9 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   entry.software.traffic = kernels.factor("traffic");
   entry.software.gap = kernels.number("gap").seconds();
   kernels.finish();
+  NumberGroup memory(map, "memory", entry.numbers);
+  entry.software.memory_margin = memory.share("margin");
+  memory.finish();
   map.finish();
   return entry;
 }

@@ -110,9 +110,10 @@ std::string memory_text(const Settings& settings, const Row& row, const std::str
   const bool eight = precision == "fp8" || precision == "mxfp8" || precision == "nvfp4";
   return fmt::format(
       "memory: {{kind: model, precision: {}, fp8_param_gather: {}, use_distributed_optimizer: {}, "
-      "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}}}\n",
+      "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
+      "bias_swiglu_fusion: {}}}\n",
       eight ? "fp8" : "bf16", eight && settings.fp8_parameters, sharded, settings.fp32_gradients,
-      settings.flash_attention, settings.dropout);
+      settings.flash_attention, settings.dropout, settings.fused_gate);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,
