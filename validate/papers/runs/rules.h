@@ -16,6 +16,7 @@ struct Settings {
   bool sequence_parallel = false;
   bool distributed_optimizer = false;
   bool fp32_gradients = true;
+  bool fused_gate = true;       // a gated activation is one kernel
   bool fp8_parameters = false;  // weights in fp8 alone, where that is the precision
   bool overlap_tensor = false;
   bool overlap_gradients = false;
