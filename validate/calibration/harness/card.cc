@@ -123,8 +123,7 @@ std::optional<CardState> Card::state() const {
   if (!read) return std::nullopt;
   return CardState{static_cast<double>(sm), static_cast<double>(memory),
                    static_cast<double>(temperature),
-                   static_cast<double>(nvml_->milliwatts_or(milliwatts)) * 1e-3,
-                   reasons};
+                   static_cast<double>(nvml_->milliwatts_or(milliwatts)) * 1e-3, reasons};
 }
 
 }  // namespace pipesim::calibration

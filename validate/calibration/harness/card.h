@@ -32,7 +32,7 @@ class Card {
 
   [[nodiscard]] const CardFacts& facts() const { return facts_; }
   [[nodiscard]] const std::string& bus() const { return bus_; }  // as 0000:17:00.0
-  [[nodiscard]] std::string driver_version() const;  // empty without NVML
+  [[nodiscard]] std::string driver_version() const;              // empty without NVML
   [[nodiscard]] const std::string& nvml_reason() const { return nvml_reason_; }
   [[nodiscard]] std::optional<CardState> state() const;
   [[nodiscard]] bool has_fp8() const { return capability_ >= 89; }

@@ -49,9 +49,8 @@ void measure_bursts(Session& session) {
     point.group = "matmul_burst";
     std::this_thread::sleep_for(
         std::chrono::duration<double>(kRestOfBurnIn * session.plan.burn_in_s));
-    session.attempt(std::move(point), [&](Point& p) {
-      session.timer.measure(p, matmul_work(session, spec));
-    });
+    session.attempt(std::move(point),
+                    [&](Point& p) { session.timer.measure(p, matmul_work(session, spec)); });
   }
 }
 

@@ -13,8 +13,8 @@ namespace {
 constexpr int kWarmUps = 3;
 constexpr int kEstimated = 3;
 constexpr int kMaximumLaunches = 200;
-constexpr double kHostLaunchUs = 8;    // host time that one launch may take, or as measured,
-constexpr double kHostSurplus = 1.5;   // times this
+constexpr double kHostLaunchUs = 8;   // host time that one launch may take, or as measured,
+constexpr double kHostSurplus = 1.5;  // times this
 constexpr double kMaximumDelayUs = 50e3;
 constexpr double kBackgroundFactor = 1.5;  // of the work's expected time
 constexpr double kBackgroundGrowth = 1.6;  // when it ended too early
