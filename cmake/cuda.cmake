@@ -6,6 +6,23 @@
 set(PIPESIM_CUDA AUTO CACHE STRING "Build pipesim-calibrate: AUTO, ON or OFF")
 set_property(CACHE PIPESIM_CUDA PROPERTY STRINGS AUTO ON OFF)
 
+# Code for the cards that this nvcc knows of, and for later ones what their driver compiles.
+function(pipesim_cuda_architectures result)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
+  set(architectures)
+  foreach(each 80 86 89 90 100 120)
+    if(known MATCHES "sm_${each}([^0-9a-z]|$)")
+      list(APPEND architectures ${each}-real)
+      set(last ${each})
+    endif()
+  endforeach()
+  if(NOT architectures)
+    set(last 80)
+  endif()
+  list(APPEND architectures ${last}-virtual)
+  set(${result} "${architectures}" PARENT_SCOPE)
+endfunction()
+
 set(PIPESIM_CUDA_FOUND OFF)
 set(missing "PIPESIM_CUDA is OFF")
 if(PIPESIM_CUDA)
@@ -16,7 +33,7 @@ if(PIPESIM_CUDA)
   set(missing "no CUDA compiler (nvcc) is found")
   if(CMAKE_CUDA_COMPILER)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 80-virtual) # the driver compiles it for the card
+      pipesim_cuda_architectures(CMAKE_CUDA_ARCHITECTURES)
     endif()
     enable_language(CUDA)
     if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 knows nvcc up to C++17
@@ -47,3 +64,13 @@ find_path(PIPESIM_NCCL_INCLUDE nccl.h HINTS ${hints})
 find_library(PIPESIM_NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR})
 mark_as_advanced(PIPESIM_CUDNN_INCLUDE PIPESIM_CUDNN_LIBRARY PIPESIM_NCCL_INCLUDE
                  PIPESIM_NCCL_LIBRARY)
+
+# What is left out is said when it is configured, and again by every measurement.
+if(NOT (PIPESIM_CUDNN_INCLUDE AND PIPESIM_CUDNN_LIBRARY))
+  message(NOTICE "pipesim-calibrate is built without cuDNN, and measures no fused attention: set "
+                 "PIPESIM_CUDNN_INCLUDE and PIPESIM_CUDNN_LIBRARY to where cudnn_graph.h and libcudnn.so.9 are")
+endif()
+if(NOT (PIPESIM_NCCL_INCLUDE AND PIPESIM_NCCL_LIBRARY))
+  message(NOTICE "pipesim-calibrate is built without NCCL, and measures no collectives: set "
+                 "PIPESIM_NCCL_INCLUDE and PIPESIM_NCCL_LIBRARY to where nccl.h and libnccl.so.2 are")
+endif()

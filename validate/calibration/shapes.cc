@@ -362,6 +362,7 @@ Plan make_plan(Mode mode) {
     plan.message_bytes.push_back(bytes);
   }
   plan.time_limit_s = full ? 440 : 100;
+  plan.burn_in_s = full ? 10 : 3;
   plan.sample_target_us = full ? 1000 : 500;
   plan.point_budget_us = full ? 40e3 : 20e3;
   plan.maximum_repetitions = full ? 25 : 15;

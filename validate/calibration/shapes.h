@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/work.h"
+#include "models/kernel_work.h"
 
 namespace pipesim::calibration {
 
@@ -116,6 +116,7 @@ struct Plan {
   std::vector<int64_t> copy_bytes;
   std::vector<int64_t> message_bytes;
   double time_limit_s = 0;  // no measurement starts later than this
+  double burn_in_s = 0;
   double sample_target_us = 0;
   double point_budget_us = 0;
   int maximum_repetitions = 0;

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
 #include <set>
 
 #include "tests/calibration/harness/virtual_device.h"
 #include "validate/calibration/compose.h"
 #include "validate/calibration/fitted.h"
+#include "validate/calibration/harness/near.h"
 #include "validate/calibration/harness/session.h"
 
 namespace pipesim::calibration {
@@ -147,6 +149,53 @@ TEST(Run, MeasuresMessagesBetweenSeveralCards) {
   }
 }
 #endif
+
+TEST(Run, HandsOverWhatItHasAfterEveryStageAndCollectivesComeLast) {
+  const Card card(0);
+  Session session(card, make_plan(Mode::kQuick), [](const std::string&) {});
+  std::vector<std::string> watched;
+  std::vector<std::size_t> points;
+  session.watch = [&](const char* stage) {
+    watched.emplace_back(stage);
+    return std::shared_ptr<void>();
+  };
+  session.stage_ended = [&](const Session& each) { points.push_back(each.measured.points.size()); };
+  run_stages(session);
+  ASSERT_EQ(watched.size(), points.size());
+  EXPECT_EQ(watched.back(), "collectives");
+  EXPECT_TRUE(std::ranges::is_sorted(points));
+  EXPECT_GT(points.front(), 0U);
+}
+
+TEST(Run, AStageThatALibraryRefusesLosesNoOther) {
+  const Card card(0);
+  Session session(card, make_plan(Mode::kQuick), [](const std::string&) {});
+  session.watch = [](const char* stage) -> std::shared_ptr<void> {
+    (void)stage;
+    return nullptr;
+  };
+  EXPECT_FALSE(session.attempt({}, [](Point&) { throw CublasError("no algorithm"); }));
+  EXPECT_FALSE(session.attempt({}, [](Point&) { throw AttentionError("no plan"); }));
+  ASSERT_EQ(session.measured.not_measured.size(), 2U);
+  EXPECT_EQ(session.measured.not_measured[1].reason, "no plan");
+}
+
+TEST(Run, StoresMatmulsFromRestBesideThoseUnderLoad) {
+  const Point* burst = nullptr;
+  for (const Point& point : full().points) {
+    if (point.group == "matmul_burst" && burst == nullptr) burst = &point;
+  }
+  ASSERT_NE(burst, nullptr);
+  EXPECT_NE(full().find("matmul" + burst->key().substr(burst->group.size())), nullptr);
+}
+
+TEST(Processors, AreReadFromTheKernelsLists) {
+  EXPECT_EQ(processors_of("0-3,8"), (std::vector<int>{0, 1, 2, 3, 8}));
+  EXPECT_EQ(processors_of("5"), std::vector<int>{5});
+  for (const char* wrong : {"", "a", "3-1", "1;2", "0-99999999"}) {
+    EXPECT_TRUE(processors_of(wrong).empty()) << wrong;
+  }
+}
 
 TEST(Run, ASmallCardLosesPointsAndSaysSo) {
   vd::state().memory_bytes = std::size_t{6} << 30;

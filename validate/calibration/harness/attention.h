@@ -3,7 +3,8 @@
 // Two methods with one interface: `fused` runs cuDNN's attention engines through its graph
 // interface; `unfused` runs strided-batched cuBLASLt matmuls and our softmax, keeps the
 // full score matrix, and computes the whole square that the mask then throws away. `make_attention`
-// takes the fused one where the build and the card have it, and says why when it does not. Tensors:
+// takes the fused one where the build and the card have it, and the other for a shape that cuDNN
+// has no plan for. Tensors:
 // packed (batch, sequence, heads, head_dim) bf16; the unfused method reads (batch, heads, sequence,
 // head_dim) and broadcasts no kv heads, so it takes equal head counts only. Errors: CublasError;
 // AttentionError for a shape that the method does not take.
@@ -20,9 +21,9 @@
 
 namespace pipesim::calibration {
 
-class AttentionError : public std::runtime_error {
+class AttentionError : public LibraryError {
  public:
-  using std::runtime_error::runtime_error;
+  using LibraryError::LibraryError;
 };
 
 struct AttentionTensors {

@@ -85,8 +85,13 @@ std::unique_ptr<AttentionKernels> make_unfused_attention(const CublasHandle& cub
 std::unique_ptr<AttentionKernels> make_attention(const AttentionLibrary& library,
                                                  const CublasHandle& cublas,
                                                  const AttentionShape& shape) {
-  return library.why_not_fused().empty() ? make_fused_attention(library, shape)
-                                         : make_unfused_attention(cublas, shape);
+  if (!library.why_not_fused().empty()) return make_unfused_attention(cublas, shape);
+  try {
+    return make_fused_attention(library, shape);
+  } catch (const AttentionError&) {  // cuDNN has no plan for the shape
+    if (shape.heads != shape.kv_heads) throw;
+  }
+  return make_unfused_attention(cublas, shape);
 }
 
 }  // namespace pipesim::calibration

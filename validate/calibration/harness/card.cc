@@ -20,6 +20,22 @@ struct Card::Nvml {
   int (*clock)(Handle, int, unsigned*) = nullptr;
   int (*temperature)(Handle, int, unsigned*) = nullptr;
   int (*power)(Handle, unsigned*) = nullptr;
+  // Watts at this moment; `power` is their mean over a second on newer cards. Not in old drivers.
+  static constexpr unsigned kInstantPower = 186;
+  struct Field {  // nvmlFieldValue_t
+    unsigned id = kInstantPower, scope = 0;
+    long long timestamp = 0, latency_us = 0;
+    unsigned type = 0;
+    int status = 0;
+    unsigned long long value = 0;
+  };
+  int (*fields)(Handle, int, Field*) = nullptr;
+  [[nodiscard]] unsigned milliwatts_or(unsigned mean) const {
+    Field field;
+    const bool read = fields != nullptr && fields(handle, 1, &field) == 0 && field.status == 0;
+    return read && field.value > 0 ? static_cast<unsigned>(field.value) : mean;
+  }
+
   int (*throttle_reasons)(Handle, unsigned long long*) = nullptr;
   int (*driver_version)(char*, unsigned) = nullptr;
 
@@ -49,6 +65,7 @@ struct Card::Nvml {
                           load(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons") &&
                           load(driver_version, "nvmlSystemGetDriverVersion");
     if (!complete) return "NVML's library lacks a function";
+    (void)load(fields, "nvmlDeviceGetFieldValues");
     if (const int status = initialize(); status != 0) {
       return "NVML did not initialise, status " + std::to_string(status);
     }
@@ -81,7 +98,8 @@ Card::Card(int device) : nvml_(std::make_unique<Nvml>()) {
   std::array<char, 32> bus{};
   check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device),
              "cudaDeviceGetPCIBusId");
-  nvml_reason_ = nvml_->open(bus.data());
+  bus_ = bus.data();
+  nvml_reason_ = nvml_->open(bus_);
   if (!nvml_reason_.empty()) nvml_.reset();
 }
 
@@ -104,8 +122,8 @@ std::optional<CardState> Card::state() const {
                     nvml_->throttle_reasons(nvml_->handle, &reasons) == 0;
   if (!read) return std::nullopt;
   return CardState{static_cast<double>(sm), static_cast<double>(memory),
-                   static_cast<double>(temperature), static_cast<double>(milliwatts) * 1e-3,
-                   reasons};
+                   static_cast<double>(temperature),
+                   static_cast<double>(nvml_->milliwatts_or(milliwatts)) * 1e-3, reasons};
 }
 
 }  // namespace pipesim::calibration

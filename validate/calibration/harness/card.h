@@ -31,7 +31,8 @@ class Card {
   Card& operator=(const Card&) = delete;
 
   [[nodiscard]] const CardFacts& facts() const { return facts_; }
-  [[nodiscard]] std::string driver_version() const;  // empty without NVML
+  [[nodiscard]] const std::string& bus() const { return bus_; }  // as 0000:17:00.0
+  [[nodiscard]] std::string driver_version() const;              // empty without NVML
   [[nodiscard]] const std::string& nvml_reason() const { return nvml_reason_; }
   [[nodiscard]] std::optional<CardState> state() const;
   [[nodiscard]] bool has_fp8() const { return capability_ >= 89; }
@@ -39,6 +40,7 @@ class Card {
  private:
   struct Nvml;
   CardFacts facts_;
+  std::string bus_;
   int capability_ = 0;  // 10 x major + minor
   std::unique_ptr<Nvml> nvml_;
   std::string nvml_reason_;

@@ -13,6 +13,12 @@
 
 namespace pipesim::calibration {
 
+// What a library refuses; the device stays of use.
+class LibraryError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class CudaError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

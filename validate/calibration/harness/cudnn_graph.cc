@@ -16,7 +16,11 @@ std::vector<CudnnDescriptor> engine_configurations(const CudnnDescriptor& graph,
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
+#if CUDNN_VERSION >= 90800
   if (device != nullptr) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *device);
+#else
+  (void)device;
+#endif
   heuristics.finalize("cuDNN heuristics");
 
   std::vector<CudnnDescriptor> engines;
@@ -219,6 +223,14 @@ CudnnPlan CudnnGraph::build(cudnnHandle_t handle) {
   throw CudnnError("cuDNN has no plan for the graph: " + reason);
 }
 
+#if CUDNN_VERSION < 90800
+
+bool CudnnGraph::compiles_without_device(std::string_view /*device_properties_json*/) {
+  throw CudnnError("cuDNN plans for a card that is described only from 9.8 on");
+}
+
+#else
+
 bool CudnnGraph::compiles_without_device(std::string_view device_properties_json) {
   CudnnDescriptor device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
@@ -237,5 +249,7 @@ bool CudnnGraph::compiles_without_device(std::string_view device_properties_json
   }
   return false;
 }
+
+#endif
 
 }  // namespace pipesim::calibration

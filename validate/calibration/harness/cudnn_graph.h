@@ -20,11 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include "validate/calibration/harness/cuda_resource.h"
+
 namespace pipesim::calibration {
 
-class CudnnError : public std::runtime_error {
+class CudnnError : public LibraryError {
  public:
-  using std::runtime_error::runtime_error;
+  using LibraryError::LibraryError;
 };
 
 void check_cudnn(cudnnStatus_t status, std::string_view what);

@@ -22,9 +22,9 @@ namespace pipesim::calibration {
 
 inline constexpr std::size_t kMatmulWorkspaceBytes = std::size_t{32} << 20;
 
-class CublasError : public std::runtime_error {
+class CublasError : public LibraryError {
  public:
-  using std::runtime_error::runtime_error;
+  using LibraryError::LibraryError;
 };
 
 class CublasHandle {

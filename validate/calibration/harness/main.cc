@@ -6,6 +6,7 @@
 #include <nccl.h>
 #endif
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <functional>
 #include <ios>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -27,7 +29,9 @@
 
 #include "sim/core/error.h"
 #include "sim/mpi/mpi.h"
+#ifndef PIPESIM_WITHOUT_FIT
 #include "validate/calibration/calibration_file.h"
+#endif
 #include "validate/calibration/harness/facts.h"
 #include "validate/calibration/harness/network.h"
 #include "validate/calibration/harness/session.h"
@@ -64,6 +68,17 @@ Parameters session_facts(const Session& session, const char* mode) {
   return facts;
 }
 
+#ifdef PIPESIM_WITHOUT_FIT
+// A build of the harness alone leaves the fit to pipesim-fit, on whatever machine.
+struct FitSettings {
+  std::string gpu;
+  int nvls_ranks = 0;
+};
+std::string fit_folder(const std::filesystem::path& folder, const FitSettings& /*settings*/) {
+  return "fit it with: pipesim-fit " + folder.string() + "\n";
+}
+#endif
+
 struct Request {
   Mode mode = Mode::kQuick;
   std::filesystem::path folder;
@@ -74,42 +89,6 @@ struct Request {
 using First = std::function<void(Session&)>;
 
 void say(std::string_view line) { std::cerr << "pipesim-calibrate: " << line << '\n'; }
-
-Measurements measure(Mode mode, const First& first) {
-  const Card card(0);
-  Session session(card, make_plan(mode),
-                  [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
-  if (!card.nvml_reason().empty()) session.not_measured("conditions", card.nvml_reason());
-  first(session);
-  run_stages(session);
-  session.measured.facts = session_facts(session, mode == Mode::kFull ? "full" : "quick");
-  return std::move(session.measured);
-}
-
-template <class Write>
-void write_file(const std::filesystem::path& path, const Measurements& measured, Write write) {
-  std::ofstream out(path);
-  write(measured, out);
-  if (!out.flush()) throw std::ios_base::failure("cannot write " + path.string());
-}
-
-int calibrate(const Request& request, const First& first) {
-  std::filesystem::create_directories(request.folder);
-  const Measurements measured = measure(request.mode, first);
-  write_file(request.folder / "measurements.csv", measured, write_measurements);
-  write_file(request.folder / "samples.csv", measured, write_samples);
-  fmt::print("{}: {} points, {} not measured\n\n{}", measured.fact("device"),
-             measured.points.size(), measured.not_measured.size(),
-             fit_folder(request.folder, request.settings));
-  return kDone;
-}
-
-int run_alone(const Request& request) {
-  if (const std::string reason = why_no_device(); !reason.empty()) return say(reason), kFailed;
-  return calibrate(request, [](Session&) {});
-}
-
-#ifdef PIPESIM_NCCL
 
 // Ends the process unless it is gone in time: a collective that lacks a rank never returns.
 class Deadline {
@@ -129,6 +108,58 @@ class Deadline {
  private:
   std::jthread thread_;
 };
+
+template <class Write>
+void write_file(const std::filesystem::path& path, const Measurements& measured, Write write) {
+  std::ofstream out(path);
+  write(measured, out);
+  if (!out.flush()) throw std::ios_base::failure("cannot write " + path.string());
+}
+
+void write_files(const std::filesystem::path& folder, const Session& session, Mode mode) {
+  Measurements measured = session.measured;
+  measured.facts = session_facts(session, mode == Mode::kFull ? "full" : "quick");
+  write_file(folder / "measurements.csv", measured, write_measurements);
+  write_file(folder / "samples.csv", measured, write_samples);
+}
+
+// A stage's longest, beside the mode's time: a collective or kernel that never returns.
+constexpr double kStageS = 120;
+
+std::shared_ptr<void> watched(const Session& session, const Request& request, const char* stage) {
+  const double seconds = kStageS + std::max(0.0, session.plan.time_limit_s - session.elapsed_s());
+  return std::make_shared<Deadline>(
+      std::chrono::duration<double>(seconds),
+      fmt::format("{} had not ended after {:.0f} s; what was measured before is in {}: "
+                  "pipesim-fit {}",
+                  stage, seconds, request.folder.string(), request.folder.string()));
+}
+
+int calibrate(const Request& request, const First& first) {
+  std::filesystem::create_directories(request.folder);
+  const Card card(0);
+  Session session(card, make_plan(request.mode),
+                  [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  session.watch = [&](const char* stage) { return watched(session, request, stage); };
+  session.stage_ended = [&](const Session& each) {
+    write_files(request.folder, each, request.mode);
+  };
+  if (!card.nvml_reason().empty()) session.not_measured("conditions", card.nvml_reason());
+  first(session);
+  run_stages(session);
+  write_files(request.folder, session, request.mode);
+  fmt::print("{}: {} points, {} not measured\n\n{}", card.facts().name,
+             session.measured.points.size(), session.measured.not_measured.size(),
+             fit_folder(request.folder, request.settings));
+  return kDone;
+}
+
+int run_alone(const Request& request) {
+  if (const std::string reason = why_no_device(); !reason.empty()) return say(reason), kFailed;
+  return calibrate(request, [](Session&) {});
+}
+
+#ifdef PIPESIM_NCCL
 
 constexpr double kLastPointS = 60;  // the last communicator and its last point
 constexpr double kLaterS = 10;      // rank 0 speaks first

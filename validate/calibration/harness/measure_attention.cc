@@ -31,26 +31,46 @@ class AttentionData {
   Arena memory_;
 };
 
+// With a method that is not the session's, the points say so and are no rows of its curve.
+template <class Make>
+bool measure_shape(Session& session, const AttentionShape& shape, const char* method, Make make) {
+  const auto point_for = [&](bool backward) {
+    Point point = point_of(shape, backward);
+    if (*method != '\0') point.parameters.emplace_back("method", method);
+    return point;
+  };
+  std::unique_ptr<AttentionKernels> attention;
+  std::unique_ptr<AttentionData> data;
+  const bool forward = session.attempt(point_for(false), [&](Point& point) {
+    attention = make();
+    data = std::make_unique<AttentionData>(shape);
+    session.timer.measure(
+        point, [&](cudaStream_t stream, int) { attention->forward(data->tensors(), stream); });
+  });
+  if (!forward) return false;
+  session.attempt(point_for(true), [&](Point& point) {
+    session.timer.measure(
+        point, [&](cudaStream_t stream, int) { attention->backward(data->tensors(), stream); });
+  });
+  return true;
+}
+
 }  // namespace
 
 void measure_attention(Session& session) {
   if (!session.attention.why_not_fused().empty()) {
     session.not_measured("attention/fused", session.attention.why_not_fused());
   }
+  session.burn_in();
+  const bool fused = session.attention.why_not_fused().empty();
   for (const AttentionShape& shape : session.plan.attention) {
-    std::unique_ptr<AttentionKernels> attention;
-    std::unique_ptr<AttentionData> data;
-    const bool forward = session.attempt(point_of(shape, false), [&](Point& point) {
-      attention = make_attention(session.attention, session.cublas, shape);
-      data = std::make_unique<AttentionData>(shape);
-      session.timer.measure(
-          point, [&](cudaStream_t stream, int) { attention->forward(data->tensors(), stream); });
+    const bool measured = measure_shape(session, shape, "", [&] {
+      return fused ? make_fused_attention(session.attention, shape)
+                   : make_unfused_attention(session.cublas, shape);
     });
-    if (!forward) continue;
-    session.attempt(point_of(shape, true), [&](Point& point) {
-      session.timer.measure(
-          point, [&](cudaStream_t stream, int) { attention->backward(data->tensors(), stream); });
-    });
+    if (measured || !fused) continue;
+    (void)measure_shape(session, shape, "unfused",
+                        [&] { return make_unfused_attention(session.cublas, shape); });
   }
 }
 

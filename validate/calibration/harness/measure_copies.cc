@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "validate/calibration/harness/near.h"
 #include "validate/calibration/harness/session.h"
 
 namespace pipesim::calibration {
@@ -95,6 +96,7 @@ void measure_disturbed(Session& session, const CopyLanes& lanes, const char* nam
 }  // namespace
 
 void measure_copies(Session& session) {
+  const NearCard near(session.card.bus());
   const CopyLanes lanes;
   for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
     for (const int64_t bytes : session.plan.copy_bytes) {
@@ -111,6 +113,7 @@ void measure_copies(Session& session) {
 }
 
 void measure_interference(Session& session) {
+  const NearCard near(session.card.bus());
   const CopyLanes lanes;
   for (const MatmulSpec& spec : disturbed_matmuls()) {
     const Point identity = point_of(spec);

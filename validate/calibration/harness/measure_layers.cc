@@ -43,6 +43,7 @@ void measure_passes(Session& session, const LayerSlice& slice, const char* group
 }  // namespace
 
 void measure_layers(Session& session) {
+  session.burn_in();
   for (const LayerSlice& slice : session.plan.layers) {
     // Building a layer takes memory, which a small card may not have: that too is an attempt.
     const auto refused = [&](const char* group, const std::exception& error) {
@@ -53,9 +54,7 @@ void measure_layers(Session& session) {
       measure_passes(session, slice, "layer", layer, layer_matmuls(slice, Precision::kBf16));
     } catch (const OutOfMemory& error) {
       refused("layer", error);
-    } catch (const AttentionError& error) {
-      refused("layer", error);
-    } catch (const CublasError& error) {
+    } catch (const LibraryError& error) {
       refused("layer", error);
     }
     try {
@@ -64,7 +63,7 @@ void measure_layers(Session& session) {
                      vocabulary_matmuls(slice, Precision::kBf16));
     } catch (const OutOfMemory& error) {
       refused("vocabulary", error);
-    } catch (const CublasError& error) {
+    } catch (const LibraryError& error) {
       refused("vocabulary", error);
     }
   }

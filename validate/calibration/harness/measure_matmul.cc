@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 #include "validate/calibration/harness/session.h"
 
@@ -33,6 +37,23 @@ Regions regions_of(const MatmulSpec& spec) {
   throw std::invalid_argument("unknown matmul pass");
 }
 
+// The first shapes from rest: for people, beside what they take under a load that lasts.
+constexpr std::size_t kBursts = 6;
+constexpr double kRestOfBurnIn = 0.05;  // the pause before each, of the time that a burn-in takes
+
+void measure_bursts(Session& session) {
+  if (session.plan.burn_in_s <= 0) return;
+  for (std::size_t i = 0; i < std::min(kBursts, session.plan.matmuls.size()); ++i) {
+    const MatmulSpec& spec = session.plan.matmuls[i];
+    Point point = point_of(spec);
+    point.group = "matmul_burst";
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(kRestOfBurnIn * session.plan.burn_in_s));
+    session.attempt(std::move(point),
+                    [&](Point& p) { session.timer.measure(p, matmul_work(session, spec)); });
+  }
+}
+
 }  // namespace
 
 Work matmul_work(Session& session, const MatmulSpec& spec) {
@@ -55,6 +76,8 @@ Work matmul_work(Session& session, const MatmulSpec& spec) {
 }
 
 void measure_matmuls(Session& session) {
+  measure_bursts(session);
+  session.burn_in();
   bool fp8_refused = false;
   for (const MatmulSpec& spec : session.plan.matmuls) {
     if (spec.precision == Precision::kFp8 && !session.card.has_fp8()) {

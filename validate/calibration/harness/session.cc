@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
 
 #include "validate/calibration/compose.h"
@@ -62,15 +63,25 @@ bool Session::attempt(Point point, const std::function<void(Point&)>& fill) {
     return true;
   } catch (const OutOfMemory& error) {
     reason = error.what();
-  } catch (const CublasError& error) {
+  } catch (const LibraryError& error) {
     reason = error.what();
   } catch (const MeasureError& error) {
-    reason = error.what();
-  } catch (const AttentionError& error) {
     reason = error.what();
   }
   not_measured(point.key(), reason);
   return false;
+}
+
+void Session::burn_in() {
+  if (plan.burn_in_s <= 0) return;
+  const MatmulSpec load{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192};
+  try {
+    timer.keep_busy(matmul_work(*this, load), plan.burn_in_s);
+  } catch (const LibraryError& error) {
+    not_measured("burn-in", error.what());
+  } catch (const OutOfMemory& error) {
+    not_measured("burn-in", error.what());
+  }
 }
 
 void Session::close() {
@@ -102,18 +113,21 @@ void run_stages(Session& session) {
     const char* name;
     void (*measure)(Session&);
   };
-  // The sweep of matmuls comes last: it is the longest, and what a mode's time may cut.
+  // Collectives come last: nothing else can hang. Before them the sweep of matmuls, the longest, of
+  // which a mode's time may cut the end.
   constexpr std::array<Stage, 8> kStages{{{"launches", measure_launches},
                                           {"kernels", measure_kernels},
-                                          {"attention", measure_attention},
                                           {"host copies", measure_copies},
                                           {"interference", measure_interference},
+                                          {"attention", measure_attention},
                                           {"layers", measure_layers},
-                                          {"collectives", measure_collectives},
-                                          {"matmuls", measure_matmuls}}};
+                                          {"matmuls", measure_matmuls},
+                                          {"collectives", measure_collectives}}};
   for (const Stage& stage : kStages) {
     session.announce("after " + std::to_string(static_cast<int>(session.elapsed_s())) +
                      " s: " + stage.name);
+    const std::shared_ptr<void> guard = session.watch ? session.watch(stage.name) : nullptr;
+    bool lost = false;
     try {
       stage.measure(session);
     } catch (const OutOfMemory& error) {
@@ -122,8 +136,12 @@ void run_stages(Session& session) {
       // The device is lost to this process; what was measured before is not.
       session.not_measured(std::string("the rest of ") + stage.name + " and every later stage",
                            error.what());
-      break;
+      lost = true;
+    } catch (const std::runtime_error& error) {
+      session.not_measured(std::string("the rest of ") + stage.name, error.what());
     }
+    if (session.stage_ended) session.stage_ended(session);
+    if (lost) break;
   }
   compose_layers(session);
   session.close();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,8 @@ class Session {
   void announce(const std::string& line) const { progress_(line); }
   void not_measured(std::string what, std::string reason);
   [[nodiscard]] double elapsed_s() const;
+  // Matmuls for as long as the plan says, so that clocks are those that a load which lasts leaves.
+  void burn_in();
   // Writes what was skipped for time, one entry per group; call once, at the end.
   void close();
 
@@ -44,6 +47,10 @@ class Session {
   CublasHandle cublas;
   AttentionLibrary attention;
   Measurements measured;
+  // Around every stage, where they are set: what ends a process that hangs, and what keeps what has
+  // been measured so far.
+  std::function<std::shared_ptr<void>(const char* stage)> watch;
+  std::function<void(const Session&)> stage_ended;
 
  private:
   Progress progress_;

@@ -1,6 +1,7 @@
 #include "validate/calibration/harness/timer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 
@@ -12,8 +13,9 @@ namespace {
 constexpr int kWarmUps = 3;
 constexpr int kEstimated = 3;
 constexpr int kMaximumLaunches = 200;
-constexpr double kHostLaunchUs = 8;  // host time that one launch may take
-constexpr double kMaximumDelayUs = 2000;
+constexpr double kHostLaunchUs = 8;   // host time that one launch may take, or as measured,
+constexpr double kHostSurplus = 1.5;  // times this
+constexpr double kMaximumDelayUs = 50e3;
 constexpr double kBackgroundFactor = 1.5;  // of the work's expected time
 constexpr double kBackgroundGrowth = 1.6;  // when it ended too early
 constexpr int kMaximumBackgroundLaunches = 20000;
@@ -36,8 +38,9 @@ struct Background {
   }
 };
 
-double delay_us(int launches) {
-  return std::min(kMaximumDelayUs, kHostLaunchUs * static_cast<double>(launches + 2));
+double delay_us(int launches, double host_us) {
+  const double each = std::max(kHostLaunchUs, kHostSurplus * host_us);
+  return std::min(kMaximumDelayUs, each * static_cast<double>(launches + 2));
 }
 
 void delay(const Stream& stream, double microseconds) {
@@ -58,16 +61,28 @@ BatchPlan plan_batches(const TimingSettings& settings, double estimate_us) {
 
 double Timer::estimate_us(const Stream& stream, const Work& work) {
   for (int i = 0; i < kWarmUps; ++i) work(stream.get(), launch_++);
-  delay(stream, delay_us(kEstimated));
+  stream.synchronize();
+  delay(stream, delay_us(kEstimated, 0));
+  const auto start = std::chrono::steady_clock::now();
   begin_.record(stream);
   for (int i = 0; i < kEstimated; ++i) work(stream.get(), launch_++);
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  host_us_ = took.count() / kEstimated;
   end_.record(stream);
   end_.synchronize();
   return end_.microseconds_since(begin_) / kEstimated;
 }
 
+void Timer::keep_busy(const Work& work, double seconds) {
+  const BatchPlan batches = plan_batches(settings_, estimate_us(stream_, work));
+  for (double left = seconds * 1e6; left > 0; left -= end_.microseconds_since(begin_)) {
+    enqueue_batch(work, batches.launches);
+    end_.synchronize();
+  }
+}
+
 void Timer::enqueue_batch(const Work& work, int launches) {
-  delay(stream_, delay_us(launches));
+  delay(stream_, delay_us(launches, host_us_));
   begin_.record(stream_);
   for (int i = 0; i < launches; ++i) work(stream_.get(), launch_++);
   end_.record(stream_);
@@ -106,7 +121,7 @@ void Timer::measure_with(Point& point, const Work& work, const std::vector<Work>
   for (int attempt = 0; attempt < 3 * batches.repetitions &&
                         static_cast<int>(point.samples_us.size()) < batches.repetitions;
        ++attempt) {
-    const double lead_us = delay_us(batches.launches);
+    const double lead_us = delay_us(batches.launches, host_us_);
     for (auto& background : running) background->start(stretch * (alone_us + lead_us));
     enqueue_batch(work, batches.launches);
     if (static_cast<int>(point.samples_us.size()) == batches.repetitions / 2) {

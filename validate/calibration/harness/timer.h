@@ -3,7 +3,8 @@
 // One repetition is a batch of launches between two events, long enough that the events' resolution
 // (about half a microsecond) does not matter; its sample is the batch's time over its launches. A
 // delay kernel ahead of the first event lets the host enqueue the batch before the device starts on
-// it, so that launches leave no gaps: what is timed is the device's work. The work is handed the
+// it, however long a launch takes the host (those of many ranks' collectives), so that launches
+// leave no gaps: what is timed is the device's work. The work is handed the
 // running number of its launch, by which it rotates through buffers that exceed the L2 cache.
 // With a background, other work is kept on a second stream; a sample counts only if the background
 // was running from before the first event until after the second. Units: microseconds. Errors:
@@ -54,6 +55,9 @@ class Timer {
   // As above, while each `background` keeps a stream of its own busy.
   void measure_with(Point& point, const Work& work, const std::vector<Work>& backgrounds);
 
+  // Launches the work, one batch after the other, for so many seconds of the device's.
+  void keep_busy(const Work& work, double seconds);
+
   [[nodiscard]] const Stream& stream() const { return stream_; }
 
  private:
@@ -65,6 +69,7 @@ class Timer {
   Stream stream_;
   Event begin_, end_;
   int launch_ = 0;
+  double host_us_ = 0;  // that the host took for a launch of the latest work
 };
 
 }  // namespace pipesim::calibration
