@@ -66,6 +66,10 @@ def _lines(ax: Axes, points: series.Points, table: Table, of: tuple[str, str], s
             value = table.number(row, y)
             if row[points.column] == name and value is not None and (places is None or row[x] in places):
                 own.append((places.index(row[x]) if places else table.number(row, x), value / scale))
+            band = table.band(row, y)
+            if own and band and value is not None and not hollow and row[points.column] == name:
+                ax.vlines(own[-1][0], band[0] / scale, band[1] / scale, color=style.colour(index), linewidth=0.7,
+                          alpha=0.5, zorder=1)
         own.sort()
         ax.plot([at for at, _ in own], [value for _, value in own], color=style.colour(index),
                 linestyle=":" if hollow else style.line(index), marker=style.mark(index),

@@ -34,6 +34,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
         if beside:
             _scatter(ax, points, _points(beside, points.column, x, y), y, hollow=True)
         _scatter(ax, points, _points(table, points.column, x, y), y, hollow=False)
+        _bands(ax, points, table, x, y)
         unfit = _points(table, points.column, x, y, fits=False)
         _cross(ax, points, unfit)
         crosses = crosses or bool(unfit)
@@ -68,6 +69,15 @@ def _points(table: Table, series_of: str, x: str, y: str, fits: bool = True) -> 
         if None not in at:
             found.append((at[0] / quantity(x).scale, at[1] / quantity(y).scale, row[series_of]))
     return found
+
+
+def _bands(ax: Axes, points: series.Points, table: Table, x: str, y: str) -> None:
+    """A thin line through every point, over the band that its table has."""
+    for row in table.rows:
+        at, band = table.number(row, x), table.band(row, y)
+        if at is not None and band and table.fits(row):
+            ax.vlines(at / quantity(x).scale, band[0] / quantity(y).scale, band[1] / quantity(y).scale,
+                      color=style.colour(points.series.index(row[points.column])), linewidth=0.7, alpha=0.5, zorder=1)
 
 
 def frontier(points: list[Point], higher_is_better: bool) -> list[Point]:

@@ -7,6 +7,11 @@ import os
 import re
 
 
+# What grows as a step's seconds do, and what shrinks.
+IN_SECONDS = {"iteration_seconds"}
+PER_SECOND = {"mfu", "samples_per_second_per_gpu", "samples_per_second", "tokens_per_second_per_gpu"}
+
+
 class InputError(Exception):
     """What a person gave cannot be drawn; the message says where, and what was expected."""
 
@@ -91,6 +96,16 @@ class Table:
         except ValueError:
             place = f"{self.source}:{row.get('', '1')}:1"
             raise InputError(f"{place}: expected a number in '{column}', not '{text}'") from None
+
+    def band(self, row: dict[str, str], column: str) -> tuple[float, float] | None:
+        """Where measured runs near this one say that its seconds, or what goes with their inverse, would lie."""
+        ends = [self.number(row, f"iteration{end}_seconds") for end in ("_low", "", "_high")]
+        value = self.number(row, column) if column in IN_SECONDS | PER_SECOND else None
+        if None in ends or value is None:
+            return None
+        low, seconds, high = ends
+        factors = (low / seconds, high / seconds) if column in IN_SECONDS else (seconds / high, seconds / low)
+        return factors[0] * value, factors[1] * value
 
     def fits(self, row: dict[str, str]) -> bool:
         """Whether the point's memory does, as far as the table knows a capacity."""

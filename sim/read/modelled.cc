@@ -231,7 +231,11 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
                                              scenario.file, *scenario.hardware, numbers);
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
   }
-  if (const auto anchor = map.find("anchor")) cost.anchor = read_anchor_file(*anchor, scenario);
+  // `none` stands beside a file in a sweep.
+  const auto anchor = map.find("anchor");
+  if (anchor && !(anchor->is_scalar() && anchor->node().Scalar() == "none")) {
+    cost.anchor = read_anchor_file(*anchor, scenario);
+  }
   map.finish();
   return cost;
 }

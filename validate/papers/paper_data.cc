@@ -1,11 +1,13 @@
 #include "validate/papers/paper_data.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
 #include "sim/read/hardware.h"
+#include "sim/read/software.h"
 
 namespace pipesim {
 
@@ -55,6 +57,15 @@ Hardware cluster_of_catalog(const std::string& name, const Location& asked) {
     if (each.hardware.name == name) return each.hardware;
   }
   throw LogicError("no cluster " + name + " in the catalogue");
+}
+
+const Software& software_of_papers() {
+  const auto& all = catalogue_software();
+  const auto found = std::ranges::find_if(all, [](const SoftwareEntry& each) {
+    return each.software.name == "megatron-deepspeed-2022";
+  });
+  if (found == all.end()) throw LogicError("the catalogue has no megatron-deepspeed-2022");
+  return found->software;
 }
 
 }  // namespace pipesim

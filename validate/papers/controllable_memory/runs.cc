@@ -96,6 +96,7 @@ TimedRun timed_run(const Panel& panel, const Name& name, const Hardware& hardwar
   run.setting.context = context_of(panel, name);
   run.setting.state.gradients_in_fp32 = false;
   run.setting.fused_backward = megatron;
+  run.setting.software = software_of_papers();
   run.hardware = hardware;
   run.split = kSplit;
   run.schedule = schedule;
@@ -180,6 +181,20 @@ void compare_mfu(std::vector<Cell>& cells, const Panel& panel, const Point& poin
   cells.push_back(cell);
 }
 
+// Nothing fitted to any cell of the figure.
+void compare_first_principles(std::vector<Cell>& cells, const Panel& panel, const Point& point,
+                              const Hardware& hardware) {
+  if (point.mfu.kind != Printed::Kind::kNumber) return;
+  Cell cell = cell_of(panel, point);
+  cell.table = "Figure 7 MFU, first principles";
+  cell.cell += ", MFU %";
+  cell.published = point.mfu.number;
+  simulate(cell, [&] {
+    return converted(panel, iteration_seconds(timed_run(panel, *point.name, hardware)).value());
+  });
+  cells.push_back(cell);
+}
+
 void compare_memory(std::vector<Cell>& cells, const Panel& panel, const Point& point) {
   if (point.gigabytes.kind == Printed::Kind::kNothing) return;
   Cell cell = cell_of(panel, point);
@@ -214,6 +229,7 @@ void compare_memory(std::vector<Cell>& cells, const Panel& panel, const Point& p
 void compare_panel(std::vector<Cell>& cells, const Panel& panel, const Hardware& hardware) {
   const Fit of_panel = fit(panel, hardware);
   for (const Point& point : panel.points) compare_mfu(cells, panel, point, of_panel, hardware);
+  for (const Point& point : panel.points) compare_first_principles(cells, panel, point, hardware);
   for (const Point& point : panel.points) compare_memory(cells, panel, point);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/anchor/fitted_factor.h"
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
 #include "sim/prepare/prepare.h"
@@ -85,7 +86,7 @@ void complete(Panel& panel, const YamlValue& where, const Batches& batches) {
 }
 
 // Assumed, where the paper does not say: micro batch 1; norms, activations and dropouts made again.
-Result run(const Panel& panel, const std::string& schedule, int seq_length) {
+Result run(const Panel& panel, const std::string& schedule, int seq_length, double factor) {
   const bool chunked = schedule != "1f1b";
   const std::string split = panel.ends_count ? R"(
            account_for_embedding_in_pipeline_split: true, account_for_loss_in_pipeline_split: true,)"
@@ -99,12 +100,14 @@ model: po-{}b
 cluster: a100-roce
 parallel: {{{} {}pipeline_model_parallel_size: {}}}
 batch: {{global_batch_size: {}, micro_batch_size: 1, seq_length: {}}}
+cost: {{kind: roofline, software: {}}}
 memory: {{kind: model, capacity: 80 GiB}}
 recompute: pointwise
 )",
           schedule, panel.model.substr(0, panel.model.size() - 1), split,
           chunked ? fmt::format("virtual_pipeline_model_parallel_size: {}, ", panel.chunks) : "",
-          panel.gpus, panel.batch, seq_length)));
+          panel.gpus, panel.batch, seq_length, software_of_papers().name)));
+  if (factor != 1) scenario.roofline->anchor = Anchor{.file = "", .factors = {.compute = factor}};
   return simulate(prepare_first(std::move(scenario)));
 }
 
@@ -113,10 +116,11 @@ struct Tried {
   std::string fault;
 };
 
-Tried try_to_run(const Panel& panel, const std::string& schedule, int seq_length) {
+Tried try_to_run(const Panel& panel, const std::string& schedule, int seq_length,
+                 double factor = 1) {
   if (!panel.fault.empty()) return {std::nullopt, panel.fault};
   try {
-    return {run(panel, schedule, seq_length), {}};
+    return {run(panel, schedule, seq_length, factor), {}};
   } catch (const InfeasibleError& error) {
     return {std::nullopt, error.what()};
   } catch (const InputError& error) {
@@ -159,23 +163,55 @@ void add(std::vector<Cell>& cells, Cell cell, const Tried& tried,
   cells.push_back(std::move(cell));
 }
 
+// A cell of the figure without its table. The panel that was known first goes without its name.
+Cell named(const Panel& panel, const Row& row) {
+  Cell cell;
+  cell.cell = fmt::format("{}{} s={}", panel.name == "m10p5B_8gpu" ? "" : panel.name + " ",
+                          row.name, row.seq);
+  cell.digits = 1;
+  cell.relative = true;
+  return cell;
+}
+
+std::optional<double> mfu_percent(const Result& result) {
+  const bool known = result.throughput && result.throughput->mfu;
+  return known ? std::optional(100 * *result.throughput->mfu) : std::nullopt;
+}
+
+bool has_mfu(const Row& row) { return row.mfu.kind == Printed::Kind::kNumber; }
+
+// The factor on compute seconds with which a panel's first 1F1B cell has its published MFU, and all
+// other cells with it.
+void compare_anchored(std::vector<Cell>& cells, const Panel& panel, const std::vector<Row>& rows) {
+  const auto anchor = std::ranges::find_if(
+      rows, [](const Row& row) { return row.schedule == "1f1b" && has_mfu(row); });
+  if (!panel.fault.empty() || anchor == rows.end()) return;
+  const double factor = fitted_factor(Seconds(1 / anchor->mfu.number), [&](double each) {
+    return Seconds(1 / mfu_percent(run(panel, "1f1b", anchor->seq, each)).value());
+  });
+  for (const Row& row : rows) {
+    if (!has_mfu(row)) continue;
+    Cell cell = named(panel, row);
+    cell.table = &row == &*anchor ? "Figure 15, MFU, fitted" : "Figure 15, MFU anchored";
+    cell.published = row.mfu.number;
+    cell.note = fmt::format("factor {:.3f}", factor);
+    add(cells, cell, try_to_run(panel, row.schedule, row.seq, factor), mfu_percent);
+  }
+}
+
 void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
   using enum Printed::Kind;
   if (row.mfu.kind == kNothing && row.memory.kind == kNothing) return;
   const Tried tried = try_to_run(panel, row.schedule, row.seq);
-  Cell cell;
-  // The panel that was known first goes without its name.
-  cell.cell = fmt::format("{}{} s={}", panel.name == "m10p5B_8gpu" ? "" : panel.name + " ",
-                          row.name, row.seq);
-  cell.digits = 1;
+  Cell cell = named(panel, row);
   if (row.mfu.kind == kOutOfMemory || row.memory.kind == kOutOfMemory) {
     cell.table = "Figure 15, out of memory";
     cell.published = 1;
+    cell.relative = false;
     add(cells, cell, tried,
         [](const Result& result) { return result.fits.value_or(true) ? 0.0 : 1.0; });
     return;
   }
-  cell.relative = true;
   if (row.memory.kind == kNumber) {
     cell.table = "Figure 15, memory";
     cell.published = row.memory.number;
@@ -186,10 +222,7 @@ void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
   cell.table = "Figure 15, MFU";
   cell.published = row.mfu.number;
   cell.note = "";
-  add(cells, cell, tried, [](const Result& result) {
-    const bool known = result.throughput && result.throughput->mfu;
-    return known ? std::optional(100 * *result.throughput->mfu) : std::nullopt;
-  });
+  add(cells, cell, tried, mfu_percent);
 }
 
 Batches batches_of(const YamlValue& rows) {
@@ -230,6 +263,7 @@ void compare_panels(std::vector<Cell>& cells, const YamlValue& panels, const Bat
   finish_row(map, {"k_by_seq"});
   for (const auto& [panel, rows] : all) {
     for (const Row& row : rows) compare_row(cells, panel, row);
+    compare_anchored(cells, panel, rows);
   }
 }
 

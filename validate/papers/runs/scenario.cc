@@ -174,8 +174,7 @@ std::string experts_text(const Row& row, const Settings& settings) {
   return text;
 }
 
-std::string cost_text(const Row& row, const Settings& settings, bool moe,
-                      const Version& version) {
+std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
   const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
   return fmt::format(
       "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "

@@ -58,6 +58,7 @@ TimedRun timed_run(const MethodRow& row, size_t vocabulary, const std::vector<Ho
   run.setting.context.seq_length = row.seq;
   run.setting.state.gradients_in_fp32 = false;
   run.setting.fused_backward = row.chunks == 1;
+  run.setting.software = software_of_papers();
   if (row.placement == VocabularyPlacement::kRedistributed) {
     run.layers = redistributed(run.model, row.seq, row.gpus * row.chunks);
     for (const HostRun& known : runs) {
@@ -100,6 +101,21 @@ class Throughput {
         cell.table = row.table + " MFU, nothing profiled";
         cell.must_agree = false;
         cell.median = 0;
+        cells.push_back(cell);
+      }
+    }
+  }
+
+  // Nothing fitted or profiled.
+  void compare_first_principles(std::vector<Cell>& cells) {
+    for (const MethodRow& row : rows_) {
+      for (size_t i = 0; i < row.mfu_percent.size(); ++i) {
+        if (!number_at(row.mfu_percent, i) || !row.fault.empty()) continue;
+        Cell cell = printed(row, i);
+        cell.table = row.table + " MFU, first principles";
+        simulate(cell, [&] {
+          return converted(row, i, iteration_seconds(timed_run(row, i, runs_, hardware_)).value());
+        });
         cells.push_back(cell);
       }
     }
@@ -162,13 +178,18 @@ class Throughput {
     return converted(row, vocabulary, iteration_seconds(run).value());
   }
 
-  Cell cell_of(const MethodRow& row, size_t i) {
+  static Cell printed(const MethodRow& row, size_t i) {
     Cell cell;
     cell.table = row.table + " MFU";
     cell.cell = row.text(i) + ", %";
     cell.published = *number_at(row.mfu_percent, i);
     cell.digits = 2;
     cell.relative = true;
+    return cell;
+  }
+
+  Cell cell_of(const MethodRow& row, size_t i) {
+    Cell cell = printed(row, i);
     cell.note = "not modelled: " + row.fault;
     if (!row.fault.empty()) return cell;
     const Stack& stack = stack_of(row);
@@ -220,6 +241,7 @@ void compare_throughput(std::vector<Cell>& cells, const std::vector<MethodRow>& 
                         const std::vector<HostRun>& runs, const Hardware& hardware) {
   Throughput(rows, runs, hardware).compare(cells);
   if (!runs.empty()) Throughput(rows, {}, hardware).compare_without_profile(cells);
+  Throughput(rows, {}, hardware).compare_first_principles(cells);
 }
 
 }  // namespace pipesim::vocabulary_parallelism
