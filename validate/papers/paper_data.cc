@@ -6,6 +6,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
 #include "sim/read/hardware.h"
+#include "sim/read/software.h"
 
 namespace pipesim {
 
@@ -55,6 +56,13 @@ Hardware cluster_of_catalog(const std::string& name, const Location& asked) {
     if (each.hardware.name == name) return each.hardware;
   }
   throw LogicError("no cluster " + name + " in the catalogue");
+}
+
+Software software_of_catalog(const std::string& name) {
+  for (const SoftwareEntry& entry : catalogue_software()) {
+    if (entry.software.name == name) return entry.software;
+  }
+  throw LogicError("no generation " + name);
 }
 
 }  // namespace pipesim

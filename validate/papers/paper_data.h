@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/hardware.h"
+#include "models/software.h"
 #include "sim/read/yaml.h"
 
 namespace pipesim {
@@ -20,5 +21,8 @@ bool has_paper(const std::string& folder, const std::string& name);
 // A cluster of the catalogue by its name, which must be one; `asked` locates the request when the
 // catalogue cannot be read.
 Hardware cluster_of_catalog(const std::string& name, const Location& asked);
+
+// A generation of a framework by its name, which must be one of the catalogue.
+Software software_of_catalog(const std::string& name);
 
 }  // namespace pipesim
