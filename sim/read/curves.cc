@@ -125,6 +125,7 @@ void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect)
   sustained.streaming = group->share("streaming");
   sustained.unaligned = group->share("unaligned");
   interconnect.sustained = group->share("collectives");
+  group->note_fitted();
   group->finish();
 }
 

@@ -32,6 +32,10 @@ class NumberGroup {
   std::optional<YamlValue> find(const std::string& key);
   double share(const std::string& key) { return number(key).number(1e-3, 1); }
   double factor(const std::string& key) { return number(key).number(0, 1e6); }
+  // `fitted`: how many of the numbers are fitted to measured runs.
+  void note_fitted() {
+    if (const auto fitted = map_.find("fitted")) (void)fitted->integer(0, 64);
+  }
   BytesPerSecond bandwidth(const std::string& key) { return positive_bandwidth(number(key)); }
   int count(const std::string& key, int most) {
     return static_cast<int>(number(key).integer(1, most));

@@ -17,6 +17,7 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   entry.software.traffic = kernels.factor("traffic");
   entry.software.gap = kernels.number("gap").seconds();
   entry.software.gradient = kernels.factor("gradient");
+  kernels.note_fitted();
   kernels.finish();
   NumberGroup experts(map, "experts", entry.numbers);
   entry.software.permuting = experts.factor("permuting");
@@ -25,6 +26,7 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   entry.software.fullest = fullest.number(1, 1e3);
   entry.software.exchange = experts.share("exchange");
   entry.software.routing = experts.number("routing").seconds();
+  experts.note_fitted();
   experts.finish();
   NumberGroup memory(map, "memory", entry.numbers);
   entry.software.memory_margin = memory.share("margin");

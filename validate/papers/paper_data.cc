@@ -1,6 +1,5 @@
 #include "validate/papers/paper_data.h"
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -59,13 +58,11 @@ Hardware cluster_of_catalog(const std::string& name, const Location& asked) {
   throw LogicError("no cluster " + name + " in the catalogue");
 }
 
-const Software& software_of_papers() {
-  const auto& all = catalogue_software();
-  const auto found = std::ranges::find_if(all, [](const SoftwareEntry& each) {
-    return each.software.name == "megatron-deepspeed-2022";
-  });
-  if (found == all.end()) throw LogicError("the catalogue has no megatron-deepspeed-2022");
-  return found->software;
+Software software_of_catalog(const std::string& name) {
+  for (const SoftwareEntry& entry : catalogue_software()) {
+    if (entry.software.name == name) return entry.software;
+  }
+  throw LogicError("no generation " + name);
 }
 
 }  // namespace pipesim

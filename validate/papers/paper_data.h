@@ -22,9 +22,7 @@ bool has_paper(const std::string& folder, const std::string& name);
 // catalogue cannot be read.
 Hardware cluster_of_catalog(const std::string& name, const Location& asked);
 
-// The generation of frameworks (models/catalog/software.yaml) that stands for the forks of
-// Megatron-LM from which the papers measured: its local transformer layers, before Transformer
-// Engine.
-const Software& software_of_papers();
+// A generation of a framework by its name, which must be one of the catalogue.
+Software software_of_catalog(const std::string& name);
 
 }  // namespace pipesim

@@ -96,7 +96,7 @@ TimedRun timed_run(const Panel& panel, const Name& name, const Hardware& hardwar
   run.setting.context = context_of(panel, name);
   run.setting.state.gradients_in_fp32 = false;
   run.setting.fused_backward = megatron;
-  run.setting.software = software_of_papers();
+  run.setting.software = software_of_catalog("megatron-deepspeed-2023");
   run.hardware = hardware;
   run.split = kSplit;
   run.schedule = schedule;

@@ -88,6 +88,8 @@ std::string runs_text(const TrainingRuns& all) {
     for (const RunGroup& group : groups_of(all, quantity)) rows.push_back(group_row(group));
     text += aligned(rows) + "\n";
   }
+  text += fmt::format("{} numbers of the catalogue are fitted to measured runs, {} figures here\n",
+                      all.fitted, all.runs.size());
   std::map<std::string, int> reasons;
   for (const TrainingRun& run : all.runs) {
     if (!run.reason.empty()) ++reasons[run.table + ": " + run.reason];

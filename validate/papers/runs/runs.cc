@@ -136,6 +136,24 @@ std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows, const r
   return keys;
 }
 
+// How many numbers of the catalogue its groups call fitted to measured runs.
+int fitted_numbers() {
+  int number = 0;
+  for (const char* file : {"/gpus.yaml", "/software.yaml"}) {
+    const std::string path = data_folder("catalog") + file;
+    const YamlSource source = YamlSource::from_file(path, {path, 0, 0, ""});
+    for (const auto& [name, entry] : source.root().entries()) {
+      for (const auto& [group, value] : entry.entries()) {
+        if (!value.is_map()) continue;
+        if (const auto fitted = YamlMap(value).find("fitted")) {
+          number += static_cast<int>(fitted->integer(0, 64));
+        }
+      }
+    }
+  }
+  return number;
+}
+
 // A row that is no map, or has a key twice, is a slip of the whole file.
 runs::Rules rules_for(const std::string& folder, const Location& asked) {
   const bool own = std::filesystem::exists(folder + "/rules.yaml");
@@ -168,14 +186,17 @@ TrainingRuns compare_measured_runs(const std::string& folder, const Location& as
     all.runs.insert(all.runs.end(), of_row.begin(), of_row.end());
   }
   all.unread = unread_keys(rows, rules);
+  all.fitted = fitted_numbers();
   return all;
 }
 
 std::vector<Cell> compare_runs(const std::string& folder, const Location& asked) {
   std::vector<Cell> cells;
   for (const TrainingRun& run : compare_measured_runs(folder, asked).runs) {
+    if (run.simulated && !run.relative_error()) continue;  // ran out of memory
     Cell cell;
     cell.table = run.group() + (run.quantity == "bytes" ? ", memory" : "");
+    if (!run.simulated) cell.table = "not modelled";
     cell.cell = run.id;
     cell.published = run.published;
     cell.simulated = run.simulated;

@@ -43,6 +43,7 @@ struct TrainingRun {
 
 struct TrainingRuns {
   std::vector<TrainingRun> runs;
+  int fitted = 0;                   // numbers of the catalogue that are fitted to measured runs
   std::vector<std::string> unread;  // "key (rows)": keys of rows that no rule knows
 };
 

@@ -58,7 +58,7 @@ TimedRun timed_run(const MethodRow& row, size_t vocabulary, const std::vector<Ho
   run.setting.context.seq_length = row.seq;
   run.setting.state.gradients_in_fp32 = false;
   run.setting.fused_backward = row.chunks == 1;
-  run.setting.software = software_of_papers();
+  run.setting.software = software_of_catalog("megatron-deepspeed-2023");
   if (row.placement == VocabularyPlacement::kRedistributed) {
     run.layers = redistributed(run.model, row.seq, row.gpus * row.chunks);
     for (const HostRun& known : runs) {
