@@ -198,6 +198,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   choice.name = point.schedule->name;
   choice.chunks = point.chunks;
   choice.recompute = Recompute{.granularity = point.recompute};
+  if (point.offload) choice.offload = scenario.offload = Offload{};
   if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.limit()};
   scenario.schedules = {std::move(choice)};
   scenario.parallel = {.pipeline = point.pipeline,
@@ -209,7 +210,6 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   scenario.batch.microbatches =
       static_cast<int>(question.global_batch / point.data / point.micro_batch);
   scenario.vocabulary = point.vocabulary;
-  if (point.offload) scenario.offload = Offload{};
   Modelled& modelled = *scenario.modelled;
   take_sizes(scenario, modelled);
   modelled.context.expert = point.expert;

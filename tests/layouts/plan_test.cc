@@ -102,6 +102,20 @@ TEST(Plan, WritesScenariosThatRunAsPlanned) {
   }
 }
 
+TEST(Plan, OffloadsWhereItSaysSo) {
+  ClusterPlan plan = small("80 GiB");
+  plan.question.axes.pipeline = {8};
+  plan.question.axes.schedules = {"1f1b"};
+  plan.question.axes.recompute = {RecomputeGranularity::kNone};
+  plan.question.axes.splits = {PlanSplit::kEvenWithEnds};
+  const std::vector<PlanPoint> points = plan_space(plan.question).points;
+  EXPECT_GT(points.size(), 1U);
+  for (const PlanPoint& point : points) {
+    const Result run = simulate(prepare_first(scenario_of(plan.question, point)));
+    EXPECT_EQ(run.host.has_value(), point.offload) << label_of(point);
+  }
+}
+
 TEST(Plan, DoesNotDependOnTheNumberOfThreads) {
   ClusterPlan one = small("6 GiB");
   ClusterPlan three = one;
