@@ -36,6 +36,12 @@ struct StageMemory {
   Bytes activation;
   Bytes weight_stash;  // may exceed `activation`
   Bytes checkpoint;    // what F keeps where the stage is recomputed: the input of every layer
+  // What it holds from R on: checkpoints, and one layer at a time made again from its own
+  // (Megatron-LM's uniform recomputation of one layer).
+  Bytes recomputed;
+
+  // From F, or with R, until B.
+  [[nodiscard]] Bytes until_backward(bool again) const { return again ? recomputed : activation; }
 };
 
 }  // namespace pipesim

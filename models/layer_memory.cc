@@ -41,6 +41,11 @@ class Tensors {
   [[nodiscard]] const KeptTensors& list() const { return list_; }
 
  private:
+  // Where the product of a gated activation is a kernel of its own.
+  void keep_gate(double inner, RecomputeGranularity again) {
+    if (!model_.gated_mlp || context_.fused_gate) return;
+    keep("gate after its activation", inner * kElement, Kept::kForB, again);
+  }
   void keep(const char* name, double bytes, Kept kept, RecomputeGranularity again = {}) {
     list_.push_back({name, Bytes(bytes), kept, again});
   }
@@ -140,6 +145,7 @@ void Tensors::mlp_block(LayerKind kind) {
     const double parts = model_.gated_mlp ? 2 : 1;
     keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
     keep("MLP before its activation", parts * inner * kElement, Kept::kForB, kMlp);
+    keep_gate(inner, kMlp | kMlpActivation);
     keep("MLP after its activation", inner * linear_, Kept::kForW, kMlp | kMlpActivation);
     keep("gradient of the MLP before its activation", parts * inner * linear_, Kept::kFromB);
     keep("gradient of the MLP", tokens_ * hidden_ * linear_, Kept::kFromB);
@@ -157,6 +163,7 @@ void Tensors::experts() {
   keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
   keep("input of the experts", rows * hidden_ * linear_, Kept::kForW, kMoe);
   keep("experts before their activation", parts * inner * kElement, Kept::kForB, kMoe);
+  keep_gate(inner, kMoe | kMoeActivation);
   keep("experts after their activation", inner * linear_, Kept::kForW, kMoe | kMoeActivation);
   keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
   keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
@@ -168,6 +175,7 @@ void Tensors::experts() {
     keep("input of the shared experts, fp8", divided_ * hidden_, Kept::kForW, whole);
   }
   keep("shared experts before their activation", parts * shared * kElement, Kept::kForB, whole);
+  keep_gate(shared, whole | kMlpActivation);
   keep("shared experts after their activation", shared * linear_, Kept::kForW,
        whole | kMlpActivation);
   keep("gradient of the shared experts before their activation", parts * shared * linear_,
@@ -208,7 +216,7 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   }
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
     const bool again = context.recompute.any(tensor.again);
-    if (tensor.kept != Kept::kFromB && !again) memory.activation += tensor.bytes;
+    if (tensor.kept != Kept::kFromB) (again ? memory.rebuilt : memory.activation) += tensor.bytes;
     if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
   }
   memory.checkpoint =

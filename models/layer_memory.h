@@ -33,7 +33,7 @@ struct KeptTensor {
   Kept kept = Kept::kForB;
   RecomputeGranularity again = {};  // made again within B where one of these is
 };
-using KeptTensors = boost::container::static_vector<KeptTensor, 40>;
+using KeptTensors = boost::container::static_vector<KeptTensor, 44>;
 
 // Every tensor that a microbatch keeps on this GPU when nothing is recomputed. Temporaries within a
 // pass, statistics of norms and choices of experts are left out. Requires fault_of(model, context)
@@ -48,6 +48,7 @@ struct LayerMemory {
   // Per microbatch, from B to W. May exceed `activation`, where gradients are more than B frees.
   Bytes weight_stash;
   Bytes checkpoint;  // per microbatch, from F to R under full recompute
+  Bytes rebuilt;     // of a microbatch within B, what modules make again
 };
 
 // Of one layer; embedding and output are not recomputed, their checkpoint is their activation.

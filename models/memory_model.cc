@@ -44,12 +44,13 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
     const bool mtp = kind == LayerKind::kMtp && model.mtp_layers == 0;
     if (experts || mtp) continue;
     memory_[kind] = layer_memory(model, kind, context);
-    temporaries_[kind] = temporaries(model, kind, context);
+    temporaries_[kind] = temporaries(model, kind, context) + memory_[kind].rebuilt;
   }
 }
 
 StageMemory MemoryModel::stage(const StageLayers& layers) const {
   StageMemory sum;
+  Bytes largest;
   for (const LayerKind kind : kLayerKinds) {
     // Every MTP module makes logits of its own.
     const int own = count(model_, layers, kind);
@@ -58,7 +59,9 @@ StageMemory MemoryModel::stage(const StageLayers& layers) const {
     sum.activation += number * of(kind).activation;
     sum.weight_stash += number * of(kind).weight_stash;
     sum.checkpoint += number * of(kind).checkpoint;
+    largest = std::max(largest, of(kind).activation - of(kind).checkpoint);
   }
+  sum.recomputed = sum.checkpoint + largest;
   return sum;
 }
 

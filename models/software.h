@@ -25,6 +25,9 @@ struct Software {
   double fullest = 1;    // tokens of the fullest GPU, to those of all on average
   double exchange = 1;   // share of an all-to-all's rate that tokens are exchanged at
   Seconds routing = {};  // that the host holds a GPU for when it learns what goes where
+  // Share of a GPU's memory that is lost to what is allocated: to the allocator, which reserves
+  // more than it hands out, and to NCCL's buffers.
+  double memory_margin = 0;
 };
 
 }  // namespace pipesim

@@ -123,6 +123,10 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
   stream(PassKind::kF, (parts + 1) * one, 1);
   stream(PassKind::kB, (2 * parts + 1) * one, 1);
   if (!context_.recompute.any(names.whole)) again(names.activation, (parts + 1) * one);
+  if (model_.gated_mlp && !context_.fused_gate) {
+    stream(PassKind::kF, 2 * one, 1);  // the gate's activation, out and in
+    stream(PassKind::kB, 2 * one, 1);
+  }
   linear({.name = names.second,
           .tokens = tokens,
           .inputs = ffn / ranks,

@@ -120,7 +120,8 @@ void add_bytes(Case& made) {
     }
     if (made.memory) {
       const StageMemory& memory = made.memory->stages[place.model_stage(vs)];
-      stage.activation = memory.activation / splits;
+      const bool again = place.chunk(vs) < made.problem.recompute_chunks;
+      stage.activation = memory.until_backward(again) / splits;
       stage.weight_stash = memory.weight_stash / splits;
       stage.checkpoint = memory.checkpoint / splits;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "models/vocabulary_share.h"
 
@@ -87,6 +88,7 @@ MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
     : model_(outline.scenario->modelled->model, *outline.context,
              outline.scenario->modelled->state),
       splits_(splits_of(outline.choice)),
+      recompute_chunks_(recompute_chunks_of(outline.choice)),
       capacity_(outline.placement.devices(), capacity) {
   const Transformer& model = outline.scenario->modelled->model;
   if (outline.context->vocabulary_devices > 0) share_ = share_activation(model, *outline.context);
@@ -98,7 +100,9 @@ MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
     const DeviceMemory held = model_.device({&one, 1});
     const StageMemory kept = model_.stage(one);
     layer_ = std::min(layer_, held.weights + held.gradients + held.optimizer);
-    least_.activation = std::min(least_.activation, kept.activation);
+    // Of a chunk that recomputes another layer adds its checkpoint alone.
+    least_.activation =
+        std::min(least_.activation, recompute_chunks_ > 0 ? kept.checkpoint : kept.activation);
     least_.weight_stash = std::min(least_.weight_stash, kept.weight_stash);
     least_.checkpoint = std::min(least_.checkpoint, kept.checkpoint);
   }
@@ -145,7 +149,11 @@ int MemoryRoom::most_more(int device, std::span<const StageLayers> chunks,
 
 void MemoryRoom::note_stages(std::span<const StageLayers> chunks) {
   stages_.clear();
-  for (const StageLayers& chunk : chunks) stages_.push_back(model_.stage(chunk));
+  for (const StageLayers& chunk : chunks) {
+    StageMemory kept = model_.stage(chunk);
+    kept.activation = kept.until_backward(std::cmp_less(stages_.size(), recompute_chunks_));
+    stages_.push_back(kept);
+  }
 }
 
 // Of the stages noted last.

@@ -46,6 +46,7 @@ class MemoryRoom : public DeviceRoom {
 
   MemoryModel model_;
   double splits_;
+  int recompute_chunks_;
   Bytes share_;
   std::vector<Bytes> capacity_;  // by device
   std::optional<Bytes> limit_;
@@ -54,7 +55,7 @@ class MemoryRoom : public DeviceRoom {
   std::vector<StageMemory> stages_;         // noted last
   // Of one layer, of either kind the less.
   Bytes layer_{std::numeric_limits<double>::infinity()};
-  StageMemory least_{layer_, layer_, layer_};
+  StageMemory least_{layer_, layer_, layer_, layer_};
 };
 
 }  // namespace pipesim

@@ -75,7 +75,11 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
   set_flag(map, "cross_entropy_loss_fusion", modelled.context.fused_loss);
+  set_flag(map, "bias_swiglu_fusion", modelled.context.fused_gate);
+  const auto margin = map.find("margin");
+  if (margin) modelled.margin = margin->number(0, 0.99);
   if (const auto capacity = map.find("capacity")) {
+    if (margin) margin->fail("is of the GPU's memory, which 'capacity' stands for");
     modelled.capacity = capacity->bytes();
     if (*modelled.capacity == Bytes(0)) capacity->fail("a GPU has memory: expected more than 0");
   }

@@ -12,6 +12,7 @@
 #include "sim/read/perturb.h"
 #include "sim/read/recompute.h"
 #include "sim/read/schedules.h"
+#include "sim/read/software.h"
 #include "sim/read/vocabulary.h"
 
 namespace pipesim {
@@ -365,7 +366,10 @@ Scenario read_scenario(const YamlSource& source) {
   }
   scenario.roofline = read_roofline(root, scenario);
   if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {
-    scenario.modelled->capacity = scenario.hardware->gpu.memory;
+    const Software& software =
+        scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
+    const double margin = scenario.modelled->margin.value_or(software.memory_margin);
+    scenario.modelled->capacity = (1 - margin) * scenario.hardware->gpu.memory;
   }
   if (!scenario.roofline) {
     scenario.cost = read_cost(

@@ -26,6 +26,9 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   entry.software.exchange = experts.share("exchange");
   entry.software.routing = experts.number("routing").seconds();
   experts.finish();
+  NumberGroup memory(map, "memory", entry.numbers);
+  entry.software.memory_margin = memory.share("margin");
+  memory.finish();
   map.finish();
   return entry;
 }

@@ -32,6 +32,7 @@ struct Modelled {
   LayerSplit split;
   // That a GPU's stages have to fit: the scenario's, else the memory of its cluster's GPU.
   std::optional<Bytes> capacity = {};
+  std::optional<double> margin = {};  // of the GPU's memory, where the capacity is not given
 };
 
 // Where layers stand on the stages of a schedule: as the split says or, where it asks for balance,

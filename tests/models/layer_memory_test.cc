@@ -202,9 +202,39 @@ TEST(LayerMemory, DividesMessagesWhereTensorRanksSendParts) {
   EXPECT_EQ(message_bytes(model, context), Bytes(2.0 * 2048 * 2 * 6144 / 16));
 }
 
+TEST(LayerMemory, KeepsFp8WeightsBesideOrAloneAndTransposedWhereTheGpuNeedsIt) {
+  const Transformer model = llama3_70b();
+  const LayerParameters held = layer_parameters(model, LayerKind::kDense, {1, 1, 1});
+  LayerContext context = plain(1, 4096);
+  context.precision = Precision::kFp8;
+  const auto weights = [&](bool alone, bool transposes) {
+    context.fp8_parameters = alone;
+    context.fp8_transposes = transposes;
+    return layer_memory(model, LayerKind::kDense, context).weights.value();
+  };
+  const double others = 2 * (held.dense - held.matmul);
+  EXPECT_DOUBLE_EQ(weights(false, true), others + 4 * held.matmul);
+  EXPECT_DOUBLE_EQ(weights(false, false), others + 3 * held.matmul);
+  EXPECT_DOUBLE_EQ(weights(true, true), others + 2 * held.matmul);
+  EXPECT_DOUBLE_EQ(weights(true, false), others + held.matmul);
+}
+
+TEST(LayerMemory, KeepsTheGateOfAnActivationThatIsNotFused) {
+  LayerContext context = plain(1, 4096);
+  const auto kept = [&] {
+    return layer_memory(llama3_70b(), LayerKind::kDense, context).activation.value();
+  };
+  const double fused = kept();
+  context.fused_gate = false;
+  EXPECT_DOUBLE_EQ(kept() - fused, 2.0 * 4096 * 28672);
+  context.recompute = RecomputeModule::kMlpActivation;
+  EXPECT_DOUBLE_EQ(kept(), fused - 2.0 * 4096 * 28672) << "made again with the activation";
+}
+
 TEST(LayerMemory, KeepsNoMoreThanItsListHasRoomFor) {
   LayerContext context = plain(1, 4096);
   context.precision = Precision::kFp8;
+  context.fused_gate = false;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kMoe, LayerKind::kMtp}) {
     const KeptTensors tensors = kept_tensors(deepseek_v3(), kind, context);
     EXPECT_LT(tensors.size(), tensors.capacity());

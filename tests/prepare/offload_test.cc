@@ -395,7 +395,7 @@ TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {
                    8 * std::ranges::max(divided.host->devices).value());
   const Result small = run(kModelled, {"cluster={name: dgx-h100, host: {memory: 1 GB}}"});
   EXPECT_FALSE(small.host->fits());
-  EXPECT_NE(refusal(kModelled, {"cluster={name: dgx-h100, host: {duplex: 50 GB/s}}"})
+  EXPECT_NE(refusal(kModelled, {"cluster={name: dgx-h100, host: {duplex: 60 GB/s}}"})
                 .find("must not be more than alone"),
             std::string::npos);
 }

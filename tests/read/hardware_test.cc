@@ -290,5 +290,33 @@ TEST(HardwareCatalog, IsReadStrictly) {
             std::string::npos);
 }
 
+Scenario modelled(const std::string& cluster, const std::string& memory) {
+  return read_scenario(YamlSource(
+      "s.yaml", "schedule: 1f1b\nmodel: llama3-8b\ncluster: " + cluster +
+                    "\nparallel: {pipeline_model_parallel_size: 4}\n"
+                    "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"
+                    "memory: {kind: model" +
+                    memory + "}\n"));
+}
+
+TEST(Hardware, LeavesOfAGpusMemoryWhatAllocatorAndNcclLeave) {
+  const auto capacity = [](const std::string& memory) {
+    return *modelled("dgx-h100", memory).modelled->capacity / kGiB;
+  };
+  EXPECT_NEAR(capacity(""), 80 * (1 - 0.11), 1e-9) << "the catalogue's margin";
+  EXPECT_NEAR(capacity(", margin: 0.25"), 60, 1e-9);
+  EXPECT_NEAR(capacity(", capacity: 70 GiB"), 70, 1e-9);
+  EXPECT_THROW(capacity(", capacity: 70 GiB, margin: 0.1"), InputError);
+  EXPECT_THROW(capacity(", fp8_param_gather: true"), InputError) << "weights are bf16";
+}
+
+TEST(Hardware, KeepsFp8WeightsTransposedOnHopperAlone) {
+  const std::string fp8 = ", precision: fp8, fp8_param_gather: true";
+  const LayerContext hopper = modelled("dgx-h100", fp8).modelled->context;
+  EXPECT_TRUE(hopper.fp8_parameters);
+  EXPECT_TRUE(hopper.fp8_transposes);
+  EXPECT_FALSE(modelled("hgx-b200", fp8).modelled->context.fp8_transposes);
+}
+
 }  // namespace
 }  // namespace pipesim

@@ -76,8 +76,8 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-// The entry whose family (the name up to its first dash) is a word of the device's name, the longest
-// of these, with as many multiprocessors.
+// The entry whose family (the name up to its first dash) is a word of the device's name, the
+// longest of these, with as many multiprocessors.
 const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& measured) {
   const std::string device = lower(measured.fact("device"));
   const GpuEntry* best = nullptr;

@@ -156,9 +156,9 @@ class Fitter {
         const SizeCurve& curve = one(*point) ? alone : duplex;
         left.push_back(errors(curve, std::array{size_row(*point)}).front());
       }
-      return curve({{"alone", in_gigabytes(alone.bandwidth)},
-                    {"duplex", in_gigabytes(duplex.bandwidth)}},
-                   points, left);
+      return curve(
+          {{"alone", in_gigabytes(alone.bandwidth)}, {"duplex", in_gigabytes(duplex.bandwidth)}},
+          points, left);
     });
   }
 

@@ -66,7 +66,7 @@ Peaks peaks_of(const MeasuredRun& run) {
     cost.backward_weight = seconds.backward_weight / run.chunks;
     const int next = place.downstream(vs);
     if (next >= 0 && place.device(next) != place.device(vs)) cost.transfer = seconds.transfer;
-    cost.activation = kept.activation;
+    cost.activation = kept.until_backward(run.context.recompute == RecomputeGranularity::kFull);
     cost.weight_stash = kept.weight_stash;
     cost.checkpoint = kept.checkpoint;
     problem.stages.push_back(cost);

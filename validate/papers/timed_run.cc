@@ -81,7 +81,7 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
     stage.recompute = factor * run.profiled.forward * *stage.recompute;
     if (stage.transfer > Seconds(0)) stage.transfer += run.profiled.message;
     const StageMemory& kept = memory.stages[place.model_stage(vs)];
-    stage.activation = kept.activation;
+    stage.activation = kept.until_backward(place.chunk(vs) < problem.recompute_chunks);
     stage.weight_stash = kept.weight_stash;
     stage.checkpoint = kept.checkpoint;
   }

@@ -14,6 +14,7 @@ void read_settings(const YamlValue& value, Settings& to) {
   set_flag(map, "distributed_optimizer", to.distributed_optimizer);
   set_flag(map, "fp32_gradients", to.fp32_gradients);
   set_flag(map, "fp8_parameters", to.fp8_parameters);
+  set_flag(map, "fused_gate", to.fused_gate);
   set_flag(map, "overlap_tensor", to.overlap_tensor);
   set_flag(map, "overlap_gradients", to.overlap_gradients);
   set_flag(map, "overlap_parameters", to.overlap_parameters);

@@ -16,6 +16,7 @@ struct Settings {
   bool sequence_parallel = false;
   bool distributed_optimizer = false;
   bool fp32_gradients = true;
+  bool fused_gate = true;       // a gated activation is one kernel
   bool fp8_parameters = false;  // weights in fp8 alone, where that is the precision
   bool overlap_tensor = false;
   bool overlap_gradients = false;
@@ -28,8 +29,8 @@ struct Settings {
   std::string recompute = "none";  // `stated`: a row has to say it
   std::string layers = "front";    // where the last stages have fewer, or `uniform`
   std::optional<int> micro_batch;
-  std::string precision;           // empty: a row has to say it
-  std::optional<int> vocabulary;   // where neither a row nor its model says it
+  std::string precision;          // empty: a row has to say it
+  std::optional<int> vocabulary;  // where neither a row nor its model says it
 };
 
 // A release of a framework: rows whose source, system or software has `in`.

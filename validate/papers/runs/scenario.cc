@@ -143,9 +143,9 @@ std::string memory_text(const Settings& settings, const Row& row, const std::str
   return fmt::format(
       "memory: {{kind: model, precision: {}, fp8_param_gather: {}, use_distributed_optimizer: {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
-      "cross_entropy_loss_fusion: {}}}\n",
+      "cross_entropy_loss_fusion: {}, bias_swiglu_fusion: {}}}\n",
       precision, precision != "bf16" && settings.fp8_parameters, sharded, settings.fp32_gradients,
-      settings.flash_attention, settings.dropout, settings.fused_loss);
+      settings.flash_attention, settings.dropout, settings.fused_loss, settings.fused_gate);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,
@@ -174,8 +174,7 @@ std::string experts_text(const Row& row, const Settings& settings) {
   return text;
 }
 
-std::string cost_text(const Row& row, const Settings& settings, bool moe,
-                      const Version& version) {
+std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
   const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
   return fmt::format(
       "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "
