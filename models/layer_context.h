@@ -19,7 +19,7 @@ struct LayerContext {
   int expert_tensor = 1;           // ranks that divide each expert
   RecomputeGranularity recompute = {};
   bool flash_attention = true;
-  bool fused_gate = true;   // a gated activation is one kernel, which keeps no product's factor
+  bool fused_gate = true;   // a gated activation is one kernel, which keeps no factor of a product
   bool causal = true;       // halves the work of flash attention; without it all scores are made
   bool dropout = false;     // after attention and MLP and in attention, with masks of a byte
   bool fused_loss = false;  // cross entropy reads the logits once and leaves their gradient there
