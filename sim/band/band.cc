@@ -53,18 +53,6 @@ BandModel::BandModel(std::vector<Residual> rows) : rows_(std::move(rows)) {
   for (const Keys& keys : keys_) weights_.push_back(1 / std::sqrt(counts[keys[kGroup]]));
 }
 
-// Of n values the (n + 1)-th is as likely in any place: a quantile at 1 - tail has to be taken at
-// (1 - tail) (n + 1) / n of them; n counts weights of one size.
-double BandModel::tail_of(const std::vector<Weighted>& values) {
-  double sum = 0;
-  double squares = 0;
-  for (const Weighted& each : values) {
-    sum += each.weight;
-    squares += each.weight * each.weight;
-  }
-  return std::max(0.0, kTail - (1 - kTail) * squares / (sum * sum));
-}
-
 // Between the middles of the weights, as the median of equal weights has it.
 double BandModel::quantile(std::vector<Weighted> values, double q) {
   std::ranges::sort(values);
@@ -155,9 +143,8 @@ std::optional<Band> BandModel::band(const BandQuery& query) const {
   auto off = deviations(keys, near.level == kGroup);
   if (off.empty()) return std::nullopt;
   const double scale = std::sqrt(1 + 1 / near.support);
-  const double tail = tail_of(off);
-  return Band{std::exp(near.centre + scale * quantile(off, tail)),
-              std::exp(near.centre + scale * quantile(off, 1 - tail)), difference(keys), near.rows,
+  return Band{std::exp(near.centre + scale * quantile(off, kTail)),
+              std::exp(near.centre + scale * quantile(off, 1 - kTail)), difference(keys), near.rows,
               names[near.level]};
 }
 

@@ -10,7 +10,7 @@
 //   width    from how far every row was from the centre that the others gave it, itself left out
 //            where the query has rows of its own group, else its whole group left out; divided by
 //            sqrt(1 + 1/S) there and multiplied by it here: wider where there are few. The 10% and
-//            90% quantiles, for n + 1 values, of rows weighted by n^-1/2 and by nearness to the
+//            90% quantiles, rows weighted by n^-1/2 and by nearness to the
 //            query: 1 for its own group, 1/4 for another of its GPU, precision and kind, 1/16 where
 //            GPU or precision is another, 1/64 else.
 //
@@ -43,8 +43,8 @@ struct Band {
   // By how much two runs of one group differ in their factors, at the same level, as a share: what
   // is off alike in both is not in it.
   double difference = 0;
-  std::size_t rows = 0;  // of the level, that it rests on
-  std::string group;     // what they have in common with the query: "h100-sxm fp8 dense"
+  std::size_t rows = 0;    // of the level, that it rests on
+  std::string group = {};  // what they have in common with the query: "h100-sxm fp8 dense"
 
   [[nodiscard]] double half_width() const { return (high - low) / 2; }
 };
@@ -91,7 +91,6 @@ class BandModel {
 
   static Names names_of(const BandQuery& query);
   [[nodiscard]] Keys keys_of(const Names& names) const;
-  static double tail_of(const std::vector<Weighted>& values);
   static double quantile(std::vector<Weighted> values, double q);
   [[nodiscard]] Estimate estimate(const Keys& keys, const std::optional<LeftOut>& left_out) const;
   [[nodiscard]] std::vector<Weighted> deviations(const Keys& keys, bool of_group) const;

@@ -17,7 +17,8 @@ Planned layout(double seconds, double ramps, double kernels) {
 ClusterPlan plan_of(std::vector<Planned> best) {
   ClusterPlan plan;
   plan.question.base.hardware.emplace().name = "cluster";
-  plan.question.base.band = Band{.low = 0.9, .high = 1.2, .difference = 0.05};
+  plan.question.base.band =
+      Band{.low = 0.9, .high = 1.2, .difference = 0.05, .rows = 9, .group = "gpu"};
   plan.result.best = std::move(best);
   return plan;
 }
