@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kStalled = 1.5;        // times the median
 constexpr double kLongestLaunch = 0.1;  // of the pass; a longer gap is a wait for something else
+constexpr size_t kRareLaunches = 10;    // passes for each launch that is known
 constexpr int kFewestForEdges = 4;      // microbatches, for first and last passes to stand apart
 
 double mean_of(const std::vector<double>& values) {
@@ -164,7 +165,9 @@ class Measuring {
       for (size_t i = 1; i < passes.size(); ++i) {
         const double gap = passes[i].start - passes[i - 1].end;
         const auto arrival = arrivals.find(&passes[i]);
-        const bool waited = arrival != arrivals.end() && arrival->second > passes[i - 1].end;
+        // As long again as a message takes covers what the clocks are off by.
+        const bool waited =
+            arrival != arrivals.end() && arrival->second + clocks.message > passes[i - 1].end;
         if (waited || gap < 0 || gap > kLongestLaunch * passes[i].seconds()) continue;
         launches_[{stage_of(rank, passes[i]), passes[i].kind}].push_back(gap);
       }
@@ -184,10 +187,18 @@ class Measuring {
       auto& to = launches[{place_.model_stage(of.first), of.second}];
       to.insert(to.end(), values.begin(), values.end());
     }
+    // A stage that nearly always waits has the launches of the others: where it did not, something
+    // had stalled.
+    std::map<PassKind, std::vector<double>> of_kind;
+    for (const auto& [of, values] : launches) {
+      auto& to = of_kind[of.second];
+      to.insert(to.end(), values.begin(), values.end());
+    }
     for (const auto& [of, values] : inner) {
       measured_.stages[static_cast<size_t>(of.first)][of.second] = {
           static_cast<int>(values.size()), mean_of(values), spread_of(values),
-          median_of(launches[of])};
+          median_of(kRareLaunches * launches[of].size() < values.size() ? of_kind[of.second]
+                                                                        : launches[of])};
     }
   }
 

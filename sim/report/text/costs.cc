@@ -239,7 +239,9 @@ std::string stages_text(const Scenario& scenario, const Problem& problem, const 
   }
   std::string text = aligned(rows);
   if (!scenario.roofline) {
-    text += fmt::format("source of seconds: given by {}\n", scenario.file);
+    const auto& passes = scenario.cost.passes;
+    text += fmt::format("source of seconds: {} {}\n", passes ? "measured," : "given by",
+                        passes ? passes->file : scenario.file);
   }
   if (scenario.memory) text += fmt::format("source of bytes: given by {}\n", scenario.file);
   return text + '\n';
