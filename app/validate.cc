@@ -161,7 +161,6 @@ Subcommand add_validate(Parser& program) {
   auto options = std::make_shared<ValidateOptions>();
   Parser& parser = program.add_command("validate", "Compare with published figures, cell by cell",
                                        "  pipesim validate korthikanti\n"
-                                       "  pipesim validate zero_bubble --json cells.json\n"
                                        "  pipesim validate runs --rows");
   parser.add_option("name", options->name,
                     "Which paper (when not given all but search, which takes a minute)");

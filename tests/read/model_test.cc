@@ -143,7 +143,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 55U);
+  EXPECT_EQ(names.size(), 60U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
 }
 

@@ -41,6 +41,13 @@ CostPart part_of(const Attention& attention, const Gpu& gpu) {
           .curve = fmt::format("attention_{}", way)};
 }
 
+// Between kernels, and for what goes where.
+Seconds host_seconds(const Work& work, const Software& software) {
+  const auto kernels = static_cast<double>(work.matmuls.size() + work.attention.size() +
+                                           static_cast<size_t>(work.kernels));
+  return kernels * software.gap + 1.0 * work.routed * software.routing;
+}
+
 }  // namespace
 
 std::string curve_of(const Interconnect& interconnect, const Collective& collective,
@@ -99,7 +106,19 @@ std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
         part_of(collective, fmt::format("{} ranks", group),
                 group_shape(setting, hardware.interconnect.gpus_per_node, collective.group),
                 hardware.interconnect);
+    if (collective.group == Group::kExpert) {
+      part.seconds = setting.software.fullest / setting.software.exchange * part.seconds;
+    }
     if (part.seconds > Seconds(0)) parts.push_back(std::move(part));
+  }
+  if (const Seconds host = host_seconds(work, setting.software); host > Seconds(0)) {
+    parts.push_back({.name = "waiting for the host",
+                     .shape = fmt::format("routed {} times", work.routed),
+                     .flops = {},
+                     .bytes = {},
+                     .share = 0,
+                     .seconds = host,
+                     .curve = "software"});
   }
   return parts;
 }

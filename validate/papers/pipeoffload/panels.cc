@@ -106,7 +106,8 @@ recompute: pointwise
 )",
           schedule, panel.model.substr(0, panel.model.size() - 1), split,
           chunked ? fmt::format("virtual_pipeline_model_parallel_size: {}, ", panel.chunks) : "",
-          panel.gpus, panel.batch, seq_length, software_of_catalog("megatron-deepspeed-2023").name)));
+          panel.gpus, panel.batch, seq_length,
+          software_of_catalog("megatron-deepspeed-2023").name)));
   if (factor != 1) scenario.roofline->anchor = Anchor{.file = "", .factors = {.compute = factor}};
   return simulate(prepare_first(std::move(scenario)));
 }

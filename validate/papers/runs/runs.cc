@@ -127,6 +127,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
 std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows, const runs::Rules& rules) {
   std::map<std::string, int> times;
   for (const runs::Row& row : rows) {
+    if (row.text("gpu").empty() || !scenario_of(row, rules).missing.empty()) continue;
     for (const std::string& key : row.unread()) {
       if (std::ranges::find(rules.ignored, key) == rules.ignored.end()) ++times[key];
     }

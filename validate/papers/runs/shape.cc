@@ -15,10 +15,10 @@ namespace {
 // "96 layers", or "hidden 12288", within a model's name.
 std::optional<int> size_in_name(const std::string& name, const std::string& word) {
   std::smatch found;
-  const std::regex before("([0-9]+) " + word);
-  const std::regex behind(word + " ([0-9]+)");
+  const std::regex before("([0-9]{1,7})(k?) " + word);
+  const std::regex behind(word + " ([0-9]{1,7})(k?)");
   if (std::regex_search(name, found, before) || std::regex_search(name, found, behind)) {
-    return std::stoi(found[1]);
+    return std::stoi(found[1]) * (found[2].length() > 0 ? 1000 : 1);
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 
 #include "models/layer_work.h"
 #include "sim/anchor/fitted_factor.h"
+#include "validate/papers/paper_data.h"
 #include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 #include "validate/papers/vocabulary_parallelism/profile.h"
