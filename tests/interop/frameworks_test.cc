@@ -165,6 +165,21 @@ TEST(MegatronImport, RefusesValuesThatAreNone) {
   }
 }
 
+TEST(MegatronImport, ComesToAnEndWithScriptsThatDoNot) {
+  std::string doubling = "A=(--x y)\n";
+  for (int i = 0; i < 40; ++i) doubling += "A=($A $A)\n";
+  EXPECT_THROW(megatron(doubling), InputError);
+  std::string longer = "A=xxxxxxxx\n";
+  for (int i = 0; i < 40; ++i) longer += "A=$A$A\n";
+  EXPECT_THROW(megatron(longer), InputError);
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "${A:-";
+  EXPECT_THROW(megatron(deep), InputError);
+  std::string nested;
+  for (int i = 0; i < 100000; ++i) nested += "A=(";
+  EXPECT_FALSE(megatron(nested).missing.empty());
+}
+
 TEST(MegatronImport, ReadsListExpressions) {
   EXPECT_EQ(frequencies_of("1", 3), (std::vector<int>{1, 1, 1}));
   EXPECT_EQ(frequencies_of("2", 4), (std::vector<int>{1, 0, 1, 0}));

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "sim/case/simulate.h"
@@ -11,6 +10,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/measured_passes.h"
 #include "sim/read/scenario.h"
+#include "tests/folder.h"
 
 namespace pipesim {
 namespace {
@@ -79,21 +79,19 @@ std::vector<std::vector<RecordedPass>> played(const Program& program) {
 
 double ahead(int rank) { return 0.25 * rank; }  // of the clock of rank 0
 
+// A folder within that of the test.
 class Folder {
  public:
-  explicit Folder(const std::string& name)
-      : path_((std::filesystem::temp_directory_path() / ("pipesim-" + name)).string()) {
-    std::filesystem::remove_all(path_);
+  explicit Folder(const std::string& name) : path_(testing::test_folder() / name) {
     std::filesystem::create_directories(path_);
   }
-  ~Folder() { std::filesystem::remove_all(path_); }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ + "/" + name) << text;
+    testing::write_file(path_ / name, text);
   }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string path() const { return path_.string(); }
 
  private:
-  std::string path_;
+  std::filesystem::path path_;
 };
 
 // A rank's file as Primus writes it. `numbered`: with chunks and microbatches.
@@ -233,7 +231,7 @@ TEST(RecordedPasses, OfACsvAreRefusedWithTheirPlace) {
   EXPECT_EQ(csv_error(head + "0,F,0,1\n0,X,1,2\n"), "p.csv:3:3: expected F, B, W or BW, not 'X'");
   EXPECT_EQ(csv_error(head + "0,F,5,1\n"), "p.csv:2:7: the pass ends before it starts");
   EXPECT_EQ(csv_error(head + "99999999,F,0,1\n"),
-            "p.csv:2:1: expected a number from 0 to 16383, not '99999999'");
+            "p.csv:2:1: expected a number from 0 to 4095, not '99999999'");
   EXPECT_NE(csv_error(head + "0,F,0,1\n").find("2 passes at least, but an iteration has 1"),
             std::string::npos);
 }

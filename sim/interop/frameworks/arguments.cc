@@ -18,6 +18,19 @@ struct Word {
 };
 using Words = std::vector<Word>;
 
+// A script that doubles a variable line by line must come to an end.
+constexpr size_t kMostWords = 1 << 16;
+constexpr size_t kMostBytes = 1 << 20;
+constexpr int kDeepest = 32;
+
+void check_size(const Words& words, const Location& where) {
+  size_t bytes = 0;
+  for (const Word& word : words) bytes += word.text.size();
+  if (words.size() <= kMostWords && bytes <= kMostBytes) return;
+  throw InputError(
+      where, fmt::format("expands to more than {} words or {} bytes", kMostWords, kMostBytes));
+}
+
 // Reads words and keeps variables; expansions of whole variables give as many words as they have.
 class ScriptReader {
  public:
@@ -27,6 +40,7 @@ class ScriptReader {
     Words all;
     while (auto word = next_word(false)) {
       for (Word& each : *word) all.push_back(std::move(each));
+      if (all.size() > kMostWords) check_size(all, all.back().where);
     }
     return all;
   }
@@ -65,12 +79,12 @@ class ScriptReader {
   }
   void skip_blanks() {
     while (!done()) {
-      if (peek() == '\\' && (peek(1) == '\n' || peek(1) == '\r')) {
+      const char c = peek();
+      const bool joins = c == '\\' && (peek(1) == '\n' || peek(1) == '\r');
+      if (joins || std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';' || c == '&' ||
+          c == '|') {
         take();
-      } else if (std::isspace(static_cast<unsigned char>(peek())) != 0 || peek() == ';' ||
-                 peek() == '&' || peek() == '|') {
-        take();
-      } else if (peek() == '#') {
+      } else if (c == '#') {
         skip_comment();
       } else {
         return;
@@ -83,12 +97,13 @@ class ScriptReader {
     skip_blanks();
     if (done() || (in_array && peek() == ')')) return std::nullopt;
     const Location where = here();
-    if (const auto name = assigned_name()) {
+    if (const auto name = in_array ? std::nullopt : assigned_name()) {
       const bool adds = text_[at_ - 2] == '+';
       Words value = assigned_value(where);
       Words& to = variables_[*name];
       if (!adds) to.clear();
       to.insert(to.end(), value.begin(), value.end());
+      check_size(to, where);
       return Words{};
     }
     Words words;
@@ -189,9 +204,11 @@ class ScriptReader {
     Words fallback;
     if (otherwise) {
       at_ += 2;
+      if (++depth_ > kDeepest) throw InputError(where, "variables within variables, too deep");
       std::string text;
       while (!done() && peek() != '}') part(text, fallback, where);
       if (!text.empty()) fallback.push_back({text, where});
+      --depth_;
     }
     skip_to('}');
     const auto known = variables_.find(name);
@@ -284,6 +301,7 @@ class ScriptReader {
   size_t at_ = 0;
   int line_ = 1;
   size_t line_begin_ = 0;
+  int depth_ = 0;  // of defaults within defaults
   std::map<std::string, Words> variables_;
   std::optional<Word> processes_;
 };

@@ -47,7 +47,7 @@ void add_leaves(const toml::node& node, const std::string& path, const std::stri
   if (const auto* table = node.as_table()) {
     for (const auto& [key, each] : *table) {
       const std::string name(key.str());
-      add_leaves(each, path.empty() ? name : path + "." + name, file, to);
+      add_leaves(each, path.empty() ? name : fmt::format("{}.{}", path, name), file, to);
     }
     return;
   }
@@ -64,7 +64,7 @@ void add_leaves(const toml::node& node, const std::string& path, const std::stri
 void add_leaves(const JsonValue& value, const std::string& path, Settings& to) {
   if (value.is_map()) {
     for (const JsonValue& each : value.values()) {
-      add_leaves(each, path.empty() ? each.key() : path + "." + each.key(), to);
+      add_leaves(each, path.empty() ? each.key() : fmt::format("{}.{}", path, each.key()), to);
     }
     return;
   }

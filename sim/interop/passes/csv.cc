@@ -17,6 +17,7 @@ namespace {
 const std::vector<std::string> kColumns{"rank",      "kind",  "start_ms", "end_ms",
                                         "iteration", "chunk", "stage",    "microbatch"};
 constexpr size_t kRequired = 4;
+constexpr size_t kMostIterations = 4096;
 
 struct Cell {
   std::string_view text;
@@ -126,6 +127,9 @@ class Reader {
     const int iteration = std::max(optional(4), 0);
     auto found = std::ranges::find(recording.iterations, iteration, &RecordedIteration::number);
     if (found == recording.iterations.end()) {
+      if (recording.iterations.size() == kMostIterations) {
+        fail(1, fmt::format("more than {} iterations", kMostIterations));
+      }
       recording.iterations.push_back({iteration, {}});
       found = recording.iterations.end() - 1;
     }

@@ -67,7 +67,7 @@ Recording read_passes_csv(const std::string& path, const std::string& text);
 // What every reader ends with: passes in order of their starts.
 void sort_by_start(Recording& recording);
 
-inline constexpr long kMostRanks = 1 << 14;
+inline constexpr long kMostRanks = 1 << 12;
 inline constexpr long kMostOfPass = 1 << 20;  // of chunks, stages and microbatches
 
 }  // namespace pipesim
