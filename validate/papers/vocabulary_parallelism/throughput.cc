@@ -59,7 +59,6 @@ TimedRun timed_run(const MethodRow& row, size_t vocabulary, const std::vector<Ho
   run.setting.context.seq_length = row.seq;
   run.setting.state.gradients_in_fp32 = false;
   run.setting.fused_backward = row.chunks == 1;
-  run.setting.software = software_of_catalog("megatron-deepspeed-2023");
   if (row.placement == VocabularyPlacement::kRedistributed) {
     run.layers = redistributed(run.model, row.seq, row.gpus * row.chunks);
     for (const HostRun& known : runs) {
@@ -115,7 +114,9 @@ class Throughput {
         Cell cell = printed(row, i);
         cell.table = row.table + " MFU, first principles";
         simulate(cell, [&] {
-          return converted(row, i, iteration_seconds(timed_run(row, i, runs_, hardware_)).value());
+          TimedRun run = timed_run(row, i, runs_, hardware_);
+          run.setting.software = software_of_catalog("megatron-deepspeed-2023");
+          return converted(row, i, iteration_seconds(run).value());
         });
         cells.push_back(cell);
       }
