@@ -65,9 +65,8 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   const double share = static_cast<double>(interconnect.nics_per_node) /
                        interconnect.gpus_per_node * (ring ? local : 1);
   const double reached = group.ranks - (ring ? 1 : local);
-  const Bytes crossing = collective.copies > 1
-                             ? sent_once_a_node(collective, group)
-                             : sent(kind, collective.bytes, reached, group.ranks);
+  const Bytes crossing = collective.copies > 1 ? sent_once_a_node(collective, group)
+                                               : sent(kind, collective.bytes, reached, group.ranks);
   const Seconds between = crossing / (share * interconnect.nic_bandwidth);
   Seconds within;
   Seconds start;
@@ -100,8 +99,7 @@ Seconds collective_seconds(const Interconnect& interconnect, const Collective& c
                          collective.kind == CollectiveKind::kSendReceive;
   const double kept = exchanges ? 1 : interconnect.sustained;
   const auto of = [&](const CollectiveCurve& curve) {
-    const Seconds alone =
-        collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
+    const Seconds alone = collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
     const Seconds start = latency(curve, group.ranks);
     return start + (alone - start) / kept;
   };

@@ -39,8 +39,8 @@ struct AttentionCurve {
   double streaming = 1;   // of the memory bandwidth
 };
 
-// Shares of what kernels reach alone and in bursts that they keep in training, where the power limit
-// holds and collectives run beside them. 1: as alone.
+// Shares of what kernels reach alone and in bursts that they keep in training, where the power
+// limit holds and collectives run beside them. 1: as alone.
 struct Sustained {
   EnumArray<Precision, double> matmul{1, 1, 1};
   double attention = 1;

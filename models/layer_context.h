@@ -19,8 +19,8 @@ struct LayerContext {
   int expert_tensor = 1;           // ranks that divide each expert
   RecomputeGranularity recompute = {};
   bool flash_attention = true;
-  bool causal = true;    // halves the work of flash attention; without it all scores are made
-  bool dropout = false;  // after attention and MLP and in attention, with masks of a byte
+  bool causal = true;       // halves the work of flash attention; without it all scores are made
+  bool dropout = false;     // after attention and MLP and in attention, with masks of a byte
   bool fused_loss = false;  // cross entropy reads the logits once and leaves their gradient there
   // Tokens go once to every node that has experts of theirs, and are handed on there (DeepEP,
   // HybridEP): Megatron's dispatcher `flex`. Without it once to every expert.

@@ -144,8 +144,8 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware);
-  cost.expert = software.fullest / software.exchange *
-                collective_of(work, Group::kExpert, setting, hardware);
+  cost.expert =
+      software.fullest / software.exchange * collective_of(work, Group::kExpert, setting, hardware);
   return cost;
 }
 

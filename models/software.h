@@ -12,7 +12,8 @@ namespace pipesim {
 
 struct Software {
   std::string name;
-  // Bytes that memory-bound kernels move, to those of kernels that are fused as layer_work.h has it.
+  // Bytes that memory-bound kernels move, to those of kernels that are fused as layer_work.h has
+  // it.
   double traffic = 1;
   // Between the end of a kernel and the start of the next, beyond a launch.
   Seconds gap = {};

@@ -69,8 +69,8 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Group group = Group::kTensor;
   Bytes bytes;
-  // Of an all-to-all: ranks that get the same number, of which a node gets it once; 1: it is sent to
-  // every rank by itself.
+  // Of an all-to-all: ranks that get the same number, of which a node gets it once; 1: it is sent
+  // to every rank by itself.
   int copies = 1;
 };
 

@@ -197,8 +197,7 @@ double all_reduce_bus(const Interconnect& on, int ranks, double bytes) {
 TEST(HardwareCatalog, MeetsPublishedAllReducesOf8GiB) {
   const double bytes = 8 * kGiB.value();
   // Within a node; the fitted sizes end at 512 MiB.
-  expect_within(0.1, 476, all_reduce_bus(alone("h100-sxm"), 8, bytes),
-                "nccl-tests issue 290");
+  expect_within(0.1, 476, all_reduce_bus(alone("h100-sxm"), 8, bytes), "nccl-tests issue 290");
   expect_within(0.1, 473.1, all_reduce_bus(alone("h200-sxm"), 8, bytes), "H200, NVLS");
   expect_within(0.1, 363.3, all_reduce_bus(alone("h200-sxm"), 4, bytes), "H200, 4");
   expect_within(0.1, 838.0, all_reduce_bus(alone("b200-sxm"), 8, bytes), "B200, NVLS");

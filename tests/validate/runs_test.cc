@@ -1,10 +1,11 @@
 // Measured runs become scenarios by the rule of their table; a gap in a row ends no other.
+#include "validate/papers/runs/runs.h"
+
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/folder.h"
-#include "validate/papers/runs/runs.h"
 
 namespace pipesim {
 namespace {
@@ -32,9 +33,9 @@ TEST(TrainingRuns, AreSimulatedByTheirTablesRule) {
   EXPECT_NEAR(*run.relative_error(), *run.simulated / 4 - 1, 1e-12);
   EXPECT_NE(run.scenario.find("virtual_pipeline_model_parallel_size: 5"), std::string::npos);
   EXPECT_NE(run.scenario.find("tp_comm_overlap: true"), std::string::npos);
-  EXPECT_NE(only(std::string(kRow) + ", step_s: 4", "mlperf").scenario.find(
-                "tp_comm_overlap: false"),
-            std::string::npos);
+  EXPECT_NE(
+      only(std::string(kRow) + ", step_s: 4", "mlperf").scenario.find("tp_comm_overlap: false"),
+      std::string::npos);
 }
 
 TEST(TrainingRuns, DependOnNoNameAndNoMeasurement) {
@@ -82,9 +83,10 @@ TEST(TrainingRuns, TakeSizesOfTheRowBeforeThoseOfItsName) {
 
 TEST(TrainingRuns, PlaceLayersThatDoNotDivide) {
   const auto scenario = [](int layers) {
-    return only("model: Llama 3.1 70B, gpu: H100, gpus: 8, tp: 1, pp: 8, mbs: 1, gbs: 8, seq: 4096, "
-                "precision: bf16, step_s: 4, layers: " +
-                std::to_string(layers))
+    return only(
+               "model: Llama 3.1 70B, gpu: H100, gpus: 8, tp: 1, pp: 8, mbs: 1, gbs: 8, seq: 4096, "
+               "precision: bf16, step_s: 4, layers: " +
+               std::to_string(layers))
         .scenario;
   };
   EXPECT_EQ(scenario(64).find("num_layers_per_stage"), std::string::npos);

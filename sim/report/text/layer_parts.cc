@@ -91,8 +91,7 @@ std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
   for (const Matmul& matmul : work.matmuls) parts.push_back(part_of(matmul, setting, gpu));
   for (const Attention& attention : work.attention) parts.push_back(part_of(attention, gpu));
   if (work.kernels > 0) {
-    const Seconds seconds =
-        1.0 * work.kernels * gpu.launch + streaming_seconds(work, setting, gpu);
+    const Seconds seconds = 1.0 * work.kernels * gpu.launch + streaming_seconds(work, setting, gpu);
     parts.push_back({.name = "memory-bound",
                      .shape = fmt::format("{} kernels", work.kernels),
                      .flops = {},

@@ -29,9 +29,9 @@ std::string grid_line(double error, double bottom) {
 
 // Every run a circle, the median a bar.
 std::string group_line(const RunGroup& group, double y) {
-  std::string svg = label_at(kNames - 10, y + 4,
-                             fmt::format("{} ({} of {})", group.name, group.runs.size(), group.rows),
-                             "end");
+  std::string svg =
+      label_at(kNames - 10, y + 4,
+               fmt::format("{} ({} of {})", group.name, group.runs.size(), group.rows), "end");
   for (const TrainingRun* run : group.runs) {
     svg += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#0072b2\" fill-opacity=\"0.5\">"
@@ -39,8 +39,9 @@ std::string group_line(const RunGroup& group, double y) {
         place(*run->relative_error()), y, xml_escaped(run->id), 100 * *run->relative_error());
   }
   if (group.runs.empty()) return svg;
-  return svg + fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"2\" height=\"12\" fill=\"#d55e00\"/>\n",
-                           place(group.signed_median) - 1, y - 6);
+  return svg + fmt::format(
+                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"2\" height=\"12\" fill=\"#d55e00\"/>\n",
+                   place(group.signed_median) - 1, y - 6);
 }
 
 }  // namespace
@@ -54,8 +55,8 @@ std::string runs_drawing(const TrainingRuns& all) {
                              "middle");
   for (const double error : {-0.4, -0.2, -0.1, 0.0, 0.1, 0.2, 0.4}) {
     svg += grid_line(error, bottom);
-    svg += label_at(place(error), kHead - 12, error == 0 ? "0" : fmt::format("{:+.0f}%", 100 * error),
-                    "middle");
+    svg += label_at(place(error), kHead - 12,
+                    error == 0 ? "0" : fmt::format("{:+.0f}%", 100 * error), "middle");
   }
   double y = kHead + kLine / 2;
   for (const RunGroup& group : groups) {

@@ -54,7 +54,8 @@ std::vector<std::string> group_row(const RunGroup& group) {
 std::string quoted_csv(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  for (const char letter : text)
+    quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
   return quoted + "\"";
 }
 
@@ -82,7 +83,8 @@ std::vector<RunGroup> groups_of(const TrainingRuns& all, const std::string& quan
 std::string runs_text(const TrainingRuns& all) {
   std::string text;
   for (const char* quantity : {"seconds", "bytes"}) {
-    std::vector<Row> rows{{quantity, "rows", "signed median", "median", "worst", "within 10%", "15%"}};
+    std::vector<Row> rows{
+        {quantity, "rows", "signed median", "median", "worst", "within 10%", "15%"}};
     for (const RunGroup& group : groups_of(all, quantity)) rows.push_back(group_row(group));
     text += aligned(rows) + "\n";
   }

@@ -27,8 +27,8 @@ struct Settings {
   std::string recompute = "none";  // `stated`: a row has to say it
   std::string layers = "front";    // where the last stages have fewer, or `uniform`
   std::optional<int> micro_batch;
-  std::string precision;           // empty: a row has to say it
-  std::optional<int> vocabulary;   // where neither a row nor its model says it
+  std::string precision;          // empty: a row has to say it
+  std::optional<int> vocabulary;  // where neither a row nor its model says it
 };
 
 // A release of a framework: rows whose source, system or software has `in`.

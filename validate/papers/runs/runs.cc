@@ -113,8 +113,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
   return {run};
 }
 
-std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows,
-                                     const runs::Rules& rules) {
+std::vector<std::string> unread_keys(const std::vector<runs::Row>& rows, const runs::Rules& rules) {
   std::map<std::string, int> times;
   for (const runs::Row& row : rows) {
     if (row.text("gpu").empty() || !scenario_of(row, rules).missing.empty()) continue;
@@ -148,7 +147,8 @@ int fitted_numbers() {
 // A row that is no map, or has a key twice, is a slip of the whole file.
 runs::Rules rules_for(const std::string& folder, const Location& asked) {
   const bool own = std::filesystem::exists(folder + "/rules.yaml");
-  const std::string path = own ? folder + "/rules.yaml" : data_folder("papers") + "/runs/rules.yaml";
+  const std::string path =
+      own ? folder + "/rules.yaml" : data_folder("papers") + "/runs/rules.yaml";
   return runs::read_rules(YamlSource::from_file(path, asked));
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
-#include "validate/papers/validation.h"
+#include "validate/papers/cell.h"
 
 namespace pipesim {
 
@@ -44,8 +44,8 @@ struct TrainingRuns {
   std::vector<std::string> unread;  // "key (rows)": keys of rows that no rule knows
 };
 
-// `folder`: with runs.yaml, and with rules.yaml unless the project's own are to be taken. InputError
-// where the file is no table of runs; nothing is thrown because of a row.
+// `folder`: with runs.yaml, and with rules.yaml unless the project's own are to be taken.
+// InputError where the file is no table of runs; nothing is thrown because of a row.
 TrainingRuns compare_measured_runs(const std::string& folder, const Location& asked);
 
 // As the validation `runs`: a table for each group.

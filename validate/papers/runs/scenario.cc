@@ -144,8 +144,8 @@ std::string memory_text(const Settings& settings, const Row& row, const std::str
       "memory: {{kind: model, precision: {}, use_distributed_optimizer: {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
       "cross_entropy_loss_fusion: {}}}\n",
-      precision, sharded, settings.fp32_gradients, settings.flash_attention,
-      settings.dropout, settings.fused_loss);
+      precision, sharded, settings.fp32_gradients, settings.flash_attention, settings.dropout,
+      settings.fused_loss);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,
@@ -174,8 +174,7 @@ std::string experts_text(const Row& row, const Settings& settings) {
   return text;
 }
 
-std::string cost_text(const Row& row, const Settings& settings, bool moe,
-                      const Version& version) {
+std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
   const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
   return fmt::format(
       "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "
@@ -212,12 +211,11 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   if (!asked.missing.empty()) return asked;
   asked.scenario = fmt::format("model: {}\ncluster: {}\nschedule: {}\n", model.yaml, cluster,
                                schedule_of(row, sizes));
-  asked.scenario +=
-      parallel_text(sizes, settings,
-                    (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}",
-                                                    sizes.chunks)
-                                      : "") +
-                        placing(row, settings, model.layers, stages));
+  asked.scenario += parallel_text(
+      sizes, settings,
+      (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks)
+                        : "") +
+          placing(row, settings, model.layers, stages));
   asked.scenario +=
       fmt::format("batch: {{global_batch_size: {}, micro_batch_size: {}, seq_length: {}}}\n",
                   sizes.batch, sizes.micro, sizes.sequence);

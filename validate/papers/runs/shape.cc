@@ -53,8 +53,8 @@ Sizes sizes_of(const Row& row, const std::string& name) {
     const auto stated = row.size(key);
     return stated ? stated : size_in_name(name, word);
   };
-  return {either("layers", "layers"), either("hidden", "hidden"), either("heads", "heads"),
-          either("kv_heads", "query groups"), either("ffn", "ffn"), either("vocab", "vocab")};
+  return {either("layers", "layers"),         either("hidden", "hidden"), either("heads", "heads"),
+          either("kv_heads", "query groups"), either("ffn", "ffn"),       either("vocab", "vocab")};
 }
 
 // Megatron-LM makes it divide by 128 x tensor ranks.
@@ -109,9 +109,10 @@ Named of_sizes(const Row& row, const std::string& name, const Settings& settings
   // An MLP of a size of its own is a gated one.
   const bool gated = sizes.ffn && *sizes.ffn != 4 * *sizes.hidden;
   named.layers = *sizes.layers;
-  named.yaml = fmt::format("{{name: run, family: {}{}", gated ? "llama" : "gpt",
-                           size_keys(sizes, tensor));
-  if (!gated) named.yaml += fmt::format(", max_position_embeddings: {}", row.size("seq").value_or(2048));
+  named.yaml =
+      fmt::format("{{name: run, family: {}{}", gated ? "llama" : "gpt", size_keys(sizes, tensor));
+  if (!gated)
+    named.yaml += fmt::format(", max_position_embeddings: {}", row.size("seq").value_or(2048));
   named.yaml += "}";
   return named;
 }
