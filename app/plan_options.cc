@@ -204,7 +204,7 @@ void add_question(Parser& parser, PlanCommand& command) {
       .required()
       .range(1, 1 << 28);
   parser.add_option("--memory-limit", command.limit,
-                    "Of a GPU, such as '72 GiB' (default: the GPU's memory)");
+                    "Of a GPU, such as '72 GiB' (default: the GPU's memory less memory.margin)");
   parser.add_option("settings", command.settings,
                     "path.to.key=value: other scenario keys, as cost.overlap_grad_reduce=true");
 }

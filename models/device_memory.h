@@ -13,9 +13,10 @@ struct ParameterState {
   bool distributed_optimizer = false;  // use_distributed_optimizer
 };
 
-// What a device of the cluster takes from a GPU before anything of the model: CUDA's context and
-// kernels, NCCL's communicators. Assumed: 0.5 GiB each; it depends on driver, libraries and number
-// of groups, and is not part of what PyTorch reports as allocated.
+// What a process takes from a GPU before anything of the model: CUDA's context and kernels.
+// Published: 0.95 GiB (vllm-project/compressed-tensors, pull request 587) and 1.06 GB (nccl issue
+// 1685). No part of what PyTorch reports as allocated; NCCL is in the margin of
+// models/catalog/software.yaml.
 inline constexpr Bytes kFrameworkOverhead = 1.0 * kGiB;
 
 struct DeviceMemory {

@@ -13,7 +13,7 @@ class Tensors {
   Tensors(const Transformer& model, const LayerContext& context)
       : model_(model),
         context_(context),
-        linear_(context.precision == Precision::kFp8 ? 1 : kElement),
+        linear_(size_of(context.precision)),
         tokens_(layer_tokens(context)),
         divided_(divided_tokens(context)),
         ranks_(context.tensor),
@@ -104,9 +104,9 @@ void Tensors::core() {
   const double outputs = tokens_ * heads * v_head_size(model_);
   if (context_.flash_attention) {
     keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, kCoreAttention);
-    const bool copied = context_.precision == Precision::kFp8;
+    const bool copied = context_.precision != Precision::kBf16;
     keep("output of attention", outputs * kElement, copied ? Kept::kForB : Kept::kForBoth);
-    if (copied) keep("output of attention, fp8", outputs, Kept::kForW);
+    if (copied) keep("output of attention, fp8", outputs * linear_, Kept::kForW);
     return;
   }
   const double scores = tokens_ * context_.seq_length * heads;
@@ -171,8 +171,8 @@ void Tensors::experts() {
   const double shared = tokens_ * experts.shared_experts * experts.ffn_hidden_size / ranks_;
   const RecomputeGranularity whole = kMoe | kSharedExperts;
   // Their input is the router's; in fp8 it is a copy.
-  if (context_.precision == Precision::kFp8) {
-    keep("input of the shared experts, fp8", divided_ * hidden_, Kept::kForW, whole);
+  if (context_.precision != Precision::kBf16) {
+    keep("input of the shared experts, fp8", divided_ * hidden_ * linear_, Kept::kForW, whole);
   }
   keep("shared experts before their activation", parts * shared * kElement, Kept::kForB, whole);
   keep_gate(shared, whole | kMlpActivation);
@@ -210,8 +210,8 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
   memory.dense_parameters = held.dense;
   memory.expert_parameters = held.expert;
   memory.weights = Bytes((held.dense + held.expert) * kElement);
-  if (context.precision == Precision::kFp8 && !ends) {
-    const double copies = context.fp8_transposes ? 2 : 1;
+  if (context.precision != Precision::kBf16 && !ends) {
+    const double copies = size_of(context.precision) * (context.fp8_transposes ? 2 : 1);
     memory.weights += Bytes((copies - (context.fp8_parameters ? kElement : 0)) * held.matmul);
   }
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {

@@ -64,13 +64,14 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   modelled.context.precision = eight               ? Precision::kFp8
                                : chosen == "nvfp4" ? Precision::kFp4
                                                    : Precision::kBf16;
+  modelled.block_scaled = chosen == "mxfp8" || chosen == "nvfp4";
   // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
   modelled.state.gradients_in_fp32 = chosen != "fp16";
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
   set_flag(map, "use_distributed_optimizer", modelled.state.distributed_optimizer);
   if (const auto alone = map.find("fp8_param_gather")) {
     modelled.context.fp8_parameters = alone->flag();
-    if (modelled.context.fp8_parameters && chosen != "fp8") alone->fail("is of precision fp8");
+    if (modelled.context.fp8_parameters && !eight) alone->fail("is of precision fp8 or mxfp8");
   }
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);

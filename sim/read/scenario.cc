@@ -362,7 +362,8 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(choice.numbers));
   }
   if (scenario.modelled && scenario.hardware) {
-    scenario.modelled->context.fp8_transposes = scenario.hardware->gpu.fp8_transposes;
+    scenario.modelled->context.fp8_transposes =
+        scenario.modelled->block_scaled || scenario.hardware->gpu.fp8_transposes;
   }
   scenario.roofline = read_roofline(root, scenario);
   if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {

@@ -32,6 +32,7 @@ struct Modelled {
   LayerSplit split;
   // That a GPU's stages have to fit: the scenario's, else the memory of its cluster's GPU.
   std::optional<Bytes> capacity = {};
+  bool block_scaled = false;          // mxfp8, nvfp4: a transposed copy has scales of its own
   std::optional<double> margin = {};  // of the GPU's memory, where the capacity is not given
 };
 

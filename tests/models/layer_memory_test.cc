@@ -217,6 +217,8 @@ TEST(LayerMemory, KeepsFp8WeightsBesideOrAloneAndTransposedWhereTheGpuNeedsIt) {
   EXPECT_DOUBLE_EQ(weights(false, false), others + 3 * held.matmul);
   EXPECT_DOUBLE_EQ(weights(true, true), others + 2 * held.matmul);
   EXPECT_DOUBLE_EQ(weights(true, false), others + held.matmul);
+  context.precision = Precision::kFp4;
+  EXPECT_DOUBLE_EQ(weights(false, true), others + 3 * held.matmul);
 }
 
 TEST(LayerMemory, KeepsTheGateOfAnActivationThatIsNotFused) {

@@ -324,6 +324,8 @@ TEST(Hardware, KeepsFp8WeightsTransposedOnHopperAlone) {
   EXPECT_TRUE(hopper.fp8_parameters);
   EXPECT_TRUE(hopper.fp8_transposes);
   EXPECT_FALSE(modelled("hgx-b200", fp8).modelled->context.fp8_transposes);
+  EXPECT_TRUE(modelled("hgx-b200", ", precision: mxfp8").modelled->context.fp8_transposes)
+      << "blocks along another side have scales of their own";
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ std::string memory_text(const Settings& settings, const Row& row, const std::str
       "memory: {{kind: model, precision: {}, fp8_param_gather: {}, use_distributed_optimizer: {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
       "cross_entropy_loss_fusion: {}, bias_swiglu_fusion: {}}}\n",
-      precision, precision != "bf16" && settings.fp8_parameters, sharded, settings.fp32_gradients,
+      precision, has(precision, "fp8") && settings.fp8_parameters, sharded, settings.fp32_gradients,
       settings.flash_attention, settings.dropout, settings.fused_loss, settings.fused_gate);
 }
 
