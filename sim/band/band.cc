@@ -9,6 +9,7 @@
 namespace pipesim {
 namespace {
 
+constexpr double kAlike = 0.4;   // 0: rows of a group are independent; 1: they are one
 constexpr double kDraw = 1;      // rows that a coarser level counts as
 constexpr double kOther = 0.25;  // for another group, and each of GPU and precision that is another
 constexpr double kTail = (1 - kBandLevel) / 2;
@@ -50,7 +51,7 @@ BandModel::BandModel(std::vector<Residual> rows) : rows_(std::move(rows)) {
     keys_.push_back(keys_of(names));
     ++counts[keys_.back()[kGroup]];
   }
-  for (const Keys& keys : keys_) weights_.push_back(1 / std::sqrt(counts[keys[kGroup]]));
+  for (const Keys& keys : keys_) weights_.push_back(std::pow(counts[keys[kGroup]], -kAlike));
 }
 
 // Between the middles of the weights, as the median of equal weights has it.
@@ -128,7 +129,7 @@ double BandModel::difference(const Keys& keys) const {
     for (size_t j = 0; j < i; ++j) {
       if (keys_[i][kGroup] != keys_[j][kGroup]) continue;
       // A group's n (n - 1) / 2 pairs count as its n rows do.
-      const double weight = std::pow(weights_[i], 3) * nearness(keys, keys_[i]);
+      const double weight = std::pow(weights_[i], 1 + 1 / kAlike) * nearness(keys, keys_[i]);
       pairs.push_back({std::abs(rows_[i].log_ratio - rows_[j].log_ratio), weight});
     }
   }

@@ -6,15 +6,15 @@
 //
 //   centre   of a level's rows the median, drawn to that of the next coarser level, and in the end
 //            to 0, with the weight of one row:  c = (S median + c_coarser) / (S + 1).
-//            Runs of a group are much alike: each of its n counts n^-1/2, and S is their sum.
+//            Runs of a group are much alike: each of its n counts n^-0.4, and S is their sum.
 //   width    from how far every row was from the centre that the others gave it, itself left out
 //            where the query has rows of its own group, else its whole group left out; divided by
 //            sqrt(1 + 1/S) there and multiplied by it here: wider where there are few. The 10% and
-//            90% quantiles, rows weighted by n^-1/2 and by nearness to the
+//            90% quantiles, rows weighted by n^-0.4 and by nearness to the
 //            query: 1 for its own group, 1/4 for another of its GPU, precision and kind, 1/16 where
 //            GPU or precision is another, 1/64 else.
 //
-// The three constants (the weight of one row, n^-1/2, 1/4) are assumed; coverage_of says what comes
+// One row and 1/4 are assumed, n^-0.4 is chosen for its coverage; coverage_of says what comes
 // of them. Of the kind of a conformal prediction by leaving out (Barber et al. 2021, the
 // jackknife+), with weights (Barber et al. 2023); without its guarantee, since groups are few.
 #pragma once
@@ -100,7 +100,7 @@ class BandModel {
   std::vector<Residual> rows_;
   std::map<std::string, int, std::less<>> numbers_;  // of all names
   std::vector<Keys> keys_;
-  std::vector<double> weights_;  // n^-1/2
+  std::vector<double> weights_;  // n^-0.4
 };
 
 // Of every row the band that the rows of other groups give it; empty where none is near.

@@ -34,7 +34,8 @@ std::string falling(const Band& band, double value, const char* unit) {
 int digits_of(const std::optional<Band>& band) {
   if (!band) return kWithoutBand;
   const double width = std::clamp(band->half_width(), 1e-4, 1.0);
-  return std::clamp(1 + static_cast<int>(std::ceil(-std::log10(width))), 2, 5);
+  constexpr double kRounding = 1e-9;
+  return std::clamp(1 + static_cast<int>(std::ceil(-std::log10(width) - kRounding)), 2, 5);
 }
 
 int compared_digits(const std::optional<Band>& band) { return 1 + digits_of(band); }
