@@ -94,6 +94,26 @@ void check_precision(YamlMap& root, const Scenario& scenario) {
   (asked ? *asked : root.value()).fail(gpu.name + " has no such precision");
 }
 
+// How experts exchange their tokens.
+void read_exchange(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
+  if (const auto dispatcher = map.find("moe_token_dispatcher_type")) {
+    static const std::vector<std::string> kDispatchers{"alltoall", "flex"};
+    modelled.context.flex_dispatcher = dispatcher->choice(kDispatchers) == "flex";
+  }
+  set_flag(map, "overlap_moe_expert_parallel_comm", cost.overlap.expert);
+  bool forced = false;
+  set_flag(map, "moe_router_force_load_balancing", forced);
+  if (forced) cost.software.fullest = 1;
+  if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
+    static const std::vector<std::string> kBackends{"deepep", "hybridep"};
+    if (!modelled.context.flex_dispatcher) {
+      backend->fail("is of moe_token_dispatcher_type: flex");
+    }
+    // HybridEP leaves on the GPU what goes where.
+    if (backend->choice(kBackends) == "hybridep") cost.software.routing = Seconds(0);
+  }
+}
+
 }  // namespace
 
 ModelParallel read_model_parallel(YamlMap& parallel) {
@@ -205,26 +225,11 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
-  if (const auto dispatcher = map.find("moe_token_dispatcher_type")) {
-    static const std::vector<std::string> kDispatchers{"alltoall", "flex"};
-    scenario.modelled->context.flex_dispatcher = dispatcher->choice(kDispatchers) == "flex";
-  }
   const auto software = map.find("software");
   const SoftwareEntry& generation =
       software ? find_software(*software) : catalogue_software().front();
   cost.software = generation.software;
-  set_flag(map, "overlap_moe_expert_parallel_comm", cost.overlap.expert);
-  bool forced = false;
-  set_flag(map, "moe_router_force_load_balancing", forced);
-  if (forced) cost.software.fullest = 1;
-  if (const auto backend = map.find("moe_flex_dispatcher_backend")) {
-    static const std::vector<std::string> kBackends{"deepep", "hybridep"};
-    if (!scenario.modelled->context.flex_dispatcher) {
-      backend->fail("is of moe_token_dispatcher_type: flex");
-    }
-    // HybridEP leaves on the GPU what goes where.
-    if (backend->choice(kBackends) == "hybridep") cost.software.routing = Seconds(0);
-  }
+  read_exchange(map, *scenario.modelled, cost);
   if (chosen == "measured") {
     auto numbers = *scenario.sources;
     cost.calibration = read_calibration_file(map.require("file", "a calibration file"),
