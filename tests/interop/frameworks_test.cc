@@ -98,7 +98,8 @@ TEST(MegatronImport, ReadsExpertsAndLatentAttention) {
       "--untie-embeddings-and-output-weights --pipeline-model-parallel-size 8 "
       "--expert-model-parallel-size 8 --pipeline-model-parallel-layout "
       "Et*3\\|\\(tt\\|\\)*29m\\|L --micro-batch-size 1 --global-batch-size 256 "
-      "--seq-length 4096 --bf16 --hidden-dropout 0 --attention-dropout 0");
+      "--seq-length 4096 --bf16 --hidden-dropout 0 --attention-dropout 0 "
+      "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
   EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
   const Scenario scenario = read(draft);
   Transformer model = scenario.modelled->model;
@@ -112,6 +113,7 @@ TEST(MegatronImport, ReadsExpertsAndLatentAttention) {
   model.max_position_embeddings = known.modelled->model.max_position_embeddings;
   EXPECT_EQ(model, known.modelled->model);
   EXPECT_EQ(scenario.schedules.at(0).chunks, 4);  // 32 stages on 8 devices
+  EXPECT_TRUE(scenario.modelled->context.flex_dispatcher);
 }
 
 TEST(MegatronImport, ReadsYamlOfBridgeAndNemo) {

@@ -161,12 +161,33 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
   }
 }
 
+// How experts exchange their tokens.
+void put_exchange(Settings& settings, Draft& draft) {
+  Section& cost = draft.cost;
+  const auto dispatcher = settings.text({"moe_token_dispatcher_type"}).value_or("");
+  const auto backend = settings.text({"moe_flex_dispatcher_backend"});
+  const bool deepep = settings.is_set({"moe_enable_deepep"});
+  if (dispatcher == "flex" || deepep) {
+    put(cost, "moe_token_dispatcher_type", "flex");
+    if (backend && (*backend == "deepep" || *backend == "hybridep")) {
+      put(cost, "moe_flex_dispatcher_backend", *backend);
+    }
+  }
+  if (dispatcher == "allgather") {
+    draft.not_modelled.emplace_back("moe_token_dispatcher_type allgather: tokens go all to all");
+  }
+  for (const char* key : {"overlap_moe_expert_parallel_comm", "moe_router_force_load_balancing"}) {
+    if (settings.is_set({key})) put_flag(cost, key, true);
+  }
+}
+
 void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string& cluster,
               Draft& draft) {
   for (const char* key : {"tp_comm_overlap", "overlap_grad_reduce", "overlap_param_gather"}) {
     const bool on = settings.is_set({key});
     if (on && !cluster.empty()) put_flag(draft.cost, key, true);
   }
+  if (sizes.experts && !cluster.empty()) put_exchange(settings, draft);
   if (!draft.cost.empty()) draft.cost.insert(draft.cost.begin(), {"kind", "roofline"});
   // Megatron-LM's schedule of one chunk waits for its messages; with several they overlap unless
   // that is switched off.
