@@ -11,7 +11,7 @@ target_compile_definitions(pipesim_sim_library PRIVATE PIPESIM_VERSION="${PROJEC
 # All objects of the house below the command line, the schedules among them, whether a program names
 # them or not.
 add_library(pipesim_library SHARED)
-foreach(part sim/core sim/mpi sim/pipeline sim/execution sim/planning schedules models sim/graph
+foreach(part sim/core sim/mpi sim/pipeline sim/execution sim/planning schedules models sim/band sim/graph
              sim/engine sim/metrics sim/interop/torch sim/scenario sim/read sim/case sim/prepare
              sim/interop/megatron sim/report sim/sweep sim/search sim/layouts sim/sensitivity
              sim/library)
