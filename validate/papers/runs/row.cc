@@ -85,7 +85,7 @@ std::vector<std::string> Row::unread() const {
 std::vector<Row> read_rows(const YamlSource& source) {
   std::vector<Row> rows;
   for (const auto& [name, table] : source.root().entries()) {
-    if (name != "about") read_table(name, table, rows);
+    if (name != "about" && !table.is_null()) read_table(name, table, rows);
   }
   return rows;
 }

@@ -34,15 +34,15 @@ std::optional<double> published_seconds(const runs::Row& row, const Scenario* sc
   const auto step = row.number("step_s");
   const auto tokens = row.number("tok_s_gpu");
   const auto teraflops = row.number("tflops_gpu");
-  if (step) return step;
+  if (step && *step > 0) return step;
   if (scenario == nullptr) return std::nullopt;
   const ParallelSizes& sizes = scenario->parallel;
   const double gpus = 1.0 * sizes.pipeline * sizes.tensor * sizes.data * sizes.context;
   const double samples =
       1.0 * scenario->batch.microbatches * *scenario->batch.micro_batch_size * sizes.data;
   const int length = *scenario->batch.seq_length;
-  if (tokens) return samples * length / (*tokens * gpus);
-  if (!teraflops) return std::nullopt;
+  if (tokens && *tokens > 0) return samples * length / (*tokens * gpus);
+  if (!teraflops || *teraflops <= 0) return std::nullopt;
   const double flops = model_flops(scenario->modelled->model, length, true).value();
   return samples * flops / (*teraflops * 1e12 * gpus);
 }
