@@ -116,6 +116,33 @@ TEST(Memory, CopiesTheMatricesWhereMtpModulesStandWithoutThem) {
   EXPECT_NEAR(vocabulary("Et*30|t*31m|L", 1), 2 * matrix, 1);
 }
 
+TEST(Memory, HoldsALayerAtATimeUnderFullRecompute) {
+  const Transformer model = gpt(12, 1024, 8);
+  const LayerContext context = plain(1, 1024);
+  const LayerMemory layer = layer_memory(model, LayerKind::kDense, context);
+  const Placement four = Placement::looped(4, 1);
+  const MemoryEstimate memory =
+      estimate_memory(model, context, even_layout(model, four, {}), four, {});
+  const StageMemory& stage = memory.stages[1];
+  EXPECT_DOUBLE_EQ(stage.until_backward(false).value(), 3 * layer.activation.value());
+  EXPECT_DOUBLE_EQ(stage.until_backward(true).value(),
+                   2 * layer.checkpoint.value() + layer.activation.value());
+}
+
+TEST(Memory, MakesModulesAgainBesideWhatIsKept) {
+  const Transformer model = llama3_70b();
+  const Placement four = Placement::looped(4, 1);
+  LayerContext context = plain(1, 4096);
+  const auto buffers = [&] {
+    return estimate_memory(model, context, even_layout(model, four, {}), four, {})
+        .devices[1]
+        .buffers;
+  };
+  const Bytes kept = buffers();
+  context.recompute = RecomputeModule::kMlp;
+  EXPECT_DOUBLE_EQ((buffers() - kept).value(), 2.0 * 4096 * 3 * 28672);
+}
+
 TEST(Memory, SumsActivationsOfAStagesLayers) {
   const Transformer model = gpt(4, 1024, 16);
   const MemoryEstimate of = even(model, plain(2, 512), {}, 2);
