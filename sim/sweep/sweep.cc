@@ -143,7 +143,8 @@ void Sweep::find_surroundings(const YamlValue& root) {
   bool catalogue = std::ranges::any_of(keys_, of_catalogue);
   for (const auto& [key, value] : root.entries()) catalogue = catalogue || of_catalogue(key);
   if (!catalogue) return;
-  for (const char* file : {"models.yaml", "gpus.yaml", "clusters.yaml", "residuals.csv"}) {
+  for (const char* file : {"models.yaml", "gpus.yaml", "clusters.yaml", "software.yaml",
+                           "residuals.csv", "anchored_residuals.csv"}) {
     add(data_folder("catalog") + "/" + file);
   }
 }
