@@ -84,7 +84,8 @@ Seconds bubble(const Problem& problem) {
   const Seconds forward = problem.stage(0).forward;
   const Seconds backward = problem.stage(0).backward_input + problem.stage(0).backward_weight;
   const Seconds difference = std::max(forward, backward) - std::min(forward, backward);
-  return (p - 2) * (std::min(forward, backward) + m / p * difference);
+  const int units = m / p;
+  return (p - 2) * (std::min(forward, backward) + units * difference);
 }
 
 const RegisteredSchedule kChimera{{

@@ -212,7 +212,7 @@ TEST(Roofline, SharesTheWaysOnWhichMessagesMeetUnderSimGrid) {
   // Two devices a node; slow cards, on which one message is not gone when the next comes.
   const std::vector<std::pair<std::string, std::string>> of{
       {"schedule", "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 2}"},
-      {"cluster", "{name: dgx-h100, network: {bandwidth: 2 GB/s}}"},
+      {"cluster", "{name: dgx-h100, network: {bandwidth: 1 GB/s}}"},
       {"perturb", "{jitter: 0}"}};
   auto shared = of;
   shared.emplace_back("engine", "simgrid");

@@ -53,11 +53,14 @@ TEST(ControllableMemoryRows, FitOneCellOfAPanelAndPredictTheOthers) {
   const auto cells = compare(
       "figure7_approximate:\n"
       "- {model: 9.6B, p: 16, m: 32, mb: 1, points: {1F1B: [40, 10], V-Half: [45, 6]}}\n");
-  ASSERT_EQ(cells.size(), 4U);
+  ASSERT_EQ(cells.size(), 6U);
   EXPECT_EQ(cells[0].table, "Figure 7 MFU, fitted");
   EXPECT_NEAR(*cells[0].simulated, 40, 1e-6);
   EXPECT_GT(*cells[1].simulated, 40);
-  EXPECT_LT(*cells[3].simulated, 0.7 * *cells[2].simulated);
+  EXPECT_EQ(cells[2].table, "Figure 7 MFU, first principles");
+  EXPECT_NE(*cells[2].simulated, 40) << "nothing is fitted";
+  EXPECT_GT(*cells[3].simulated, *cells[2].simulated);
+  EXPECT_LT(*cells[5].simulated, 0.7 * *cells[4].simulated);
   EXPECT_THROW((void)compare("figure7_approximate:\n- {model: 9.6B, p: 16, m: 32, mb: 1, points: "
                              "{1F1C: [40, 10]}}\n"),
                InputError);
