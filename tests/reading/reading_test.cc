@@ -24,8 +24,9 @@ TEST(Reading, OfEveryScenarioOfTheTreeLoadsNoModuleAndCallsNoEngine) {
     for (const auto& each :
          fs::recursive_directory_iterator(std::string(PIPESIM_SOURCE_DIR) + folder)) {
       if (each.path().extension() != ".yaml") continue;
+      const std::string stem = each.path().stem();
       const bool sweep = bytes_of(each.path()).find("\nsweep:") != std::string::npos;
-      if (sweep || each.path().stem() == "malformed_tail") continue;
+      if (sweep || stem == "malformed_tail" || stem.ends_with("_anchor")) continue;
       EXPECT_NO_THROW((void)read_scenario_file(each.path().string(), {})) << each.path();
       ++read;
     }
