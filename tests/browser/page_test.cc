@@ -179,7 +179,7 @@ TEST_F(Page, TextFromOutsideStaysText) {
   const std::string name = "script><img src=x onerror=faults.push(1)>&amp;\"'.csv";
   fs::rename(folder_ / "x.csv", folder_ / "<" / name);
   write("s.yaml",
-        "# </script><!-- <script> \xff\nschedule:\n  csv: '</script><img src=x "
+        "# </script><!-- <script> \xEF\xBF\xBD\nschedule:\n  csv: '</script><img src=x "
         "onerror=faults.push(1)>&amp;\"''.csv'\nparallel: {pipeline_model_parallel_size: 8}\n"
         "batch: {num_microbatches: 24}\ncost: {kind: given, forward: 1 ms, backward_input: 1 ms, "
         "backward_weight: 1 ms}\n");
