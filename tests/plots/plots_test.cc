@@ -289,7 +289,8 @@ TEST_F(Plot, SaysHowToGetMatplotlibWhereNoInterpreterHasIt) {
 TEST_F(Plot, ScenariosOfPapersRun) {
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/paper")) {
-    if (entry.path().extension() != ".yaml") continue;
+    const bool anchor = entry.path().stem().string().ends_with("_anchor");
+    if (anchor || entry.path().extension() != ".yaml") continue;
     std::ostringstream text;
     text << std::ifstream(entry.path()).rdbuf();
     const std::string whole = text.str();

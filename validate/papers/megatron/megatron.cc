@@ -9,6 +9,7 @@
 #include "sim/read/model.h"
 #include "sim/read/yaml.h"
 #include "validate/papers/paper_data.h"
+#include "validate/papers/paper_keys.h"
 #include "validate/papers/simulate_cell.h"
 #include "validate/papers/timed_run.h"
 

@@ -35,7 +35,7 @@ std::string cluster_of(const Row& row, const Rules& rules) {
 
 // bf16, fp8, mxfp8 or nvfp4; other words as they are.
 std::string precision_of(const Row& row, const Settings& settings) {
-  const std::string written = small(row.text("precision"));
+  std::string written = small(row.text("precision"));
   if (written.empty()) return settings.precision;
   for (const char* known : {"nvfp4", "mxfp8", "fp8", "bf16", "fp16"}) {
     if (written.find(known) != std::string::npos) return known;
