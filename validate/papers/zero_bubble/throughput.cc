@@ -199,9 +199,10 @@ Cell throughput_cell(const Measured& measured, const Stack& stack) {
 // Cells of models whose passes are profiled by the one cell alone, as predictions that nothing is
 // held to.
 void compare_without_profile(std::vector<Cell>& cells, const std::vector<Measured>& all,
-                             std::map<std::string, Stack> stacks) {
-  for (auto& [model, stack] : stacks) {
-    if (!stack.profiled) continue;
+                             const std::map<std::string, Stack>& stacks) {
+  for (const auto& [model, known] : stacks) {
+    if (!known.profiled) continue;
+    Stack stack = known;
     stack.profiled.reset();
     fit(stack, model, all);
     for (const Measured& each : all) {
