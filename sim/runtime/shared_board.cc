@@ -66,7 +66,7 @@ class SharedBoard final : public Board {
             std::span<const std::byte> bytes) override {
     if (bytes.size() > all_.note_bytes_) throw LogicError("a note is longer than its place");
     SharedBoards::Note& note = all_.note(number);
-    std::memcpy(all_.payload(number), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(all_.payload(number), bytes.data(), bytes.size());
     note.bytes = static_cast<std::uint32_t>(bytes.size());
     note.seconds = seconds;
     note.posted.store(1, std::memory_order_release);
@@ -140,7 +140,7 @@ void SharedBoards::leave(int device, const std::string& bytes, bool failed) {
   if (bytes.size() > record_bytes_ && !failed)
     throw LogicError("a record is longer than its place");
   const std::size_t size = std::min(bytes.size(), record_bytes_);
-  std::memcpy(record(device), bytes.data(), size);
+  if (size > 0) std::memcpy(record(device), bytes.data(), size);
   header(device).left = size;
   header(device).failed = failed ? 1 : 0;
 }
