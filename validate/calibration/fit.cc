@@ -157,7 +157,8 @@ Gpu fit_attention(Gpu gpu, std::span<const AttentionRow> rows) {
   require_rows(rows.size(), 4, "a fit of attention");
   AttentionCurve& curve = gpu.attention[rows.front().attention.backward ? 1 : 0];
   const auto rates = [&] {  // the best ones at the curve's ramp; their error
-    const Found found = least_error({{0.7, 1}, {1}}, [&](const std::vector<double>& values) {
+    // A thousand times what memory gives is no limit any more, where rows show none.
+    const Found found = least_error({{0.7, 1}, {1, 1e3}}, [&](const std::vector<double>& values) {
       curve.efficiency = values[0];
       curve.streaming = values[1];
       return mean_error(errors(gpu, rows));
@@ -171,7 +172,7 @@ Gpu fit_attention(Gpu gpu, std::span<const AttentionRow> rows) {
   });
   // The ramp trades against the rates: searched side by side, none of the three would move.
   if (several_heads) {
-    curve.head_ramp = least_error({{20}}, [&](const std::vector<double>& values) {
+    curve.head_ramp = least_error({{20, 1e4}}, [&](const std::vector<double>& values) {
                         curve.head_ramp = values[0];
                         return rates();
                       }).values[0];
