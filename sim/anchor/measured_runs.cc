@@ -1,10 +1,8 @@
 #include "sim/anchor/measured_runs.h"
 
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 
+#include "sim/core/input_text.h"
 #include "sim/interop/megatron/log.h"
 #include "sim/read/scenario.h"
 
@@ -12,10 +10,7 @@ namespace pipesim {
 namespace {
 
 Seconds logged_seconds(const std::string& path, const Location& where) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(where, fmt::format("cannot read '{}'", path));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const LoggedSteps steps = steps_of_log(text);
+  const LoggedSteps steps = steps_of_log(read_input(path, where));
   if (steps.lines == 0) {
     throw InputError(where, fmt::format("'{}' has no line with 'elapsed time per iteration (ms):'; "
                                         "expected a log of Megatron-LM",
@@ -33,12 +28,6 @@ Seconds measured_seconds(const MeasuredText& measured) {
   const Seconds seconds = value.seconds();
   if (seconds <= Seconds(0)) value.fail("a step takes time: expected more than 0");
   return seconds;
-}
-
-std::string near(const std::string& file, const std::string& named) {
-  const auto beside = std::filesystem::path(file).parent_path() / named;
-  std::error_code ignored;
-  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
 }
 
 void check(const Scenario& scenario, const Location& where) {
@@ -70,10 +59,10 @@ MeasuredStep read_entry(const YamlValue& value, const std::string& file,
   if (measured.has_value() == log.has_value()) value.fail("expected one of 'measured' and 'log'");
   MeasuredText text;
   if (measured) text = {measured->text(), {}, measured->where()};
-  if (log) text = {{}, near(file, log->text()), log->where()};
+  if (log) text = {{}, file_beside(file, log->text()), log->where()};
   map.finish();
-  MeasuredStep run =
-      read_measured_run(near(file, scenario.text()), scenario.where(), std::move(overrides), text);
+  MeasuredStep run = read_measured_run(file_beside(file, scenario.text()), scenario.where(),
+                                       std::move(overrides), text);
   run.name = name;
   return run;
 }

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
+
+#include "sim/core/input_text.h"
 
 namespace pipesim {
 namespace {
@@ -81,9 +81,7 @@ std::vector<Residual> parse_residuals(const std::string& text, const std::string
 }
 
 std::vector<Residual> read_residuals(const std::string& path, const Location& asked) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(asked, fmt::format("cannot read '{}'", path));
-  return parse_residuals({std::istreambuf_iterator<char>(in), {}}, path);
+  return parse_residuals(read_input(path, asked), path);
 }
 
 }  // namespace pipesim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <sys/stat.h>
@@ -61,6 +62,12 @@ std::string read_input(const std::string& path, const Location& asked) {
   }
   if (file.bad()) refuse("");
   return text;
+}
+
+std::string file_beside(const std::string& naming, const std::string& named) {
+  const auto beside = std::filesystem::path(naming).parent_path() / named;
+  std::error_code ignored;
+  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
 }
 
 Location place_in(const std::string& name, const std::string& text, size_t at) {

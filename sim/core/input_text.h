@@ -12,6 +12,10 @@ namespace pipesim {
 // another number of MiB. O(size).
 std::string read_input(const std::string& path, const Location& asked);
 
+// Where a file that another file names stands: beside that one if there is such a file, else as
+// named.
+std::string file_beside(const std::string& naming, const std::string& named);
+
 // InputError at the first byte of `text` that is no UTF-8; `name` is what messages call the text.
 // O(size).
 void check_utf8(const std::string& name, const std::string& text);

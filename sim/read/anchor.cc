@@ -1,7 +1,8 @@
 #include "sim/read/anchor.h"
 
-#include <filesystem>
 #include <fmt/format.h>
+
+#include "sim/core/input_text.h"
 
 namespace pipesim {
 namespace {
@@ -72,10 +73,7 @@ Anchor read_anchor(const YamlSource& source, const Scenario& scenario) {
 }
 
 Anchor read_anchor_file(const YamlValue& file, const Scenario& scenario) {
-  const std::string named = file.text();
-  const auto beside = std::filesystem::path(scenario.file).parent_path() / named;
-  std::error_code ignored;
-  const std::string path = std::filesystem::exists(beside, ignored) ? beside.string() : named;
+  const std::string path = file_beside(scenario.file, file.text());
   Anchor anchor = read_anchor(YamlSource::from_file(path, file.where()), scenario);
   anchor.where = file.where();
   return anchor;

@@ -2,11 +2,11 @@
 
 #include <array>
 #include <chrono>
-#include <filesystem>
 #include <fmt/format.h>
 #include <string_view>
 #include <utility>
 
+#include "sim/core/input_text.h"
 #include "sim/read/curves.h"
 
 namespace pipesim {
@@ -155,10 +155,7 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
 
 Calibration read_calibration_file(const YamlValue& file, const std::string& scenario_file,
                                   Hardware& hardware, std::vector<Sourced>& numbers) {
-  const std::string named = file.text();
-  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
-  std::error_code ignored;
-  const std::string path = std::filesystem::exists(beside, ignored) ? beside.string() : named;
+  const std::string path = file_beside(scenario_file, file.text());
   return read_calibration(YamlSource::from_file(path, file.where()), hardware, numbers);
 }
 

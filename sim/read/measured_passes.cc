@@ -1,8 +1,9 @@
 #include "sim/read/measured_passes.h"
 
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
+
+#include "sim/core/input_text.h"
 
 namespace pipesim {
 namespace {
@@ -89,11 +90,8 @@ GivenCost read_measured_cost(YamlMap& map, const std::string& scenario_file,
   cost.where = map.value().where();
   const auto share = map.find("weight_share");
   const YamlValue file = map.require("passes", "a file that 'pipesim import' wrote");
-  const auto beside = std::filesystem::path(scenario_file).parent_path() / file.text();
-  std::error_code ignored;
-  const bool found = std::filesystem::exists(beside, ignored);
   const YamlSource source =
-      YamlSource::from_file(found ? beside.string() : file.text(), file.where());
+      YamlSource::from_file(file_beside(scenario_file, file.text()), file.where());
   cost.passes = std::make_shared<const MeasuredPasses>(
       read_measured_passes(source, share ? share->number(0.01, 0.99) : kWeightShare));
   const auto seconds = [&map](const char* key) {

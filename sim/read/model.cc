@@ -1,10 +1,10 @@
 #include "sim/read/model.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 
 #include "sim/core/data_folder.h"
+#include "sim/core/input_text.h"
 #include "sim/core/text.h"
 
 namespace pipesim {
@@ -173,11 +173,8 @@ Transformer read_model(const YamlValue& value, const std::string& scenario_file)
     return read_shape(map, find_model(base->text(), base->where()));
   }
   if (const auto file = map.find("hf_config")) {
-    const auto beside = std::filesystem::path(scenario_file).parent_path() / file->text();
-    std::error_code ignored;
-    const bool found = std::filesystem::exists(beside, ignored);
     return read_shape(map,
-                      read_hf_config_file(found ? beside.string() : file->text(), file->where()));
+                      read_hf_config_file(file_beside(scenario_file, file->text()), file->where()));
   }
   Transformer start = family_defaults(map);
   return read_shape(map, std::move(start));

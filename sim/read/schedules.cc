@@ -1,8 +1,8 @@
 #include "sim/read/schedules.h"
 
-#include <filesystem>
 #include <fmt/format.h>
 
+#include "sim/core/input_text.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/offload.h"
@@ -24,13 +24,6 @@ OptionValue read_option(const YamlValue& value, const OptionSpec& spec, int chun
       break;
   }
   return value.text();
-}
-
-std::string existing_csv(const YamlValue& value, const std::string& scenario_file) {
-  const std::string named = value.text();
-  const auto beside = std::filesystem::path(scenario_file).parent_path() / named;
-  std::error_code ignored;
-  return std::filesystem::exists(beside, ignored) ? beside.string() : named;
 }
 
 ScheduleChoice read_named_schedule(const YamlValue& value) {
@@ -77,7 +70,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     const auto recomputed = recompute();
     const auto offloaded = offload(nullptr);
     map.finish();
-    const std::string file = existing_csv(*csv, scenario_file);
+    const std::string file = file_beside(scenario_file, csv->text());
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
     return {.name = file,
             .where = csv->where(),
