@@ -318,6 +318,26 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
   }
 }
 
+// An iteration beyond what one machine simulates is refused before anything of its size is made.
+void check_passes(const YamlValue& batch, const Scenario& scenario) {
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
+                        scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
+    if (passes <= kMaxPasses) continue;
+    batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
+                           choice.name, kMaxPasses));
+  }
+}
+
+// A modelled GPU has what its data sheet says less the margin that its software keeps.
+void settle_capacity(Scenario& scenario) {
+  if (!scenario.modelled || scenario.modelled->capacity || !scenario.hardware) return;
+  const Software& software =
+      scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
+  const double margin = scenario.modelled->margin.value_or(software.memory_margin);
+  scenario.modelled->capacity = (1 - margin) * scenario.hardware->gpu.memory;
+}
+
 }  // namespace
 
 Scenario read_scenario(const YamlSource& source) {
@@ -348,13 +368,7 @@ Scenario read_scenario(const YamlSource& source) {
   }
   settle_recompute(root, scenario);
   settle_offload(root, scenario);
-  for (const ScheduleChoice& choice : scenario.schedules) {
-    const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
-                        scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
-    if (passes <= kMaxPasses) continue;
-    batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
-                           choice.name, kMaxPasses));
-  }
+  check_passes(batch, scenario);
   if (const auto given = root.find("cluster")) {
     ClusterChoice choice = read_cluster(*given);
     scenario.cluster = choice.cluster;
@@ -366,12 +380,7 @@ Scenario read_scenario(const YamlSource& source) {
         scenario.modelled->block_scaled || scenario.hardware->gpu.fp8_transposes;
   }
   scenario.roofline = read_roofline(root, scenario);
-  if (scenario.modelled && !scenario.modelled->capacity && scenario.hardware) {
-    const Software& software =
-        scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
-    const double margin = scenario.modelled->margin.value_or(software.memory_margin);
-    scenario.modelled->capacity = (1 - margin) * scenario.hardware->gpu.memory;
-  }
+  settle_capacity(scenario);
   if (!scenario.roofline) {
     scenario.cost = read_cost(
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
