@@ -31,6 +31,7 @@ class Quantity:
 _KNOWN = {
     "iteration_seconds": Quantity("iteration time", "s"),
     "bubble_rate": Quantity("bubble rate", "%", 0.01),
+    "bubble_rate_busiest": Quantity("bubble rate, of the busiest device", "%", 0.01),
     "bubble_rate_makespan": Quantity("bubble rate, of the makespan", "%", 0.01),
     "bubble_over_ideal": Quantity("bubble over ideal time", "%", 0.01),
     "samples_per_second": Quantity("samples per second", higher_is_better=True),

@@ -173,6 +173,7 @@ class Analysis {
     double begin = kNever;
     double end = 0;
     double idle_sum = 0;
+    double most_work = 0;
     double busy_sum = 0;
     for (const DeviceState& device : devices_) {
       begin = std::min(begin, device.first_start);
@@ -198,11 +199,13 @@ class Analysis {
         report.cost = of.span;
         report.bubble_rate = (of.span - Seconds(device.pass_busy)) / of.span;
       }
+      most_work = std::max(most_work, device.pass_busy);
       report.bubble_rate_makespan += 1 - device.pass_busy / report.makespan.value();
       idle_sum += of.idle.value();
       busy_sum += device.busy;
       report.devices.push_back(std::move(of));
     }
+    report.bubble_rate_busiest = (report.cost - Seconds(most_work)) / report.cost;
     report.bubble_rate_makespan /= static_cast<double>(devices_.size());
     report.bubble_over_ideal = idle_sum / busy_sum;
     add_peaks(report, single ? 0 : begin);
@@ -276,6 +279,7 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
   mean.makespan = average([](const Report& r) { return r.makespan; });
   mean.cost = average([](const Report& r) { return r.cost; });
   mean.bubble_rate = average([](const Report& r) { return r.bubble_rate; });
+  mean.bubble_rate_busiest = average([](const Report& r) { return r.bubble_rate_busiest; });
   mean.bubble_rate_makespan = average([](const Report& r) { return r.bubble_rate_makespan; });
   mean.bubble_over_ideal = average([](const Report& r) { return r.bubble_over_ideal; });
   for (size_t d = 0; d < mean.devices.size(); ++d) {

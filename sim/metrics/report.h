@@ -59,10 +59,11 @@ struct Ensemble {
 };
 
 struct Report {
-  Seconds iteration;  // the period
-  Seconds makespan;   // first pass start to last pass end of one iteration
-  Seconds cost;       // largest device span
-  double bubble_rate = 0;
+  Seconds iteration;               // the period
+  Seconds makespan;                // first pass start to last pass end of one iteration
+  Seconds cost;                    // largest device span
+  double bubble_rate = 0;          // against the work of the device with that span
+  double bubble_rate_busiest = 0;  // against the work of the device that has most
   double bubble_rate_makespan = 0;
   double bubble_over_ideal = 0;
   Bytes peak_activation;             // of the device that holds most
@@ -70,6 +71,9 @@ struct Report {
   std::vector<DeviceReport> devices;
   std::optional<Ensemble> ensemble;
   size_t tasks = 0;
+
+  // The device with the largest span has less work than another, by what a table shows.
+  [[nodiscard]] bool unequal_work() const { return bubble_rate - bubble_rate_busiest > 5e-5; }
 };
 
 }  // namespace pipesim

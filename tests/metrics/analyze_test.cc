@@ -53,6 +53,19 @@ double idle(const DeviceReport& device, IdleCause cause) {
   return device.idle_by_cause[cause].value();
 }
 
+// GPipe of one microbatch on two devices, the second with F 3, BW 6:
+//   device 0: F . . . . . . . . . BW BW      span 12, work 3
+//   device 1:   F F F BW x 6                 work 9
+TEST(Analyze, HoldsTheSpanAgainstTheBusiestDeviceToo) {
+  Case unequal("gpipe", 2, 1, cost(1, 1, 1));
+  unequal.problem.stages[1] = cost(3, 3, 3);
+  const Report report = unequal.report();
+  EXPECT_DOUBLE_EQ(report.cost.value(), 12);
+  EXPECT_DOUBLE_EQ(report.bubble_rate, 9.0 / 12);
+  EXPECT_DOUBLE_EQ(report.bubble_rate_busiest, 3.0 / 12);
+  EXPECT_TRUE(report.unequal_work());
+}
+
 // 1F1B on two devices, two microbatches, F 1, BW 2, messages free:
 //   device 0: F0 F1 . BW0 BW1 .   (BW0 waits for device 1 until 3; ends 7)
 //   device 1: . F0 BW0 F1 BW1 .

@@ -52,7 +52,7 @@ TEST(Json, HasEveryNameThatScriptsDependOn) {
   const json& result = document["results"][1];
   for (const char* name :
        {"schedule", "iteration_seconds", "makespan_seconds", "cost_seconds", "bubble_rate",
-        "bubble_rate_makespan", "bubble_over_ideal", "samples_per_second",
+        "bubble_rate_busiest", "bubble_rate_makespan", "bubble_over_ideal", "samples_per_second",
         "samples_per_second_per_gpu", "tokens_per_second_per_gpu", "model_tflops_per_gpu", "mfu",
         "hfu", "peak_activation_bytes", "peak_memory_bytes", "devices", "ensemble", "tasks"}) {
     EXPECT_TRUE(result.contains(name)) << name;

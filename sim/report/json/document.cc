@@ -338,6 +338,7 @@ Json result_json(const Answer& answer, bool timings) {
             {"makespan_seconds", report.makespan.value()},
             {"cost_seconds", report.cost.value()},
             {"bubble_rate", report.bubble_rate},
+            {"bubble_rate_busiest", report.bubble_rate_busiest},
             {"bubble_rate_makespan", report.bubble_rate_makespan},
             {"bubble_over_ideal", report.bubble_over_ideal}};
   add_throughput(json, answer);

@@ -27,6 +27,7 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
           report.makespan.value(),
           report.cost.value(),
           report.bubble_rate,
+          report.bubble_rate_busiest,
           report.bubble_rate_makespan,
           report.bubble_over_ideal,
           where(rated, rate.samples_per_second),

@@ -15,10 +15,11 @@ namespace pipesim {
 // Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
 // `iteration` with stddev, p05 and p95 are of an ensemble, whose mean the others are; low and high
 // are the ends of its band (sim/band/band.h).
-inline constexpr std::array<std::string_view, 20> kMetricNames{"iteration_seconds",
+inline constexpr std::array<std::string_view, 21> kMetricNames{"iteration_seconds",
                                                                "makespan_seconds",
                                                                "cost_seconds",
                                                                "bubble_rate",
+                                                               "bubble_rate_busiest",
                                                                "bubble_rate_makespan",
                                                                "bubble_over_ideal",
                                                                "samples_per_second",

@@ -52,6 +52,8 @@ namespace {
 struct Columns {
   explicit Columns(std::span<const Answer> answers) {
     const Scenario& scenario = *answers.front().made.scenario;
+    unequal = std::ranges::any_of(
+        answers, [](const Answer& each) { return each.result.report.unequal_work(); });
     bytes = knows_memory(scenario);
     model = scenario.modelled.has_value();
     tokens = scenario.batch.micro_batch_size && scenario.batch.seq_length;
@@ -60,6 +62,7 @@ struct Columns {
         answers, [](const Answer& each) { return each.result.report.ensemble.has_value(); });
   }
 
+  bool unequal;  // somewhere the device with the largest span is not the busiest
   bool bytes;
   bool model;
   bool tokens;
@@ -70,6 +73,7 @@ struct Columns {
 Row header_of(const Columns& columns) {
   Row header{"schedule", "iteration"};
   if (columns.spread) header.insert(header.end(), {"median", "p95"});
+  if (columns.unequal) header.emplace_back("bubble of busiest");
   header.insert(header.end(), {"bubble rate", "of makespan", "over ideal", "peak activation"});
   if (columns.model) header.emplace_back("peak memory");
   header.emplace_back("samples/s/GPU");
@@ -91,6 +95,7 @@ Row row_of(const Answer& answer, const Columns& columns) {
     row.insert(row.end(),
                {ensemble ? seconds(ensemble->p50) : "-", ensemble ? seconds(ensemble->p95) : "-"});
   }
+  if (columns.unequal) row.push_back(percent(report.bubble_rate_busiest));
   row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
                          percent(report.bubble_over_ideal),
                          columns.bytes ? human(report.peak_activation) : "-"});
