@@ -57,6 +57,7 @@ const RegisteredSchedule k2bp{{
                                         int) { return problem.shape.microbatches; }}},
     .no_flags =
         "no public runtime has it; Megatron-LM delays W only beside expert-parallel overlap",
+    .nearest_with_flags = "1f1b",
     .left_out_of_plan = "it holds every microbatch; zb-h1 has less bubble in 1F1B's memory",
 }};
 

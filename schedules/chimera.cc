@@ -119,6 +119,7 @@ const RegisteredSchedule kChimera{{
                               return p / 2 + 1 + std::min(device, p - 1 - device);
                             }}},
     .no_flags = "it is a runtime of its own (Shigangli/Chimera)",
+    .nearest_with_flags = "1f1b-v",
     .left_out_of_plan = "it holds two copies of the model",
 }};
 

@@ -245,6 +245,7 @@ const RegisteredSchedule kDualPipe{{
                         .in_flight = in_flight}},
     .calls = CallGroups::kDualPipe,
     .no_flags = kOwnRuntime,
+    .nearest_with_flags = "1f1b-v",
     .left_out_of_plan = "it holds two copies of the model",
 }};
 
@@ -272,6 +273,7 @@ const RegisteredSchedule kDualPipeV{{
                         .in_flight = in_flight}},
     .calls = CallGroups::kDualPipe,
     .no_flags = kOwnRuntime,
+    .nearest_with_flags = "zb-v",
 }};
 
 }  // namespace

@@ -219,12 +219,8 @@ struct Grouped {
                                                     : "half of them, rounded up"});
       record.without_offload = "gis";
       record.without_offload_options = {{"group_size", 1L}};
-      record.no_flags =
-          "the fork plans copies to the host by itself, by flags that are not known here; gis with "
-          "group_size 1 is the same order without them";
-    } else {
-      record.runs_on = Runtime::kZeroBubbleFork;
     }
+    record.runs_on = Runtime::kZeroBubbleFork;
     record.order =
         kVariant.offload == Offloads::kAll
             ? "gis in groups of one, with the activations of all chunks offloaded"

@@ -38,6 +38,7 @@ const RegisteredSchedule kGpipe{{
                         .in_flight = [](const Problem& problem,
                                         int) { return problem.shape.microbatches; }}},
     .calls = CallGroups::kMegatron,
+    .nearest_with_flags = "1f1b",
     .left_out_of_plan = "it holds every microbatch; 1f1b has the same bubble in less memory",
 }};
 

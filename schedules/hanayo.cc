@@ -104,6 +104,7 @@ const RegisteredSchedule kHanayo{{
                                      (problem.shape.devices - 1 - device);
                             }}},
     .no_flags = "its authors' runtime is not public",
+    .nearest_with_flags = "interleaved-1f1b",
     .left_out_of_plan =
         "it holds nearly every microbatch; interleaved-1f1b divides the bubble in less memory",
 }};

@@ -94,6 +94,7 @@ const RegisteredSchedule kInterleavedZb{{
                   .in_flight = [](const Problem& problem,
                                   int) { return problem.shape.chunks * problem.shape.devices; }}},
     .no_flags = "PyTorch runs it (ScheduleInterleavedZeroBubble), which has no flags",
+    .nearest_with_flags = "gis",
 }};
 
 }  // namespace

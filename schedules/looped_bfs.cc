@@ -56,6 +56,7 @@ const RegisteredSchedule kLoopedBfs{{
                               return problem.shape.microbatches * problem.shape.chunks;
                             }}},
     .no_flags = "PyTorch runs it (ScheduleLoopedBFS), which has no flags",
+    .nearest_with_flags = "interleaved-1f1b",
     .left_out_of_plan =
         "it holds every microbatch; interleaved-1f1b has the same bubble in less memory",
 }};

@@ -389,6 +389,7 @@ struct Within {
             .plan = plan,
             .claims = {.bubble = {"0", domain, gap, holds, no_bubble},
                        .peak = {"2p chunks", domain, gap, holds, in_flight}},
+            .nearest_with_flags = "zb-v",
             .left_out_of_plan = "its plan takes about a second"};
   }
 };

@@ -65,8 +65,8 @@ const RegisteredSchedule kZbH1Light{{
                             [](const Problem& problem, int) {
                               return std::min(problem.shape.devices, problem.shape.microbatches);
                             }}},
-    .no_flags = "its authors give it as a patch that replaces 1F1B, not as a flag; zb-1p is the "
-                "automatic schedule in the same memory",
+    .no_flags = "its authors give it as a patch that replaces 1F1B, not as a flag",
+    .nearest_with_flags = "zb-1p",
     .left_out_of_plan = "zb-h1 has the same bubble and memory",
 }};
 

@@ -62,8 +62,8 @@ const RegisteredSchedule kZbH2{{
                               return std::min(2 * problem.shape.devices - 1,
                                               problem.shape.microbatches);
                             }}},
-    .no_flags = "its authors' runtime has no flag for the hand-made order; zb-2p is the "
-                "automatic schedule in about the same memory",
+    .no_flags = "its authors' runtime has no flag for the hand-made order",
+    .nearest_with_flags = "zb-2p",
     .left_out_of_plan = "zb plans for the memory that there is, and counts this order",
 }};
 

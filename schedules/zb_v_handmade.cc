@@ -108,6 +108,7 @@ const RegisteredSchedule kZbVHandmade{{
                               return std::min(2 * shape.devices - 1 - device, shape.microbatches) +
                                      std::min(device + 1, shape.microbatches);
                             }}},
+    .nearest_with_flags = "zb-v",
     .left_out_of_plan = "zb-v plans for the memory that there is, and counts this order",
 }};
 

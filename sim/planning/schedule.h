@@ -124,8 +124,9 @@ struct Schedule {
   // sends and receives asynchronously, so that they never do.
   std::optional<CallGroups> calls = {};
   Runtime runs_on = Runtime::kNone;
-  // Of one that runs on none: why, for who asks for flags.
+  // Of one that runs on none, for who asks for flags: why, and the most similar that runs on one.
   std::string no_flags = {};
+  std::string nearest_with_flags = {};
   // Why `pipesim plan` tries it only where it is named; empty: it is always tried.
   std::string left_out_of_plan = {};
   std::string file = {};  // where its record stands, as schedules/zb_h1.cc; RegisteredSchedule's

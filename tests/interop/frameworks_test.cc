@@ -204,12 +204,25 @@ constexpr const char* kModels[] = {
     "5632, vocab_size: 64000, add_qkv_bias: true, mtp_num_layers: 1, mla: {q_lora_rank: 512, "
     "kv_lora_rank: 256, qk_head_dim: 64, qk_pos_emb_head_dim: 32, v_head_dim: 64}}"};
 
-Scenario scenario_with(const std::string& schedule, const std::string& model) {
+// The fork has untied embeddings, and neither latent attention nor context parallelism.
+constexpr const char* kForkModels[] = {
+    "{family: gpt, num_layers: 48, hidden_size: 1024, num_attention_heads: 16, vocab_size: 51200, "
+    "max_position_embeddings: 4096, untie_embeddings_and_output_weights: true}",
+    "{family: llama, num_layers: 48, hidden_size: 2048, num_attention_heads: 16, num_query_groups: "
+    "4, ffn_hidden_size: 5632, vocab_size: 32002, qk_layernorm: true}"};
+
+std::span<const char* const> models_of(const std::string& schedule) {
+  const bool fork = find_schedule(schedule)->runs_on == Runtime::kZeroBubbleFork;
+  return fork ? std::span<const char* const>(kForkModels) : kModels;
+}
+
+Scenario scenario_with(const std::string& schedule, const std::string& model, int context = 2) {
   return read_scenario(YamlSource(
       "s.yaml", "schedule: " + schedule + "\nmodel: " + model +
                     "\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 4, "
-                    "tensor_model_parallel_size: 2, context_parallel_size: 2, "
-                    "data_parallel_size: 2, sequence_parallel: true}\n"
+                    "tensor_model_parallel_size: 2, context_parallel_size: " +
+                    std::to_string(context) +
+                    ", data_parallel_size: 2, sequence_parallel: true}\n"
                     "batch: {num_microbatches: 12, micro_batch_size: 2, seq_length: 2048}\n"
                     "memory: {use_distributed_optimizer: true}\n"));
 }
@@ -241,9 +254,10 @@ void expect_same(const Scenario& a, const Scenario& b, const std::string& what) 
 }
 
 TEST(MegatronImport, TakesBackWhatExportWroteOfEverySchedule) {
-  for (const char* model : kModels) {
-    for (const std::string& schedule : megatron_schedules()) {
-      const Scenario scenario = scenario_with(schedule, model);
+  for (const std::string& schedule : megatron_schedules()) {
+    for (const char* model : models_of(schedule)) {
+      const int context = schedule == "1f1b" || schedule == "interleaved-1f1b" ? 2 : 1;
+      const Scenario scenario = scenario_with(schedule, model, context);
       const std::string text = exported(scenario);
       const Draft draft = megatron(text);
       ASSERT_TRUE(draft.missing.empty()) << scenario_of(draft);
@@ -257,13 +271,17 @@ TEST(MegatronImport, TakesBackWhatExportWroteOfEverySchedule) {
 }
 
 TEST(MegatronImport, TakesBackOptionsOfSchedules) {
+  const char* interleaved =
+      "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
+      "microbatch_group_size_per_vp_stage: 6, overlap_moe_expert_parallel_comm: true}";
+  const std::string text = exported(scenario_with(interleaved, kModels[0]));
+  EXPECT_EQ(exported(read(megatron(text))), text);
   for (const char* schedule :
-       {"{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
-        "microbatch_group_size_per_vp_stage: 6, overlap_moe_expert_parallel_comm: true}",
-        "{name: seq-1f1b, splits: 4}", "{name: zb, memory_limit: 1.5}",
-        "{name: gis, group_size: 3}"}) {
-    const std::string text = exported(scenario_with(schedule, kModels[0]));
-    EXPECT_EQ(exported(read(megatron(text))), text) << schedule;
+       {"{name: seq-1f1b, splits: 4}", "{name: zb, memory_limit: 1.5}",
+        "{name: gis, group_size: 3}",
+        "{name: po-h, virtual_pipeline_model_parallel_size: 4, offload_chunks: 3}"}) {
+    const std::string of_fork = exported(scenario_with(schedule, kForkModels[0], 1));
+    EXPECT_EQ(exported(read(megatron(of_fork))), of_fork) << schedule;
   }
 }
 

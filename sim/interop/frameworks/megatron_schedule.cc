@@ -84,6 +84,17 @@ std::string grouped(long group, const MegatronSizes& sizes) {
   return fmt::format("{{name: gis{}, group_size: {}}}", chunks, group);
 }
 
+// PipeOffload's: the order of groups, `count` chunks of which go to the host.
+std::string offloaded(long group, long count, const MegatronSizes& sizes) {
+  std::string text = count == sizes.chunks ? "{name: po-f" : "{name: po-h";
+  if (sizes.chunks > 1) {
+    text += fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks);
+  }
+  if (group > 1) text += fmt::format(", group_size: {}", group);
+  if (count < sizes.chunks) text += fmt::format(", offload_chunks: {}", count);
+  return text + "}";
+}
+
 std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
   std::string text = fmt::format(
       "{{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: {}", sizes.chunks);
@@ -106,9 +117,12 @@ std::string of_fork(Settings& settings, const MegatronSizes& sizes) {
   const bool runtime = settings.is_set({"enable_zb_runtime"});
   const auto group = settings.number({"interleave_group_size"}, 1);
   const auto splits = settings.number({"num_seq_splits"}, 1);
+  const bool offloads = settings.is_set({"cpu_offload"});
+  const auto to_host = settings.number({"offload_chunk_num"}, 0);
   if (settings.is_set({"enable_1f1b_v"})) return "1f1b-v";
   if (vee) return setup == "half" ? "v-half" : setup == "min" ? "v-min" : "zb-v";
   if (plain) return zero_bubble(settings, sizes);
+  if (runtime && group && offloads && to_host) return offloaded(*group, *to_host, sizes);
   if (runtime && group) return grouped(*group, sizes);
   if (splits && *splits > 1) return fmt::format("{{name: seq-1f1b, splits: {}}}", *splits);
   return "";

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sim/core/error.h"
+#include "sim/interop/megatron/fork_runtime.h"
 #include "sim/interop/megatron/model_flags.h"
 #include "sim/planning/schedule.h"
 
@@ -44,6 +45,7 @@ std::string interleaved(const Asked& asked, MegatronFlags& to) {
   }
   if (problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false)) {
     to.flags.emplace_back("--overlap-moe-expert-parallel-comm");
+    to.flags.emplace_back("--moe-token-dispatcher-type alltoall");
   }
   return "";
 }
@@ -105,7 +107,6 @@ std::string sequence_splits(const Asked& asked, MegatronFlags& to) {
 }
 
 std::string grouped(const Asked& asked, MegatronFlags& to, long group) {
-  to.flags.emplace_back("--enable-zb-runtime");
   to.flags.push_back(fmt::format("--interleave-group-size {}", group));
   const int stages = asked.shape.devices * asked.shape.chunks;
   const auto& modelled = asked.scenario.modelled;
@@ -127,6 +128,24 @@ std::string gis_h(const Asked& asked, MegatronFlags& to) {
   return grouped(asked, to, (asked.shape.devices + 1) / 2);
 }
 
+// Copies as long as the scenario's, of the chunks whose activations wait longest.
+std::string offloaded(const Asked& asked, MegatronFlags& to, int chunks) {
+  const StageCost& cost = asked.problem.stage(0);
+  const Seconds pass = cost.forward + cost.backward_input + cost.backward_weight;
+  to.flags.emplace_back("--cpu-offload");
+  to.flags.push_back(fmt::format("--offload-chunk-num {}",
+                                 asked.problem.option<long>("offload_chunks").value_or(chunks)));
+  to.flags.push_back(
+      fmt::format("--offload-time {:.4g}", (cost.copy_out + cost.copy_in) / 2 / pass));
+  return grouped(asked, to, asked.problem.option<long>("group_size").value_or(1));
+}
+std::string po_h(const Asked& asked, MegatronFlags& to) {
+  return offloaded(asked, to, (asked.shape.chunks + 1) / 2);
+}
+std::string po_f(const Asked& asked, MegatronFlags& to) {
+  return offloaded(asked, to, asked.shape.chunks);
+}
+
 struct Line {
   std::string_view schedule;
   Add add;
@@ -139,6 +158,8 @@ constexpr std::array kTable{
     Line{"gis", gis},
     Line{"gis-h", gis_h},
     Line{"interleaved-1f1b", interleaved},
+    Line{"po-f", po_f},
+    Line{"po-h", po_h},
     Line{"seq-1f1b", sequence_splits},
     Line{"v-half", v_half},
     Line{"v-min", v_min},
@@ -148,9 +169,13 @@ constexpr std::array kTable{
     Line{"zb-v", zb_v},
 };
 
-[[noreturn]] void refuse(const ScheduleChoice& choice, std::string_view reason) {
-  throw InfeasibleError(fmt::format("no Megatron flags for {}: {}; schedules with flags: {}",
-                                    choice.name, reason, fmt::join(megatron_schedules(), ", ")));
+[[noreturn]] void refuse(const ScheduleChoice& choice, std::string_view reason,
+                         std::string_view nearest = "") {
+  const std::string near =
+      nearest.empty() ? "" : fmt::format("; the nearest that has some is {}", nearest);
+  throw InfeasibleError(fmt::format("no Megatron flags for {}: {}{}; schedules with flags: {}",
+                                    choice.name, reason, near,
+                                    fmt::join(megatron_schedules(), ", ")));
 }
 
 void check_passes(const ScheduleChoice& choice, const Program& program) {
@@ -193,11 +218,11 @@ std::vector<std::string> joined(std::vector<std::string> all, std::vector<std::s
   return all;
 }
 
-// Gradients in fp32 and dropout are Megatron-LM's defaults. Post-validation needs fp16, which its
-// user chooses with the loss scale.
+// Gradients in fp32 and dropout are Megatron-LM's defaults. Post-validation needs fp16.
 void add_precision(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
   const bool in_fp32 = scenario.modelled->state.gradients_in_fp32;
-  if (scenario.sync != OptimizerSync::kPostValidation) to.flags.emplace_back("--bf16");
+  const bool validates = scenario.sync == OptimizerSync::kPostValidation;
+  to.flags.emplace_back(validates ? "--fp16" : "--bf16");
   if (context.precision == Precision::kFp8) to.flags.emplace_back("--fp8-format hybrid");
   if (!in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
   if (context.dropout) return;
@@ -207,7 +232,8 @@ void add_precision(const Scenario& scenario, const LayerContext& context, Megatr
 
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
-  to.flags = joined(std::move(to.flags), model_flags(modelled.model, context.tensor));
+  to.flags =
+      joined(std::move(to.flags), model_flags(modelled.model, context.tensor, context.seq_length));
   if (modelled.model.post_norms) {
     to.notes.emplace_back("norms after attention and MLP, for which it has no flag");
   }
@@ -289,10 +315,12 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
   if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
   const Schedule& schedule = *find_schedule(choice.name);
   if (schedule.runs_on == Runtime::kNone) {
-    refuse(choice, schedule.no_flags.empty()
-                       ? "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that "
-                         "selects it"
-                       : schedule.no_flags);
+    refuse(choice,
+           schedule.no_flags.empty()
+               ? "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that "
+                 "selects it"
+               : schedule.no_flags,
+           schedule.nearest_with_flags);
   }
   const auto* const line = std::ranges::find(kTable, choice.name, &Line::schedule);
   if (line == kTable.end()) {
@@ -302,7 +330,7 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
                     choice.name, to_text(schedule.runs_on)));
   }
   check_passes(choice, program);
-  if (program.copies() != nullptr) {
+  if (program.copies() != nullptr && !schedule.offloads()) {
     refuse(choice, "the flags that copy its activations to the host are not known here");
   }
   if (program.shape().devices == 1 && line->add != plain) {
@@ -310,7 +338,10 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
   }
   MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}};
   add_sizes(made, flags);
-  const std::string reason = line->add(Asked(made), flags);
+  std::string reason = line->add(Asked(made), flags);
+  if (reason.empty() && schedule.runs_on == Runtime::kZeroBubbleFork) {
+    reason = add_fork_runtime(*made.scenario, flags.flags, flags.notes);
+  }
   if (!reason.empty()) refuse(choice, reason);
   add_layout(made, flags);
   return flags;

@@ -1,5 +1,6 @@
 #include "sim/interop/megatron/model_flags.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string_view>
 #include <utility>
@@ -9,7 +10,8 @@ namespace {
 
 class ModelFlags {
  public:
-  ModelFlags(const Transformer& model, int tensor) : model_(model), tensor_(tensor) {}
+  ModelFlags(const Transformer& model, int tensor, int seq_length)
+      : model_(model), tensor_(tensor), seq_length_(seq_length) {}
 
   std::vector<std::string> all() {
     value("num-layers", model_.num_layers);
@@ -19,11 +21,8 @@ class ModelFlags {
     vocabulary();
     if (model_.gated_mlp) flag("swiglu");
     if (model_.norm == Norm::kRmsNorm) flag("normalization RMSNorm");
-    if (model_.positions == Positions::kRotary) {
-      flag("position-embedding-type rope");
-    } else {
-      value("max-position-embeddings", model_.max_position_embeddings);
-    }
+    if (model_.positions == Positions::kRotary) flag("position-embedding-type rope");
+    value("max-position-embeddings", std::max(model_.max_position_embeddings, seq_length_));
     if (!model_.tied_embeddings) flag("untie-embeddings-and-output-weights");
     if (!model_.linear_bias) flag("disable-bias-linear");
     if (model_.mtp_layers > 0) value("mtp-num-layers", model_.mtp_layers);
@@ -82,13 +81,14 @@ class ModelFlags {
 
   const Transformer& model_;
   int tensor_;
+  int seq_length_;
   std::vector<std::string> flags_;
 };
 
 }  // namespace
 
-std::vector<std::string> model_flags(const Transformer& model, int tensor) {
-  return ModelFlags(model, tensor).all();
+std::vector<std::string> model_flags(const Transformer& model, int tensor, int seq_length) {
+  return ModelFlags(model, tensor, seq_length).all();
 }
 
 }  // namespace pipesim

@@ -9,7 +9,8 @@
 namespace pipesim {
 
 // "--name value". `tensor` ranks divide the vocabulary, which Megatron-LM pads to a multiple of
-// theirs. Norms after attention and MLP have no flag.
-std::vector<std::string> model_flags(const Transformer& model, int tensor);
+// theirs; it asks for a number of positions, at least `seq_length`, whatever their embedding. Norms
+// after attention and MLP have no flag.
+std::vector<std::string> model_flags(const Transformer& model, int tensor, int seq_length);
 
 }  // namespace pipesim

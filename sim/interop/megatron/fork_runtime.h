@@ -1,0 +1,17 @@
+// What sail-sg/zero-bubble-pipeline-parallelism asks for beside a schedule's own flags, and what of
+// Megatron-LM it does not have (its megatron/core/zbpp_utils.py and pipeline_parallel_runtime.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.h"
+
+namespace pipesim {
+
+// Completes the flags, "--name value", with those of its runtime, and says what differs. Returns
+// why it cannot run them, or an empty string.
+std::string add_fork_runtime(const Scenario& scenario, std::vector<std::string>& flags,
+                             std::vector<std::string>& notes);
+
+}  // namespace pipesim
