@@ -257,7 +257,8 @@ void Execution::leave_links(SlotId slot) {
   const JobRoute& way = route(activities_[slot].task);
   for (const std::uint32_t link : job_.route_links.subspan(way.first_link, way.links)) {
     std::vector<SlotId>& flows = flows_on_link_[link];
-    std::erase(flows, slot);
+    // A message between two GPUs behind one link goes over it twice, and shares it with itself.
+    if (std::erase(flows, slot) > 1) result_.shared_links = true;
     if (result_.shared_links) continue;
     for (const SlotId other : flows) {
       const double both = std::max(activities_[slot].began, activities_[other].began);
