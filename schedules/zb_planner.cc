@@ -67,7 +67,9 @@ std::vector<ZbPlanner::Choices> ZbPlanner::all_choices() {
 
 PassLists ZbPlanner::best(Bytes limit) {
   try_all(limit);
-  for (const Bytes rung : rungs_below(problem_, limit)) try_all(rung);
+  // Half a microbatch apart where that takes no time to speak of.
+  const int parts = microbatches_ * (last_ + 1) <= kThorough ? 2 * (last_ + 1) : 4;
+  for (const Bytes rung : rungs_below(problem_, limit, parts)) try_all(rung);
   return std::move(best_);
 }
 

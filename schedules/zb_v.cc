@@ -2,21 +2,23 @@
 // device in V-shape and an automatic order within any limit on activation memory. Without a limit
 // it is 1F1B's memory, what p microbatches keep on a device.
 //
-// The best of several plans. `RoundsPlanner` is the paper's heuristic, made for that memory and a
-// little more: below it, its warm-up hardly comes about. `GreedyPlanner` plays the pipeline in
-// time and is better wherever memory is plenty or very short. Both plan for the limit and for every
-// rung below it (sim/planning/memory_ladder.h), and the hand-made ZB-V, V-Half, V-Min and 1F1B-V
-// count as they are where they fit, unless the plan is within 2% of what none can be below.
-// O(passes) per plan; both headers say why any limit that one microbatch keeps is kept and can be
-// executed.
+// The best of several plans. `RoundsPlanner` is the paper's heuristic; `GreedyPlanner` plays the
+// pipeline in time and is better wherever memory is plenty or very short. Both plan for the limit
+// and for lower ones: up to kThorough passes of a kind for every lower limit that makes them plan
+// otherwise, so that more memory never costs time, beyond for every rung of a ladder
+// (sim/planning/memory_ladder.h). The hand-made ZB-V, V-Half, V-Min, 1F1B-V and the best of a few
+// building blocks (schedules/vee_blocks.h) count where they fit and may win. O(passes) per plan;
+// the planners' headers say why any limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "schedules/order_within.h"
+#include "schedules/vee_blocks.h"
 #include "schedules/zb_v_rounds.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/greedy.h"
@@ -26,6 +28,8 @@
 namespace pipesim {
 namespace {
 
+// What is this near to what no program can be below counts as equal to it.
+constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
@@ -47,27 +51,46 @@ struct Best {
   }
 };
 
-// All plans within one limit.
+// All plans within one limit after the other.
 class Search {
  public:
-  Search(const Problem& problem, Bytes limit, Best& best)
-      : rounds_(problem, limit), greedy_(problem, limit), best_(best) {}
+  Search(const Problem& problem, Best& best) : rounds_(problem), greedy_(problem), best_(best) {}
 
-  // The paper's choices, and repetition with what the best of them idled.
+  void set_limit(Bytes limit) {
+    rounds_.set_limit(limit);
+    greedy_.set_limit(limit);
+    least_of_rounds_ = kNever;
+    rounds_.allow(std::vector<double>(best_.lists.size(), 0));
+  }
+  // The highest limit with which not all would be the same again.
+  [[nodiscard]] Bytes next_limit() const {
+    return (1 - 1e-9) * std::max(rounds_.asked(), greedy_.asked());
+  }
+
+  // The paper's choices, and repetition with what the best of them idled: as if nothing had been
+  // tried before.
   void try_published() {
+    Best published;
+    published.lists.resize(best_.lists.size());
+    std::swap(best_, published);
     for (const size_t choices : std::array<size_t, 4>{0, 2, 3, 4}) {
       best_.keep(try_rounds(choices), rounds_.lists());
     }
     repeat_rounds(true);
+    std::swap(best_, published);
+    best_.keep(published.cost, published.lists);
   }
 
-  // In `little` memory, less than 1F1B's, the rounds' warm-up hardly comes about: one will do.
-  void try_all(bool little) {
-    best_.keep(try_rounds(0), rounds_.lists());
+  void try_greedy() {
     try_greedy({.patience = kPatience});
     try_greedy({.b1_before_f1 = true, .patience = kPatience});
-    if (little) return;
     try_greedy({.patience = 0});
+  }
+
+  // Gives up early what is not near the best so far.
+  void try_all() {
+    best_.keep(try_rounds(0), rounds_.lists());
+    try_greedy();
     for (size_t i = 1; i < kChoices.size(); ++i) best_.keep(try_rounds(i), rounds_.lists());
     repeat_rounds(false);
   }
@@ -120,37 +143,63 @@ class Search {
   std::vector<double> slack_;
 };
 
+constexpr BlockEffort kFewBlocks{.turns = 1, .built = 8, .built_passes = 0};
+
 Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
+  const Shape& shape = problem.shape;
   Best best;
-  best.lists.resize(problem.shape.devices);
-  const auto is_best = [&](Bytes within) {
-    return best.cost <= kNearEnough * 1e12 * bound_of_devices(problem, within).value();
-  };
+  best.lists.resize(shape.devices);
+  Search search(problem, best);
   if (problem.option<bool>("published_rules").value_or(false)) {
-    Search(problem, limit, best).try_published();
-    return {problem.shape, problem.placement, std::move(best.lists)};
+    search.set_limit(limit);
+    search.try_published();
+    return {shape, problem.placement, std::move(best.lists)};
   }
-  // What is tried within a limit follows from that limit alone, or the ladder would not hold.
-  const Bytes of_1f1b = problem.shape.devices * problem.device_activation();
+  const bool thorough = shape.devices * shape.microbatches <= kThorough;
+  const auto enough = [&](Bytes within) {
+    const double near = thorough ? kNear : kNearEnough;
+    return best.cost <= near * 1e12 * bound_of_devices(problem, within).value();
+  };
+  const auto keep = [&](std::optional<OrderWithin> order) {
+    if (order) best.keep(order->cost.value() * 1e12, order->lists);
+  };
   const auto try_within = [&](Bytes within) {
-    Search(problem, within, best).try_all(kRounding * within < of_1f1b);
+    search.set_limit(within);
+    if (thorough) {
+      search.try_published();
+      search.try_greedy();
+    } else {
+      search.try_all();
+    }
   };
   try_within(limit);
-  // The others take long to plan, and where stages are equal and memory is not short, longer
-  // iterations were not seen to gain by them unless transfers are longer than passes.
-  const bool plain = uniform(problem) && problem.shape.microbatches > problem.shape.devices &&
-                     kRounding * limit >= of_1f1b;
+  const Bytes next = search.next_limit();
+  // Where stages are equal and memory is not short, longer iterations were not seen to gain by
+  // others unless transfers are longer than passes.
+  const bool plain = uniform(problem) && shape.microbatches > shape.devices &&
+                     kRounding * limit >= shape.devices * problem.device_activation();
   for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-    if (is_best(limit) || (plain && made != std::string_view("zb-v-handmade"))) break;
-    auto order = order_within(made, problem, limit);
-    if (order) best.keep(order->cost.value() * 1e12, order->lists);
+    if (enough(limit) || (plain && made != std::string_view("zb-v-handmade"))) break;
+    keep(order_within(made, problem, limit));
   }
-  for (const Bytes rung : rungs_below(problem, limit)) {
-    if (is_best(rung)) break;
-    try_within(rung);
+  // Fewer microbatches than devices never repeat a block.
+  const bool repeats = shape.microbatches > shape.devices;
+  if (!plain && repeats && !enough(limit)) {
+    keep(best_of_blocks(problem, limit, kFewBlocks));
   }
-  return {problem.shape, problem.placement, std::move(best.lists)};
+  if (thorough) {
+    for (Bytes within = next; within >= problem.device_activation() && !enough(within);
+         within = search.next_limit()) {
+      try_within(within);
+    }
+  } else {
+    for (const Bytes rung : rungs_below(problem, limit)) {
+      if (enough(rung)) break;
+      try_within(rung);
+    }
+  }
+  return {shape, problem.placement, std::move(best.lists)};
 }
 
 bool in_1f1b_memory(const Problem& problem) {

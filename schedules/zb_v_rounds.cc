@@ -18,10 +18,9 @@ double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
 
 }  // namespace
 
-RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
+RoundsPlanner::RoundsPlanner(const Problem& problem)
     : last_(problem.shape.devices - 1),
       microbatches_(problem.shape.microbatches),
-      limit_(limit.value() * kRounding),
       devices_(problem.shape.devices),
       forward_arrival_(2 * devices_.size(), microbatches_),
       backward_arrival_(forward_arrival_),
@@ -47,6 +46,11 @@ RoundsPlanner::RoundsPlanner(const Problem& problem, Bytes limit)
     lists_[d].reserve(6 * microbatches_);
   }
   for (Device& device : devices_) device.spare += most_work_;
+}
+
+void RoundsPlanner::set_limit(Bytes limit) {
+  limit_ = limit.value() * kRounding;
+  asked_ = 0;
 }
 
 // How much less each device idled than the one that idled most.
@@ -102,7 +106,7 @@ void RoundsPlanner::warm_up() {
     const Device& device = at(d);
     // Until its first B the device takes another d pairs of F, to keep up with the first device.
     const double pairs = (d + 1) * (device.at(0).activation + device.at(1).activation);
-    while (d < last_ && device.at(0).f < microbatches_ && device.held() + pairs <= limit_ &&
+    while (d < last_ && device.at(0).f < microbatches_ && fits(device.held() + pairs) &&
            device.clock + device.at(0).forward <= forward_arrival(d, 1)) {
       if (!one_more(d)) break;
     }
@@ -185,18 +189,24 @@ bool RoundsPlanner::run_forwards() {
   return any;
 }
 
-int RoundsPlanner::wanted_forward(int d) const {
+int RoundsPlanner::wanted_forward(int d) {
   if (at(d).at(1).f < at(d).at(0).f && can_forward(d, 1)) return 1;
   return can_forward(d, 0) ? 0 : -1;
 }
 
-bool RoundsPlanner::fits(const Device& device, int c) const {
-  if (device.held_without_owed() + device.at(c).activation > limit_) return false;
-  const int ahead = device.at(0).f + 1 - device.at(1).f;
-  return c == 1 || ahead * device.at(0).activation + device.at(1).activation <= limit_;
+bool RoundsPlanner::fits(double bytes) {
+  if (bytes > limit_) return false;
+  asked_ = std::max(asked_, bytes);
+  return true;
 }
 
-bool RoundsPlanner::can_forward(int d, int c) const {
+bool RoundsPlanner::fits(const Device& device, int c) {
+  if (!fits(device.held_without_owed() + device.at(c).activation)) return false;
+  const int ahead = device.at(0).f + 1 - device.at(1).f;
+  return c == 1 || fits(ahead * device.at(0).activation + device.at(1).activation);
+}
+
+bool RoundsPlanner::can_forward(int d, int c) {
   const int next = at(d).at(c).f;
   if (next == microbatches_) return false;
   const int sent = c == 0      ? (d == 0 ? microbatches_ : at(d - 1).at(0).f)
@@ -234,7 +244,7 @@ void RoundsPlanner::fill_gap(int d, double arrival, bool delay) {
 }
 
 void RoundsPlanner::make_room(int d, double bytes) {
-  while (at(d).owed > 0 && at(d).held() + bytes > limit_) run_weight(d);
+  while (at(d).owed > 0 && !fits(at(d).held() + bytes)) run_weight(d);
 }
 
 void RoundsPlanner::run_forward(int d, int c) {

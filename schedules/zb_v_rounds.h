@@ -33,7 +33,13 @@ struct RoundsChoices {
 
 class RoundsPlanner {
  public:
-  RoundsPlanner(const Problem& problem, Bytes limit);
+  explicit RoundsPlanner(const Problem& problem);
+
+  // Before a run. Requires at least what one microbatch keeps on any device.
+  void set_limit(Bytes limit);
+  // The most that a run since then wanted and had room for: with any limit from there on up to the
+  // one set, all of them would have done the same.
+  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
 
   // The longest span of a device; gives up, and returns infinity, when that cannot be below `most`.
   double run(const RoundsChoices& choices, double most);
@@ -77,10 +83,11 @@ class RoundsPlanner {
   bool run_backwards();
   bool run_forwards();
 
-  [[nodiscard]] bool fits(const Device& device, int chunk) const;
-  [[nodiscard]] bool can_forward(int device, int chunk) const;
+  bool fits(double bytes);
+  bool fits(const Device& device, int chunk);
+  bool can_forward(int device, int chunk);
   [[nodiscard]] bool can_backward(int device, int chunk) const;
-  [[nodiscard]] int wanted_forward(int device) const;
+  int wanted_forward(int device);
   [[nodiscard]] int wanted_backward(int device) const;
   [[nodiscard]] double forward_arrival(int device, int chunk) const;
   [[nodiscard]] double backward_arrival(int device, int chunk) const;
@@ -98,7 +105,8 @@ class RoundsPlanner {
 
   int last_;  // device
   int microbatches_;
-  double limit_;
+  double limit_ = 0;
+  double asked_ = 0;
   double most_work_ = 0;
   double shortest_ = std::numeric_limits<double>::infinity();  // pass
   double most_ = 0;  // idle time at which a run is given up

@@ -45,15 +45,22 @@ VeeSlots v_min_slots(int devices, int device) {
           4 * devices - 1 + wait - device};
 }
 
-std::vector<Block> building_blocks(int devices) {
+std::vector<Block> building_blocks(int devices, int turns) {
+  std::vector<int> after;  // how many boundaries
+  for (int i = 1; i <= std::min(devices - 1, turns); ++i) {
+    after.push_back(devices - 1 <= turns ? i : i * (devices - 1) / (turns + 1));
+  }
+  if (after.empty()) after.push_back(1);
   std::vector<Block> blocks;
   for (int slots = 0; slots < 125; ++slots) {
     const int f1 = slots / 25 + 1, b1 = slots / 5 % 5 + 1, b0 = slots % 5 + 1;
     if (f1 == b1 || f1 == b0 || b1 == b0) continue;
     for (int step = 1; step < kPeriod; ++step) {
       for (int last = 1; last <= step; ++last) {
-        const int end = last == step ? 2 : devices;
-        for (int n = 1; n < std::max(2, end); ++n) blocks.push_back({{f1, b1, b0}, step, last, n});
+        for (const int n : after) {
+          blocks.push_back({{f1, b1, b0}, step, last, n});
+          if (last == step) break;
+        }
       }
     }
   }

@@ -23,10 +23,9 @@ constexpr GreedyStep backward_of(int chunk) { return chunk == 0 ? kB0 : kB1; }
 
 }  // namespace
 
-GreedyPlanner::GreedyPlanner(const Problem& problem, Bytes limit)
+GreedyPlanner::GreedyPlanner(const Problem& problem)
     : chunks_(problem.shape.chunks),
       microbatches_(problem.shape.microbatches),
-      limit_(limit.value() * kRounding),
       devices_(problem.shape.devices),
       arrivals_(devices_.size() * kSizeOf<Step>, microbatches_),
       backwards_(devices_.size(), chunks_ * microbatches_),
@@ -95,7 +94,7 @@ void GreedyPlanner::reset() {
     device.idle = -device.spare;
     device.owed = device.next_weight = 0;
     device.bucket = -1;
-    device.most_f0 = most_f0(d);
+    device.bytes_of_f0 = bytes_of_f0(d);
     lists_[d].clear();
   }
   std::ranges::fill(buckets_, -1);
@@ -105,13 +104,23 @@ void GreedyPlanner::reset() {
   wake_at(0, 0);
 }
 
-int GreedyPlanner::most_f0(int d) const {
-  if (!rules_.share_memory || chunks_ != 2) return microbatches_;
+// Of the memory, that one more F0 in flight needs.
+double GreedyPlanner::bytes_of_f0(int d) const {
+  if (!rules_.share_memory || chunks_ != 2) return 0;
   const Device& device = devices_[d];
   const double part = 1 - d / (2.0 * static_cast<double>(devices_.size()));
-  const double of_one = (device.activation[0] + device.activation[1]) / 2;
-  const double fit = part * limit_ / std::max(of_one, 1.0);
-  return fit < microbatches_ ? static_cast<int>(fit) : microbatches_;
+  return std::max((device.activation[0] + device.activation[1]) / 2, 1.0) / part;
+}
+
+void GreedyPlanner::set_limit(Bytes limit) {
+  limit_ = limit.value() * kRounding;
+  asked_ = 0;
+}
+
+bool GreedyPlanner::fits(double bytes) {
+  if (bytes > limit_) return false;
+  asked_ = std::max(asked_, bytes);
+  return true;
 }
 
 double GreedyPlanner::run(const GreedyRules& rules, double bound) {
@@ -148,7 +157,7 @@ void GreedyPlanner::act(int d) {
   }
 }
 
-GreedyPlanner::Choice GreedyPlanner::choose(const Device& device) const {
+GreedyPlanner::Choice GreedyPlanner::choose(const Device& device) {
   static constexpr std::array<std::array<Step, kSteps>, 2> kOrders{
       {{kF1, kB1, kB0, kF0}, {kB1, kF1, kB0, kF0}}};
   Choice choice;
@@ -174,21 +183,21 @@ bool GreedyPlanner::warms_up(const Device& device) const {
 }
 
 // Once the W have run that the device owes.
-bool GreedyPlanner::fits(const Device& device, Step step) const {
+bool GreedyPlanner::fits(const Device& device, Step step) {
   if (!is_forward(step)) return true;
   const int f0 = device.ran[kF0];
   const int f1 = device.ran[kF1];
   const double held =
       (f0 - device.ran[kB0]) * device.activation[0] + (f1 - device.ran[kB1]) * device.activation[1];
-  if (held + device.activation[chunk_of(step)] > limit_) return false;
+  if (!fits(held + device.activation[chunk_of(step)])) return false;
   if (step == kF1 || chunks_ == 1) return true;
-  if (f0 > f1 && f0 - device.ran[kB0] >= device.most_f0) return false;
-  return (f0 + 1 - f1) * device.activation[0] + device.activation[1] <= limit_;
+  if (f0 > f1 && !fits((f0 + 1 - device.ran[kB0]) * device.bytes_of_f0)) return false;
+  return fits((f0 + 1 - f1) * device.activation[0] + device.activation[1]);
 }
 
-bool GreedyPlanner::fits_now(const Device& device, Step step) const {
+bool GreedyPlanner::fits_now(const Device& device, Step step) {
   return !is_forward(step) || device.owed == 0 ||
-         held(device) + device.activation[chunk_of(step)] <= limit_;
+         fits(held(device) + device.activation[chunk_of(step)]);
 }
 
 double GreedyPlanner::held(const Device& device) const {

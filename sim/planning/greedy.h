@@ -49,8 +49,13 @@ struct GreedyRules {
 
 class GreedyPlanner {
  public:
-  // Requires `limit` to be at least what one microbatch keeps on any device.
-  GreedyPlanner(const Problem& problem, Bytes limit);
+  explicit GreedyPlanner(const Problem& problem);
+
+  // Before a run. Requires at least what one microbatch keeps on any device.
+  void set_limit(Bytes limit);
+  // The most that a run since then wanted and had room for: with any limit from there on up to the
+  // one set, all of them would have done the same.
+  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
 
   // Returns the longest span of a device, in picoseconds, and leaves the program in `lists`. Gives
   // up, and returns infinity, once that cannot be below `bound`. The span is that of the decisions:
@@ -79,11 +84,11 @@ class GreedyPlanner {
     std::array<int, 2> weights_ran{};
     double clock = 0;
     double first_start = 0;
-    double spare = 0;     // how much less work it has than the device that has most
-    double idle = 0;      // since its first pass, less what it has to spare
-    int owed = 0;         // W
-    int next_weight = 0;  // in its backwards_
-    int most_f0 = 0;      // in flight, once an F1 is due
+    double spare = 0;        // how much less work it has than the device that has most
+    double idle = 0;         // since its first pass, less what it has to spare
+    int owed = 0;            // W
+    int next_weight = 0;     // in its backwards_
+    double bytes_of_f0 = 0;  // of the whole memory, for an F0 in flight once an F1 is due
     double wake = 0;
     int earlier = -1, later = -1;  // neighbours in the bucket
     int bucket = -1;
@@ -100,12 +105,13 @@ class GreedyPlanner {
   void connect(const Problem& problem, const StagePass& pass);
   void reset();
   void act(int device);
-  [[nodiscard]] Choice choose(const Device& device) const;
-  [[nodiscard]] bool fits(const Device& device, Step step) const;
-  [[nodiscard]] bool fits_now(const Device& device, Step step) const;
+  Choice choose(const Device& device);
+  bool fits(double bytes);
+  bool fits(const Device& device, Step step);
+  bool fits_now(const Device& device, Step step);
   [[nodiscard]] bool warms_up(const Device& device) const;
   [[nodiscard]] double held(const Device& device) const;
-  [[nodiscard]] int most_f0(int device) const;
+  [[nodiscard]] double bytes_of_f0(int device) const;
   void wait_until(Device& device, double now);
   void start(int device, Step step);
   void start_weight(int device);
@@ -121,7 +127,8 @@ class GreedyPlanner {
   static constexpr int kSteps = static_cast<int>(kSizeOf<Step>);
 
   int chunks_, microbatches_;
-  double limit_;
+  double limit_ = 0;
+  double asked_ = 0;
   double buckets_per_tick_ = 1;
   GreedyRules rules_;
   std::vector<Device> devices_;

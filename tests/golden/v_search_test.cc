@@ -92,7 +92,7 @@ double cheapest_of_all_blocks(int p, int m, const testing::Times& times, int lim
   for (const int kind : {kF0, kB1, kW0, kW1}) of.message[builder.id(kind, 0)] = 0;
   for (const int kind : {kF1, kB0}) of.message[builder.id(kind, p - 1)] = 0;
   double cheapest = std::numeric_limits<double>::infinity();
-  for (const Block& block : building_blocks(p)) {
+  for (const Block& block : building_blocks(p, p)) {
     if (!builder.place(block) || !builder.build(limit)) continue;
     cheapest = std::min(cheapest, builder.cost(of).value_or(cheapest));
   }

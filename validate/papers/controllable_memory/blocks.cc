@@ -201,7 +201,7 @@ std::vector<int> numbers(YamlMap& row) {
 
 bool is_block_of_search(const std::vector<int>& published, int devices) {
   BlockBuilder builder(devices, 2 * devices);
-  return std::ranges::any_of(building_blocks(devices), [&](const Block& block) {
+  return std::ranges::any_of(building_blocks(devices, devices), [&](const Block& block) {
     if (block.step != block.last_step || !builder.place(block)) return false;
     const Offsets ours =
         offsets_of([&](VeeKind kind, int d) { return builder.slot(kind, d); }, devices);

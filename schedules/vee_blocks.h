@@ -1,0 +1,29 @@
+// Controllable memory's search for a V-shaped schedule (Qi et al., Pipeline Parallelism with
+// Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A): of the schedules that
+// repeat a building block (sim/planning/building_block.h), the one that costs least within a limit
+// on activation memory. For v-search, v-zb and zb-v.
+//
+// The search of the paper builds every block's schedule. Ours first ranks all blocks by the period
+// of their steady state under the true times and by their memory, and builds the most promising
+// with few microbatches. It counts bytes as they are, and goes on where the paper's ends: the best
+// are put into time once more, each W where its device waits (run_within), and where no block fits,
+// those that keep least run with microbatches held back. So for the limit and for every rung of
+// whole and half times 1F1B's memory below it, until one is within 2% of what none can be below.
+// O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about 10 p blocks for each of 6
+// orders, or 10 x turns.
+#pragma once
+
+#include "schedules/order_within.h"
+
+namespace pipesim {
+
+struct BlockEffort {
+  int turns = 32;             // devices at which the step of a block may change, at most
+  int built = 96;             // blocks built, or more
+  int built_passes = 60'000;  // while they have few passes
+};
+
+// Of a V-shape, in seconds; no lists, and no end, where no block comes about.
+OrderWithin best_of_blocks(const Problem& problem, Bytes limit, const BlockEffort& effort = {});
+
+}  // namespace pipesim

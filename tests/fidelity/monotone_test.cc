@@ -1,0 +1,132 @@
+// Automatic schedules on random pairs of problems, of which one has more memory or shorter passes
+// or messages than the other: it should not take longer. With more memory zb never does; zb-v's
+// blocks (schedules/vee_blocks.h) do, and zb-v with shorter passes: how often and by how much is
+// bounded.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kPairs = 1000;
+constexpr double kSame = 1 + 1e-12;
+
+struct Counts {
+  int worse = 0;
+  int much_worse = 0;  // by more than half a percent
+  double most = 0;     // by this share
+
+  void add(Seconds better_off, Seconds other) {
+    if (better_off <= kSame * other) return;
+    ++worse;
+    const double by = better_off / other - 1;
+    if (by > 0.005) ++much_worse;
+    most = std::max(most, by);
+  }
+};
+
+struct Compared {
+  Counts memory;
+  Counts times;
+  Counts published;  // zb-v against the rules of its paper
+};
+
+Problem random_problem(testing::Random& random, bool vee) {
+  const int devices = random.integer(2, 10);
+  const int microbatches = random.integer(devices, 3 * devices);
+  const auto whole = [&](int least) { return 1000.0 * random.integer(least, 20); };
+  const testing::Times times{whole(5), whole(5), whole(3), 500.0 * random.integer(0, 4)};
+  Problem problem =
+      testing::make_problem({devices, vee ? 2 : 1, microbatches, 1},
+                            vee ? Placement::vee(devices) : Placement::looped(devices, 1), times);
+  const bool unequal = random.integer(0, 3) == 0;
+  const double stash = 0.5 + 0.25 * random.integer(0, 2);
+  for (StageCost& cost : problem.stages) {
+    cost.weight_stash = stash * cost.activation;
+    if (!unequal) continue;
+    for (Seconds* each : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
+      *each = random.real(0.7, 1.4) * *each;
+    }
+  }
+  return problem;
+}
+
+void shorten(Problem& problem, testing::Random& random) {
+  Seconds StageCost::*const kinds[] = {&StageCost::forward, &StageCost::backward_input,
+                                       &StageCost::backward_weight, &StageCost::transfer};
+  const auto kind = kinds[random.integer(0, 3)];
+  const double factor = random.real(0.5, 0.98);
+  for (StageCost& cost : problem.stages) cost.*kind = factor * (cost.*kind);
+}
+
+Seconds cost_within(const Schedule& schedule, Problem problem, double of_1f1b) {
+  problem.activation_limit =
+      std::max(1.0, of_1f1b * problem.shape.devices) * problem.device_activation();
+  return evaluate(schedule.plan(for_planning(problem)), problem).cost;
+}
+
+Compared compare(const char* name, int pairs) {
+  const Schedule& schedule = *find_schedule(name);
+  const bool vee = schedule.default_chunks == 2;
+  testing::Random random(5);
+  Compared counts;
+  for (int pair = 0; pair < pairs; ++pair) {
+    Problem problem = random_problem(random, vee);
+    const double limit = random.real(0.3, 2.2);
+    const Seconds cost = cost_within(schedule, problem, limit);
+    counts.memory.add(cost_within(schedule, problem, limit + random.real(0.01, 0.6)), cost);
+    if (vee) {
+      Problem published = problem;
+      published.options["published_rules"] = true;
+      counts.published.add(cost, cost_within(*find_schedule("zb-v"), published, limit));
+    }
+    shorten(problem, random);
+    counts.times.add(cost_within(schedule, problem, limit), cost);
+  }
+  return counts;
+}
+
+void report(const char* name, const Compared& counts) {
+  for (const auto& [what, each] :
+       {std::pair("more memory", counts.memory), std::pair("shorter passes", counts.times),
+        std::pair("published rules", counts.published)}) {
+    fmt::print("{}: {}: {} slower, {} by over 0.5%, at most {:.3f}%\n", name, what, each.worse,
+               each.much_worse, 100 * each.most);
+  }
+}
+
+TEST(Monotone, ZeroBubbleWithinMemory) {
+  const Compared counts = compare("zb", kPairs);
+  report("zb", counts);
+  EXPECT_EQ(counts.memory.worse, 0);
+  EXPECT_EQ(counts.times.much_worse, 0);
+  EXPECT_LE(counts.times.worse, kPairs / 100);
+}
+
+TEST(Monotone, ZeroBubbleVWithinMemory) {
+  const Compared counts = compare("zb-v", kPairs);
+  report("zb-v", counts);
+  EXPECT_EQ(counts.published.worse, 0);
+  EXPECT_LE(counts.memory.worse, kPairs / 200);
+  EXPECT_LE(counts.memory.most, 0.01);
+  EXPECT_LE(counts.times.worse, kPairs / 40);
+  EXPECT_LE(counts.times.much_worse, kPairs / 100);
+}
+
+TEST(Monotone, BlocksWithinMemory) {
+  constexpr int kFew = 100;
+  const Compared counts = compare("v-search", kFew);
+  report("v-search", counts);
+  EXPECT_EQ(counts.memory.worse, 0);
+  EXPECT_EQ(counts.published.worse, 0);
+  EXPECT_EQ(counts.times.much_worse, 0);
+  EXPECT_LE(counts.times.worse, kFew / 20);
+}
+
+}  // namespace
+}  // namespace pipesim
