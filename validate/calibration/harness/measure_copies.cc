@@ -74,21 +74,14 @@ std::vector<MatmulSpec> disturbed_matmuls() {
           {MatmulPass::kForward, Precision::kBf16, 2048, 4096, 2048}};
 }
 
-void measure_disturbed(Session& session, const CopyLanes& lanes, const char* name,
-                       const Parameters& parameters, double flops, double bytes, const Work& work) {
+void measure_disturbed(Session& session, const CopyLanes& lanes,
+                       const std::function<Point(const char* during)>& point, const Work& work) {
   const Work down = lanes.work(Direction::kToDevice, kBackgroundBytes);
   const Work up = lanes.work(Direction::kToHost, kBackgroundBytes);
   const std::vector<std::pair<const char*, std::vector<Work>>> disturbances{
       {"nothing", {}}, {"h2d", {down}}, {"d2h", {up}}, {"h2d_and_d2h", {down, up}}};
   for (const auto& [during, backgrounds] : disturbances) {
-    Point point;
-    point.group = "interference";
-    point.name = name;
-    point.parameters = parameters;
-    point.parameters.emplace_back("during", during);
-    point.flops = flops;
-    point.bytes = bytes;
-    session.attempt(std::move(point),
+    session.attempt(point(during),
                     [&](Point& p) { session.timer.measure_with(p, work, backgrounds); });
   }
 }
@@ -116,27 +109,26 @@ void measure_interference(Session& session) {
   const NearCard near(session.card.bus());
   const CopyLanes lanes;
   for (const MatmulSpec& spec : disturbed_matmuls()) {
-    const Point identity = point_of(spec);
     measure_disturbed(
-        session, lanes, "matmul",
-        [&] {
-          Parameters parameters{{"pass", identity.name}};
-          parameters.insert(parameters.end(), identity.parameters.begin(),
-                            identity.parameters.end());
-          return parameters;
-        }(),
-        spec.flops(), 0, matmul_work(session, spec));
+        session, lanes, [&](const char* during) { return disturbed_point_of(spec, {}, during); },
+        matmul_work(session, spec));
   }
   const Arena& operands = session.operands(Precision::kBf16);
   const Arena& results = session.scratch();
-  measure_disturbed(session, lanes, "device_copy", {{"size", std::to_string(kLargestBytes)}}, 0,
-                    2 * static_cast<double>(kLargestBytes), [&](cudaStream_t stream, int) {
-                      check_cuda(
-                          cudaMemcpyAsync(results.at<std::byte>(0), operands.at<std::byte>(0),
-                                          static_cast<std::size_t>(kLargestBytes),
-                                          cudaMemcpyDeviceToDevice, stream),
-                          "cudaMemcpyAsync");
-                    });
+  const auto device_copy = [](const char* during) {
+    Point point;
+    point.group = "interference";
+    point.name = "device_copy";
+    point.parameters = {{"size", std::to_string(kLargestBytes)}, {"during", during}};
+    point.bytes = 2 * static_cast<double>(kLargestBytes);
+    return point;
+  };
+  measure_disturbed(session, lanes, device_copy, [&](cudaStream_t stream, int) {
+    check_cuda(
+        cudaMemcpyAsync(results.at<std::byte>(0), operands.at<std::byte>(0),
+                        static_cast<std::size_t>(kLargestBytes), cudaMemcpyDeviceToDevice, stream),
+        "cudaMemcpyAsync");
+  });
   const MatmulSpec load = disturbed_matmuls().front();
   for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
     const Work copy = lanes.work(direction, kBackgroundBytes);
