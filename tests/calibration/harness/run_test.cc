@@ -1,8 +1,11 @@
 // A whole calibration against the virtual device: every stage, every pointer, every number.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
+#include <sched.h>
 #include <set>
 
 #include "tests/calibration/harness/virtual_device.h"
@@ -235,6 +238,35 @@ TEST(Processors, AreReadFromTheKernelsLists) {
   for (const char* wrong : {"", "a", "3-1", "1;2", "0-99999999"}) {
     EXPECT_TRUE(processors_of(wrong).empty()) << wrong;
   }
+}
+
+cpu_set_t allowed() {
+  cpu_set_t set;
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  return set;
+}
+
+// Any device on the bus has processors next to it.
+TEST(NearCard, RunsOnTheProcessorsNextToItUntilItsEnd) {
+  const std::filesystem::path devices = "/sys/bus/pci/devices";
+  if (!std::filesystem::exists(devices) || std::filesystem::is_empty(devices)) {
+    GTEST_SKIP() << "the machine shows no PCI devices";
+  }
+  const auto device = std::filesystem::directory_iterator(devices)->path();
+  std::string line;
+  std::getline(std::ifstream(device / "local_cpulist"), line);
+  const std::vector<int> next = processors_of(line);
+  const cpu_set_t before = allowed();
+  {
+    const NearCard near(device.filename().string());
+    const cpu_set_t within = allowed();
+    for (int processor = 0; processor < CPU_SETSIZE && !next.empty(); ++processor) {
+      if (CPU_ISSET(processor, &within) == 0 || CPU_EQUAL(&within, &before) != 0) continue;
+      EXPECT_NE(std::ranges::find(next, processor), next.end()) << processor;
+    }
+  }
+  const cpu_set_t after = allowed();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 TEST(Run, ASmallCardLosesPointsAndSaysSo) {
