@@ -35,8 +35,10 @@ struct Cluster {
   Seconds link_latency;
   BytesPerSecond nic_bandwidth{1e9};
   Seconds nic_latency;
-  // Share of a GPU that a concurrent message takes from compute (engine simgrid, gpu: host).
-  double message_share = 0;
+  // Shares of a GPU that a concurrent message, and a copy to or from the host, take from compute
+  // (engine simgrid, gpu: host); not given: none.
+  std::optional<double> message_share;
+  std::optional<double> copy_share;
   // Power of a GPU that waits and that computes, for energy accounting (engine simgrid, gpu: host).
   std::optional<Watts> idle_power;
   std::optional<Watts> busy_power;

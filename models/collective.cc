@@ -25,7 +25,7 @@ Seconds transfer(const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
   return (wire + ramp) / curve.bandwidth;
 }
 
-// A pair exchanges what an all-to-all of two exchanges.
+// A pair exchanges what an all-to-all of two exchanges, unless messages have a curve of their own.
 const CollectiveCurve& curve_of(const Interconnect& interconnect, CollectiveKind kind) {
   const bool pair = kind == CollectiveKind::kSendReceive;
   return interconnect.curves[static_cast<size_t>(pair ? CollectiveKind::kAllToAll : kind)];
@@ -54,16 +54,25 @@ Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
   return reached / collective.copies * collective.bytes;
 }
 
+// Of the node's cards, a GPU's.
+double card_share(const Interconnect& interconnect) {
+  return static_cast<double>(interconnect.nics_per_node) / interconnect.gpus_per_node;
+}
+
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const CollectiveKind kind = collective.kind;
+  if (kind == CollectiveKind::kSendReceive && interconnect.messages_between_nodes) {
+    MessageCurve own = *interconnect.messages_between_nodes;
+    own.bandwidth = card_share(interconnect) * own.bandwidth;
+    return message_seconds(own, collective.bytes);
+  }
   const int local = group.ranks_per_node;
   const CollectiveCurve& curve = curve_of(interconnect, kind);
   const bool ring = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
                     kind == CollectiveKind::kReduceScatter;
   // All ranks of the group in a node carry a part of a ring between nodes; otherwise each its own.
-  const double share = static_cast<double>(interconnect.nics_per_node) /
-                       interconnect.gpus_per_node * (ring ? local : 1);
+  const double share = card_share(interconnect) * (ring ? local : 1);
   const double reached = group.ranks - (ring ? 1 : local);
   const Bytes crossing = collective.copies > 1 ? sent_once_a_node(collective, group)
                                                : sent(kind, collective.bytes, reached, group.ranks);
@@ -82,6 +91,11 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
 
 }  // namespace
 
+Seconds message_seconds(const MessageCurve& curve, Bytes bytes) {
+  const Bytes ramp(std::sqrt(bytes.value() * curve.ramp.value()));
+  return curve.latency + (bytes + ramp) / curve.bandwidth;
+}
+
 Seconds collective_seconds(const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
                            int ranks) {
   if (ranks < 2) return {};
@@ -95,6 +109,9 @@ Seconds collective_seconds(const Interconnect& interconnect, const Collective& c
                            GroupShape group) {
   if (group.ranks < 2) return {};
   if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
+  if (collective.kind == CollectiveKind::kSendReceive && interconnect.messages) {
+    return message_seconds(*interconnect.messages, collective.bytes);
+  }
   const bool exchanges = collective.kind == CollectiveKind::kAllToAll ||
                          collective.kind == CollectiveKind::kSendReceive;
   const double kept = exchanges ? 1 : interconnect.sustained;

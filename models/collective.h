@@ -23,6 +23,19 @@ struct CollectiveCurve {
   double own_share = 0;  // of the bytes that a rank keeps for itself, still copied
 };
 
+// A message to a neighbour, while as long a one comes from the other:
+// seconds = latency + (bytes + sqrt(bytes ramp)) / bandwidth.
+struct MessageCurve {
+  Seconds latency = {};
+  BytesPerSecond bandwidth{1};
+  Bytes ramp = {};
+};
+Seconds message_seconds(const MessageCurve& curve, Bytes bytes);
+
+// Share of a GPU's multiprocessors that a collective takes from what is computed beside it, where
+// it was not measured: 20 of 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
+inline constexpr double kExchangeShare = 20.0 / 132.0;
+
 struct Interconnect {
   int gpus_per_node = 1;
   int nics_per_node = 1;
@@ -34,6 +47,12 @@ struct Interconnect {
   int nvls_ranks = 0;
   // Share of a node's bandwidth that collectives keep in training, beside kernels.
   double sustained = 1;
+  // Messages within a node, and between nodes at a card's bandwidth; where they were not measured,
+  // a pair within a node takes what an all-to-all of two takes, and one between nodes the cards
+  // above.
+  std::optional<MessageCurve> messages;
+  std::optional<MessageCurve> messages_between_nodes;
+  double exchange_share = kExchangeShare;  // that collectives take from compute beside them
 };
 
 // How many ranks take part, and how many of them share a node (a divisor of `ranks`, or all).

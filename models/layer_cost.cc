@@ -165,7 +165,7 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
   }
   if (setting.context.tensor > 1) hide_tensor(model, kind, setting, hardware, cost);
   for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
-    pass->hidden = (1 - kExchangeShare) * pass->hidden;
+    pass->hidden = (1 - hardware.interconnect.exchange_share) * pass->hidden;
   }
   return cost;
 }

@@ -11,7 +11,7 @@
 //   into a part per rank and run a part apart;
 // - with Overlap::expert, of every pass the exchange of tokens, as far as the pass computes: a
 //   forward runs beside a backward, which computes for longer.
-// What runs behind a matmul takes kExchangeShare of the multiprocessors from it, so that only the
+// What runs behind a matmul takes Interconnect::exchange_share of the GPU from it, so that only the
 // rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
 #pragma once
@@ -26,10 +26,6 @@
 #include "sim/pipeline/pass.h"
 
 namespace pipesim {
-
-// Share of a GPU's multiprocessors that a collective takes from what is computed beside it: 20 of
-// 132 (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
-inline constexpr double kExchangeShare = 20.0 / 132.0;
 
 // What frameworks hide when asked to; all off by default, as in Megatron-LM.
 struct Overlap {

@@ -62,14 +62,15 @@ StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
   return sum;
 }
 
-Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backward) {
+Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backward,
+                           double exchange_share) {
   const Seconds exchange_f = forward.forward.expert;
   const Seconds exchange_b = backward.backward_input.expert + backward.backward_weight.expert;
   const Seconds f = forward.forward.total();
   const Seconds bw = backward.backward_input.total() + backward.backward_weight.total();
   const Seconds exchange = exchange_f + exchange_b;
   const Seconds compute = f + bw - exchange;
-  return std::max({compute + kExchangeShare * exchange, exchange, f, bw});
+  return std::max({compute + exchange_share * exchange, exchange, f, bw});
 }
 
 Seconds message_seconds(const Transformer& model, const CostSetting& setting,
@@ -94,7 +95,7 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
     stage.forward = passes.forward.total();
     stage.backward_input = passes.backward_input.total();
     stage.backward_weight = passes.backward_weight.total();
-    stage.overlapped = overlapped_seconds(passes, passes);
+    stage.overlapped = overlapped_seconds(passes, passes, hardware.interconnect.exchange_share);
     stage.recompute = passes.recompute.total();
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);

@@ -329,7 +329,8 @@ def layers(session):
             for inputs, dy, main in waiting:
                 main.add_(dy.t() @ inputs)
 
-        shape = dict(layer=name, tensor_parallel=tp, micro_batch=batch, sequence=length)
+        shape = dict(layer=name, tensor_parallel=tp, micro_batch=batch, sequence=length, hidden=h, feed_forward=f,
+                     heads=heads, kv_heads=kv, head_dim=size, gated=int(gated), rms_norm=0, dropout=0)
         session.burn_in()
         session.measure("layer", "F", shape, forward)
         try:
@@ -353,17 +354,47 @@ def copy_works(session, size):
     return {"h2d": lambda: there.copy_(here, non_blocking=True), "d2h": lambda: home.copy_(back, non_blocking=True)}
 
 
-def beside(session, work, other):
-    """`work`, while `other` runs on another stream from before its start until after its end."""
+def beside(session, work, other, times=1):
+    """`work`, while `other` runs `times` times on another stream, which begins before it."""
     if not session.gpu:
         return work
     stream = session.torch.cuda.Stream()
 
     def both():
         with session.torch.cuda.stream(stream):
-            other()
+            for _ in range(times):
+                other()
         work()
     return both
+
+
+def outlast(session, work, other, agree=lambda times: times):
+    """How often `other` has to run to last longer than `work` beside it; `agree` makes ranks take one number."""
+    for each in (work, other):
+        each()
+    session.synchronize()
+    lasts = []
+    for each in (work, other):
+        lasts.append(max(session.batch(each, 3), 1e-7))
+        session.synchronize()
+    return agree(max(1, int(2 * lasts[0] / lasts[1]) + 1))
+
+
+def disturbed(session, where, disturbances, together=None, agree=lambda times: times):
+    """A matmul with nothing beside it, then beside each of what disturbs it, by name."""
+    side = 8192
+    a, b = session.random(side, side), session.random(side, side)
+    multiply = lambda: a @ b
+    session.burn_in()
+    for during, other in [("nothing", None)] + list(disturbances.items()):
+        parameters = dict({"pass": "fprop", "dtype": "bf16", "tokens": side, "in": side, "out": side}, **where, during=during)
+        try:
+            work = multiply if other is None else beside(session, multiply, other, outlast(session, multiply, other, agree))
+        except Exception as error:  # whatever a library refuses
+            session.not_measured(f"interference/matmul/during={during}", error)
+            continue
+        session.measure("interference", "matmul", parameters, work, flops=2.0 * side ** 3, together=together)
+        session.synchronize()
 
 
 def copies(session, group="copy", together=None):
@@ -375,7 +406,7 @@ def copies(session, group="copy", together=None):
             if not session.gpu:
                 continue
             other = "d2h" if name == "h2d" else "h2d"
-            session.measure(group, name, dict(size=size, during=other), beside(session, work, works[other]),
+            session.measure(group, name, dict(size=size, during=other), beside(session, work, works[other], 2),
                             moved=size, together=together)
     if not session.gpu:
         session.not_measured(f"{group} both ways at once", "there is no GPU to copy to")
@@ -384,13 +415,7 @@ def copies(session, group="copy", together=None):
 def interference(session):
     if not session.gpu:
         return session.not_measured("interference", "there is no GPU to copy to")
-    works = copy_works(session, 64 << 20)
-    a, b = session.random(8192, 8192), session.random(8192, 8192)
-    multiply = lambda: a @ b
-    session.burn_in()
-    for during, other in [("nothing", None), ("h2d", works["h2d"]), ("d2h", works["d2h"])]:
-        session.measure("interference", "matmul", dict(tokens=8192, **{"in": 8192}, out=8192, during=during),
-                        multiply if other is None else beside(session, multiply, other), flops=2.0 * 8192 ** 3)
+    disturbed(session, {}, copy_works(session, 64 << 20))
 
 
 # ---- stages of all ranks ----
@@ -412,7 +437,8 @@ def copies_together(session):
     copies(session, "copy_together", dist.barrier)
 
 
-def operations(session, dist, group, ranks, size):
+def operations(session, dist, group, ranks, size, step=1):
+    """Messages go `step` ranks on: to the same GPU of the next node where a group spans nodes."""
     torch, rank = session.torch, dist.get_rank()
     count = max(ranks, size // 2 // ranks * ranks)
     whole = torch.ones(count, dtype=torch.bfloat16 if session.gpu else torch.float32, device=session.device)
@@ -420,14 +446,15 @@ def operations(session, dist, group, ranks, size):
     parts, others = list(whole.chunk(ranks)), list(other.chunk(ranks))
 
     def ring():
-        to, of = (rank + 1) % ranks, (rank - 1) % ranks
+        to, of = (rank + step) % ranks, (rank - step) % ranks
         ops = [dist.P2POp(dist.isend, whole, to), dist.P2POp(dist.irecv, other, of)]
         for each in dist.batch_isend_irecv(ops):
             each.wait()
 
     def exchange():
-        if rank < 2:
-            ops = [dist.P2POp(dist.isend, whole, 1 - rank), dist.P2POp(dist.irecv, other, 1 - rank)]
+        if rank < 2 * step:
+            peer = (rank + step) % (2 * step)
+            ops = [dist.P2POp(dist.isend, whole, peer), dist.P2POp(dist.irecv, other, peer)]
             for each in dist.batch_isend_irecv(ops):
                 each.wait()
 
@@ -443,23 +470,29 @@ def collectives(session):
     if dist is None:
         return session.not_measured("nccl", "one rank: there is nobody to send to")
     world, local = dist.get_world_size(), int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
-    a = session.random(8192, 8192) if session.gpu else session.random(128, 128)
-    counts = sorted({min(2 ** n, world) for n in range(1, 12)})
+    counts = sorted(n for n in {min(2 ** n, world) for n in range(1, 12)} if n <= local or n % local == 0)
     for ranks in counts:
         group = dist.new_group(list(range(ranks)))
         if dist.get_rank() >= ranks:
             continue  # the others of a larger group wait in its making
         within = ranks <= local
         for size in session.plan["messages"]:
-            for name, work in operations(session, dist, group, ranks, size).items():
-                parameters = dict(ranks=ranks, size=size) if within else dict(ranks=ranks, nodes=-(-ranks // local), size=size)
+            for name, work in operations(session, dist, group, ranks, size, 1 if within else local).items():
+                parameters = dict(ranks=ranks, size=size) if within else dict(ranks=ranks, nodes=ranks // local, size=size)
                 session.measure("nccl" if within else "network", name, parameters, work, moved=size,
                                 together=lambda: dist.barrier(group=group))
-        size = session.plan["messages"][-1]
-        work = operations(session, dist, group, ranks, size)["all_reduce"]
-        session.measure("interference", "matmul", dict(during=f"all_reduce_{ranks}"),
-                        beside(session, lambda: a @ a, work), flops=2.0 * a.shape[0] ** 3,
-                        together=lambda: dist.barrier(group=group))
+        if not session.gpu:
+            session.not_measured(f"interference/ranks={ranks}", "there is no GPU whose messages compute could run beside")
+        elif within:
+            works = operations(session, dist, group, ranks, 64 << 20)
+
+            def agree(times):
+                said = session.torch.tensor([times], device=session.device)
+                dist.broadcast(said, 0, group=group)
+                return int(said.item())
+
+            disturbed(session, dict(ranks=ranks), {name: works[name] for name in ("send_recv", "all_reduce", "all_gather")},
+                      lambda: dist.barrier(group=group), agree)
 
 
 # ---- the supervisor ----

@@ -132,8 +132,9 @@ class UsedCluster {
     if (from == kHostMemory || to == kHostMemory) {
       const bool out = to == kHostMemory;
       made.bandwidth = cluster_.host.alone.value();
-      made.slows_gpus = false;  // copies have engines of their own
-      // Which are no faster where messages make the rest of the way wider.
+      made.copies = true;
+      // Copies have engines of their own, which are no faster where messages make the rest of the
+      // way wider.
       add_link(resource(out ? HostPart::kEngineOut : HostPart::kEngineIn, out ? from : to),
                made.bandwidth);
       add_port(out ? from : to, out);
@@ -248,7 +249,10 @@ class SimGridEngine final : public Engine {
 
   void fill_settings(JobSettings& settings, const Cluster& cluster) const {
     settings.processes = static_cast<std::uint32_t>(options_.processes);
-    if (options_.gpu == GpuModel::kHost) settings.message_share = cluster.message_share;
+    if (options_.gpu == GpuModel::kHost) {
+      settings.message_share = cluster.message_share.value_or(0);
+      settings.copy_share = cluster.copy_share.value_or(0);
+    }
     settings.energy = counts_energy(cluster);
     if (!settings.energy) return;
     settings.idle_power = cluster.idle_power->value();

@@ -29,7 +29,7 @@ struct JobRoute {
   std::uint32_t first_link = 0;  // in Job::route_links
   std::uint32_t links = 0;
   double bandwidth = 0;
-  bool slows_gpus = true;  // what flows takes JobSettings::message_share of both hosts
+  bool copies = false;  // to or from a host's memory, which is no GPU
 };
 
 struct JobSpeedChange {
@@ -58,7 +58,8 @@ struct JobSizes {
 };
 
 struct JobSettings {
-  double message_share = 0;
+  double message_share = 0;  // of a GPU, taken by what flows from it, and to it
+  double copy_share = 0;     // likewise, by copies
   double idle_power = 0;
   double busy_power = 0;
   bool energy = false;

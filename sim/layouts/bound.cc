@@ -177,7 +177,7 @@ Seconds work_bound(const Outline& outline) {
   Seconds work =
       passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
   if (overlaps_passes(*find_schedule(outline.choice.name))) {
-    work -= (1 - kExchangeShare) *
+    work -= (1 - scenario.hardware->interconnect.exchange_share) *
             (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
   }
   if (granularity_of(outline.choice) == RecomputeGranularity::kFull) {

@@ -82,6 +82,52 @@ void read_host(const OpenGroup& open, HostLink& host) {
   }
 }
 
+MessageCurve read_messages(NumberGroup& group) {
+  return {.latency = group.number("latency").seconds(),
+          .bandwidth = group.bandwidth("bandwidth"),
+          .ramp = group.number("ramp").bytes()};
+}
+
+// Messages between stages, within a node and between nodes. The latter were measured with `gpus`
+// GPUs of a node at once; the model has the bandwidth of one of the cards that these share.
+void read_messages(const OpenGroup& open, Interconnect& interconnect) {
+  if (auto group = open("send_recv", Needed::kNo)) {
+    interconnect.messages = read_messages(*group);
+    group->finish();
+  }
+  if (auto group = open("send_recv_between_nodes", Needed::kNo)) {
+    const YamlValue value = group->number("gpus");
+    const auto gpus = static_cast<int>(value.integer(1, 1 << 16));
+    if (gpus > interconnect.gpus_per_node) {
+      value.fail(fmt::format("the cluster's nodes have {} GPUs", interconnect.gpus_per_node));
+    }
+    const int cards = (gpus - 1) * interconnect.nics_per_node / interconnect.gpus_per_node + 1;
+    MessageCurve curve = read_messages(*group);
+    curve.bandwidth = (1.0 * gpus / cards) * curve.bandwidth;
+    interconnect.messages_between_nodes = curve;
+    group->finish();
+  }
+}
+
+// What passes lose while messages flow, copies to the host run and collectives run. A cluster that
+// says it itself goes before the file.
+void read_shares(const OpenGroup& open, Hardware& hardware) {
+  const auto share = [&open](const char* key, double most) -> std::optional<double> {
+    auto group = open(key, Needed::kNo);
+    if (!group) return std::nullopt;
+    const double read = group->number("share").number(0, most);
+    group->finish();
+    return read;
+  };
+  Cluster& cluster = hardware.cluster;
+  const auto messages = share("compute_beside_messages", 0.5);
+  if (!cluster.message_share) cluster.message_share = messages;
+  const auto copies = share("compute_beside_copies", 0.5);
+  if (!cluster.copy_share) cluster.copy_share = copies;
+  const auto collectives = share("compute_beside_collectives", 0.95);
+  if (collectives) hardware.interconnect.exchange_share = *collectives;
+}
+
 // Whether the file says that the machine's switches reduce nothing.
 bool is_without_switch(const std::string& key, const YamlValue& curve) {
   if (key != kInSwitch || !curve.is_scalar()) return false;
@@ -97,7 +143,8 @@ void drop_switch(Interconnect& interconnect, std::vector<Sourced>& numbers) {
   });
 }
 
-// What is there for people: curves by size that no cost takes, and what was not measured.
+// What is there for people: curves by size that no cost takes, layers beside what the curves say of
+// them, and what was not measured.
 void read_notes(YamlMap& root) {
   std::vector<Sourced> unused;
   if (const auto by_size = root.find("by_size")) {
@@ -106,6 +153,16 @@ void read_notes(YamlMap& root) {
       (void)group.number("latency").seconds();
       (void)group.bandwidth("bandwidth");
       group.finish();
+    }
+  }
+  if (const auto layers = root.find("layers")) {
+    for (const auto& [name, layer] : layers->entries()) {
+      YamlMap map(layer);
+      (void)map.require("measured", "the seconds of a layer's pass").seconds();
+      (void)map.require("modelled", "what the curves say of it").seconds();
+      (void)map.require("error", "of the model, as -0.05").number(-1, 1e6);
+      (void)map.require("spread", "of repeated measurements").number(0, 1e6);
+      map.finish();
     }
   }
   if (const auto not_measured = root.find("not_measured")) {
@@ -145,10 +202,15 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
   read_kernel_curves(open, hardware.gpu);
   read_collective_curves(open, hardware.interconnect);
   read_host(open, hardware.host);
+  read_messages(open, hardware.interconnect);
+  read_shares(open, hardware);
   curves.finish();
   read_notes(root);
   root.finish();
   if (read.empty()) curves.value().fail("expected at least one curve");
+  // They are the machine's own under its own limits.
+  hardware.gpu.sustained = {};
+  hardware.interconnect.sustained = 1;
   for (Sourced& number : read) put(numbers, std::move(number));
   return calibration;
 }

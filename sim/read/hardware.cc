@@ -178,6 +178,7 @@ void read_host(YamlMap& map, ClusterChoice& choice) {
 
 void read_power(YamlMap& gpu, Cluster& cluster) {
   if (const auto share = gpu.find("message_share")) cluster.message_share = share->number(0, 0.5);
+  if (const auto share = gpu.find("copy_share")) cluster.copy_share = share->number(0, 0.5);
   if (const auto idle = gpu.find("idle_power")) {
     cluster.idle_power = idle->power();
     const YamlValue busy = gpu.require("busy_power", "the power of a GPU that computes");

@@ -236,9 +236,8 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
     cost.calibration = read_calibration_file(map.require("file", "a calibration file"),
                                              scenario.file, *scenario.hardware, numbers);
     scenario.sources = std::make_shared<const std::vector<Sourced>>(std::move(numbers));
-    // Its curves are the machine's own under its own limits.
-    scenario.hardware->gpu.sustained = {};
-    scenario.hardware->interconnect.sustained = 1;
+    scenario.cluster->message_share = scenario.hardware->cluster.message_share;
+    scenario.cluster->copy_share = scenario.hardware->cluster.copy_share;
   }
   // `none` stands beside a file in a sweep.
   const auto anchor = map.find("anchor");

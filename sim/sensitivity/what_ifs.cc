@@ -77,11 +77,24 @@ ValueChange network(Scenario& scenario, Number Cluster::*of_cluster,
   return change;
 }
 
+// The curve of messages between stages, where it was measured.
+using MeasuredMessages = std::optional<MessageCurve> Interconnect::*;
+
+void change_messages(Scenario& scenario, MeasuredMessages which, double bandwidth, double latency) {
+  if (!scenario.hardware) return;
+  auto& messages = scenario.hardware->interconnect.*which;
+  if (!messages) return;
+  messages->bandwidth = bandwidth * messages->bandwidth;
+  messages->latency = latency * messages->latency;
+}
+
 ValueChange network_bandwidth(Scenario& scenario, const Answer&, double factor) {
+  change_messages(scenario, &Interconnect::messages_between_nodes, factor, 1);
   return network(scenario, &Cluster::nic_bandwidth, &Interconnect::nic_bandwidth, factor);
 }
 
 ValueChange network_latency(Scenario& scenario, const Answer&, double factor) {
+  change_messages(scenario, &Interconnect::messages_between_nodes, 1, factor);
   return network(scenario, &Cluster::nic_latency, &Interconnect::nic_latency, factor);
 }
 
@@ -93,6 +106,7 @@ void change_curves(Interconnect& interconnect, const Change& change) {
 }
 
 ValueChange node_bandwidth(Scenario& scenario, const Answer&, double factor) {
+  change_messages(scenario, &Interconnect::messages, factor, 1);
   ValueChange change = multiply_one(scenario.cluster->link_bandwidth, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.link_bandwidth = scenario.cluster->link_bandwidth;
@@ -103,6 +117,7 @@ ValueChange node_bandwidth(Scenario& scenario, const Answer&, double factor) {
 }
 
 ValueChange node_latency(Scenario& scenario, const Answer&, double factor) {
+  change_messages(scenario, &Interconnect::messages, 1, factor);
   ValueChange change = multiply_one(scenario.cluster->link_latency, factor);
   if (auto& hardware = scenario.hardware) {
     hardware->cluster.link_latency = scenario.cluster->link_latency;

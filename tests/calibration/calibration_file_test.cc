@@ -3,6 +3,7 @@
 #include "validate/calibration/calibration_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
@@ -13,6 +14,7 @@
 #include "sim/read/scenario.h"
 #include "tests/app/command.h"
 #include "tests/folder.h"
+#include "validate/calibration/compare_layers.h"
 #include "validate/calibration/measurements_csv.h"
 
 namespace pipesim::calibration {
@@ -44,6 +46,15 @@ const CollectiveCurve kGather{.base = Seconds(9e-6),
                               .bandwidth = BytesPerSecond(300e9),
                               .ramp = Bytes(3e6),
                               .own_share = 0.3};
+
+const MessageCurve kMessages{
+    .latency = Seconds(8e-6), .bandwidth = BytesPerSecond(330e9), .ramp = Bytes(2e6)};
+// With 4 GPUs of each node at once, each of which has a quarter of the cards' bandwidth or less.
+const MessageCurve kMessagesBetweenNodes{
+    .latency = Seconds(20e-6), .bandwidth = BytesPerSecond(22e9), .ramp = Bytes(1e6)};
+constexpr double kMessageShare = 0.06;  // of each direction
+constexpr double kCopyShare = 0.02;
+constexpr double kCollectiveShare = 0.19;
 
 class Recorder {
  public:
@@ -104,6 +115,52 @@ void record_transfers(Recorder& recorder) {
   }
 }
 
+void record_messages(Recorder& recorder) {
+  for (double bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
+    for (const char* name : {"send_recv", "exchange"}) {
+      for (const char* ranks : {"2", "4"}) {
+        recorder.add(sized("nccl", name, {{"ranks", ranks}}, bytes),
+                     message_seconds(kMessages, Bytes(bytes)));
+      }
+      recorder.add(sized("network", name, {{"ranks", "8"}, {"nodes", "2"}}, bytes),
+                   message_seconds(kMessagesBetweenNodes, Bytes(bytes)));
+      // One GPU of each node has a card for itself.
+      recorder.add(sized("network", name, {{"ranks", "2"}, {"nodes", "2"}}, bytes),
+                   Seconds(18e-6 + bytes / 44e9));
+    }
+  }
+}
+
+void record_interference(Recorder& recorder) {
+  const MatmulSpec spec{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192};
+  const Seconds alone = matmul_seconds(known_gpu(), spec.matmul());
+  const auto add = [&](const Parameters& where, const char* during, double lost) {
+    recorder.add(disturbed_point_of(spec, where, during), 1 / (1 - lost) * alone);
+  };
+  const Parameters two{{"ranks", "2"}};
+  add({}, "nothing", 0);
+  add({}, "h2d", kCopyShare);
+  add({}, "d2h", kCopyShare);
+  add({}, "h2d_and_d2h", 2 * kCopyShare);
+  add(two, "nothing", 0);
+  add(two, "send_recv", 2 * kMessageShare);
+  add(two, "all_reduce", kCollectiveShare);
+  add({{"ranks", "4"}}, "all_reduce", 0.9);  // of which nothing was measured alone
+}
+
+// Layers that take what the known GPU's kernels take, and `factor` times that in W.
+void record_layers(Recorder& recorder, double factor) {
+  Hardware hardware;
+  hardware.gpu = known_gpu();
+  hardware.gpu.sustained = {};
+  for (const LayerSlice& slice : make_plan(Mode::kQuick).layers) {
+    for (const char pass : {'F', 'B', 'W'}) {
+      recorder.add(point_of(slice, "layer", pass),
+                   (pass == 'W' ? factor : 1) * modelled_seconds(slice, pass, true, hardware));
+    }
+  }
+}
+
 Measurements recorded() {
   Recorder recorder;
   recorder.measured().facts = {{"device", "NVIDIA H100 80GB HBM3"},
@@ -115,6 +172,9 @@ Measurements recorded() {
   recorder.measured().not_measured = {{"layer", "out of \"memory\": 6 GiB"}};
   record_kernels(recorder);
   record_transfers(recorder);
+  record_messages(recorder);
+  record_interference(recorder);
+  record_layers(recorder, 1.25);
   return recorder.measured();
 }
 
@@ -187,6 +247,49 @@ TEST_F(CalibrationFile, KeepsWhatWasMeasuredBetweenNodesBySize) {
   EXPECT_NEAR(number("bandwidth: "), 20, 0.3);
 }
 
+TEST_F(CalibrationFile, HasTheLinksBetweenStages) {
+  const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder_), {}));
+  const Interconnect& read = scenario.hardware->interconnect;
+  ASSERT_TRUE(read.messages);
+  ASSERT_TRUE(read.messages_between_nodes);
+  const Collective message{CollectiveKind::kSendReceive, Group::kTensor, {}};
+  for (const Bytes bytes : {Bytes(3e5), Bytes(3e6), Bytes(1e8)}) {
+    Collective sent = message;
+    sent.bytes = bytes;
+    EXPECT_NEAR(collective_seconds(read, sent, {2, 2}) / message_seconds(kMessages, bytes), 1, 0.05)
+        << bytes.value();
+    // DGX H100: a card for every GPU.
+    EXPECT_NEAR(
+        collective_seconds(read, sent, {2, 1}) / message_seconds(kMessagesBetweenNodes, bytes), 1,
+        0.05)
+        << bytes.value();
+  }
+  const std::string file = pipesim::testing::read_file(folder_ + "/calibration.yaml");
+  EXPECT_NE(file.find("  send_recv_between_nodes:\n    gpus: 4\n"), std::string::npos) << file;
+}
+
+TEST_F(CalibrationFile, HasWhatPassesLoseToMessagesCopiesAndCollectives) {
+  const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder_), {}));
+  EXPECT_NEAR(*scenario.cluster->message_share, kMessageShare, 0.015);
+  EXPECT_NEAR(*scenario.cluster->copy_share, kCopyShare, 0.015);
+  EXPECT_NEAR(scenario.hardware->interconnect.exchange_share, kCollectiveShare, 0.03);
+}
+
+TEST_F(CalibrationFile, SetsWholeLayersBesideWhatItsCurvesSayOfThem) {
+  const std::string file = pipesim::testing::read_file(folder_ + "/calibration.yaml");
+  const auto error = [&](const std::string& layer) {
+    const auto at = file.find("\n  " + layer + ": {measured: ");
+    EXPECT_NE(at, std::string::npos) << layer << file;
+    return std::stod(file.substr(file.find("error: ", at) + 7));
+  };
+  const std::string slice = "layer=gpt-6.2b/tensor_parallel=1/micro_batch=3/sequence=1024";
+  EXPECT_NEAR(error("layer/F/" + slice), 0, 0.05);
+  EXPECT_NEAR(error("layer/B/" + slice), 0, 0.05);
+  EXPECT_NEAR(error("layer/W/" + slice), 1 / 1.25 - 1, 0.04);
+  EXPECT_NE(text_.find("layers, measured and as the curves above say\n"), std::string::npos);
+  EXPECT_NE(text_.find("  6 rows, error median "), std::string::npos) << text_;
+}
+
 class ShownCosts : public pipesim::testing::Command {};
 
 TEST_F(ShownCosts, NameTheMeasurementsAsTheirSource) {
@@ -203,6 +306,8 @@ TEST_F(CalibrationFile, PrintsAndStoresTheErrorOfEveryCurveAndPoint) {
   const std::string residuals = pipesim::testing::read_file(folder_ + "/residuals.csv");
   std::size_t rows = 0;
   for (const Point& point : recorded().points) {
+    const bool compared = point.parameter("during") != "nothing" && point.parameter("ranks") != "4";
+    if (point.group == "interference" && !compared) continue;
     ++rows;
     EXPECT_NE(residuals.find("," + point.key() + ","), std::string::npos) << point.key();
   }
@@ -227,6 +332,57 @@ TEST(CalibrationOf, CopiesAloneLeavesTheOtherCurvesToTheCatalogue) {
   const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder), {}));
   EXPECT_NEAR(scenario.hardware->host.alone.value(), 52e9, 1e9);
   EXPECT_EQ(scenario.hardware->gpu.launch, catalogue_h100().launch);
+  EXPECT_FALSE(scenario.hardware->interconnect.messages);
+  EXPECT_FALSE(scenario.hardware->interconnect.messages_between_nodes);
+  EXPECT_EQ(scenario.hardware->interconnect.exchange_share, kExchangeShare);
+  EXPECT_FALSE(scenario.cluster->message_share);
+  EXPECT_FALSE(scenario.cluster->copy_share);
+}
+
+TEST(CalibrationOf, ComputeThatLosesNothingIsNoShare) {
+  Recorder recorder;
+  recorder.measured().facts = recorded().facts;
+  const MatmulSpec spec{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192};
+  for (const char* during : {"nothing", "h2d"}) {  // faster beside copies, as noise may have it
+    Point point = disturbed_point_of(spec, {}, during);
+    point.time_us = {during[0] == 'n' ? 1000.0 : 995.0, 990, 1010, 990, 9};
+    recorder.measured().points.push_back(point);
+  }
+  const Fitted fitted = fit_measurements(recorder.measured(), catalogue_h100(), 0);
+  const auto found = std::ranges::find(fitted.curves, "compute_beside_copies", &FittedCurve::name);
+  ASSERT_NE(found, fitted.curves.end());
+  EXPECT_EQ(found->numbers, (Numbers{{"share", "0"}}));
+}
+
+TEST(CalibrationOf, LayersOfAShapeThatNobodyKnowsAreNamed) {
+  Recorder recorder;
+  recorder.measured().facts = recorded().facts;
+  record_transfers(recorder);
+  Point point = point_of(make_plan(Mode::kQuick).layers.front(), "layer", 'F');
+  point.parameters[0].second = "gpt-9";
+  recorder.add(point, Seconds(1e-3));
+  const std::string text = fit_folder(folder_of(recorder.measured()), {});
+  EXPECT_NE(text.find("sequence=1024: not fitted: no layer shape is named 'gpt-9'"),
+            std::string::npos)
+      << text;
+}
+
+// Measured once with pipesim calibrate --device cpu: layers of another run than the curves'.
+TEST(CalibrationOf, ACoreHasItsLayersBesideItsCurves) {
+  const auto folder = pipesim::testing::test_folder();
+  std::filesystem::copy_file(
+      std::string(PIPESIM_SOURCE_DIR) + "/tests/calibration/data/cpu_core.csv",
+      folder / "measurements.csv", std::filesystem::copy_options::overwrite_existing);
+  (void)fit_folder(folder, {});
+  const YamlSource source = YamlSource::from_file((folder / "calibration.yaml").string(), {});
+  YamlMap root(source.root());
+  std::size_t layers = 0;
+  for (const auto& [name, layer] : root.require("layers", "").entries()) {
+    ++layers;
+    YamlMap map(layer);
+    EXPECT_NEAR(map.require("error", "").number(-1, 1), 0, 0.2) << name;
+  }
+  EXPECT_EQ(layers, 6U);
 }
 
 TEST(CalibrationOf, AGraceHopperIsNoH200) {

@@ -173,4 +173,52 @@ inline AttentionResult attention(const Values& q, const Values& k, const Values&
           multiply(p, d_o, sequence, depth, sequence, true, false)};
 }
 
+// Where element (batch, position, head, depth) of a tensor of so many heads lies.
+enum class HeadLayout {
+  kPacked,   // (batch, sequence, heads, depth), as cuDNN's kernels read it
+  kByHeads,  // (batch, heads, sequence, depth), as strided batches of matmuls do
+};
+struct HeadTensor {
+  HeadLayout layout = HeadLayout::kPacked;
+  std::size_t batch = 1, heads = 1, sequence = 1, depth = 1;
+
+  [[nodiscard]] std::size_t size() const { return batch * heads * sequence * depth; }
+  [[nodiscard]] std::size_t at(std::size_t b, std::size_t s, std::size_t h, std::size_t d) const {
+    return layout == HeadLayout::kPacked ? ((b * sequence + s) * heads + h) * depth + d
+                                         : ((b * heads + h) * sequence + s) * depth + d;
+  }
+  // One head as a (sequence, depth) matrix, and added back to its place.
+  [[nodiscard]] Values head(const Values& all, std::size_t b, std::size_t h) const {
+    Values one(sequence * depth);
+    for (std::size_t i = 0; i < one.size(); ++i) one[i] = all.at(at(b, i / depth, h, i % depth));
+    return one;
+  }
+  void add(Values& all, std::size_t b, std::size_t h, const Values& one) const {
+    for (std::size_t i = 0; i < one.size(); ++i) all.at(at(b, i / depth, h, i % depth)) += one[i];
+  }
+};
+
+// Causal attention of several batches and heads; each of `kv` serves as many of `q`'s heads, those
+// next to each other.
+inline AttentionResult attention(const HeadTensor& q_shape, std::size_t kv_heads, const Values& q,
+                                 const Values& k, const Values& v, const Values& d_o) {
+  HeadTensor kv_shape = q_shape;
+  kv_shape.heads = kv_heads;
+  AttentionResult all{Values(q_shape.size()), Values(q_shape.size()), Values(kv_shape.size()),
+                      Values(kv_shape.size())};
+  for (std::size_t b = 0; b < q_shape.batch; ++b) {
+    for (std::size_t h = 0; h < q_shape.heads; ++h) {
+      const std::size_t served = h / (q_shape.heads / kv_heads);
+      const AttentionResult one =
+          attention(q_shape.head(q, b, h), kv_shape.head(k, b, served), kv_shape.head(v, b, served),
+                    q_shape.head(d_o, b, h), q_shape.sequence, q_shape.depth);
+      q_shape.add(all.o, b, h, one.o);
+      q_shape.add(all.d_q, b, h, one.d_q);
+      kv_shape.add(all.d_k, b, served, one.d_k);
+      kv_shape.add(all.d_v, b, served, one.d_v);
+    }
+  }
+  return all;
+}
+
 }  // namespace pipesim::calibration::reference

@@ -245,6 +245,18 @@ TEST(SimGridHost, LosesNothingToACopy) {
   expect_near(timeline.end[task(graph, "1F1")], 30);
 }
 
+// A copy out of 4 s runs beside 1F1 alone, from 20.
+TEST(SimGridHost, LosesTheShareOfACopyThatRunsBesideIt) {
+  const TaskGraph graph = CopyBench{.devices_per_link = 1}.graph();
+  Cluster cluster;
+  cluster.copy_share = 0.25;
+  const Timeline timeline = make_simgrid_engine(hosts())->run(graph, cluster, {});
+  expect_near(timeline.end[task(graph, "1F0")], 20);
+  expect_near(timeline.end[task(graph, "1F1")], 30 + 1);
+  const Timeline undisturbed = make_simgrid_engine()->run(graph, cluster, {});
+  expect_near(undisturbed.end[task(graph, "1F1")], 30);
+}
+
 TEST_P(BothGpuModels, CompleteMessagesThatCarryNothingAndPassesThatTakeNoTime) {
   Bench bench{.forward = {0, 10, 0}, .microbatches = 2, .flow = 0};
   const TaskGraph graph = bench.graph();

@@ -109,7 +109,7 @@ TEST(StageCost, OverlapsExpertsBetweenTheLongerPassAndBoth) {
   const StagePasses passes = stage_passes(model, {.layers = 1}, costs);
   const Seconds f = passes.forward.total();
   const Seconds bw = passes.backward_input.total() + passes.backward_weight.total();
-  const Seconds both = overlapped_seconds(passes, passes);
+  const Seconds both = overlapped_seconds(passes, passes, kExchangeShare);
   EXPECT_GT(passes.forward.expert, Seconds(0));
   EXPECT_GE(both, std::max(f, bw));
   EXPECT_LT(both, f + bw);

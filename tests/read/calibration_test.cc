@@ -8,6 +8,7 @@
 
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
+#include "tests/folder.h"
 
 namespace pipesim {
 namespace {
@@ -132,13 +133,15 @@ Hardware hardware_with(const std::string& from, const std::string& to,
 
 // An all-reduce of 8 ranks runs in the switch, of 4 around the ring.
 TEST(Calibration, OfTheRingLeavesAllReducesInTheSwitch) {
-  const Interconnect catalogue = read("{kind: roofline}").hardware->interconnect;
+  Interconnect catalogue = read("{kind: roofline}").hardware->interconnect;
+  catalogue.sustained = 1;
   const Interconnect ring = hardware_with("note", "note").interconnect;
   const auto seconds = [](const Interconnect& of, int ranks) {
     return collective_seconds(of, {CollectiveKind::kAllReduce, Group::kTensor, Bytes(64e6)},
                               {ranks, ranks});
   };
   ASSERT_TRUE(ring.nvls);
+  EXPECT_EQ(ring.sustained, 1);  // the file's curves are of the machine as it runs
   EXPECT_EQ(seconds(ring, 8), seconds(catalogue, 8));
   EXPECT_NE(seconds(ring, 4), seconds(catalogue, 4));
   std::vector<Sourced> numbers;
@@ -157,6 +160,75 @@ TEST(Calibration, OfTheRingLeavesAllReducesInTheSwitch) {
           .interconnect;
   EXPECT_LT(seconds(own, 4), seconds(without, 4));
   EXPECT_TRUE(has(refusal_with("  host:", "  all_reduce_in_switch: non\n  host:"), "'none'"));
+}
+
+const std::string kError = "error: {rows: 9, median: 0.1, within_90: 0.2, spread: 0}}\n";
+
+// One device to a node, or the whole pipeline on one.
+Seconds message_of(const std::string& file, int tensor) {
+  const auto folder = testing::test_folder() / "c.yaml";
+  std::ofstream(folder) << file;
+  const Scenario scenario = read_scenario(
+      YamlSource("test", kBase,
+                 {{"cost", "{kind: measured, file: " + folder.string() + "}", {}},
+                  {"parallel.tensor_model_parallel_size", std::to_string(tensor), {}}}));
+  return prepare_first(scenario).problem.stage(1).transfer;
+}
+
+TEST(Calibration, OfMessagesIsTheLinkBetweenStages) {
+  const std::string within =
+      "  send_recv: {latency: 5 us, bandwidth: 100 GB/s, ramp: 0 KB, " + kError;
+  const std::string between =
+      "  send_recv_between_nodes: {gpus: 8, latency: 30 us, bandwidth: 10 GB/s, ramp: 0 KB, " +
+      kError;
+  const double bytes = 4096.0 * 4096 * 2;
+  const Seconds near = message_of(example() + within, 1);
+  EXPECT_NEAR(near.value(), 5e-6 + bytes / 100e9, 1e-12);
+  EXPECT_EQ(message_of(example() + between, 1), message_of(example(), 1));
+  EXPECT_EQ(message_of(example() + within, 8), message_of(example(), 8));
+  EXPECT_NEAR((message_of(example() + between, 8) - message_of(example(), 8)).value(),
+              30e-6 + bytes / 10e9 - (10e-6 + bytes / (0.94 * 50e9)), 1e-9);
+}
+
+// Two GPUs of a node that share a card get half of it each; so does each of eight that share four.
+TEST(Calibration, OfMessagesBetweenNodesIsOfTheCardsThatTookPart) {
+  Hardware hardware = *read("{kind: roofline}").hardware;
+  hardware.interconnect.nics_per_node = 4;
+  std::vector<Sourced> numbers;
+  (void)read_calibration(YamlSource("c.yaml", example() +
+                                                  "  send_recv_between_nodes: {gpus: 2, latency: "
+                                                  "0 us, bandwidth: 10 GB/s, ramp: 0 KB, " +
+                                                  kError),
+                         hardware, numbers);
+  EXPECT_DOUBLE_EQ(hardware.interconnect.messages_between_nodes->bandwidth.value(), 20e9);
+  EXPECT_NEAR(collective_seconds(hardware.interconnect,
+                                 {CollectiveKind::kSendReceive, Group::kTensor, Bytes(1e9)}, {2, 1})
+                  .value(),
+              0.1, 1e-12);
+  EXPECT_TRUE(has(refusal_with("  host:",
+                               "  send_recv_between_nodes: {gpus: 16, latency: 0 us, "
+                               "bandwidth: 10 GB/s, ramp: 0 KB, " +
+                                   kError + "  host:"),
+                  "the cluster's nodes have 8 GPUs"));
+}
+
+TEST(Calibration, SaysWhatPassesLoseUnlessTheScenarioDoes) {
+  const auto folder = testing::test_folder() / "shares.yaml";
+  std::ofstream(folder) << example() << "  compute_beside_messages: {share: 0.05, " << kError
+                        << "  compute_beside_copies: {share: 0.02, " << kError
+                        << "  compute_beside_collectives: {share: 0.3, " << kError;
+  const std::string cost = "{kind: measured, file: " + folder.string() + "}";
+  const Scenario measured = read(cost);
+  EXPECT_EQ(measured.cluster->message_share, 0.05);
+  EXPECT_EQ(measured.cluster->copy_share, 0.02);
+  EXPECT_EQ(measured.hardware->interconnect.exchange_share, 0.3);
+  const Scenario stated = read_scenario(
+      YamlSource("test", kBase,
+                 {{"cost", cost, {}},
+                  {"cluster", "{name: dgx-h100, gpu: {message_share: 0, copy_share: 0.1}}", {}}}));
+  EXPECT_EQ(stated.cluster->message_share, 0.0);
+  EXPECT_EQ(stated.cluster->copy_share, 0.1);
+  EXPECT_FALSE(read_example().cluster->message_share);
 }
 
 TEST(Calibration, RefusesWhatNoMeasurementCanBe) {

@@ -18,12 +18,12 @@ class Torch : public Command {
     }
   }
   // As torchrun starts two ranks, which Debian's cannot.
-  [[nodiscard]] Outcome two_ranks(const std::string& arguments) const {
-    return shell(
-        "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % "
-        "9000)); "
-        "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank /usr/bin/python3 " +
-        kTools + "calibrate_torch.py --mode tiny " + arguments + " & done; wait");
+  [[nodiscard]] Outcome two_ranks(const std::string& arguments, int of_a_node = 2) const {
+    return shell("export WORLD_SIZE=2 LOCAL_WORLD_SIZE=" + std::to_string(of_a_node) +
+                 " MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % "
+                 "9000)); "
+                 "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank /usr/bin/python3 " +
+                 kTools + "calibrate_torch.py --mode tiny " + arguments + " & done; wait");
   }
 };
 
@@ -41,6 +41,30 @@ TEST_F(Torch, CalibratesTwoRanksAndFitsWhatTheyMeasured) {
   for (const char* curve : {"  matmul:\n", "  all_reduce:\n", "  all_gather:\n"}) {
     EXPECT_NE(file.find(curve), std::string::npos) << curve << file;
   }
+}
+
+TEST_F(Torch, CalibratesTwoNodesAndFitsTheLinkBetweenThem) {
+  const Outcome outcome = two_ranks("--only facts,collectives -o out", 1);
+  const std::string csv = read("out/measurements.csv");
+  EXPECT_NE(csv.find("\nnetwork,exchange,ranks=2 nodes=2 size=1024"), std::string::npos)
+      << outcome.output;
+  const Outcome fitted = shell(kFit + "out --gpu cpu-core");
+  EXPECT_EQ(fitted.code, 0) << fitted.output;
+  EXPECT_NE(read("out/calibration.yaml").find("  send_recv_between_nodes:\n    gpus: 1\n"),
+            std::string::npos)
+      << fitted.output;
+}
+
+TEST_F(Torch, SetsItsLayersBesideTheCurves) {
+  const Outcome measured =
+      shell("/usr/bin/python3 " + kTools +
+            "calibrate_torch.py --mode tiny --only facts,matmuls,kernels,layers "
+            "-o out");
+  const Outcome fitted = shell(kFit + "out --gpu cpu-core");
+  EXPECT_EQ(fitted.code, 0) << fitted.output << measured.output;
+  EXPECT_NE(fitted.output.find("layers, measured and as the curves above say\n"), std::string::npos)
+      << fitted.output << measured.output;
+  EXPECT_NE(fitted.output.find("  3 rows, error median "), std::string::npos) << fitted.output;
 }
 
 TEST_F(Torch, GoesOnAfterAStageThatHangs) {

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <ios>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "sim/core/error.h"
 #include "sim/read/calibration.h"
 #include "sim/read/hardware.h"
+#include "validate/calibration/compare_layers.h"
 #include "validate/calibration/measurements_csv.h"
 #include "validate/calibration/statistics.h"
 
@@ -61,6 +64,54 @@ void write_curves(const char* heading, const std::vector<FittedCurve>& curves, s
   }
 }
 
+std::string in_milliseconds(Seconds time) { return fmt::format("{:.4g} ms", time.value() * 1e3); }
+
+Seconds modelled(const FittedRow& row) { return (1 + row.error) * row.measured; }
+
+void write_layers(const std::vector<FittedRow>& layers, std::ostream& out) {
+  if (layers.empty()) return;
+  out << "layers:\n";
+  for (const FittedRow& row : layers) {
+    out << fmt::format("  {}: {{measured: {}, modelled: {}, error: {:.4f}, spread: {:.4f}}}\n",
+                       row.point, in_milliseconds(row.measured), in_milliseconds(modelled(row)),
+                       row.error, row.spread);
+  }
+}
+
+std::string described_layers(const std::vector<FittedRow>& layers) {
+  if (layers.empty()) return {};
+  std::string text = "layers, measured and as the curves above say\n";
+  std::vector<double> errors;
+  for (const FittedRow& row : layers) {
+    errors.push_back(row.error);
+    text += fmt::format("  {:>9} {:>9} {:+6.1f}%  {}\n", in_milliseconds(row.measured),
+                        in_milliseconds(modelled(row)), 100 * row.error, row.point);
+  }
+  const ErrorSummary summary = summarize(errors);
+  return text + fmt::format("  {} rows, error median {:.1f}%, worst {:.1f}%\n", summary.rows,
+                            100 * summary.median, 100 * summary.worst);
+}
+
+// What a scenario with the file would have of a node with this GPU.
+LayerComparison compared(const Measurements& measured, const GpuEntry& entry,
+                         const Fitted& fitted) {
+  std::ostringstream text;
+  write_calibration(measured, entry.gpu.name, fitted, text);
+  Hardware hardware{.name = entry.gpu.name,
+                    .gpu = entry.gpu,
+                    .interconnect = entry.interconnect,
+                    .cluster = {},
+                    .host = {}};
+  hardware.interconnect.gpus_per_node = 1 << 16;  // a node that any measurement fits in
+  std::vector<Sourced> unused;
+  try {
+    (void)read_calibration(YamlSource("calibration.yaml", text.str()), hardware, unused);
+  } catch (const InputError& error) {  // which the file's reader will say of it too
+    return {.rows = {}, .not_compared = {{"layers", error.what()}}};
+  }
+  return compare_layers(measured, hardware);
+}
+
 std::string lower(std::string text) {
   for (char& letter : text) {
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -94,13 +145,13 @@ const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& m
   return best;
 }
 
-const Gpu& catalogue_gpu(const HardwareCatalog& catalogue, const Measurements& measured,
-                         const std::string& file, const std::string& asked) {
+const GpuEntry& catalogue_gpu(const HardwareCatalog& catalogue, const Measurements& measured,
+                              const std::string& file, const std::string& asked) {
   if (!asked.empty()) {
     const YamlSource source("--gpu", asked);
-    return catalogue.gpu(source.root()).gpu;
+    return catalogue.gpu(source.root());
   }
-  if (const GpuEntry* entry = entry_of(catalogue, measured)) return entry->gpu;
+  if (const GpuEntry* entry = entry_of(catalogue, measured)) return *entry;
   throw InputError({file, 0, 0, ""},
                    fmt::format("the catalogue has no '{}' of {} multiprocessors; name its nearest "
                                "GPU with --gpu (pipesim list gpus)",
@@ -132,6 +183,7 @@ void write_calibration(const Measurements& measured, const std::string& gpu, con
   }
   write_curves("curves", fitted.curves, out);
   write_curves("by_size", fitted.by_size, out);
+  write_layers(fitted.layers, out);
   auto missing = measured.not_measured;
   missing.insert(missing.end(), fitted.not_fitted.begin(), fitted.not_fitted.end());
   if (missing.empty()) return;
@@ -151,6 +203,10 @@ void write_residuals(const Fitted& fitted, std::ostream& out) {
       }
     }
   }
+  for (const FittedRow& row : fitted.layers) {
+    out << fmt::format("layers,{},{:.6g},{:.4f},{:.4f}\n", row.point, row.measured.value() * 1e6,
+                       row.spread, row.error);
+  }
 }
 
 std::string described(const Fitted& fitted) {
@@ -167,6 +223,7 @@ std::string described(const Fitted& fitted) {
       text += '\n';
     }
   }
+  text += described_layers(fitted.layers);
   for (const auto& [what, reason] : fitted.not_fitted) {
     text += fmt::format("{}: not fitted: {}\n", what, reason);
   }
@@ -177,13 +234,16 @@ std::string fit_folder(const std::filesystem::path& folder, const FitSettings& s
   const std::string file = (folder / "measurements.csv").string();
   const Measurements measured = read_measurements(file);
   const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {file, 0, 0, ""});
-  const Gpu& gpu = catalogue_gpu(catalogue, measured, file, settings.gpu);
-  const Fitted fitted = fit_measurements(measured, gpu, settings.nvls_ranks);
+  const GpuEntry& entry = catalogue_gpu(catalogue, measured, file, settings.gpu);
+  Fitted fitted = fit_measurements(measured, entry.gpu, settings.nvls_ranks);
   if (fitted.curves.empty()) {
     throw InputError({file, 0, 0, ""}, "no curve can be fitted to it\n" + described(fitted));
   }
+  auto [layers, not_compared] = compared(measured, entry, fitted);
+  fitted.layers = std::move(layers);
+  std::ranges::move(not_compared, std::back_inserter(fitted.not_fitted));
   write_file(folder / "calibration.yaml",
-             [&](std::ostream& out) { write_calibration(measured, gpu.name, fitted, out); });
+             [&](std::ostream& out) { write_calibration(measured, entry.gpu.name, fitted, out); });
   write_file(folder / "residuals.csv", [&](std::ostream& out) { write_residuals(fitted, out); });
   return described(fitted);
 }

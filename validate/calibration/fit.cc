@@ -213,6 +213,35 @@ SizeCurve fit_by_size(std::span<const SizeRow> rows) {
                   }).values);
 }
 
+std::vector<double> errors(const MessageCurve& curve, std::span<const SizeRow> rows) {
+  return errors_of(rows, [&](const SizeRow& row) { return message_seconds(curve, row.bytes); });
+}
+
+MessageCurve fit_messages(std::span<const SizeRow> rows) {
+  require_rows(rows.size(), 4, "a fit of messages");
+  const auto curve_of = [](const std::vector<double>& values) {
+    return MessageCurve{Seconds(values[0]), BytesPerSecond(values[1]), Bytes(values[2])};
+  };
+  const auto [shortest, fastest] = bounds(rows);
+  return curve_of(
+      least_error({{shortest}, {fastest}, {1e6}}, [&](const std::vector<double>& values) {
+        return mean_error(errors(curve_of(values), rows));
+      }).values);
+}
+
+std::vector<double> errors(double share, std::span<const BesideRow> rows) {
+  return errors_of(
+      rows, [share](const BesideRow& row) { return 1 / (1 - row.flows * share) * row.alone; });
+}
+
+double fit_share(std::span<const BesideRow> rows, double most) {
+  require_rows(rows.size(), 1, "a fit of compute beside others");
+  const auto error = [&](double share) { return mean_error(errors(share, rows)); };
+  const Found found =
+      least_error({{0.1, most}}, [&](const std::vector<double>& v) { return error(v[0]); });
+  return found.error < error(0) ? found.values[0] : 0;
+}
+
 std::vector<double> errors(const CollectiveCurve& curve, std::span<const CollectiveRow> rows) {
   return errors_of(rows, [&](const CollectiveRow& row) {
     return collective_seconds(curve, row.kind, row.bytes, row.ranks);

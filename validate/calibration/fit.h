@@ -68,6 +68,22 @@ struct SizeRow {
 [[nodiscard]] SizeCurve fit_by_size(std::span<const SizeRow> rows);
 [[nodiscard]] std::vector<double> errors(const SizeCurve& curve, std::span<const SizeRow> rows);
 
+// Messages by size, of which each way carries one.
+[[nodiscard]] MessageCurve fit_messages(std::span<const SizeRow> rows);
+[[nodiscard]] std::vector<double> errors(const MessageCurve& curve, std::span<const SizeRow> rows);
+
+// Compute, alone and while so many flows (directions of copies or messages, or a collective) take
+// their share of the GPU from it: seconds = alone / (1 - flows x share).
+struct BesideRow {
+  Seconds alone;
+  int flows = 1;
+  Seconds measured;
+};
+
+// At most `most`; 0 where nothing is lost.
+[[nodiscard]] double fit_share(std::span<const BesideRow> rows, double most);
+[[nodiscard]] std::vector<double> errors(double share, std::span<const BesideRow> rows);
+
 struct CollectiveRow {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 2;

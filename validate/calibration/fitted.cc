@@ -1,9 +1,11 @@
 #include "validate/calibration/fitted.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -22,6 +24,7 @@ std::string in_microseconds(Seconds time) { return fmt::format("{:.3g} us", time
 std::string in_gigabytes(BytesPerSecond rate) {
   return fmt::format("{:.4g} GB/s", rate.value() * 1e-9);
 }
+std::string in_kilobytes(Bytes bytes) { return fmt::format("{:.3g} KB", bytes.value() * 1e-3); }
 
 Seconds time_of(const Point& point) { return Seconds(point.time_us.median * 1e-6); }
 
@@ -179,6 +182,31 @@ class Fitter {
     }
   }
 
+  // The links between stages: within a node, and between nodes with as many GPUs of each at once as
+  // were measured. An exchange is a message each way too.
+  void messages() {
+    Points within = select("nccl", "send_recv");
+    std::ranges::copy(select("nccl", "exchange"), std::back_inserter(within));
+    fit("send_recv", within, [](const Points& points) { return message_curve(points, {}); });
+    Points between = select("network", "send_recv");
+    std::ranges::copy(select("network", "exchange"), std::back_inserter(between));
+    std::int64_t most = 1;
+    for (const Point* point : between) most = std::max(most, gpus_of_a_node(*point));
+    std::erase_if(between, [most](const Point* point) { return gpus_of_a_node(*point) < most; });
+    fit("send_recv_between_nodes", between, [most](const Points& points) {
+      return message_curve(points, {{"gpus", std::to_string(most)}});
+    });
+  }
+
+  // What compute loses to what runs beside it.
+  void interference() {
+    beside("compute_beside_messages", {{"send_recv", 2}, {"exchange", 2}}, 0.5);
+    beside("compute_beside_copies", {{"h2d", 1}, {"d2h", 1}, {"h2d_and_d2h", 2}}, 0.5);
+    std::map<std::string, int> collectives;
+    for (const auto& [name, kind] : kCollectives) collectives[name] = 1;
+    beside("compute_beside_collectives", collectives, 0.95);
+  }
+
   void by_size() {
     std::map<std::string, Points> curves;
     for (const Point& point : measured_.points) {
@@ -211,6 +239,46 @@ class Fitter {
       points.push_back(&point);
     }
     return points;
+  }
+
+  static std::int64_t gpus_of_a_node(const Point& point) {
+    return whole(point, "ranks") / whole(point, "nodes");
+  }
+
+  static FittedCurve message_curve(const Points& points, Numbers numbers) {
+    const auto rows = rows_of(points, size_row);
+    const MessageCurve found = fit_messages(rows);
+    numbers.emplace_back("latency", in_microseconds(found.latency));
+    numbers.emplace_back("bandwidth", in_gigabytes(found.bandwidth));
+    numbers.emplace_back("ramp", in_kilobytes(found.ramp));
+    return curve(std::move(numbers), points, errors(found, rows));
+  }
+
+  // Matmuls beside what is named, each with its flows, against the same with nothing beside them.
+  void beside(const std::string& name, const std::map<std::string, int>& flows, double most) {
+    Points disturbed;
+    std::vector<BesideRow> rows;
+    for (const Point* point : select("interference", "matmul")) {
+      const auto found = flows.find(point->parameter("during"));
+      if (found == flows.end()) continue;
+      const Point* alone = measured_.find(undisturbed(*point));
+      if (alone == nullptr) continue;
+      disturbed.push_back(point);
+      rows.push_back({time_of(*alone), found->second, time_of(*point)});
+    }
+    fit(name, disturbed, [&](const Points& points) {
+      const double share = fit_share(rows, most);
+      return curve({{"share", fmt::format("{:.4g}", tidy(share))}}, points, errors(share, rows));
+    });
+  }
+
+  // The key of the same point with nothing beside it.
+  static std::string undisturbed(const Point& point) {
+    Parameters parameters = point.parameters;
+    for (auto& [name, value] : parameters) {
+      if (name == "during") value = "nothing";
+    }
+    return make_key(point.group, point.name, parameters);
   }
 
   template <class Wanted>
@@ -298,7 +366,7 @@ Numbers collective_numbers(const CollectiveCurve& curve) {
   return {{"base", in_microseconds(curve.base)},
           {"per_rank", in_microseconds(curve.per_rank)},
           {"bandwidth", in_gigabytes(curve.bandwidth)},
-          {"ramp", fmt::format("{:.3g} KB", curve.ramp.value() * 1e-3)},
+          {"ramp", in_kilobytes(curve.ramp)},
           {"own_share", fmt::format("{:.3g}", curve.own_share)}};
 }
 
@@ -307,6 +375,8 @@ Fitted fit_measurements(const Measurements& measured, const Gpu& catalogue, int 
   fitter.kernels();
   fitter.host_copies();
   fitter.collectives(nvls_ranks);
+  fitter.messages();
+  fitter.interference();
   fitter.by_size();
   return std::move(fitter).result();
 }

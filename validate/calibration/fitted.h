@@ -37,6 +37,7 @@ struct FittedCurve {
 struct Fitted {
   std::vector<FittedCurve> curves;   // what the simulator reads
   std::vector<FittedCurve> by_size;  // seconds = latency + bytes / bandwidth
+  std::vector<FittedRow> layers;     // whole passes of layers against the curves' sum
   std::vector<NotMeasured> not_fitted;
 };
 

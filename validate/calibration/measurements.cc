@@ -77,6 +77,36 @@ Point point_of(const LayerSlice& slice, std::string_view what, char pass) {
   return point;
 }
 
+Point point_with_shape(const LayerSlice& slice, char pass) {
+  Point point = point_of(slice, "layer", pass);
+  const LayerShape& shape = slice.shape;
+  const Parameters more{{"hidden", text(shape.hidden)},
+                        {"feed_forward", text(shape.feed_forward)},
+                        {"heads", text(shape.heads)},
+                        {"kv_heads", text(shape.kv_heads)},
+                        {"head_dim", text(shape.head_dim)},
+                        {"gated", shape.gated ? "1" : "0"},
+                        {"rms_norm", shape.rms_norm ? "1" : "0"},
+                        {"dropout", shape.dropout ? "1" : "0"}};
+  point.parameters.insert(point.parameters.end(), more.begin(), more.end());
+  return point;
+}
+
+Point disturbed_point_of(const MatmulSpec& spec, const Parameters& where,
+                         const std::string& during) {
+  const Point identity = point_of(spec);
+  Point point;
+  point.group = "interference";
+  point.name = "matmul";
+  point.parameters = {{"pass", identity.name}};
+  for (const Parameters& more : {identity.parameters, where}) {
+    point.parameters.insert(point.parameters.end(), more.begin(), more.end());
+  }
+  point.parameters.emplace_back("during", during);
+  point.flops = spec.flops();
+  return point;
+}
+
 const Point* Measurements::find(const std::string& key) const {
   const auto found = std::ranges::find_if(points, [&](const Point& p) { return p.key() == key; });
   return found == points.end() ? nullptr : &*found;

@@ -53,6 +53,12 @@ struct Point {
 [[nodiscard]] Point point_of(const AttentionShape& shape, bool backward);
 [[nodiscard]] Point point_of(const LayerSlice& slice, std::string_view what, char pass);
 
+// The same with the shape itself, for layers that no catalogue names.
+[[nodiscard]] Point point_with_shape(const LayerSlice& slice, char pass);
+// A matmul beside `during`, or "nothing", to tell what it loses.
+[[nodiscard]] Point disturbed_point_of(const MatmulSpec& spec, const Parameters& where,
+                                       const std::string& during);
+
 // The fact `attention` where cuDNN's fused kernels could not be had.
 inline constexpr std::string_view kUnfusedAttention = "batched matmuls and softmax";
 

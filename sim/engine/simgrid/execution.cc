@@ -43,7 +43,9 @@ Execution::Execution(Platform& platform, std::uint64_t run)
     : platform_(platform),
       job_(platform.job),
       result_(platform.job.runs[run]),
-      share_(platform.job.header->settings.message_share),
+      share_{platform.job.header->settings.message_share,
+             platform.job.header->settings.message_share, platform.job.header->settings.copy_share,
+             platform.job.header->settings.copy_share},
       states_(platform.dataflow.states) {
   const size_t tasks = job_.class_of.size();
   if (!job_.seconds.empty()) seconds_ = job_.seconds.subspan(run * tasks, tasks);
@@ -174,10 +176,8 @@ void Execution::start_flow(TaskId task) {
     for (const SlotId other : flows_on_link_[link]) disturb(slot, other);
     flows_on_link_[link].push_back(slot);
   }
-  if (share_ > 0 && way.slows_gpus) {
-    message_starts(way.from, 0);
-    message_starts(way.to, 1);
-  }
+  flow_starts(way.from, outward(way));
+  flow_starts(way.to, outward(way) + 1);
   s4u::CommPtr comm = s4u::Comm::sendto_init(platform_.hosts[way.from], platform_.hosts[way.to]);
   comm->set_payload_size(static_cast<std::uint64_t>(payload(task)));
   comm->set_data(&activities_[slot]);
@@ -190,7 +190,7 @@ void Execution::start_compute(TaskId task) {
   Gpu& gpu = gpus_[host];
   const SlotId slot = open(task, seconds(task));
   bool alone = !platform_.host_changes_speed[host];
-  for (const std::uint32_t messages : gpu.messages) alone = alone && messages == 0;
+  for (const std::uint32_t flows : gpu.flows) alone = alone && flows == 0;
   activities_[slot].disturbed = !alone;
   for (const SlotId other : gpu.computing) disturb(slot, other);
   gpu.computing.push_back(slot);
@@ -219,10 +219,8 @@ void Execution::completed(SlotId slot) {
   if (of.kind == JobKind::kTransfer) {
     leave_links(slot);
     const JobRoute& way = route(task);
-    if (share_ > 0 && way.slows_gpus) {
-      message_ends(way.from, 0);
-      message_ends(way.to, 1);
-    }
+    flow_ends(way.from, outward(way));
+    flow_ends(way.to, outward(way) + 1);
   } else {
     std::erase(gpus_[of.host].computing, slot);
   }
@@ -267,27 +265,29 @@ void Execution::leave_links(SlotId slot) {
   }
 }
 
-void Execution::message_starts(size_t host, size_t direction) {
+void Execution::flow_starts(size_t host, size_t flow) {
+  if (share_[flow] == 0) return;
   for (const SlotId slot : gpus_[host].computing) {
     if (!ends_now(activities_[slot])) activities_[slot].disturbed = true;
   }
-  if (gpus_[host].messages[direction]++ == 0) load(host, direction);
+  if (gpus_[host].flows[flow]++ == 0) load(host, flow);
 }
 
-void Execution::message_ends(size_t host, size_t direction) {
+void Execution::flow_ends(size_t host, size_t flow) {
+  if (share_[flow] == 0) return;
   Gpu& gpu = gpus_[host];
-  if (--gpu.messages[direction] == 0) cancel(std::move(gpu.load[direction]));
+  if (--gpu.flows[flow] == 0) cancel(std::move(gpu.load[flow]));
 }
 
-// What messages of one direction take from compute: an execution of the cluster's share.
-void Execution::load(size_t host, size_t direction) {
+// What messages, or copies, of one direction take from compute: an execution of their share.
+void Execution::load(size_t host, size_t flow) {
   s4u::Host* const at = platform_.hosts[host];
   s4u::ExecPtr load = s4u::Exec::init();
   load->set_flops_amount(kEndless)->set_host(at);
-  load->set_bound(share_ * kHostSpeed * at->get_available_speed());
+  load->set_bound(share_[flow] * kHostSpeed * at->get_available_speed());
   load->set_priority(kMessagePriority);
   load->start();
-  gpus_[host].load[direction] = std::move(load);
+  gpus_[host].load[flow] = std::move(load);
 }
 
 // A cancelled execution uses its host until SimGrid has swept it out, which it may not do before it
@@ -307,10 +307,10 @@ void Execution::change_speed(size_t host, bool stops) {
   }
   gpu.stopped = stops;
   // A change of speed makes SimGrid forget the bounds of what runs.
-  for (const size_t direction : {size_t{0}, size_t{1}}) {
-    if (share_ == 0 || gpu.messages[direction] == 0) continue;
-    cancel(std::move(gpu.load[direction]));
-    load(host, direction);
+  for (size_t flow = 0; flow < kFlows; ++flow) {
+    if (gpu.flows[flow] == 0) continue;
+    cancel(std::move(gpu.load[flow]));
+    load(host, flow);
   }
 }
 

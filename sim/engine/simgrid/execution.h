@@ -30,6 +30,10 @@ class Execution {
   void operator()();
 
  private:
+  // Messages out and in, copies out and in: what a GPU's compute may lose a share to.
+  static constexpr size_t kFlows = 4;
+  static size_t outward(const JobRoute& way) { return way.copies ? 2 : 0; }
+
   // A flow or a compute execution that SimGrid works on.
   struct Activity {
     SlotId slot = 0;  // its place in activities_
@@ -43,8 +47,8 @@ class Execution {
   };
   struct Gpu {
     std::vector<SlotId> computing;
-    std::array<std::uint32_t, 2> messages{};  // flowing out, flowing in
-    std::array<s4u::ExecPtr, 2> load;         // what they take from compute
+    std::array<std::uint32_t, kFlows> flows{};
+    std::array<s4u::ExecPtr, kFlows> load;  // what they take from compute
     bool stopped = false;
   };
 
@@ -75,9 +79,9 @@ class Execution {
   double settle(const Activity& activity) const;
   void disturb(SlotId a, SlotId b);
   [[nodiscard]] bool ends_now(const Activity& activity) const;
-  void message_starts(size_t host, size_t direction);
-  void message_ends(size_t host, size_t direction);
-  void load(size_t host, size_t direction);
+  void flow_starts(size_t host, size_t flow);
+  void flow_ends(size_t host, size_t flow);
+  void load(size_t host, size_t flow);
   void cancel(s4u::ExecPtr exec);
   void change_speed(size_t host, bool stops);
   void interrupt(SlotId slot);
@@ -89,7 +93,7 @@ class Execution {
   std::span<const double> seconds_;
   std::span<JobTimes> times_;
   std::span<double> energy_;
-  double share_;
+  std::array<double, kFlows> share_;  // of a GPU
   std::vector<JobTaskState> states_;
   std::vector<TaskId> ready_;        // tasks that wait for nothing more
   JobAgenda agenda_;                 // activities to begin

@@ -161,7 +161,8 @@ Json cluster_json(const Cluster& cluster) {
             {"link_latency_seconds", cluster.link_latency.value()},
             {"network_bandwidth_bytes_per_second", cluster.nic_bandwidth.value()},
             {"network_latency_seconds", cluster.nic_latency.value()},
-            {"message_share", cluster.message_share}};
+            {"message_share", cluster.message_share.value_or(0)}};
+  if (cluster.copy_share) json["copy_share"] = *cluster.copy_share;
   if (cluster.idle_power) json["idle_power_watts"] = cluster.idle_power->value();
   if (cluster.busy_power) json["busy_power_watts"] = cluster.busy_power->value();
   if (cluster.host_memory) json["host_memory_bytes"] = cluster.host_memory->value();

@@ -294,29 +294,36 @@ std::string memory_text(const Case& made, const Program& program) {
 }
 
 std::string hardware_text(const Scenario& scenario, const Curves& curves) {
+  static const std::string kBeside = "compute_beside_";
   const Hardware& hardware = *scenario.hardware;
   std::string text =
       fmt::format("numbers of cluster {} and GPU {}\n", hardware.name, hardware.gpu.name);
   std::vector<Sourced> used;
   for (const Sourced& number : *scenario.sources) {
     const std::string group = number.key.substr(0, number.key.find('.'));
-    static const std::array<std::string, 5> kAlways{"peak", "chip", "node", "link", "network"};
+    static const std::array<std::string, 7> kAlways{
+        "peak", "chip", "node", "link", "network", "send_recv", "send_recv_between_nodes"};
     // The launch of every kernel stands with the matmuls.
     if (group == "matmul" || curves.contains(group) ||
-        std::ranges::find(kAlways, group) != kAlways.end()) {
+        std::ranges::find(kAlways, group) != kAlways.end() || group.starts_with(kBeside)) {
       used.push_back(number);
     }
   }
+  const bool measured =
+      std::ranges::find(used, kBeside + "collectives.share", &Sourced::key) != used.end();
   text += sourced_list(used);
   return text +
          fmt::format(
              "  further constants\n    hidden collectives take {:.4g} of the multiprocessors\n"
-             "      published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)\n"
+             "      {}\n"
              "    an optimizer step moves {:g} bytes a parameter, {:g} more for 16-bit gradients\n"
              "      counted: docs/reference/model.md, \"Step\"\n"
              "    one of its kernels takes {:.0f} parameters, in 4 passes\n"
              "      published: NVIDIA Apex, multi_tensor_apply (320 blocks of 65536)\n",
-             kExchangeShare, kStepBytes, kStepBytesMore, kLaunchElements);
+             hardware.interconnect.exchange_share,
+             measured ? "measured: above"
+                      : "published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)",
+             kStepBytes, kStepBytesMore, kLaunchElements);
 }
 
 }  // namespace

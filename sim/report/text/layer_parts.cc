@@ -53,8 +53,12 @@ Seconds host_seconds(const Work& work, const Software& software) {
 std::string curve_of(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const std::string ring = kCurves[static_cast<size_t>(collective.kind)];
-  if (group.ranks > group.ranks_per_node) {
-    const bool within = group.ranks_per_node > 1 && collective.kind != CollectiveKind::kSendReceive;
+  const bool crosses = group.ranks > group.ranks_per_node;
+  const bool message = collective.kind == CollectiveKind::kSendReceive;
+  if (message && crosses && interconnect.messages_between_nodes) return "send_recv_between_nodes";
+  if (message && !crosses && interconnect.messages) return "send_recv";
+  if (crosses) {
+    const bool within = group.ranks_per_node > 1 && !message;
     return within ? ring + ", network" : "network";
   }
   const bool may = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&

@@ -299,14 +299,20 @@ TEST_F(Gpu, TheThreeMatmulsOfALinearLayerAgreeWithTheCpu) {
   EXPECT_LT(distance(wide(download<float>(gradient, kOut * kIn)), expected), kFp32Tolerance);
 }
 
-// One batch and one head, where all layouts of the tensors coincide.
-void expect_attention(AttentionKernels& attention, std::size_t sequence, std::size_t depth) {
-  const std::size_t size = sequence * depth;
-  const auto q = random_bf16(size, 1), k = random_bf16(size, 2), v = random_bf16(size, 3),
+// With tensors in the layout that the method reads.
+void expect_attention(AttentionKernels& attention, const AttentionShape& shape,
+                      reference::HeadLayout layout) {
+  SCOPED_TRACE(point_of(shape, false).key());
+  const auto whole = [](std::int64_t number) { return static_cast<std::size_t>(number); };
+  const reference::HeadTensor heads{layout, whole(shape.batch), whole(shape.heads),
+                                    whole(shape.sequence), whole(shape.head_dim)};
+  const std::size_t size = heads.size();
+  const std::size_t kv_size = size / heads.heads * whole(shape.kv_heads);
+  const auto q = random_bf16(size, 1), k = random_bf16(kv_size, 2), v = random_bf16(kv_size, 3),
              d_o = random_bf16(size, 4);
   const DeviceBuffer dq = upload(q), dk = upload(k), dv = upload(v), ddo = upload(d_o);
-  const DeviceBuffer o = poisoned(2 * size), gq = poisoned(2 * size), gk = poisoned(2 * size),
-                     gv = poisoned(2 * size);
+  const DeviceBuffer o = poisoned(2 * size), gq = poisoned(2 * size), gk = poisoned(2 * kv_size),
+                     gv = poisoned(2 * kv_size);
   const AttentionTensors tensors{.q = dq.at<Bfloat16>(),
                                  .k = dk.at<Bfloat16>(),
                                  .v = dv.at<Bfloat16>(),
@@ -317,19 +323,23 @@ void expect_attention(AttentionKernels& attention, std::size_t sequence, std::si
                                  .d_v = gv.at<Bfloat16>()};
   attention.forward(tensors, nullptr);
   attention.backward(tensors, nullptr);
-  const auto expected =
-      reference::attention(values(q), values(k), values(v), values(d_o), sequence, depth);
+  const auto expected = reference::attention(heads, whole(shape.kv_heads), values(q), values(k),
+                                             values(v), values(d_o));
   // The probabilities pass through bf16 between the two products.
   constexpr double kTolerance = 1e-2;
   EXPECT_LT(distance(values(download<Bfloat16>(o, size)), expected.o), kTolerance);
   EXPECT_LT(distance(values(download<Bfloat16>(gq, size)), expected.d_q), kTolerance);
-  EXPECT_LT(distance(values(download<Bfloat16>(gk, size)), expected.d_k), kTolerance);
-  EXPECT_LT(distance(values(download<Bfloat16>(gv, size)), expected.d_v), kTolerance);
+  EXPECT_LT(distance(values(download<Bfloat16>(gk, kv_size)), expected.d_k), kTolerance);
+  EXPECT_LT(distance(values(download<Bfloat16>(gv, kv_size)), expected.d_v), kTolerance);
 }
 
 TEST_F(Gpu, UnfusedAttentionAgreesWithTheCpu) {
   const CublasHandle cublas;
-  expect_attention(*make_unfused_attention(cublas, {1, 1, 1, 128, 64}), 128, 64);
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 1, 1, 128, 64}, {2, 3, 3, 128, 64}, {3, 2, 2, 64, 128}}) {
+    expect_attention(*make_unfused_attention(cublas, shape), shape,
+                     reference::HeadLayout::kByHeads);
+  }
 }
 
 TEST_F(Gpu, FusedAttentionAgreesWithTheCpu) {
@@ -337,7 +347,13 @@ TEST_F(Gpu, FusedAttentionAgreesWithTheCpu) {
   if (!library.why_not_fused().empty()) {
     GTEST_SKIP() << "needs cuDNN's attention: " << library.why_not_fused();
   }
-  expect_attention(*make_fused_attention(library, {1, 1, 1, 256, 128}), 256, 128);
+  // The last two share heads of keys and values.
+  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 256, 128},
+                                      {2, 3, 3, 256, 64},
+                                      {2, 4, 2, 256, 128},
+                                      {3, 4, 1, 128, 64}}) {
+    expect_attention(*make_fused_attention(library, shape), shape, reference::HeadLayout::kPacked);
+  }
 }
 
 TEST_F(Gpu, TheTimerMeasuresADelayAndReadsTheCard) {

@@ -1,8 +1,11 @@
 // A whole calibration against the virtual device: every stage, every pointer, every number.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
+#include <sched.h>
 #include <set>
 
 #include "tests/calibration/harness/virtual_device.h"
@@ -16,11 +19,35 @@ namespace {
 
 namespace vd = virtual_device;
 
+// Four GPUs: the first and the third behind one switch.
+std::string path_of(const std::string& bus) {
+  const std::string port = bus == "ffff:00:00.0" || bus == "ffff:02:00.0" ? "01.0" : "02.0";
+  return "/sys/devices/pci0000:00/0000:00:" + port + "/0000:01:00.0/" + bus;
+}
+
 Measurements run(Mode mode) {
   const Card card(0);
   Session session(card, make_plan(mode), [](const std::string&) {});
+  session.path_of = path_of;
   run_stages(session);
   return std::move(session.measured);
+}
+
+std::string number(const Fitted& fitted, const std::string& curve, const std::string& name) {
+  const auto found = std::ranges::find(fitted.curves, curve, &FittedCurve::name);
+  if (found == fitted.curves.end()) return "none of " + curve;
+  for (const auto& [key, value] : found->numbers) {
+    if (key == name) return value;
+  }
+  return "no " + name;
+}
+
+Gpu catalogue_gpu() {
+  Gpu gpu;
+  gpu.peak = {FlopsPerSecond(989e12), FlopsPerSecond(1979e12)};
+  gpu.memory_bandwidth = BytesPerSecond(3.35e12);
+  gpu.multiprocessors = 132;
+  return gpu;
 }
 
 const Measurements& full() {
@@ -96,24 +123,33 @@ TEST(Run, MeasuresCopiesAloneAndUnderLoadInBothDirections) {
 }
 
 TEST(Run, ItsFitsFindTheDevice) {
-  Gpu gpu;
-  gpu.peak = {FlopsPerSecond(989e12), FlopsPerSecond(1979e12)};
-  gpu.memory_bandwidth = BytesPerSecond(3.35e12);
-  gpu.multiprocessors = 132;
-  const Fitted fitted = fit_measurements(run(Mode::kQuick), gpu, 0);
-  const auto number = [&](const std::string& curve, const std::string& name) {
-    const auto found = std::ranges::find(fitted.curves, curve, &FittedCurve::name);
-    if (found == fitted.curves.end()) return std::string("none of " + curve);
-    for (const auto& [key, value] : found->numbers) {
-      if (key == name) return value;
-    }
-    return std::string("no " + name);
-  };
-  EXPECT_NEAR(std::stod(number("matmul", "launch")), vd::kLaunchUs, 0.3);
-  EXPECT_NEAR(std::stod(number("streaming", "efficiency")), vd::kMemoryBytesPerUs * 1e6 / 3.35e12,
-              0.02);
-  EXPECT_NEAR(std::stod(number("host", "alone")), vd::kCopyBytesPerUs * 1e-3, 0.1);
-  EXPECT_NEAR(std::stod(number("host", "duplex")), vd::kCopyBytesPerUs * 1e-3, 0.1);
+  const Fitted fitted = fit_measurements(run(Mode::kQuick), catalogue_gpu(), 0);
+  EXPECT_NEAR(std::stod(number(fitted, "matmul", "launch")), vd::kLaunchUs, 0.3);
+  EXPECT_NEAR(std::stod(number(fitted, "streaming", "efficiency")),
+              vd::kMemoryBytesPerUs * 1e6 / 3.35e12, 0.02);
+  EXPECT_NEAR(std::stod(number(fitted, "host", "alone")), vd::kCopyBytesPerUs * 1e-3, 0.1);
+  EXPECT_NEAR(std::stod(number(fitted, "host", "duplex")), vd::kCopyBytesPerUs * 1e-3, 0.1);
+}
+
+TEST(Run, CopiesWithAllGpusOfTheSwitch) {
+  vd::state().devices = 4;
+  const Measurements measured = run(Mode::kQuick);
+  vd::state().devices = 1;
+  for (const char* during : {"nothing", "d2h"}) {
+    const std::string key =
+        std::string("copy_together/h2d/size=268435456/during=") + during + "/gpus=2/way=switch";
+    const Point* point = measured.find(key);
+    ASSERT_NE(point, nullptr) << key;
+    EXPECT_NEAR(point->bytes / point->time_us.median, vd::kCopyBytesPerUs, 100);
+  }
+  EXPECT_EQ(vd::state().allocations, 0U);
+}
+
+TEST(Run, CopiesAloneWhereNoOtherGpuSharesTheSwitch) {
+  EXPECT_TRUE(std::ranges::any_of(full().not_measured, [](const NotMeasured& entry) {
+    return entry.what == "copy_together" &&
+           entry.reason == "no other GPU shares the switch of the first";
+  }));
 }
 
 TEST(Run, NamesWhatItDidNotMeasureAndWhy) {
@@ -138,6 +174,13 @@ TEST(Run, MeasuresMessagesBetweenSeveralCards) {
   vd::state().devices = 4;
   const Measurements measured = run(Mode::kQuick);
   vd::state().devices = 1;
+  const Fitted fitted = fit_measurements(measured, catalogue_gpu(), 0);
+  EXPECT_NEAR(std::stod(number(fitted, "send_recv", "latency")), vd::kMessageUs, 0.5);
+  EXPECT_NEAR(std::stod(number(fitted, "send_recv", "bandwidth")), vd::kLinkBytesPerUs * 1e-3, 1);
+  // Nothing disturbs anything here.
+  for (const char* curve : {"messages", "copies", "collectives"}) {
+    EXPECT_EQ(number(fitted, std::string("compute_beside_") + curve, "share"), "0") << curve;
+  }
   for (const char* name : {"send_recv", "exchange", "all_reduce", "all_gather", "reduce_scatter"}) {
     for (const Point& point : measured.points) {
       if (point.group != "nccl" || point.name != name) continue;
@@ -195,6 +238,35 @@ TEST(Processors, AreReadFromTheKernelsLists) {
   for (const char* wrong : {"", "a", "3-1", "1;2", "0-99999999"}) {
     EXPECT_TRUE(processors_of(wrong).empty()) << wrong;
   }
+}
+
+cpu_set_t allowed() {
+  cpu_set_t set;
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  return set;
+}
+
+// Any device on the bus has processors next to it.
+TEST(NearCard, RunsOnTheProcessorsNextToItUntilItsEnd) {
+  const std::filesystem::path devices = "/sys/bus/pci/devices";
+  if (!std::filesystem::exists(devices) || std::filesystem::is_empty(devices)) {
+    GTEST_SKIP() << "the machine shows no PCI devices";
+  }
+  const auto device = std::filesystem::directory_iterator(devices)->path();
+  std::string line;
+  std::getline(std::ifstream(device / "local_cpulist"), line);
+  const std::vector<int> next = processors_of(line);
+  const cpu_set_t before = allowed();
+  {
+    const NearCard near(device.filename().string());
+    const cpu_set_t within = allowed();
+    for (int processor = 0; processor < CPU_SETSIZE && !next.empty(); ++processor) {
+      if (CPU_ISSET(processor, &within) == 0 || CPU_EQUAL(&within, &before) != 0) continue;
+      EXPECT_NE(std::ranges::find(next, processor), next.end()) << processor;
+    }
+  }
+  const cpu_set_t after = allowed();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 TEST(Run, ASmallCardLosesPointsAndSaysSo) {

@@ -1,7 +1,10 @@
 #include "validate/calibration/harness/timer.h"
 
+#include <chrono>
 #include <gtest/gtest.h>
+#include <thread>
 
+#include "tests/calibration/harness/virtual_device.h"
 #include "validate/calibration/harness/arena.h"
 #include "validate/calibration/harness/linear.h"
 
@@ -25,6 +28,37 @@ TEST(BatchPlan, TakesTheFewestRepetitionsOfLongWorkAndTheMostOfShort) {
   EXPECT_EQ(plan_batches(settings, 1).launches, 200);
   EXPECT_EQ(plan_batches(settings, 1).repetitions, 25);
   EXPECT_EQ(plan_batches(settings, 0).repetitions, 25);
+}
+
+// A launch of many ranks' collective takes the host longer than the device works on it.
+TEST(Timer, TimesTheDeviceWhereLaunchesTakeTheHostLonger) {
+  namespace vd = virtual_device;
+  constexpr double kDeviceUs = 10;
+  constexpr double kHostUs = 60;
+  const Work work = [](cudaStream_t stream, int) {
+    std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int>(kHostUs)));
+    vd::state().host_us += kHostUs;
+    vd::advance(stream, kDeviceUs);
+  };
+  const Card card(0);
+  Timer timer(card, {.sample_target_us = 200, .budget_us = 2e3});
+  Point alone;
+  timer.measure(alone, work);
+  EXPECT_NEAR(alone.time_us.median, kDeviceUs, 1e-6);
+  Point beside;
+  timer.measure_with(beside, work,
+                     {[](cudaStream_t stream, int) { vd::advance(stream, kDeviceUs); }});
+  EXPECT_NEAR(beside.time_us.median, kDeviceUs, 1e-6);
+}
+
+TEST(Timer, KeepsTheCardBusyForTheSecondsThatItIsTold) {
+  namespace vd = virtual_device;
+  const Card card(0);
+  Timer timer(card, {});
+  const double before = vd::state().host_us;
+  timer.keep_busy([](cudaStream_t stream, int) { vd::advance(stream, 100); }, 0.5);
+  EXPECT_GE(vd::state().host_us - before, 0.5e6);
+  EXPECT_LT(vd::state().host_us - before, 1e6);
 }
 
 TEST(Rotation, SpreadsLaunchesOverMoreThanTheCache) {

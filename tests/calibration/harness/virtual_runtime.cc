@@ -139,8 +139,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->l2CacheSize = 50 << 20;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int) {
-  std::snprintf(text, static_cast<std::size_t>(length), "0000:00:00.0");
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  std::snprintf(text, static_cast<std::size_t>(length), "ffff:%02x:00.0", device);
   return cudaSuccess;
 }
 

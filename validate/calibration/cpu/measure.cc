@@ -1,14 +1,19 @@
 #include "validate/calibration/cpu/measure.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 
 #include "sim/core/error.h"
 #include "sim/runtime/blas.h"
 #include "sim/runtime/layer_math.h"
+#include "sim/runtime/stage_math.h"
+#include "validate/calibration/compare_layers.h"
 
 namespace pipesim::calibration {
 namespace {
@@ -120,6 +125,35 @@ std::function<void()> work_of(const KernelSpec& spec) {
   }
 }
 
+// A layer's F, B and W as a stage of one layer runs them, one after the other.
+std::vector<Point> measure_layer(const LayerSlice& slice, int repetitions) {
+  const runtime::SmallModel model{transformer_of(slice.shape), static_cast<int>(slice.micro_batch),
+                                  static_cast<int>(slice.sequence)};
+  runtime::Ledger ledger;
+  runtime::StageMath stage(model, {.first = 0, .layers = 1}, ledger);
+  const Floats input = operand(slice.tokens() * slice.shape.hidden);
+  std::array<std::vector<double>, 3> times;
+  for (int i = 0; i <= repetitions; ++i) {
+    std::array<double, 4> at{processor_microseconds()};
+    const Floats output = stage.forward(0, input);
+    at[1] = processor_microseconds();
+    (void)stage.backward(0, output);
+    at[2] = processor_microseconds();
+    stage.weight_gradients(0);
+    at[3] = processor_microseconds();
+    for (std::size_t pass = 0; i > 0 && pass < times.size(); ++pass) {
+      times[pass].push_back(at[pass + 1] - at[pass]);
+    }
+  }
+  std::vector<Point> points;
+  for (std::size_t pass = 0; pass < times.size(); ++pass) {
+    points.push_back(point_with_shape(slice, "FBW"[pass]));
+    points.back().time_us = summarize_times(std::move(times[pass]));
+    points.back().launches_per_repetition = 1;
+  }
+  return points;
+}
+
 std::string processor() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
@@ -168,6 +202,22 @@ CpuPlan make_cpu_plan(int hidden, int sequence) {
       plan.kernels.push_back({kernel, rows, wide ? 4 * hidden : hidden});
     }
   }
+  const std::int64_t heads = std::max(1, hidden / 64);
+  for (const int length : {sequence, 2 * sequence}) {
+    plan.layers.push_back({.shape = {.name = "small",
+                                     .hidden = hidden / heads * heads,
+                                     .feed_forward = 4 * hidden,
+                                     .heads = heads,
+                                     .kv_heads = heads,
+                                     .head_dim = hidden / heads,
+                                     .vocabulary = 0,
+                                     .gated = false,
+                                     .rms_norm = true,
+                                     .dropout = false},
+                           .tensor_parallel = 1,
+                           .micro_batch = 1,
+                           .sequence = length});
+  }
   return plan;
 }
 
@@ -190,6 +240,10 @@ Measurements measure_cpu(const CpuPlan& plan,
   }
   progress(measured);
   for (const KernelSpec& spec : plan.kernels) add(point_of(spec), work_of(spec));
+  progress(measured);
+  for (const LayerSlice& slice : plan.layers) {
+    std::ranges::move(measure_layer(slice, plan.repetitions), std::back_inserter(measured.points));
+  }
   progress(measured);
   return measured;
 }

@@ -16,6 +16,7 @@ struct CpuPlan {
   std::vector<MatmulSpec> matmuls;
   std::vector<AttentionShape> attention;
   std::vector<KernelSpec> kernels;
+  std::vector<LayerSlice> layers;  // whole passes, to hold the curves against
   int repetitions = 5;
 };
 

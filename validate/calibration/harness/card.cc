@@ -81,6 +81,13 @@ struct Card::Nvml {
   bool ready = false;
 };
 
+std::string bus_of(int device) {
+  std::array<char, 32> bus{};
+  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device),
+             "cudaDeviceGetPCIBusId");
+  return bus.data();
+}
+
 Card::Card(int device) : nvml_(std::make_unique<Nvml>()) {
   check_cuda(cudaSetDevice(device), "cudaSetDevice");
   cudaDeviceProp properties{};
@@ -95,10 +102,7 @@ Card::Card(int device) : nvml_(std::make_unique<Nvml>()) {
             .l2_bytes = properties.l2CacheSize,
             .devices = devices};
   capability_ = 10 * properties.major + properties.minor;
-  std::array<char, 32> bus{};
-  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device),
-             "cudaDeviceGetPCIBusId");
-  bus_ = bus.data();
+  bus_ = bus_of(device);
   nvml_reason_ = nvml_->open(bus_);
   if (!nvml_reason_.empty()) nvml_.reset();
 }

@@ -23,6 +23,9 @@ struct CardFacts {
   int devices = 0;  // of this machine
 };
 
+// The PCI bus of a device, as 0000:17:00.0.
+[[nodiscard]] std::string bus_of(int device);
+
 class Card {
  public:
   explicit Card(int device);
@@ -31,8 +34,8 @@ class Card {
   Card& operator=(const Card&) = delete;
 
   [[nodiscard]] const CardFacts& facts() const { return facts_; }
-  [[nodiscard]] const std::string& bus() const { return bus_; }  // as 0000:17:00.0
-  [[nodiscard]] std::string driver_version() const;              // empty without NVML
+  [[nodiscard]] const std::string& bus() const { return bus_; }
+  [[nodiscard]] std::string driver_version() const;  // empty without NVML
   [[nodiscard]] const std::string& nvml_reason() const { return nvml_reason_; }
   [[nodiscard]] std::optional<CardState> state() const;
   [[nodiscard]] bool has_fp8() const { return capability_ >= 89; }

@@ -8,8 +8,18 @@ namespace {
 
 constexpr int64_t kBackgroundBytes = int64_t{64} << 20;
 
+void measure_beside(Session& session, int count, const char* during,
+                    const std::vector<Work>& backgrounds) {
+  const MatmulSpec spec{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192};
+  session.attempt(disturbed_point_of(spec, {{"ranks", std::to_string(count)}}, during),
+                  [&](Point& point) {
+                    session.timer.measure_with(point, matmul_work(session, spec), backgrounds);
+                  });
+}
+
 void measure_group(Session& session, int count) {
   const Ranks ranks(count, session.plan.message_bytes.back());
+  measure_beside(session, count, "nothing", {});
   for (const NamedOperation& each : kOperations) {
     for (const int64_t bytes : session.plan.message_bytes) {
       Point point;
@@ -22,17 +32,8 @@ void measure_group(Session& session, int count) {
         ranks.synchronize();
       });
     }
-    const MatmulSpec spec{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192};
-    Point point;
-    point.group = "interference";
-    point.name = "matmul";
-    point.parameters = {{"during", std::string(each.name) + "_" + std::to_string(count)}};
-    point.flops = spec.flops();
-    session.attempt(std::move(point), [&](Point& p) {
-      session.timer.measure_with(p, matmul_work(session, spec),
-                                 {ranks.work(each.operation, kBackgroundBytes)});
-      ranks.synchronize();
-    });
+    measure_beside(session, count, each.name, {ranks.work(each.operation, kBackgroundBytes)});
+    ranks.synchronize();
   }
 }
 

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,9 +28,9 @@ Direction opposite(Direction direction) {
 // Pinned host memory and device memory of one direction, both written before any timing.
 class CopyLane {
  public:
-  CopyLane()
-      : host_(static_cast<std::size_t>(kLargestBytes)),
-        device_(static_cast<std::size_t>(kLargestBytes), Filling::kBf16, 9) {
+  explicit CopyLane(int64_t largest)
+      : host_(static_cast<std::size_t>(largest)),
+        device_(static_cast<std::size_t>(largest), Filling::kBf16, 9) {
     check_cuda(
         cudaMemcpy(host_.at(), device_.at<std::byte>(0), host_.bytes(), cudaMemcpyDeviceToHost),
         "cudaMemcpy");
@@ -52,11 +55,67 @@ class CopyLane {
 };
 
 struct CopyLanes {
-  CopyLane down, up;
+  CopyLane down{kLargestBytes}, up{kLargestBytes};
   [[nodiscard]] Work work(Direction direction, int64_t bytes) const {
     return (direction == Direction::kToDevice ? down : up).work(direction, bytes);
   }
 };
+
+constexpr int kMeasured = 0;  // the GPU whose streams the timer has
+
+// Work of other GPUs.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) { check_cuda(cudaSetDevice(device), "cudaSetDevice"); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { cudaSetDevice(kMeasured); }
+};
+
+// Another GPU that copies one way whenever a stream of the measured one asks it to: its copy begins
+// when that stream comes to it, and the stream goes on when it has ended. So the stream's events
+// prove when it ran.
+class Neighbour {
+ public:
+  Neighbour(int device, Direction direction) : device_(device), direction_(direction) {
+    const OnDevice there(device);
+    const NearCard near(bus_of(device));
+    lane_.emplace(kBackgroundBytes);
+    stream_.emplace();
+    ended_.emplace();
+  }
+
+  [[nodiscard]] Direction direction() const { return direction_; }
+  [[nodiscard]] Work work() const {
+    return [this](cudaStream_t asks, int launch) {
+      check_cuda(cudaEventRecord(asked_.get(), asks), "cudaEventRecord");
+      const OnDevice there(device_);
+      check_cuda(cudaStreamWaitEvent(stream_->get(), asked_.get(), 0), "cudaStreamWaitEvent");
+      lane_->work(direction_, kBackgroundBytes)(stream_->get(), launch);
+      ended_->record(*stream_);
+      check_cuda(cudaStreamWaitEvent(asks, ended_->get(), 0), "cudaStreamWaitEvent");
+    };
+  }
+
+ private:
+  int device_;
+  Direction direction_;
+  Event asked_;
+  std::optional<CopyLane> lane_;
+  std::optional<Stream> stream_;
+  std::optional<Event> ended_;
+};
+
+// Both ways of every GPU that shares the measured one's way to the host.
+std::vector<std::unique_ptr<Neighbour>> neighbours_of(const SharedWay& way) {
+  std::vector<std::unique_ptr<Neighbour>> all;
+  for (const int gpu : way.gpus) {
+    for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
+      if (gpu != kMeasured) all.push_back(std::make_unique<Neighbour>(gpu, direction));
+    }
+  }
+  return all;
+}
 
 Point copy_point(const char* group, Direction direction, int64_t bytes, std::string during) {
   Point point;
@@ -74,21 +133,14 @@ std::vector<MatmulSpec> disturbed_matmuls() {
           {MatmulPass::kForward, Precision::kBf16, 2048, 4096, 2048}};
 }
 
-void measure_disturbed(Session& session, const CopyLanes& lanes, const char* name,
-                       const Parameters& parameters, double flops, double bytes, const Work& work) {
+void measure_disturbed(Session& session, const CopyLanes& lanes,
+                       const std::function<Point(const char* during)>& point, const Work& work) {
   const Work down = lanes.work(Direction::kToDevice, kBackgroundBytes);
   const Work up = lanes.work(Direction::kToHost, kBackgroundBytes);
   const std::vector<std::pair<const char*, std::vector<Work>>> disturbances{
       {"nothing", {}}, {"h2d", {down}}, {"d2h", {up}}, {"h2d_and_d2h", {down, up}}};
   for (const auto& [during, backgrounds] : disturbances) {
-    Point point;
-    point.group = "interference";
-    point.name = name;
-    point.parameters = parameters;
-    point.parameters.emplace_back("during", during);
-    point.flops = flops;
-    point.bytes = bytes;
-    session.attempt(std::move(point),
+    session.attempt(point(during),
                     [&](Point& p) { session.timer.measure_with(p, work, backgrounds); });
   }
 }
@@ -112,31 +164,65 @@ void measure_copies(Session& session) {
   }
 }
 
+// What the measured GPU gets of its switch while every other GPU of it copies too: one way, and
+// both.
+void measure_copies_together(Session& session) {
+  std::vector<std::string> paths;
+  for (int gpu = 0; gpu < session.card.facts().devices; ++gpu) {
+    paths.push_back(session.path_of(bus_of(gpu)));
+  }
+  const SharedWay way = sharing_way_of(kMeasured, paths);
+  if (way.gpus.size() < 2) {
+    return session.not_measured("copy_together", "no other GPU shares the switch of the first");
+  }
+  const auto neighbours = neighbours_of(way);
+  const NearCard near(session.card.bus());
+  const CopyLanes lanes;
+  for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
+    std::vector<Work> one_way;
+    std::vector<Work> both_ways{lanes.work(opposite(direction), kBackgroundBytes)};
+    for (const auto& neighbour : neighbours) {
+      both_ways.push_back(neighbour->work());
+      if (neighbour->direction() == direction) one_way.push_back(neighbour->work());
+    }
+    for (const int64_t bytes : session.plan.copy_bytes) {
+      for (const auto& [during, others] :
+           {std::pair("nothing", &one_way), {name_of(opposite(direction)), &both_ways}}) {
+        Point point = copy_point("copy_together", direction, bytes, during);
+        point.parameters.emplace_back("gpus", std::to_string(way.gpus.size()));
+        point.parameters.emplace_back("way", way.assumed ? "assumed" : "switch");
+        session.attempt(std::move(point), [&](Point& p) {
+          session.timer.measure_with(p, lanes.work(direction, bytes), *others);
+        });
+      }
+    }
+  }
+}
+
 void measure_interference(Session& session) {
   const NearCard near(session.card.bus());
   const CopyLanes lanes;
   for (const MatmulSpec& spec : disturbed_matmuls()) {
-    const Point identity = point_of(spec);
     measure_disturbed(
-        session, lanes, "matmul",
-        [&] {
-          Parameters parameters{{"pass", identity.name}};
-          parameters.insert(parameters.end(), identity.parameters.begin(),
-                            identity.parameters.end());
-          return parameters;
-        }(),
-        spec.flops(), 0, matmul_work(session, spec));
+        session, lanes, [&](const char* during) { return disturbed_point_of(spec, {}, during); },
+        matmul_work(session, spec));
   }
   const Arena& operands = session.operands(Precision::kBf16);
   const Arena& results = session.scratch();
-  measure_disturbed(session, lanes, "device_copy", {{"size", std::to_string(kLargestBytes)}}, 0,
-                    2 * static_cast<double>(kLargestBytes), [&](cudaStream_t stream, int) {
-                      check_cuda(
-                          cudaMemcpyAsync(results.at<std::byte>(0), operands.at<std::byte>(0),
-                                          static_cast<std::size_t>(kLargestBytes),
-                                          cudaMemcpyDeviceToDevice, stream),
-                          "cudaMemcpyAsync");
-                    });
+  const auto device_copy = [](const char* during) {
+    Point point;
+    point.group = "interference";
+    point.name = "device_copy";
+    point.parameters = {{"size", std::to_string(kLargestBytes)}, {"during", during}};
+    point.bytes = 2 * static_cast<double>(kLargestBytes);
+    return point;
+  };
+  measure_disturbed(session, lanes, device_copy, [&](cudaStream_t stream, int) {
+    check_cuda(
+        cudaMemcpyAsync(results.at<std::byte>(0), operands.at<std::byte>(0),
+                        static_cast<std::size_t>(kLargestBytes), cudaMemcpyDeviceToDevice, stream),
+        "cudaMemcpyAsync");
+  });
   const MatmulSpec load = disturbed_matmuls().front();
   for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
     const Work copy = lanes.work(direction, kBackgroundBytes);

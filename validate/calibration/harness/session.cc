@@ -115,9 +115,10 @@ void run_stages(Session& session) {
   };
   // Collectives come last: nothing else can hang. Before them the sweep of matmuls, the longest, of
   // which a mode's time may cut the end.
-  constexpr std::array<Stage, 8> kStages{{{"launches", measure_launches},
+  constexpr std::array<Stage, 9> kStages{{{"launches", measure_launches},
                                           {"kernels", measure_kernels},
                                           {"host copies", measure_copies},
+                                          {"host copies together", measure_copies_together},
                                           {"interference", measure_interference},
                                           {"attention", measure_attention},
                                           {"layers", measure_layers},

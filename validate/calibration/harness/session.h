@@ -19,6 +19,7 @@
 #include "validate/calibration/harness/timer.h"
 #include "validate/calibration/measurements.h"
 #include "validate/calibration/shapes.h"
+#include "validate/calibration/switches.h"
 
 namespace pipesim::calibration {
 
@@ -51,6 +52,8 @@ class Session {
   // been measured so far.
   std::function<std::shared_ptr<void>(const char* stage)> watch;
   std::function<void(const Session&)> stage_ended;
+  // Where the device on a PCI bus stands.
+  std::function<std::string(const std::string& bus)> path_of = pci_path;
 
  private:
   Progress progress_;
@@ -67,6 +70,7 @@ void measure_launches(Session& session);
 void measure_kernels(Session& session);
 void measure_attention(Session& session);
 void measure_copies(Session& session);
+void measure_copies_together(Session& session);
 void measure_interference(Session& session);
 void measure_layers(Session& session);
 void measure_collectives(Session& session);
