@@ -94,13 +94,14 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
 int main(int argc, char** argv) {
   // A reader that goes away (`pipesim ... | head`) ends the program quietly.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file that grows over the limit of its size is an error of writing.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
+  const pipesim::StandardOutput output;
   try {
     const pipesim::CommandLine line(argc, argv);
     const int code = pipesim::run(line, argc, argv);
-    if (!std::cout.flush()) {
-      throw pipesim::InputError(line.where(0), "cannot write to standard output");
-    }
+    pipesim::StandardOutput::finish();
     return code;
   } catch (const pipesim::InputError& error) {
     std::cerr << "pipesim: " << error.what() << '\n';

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "sim/core/input_text.h"
 #include "sim/sweep/mpi_workers.h"
 #include "sim/sweep/results.h"
 #include "sim/sweep/run_sweep.h"
@@ -72,17 +73,46 @@ class ProgressLine {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+std::string copy_path(const SweepCommand& command) { return command.folder + "/sweep.yaml"; }
+
+// A sweep that goes on from the copy of its file that it left says there what it says already.
+bool is_own_copy(const SweepCommand& command, const Sweep& sweep) {
+  std::error_code ignored;
+  const std::string copy = copy_path(command);
+  return std::filesystem::equivalent(command.file, copy, ignored) &&
+         read_input(copy, {}) == sweep.text();
+}
+
+// Before anything is made: no output is an input, the store, or another output.
+void check_outputs(const SweepCommand& command, const CommandLine& line, const Sweep& sweep) {
+  const Location where = line.of_option(command.folder);
+  std::vector<std::pair<std::string, Location>> paths;
+  for (const bool stopped : {false, true}) {
+    for (const char* table : {"results", "failed"}) {
+      paths.emplace_back(table_path(command.folder, table, stopped), where);
+    }
+  }
+  const std::string store = command.folder + "/" + kStoreName;
+  for (const std::string& path : {store, store + "-journal"}) paths.emplace_back(path, where);
+  if (!is_own_copy(command, sweep)) paths.emplace_back(copy_path(command), where);
+  paths.emplace_back(command.json, line.of_option(command.json));
+  check_apart(paths);
+}
+
 void write_tables(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
                   const ResultStore& store, const SweepRun& run) {
-  const Location where = line.where(command.folder);
-  write_outputs(
-      {{table_path(command.folder, "results", run.stopped), where,
-        [&](std::ostream& out) { write_results_csv(out, sweep, store); }},
-       {table_path(command.folder, "failed", run.stopped), where,
-        [&](std::ostream& out) { write_failed_csv(out, sweep, store, run.lost); }},
-       {command.folder + "/sweep.yaml", where, [&](std::ostream& out) { out << sweep.text(); }},
-       {command.json, line.where(command.json),
-        [&](std::ostream& out) { write_sweep_json(out, sweep, store, run, PIPESIM_VERSION); }}});
+  const Location where = line.of_option(command.folder);
+  std::vector<Output> outputs{
+      {table_path(command.folder, "results", run.stopped), where,
+       [&](std::ostream& out) { write_results_csv(out, sweep, store); }},
+      {table_path(command.folder, "failed", run.stopped), where,
+       [&](std::ostream& out) { write_failed_csv(out, sweep, store, run.lost); }},
+      {command.json, line.of_option(command.json),
+       [&](std::ostream& out) { write_sweep_json(out, sweep, store, run, PIPESIM_VERSION); }}};
+  if (!is_own_copy(command, sweep)) {
+    outputs.push_back({copy_path(command), where, [&](std::ostream& out) { out << sweep.text(); }});
+  }
+  write_outputs(outputs);
   if (run.stopped) return;
   for (const char* table : {"results", "failed"}) {
     std::error_code ignored;
@@ -130,7 +160,8 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
 // Stores and writes; the only one of several ranks that does.
 int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
          Workers& workers) {
-  ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.where(command.folder));
+  check_outputs(command, line, sweep);
+  ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.of_option(command.folder));
   check_writable({command.json}, line);
   const ProgressLine bar;
   const SweepRun run = run_sweep(sweep, store, workers,
