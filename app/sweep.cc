@@ -14,6 +14,7 @@
 
 #include "app/commands.h"
 #include "sim/core/input_text.h"
+#include "sim/sweep/build.h"
 #include "sim/sweep/mpi_workers.h"
 #include "sim/sweep/results.h"
 #include "sim/sweep/run_sweep.h"
@@ -121,9 +122,18 @@ void write_tables(const SweepCommand& command, const CommandLine& line, const Sw
 }
 
 int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
-           const ResultStore& store, const SweepRun& run, double seconds) {
+           const ResultStore& store, const SweepRun& run, const std::vector<std::string>& changed,
+           double seconds) {
   const SweepProgress& progress = run.progress;
   write_tables(command, line, sweep, store, run);
+  if (!changed.empty()) {
+    std::cerr << fmt::format(
+        "pipesim: '{}' has changed since the sweep began; {} of {} points are stored, all of what "
+        "it "
+        "was then: put it back and the same command goes on, or use another folder\n",
+        changed.front(), progress.before + progress.evaluated, progress.points);
+    return kFailed;
+  }
   if (run.stopped) {
     std::cerr << fmt::format(
         "pipesim: stopped; {} of {} points are stored in '{}', those in {}: the same command goes "
@@ -157,22 +167,46 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
   return failed == progress.points ? kFailed : kDone;
 }
 
+// Files that the sweep has read and that have changed since; looked for now and then.
+class ChangedInputs {
+ public:
+  explicit ChangedInputs(const ReadOnce& inputs) : inputs_(inputs) {}
+  const std::vector<std::string>& operator()() const {
+    const auto time = std::chrono::steady_clock::now();
+    if (time - looked_ < std::chrono::milliseconds(500)) return changed_;
+    return now();
+  }
+  const std::vector<std::string>& now() const {
+    changed_ = inputs_.changed();
+    looked_ = std::chrono::steady_clock::now();
+    return changed_;
+  }
+
+ private:
+  const ReadOnce& inputs_;
+  mutable std::vector<std::string> changed_;
+  mutable std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+};
+
 // Stores and writes; the only one of several ranks that does.
-int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
-         Workers& workers) {
+int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep, Workers& workers,
+         const ReadOnce& inputs) {
   check_outputs(command, line, sweep);
-  ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.of_option(command.folder));
+  ResultStore store(command.folder, sweep, build_of_program(PIPESIM_VERSION),
+                    line.of_option(command.folder));
   check_writable({command.json}, line);
   const ProgressLine bar;
+  const ChangedInputs changed(inputs);
   const SweepRun run = run_sweep(sweep, store, workers,
-                                 {[] { return stop_asked != 0; },
+                                 {[&changed] { return stop_asked != 0 || !changed().empty(); },
                                   [&bar](const SweepProgress& progress) { bar.show(progress); }});
   bar.clear();
-  return finish(command, line, sweep, store, run, bar.elapsed());
+  return finish(command, line, sweep, store, run, changed.now(), bar.elapsed());
 }
 
 int run_sweep_command(const SweepCommand& command, const CommandLine& line,
                       const std::optional<Launch>& launched) {
+  const ReadOnce inputs;
   const Sweep sweep =
       Sweep::read(command.file, line.where(command.file), line.overrides(command.overrides));
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -183,14 +217,14 @@ int run_sweep_command(const SweepCommand& command, const CommandLine& line,
   Evaluator evaluate(sweep);
   LocalWorkers local(processes,
                      [&evaluate](std::uint32_t point) { return to_bytes(evaluate(point)); });
-  if (!launched) return lead(command, line, sweep, local);
+  if (!launched) return lead(command, line, sweep, local, inputs);
   const Mpi mpi(*launched);
   if (launched->rank > 0) {
     serve_rank(local, mpi);
     return kDone;
   }
   MpiWorkers all(local, mpi);
-  return lead(command, line, sweep, all);
+  return lead(command, line, sweep, all, inputs);
 }
 
 // Whether the launcher ends this rank, which it does when another has failed.

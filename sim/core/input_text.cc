@@ -158,7 +158,10 @@ std::vector<std::string> ReadOnce::changed() const {
     if (!S_ISREG(kept.status.st_mode)) continue;
     if (::stat(path.c_str(), &now) == 0 && same_state(now, kept.status)) continue;
     try {
-      if (read_file(path, {}, kept.status) == kept.text) continue;
+      if (read_file(path, {}, now) == kept.text) {
+        kept.status = now;
+        continue;
+      }
     } catch (const std::exception&) {  // gone, or nothing to read any more
     }
     changed.push_back(path);

@@ -115,7 +115,10 @@ void Sweep::find_surroundings(const YamlValue& root) {
   std::ranges::sort(texts);
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   const auto add = [this](const std::string& path) {
-    surroundings_ += fmt::format("\n{}", hex(fingerprint(read_input(path, {path, 0, 0, ""}))));
+    try {
+      surroundings_ += fmt::format("\n{}", hex(fingerprint(read_input(path, {path, 0, 0, ""}))));
+    } catch (const InputError&) {  // named by chance, or the reader will say so
+    }
   };
   namespace fs = std::filesystem;
   for (const std::string& text : texts) {
