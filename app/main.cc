@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <string_view>
+#include <system_error>
 
 #include "app/commands.h"
 #include "app/options/manual.h"
@@ -88,6 +89,9 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   return kBadInput;
 }
 
+// Names in a message are of anyone's making: no terminal obeys them.
+void say(const std::string& what) { std::cerr << "pipesim: " << printable(what) << '\n'; }
+
 }  // namespace
 }  // namespace pipesim
 
@@ -104,16 +108,19 @@ int main(int argc, char** argv) {
     pipesim::StandardOutput::finish();
     return code;
   } catch (const pipesim::InputError& error) {
-    std::cerr << "pipesim: " << error.what() << '\n';
+    pipesim::say(error.what());
     return pipesim::kBadInput;
   } catch (const pipesim::InfeasibleError& error) {
-    std::cerr << "pipesim: " << error.what() << '\n';
+    pipesim::say(error.what());
     return pipesim::kFailed;
   } catch (const std::bad_alloc&) {
-    std::cerr << "pipesim: not enough memory for this scenario\n";
+    pipesim::say("not enough memory for this scenario");
+    return pipesim::kFailed;
+  } catch (const std::system_error& error) {  // what the system has refused
+    pipesim::say(error.what());
     return pipesim::kFailed;
   } catch (const std::exception& error) {
-    std::cerr << "pipesim: internal error: " << error.what() << '\n';
+    pipesim::say(std::string("internal error: ") + error.what());
     return pipesim::kFailed;
   }
 }

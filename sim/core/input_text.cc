@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sim/core/text.h"
+
 namespace pipesim {
 namespace {
 
@@ -24,24 +26,6 @@ size_t limit_in_mib() {
   const char* text = std::getenv(kLimitName);
   const long given = text == nullptr ? 0 : std::atol(text);
   return given > 0 ? static_cast<size_t>(given) : kLimit;
-}
-
-// Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard
-// (table 3-7); 0 where there is none.
-size_t length_of_character(const std::string& text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (at + length > text.size()) return 0;
-  const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < least || byte(1) > most) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return length;
 }
 
 // A regular file, by whatever name.

@@ -1,6 +1,8 @@
 #include "sim/sweep/store.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <new>
@@ -85,7 +87,7 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
   const int code =
       sqlite3_open_v2(path_.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   database_.reset(opened);
-  if (code != SQLITE_OK) refuse(sqlite3_errmsg(opened));
+  if (code != SQLITE_OK) fail();
   sqlite3_extended_result_codes(opened, 1);
   execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;");
   // The first lock: held until the store is closed.
@@ -116,6 +118,10 @@ void ResultStore::refuse(const std::string& why) const {
 // SQLite's words, and what they mean for a person.
 void ResultStore::fail() const {
   const std::string words = sqlite3_errmsg(database_.get());
+  const int error = database_ == nullptr ? ENOMEM : sqlite3_system_errno(database_.get());
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    throw InfeasibleError(fmt::format("cannot open '{}': {}", path_, std::strerror(error)));
+  }
   switch (sqlite3_errcode(database_.get()) & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

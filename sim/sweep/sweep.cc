@@ -90,6 +90,7 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   // The order of keys numbers the points, and one_line() does not keep it.
   identity_ = fingerprint(
       fmt::format("{}\n{}{}", whole.root().one_line(), fmt::join(keys_, "\n"), surroundings_));
+  check_base();
   check_settings();
 }
 
@@ -141,6 +142,24 @@ void Sweep::find_surroundings(const YamlValue& root) {
   for (const char* file : {"models.yaml", "gpus.yaml", "clusters.yaml", "software.yaml",
                            "residuals.csv", "anchored_residuals.csv"}) {
     add(data_folder("catalog") + "/" + file);
+  }
+}
+
+// What a person wrote and no point uses is still a mistake where it is one by itself.
+void Sweep::check_base() const {
+  const YamlSource base(name_, scenario_text_, overrides_);
+  try {
+    (void)read_scenario(base);
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    const std::string place =
+        fmt::format("{}:{}:{}: ", error.where().file, error.where().line, error.where().column);
+    const std::string message = what.starts_with(place) ? what.substr(place.size()) : what;
+    for (const std::string& key : keys_) {
+      const bool about = message.starts_with(key + ": ") || message.starts_with(key + ".");
+      if (about && message.find(" is missing") == std::string::npos) throw;
+    }
+  } catch (const InfeasibleError&) {  // understood
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(Outputs, LeaveNothingUnfinishedBehindASignal) {
 TEST_F(Outputs, TakeAwayWhatADeadCommandLeft) {
   const std::string again = PIPESIM_EXECUTABLE " run s.yaml --csv a.csv > /dev/null";
   const Outcome outcome =
-      shell("mkfifo pipe; " + kWaits +
+      shell("exec 2> /dev/null; mkfifo pipe; " + kWaits +
             " & writer=$!; for i in $(seq 500); do ls | grep -q unfinished && break; sleep 0.01; "
             "done; " +
             again + "; ls | grep -c unfinished; kill -9 $writer; wait $writer; " +
