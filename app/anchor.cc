@@ -56,10 +56,10 @@ std::vector<MeasuredStep> read_runs(const AnchorOptions& options, const CommandL
 }
 
 int anchor(const AnchorOptions& options, const CommandLine& line) {
-  check_writable({options.output}, line);
   const auto runs = read_runs(options, line);
+  check_writable({options.output}, line);
   const AnchorFit fit = fit_anchor(runs);
-  write_outputs({{options.output, line.where(options.output),
+  write_outputs({{options.output, line.of_option(options.output),
                   [&](std::ostream& out) { out << anchor_yaml(runs, fit); }}});
   if (options.output != "-") std::cout << anchor_table(runs, fit) << std::flush;
   return kDone;

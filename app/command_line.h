@@ -1,8 +1,6 @@
-// The command line as a text in which mistakes are located, and the files that commands write.
+// The command line as a text in which mistakes are located.
 #pragma once
 
-#include <functional>
-#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -22,6 +20,8 @@ class CommandLine {
   [[nodiscard]] Location where(const std::string& argument) const;
   // Where a value of an option stands, alone or in a list with commas: the last of that text.
   [[nodiscard]] Location where(const std::string& option, const std::string& value) const;
+  // Where `value` stands as an option's, or anywhere when it does not.
+  [[nodiscard]] Location of_option(const std::string& value) const;
   [[nodiscard]] std::vector<Override> overrides(const std::vector<std::string>& texts) const;
 
  private:
@@ -39,25 +39,5 @@ std::vector<std::string> one_path_each(const std::string& path,
 // Whether text on standard output is coloured: `always`, `never`, or `auto`, which is where it is a
 // terminal that can (TERM is not `dumb`) and nobody has asked for none (NO_COLOR, no-color.org).
 bool coloured(const std::string& when);
-
-// What a command writes. An empty path is no output, "-" is standard output.
-struct Output {
-  std::string path;
-  Location where;  // of the request
-  std::function<void(std::ostream&)> write;
-};
-
-// Makes the folder and those above it. Throws InputError, located at the request.
-void make_folder(const std::string& path, const Location& where);
-
-// Before long work: InputError, located at the request, where a file cannot be made or replaced at
-// one of `paths`, or two go to standard output. What can be asked without writing is; an empty path
-// and "-" are no files.
-void check_writable(const std::vector<std::string>& paths, const CommandLine& line);
-
-// Writes all or nothing: every file to a neighbour first, and only when all are complete they take
-// their places. What is no plain file (a pipe, a device) is written in place. Throws InputError,
-// located at the request, when that fails or two outputs go to standard output.
-void write_outputs(const std::vector<Output>& outputs);
 
 }  // namespace pipesim

@@ -5,6 +5,7 @@
 
 #include "app/command_line.h"
 #include "app/options/parser.h"
+#include "app/outputs.h"
 
 namespace pipesim {
 

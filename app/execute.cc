@@ -68,7 +68,7 @@ std::string table(std::span<const Execution> executions) {
 
 int report(const ExecuteOptions& options, const CommandLine& line,
            std::span<const Execution> executions, const std::vector<RefusedSchedule>& refused) {
-  write_outputs({{options.json, line.where(options.json),
+  write_outputs({{options.json, line.of_option(options.json),
                   [&](std::ostream& out) { write_json(out, executions); }}});
   if (options.json != "-") std::cout << table(executions);
   (options.json == "-" ? std::cerr : std::cout) << refusals(refused);
@@ -80,6 +80,7 @@ int report(const ExecuteOptions& options, const CommandLine& line,
 int run_all(const ExecuteOptions& options, const CommandLine& line, ExecutionOptions how) {
   Scenario scenario =
       read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
+  check_writable({options.json}, line);
   how.mean_pass = 1e-3 * options.pass_ms;
   how.torch = options.messages == "torch";
   how.deadline = options.deadline;

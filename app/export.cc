@@ -45,7 +45,7 @@ int export_schedule(const ExportOptions& options, const CommandLine& line) {
                     scenario.schedules.size()));
   }
   const std::string text = exported(options, scenario);
-  write_outputs({{named ? options.output : "-", line.where(options.output),
+  write_outputs({{named ? options.output : "-", line.of_option(options.output),
                   [&text](std::ostream& out) { out << text; }}});
   return kDone;
 }

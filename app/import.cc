@@ -69,7 +69,7 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
   check_executable(program);
   const Shape& shape = program.shape();
   if (!options.output.empty()) {
-    write_outputs({{options.output, line.where(options.output), [&](std::ostream& out) {
+    write_outputs({{options.output, line.of_option(options.output), [&](std::ostream& out) {
                       out << scenario_text(program, path_from(options.output, options.file));
                     }}});
     return kDone;
@@ -117,11 +117,11 @@ int import_passes(const ImportOptions& options, const CommandLine& line) {
                    options.schedule.empty() ? asked : line.where("--schedule", options.schedule));
   const RunMeasures measured = measure(run);
   if (options.output == "-") {
-    throw InputError(line.where(options.output),
+    throw InputError(line.of_option(options.output),
                      "a run becomes two files, a scenario and its passes: name the scenario");
   }
   if (!options.output.empty()) {
-    const Location where = line.where(options.output);
+    const Location where = line.of_option(options.output);
     const std::string passes = beside(options.output, ".passes.yaml");
     const std::string order = beside(options.output, ".csv");
     std::vector<Output> outputs{
@@ -216,7 +216,7 @@ int import_settings(const ImportOptions& options, const CommandLine& line) {
   if (options.output.empty()) {
     std::cout << text << std::flush;
   } else {
-    write_outputs({{options.output, line.where(options.output),
+    write_outputs({{options.output, line.of_option(options.output),
                     [&text](std::ostream& out) { out << text; }}});
   }
   (alone ? std::cerr : std::cout) << said << std::flush;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <string_view>
+#include <system_error>
 
 #include "app/commands.h"
 #include "app/options/manual.h"
@@ -88,31 +89,38 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   return kBadInput;
 }
 
+// Names in a message are of anyone's making: no terminal obeys them.
+void say(const std::string& what) { std::cerr << "pipesim: " << printable(what) << '\n'; }
+
 }  // namespace
 }  // namespace pipesim
 
 int main(int argc, char** argv) {
   // A reader that goes away (`pipesim ... | head`) ends the program quietly.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file that grows over the limit of its size is an error of writing.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
+  const pipesim::StandardOutput output;
   try {
     const pipesim::CommandLine line(argc, argv);
     const int code = pipesim::run(line, argc, argv);
-    if (!std::cout.flush()) {
-      throw pipesim::InputError(line.where(0), "cannot write to standard output");
-    }
+    pipesim::StandardOutput::finish();
     return code;
   } catch (const pipesim::InputError& error) {
-    std::cerr << "pipesim: " << error.what() << '\n';
+    pipesim::say(error.what());
     return pipesim::kBadInput;
   } catch (const pipesim::InfeasibleError& error) {
-    std::cerr << "pipesim: " << error.what() << '\n';
+    pipesim::say(error.what());
     return pipesim::kFailed;
   } catch (const std::bad_alloc&) {
-    std::cerr << "pipesim: not enough memory for this scenario\n";
+    pipesim::say("not enough memory for this scenario");
+    return pipesim::kFailed;
+  } catch (const std::system_error& error) {  // what the system has refused
+    pipesim::say(error.what());
     return pipesim::kFailed;
   } catch (const std::exception& error) {
-    std::cerr << "pipesim: internal error: " << error.what() << '\n';
+    pipesim::say(std::string("internal error: ") + error.what());
     return pipesim::kFailed;
   }
 }

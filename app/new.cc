@@ -37,8 +37,8 @@ int write_new(const NewOptions& options, const CommandLine& line) {
   const std::string asked = options.gpus ? fmt::format("{}", *options.gpus) : "";
   const FirstSizes sizes = first_sizes(model, hardware, options.gpus, line.where("--gpus", asked));
   const std::string text = first_scenario(model, hardware, sizes);
-  write_outputs(
-      {{options.output, line.where(options.output), [&text](std::ostream& out) { out << text; }}});
+  write_outputs({{options.output, line.of_option(options.output),
+                  [&text](std::ostream& out) { out << text; }}});
   return kDone;
 }
 

@@ -108,12 +108,12 @@ int run(const PlanCommand& command, const CommandLine& line) {
   if (best.result.best.empty() && !interrupted)
     nothing_fits(plans, line.where(command.clusters.front()));
   std::vector<Output> files{
-      {command.json, line.where(command.json),
+      {command.json, line.of_option(command.json),
        [&](std::ostream& out) { write_plan_json(out, plans, asked.tokens, PIPESIM_VERSION); }},
-      {command.csv, line.where(command.csv),
+      {command.csv, line.of_option(command.csv),
        [&](std::ostream& out) { out << plan_csv(plans, asked.tokens); }}};
   if (!best.result.best.empty()) {
-    files.push_back({command.output, line.where(command.output), [&](std::ostream& out) {
+    files.push_back({command.output, line.of_option(command.output), [&](std::ostream& out) {
                        out << plan_scenario(best, best.result.best.front());
                      }});
   }

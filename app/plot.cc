@@ -2,7 +2,9 @@
 // here and handed on as documents; results that exist already are drawn as they are.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -17,6 +19,7 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "app/temporary.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/read/scenario.h"
@@ -71,31 +74,6 @@ const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",     "pare
                                       "curves",   "heatmap", "sensitivity"};
 const std::vector<std::string> kFormats{"pdf", "svg", "png"};
 
-// A folder of its own for what goes to the script and comes back; gone at the end.
-class Workplace {
- public:
-  Workplace() {
-    std::string name = (fs::temp_directory_path() / "pipesim-plot-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw InfeasibleError(
-          fmt::format("cannot make a folder in '{}'", fs::temp_directory_path().string()));
-    }
-    folder_ = name;
-  }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-  ~Workplace() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  [[nodiscard]] std::string file(const std::string& name) const {
-    return (folder_ / name).string();
-  }
-
- private:
-  fs::path folder_;
-};
-
 // Returns the schedules that were refused: the document is of the others.
 std::vector<RefusedSchedule> write_document(std::ostream& out, const std::string& kind,
                                             Scenario scenario) {
@@ -123,7 +101,7 @@ struct Inputs {
 };
 
 // Scenarios become documents, folders of sweeps their results.
-Inputs prepared(const PlotCommand& command, const CommandLine& line, const Workplace& workplace) {
+Inputs prepared(const PlotCommand& command, const CommandLine& line, TemporaryFolder& workplace) {
   std::vector<std::string> files, overrides;
   Inputs inputs;
   for (const std::string& input : command.inputs) {
@@ -166,8 +144,8 @@ Inputs prepared(const PlotCommand& command, const CommandLine& line, const Workp
   return inputs;
 }
 
-// Exit code of the program; nothing when there is no such program.
-std::optional<int> exit_code(std::vector<std::string> command) {
+// How the program ended; nothing when there is no such program.
+std::optional<int> status_of(std::vector<std::string> command) {
   std::vector<char*> arguments;
   for (std::string& each : command) arguments.push_back(each.data());
   arguments.push_back(nullptr);
@@ -176,12 +154,14 @@ std::optional<int> exit_code(std::vector<std::string> command) {
     return std::nullopt;
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
-// The first interpreter that has matplotlib draws. One that ends otherwise has none, or is none.
+// The first interpreter that has matplotlib draws. What else it may end with is its own to say.
 int draw(const std::vector<std::string>& script) {
+  constexpr int kNoMatplotlib = 77;  // plots/__main__.py
   std::vector<std::string> interpreters{"python3", "/usr/bin/python3"};
   if (const char* chosen = std::getenv("PIPESIM_PYTHON"); chosen != nullptr && *chosen != '\0') {
     interpreters = {chosen};
@@ -189,8 +169,17 @@ int draw(const std::vector<std::string>& script) {
   for (const std::string& interpreter : interpreters) {
     std::vector<std::string> command{interpreter};
     command.insert(command.end(), script.begin(), script.end());
-    const auto code = exit_code(std::move(command));
-    if (code == kDone || code == kBadInput) return *code;
+    const auto status = status_of(std::move(command));
+    if (!status) continue;
+    if (WIFSIGNALED(*status)) {
+      throw InfeasibleError(fmt::format("no figure: {} was ended by signal {} ({})", interpreter,
+                                        WTERMSIG(*status), strsignal(WTERMSIG(*status))));
+    }
+    const int code = WEXITSTATUS(*status);
+    if (code == kDone || code == kBadInput) return code;
+    if (code == kNoMatplotlib) continue;
+    throw InfeasibleError(fmt::format("no figure: {} ended with code {}; what it said stands above",
+                                      interpreter, code));
   }
   throw InfeasibleError(
       fmt::format("no figure with {}: it needs Python 3 with matplotlib; install it (Debian: "
@@ -226,18 +215,18 @@ int plot(const PlotCommand& command, const CommandLine& line) {
   if (!format.empty()) format.erase(0, 1);
   if (std::ranges::find(kFormats, format) == kFormats.end()) {
     throw InputError(
-        line.where(command.output),
+        line.of_option(command.output),
         fmt::format("expected a file that ends in .pdf, .svg or .png, not '{}'", command.output));
   }
   check_writable({command.output}, line);
-  const Workplace workplace;
+  TemporaryFolder workplace;
   const std::string figure = workplace.file("figure." + format);
   std::vector<std::string> script = script_of(command, line, figure);
   Inputs inputs = prepared(command, line, workplace);
   std::ranges::move(inputs.arguments, std::back_inserter(script));
   const int code = draw(script);
   if (code != kDone) return code == kBadInput ? kBadInput : kFailed;  // the script has said why
-  write_outputs({{command.output, line.where(command.output), [&figure](std::ostream& out) {
+  write_outputs({{command.output, line.of_option(command.output), [&figure](std::ostream& out) {
                     out << std::ifstream(figure, std::ios::binary).rdbuf();
                   }}});
   std::cerr << refusals(inputs.refused);

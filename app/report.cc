@@ -92,8 +92,8 @@ int report(const ReportOptions& options, const CommandLine& line) {
   std::vector<RefusedSchedule> refused;
   const std::string page =
       collect(inputs, overrides, line, refused).page(data_folder("report"), line.where(0));
-  write_outputs(
-      {{options.output, line.where(options.output), [&page](std::ostream& out) { out << page; }}});
+  write_outputs({{options.output, line.of_option(options.output),
+                  [&page](std::ostream& out) { out << page; }}});
   std::cerr << refusals(refused);
   return refused.empty() ? kDone : kFailed;
 }

@@ -31,18 +31,18 @@ std::vector<Output> outputs(const RunOptions& options, const Comparison& compari
                             const CommandLine& line) {
   const std::vector<Answer>& answers = comparison.answers;
   std::vector<Output> all{
-      {options.json, line.where(options.json),
+      {options.json, line.of_option(options.json),
        [&](std::ostream& out) {
          write_json(out, answers, {PIPESIM_VERSION, options.timings, comparison.refused});
        }},
-      {options.csv, line.where(options.csv),
+      {options.csv, line.of_option(options.csv),
        [&](std::ostream& out) { out << comparison_csv(answers); }},
-      {options.memory, line.where(options.memory),
+      {options.memory, line.of_option(options.memory),
        [&](std::ostream& out) { out << memory_csv(answers); }}};
   if (options.trace.empty()) return all;
   const auto paths = one_path_each(options.trace, names_of(answers));
   for (size_t i = 0; i < paths.size(); ++i) {
-    all.push_back({paths[i], line.where(options.trace), [&, i](std::ostream& out) {
+    all.push_back({paths[i], line.of_option(options.trace), [&, i](std::ostream& out) {
                      write_trace(out, answers[i].result, answers[i].made.choice.name);
                    }});
   }
@@ -74,6 +74,7 @@ int run(const RunOptions& options, const CommandLine& line) {
   if (options.trace == "-" && scenario.schedules.size() > 1) {
     throw InputError(line.where("-"), "several schedules make several traces: name a file");
   }
+  check_writable({options.json, options.csv, options.memory, options.trace}, line);
   const Comparison comparison = compare(std::move(scenario));
   // Nothing is written before everything has been simulated.
   const auto files = outputs(options, comparison, line);

@@ -203,7 +203,7 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
 std::string scenario_text(const SearchCommand& command, const CommandLine& line, const Found& found,
                           const std::string& csv, bool in_memory) {
   std::vector<Override> overrides = line.overrides(command.overrides);
-  const Location where = line.where(command.output);
+  const Location where = line.of_option(command.output);
   overrides.push_back({"schedule", schedule_text(found, csv, in_memory), where});
   overrides.push_back({"offload", "false", where});
   overrides.push_back({"recompute", "none", where});
@@ -224,7 +224,7 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
 // a scenario and beside it the CSV that it runs.
 std::vector<Output> program_outputs(const SearchCommand& command, const CommandLine& line,
                                     const Found& best, bool in_memory) {
-  const Location where = line.where(command.output);
+  const Location where = line.of_option(command.output);
   const auto write_order = [&best](std::ostream& out) { write_torch_csv(out, *best.program); };
   if (command.output.empty() || best.program->copies() == nullptr) {
     return {{command.output, where, write_order}};
@@ -280,11 +280,12 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
 
 int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
-    throw InputError(line.where(command.output), "a frontier has no single program: leave out -o");
+    throw InputError(line.of_option(command.output),
+                     "a frontier has no single program: leave out -o");
   }
-  check_writable({command.output, command.csv}, line);
   const Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
+  check_writable({command.output, command.csv}, line);
   const auto limit = parse_memory_limit(command.limit, line.where(command.limit));
   const bool in_bytes = std::holds_alternative<Bytes>(limit);
   const bool in_memory = knows_memory(scenario);
@@ -319,7 +320,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.csv != "-" && command.output != "-") {
     print_for_people(search, results, in_memory, options);
   }
-  std::vector<Output> files{{command.csv, line.where(command.csv), [&](std::ostream& out) {
+  std::vector<Output> files{{command.csv, line.of_option(command.csv), [&](std::ostream& out) {
                                write_csv(out, results, search.unit(), options);
                              }}};
   if (!command.pareto) {

@@ -45,12 +45,13 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
   const std::vector<double> factors = factors_of(command, line);
   Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
+  check_writable({command.json, command.csv}, line);
   std::vector<Sensitivity> all;
   const auto refused = each_feasible(
       std::move(scenario), [&](const Case& made) { all.push_back(sensitivity_of(made, factors)); });
-  write_outputs({{command.json, line.where(command.json),
+  write_outputs({{command.json, line.of_option(command.json),
                   [&](std::ostream& out) { write_sensitivity_json(out, all, PIPESIM_VERSION); }},
-                 {command.csv, line.where(command.csv),
+                 {command.csv, line.of_option(command.csv),
                   [&](std::ostream& out) { out << sensitivity_csv(all); }}});
   const int code = refused.empty() ? kDone : kFailed;
   if (command.json == "-" || command.csv == "-") {

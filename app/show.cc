@@ -77,7 +77,7 @@ std::vector<Output> outputs(const ShowOptions& options, const std::vector<Shown>
 int show(const ShowOptions& options, const CommandLine& line) {
   Scenario scenario =
       read_scenario_file(options.file, line.where(options.file), line.overrides(options.overrides));
-  const Location where = line.where(options.output);
+  const Location where = line.of_option(options.output);
   const bool drawn = options.format == "svg";
   if (drawn && options.output == "-" && scenario.schedules.size() > 1) {
     throw InputError(where, "several schedules make several drawings: name a file with -o");

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "sim/core/input_text.h"
+#include "sim/sweep/build.h"
 #include "sim/sweep/mpi_workers.h"
 #include "sim/sweep/results.h"
 #include "sim/sweep/run_sweep.h"
@@ -72,17 +74,46 @@ class ProgressLine {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+std::string copy_path(const SweepCommand& command) { return command.folder + "/sweep.yaml"; }
+
+// A sweep that goes on from the copy of its file that it left says there what it says already.
+bool is_own_copy(const SweepCommand& command, const Sweep& sweep) {
+  std::error_code ignored;
+  const std::string copy = copy_path(command);
+  return std::filesystem::equivalent(command.file, copy, ignored) &&
+         read_input(copy, {}) == sweep.text();
+}
+
+// Before anything is made: no output is an input, the store, or another output.
+void check_outputs(const SweepCommand& command, const CommandLine& line, const Sweep& sweep) {
+  const Location where = line.of_option(command.folder);
+  std::vector<std::pair<std::string, Location>> paths;
+  for (const bool stopped : {false, true}) {
+    for (const char* table : {"results", "failed"}) {
+      paths.emplace_back(table_path(command.folder, table, stopped), where);
+    }
+  }
+  const std::string store = command.folder + "/" + kStoreName;
+  for (const std::string& path : {store, store + "-journal"}) paths.emplace_back(path, where);
+  if (!is_own_copy(command, sweep)) paths.emplace_back(copy_path(command), where);
+  paths.emplace_back(command.json, line.of_option(command.json));
+  check_apart(paths);
+}
+
 void write_tables(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
                   const ResultStore& store, const SweepRun& run) {
-  const Location where = line.where(command.folder);
-  write_outputs(
-      {{table_path(command.folder, "results", run.stopped), where,
-        [&](std::ostream& out) { write_results_csv(out, sweep, store); }},
-       {table_path(command.folder, "failed", run.stopped), where,
-        [&](std::ostream& out) { write_failed_csv(out, sweep, store, run.lost); }},
-       {command.folder + "/sweep.yaml", where, [&](std::ostream& out) { out << sweep.text(); }},
-       {command.json, line.where(command.json),
-        [&](std::ostream& out) { write_sweep_json(out, sweep, store, run, PIPESIM_VERSION); }}});
+  const Location where = line.of_option(command.folder);
+  std::vector<Output> outputs{
+      {table_path(command.folder, "results", run.stopped), where,
+       [&](std::ostream& out) { write_results_csv(out, sweep, store); }},
+      {table_path(command.folder, "failed", run.stopped), where,
+       [&](std::ostream& out) { write_failed_csv(out, sweep, store, run.lost); }},
+      {command.json, line.of_option(command.json),
+       [&](std::ostream& out) { write_sweep_json(out, sweep, store, run, PIPESIM_VERSION); }}};
+  if (!is_own_copy(command, sweep)) {
+    outputs.push_back({copy_path(command), where, [&](std::ostream& out) { out << sweep.text(); }});
+  }
+  write_outputs(outputs);
   if (run.stopped) return;
   for (const char* table : {"results", "failed"}) {
     std::error_code ignored;
@@ -91,9 +122,18 @@ void write_tables(const SweepCommand& command, const CommandLine& line, const Sw
 }
 
 int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
-           const ResultStore& store, const SweepRun& run, double seconds) {
+           const ResultStore& store, const SweepRun& run, const std::vector<std::string>& changed,
+           double seconds) {
   const SweepProgress& progress = run.progress;
   write_tables(command, line, sweep, store, run);
+  if (!changed.empty()) {
+    std::cerr << fmt::format(
+        "pipesim: '{}' has changed since the sweep began; {} of {} points are stored, all of what "
+        "it "
+        "was then: put it back and the same command goes on, or use another folder\n",
+        changed.front(), progress.before + progress.evaluated, progress.points);
+    return kFailed;
+  }
   if (run.stopped) {
     std::cerr << fmt::format(
         "pipesim: stopped; {} of {} points are stored in '{}', those in {}: the same command goes "
@@ -127,21 +167,46 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
   return failed == progress.points ? kFailed : kDone;
 }
 
+// Files that the sweep has read and that have changed since; looked for now and then.
+class ChangedInputs {
+ public:
+  explicit ChangedInputs(const ReadOnce& inputs) : inputs_(inputs) {}
+  const std::vector<std::string>& operator()() const {
+    const auto time = std::chrono::steady_clock::now();
+    if (time - looked_ < std::chrono::milliseconds(500)) return changed_;
+    return now();
+  }
+  const std::vector<std::string>& now() const {
+    changed_ = inputs_.changed();
+    looked_ = std::chrono::steady_clock::now();
+    return changed_;
+  }
+
+ private:
+  const ReadOnce& inputs_;
+  mutable std::vector<std::string> changed_;
+  mutable std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+};
+
 // Stores and writes; the only one of several ranks that does.
-int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep,
-         Workers& workers) {
-  ResultStore store(command.folder, sweep, PIPESIM_VERSION, line.where(command.folder));
+int lead(const SweepCommand& command, const CommandLine& line, const Sweep& sweep, Workers& workers,
+         const ReadOnce& inputs) {
+  check_outputs(command, line, sweep);
+  ResultStore store(command.folder, sweep, build_of_program(PIPESIM_VERSION),
+                    line.of_option(command.folder));
   check_writable({command.json}, line);
   const ProgressLine bar;
+  const ChangedInputs changed(inputs);
   const SweepRun run = run_sweep(sweep, store, workers,
-                                 {[] { return stop_asked != 0; },
+                                 {[&changed] { return stop_asked != 0 || !changed().empty(); },
                                   [&bar](const SweepProgress& progress) { bar.show(progress); }});
   bar.clear();
-  return finish(command, line, sweep, store, run, bar.elapsed());
+  return finish(command, line, sweep, store, run, changed.now(), bar.elapsed());
 }
 
 int run_sweep_command(const SweepCommand& command, const CommandLine& line,
                       const std::optional<Launch>& launched) {
+  const ReadOnce inputs;
   const Sweep sweep =
       Sweep::read(command.file, line.where(command.file), line.overrides(command.overrides));
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -152,14 +217,14 @@ int run_sweep_command(const SweepCommand& command, const CommandLine& line,
   Evaluator evaluate(sweep);
   LocalWorkers local(processes,
                      [&evaluate](std::uint32_t point) { return to_bytes(evaluate(point)); });
-  if (!launched) return lead(command, line, sweep, local);
+  if (!launched) return lead(command, line, sweep, local, inputs);
   const Mpi mpi(*launched);
   if (launched->rank > 0) {
     serve_rank(local, mpi);
     return kDone;
   }
   MpiWorkers all(local, mpi);
-  return lead(command, line, sweep, all);
+  return lead(command, line, sweep, all, inputs);
 }
 
 // Whether the launcher ends this rank, which it does when another has failed.

@@ -55,7 +55,7 @@ std::string wanted_name(const ValidateOptions& options, const CommandLine& line)
     }
   }
   if (!wanted.empty() && wanted != "runs" && !options.output.empty()) {
-    throw InputError(line.where(options.output),
+    throw InputError(line.of_option(options.output),
                      "the page is of all papers: leave the name away, or the page");
   }
   return wanted;
@@ -84,10 +84,10 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
                             const std::vector<Compared>& all,
                             const std::optional<ExpectedErrors>& expected,
                             const CommandLine& line) {
-  std::vector<Output> files{{options.json, line.where(options.json),
+  std::vector<Output> files{{options.json, line.of_option(options.json),
                              [&all](std::ostream& out) { out << validation_json(all); }}};
   if (options.output.empty()) return files;
-  const Location where = line.where(options.output);
+  const Location where = line.of_option(options.output);
   const std::filesystem::path to = options.output;
   files.push_back({(to / "validation.md").string(), where, [&, folder](std::ostream& out) {
                      out << validation_page(all, expected, text_of(folder + "/where_from.md"));
@@ -103,9 +103,9 @@ int validate_runs(const ValidateOptions& options, const std::string& folder,
   TrainingRuns all = compare_measured_runs(folder, line.where(options.data));
   if (options.anchored) anchor_runs(all);
   add_bands(all, catalogue_residuals(options.anchored));
-  std::vector<Output> files{{options.json, line.where(options.json),
+  std::vector<Output> files{{options.json, line.of_option(options.json),
                              [&all](std::ostream& out) { out << runs_json(all); }},
-                            {options.residuals, line.where(options.residuals),
+                            {options.residuals, line.of_option(options.residuals),
                              [&all](std::ostream& out) { out << residuals_csv(all); }}};
   const auto add = [&](const std::string& in, const std::string& name, std::string text) {
     if (in.empty()) return;
@@ -149,7 +149,7 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
     }
   }
   if (goals.tables > 0) text += goals.text();
-  if (!options.output.empty()) make_folder(options.output, line.where(options.output));
+  if (!options.output.empty()) make_folder(options.output, line.of_option(options.output));
   write_outputs(outputs(options, folder, all, expected, line));
   if (options.json != "-") std::cout << text << std::flush;
   return failed ? kFailed : kDone;

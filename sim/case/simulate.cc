@@ -41,6 +41,12 @@ Cluster cluster_of(const Case& made) {
   return cluster;
 }
 
+// What GPUs do by themselves, unless their passes are slowed down already (graph_options.cc).
+std::span<const SpeedChange> speeds_of(const Scenario& scenario) {
+  if (scenario.gpu == GpuModel::kTimer) return {};
+  return scenario.perturb.stragglers;
+}
+
 // One case on its way through an engine.
 class Run {
  public:
@@ -55,7 +61,9 @@ class Run {
     const Perturbation& perturb = made_.scenario->perturb;
     const double jitter =
         perturb.jitter.value_or(result_.timeline.shared_links ? kContentionJitter : 0);
-    result_.report = jitter > 0 ? run_ensemble(jitter) : analyze(*result_.graph, result_.timeline);
+    result_.report = jitter > 0
+                         ? run_ensemble(jitter)
+                         : analyze(*result_.graph, result_.timeline, speeds_of(*made_.scenario));
     add_memory();
     result_.throughput = throughput_of(made_, result_.report.iteration);
     result_.host = host_memory_of(*made_.scenario, *result_.graph, result_.timeline);
@@ -94,7 +102,7 @@ class Run {
       auto timelines = engine_.run_all(*result_.graph, cluster_, seconds);
       result_.seconds.run += watch_.lap();
       for (const Timeline& timeline : timelines) {
-        reports.push_back(analyze(*result_.graph, timeline));
+        reports.push_back(analyze(*result_.graph, timeline, speeds_of(*made_.scenario)));
       }
       if (first == 0) result_.timeline = std::move(timelines.front());
       result_.seconds.metrics += watch_.lap();
@@ -127,7 +135,8 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
   if (scenario.engine == EngineKind::kReplay) return make_replay_engine();
   SimGridOptions options;
   options.gpu = scenario.gpu;
-  if (scenario.gpu == GpuModel::kHost) options.speed_profile = scenario.perturb.stragglers;
+  const auto speeds = speeds_of(scenario);
+  options.speed_profile.assign(speeds.begin(), speeds.end());
   options.processes = processes;
   return make_simgrid_engine(options);
 }

@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/core/text.h"
 
 namespace pipesim {
 namespace {
@@ -20,48 +28,129 @@ size_t limit_in_mib() {
   return given > 0 ? static_cast<size_t>(given) : kLimit;
 }
 
-// Bytes of the character at `at`, by the table of well-formed sequences of the Unicode standard
-// (table 3-7); 0 where there is none.
-size_t length_of_character(const std::string& text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (at + length > text.size()) return 0;
-  const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < least || byte(1) > most) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
+// A regular file, by whatever name.
+struct FileIdentity {
+  std::string place;
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
+// What this process has read: the one thing that it remembers beside what it computes, so that no
+// output destroys an input and no input is two things.
+struct Records {
+  struct Kept {
+    std::string text;
+    struct stat status;
+  };
+  std::mutex guard;
+  std::set<FileIdentity> read;
+  bool keep = false;
+  std::map<std::string, Kept> kept;  // by the path that was asked for
+};
+
+Records& records() {
+  static Records all;
+  return all;
+}
+
+FileIdentity identity_of(const std::string& path, const struct stat& status) {
+  std::error_code ignored;
+  return {std::filesystem::weakly_canonical(path, ignored).string(), status.st_dev, status.st_ino};
+}
+
+bool same_state(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
+         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+// What opening or reading met.
+[[noreturn]] void cannot_read(const std::string& path, const Location& asked, int error) {
+  const std::string text = fmt::format("cannot read '{}': {}", path, std::strerror(error));
+  for (const int of_system : {EMFILE, ENFILE, ENOMEM, EIO}) {
+    if (error == of_system) throw InfeasibleError(text);
   }
-  return length;
+  throw InputError(asked, text);
+}
+
+std::string read_file(const std::string& path, const Location& asked, struct stat& status) {
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(asked, fmt::format("cannot read '{}': {}", path, why));
+  };
+  if (::stat(path.c_str(), &status) != 0) cannot_read(path, asked, errno);
+  if (S_ISDIR(status.st_mode)) refuse("it is a directory");
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) refuse("it is no regular file");
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) cannot_read(path, asked, errno);
+  const size_t limit = limit_in_mib() << 20;
+  std::string text;
+  std::array<char, 1 << 16> block{};
+  ssize_t got = 0;
+  while ((got = ::read(file, block.data(), block.size())) != 0) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) break;
+    text.append(block.data(), static_cast<size_t>(got));
+    if (text.size() > limit) break;
+  }
+  const int error = errno;
+  ::close(file);
+  if (got < 0) cannot_read(path, asked, error);
+  if (text.size() > limit) {
+    refuse(fmt::format("it has more than {} MiB; {}=MIB in the environment allows more",
+                       limit >> 20, kLimitName));
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string read_input(const std::string& path, const Location& asked) {
-  const auto refuse = [&](const std::string& why) {
-    throw InputError(asked, fmt::format("cannot read '{}'{}", path, why));
-  };
+  Records& all = records();
+  const std::lock_guard lock(all.guard);
+  if (const auto kept = all.kept.find(path); kept != all.kept.end()) return kept->second.text;
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) refuse("");
-  if (S_ISDIR(status.st_mode)) refuse(": it is a directory");
-  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) refuse(": it is no regular file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) refuse("");
-  const size_t limit = limit_in_mib() << 20;
-  std::string text;
-  std::array<char, 1 << 16> block{};
-  while (file.read(block.data(), block.size()) || file.gcount() > 0) {
-    text.append(block.data(), static_cast<size_t>(file.gcount()));
-    if (text.size() > limit) {
-      refuse(fmt::format(": it has more than {} MiB; {}=MIB in the environment allows more",
-                         limit >> 20, kLimitName));
-    }
-  }
-  if (file.bad()) refuse("");
+  std::string text = read_file(path, asked, status);
+  all.read.insert(identity_of(path, status));
+  if (all.keep) all.kept[path] = {text, status};
   return text;
+}
+
+bool was_read(const std::string& path) {
+  Records& all = records();
+  const std::lock_guard lock(all.guard);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  const FileIdentity asked = identity_of(path, status);
+  return std::ranges::any_of(all.read, [&asked](const FileIdentity& each) {
+    return each.place == asked.place || (each.device == asked.device && each.inode == asked.inode);
+  });
+}
+
+ReadOnce::ReadOnce() { records().keep = true; }
+
+ReadOnce::~ReadOnce() {
+  records().keep = false;
+  records().kept.clear();
+}
+
+std::vector<std::string> ReadOnce::changed() const {
+  Records& all = records();
+  const std::lock_guard lock(all.guard);
+  std::vector<std::string> changed;
+  for (auto& [path, kept] : all.kept) {
+    struct stat now {};
+    if (!S_ISREG(kept.status.st_mode)) continue;
+    if (::stat(path.c_str(), &now) == 0 && same_state(now, kept.status)) continue;
+    try {
+      if (read_file(path, {}, now) == kept.text) {
+        kept.status = now;
+        continue;
+      }
+    } catch (const std::exception&) {  // gone, or nothing to read any more
+    }
+    changed.push_back(path);
+  }
+  return changed;
 }
 
 std::string file_beside(const std::string& naming, const std::string& named) {

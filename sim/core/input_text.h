@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/core/error.h"
 
@@ -9,8 +10,25 @@ namespace pipesim {
 
 // All of a regular file or a pipe, as it is. InputError at `asked` when it cannot be read, is a
 // directory or a device, or is larger than 256 MiB; the environment variable PIPESIM_INPUT_MIB says
-// another number of MiB. O(size).
+// another number of MiB. InfeasibleError where the system has no means to read it. Safe in threads.
+// O(size).
 std::string read_input(const std::string& path, const Location& asked);
+
+// Whether `path` leads to a file that this process has read so, by whatever name.
+bool was_read(const std::string& path);
+
+// While one lives, every file is read once: whoever asks again gets what was there at first. One
+// at a time.
+class ReadOnce {
+ public:
+  ReadOnce();
+  ReadOnce(const ReadOnce&) = delete;
+  ReadOnce& operator=(const ReadOnce&) = delete;
+  ~ReadOnce();
+
+  // Those of its files that no longer say what they said, or are gone.
+  [[nodiscard]] std::vector<std::string> changed() const;
+};
 
 // Where a file that another file names stands: beside that one if there is such a file, else as
 // named.

@@ -57,6 +57,22 @@ std::string scaled(double value, std::span<const Scale> scales, int digits) {
 
 }  // namespace
 
+size_t length_of_character(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (at + length > text.size()) return 0;
+  const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   const std::string wanted = folded(name);
   const size_t allowed = std::max<size_t>(2, wanted.size() / 3);
@@ -77,6 +93,40 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
   const std::string near = nearest_name(name, candidates);
   if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
   return fmt::format("; valid: {}", fmt::join(candidates, ", "));
+}
+
+namespace {
+
+// Bytes of a control character that begins at `at`; 0 where none does.
+size_t control_at(std::string_view text, size_t at) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(at) == 0x7F) return 1;
+  if (byte(at) < 0x20) return text[at] == '\n' || text[at] == '\t' || text[at] == '\r' ? 0 : 1;
+  const bool c1 = byte(at) == 0xC2 && at + 1 < text.size() && byte(at + 1) < 0xA0;
+  return c1 ? 2 : 0;
+}
+
+}  // namespace
+
+bool has_control_character(std::string_view text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (control_at(text, at) > 0) return true;
+  }
+  return false;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = length_of_character(text, at);
+    const size_t written = length == 0 ? 1 : control_at(text, at);
+    for (size_t i = 0; i < written; ++i) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at + i]));
+    }
+    if (written == 0) out += text.substr(at, length);
+    at += std::max(length, written);
+  }
+  return out;
 }
 
 std::string human(Seconds seconds) {

@@ -1,6 +1,7 @@
 #include "include/pipesim/sweep.h"
 
 #include "sim/library/overrides.h"
+#include "sim/sweep/build.h"
 #include "sim/sweep/point.h"
 #include "sim/sweep/run_sweep.h"
 #include "sim/sweep/store.h"
@@ -15,7 +16,7 @@ SweepTable sweep_file(const std::string& file, const std::string& folder, int pr
   Evaluator evaluate(sweep);
   LocalWorkers workers(processes,
                        [&evaluate](std::uint32_t point) { return to_bytes(evaluate(point)); });
-  ResultStore store(folder, sweep, PIPESIM_VERSION, {folder, 0, 0, ""});
+  ResultStore store(folder, sweep, build_of_program(PIPESIM_VERSION), {folder, 0, 0, ""});
   const SweepRun run = run_sweep(sweep, store, workers, {});
   SweepTable table{sweep.keys(), std::vector<SweepPoint>(sweep.points())};
   store.visit([&](const PointResult& result) {

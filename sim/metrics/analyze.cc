@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
+// Times nearer than this, relative to them, are one: engines add the same seconds in another order.
+constexpr double kInstant = 1e-12;
 
 struct DeviceState {
   double first_start = kNever;
@@ -33,9 +35,10 @@ struct DeviceState {
 // Streams the tasks of one iteration and charges every gap on every device.
 class Analysis {
  public:
-  Analysis(const TaskGraph& graph, const Timeline& timeline)
+  Analysis(const TaskGraph& graph, const Timeline& timeline, std::span<const SpeedChange> speeds)
       : graph_(graph),
         timeline_(timeline),
+        speeds_(speeds),
         middle_(graph.iterations() / 2),
         devices_(graph.devices()) {
     size_t first = 0;
@@ -72,7 +75,8 @@ class Analysis {
   }
 
  private:
-  // Seconds of one microbatch on each stage, stragglers included, by device and chunk.
+  // Seconds of one microbatch on each stage, by device and chunk, with the stragglers that the
+  // graph knows of.
   void sum_stage_seconds() {
     const auto chunks = static_cast<size_t>(graph_.pipelines().front().program->shape().chunks);
     chunks_ = chunks;
@@ -128,7 +132,6 @@ class Analysis {
     if (device.forwards_left == 0) return device.charge(IdleCause::kCoolDown, gap);
     // Back along what was waited for, as far as the gap reaches: each task on the way took its
     // part.
-    const double here = stage_seconds_[of.device * chunks_ + of.chunk];
     double to = timeline_.start[task];
     const double from = to - gap;
     bool only_messages = true;
@@ -150,7 +153,8 @@ class Analysis {
         device.charge(IdleCause::kCollective, to - begin);
       } else {
         only_messages = false;
-        const bool slower = stage_seconds_[waited.device * chunks_ + waited.chunk] > here;
+        const double at = timeline_.start[last];
+        const bool slower = stage_seconds(waited, at) > stage_seconds(of, at) * (1 + kInstant);
         device.charge(slower ? IdleCause::kImbalance : IdleCause::kOrder, to - begin);
       }
       to = begin;
@@ -158,11 +162,23 @@ class Analysis {
     }
   }
 
+  // Of a task's stage, as fast as its GPU is at a time.
+  [[nodiscard]] double stage_seconds(const TaskClass& of, double at) const {
+    const double seconds = stage_seconds_[of.device * chunks_ + of.chunk];
+    if (speeds_.empty()) return seconds;
+    double speed = 1;
+    for (const SpeedChange& change : speeds_) {
+      if (change.rank == graph_.rank(of.device) && change.at_seconds <= at) speed = change.factor;
+    }
+    return seconds / speed;
+  }
+
   // What ended last of all that the task waits for (ties: the first); none for the first of all.
   [[nodiscard]] TaskId last_arrival(TaskId task) const {
     TaskId last = kNoTask;
     for (const TaskId waited : graph_.waits_for(task)) {
-      if (last == kNoTask || timeline_.end[waited] > timeline_.end[last]) last = waited;
+      const double end = timeline_.end[waited];
+      if (last == kNoTask || end > timeline_.end[last] * (1 + kInstant)) last = waited;
     }
     return last;
   }
@@ -237,6 +253,7 @@ class Analysis {
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  std::span<const SpeedChange> speeds_;
   int middle_;
   size_t chunks_ = 1;
   std::vector<DeviceState> devices_;
@@ -253,8 +270,9 @@ double percentile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
-Report analyze(const TaskGraph& graph, const Timeline& timeline) {
-  return Analysis(graph, timeline).run();
+Report analyze(const TaskGraph& graph, const Timeline& timeline,
+               std::span<const SpeedChange> speeds) {
+  return Analysis(graph, timeline, speeds).run();
 }
 
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "models/gpu_model.h"
 #include "sim/graph/task_graph.h"
 #include "sim/graph/timeline.h"
 #include "sim/metrics/report.h"
@@ -17,9 +18,11 @@ namespace pipesim {
 // that. `Report::iteration` is the longest of them; settled, all are equal. Idle seconds of a
 // device are charged to causes that sum to them: a gap before the first B is warm-up, one after the
 // last F cool-down; any other is followed back along what was waited for, messages and compute
-// upstream, each of which took its part of it. One pass over the tasks plus those chains,
-// allocating per device only.
-Report analyze(const TaskGraph& graph, const Timeline& timeline);
+// upstream, each of which took its part of it. `speeds`, by rank in order of time, are what the
+// graph's seconds leave out: which stage is the slower one depends on them. One pass over the tasks
+// plus those chains, allocating per device only.
+Report analyze(const TaskGraph& graph, const Timeline& timeline,
+               std::span<const SpeedChange> speeds = {});
 
 // Whether all devices have the same period to `relative`: with fewer iterations than the pipeline
 // needs to settle they have not. Always true with one iteration.

@@ -8,6 +8,8 @@
 #include <vector>
 #include <yaml-cpp/eventhandler.h>
 
+#include "sim/core/text.h"
+
 namespace pipesim {
 namespace {
 
@@ -26,7 +28,10 @@ class Counting : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { leaf(mark, anchor); }
   void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
-                const std::string& /*value*/) override {
+                const std::string& value) override {
+    if (has_control_character(value)) {
+      throw Refused{mark, "a control character, which a terminal would obey"};
+    }
     leaf(mark, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {

@@ -156,6 +156,24 @@ std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Sce
   return times;
 }
 
+// An overlapped block is over when both its passes are.
+void check_overlapped(const YamlValue& given, const GivenCost& cost) {
+  const std::vector<Seconds>* parts[] = {&cost.forward, &cost.backward_input,
+                                         &cost.backward_weight};
+  size_t count = cost.overlapped.size();
+  for (const auto* part : parts) count = std::max(count, part->size());
+  const auto at = [](const std::vector<Seconds>& times, size_t i) {
+    return times[times.size() == 1 ? 0 : i];
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const Seconds backward = at(cost.backward_input, i) + at(cost.backward_weight, i);
+    const Seconds least = std::max(at(cost.forward, i), backward);
+    if (at(cost.overlapped, i) >= least * (1 - 1e-9)) continue;
+    given.fail(fmt::format("{} is shorter than its longer part, which takes {}",
+                           human(at(cost.overlapped, i)), human(least)));
+  }
+}
+
 GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   YamlMap map(value);
   if (are_measured(map)) return read_measured_cost(map, scenario.file, scenario.vocabulary);
@@ -170,6 +188,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   cost.backward_weight = times("backward_weight", "seconds of W, such as '9.3 ms'");
   if (const auto given = map.find("overlapped")) {
     cost.overlapped = read_times(*given, cost.per, scenario);
+    check_overlapped(*given, cost);
   }
   if (const auto given = map.find("recompute")) {
     cost.recompute = read_times(*given, cost.per, scenario);

@@ -173,10 +173,47 @@ Measured split_unit(const std::string& text) {
   return {std::move(number), std::move(unit)};
 }
 
+// In small letters, and in one form where several are usual.
+std::string spelling(std::string unit) {
+  std::ranges::transform(unit, unit.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto replace_end = [&unit](const std::string& end, const std::string& by) {
+    if (unit.ends_with(end)) unit.replace(unit.size() - end.size(), end.size(), by);
+  };
+  for (const char* per : {"/sec", "ps"}) replace_end(per, "/s");
+  for (const char* bits : {"bits", "bit"}) {
+    replace_end(std::string(bits) + "/s", "b/s");
+    replace_end(bits, "b");
+  }
+  return unit;
+}
+
+// Bits and bytes are a letter apart and differ by 8: a guess would be wrong half of the time.
+std::string unit_meant(const std::string& unit, const std::vector<std::string>& names) {
+  std::vector<std::string> same;
+  for (const std::string& name : names) {
+    if (spelling(name) == spelling(unit)) same.push_back(name);
+  }
+  const bool capital =
+      std::ranges::any_of(unit, [](unsigned char c) { return std::isupper(c) != 0; });
+  const bool bits =
+      unit.find("bit") != std::string::npos || (capital && unit.find('B') == std::string::npos);
+  const auto of_bits = [](const std::string& name) { return name.ends_with("bps"); };
+  if (same.size() > 1 && unit.find('B') != std::string::npos) std::erase_if(same, of_bits);
+  if (same.size() > 1 && bits)
+    std::erase_if(same, [&](const auto& name) { return !of_bits(name); });
+  if (same.empty()) return fmt::format("; valid: {}", fmt::join(names, ", "));
+  const bool bytes_only = bits && !of_bits(same.front());
+  return fmt::format("{}; did you mean '{}'?", bytes_only ? " (b stands for bits)" : "",
+                     fmt::join(same, "' or '"));
+}
+
 std::string unknown_unit(const std::string& unit, std::span<const Unit> units) {
   std::vector<std::string> names;
   for (const Unit& each : units) names.push_back(each.first);
-  return fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names));
+  const bool sizes = spelling(names.front()).starts_with('b');
+  return fmt::format("unit '{}' is not known{}", unit,
+                     sizes ? unit_meant(unit, names) : suggestion(unit, names));
 }
 
 }  // namespace

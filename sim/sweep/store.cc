@@ -1,15 +1,18 @@
 #include "sim/sweep/store.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
+#include <new>
 #include <sqlite3.h>
 
 namespace pipesim {
 namespace {
 
 constexpr int kApplication = 0x70697065;  // "pipe"
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
 
 std::string metric_columns(const char* after) {
   std::string text;
@@ -20,9 +23,10 @@ std::string metric_columns(const char* after) {
 std::string schema() {
   return fmt::format(
       "CREATE TABLE sweep (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
-      "CREATE TABLE result (key BLOB PRIMARY KEY, schedule TEXT NOT NULL, reason TEXT{})"
-      " WITHOUT ROWID;"
-      "CREATE TABLE point (point INTEGER PRIMARY KEY, key BLOB NOT NULL REFERENCES result);"
+      "CREATE TABLE result (key BLOB PRIMARY KEY, schedule TEXT NOT NULL, reason TEXT{}, "
+      "checksum BLOB NOT NULL) WITHOUT ROWID;"
+      "CREATE TABLE point (point INTEGER PRIMARY KEY, key BLOB NOT NULL REFERENCES result, "
+      "checksum BLOB NOT NULL);"
       "CREATE VIEW results AS SELECT point, hex(key) AS key, schedule, reason{}"
       " FROM point JOIN result USING (key) ORDER BY point;"
       "PRAGMA application_id = {}; PRAGMA user_version = {};",
@@ -31,6 +35,34 @@ std::string schema() {
 
 void bind_text(sqlite3_stmt* statement, int at, const std::string& text) {
   sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
+void bind_fingerprint(sqlite3_stmt* statement, int at, const Fingerprint& value) {
+  sqlite3_bind_blob(statement, at, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+}
+
+// Of a row of `result`, which is of no point. SQLite keeps no sign of a zero.
+Fingerprint checksum_of(PointResult result) {
+  result.point = 0;
+  for (auto& value : result.metrics) {
+    if (value) *value += 0.0;
+  }
+  return fingerprint(to_bytes(result));
+}
+
+// Of a row of `point`.
+Fingerprint checksum_of(std::uint32_t point, const Fingerprint& key) {
+  return fingerprint(fmt::format("{} {}", point, hex(key)));
+}
+
+// All zeros for what has another size.
+Fingerprint column_fingerprint(sqlite3_stmt* statement, int at) {
+  Fingerprint value{};
+  const auto* bytes = static_cast<const std::uint8_t*>(sqlite3_column_blob(statement, at));
+  if (sqlite3_column_bytes(statement, at) == static_cast<int>(value.size())) {
+    std::copy_n(bytes, value.size(), value.begin());
+  }
+  return value;
 }
 
 std::string column_text(sqlite3_stmt* statement, int at) {
@@ -55,7 +87,7 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
   const int code =
       sqlite3_open_v2(path_.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   database_.reset(opened);
-  if (code != SQLITE_OK) refuse(sqlite3_errmsg(opened));
+  if (code != SQLITE_OK) fail();
   sqlite3_extended_result_codes(opened, 1);
   execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;");
   // The first lock: held until the store is closed.
@@ -71,8 +103,8 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
   find_stored();
   std::string marks;
   for (size_t i = 0; i < kMetricNames.size(); ++i) marks += ", ?";
-  add_result_ = prepare("INSERT OR IGNORE INTO result VALUES (?, ?, ?" + marks + ")");
-  add_point_ = prepare("INSERT OR IGNORE INTO point VALUES (?, ?)");
+  add_result_ = prepare("INSERT OR IGNORE INTO result VALUES (?, ?, ?" + marks + ", ?)");
+  add_point_ = prepare("INSERT OR IGNORE INTO point VALUES (?, ?, ?)");
 }
 
 ResultStore::~ResultStore() = default;
@@ -86,6 +118,10 @@ void ResultStore::refuse(const std::string& why) const {
 // SQLite's words, and what they mean for a person.
 void ResultStore::fail() const {
   const std::string words = sqlite3_errmsg(database_.get());
+  const int error = database_ == nullptr ? ENOMEM : sqlite3_system_errno(database_.get());
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    throw InfeasibleError(fmt::format("cannot open '{}': {}", path_, std::strerror(error)));
+  }
   switch (sqlite3_errcode(database_.get()) & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -103,8 +139,12 @@ void ResultStore::fail() const {
           "cannot write '{}': {}; what was stored before is safe: make room and run the "
           "same command again",
           path_, words));
-    default:
+    case SQLITE_NOMEM:
+      throw std::bad_alloc();
+    case SQLITE_MISUSE:
       throw LogicError(fmt::format("{}: {}", path_, words));
+    default:  // what we ask is always the same: its tables are not those that we made
+      refuse(fmt::format("damaged ({}); use another folder", words));
   }
 }
 
@@ -178,11 +218,7 @@ void ResultStore::check(const Sweep& sweep, const std::string& version) {
 }
 
 void ResultStore::find_stored() {
-  const Statement all = prepare("SELECT point FROM point");
-  while (step(all.get())) {
-    const auto point = static_cast<size_t>(sqlite3_column_int64(all.get(), 0));
-    if (point < stored_.size()) stored_[point] = true;
-  }
+  visit([this](const PointResult& result) { stored_[result.point] = true; });
 }
 
 void ResultStore::add(const PointResult& result) {
@@ -199,8 +235,7 @@ void ResultStore::commit() {
   try {
     for (const PointResult& result : results) {
       sqlite3_stmt* row = add_result_.get();
-      sqlite3_bind_blob(row, 1, result.key.data(), static_cast<int>(result.key.size()),
-                        SQLITE_TRANSIENT);
+      bind_fingerprint(row, 1, result.key);
       bind_text(row, 2, result.schedule);
       if (result.outcome == PointResult::Outcome::kRefused) {
         bind_text(row, 3, result.reason);
@@ -212,12 +247,13 @@ void ResultStore::commit() {
         value ? sqlite3_bind_double(row, at, *value) : sqlite3_bind_null(row, at);
         ++at;
       }
+      bind_fingerprint(row, at, checksum_of(result));
       step(row);
       sqlite3_reset(row);
       sqlite3_stmt* point = add_point_.get();
       sqlite3_bind_int64(point, 1, result.point);
-      sqlite3_bind_blob(point, 2, result.key.data(), static_cast<int>(result.key.size()),
-                        SQLITE_TRANSIENT);
+      bind_fingerprint(point, 2, result.key);
+      bind_fingerprint(point, 3, checksum_of(result.point, result.key));
       step(point);
       sqlite3_reset(point);
     }
@@ -232,25 +268,31 @@ void ResultStore::commit() {
 }
 
 void ResultStore::visit(const std::function<void(const PointResult&)>& see) const {
-  const Statement all = prepare("SELECT point, key, schedule, reason" + metric_columns("") +
-                                " FROM point JOIN result USING (key) ORDER BY point");
+  const Statement all =
+      prepare("SELECT point, key, point.checksum, result.checksum, schedule, reason" +
+              metric_columns("") + " FROM point JOIN result USING (key) ORDER BY point");
   while (step(all.get())) {
     sqlite3_stmt* row = all.get();
     PointResult result;
-    result.point = static_cast<std::uint32_t>(sqlite3_column_int64(row, 0));
-    const auto* key = static_cast<const std::uint8_t*>(sqlite3_column_blob(row, 1));
-    if (sqlite3_column_bytes(row, 1) == static_cast<int>(result.key.size())) {
-      std::copy_n(key, result.key.size(), result.key.begin());
-    }
-    result.schedule = column_text(row, 2);
-    if (sqlite3_column_type(row, 3) != SQLITE_NULL) {
+    const auto point = sqlite3_column_int64(row, 0);
+    result.point = static_cast<std::uint32_t>(point);
+    result.key = column_fingerprint(row, 1);
+    result.schedule = column_text(row, 4);
+    if (sqlite3_column_type(row, 5) != SQLITE_NULL) {
       result.outcome = PointResult::Outcome::kRefused;
-      result.reason = column_text(row, 3);
+      result.reason = column_text(row, 5);
     }
     for (size_t i = 0; i < result.metrics.size(); ++i) {
-      const int at = static_cast<int>(i) + 4;
+      const int at = static_cast<int>(i) + 6;
       if (sqlite3_column_type(row, at) == SQLITE_NULL) continue;
       result.metrics[i] = sqlite3_column_double(row, at);
+    }
+    const bool sound = point >= 0 && point < static_cast<std::int64_t>(stored_.size()) &&
+                       column_fingerprint(row, 2) == checksum_of(result.point, result.key) &&
+                       column_fingerprint(row, 3) == checksum_of(result);
+    if (!sound) {
+      refuse(fmt::format("damaged (the row of point {} is not what was stored); use another folder",
+                         point));
     }
     see(result);
   }

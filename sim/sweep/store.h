@@ -5,7 +5,8 @@
 // journal rather than a write-ahead log, because a few commits a second need no more, the store
 // then is one file, and it works on the network file systems of clusters, which share no memory.
 // The process holds the store alone (locking_mode=EXCLUSIVE). Whatever fails leaves the file as it
-// was at the last commit.
+// was at the last commit. Every row has a checksum: what the disk has changed is found when the
+// store is opened and whenever a row is read.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ inline constexpr const char* kStoreName = "results.sqlite";
 class ResultStore {
  public:
   // Opens the store of `folder`, or makes one for `sweep`. InputError at `asked` where the folder
-  // cannot be written, and for what is no store, is damaged, or is of another version of pipesim,
+  // cannot be written, and for what is no store, is damaged, or is of another `version` (build.h),
   // of another sweep, or in use; nothing is changed then. InfeasibleError where the disk is full.
   ResultStore(const std::string& folder, const Sweep& sweep, const std::string& version,
               const Location& asked);
@@ -44,7 +45,7 @@ class ResultStore {
   // InfeasibleError when the disk is full or does not write; then nothing since the last is stored.
   void commit();
 
-  // All points that have been committed, in their order.
+  // All points that have been committed, in their order. InputError for a row that is damaged.
   void visit(const std::function<void(const PointResult&)>& see) const;
 
  private:

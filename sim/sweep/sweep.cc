@@ -5,10 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
-#include <sstream>
 
 #include "sim/core/data_folder.h"
+#include "sim/core/input_text.h"
 #include "sim/read/scenario.h"
 #include "sim/read/sweep_text.h"
 
@@ -26,13 +25,6 @@ constexpr std::array<std::string_view, 6> kSizes{"parallel.pipeline_model_parall
                                                  "batch.global_batch_size",
                                                  "pipelines",
                                                  "perturb.runs"};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  return text.str();
-}
 
 // Every text of a value, for the files that it may name.
 void collect_texts(const YamlValue& value, std::vector<std::string>& texts) {
@@ -59,7 +51,7 @@ double weight_of(const Axis& axis, size_t value) {
 Sweep Sweep::read(const std::string& path, const Location& asked, std::vector<Override> overrides) {
   // Reports a file that cannot be read, and what is no YAML.
   (void)YamlSource::from_file(path, asked, overrides);
-  return {path, read_file(path), std::move(overrides)};
+  return {path, read_input(path, asked), std::move(overrides)};
 }
 
 Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides)
@@ -98,6 +90,7 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   // The order of keys numbers the points, and one_line() does not keep it.
   identity_ = fingerprint(
       fmt::format("{}\n{}{}", whole.root().one_line(), fmt::join(keys_, "\n"), surroundings_));
+  check_base();
   check_settings();
 }
 
@@ -123,7 +116,10 @@ void Sweep::find_surroundings(const YamlValue& root) {
   std::ranges::sort(texts);
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   const auto add = [this](const std::string& path) {
-    surroundings_ += fmt::format("\n{}", hex(fingerprint(read_file(path))));
+    try {
+      surroundings_ += fmt::format("\n{}", hex(fingerprint(read_input(path, {path, 0, 0, ""}))));
+    } catch (const InputError&) {  // named by chance, or the reader will say so
+    }
   };
   namespace fs = std::filesystem;
   for (const std::string& text : texts) {
@@ -146,6 +142,24 @@ void Sweep::find_surroundings(const YamlValue& root) {
   for (const char* file : {"models.yaml", "gpus.yaml", "clusters.yaml", "software.yaml",
                            "residuals.csv", "anchored_residuals.csv"}) {
     add(data_folder("catalog") + "/" + file);
+  }
+}
+
+// What a person wrote and no point uses is still a mistake where it is one by itself.
+void Sweep::check_base() const {
+  const YamlSource base(name_, scenario_text_, overrides_);
+  try {
+    (void)read_scenario(base);
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    const std::string place =
+        fmt::format("{}:{}:{}: ", error.where().file, error.where().line, error.where().column);
+    const std::string message = what.starts_with(place) ? what.substr(place.size()) : what;
+    for (const std::string& key : keys_) {
+      const bool about = message.starts_with(key + ": ") || message.starts_with(key + ".");
+      if (about && message.find(" is missing") == std::string::npos) throw;
+    }
+  } catch (const InfeasibleError&) {  // understood
   }
 }
 

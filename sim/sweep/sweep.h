@@ -21,7 +21,8 @@ namespace pipesim {
 
 class Sweep {
  public:
-  // InputError for what cannot be read, and for a mistake that no setting is without: of up to 1000
+  // InputError for what cannot be read, for a value of a swept key that makes no sense although
+  // others take its place, and for a mistake that no setting is without: of up to 1000
   // settings, evenly spread, none can be read, or none with a certain schedule. `asked` locates the
   // request, for when the file cannot be read.
   static Sweep read(const std::string& path, const Location& asked,
@@ -64,6 +65,7 @@ class Sweep {
   [[nodiscard]] std::vector<size_t> indices(std::uint32_t setting) const;
   void settle_overrides();
   void find_surroundings(const YamlValue& root);
+  void check_base() const;
   void check_settings() const;
 
   std::string name_;

@@ -72,11 +72,6 @@ TEST_F(Command, LeavesLinksAndDevicesWhatTheyAre) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
-TEST_F(Command, LostOutputIsAnError) {
-  EXPECT_EQ(run("list schedules > /dev/full").code, 2);
-  EXPECT_EQ(run("run " + quickstart_ + " --json - > /dev/full").code, 2);
-}
-
 TEST_F(Command, NumbersTracesOfSchedulesWithTheSameName) {
   EXPECT_EQ(run("run " + quickstart_ + " 'schedule=[1f1b, 1f1b]' --trace t.json").code, 0);
   EXPECT_TRUE(fs::exists(folder_ / "t.1f1b.json"));

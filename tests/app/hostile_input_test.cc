@@ -105,6 +105,58 @@ TEST_F(HostileInput, NumbersAndBatchesThatCannotBe) {
   expect_refused("validate nemo --data .", "4194304 microbatches, more than any published run has");
 }
 
+TEST_F(HostileInput, EscapesDoNotReachTheTerminal) {
+  for (const char* arguments : {"run '\x1b[31mx.yaml'", "run s.yaml '\x1b[31mfoo=3'",
+                                "run s.yaml 'schedule={csv: \"\\e[2J\"}'", "\x1b[2J",
+                                "run s.yaml 'cost.forward=\xC2\x9B'"}) {
+    write("s.yaml", "schedule: 1f1b\n" + kRest);
+    const testing::Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.output.find('\x1b'), std::string::npos) << arguments;
+    EXPECT_EQ(outcome.output.find("\xC2\x9B"), std::string::npos) << arguments;
+  }
+  expect_refused("run s.yaml 'schedule={csv: \"\\e[2J\"}'", "a control character");
+}
+
+TEST_F(HostileInput, UnitsOfBitsAndBytesAreNotMixedUp) {
+  const std::string cluster =
+      "cluster: {gpus_per_node: 1, network: {latency: 1 us, bandwidth: 400 ";
+  for (const auto& [unit, meant] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"Gb/s", "did you mean 'Gbps'?"},
+           {"Gbit/s", "did you mean 'Gbps'?"},
+           {"GBps", "did you mean 'GB/s'?"},
+           {"gb/s", "did you mean 'GB/s' or 'Gbps'?"}}) {
+    write("s.yaml", "schedule: 1f1b\n" + kRest + cluster + unit + "}}\n");
+    expect_refused("run s.yaml", std::string("unit '") + unit + "' is not known; " + meant);
+  }
+  write("s.yaml", "schedule: 1f1b\n" + kRest);
+  expect_refused("run s.yaml 'memory={kind: given, activation: 3 Gb}'",
+                 "unit 'Gb' is not known (b stands for bits); did you mean 'GB'?");
+}
+
+TEST_F(HostileInput, SecondsThatCannotBe) {
+  write("s.yaml", "schedule: dualpipev\n" + kRest);
+  expect_refused("run s.yaml 'cost.overlapped=1.5 ms'",
+                 "1.500 ms is shorter than its longer part, which takes 2.000 ms");
+  write(
+      "w.yaml",
+      "schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 4}\n"
+      "cost: {kind: given, forward: nonsense, backward_input: 1 ms, backward_weight: 1 ms}\n"
+      "sweep: {grid: {cost.forward: [1 ms, 2 ms]}}\n");
+  expect_refused("sweep w.yaml -o d", "w.yaml:4:30: cost.forward: expected a time");
+}
+
+// What the system refuses is neither the person's mistake nor ours.
+TEST_F(HostileInput, TooFewHandlesAreSaid) {
+  write("w.yaml", "schedule: 1f1b\n" + kRest + "sweep: {grid: {cost.transfer: [1 ms, 2 ms]}}\n");
+  for (const char* files : {"6", "7", "8", "9"}) {
+    const auto outcome =
+        shell(std::string("ulimit -n ") + files + "; " PIPESIM_EXECUTABLE " sweep w.yaml -o d");
+    EXPECT_LE(outcome.code, 1) << outcome.output;
+    EXPECT_EQ(outcome.output.find("internal error"), std::string::npos) << outcome.output;
+  }
+}
+
 // Linear in the number of keys: a reader that compares each with each would take 20 s of a core.
 TEST_F(HostileInput, KeysByTheHundredThousand) {
   std::string text = "schedule: 1f1b\n" + kRest;

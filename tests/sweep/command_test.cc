@@ -93,6 +93,32 @@ TEST_F(SweepCommand, StopsOnCtrlCAndTheSameCommandGoesOn) {
   EXPECT_FALSE(fs::exists(folder_ / "out/failed.partial.csv"));
 }
 
+// Each of its points is of what the file said when the sweep began, or there is none.
+TEST_F(SweepCommand, EndsWithAnErrorWhereAnInputChanges) {
+  const std::string scenario =
+      "parallel: {pipeline_model_parallel_size: 4}\nbatch: {num_microbatches: 64}\n"
+      "cost: {kind: given, per: stage, forward: 10 ms, backward_input: 10 ms, backward_weight: 9 "
+      "ms, transfer: 2 ms}\n";
+  write("a.yaml", "schedule: 1f1b\n" + scenario);
+  ASSERT_EQ(run("export a.yaml -o a.csv").code, 0);
+  ASSERT_EQ(run("export a.yaml schedule=gpipe -o b.csv").code, 0);
+  write("s.yaml",
+        "schedule: {csv: x.csv}\n" + scenario +
+            "sweep: {draw: {seed: 1, count: 20000, keys: {cost.forward: {from: 10 ms, to: "
+            "11 ms}}}}\n");
+  const Outcome changed = shell(
+      "cp a.csv x.csv; timeout 60 " PIPESIM_EXECUTABLE
+      " sweep s.yaml -j 1 -o out & for i in $(seq 1000); do [ -e out/results.sqlite ] && break; "
+      "sleep 0.01; done; cp b.csv new; mv new x.csv; wait $!");
+  EXPECT_EQ(changed.code, 1) << changed.output;
+  EXPECT_NE(changed.output.find("'x.csv' has changed since the sweep began"), std::string::npos)
+      << changed.output;
+  EXPECT_EQ(run("sweep s.yaml -o out").code, 2) << "a store of other results";
+  EXPECT_EQ(shell("cp a.csv x.csv; " PIPESIM_EXECUTABLE " sweep s.yaml -o out").code, 0);
+  EXPECT_EQ(run("sweep s.yaml -o again").code, 0);
+  EXPECT_EQ(read("out/results.csv"), read("again/results.csv"));
+}
+
 TEST_F(SweepCommand, ABadKeyIsOneErrorAndWritesNothing) {
   std::string text = kSmallSweep;
   text.replace(text.find("cost.forward"), 12, "cost.forwart");

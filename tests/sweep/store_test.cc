@@ -2,7 +2,9 @@
 #include "sim/sweep/store.h"
 
 #include <csignal>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <random>
 #include <sqlite3.h>
 #include <sys/resource.h>
 
@@ -142,6 +144,40 @@ TEST_F(Store, RefusesADamagedStore) {
   for (size_t i = 4096; i < bytes.size(); ++i) bytes[i] = static_cast<char>(bytes[i] ^ 0x5a);
   write(kStoreName, bytes);
   expect_refused("damaged");
+}
+
+// Whatever bit of the file: the store is refused, or what it gives is what it was given.
+TEST_F(Store, NoticesAnyBitThatFlips) {
+  {
+    const auto store = open();
+    for (std::uint32_t point = 0; point < sweep_.points(); ++point) {
+      store->add(result_of(point, 1 + point / 7.0));
+    }
+    store->commit();
+  }
+  const std::string bytes = read(kStoreName);
+  const auto text_of = [](const PointResult& result) { return to_bytes(result); };
+  std::vector<std::string> whole;
+  for (const PointResult& each : all(*open())) whole.push_back(text_of(each));
+  ASSERT_EQ(whole.size(), sweep_.points());
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int flip = 0; flip < 1500; ++flip) {
+    std::string damaged = bytes;
+    const size_t at = random() % damaged.size();
+    const int bit = static_cast<int>(random() % 8);
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+    write(kStoreName, damaged);
+    try {
+      for (const PointResult& each : all(*open())) {
+        EXPECT_EQ(text_of(each), whole[each.point]) << "byte " << at << ", bit " << bit;
+      }
+    } catch (const InputError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  fmt::print("{} of 1500 flipped bits refused, the others changed nothing\n", refused);
 }
 
 TEST_F(Store, IsOfOneProcessAtATime) {

@@ -21,12 +21,14 @@ struct KnownSettings {
   std::map<std::string, std::optional<std::string>> defaults;
 };
 
-KnownSettings known_settings(const std::string& framework) {
+using KnownFrameworks = std::map<std::string, KnownSettings>;
+
+KnownFrameworks read_frameworks() {
   const std::string path = data_folder("catalog") + "/frameworks.yaml";
   const YamlSource source = YamlSource::from_file(path, {path, 0, 0, ""});
-  KnownSettings known;
+  KnownFrameworks all;
   for (const auto& [name, value] : source.root().entries()) {
-    if (name != framework) continue;
+    KnownSettings& known = all[name];
     YamlMap map(value);
     for (const YamlValue& each : map.require("no_effect", "a list").list()) {
       known.no_effect.insert(each.text());
@@ -35,7 +37,14 @@ KnownSettings known_settings(const std::string& framework) {
       known.defaults[setting] = at.is_null() ? std::nullopt : std::optional(at.node().Scalar());
     }
   }
-  return known;
+  return all;
+}
+
+const KnownSettings& known_settings(const std::string& framework) {
+  static const KnownFrameworks kAll = read_frameworks();
+  static const KnownSettings kNone;
+  const auto found = kAll.find(framework);
+  return found == kAll.end() ? kNone : found->second;
 }
 
 bool is_nothing(const Setting& setting) {
@@ -125,7 +134,7 @@ std::optional<bool> Settings::flag(std::initializer_list<const char*> names) {
 }
 
 Untaken Settings::untaken() const {
-  const KnownSettings known = known_settings(framework_);
+  const KnownSettings& known = known_settings(framework_);
   std::vector<std::string> names;
   for (const auto& [name, value] : known.defaults) names.push_back(name);
   Untaken untaken;

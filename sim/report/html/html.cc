@@ -9,10 +9,12 @@
 #include <sstream>
 
 #include "sim/core/input_text.h"
+#include "sim/report/html/sha256.h"
 #include "sim/report/html/sweep.h"
 #include "sim/report/html/timeline.h"
 #include "sim/report/json/document.h"
 #include "sim/report/svg/xml.h"
+#include "sim/report/text/metric_row.h"
 
 namespace pipesim {
 namespace {
@@ -38,7 +40,6 @@ std::string without_markup(const std::string& json) {
   return safe;
 }
 
-// Line and column of a byte, for messages.
 // The byte at which lists and objects of the text are nested too deeply for a document of ours;
 // nothing when they are not.
 std::optional<size_t> too_deep(const std::string& text) {
@@ -53,6 +54,35 @@ std::optional<size_t> too_deep(const std::string& text) {
     if (c == '[' || c == '{') ++level;
     if (c == ']' || c == '}') --level;
     if (level > kMostLevels) return at;
+  }
+  return std::nullopt;
+}
+
+bool is_number_or_null(const Json& value) { return value.is_number() || value.is_null(); }
+
+// Numbers by name, as idle time by cause.
+bool is_table(const Json& value) {
+  return value.is_object() && std::ranges::all_of(value, is_number_or_null);
+}
+
+bool is_device(const Json& value) {
+  return value.is_object() && std::ranges::all_of(value, [](const Json& each) {
+           return is_number_or_null(each) || each.is_string() || is_table(each);
+         });
+}
+
+// What of a result is not what the page would take it for; nothing where all is.
+std::optional<std::string> other_than_ours(const Json& result) {
+  if (!result.is_object()) return "a result is no object";
+  if (!result.contains("schedule") || !result["schedule"].is_string()) {
+    return "a result has no 'schedule'";
+  }
+  for (const auto& [key, value] : result.items()) {
+    const bool metric = key != "fits_capacity" && std::ranges::count(kMetricNames, key) > 0;
+    if (metric && !is_number_or_null(value)) return fmt::format("'{}' is no number", key);
+    const bool devices =
+        key != "devices" || (value.is_array() && std::ranges::all_of(value, is_device));
+    if (!devices) return "'devices' is no list of devices with their numbers";
   }
   return std::nullopt;
 }
@@ -77,12 +107,26 @@ Json parsed_document(const ReportInput& input) {
   }
   if (!document["results"].is_array()) refuse(0, "'results' is no list");
   for (const Json& result : document["results"]) {
-    if (!result.is_object()) refuse(0, "a result is no object");
-    if (!result.contains("schedule") || !result["schedule"].is_string()) {
-      refuse(0, "a result has no 'schedule'");
-    }
+    if (const auto wrong = other_than_ours(result)) refuse(0, *wrong);
   }
   return document;
+}
+
+using Marks = std::vector<std::pair<std::string, std::string>>;
+
+// Marks are looked for in the template only, never in what replaces them.
+std::string replaced(const std::string& text, const Marks& marks) {
+  std::string page;
+  size_t at = 0;
+  for (size_t mark; (mark = text.find("{{", at)) != std::string::npos;) {
+    const size_t end = text.find("}}", mark);
+    const std::string name = text.substr(mark + 2, end - mark - 2);
+    const auto found = std::ranges::find(marks, name, &Marks::value_type::first);
+    if (found == marks.end()) throw LogicError("page.html has an unknown mark: " + name);
+    page.append(text, at, mark - at).append(found->second);
+    at = end + 2;
+  }
+  return page.append(text, at);
 }
 
 }  // namespace
@@ -142,24 +186,20 @@ std::string HtmlReport::page(const std::string& folder, const Location& asked) c
   for (const char* name : kScripts) scripts += part(name);
   const std::string data =
       without_markup(data_->page.dump(-1, ' ', false, Json::error_handler_t::replace));
-  const std::array<std::pair<std::string, std::string>, 4> parts{{{"title", xml_escaped(title)},
-                                                                  {"style", part("page.css")},
-                                                                  {"data", data},
-                                                                  {"script", scripts}}};
-  // Marks are looked for in the template only, never in what replaces them.
+  Marks marks{{"title", xml_escaped(title)},
+              {"style", part("page.css")},
+              {"data", data},
+              {"script", scripts}};
   const std::string text = part("page.html");
-  std::string page;
-  size_t at = 0;
-  for (size_t mark; (mark = text.find("{{", at)) != std::string::npos;) {
-    const size_t end = text.find("}}", mark);
-    const std::string name = text.substr(mark + 2, end - mark - 2);
-    const auto* const found =
-        std::ranges::find(parts, name, [](const auto& each) { return each.first; });
-    if (found == parts.end()) throw LogicError("page.html has an unknown mark: " + name);
-    page.append(text, at, mark - at).append(found->second);
-    at = end + 2;
+  // The browser runs and applies what has these hashes, and nothing else.
+  for (const char* element : {"style", "script"}) {
+    const std::string begin = fmt::format("<{}>", element);
+    const size_t inside = text.find(begin) + begin.size();
+    const size_t end = text.find(fmt::format("</{}>", element), inside);
+    const std::string content = replaced(text.substr(inside, end - inside), marks);
+    marks.emplace_back(fmt::format("{}-hash", element), "sha256-" + sha256_base64(content));
   }
-  return page.append(text, at);
+  return replaced(text, marks);
 }
 
 }  // namespace pipesim

@@ -5,7 +5,9 @@
 
 namespace pipesim {
 
-// Quoted where a comma, a quote or a line end would break the row.
+// Quoted where a comma, a quote or a line end would break the row. What a spreadsheet would compute
+// (it begins with = + - @ and is no number) gets an apostrophe before it, which makes it text
+// there.
 std::string csv_field(const std::string& text);
 
 }  // namespace pipesim

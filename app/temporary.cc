@@ -1,0 +1,152 @@
+#include "app/temporary.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kEnding{SIGINT, SIGTERM, SIGHUP};
+constexpr const char* kUnique = "XXXXXX";
+constexpr const char* kUnfinished = ".unfinished";
+constexpr const char* kFolder = "pipesim-unfinished-";
+
+// What a signal removes. Changed only while the signals wait.
+std::vector<const char*>& doomed() {
+  static std::vector<const char*> all;
+  return all;
+}
+
+extern "C" void remove_and_end(int signal) {
+  const auto& all = doomed();
+  for (auto path = all.rbegin(); path != all.rend(); ++path) {
+    if (::unlink(*path) != 0) ::rmdir(*path);
+  }
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : kEnding) sigaddset(&ending, signal);
+    ::pthread_sigmask(SIG_BLOCK, &ending, &before_);
+  }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+  ~SignalsWait() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+// Where nobody has something else in mind: a command that catches them itself, or nohup.
+void catch_signals() {
+  for (const int signal : kEnding) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_DFL) continue;
+    action.sa_handler = remove_and_end;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+// The beginning of names beside `place`; the system's limit on names leaves room for the rest.
+std::string stem_of(const fs::path& place) {
+  constexpr size_t kLongest = 200;
+  return place.filename().string().substr(0, kLongest) + ".";
+}
+
+std::string unique_beside(const fs::path& place, int& file) {
+  std::string name = (place.parent_path() / (stem_of(place) + kUnique + kUnfinished)).string();
+  file = ::mkostemps(name.data(), static_cast<int>(std::string(kUnfinished).size()), O_CLOEXEC);
+  if (file < 0) throw std::system_error(errno, std::generic_category());
+  (void)::flock(file, LOCK_EX | LOCK_NB);  // a file system may know no locks
+  return name;
+}
+
+std::string unique_folder() {
+  std::string name = (fs::temp_directory_path() / kFolder).string() + kUnique;
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw InfeasibleError(
+        fmt::format("cannot make the folder '{}': {}", name, std::strerror(errno)));
+  }
+  return name;
+}
+
+// Ours, and locked by nobody.
+bool is_abandoned(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return false;
+  struct stat status {};
+  const bool abandoned = ::fstat(file, &status) == 0 && status.st_uid == ::geteuid() &&
+                         ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  ::close(file);
+  return abandoned;
+}
+
+void remove_abandoned(const fs::path& folder, const std::string& begin, const std::string& end) {
+  const size_t length = begin.size() + std::string(kUnique).size() + end.size();
+  std::error_code ignored;
+  const fs::path where = folder.empty() ? "." : folder;
+  for (const auto& entry : fs::directory_iterator(where, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() != length || !name.starts_with(begin) || !name.ends_with(end)) continue;
+    if (is_abandoned(entry.path())) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+RemovedAtEnd::RemovedAtEnd(std::string path) : path_(std::move(path)) {
+  const SignalsWait wait;
+  catch_signals();
+  doomed().push_back(path_.c_str());
+}
+
+RemovedAtEnd::~RemovedAtEnd() {
+  const SignalsWait wait;
+  std::erase(doomed(), path_.c_str());
+  std::error_code ignored;
+  fs::remove(path_, ignored);
+}
+
+TemporaryFile::TemporaryFile(const fs::path& place) : removed_(unique_beside(place, file_)) {}
+
+TemporaryFile::~TemporaryFile() { ::close(file_); }
+
+TemporaryFolder::TemporaryFolder()
+    : removed_(unique_folder()),
+      folder_(::open(removed_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  (void)::flock(folder_, LOCK_EX | LOCK_NB);
+  remove_abandoned(fs::path(removed_.path()).parent_path(), kFolder, "");
+}
+
+TemporaryFolder::~TemporaryFolder() { ::close(folder_); }
+
+const std::string& TemporaryFolder::file(const std::string& name) {
+  return files_.emplace_back(removed_.path() + "/" + name).path();
+}
+
+void remove_abandoned_beside(const fs::path& place) {
+  remove_abandoned(place.parent_path(), stem_of(place), kUnfinished);
+}
+
+}  // namespace pipesim

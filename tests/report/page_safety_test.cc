@@ -1,0 +1,61 @@
+// Pages and tables do nothing but show what is in them.
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "sim/report/html/html.h"
+#include "sim/report/html/sha256.h"
+#include "sim/report/text/csv.h"
+
+namespace pipesim {
+namespace {
+
+// The examples of FIPS 180-4, in base 64.
+TEST(Sha256, IsThatOfTheStandard) {
+  EXPECT_EQ(sha256_base64(""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+  EXPECT_EQ(sha256_base64("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+  EXPECT_EQ(sha256_base64("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "JI1qYdIGOLjlwCaTDD5gOaM85Flk/yFn9uzt1BnbBsE=");
+}
+
+TEST(Page, AllowsItsOwnScriptAndStyleByTheirHashes) {
+  HtmlReport report("1");
+  report.add_document(
+      {"a.json", R"({"pipesim":{},"scenario":{},"results":[{"schedule":"</script><script>"}]})"});
+  const std::string page = report.page(PIPESIM_SOURCE_DIR "/sim/report/html/page", {});
+  EXPECT_EQ(page.find("unsafe-inline"), std::string::npos);
+  for (const std::string element : {"style", "script"}) {
+    const std::string begin = "<" + element + ">";
+    const size_t inside = page.find(begin) + begin.size();
+    const std::string content =
+        page.substr(inside, page.find("</" + element + ">", inside) - inside);
+    EXPECT_GT(content.size(), 1000U);
+    EXPECT_NE(page.find(element + "-src 'sha256-" + sha256_base64(content) + "'"),
+              std::string::npos);
+  }
+}
+
+TEST(Page, ChecksAllThatItTakesFromADocument) {
+  for (const char* result :
+       {R"({"schedule":"x","mfu":"<b>"})", R"({"schedule":1})", R"({"schedule":"x","devices":3})",
+        R"({"schedule":"x","devices":[{"idle_seconds_by_cause":{"order":[]}}]})",
+        R"({"schedule":"x","iteration_seconds":{}})"}) {
+    HtmlReport report("1");
+    EXPECT_THROW(
+        report.add_document(
+            {"a.json", std::string(R"({"pipesim":{},"scenario":{},"results":[)") + result + "]}"}),
+        InputError)
+        << result;
+  }
+}
+
+TEST(CsvField, IsNoFormula) {
+  EXPECT_EQ(csv_field("=1+2"), "'=1+2");
+  EXPECT_EQ(csv_field("@SUM(A1)"), "'@SUM(A1)");
+  EXPECT_EQ(csv_field("+cmd|' /C calc'!A0"), "'+cmd|' /C calc'!A0");
+  EXPECT_EQ(csv_field("-2,5"), "\"'-2,5\"");
+  for (const char* plain : {"-2.5", "+3e-4", "zb-h1", "1f1b", ""})
+    EXPECT_EQ(csv_field(plain), plain);
+}
+
+}  // namespace
+}  // namespace pipesim
