@@ -173,7 +173,7 @@ std::string offload_text(const Offload& offload, bool by_itself) {
 // The entry `schedule` that plans what was found, or takes its order from `csv`.
 std::string schedule_text(const Found& found, const std::string& csv, bool in_memory) {
   const ScheduleChoice& choice = found.choice;
-  const Schedule& schedule = *find_schedule(choice.name);
+  const Schedule& schedule = schedule_of(choice);
   const Offload offload = choice.offload.value_or(Offload{});
   if (!csv.empty()) {
     return fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false));

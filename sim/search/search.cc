@@ -195,11 +195,11 @@ void Search::leave_out(std::string reason) {
 }
 
 void Search::add(ScheduleChoice choice, bool takes_limit) {
-  if (find_schedule(choice.name)->default_splits > options_.max_splits) {
+  if (schedule_of(choice).default_splits > options_.max_splits) {
     leave_out(choice.name + ": splits microbatches along the sequence");
     return;
   }
-  if (find_schedule(choice.name)->offloads() && !options_.offload) {
+  if (schedule_of(choice).offloads() && !options_.offload) {
     leave_out(choice.name + ": copies activations to the host");
     return;
   }
@@ -226,7 +226,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     const std::string reason = error.what();
     // Without the place, which is not in the scenario.
     const bool prefixed = input != nullptr || reason.starts_with(choice.name + ": ");
-    const Schedule& schedule = *find_schedule(choice.name);
+    const Schedule& schedule = schedule_of(choice);
     const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
     left_out_.push_back(fmt::format("{}{}: {}", choice.name,
                                     several ? fmt::format(" with {} chunks", *choice.chunks) : "",
