@@ -26,17 +26,6 @@ std::string pass_text(const DescribedPasses& line, int stage, size_t unit, int s
   return text;
 }
 
-// The sizes, then the parameters: given ones, and what the others usually are.
-std::vector<long> values_of(const Description& description, const Problem& problem) {
-  const Shape& shape = problem.shape;
-  std::vector<long> values{shape.devices, shape.chunks, shape.microbatches, shape.splits};
-  for (const DescribedParameter& each : description.parameters) {
-    const auto given = problem.option<long>(each.name);
-    values.push_back(given ? *given : each.usual.value(values));
-  }
-  return values;
-}
-
 // ---- placements ----
 
 std::vector<int> devices_by_formula(const DescribedPlacement& placement, int devices, int chunks) {
@@ -381,11 +370,46 @@ std::vector<std::string> reserved_names() {
   return names;
 }
 
+std::vector<long> values_of(const Description& description, const Problem& problem) {
+  const Shape& shape = problem.shape;
+  std::vector<long> values{shape.devices, shape.chunks, shape.microbatches, shape.splits};
+  for (const DescribedParameter& each : description.parameters) {
+    const auto given = problem.option<long>(each.name);
+    values.push_back(given ? *given : each.usual.value(values));
+  }
+  return values;
+}
+
+std::optional<std::vector<ScheduleOptions>> every_choice(const Description& description,
+                                                         const Shape& shape,
+                                                         const ScheduleOptions& given,
+                                                         size_t most) {
+  Problem problem;
+  problem.shape = shape;
+  std::vector<ScheduleOptions> choices{given};
+  for (const DescribedParameter& each : description.parameters) {
+    if (!each.least || given.contains(each.name)) continue;
+    std::vector<ScheduleOptions> longer;
+    for (const ScheduleOptions& choice : choices) {
+      problem.options = choice;
+      const std::vector<long> values = values_of(description, problem);
+      const long last = each.most->value(values);
+      for (long value = each.least->value(values); value <= last; ++value) {
+        if (longer.size() == most) return std::nullopt;
+        longer.push_back(choice);
+        longer.back()[each.name] = value;
+      }
+    }
+    choices = std::move(longer);
+  }
+  return choices;
+}
+
 Slotted instantiate(const Description& description, const Problem& problem) {
   return Instance(description, problem).make();
 }
 
-std::shared_ptr<const Schedule> as_schedule(Description description) {
+std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
   using Kind = DescribedPlacement::Kind;
   const auto shared = std::make_shared<const Description>(std::move(description));
   const Kind kind = shared->placement.kind;
@@ -410,7 +434,7 @@ std::shared_ptr<const Schedule> as_schedule(Description description) {
   schedule.no_flags = "it is described in a file of yours";
   schedule.claims.bubble.no_closed_form = "it follows from the block";
   schedule.claims.peak.no_closed_form = "it follows from the block";
-  return std::make_shared<const Schedule>(std::move(schedule));
+  return std::make_shared<const DescribedSchedule>(DescribedSchedule{shared, std::move(schedule)});
 }
 
 }  // namespace pipesim

@@ -5,6 +5,8 @@
 // docs/reference/descriptions.md says what each part means; sim/planning/slots.h makes the order.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +76,17 @@ std::vector<std::string> pass_names();       // s d c i k copy
 // Names that no parameter may have.
 std::vector<std::string> reserved_names();
 
+// The sizes, then the parameters: those that the problem's options set, and what the others usually
+// are.
+std::vector<long> values_of(const Description& description, const Problem& problem);
+
+// The options that set every free parameter which `given` does not, in every way that the ranges
+// leave; nothing where there are more than `most` ways.
+using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
+std::optional<std::vector<ScheduleOptions>> every_choice(const Description& description,
+                                                         const Shape& shape,
+                                                         const ScheduleOptions& given, size_t most);
+
 // The slots of all passes. InputError in the description where they make no schedule: passes that
 // are missing or double, that share a slot or begin before what they wait for, formulas without a
 // value.
@@ -81,6 +94,10 @@ Slotted instantiate(const Description& description, const Problem& problem);
 
 // A schedule of the description; its parameters with a range are options. Its `plan` and `place`
 // throw InputError, located in the description.
-std::shared_ptr<const Schedule> as_schedule(Description description);
+struct DescribedSchedule {
+  std::shared_ptr<const Description> description;
+  Schedule schedule;
+};
+std::shared_ptr<const DescribedSchedule> as_schedule(Description description);
 
 }  // namespace pipesim

@@ -396,6 +396,21 @@ int peak(const Evaluation& result) {
   return std::ranges::max(result.devices, {}, &DeviceEvaluation::peak_in_flight).peak_in_flight;
 }
 
+// Splits of a microbatch follow each other, those of backwards the last one first.
+std::optional<SlotClash> find_early_split(const Slotted& slotted, size_t passes) {
+  const SlottedPasses& by = slotted.passes[passes];
+  const auto splits = static_cast<size_t>(slotted.shape.splits);
+  const bool back = is_backward(by.kind);
+  if (splits == 1 || (by.kind != PassKind::kF && !back)) return std::nullopt;
+  for (size_t unit = 1; unit < by.slots.size(); ++unit) {
+    if (unit % splits == 0) continue;
+    const SlotClash::Of first{passes, back ? unit : unit - 1};
+    const SlotClash::Of second{passes, back ? unit - 1 : unit};
+    if (by.slots[second.unit] < by.end(first.unit)) return SlotClash{first, second};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<SlotClash> find_shared_slot(const Slotted& slotted) {
@@ -414,29 +429,47 @@ std::optional<SlotClash> find_shared_slot(const Slotted& slotted) {
 
 std::optional<SlotClash> find_early_pass(const Slotted& slotted) {
   const PassTable table(slotted);
-  const size_t splits = static_cast<size_t>(slotted.shape.splits);
   for (size_t i = 0; i < slotted.passes.size(); ++i) {
     const SlottedPasses& by = slotted.passes[i];
     for (const int of : table.awaited(by)) {
       if (of < 0) continue;
       const SlottedPasses& awaited = slotted.passes[static_cast<size_t>(of)];
       for (size_t unit = 0; unit < by.slots.size(); ++unit) {
-        if (by.slots[unit] < awaited.end(unit)) {
-          return SlotClash{{static_cast<size_t>(of), unit}, {i, unit}};
-        }
+        if (by.slots[unit] >= awaited.end(unit)) continue;
+        return SlotClash{{static_cast<size_t>(of), unit}, {i, unit}};
       }
     }
-    // Splits of a microbatch follow each other, backwards the other way.
-    const bool back = is_backward(by.kind);
-    if (by.kind != PassKind::kF && !back) continue;
-    for (size_t unit = 1; unit < by.slots.size(); ++unit) {
-      if (unit % splits == 0) continue;
-      const SlotClash::Of first{i, back ? unit : unit - 1};
-      const SlotClash::Of second{i, back ? unit - 1 : unit};
-      if (by.slots[second.unit] < by.end(first.unit)) return SlotClash{first, second};
-    }
+    if (const auto clash = find_early_split(slotted, i)) return clash;
   }
   return std::nullopt;
+}
+
+Slotted with_weights(Slotted slotted) {
+  const PassTable table(slotted);
+  std::vector<SlottedPasses> added;
+  for (int device = 0; device < slotted.shape.devices; ++device) {
+    int from = 0;  // where the next W may run at the earliest
+    const auto all = sorted(slotted, device);
+    size_t next = 0;  // pass of the device that ends behind `from`
+    for (const SlotClash::Of& of : all) {
+      const SlottedPasses& backward = slotted.passes[of.passes];
+      if (backward.kind != PassKind::kB || table.of(backward.vs, PassKind::kW) >= 0) continue;
+      from = std::max(from, backward.end(of.unit));
+      for (; next < all.size(); ++next) {
+        const SlottedPasses& there = slotted.passes[all[next].passes];
+        if (there.slots[all[next].unit] > from) break;
+        from = std::max(from, there.end(all[next].unit));
+      }
+      auto weights = std::ranges::find(added, backward.vs, &SlottedPasses::vs);
+      if (weights == added.end()) {
+        added.push_back({PassKind::kW, backward.vs, 1, {}});
+        weights = added.end() - 1;
+      }
+      weights->slots.push_back(from++);
+    }
+  }
+  slotted.passes.insert(slotted.passes.end(), added.begin(), added.end());
+  return slotted;
 }
 
 PassLists in_slot_order(const Slotted& slotted) {

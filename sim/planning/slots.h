@@ -56,6 +56,9 @@ std::optional<SlotClash> find_shared_slot(const Slotted& slotted);
 // A pass, `second`, that begins before `first` has ended, for which it waits.
 std::optional<SlotClash> find_early_pass(const Slotted& slotted);
 
+// W that have no slots, in the first free ones: those of a device in the order of their B.
+Slotted with_weights(Slotted slotted);
+
 // In the order of slots.
 PassLists in_slot_order(const Slotted& slotted);
 

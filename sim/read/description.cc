@@ -60,7 +60,7 @@ class DescriptionReader {
   std::string text_or(const char* key, std::string missing) {
     const auto given = map_.find(key);
     if (!given) return missing;
-    const std::string text = given->text();
+    std::string text = given->text();
     if (text.empty() || text.find('\n') != std::string::npos) given->fail("expected one line");
     return text;
   }
@@ -268,8 +268,8 @@ class DescriptionReader {
 
 }  // namespace
 
-std::shared_ptr<const Schedule> read_description_file(const std::string& path,
-                                                      const Location& asked) {
+std::shared_ptr<const DescribedSchedule> read_description_file(const std::string& path,
+                                                               const Location& asked) {
   const YamlSource source = YamlSource::from_file(path, asked);
   if (source.root().is_null()) source.root().fail("expected a description: this file is empty");
   return as_schedule(DescriptionReader(source.root(), path).read());

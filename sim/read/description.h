@@ -5,12 +5,12 @@
 #include <string>
 
 #include "sim/core/error.h"
-#include "sim/planning/schedule.h"
+#include "sim/planning/description.h"
 
 namespace pipesim {
 
 // InputError where the file cannot be read, at `asked`, or at the place in it that is wrong.
-std::shared_ptr<const Schedule> read_description_file(const std::string& path,
-                                                      const Location& asked);
+std::shared_ptr<const DescribedSchedule> read_description_file(const std::string& path,
+                                                               const Location& asked);
 
 }  // namespace pipesim

@@ -34,8 +34,9 @@ ScheduleChoice read_named_schedule(const YamlValue& value) {
 }
 
 ScheduleChoice read_described_schedule(const YamlValue& value, const std::string& scenario_file) {
-  auto schedule = read_description_file(file_beside(scenario_file, value.text()), value.where());
-  return {.name = schedule->name, .where = value.where(), .described = std::move(schedule)};
+  auto described = read_description_file(file_beside(scenario_file, value.text()), value.where());
+  std::string name = described->schedule.name;
+  return {.name = std::move(name), .where = value.where(), .described = std::move(described)};
 }
 
 // A plain number is a multiple of p x the activation of one microbatch, a size is bytes of

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "sim/core/text.h"
+#include "sim/planning/description.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
 
 const Schedule& schedule_of(const ScheduleChoice& choice) {
-  return choice.described ? *choice.described : *find_schedule(choice.name);
+  return choice.described ? choice.described->schedule : *find_schedule(choice.name);
 }
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {

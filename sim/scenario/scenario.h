@@ -73,6 +73,7 @@ struct TotalLimit {
   Bytes bytes;
 };
 
+struct DescribedSchedule;
 struct Schedule;
 
 // A schedule by name or from a description, or a program that was read from a CSV file.
@@ -81,8 +82,8 @@ struct ScheduleChoice {
   Location where;
   std::optional<int> chunks = {};  // virtual_pipeline_model_parallel_size, when set
   std::map<std::string, OptionValue, std::less<>> options = {};
-  std::shared_ptr<const Program> program = nullptr;     // of a CSV file
-  std::shared_ptr<const Schedule> described = nullptr;  // of a description
+  std::shared_ptr<const Program> program = nullptr;              // of a CSV file
+  std::shared_ptr<const DescribedSchedule> described = nullptr;  // of a description
   // memory_limit: times p x Problem::device_activation(), or bytes per device.
   std::variant<std::monostate, double, Bytes, TotalLimit> memory_limit = {};
   std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own

@@ -15,15 +15,19 @@
 namespace pipesim {
 namespace {
 
+std::shared_ptr<const Schedule> schedule_at(const std::string& path) {
+  const auto read = read_description_file(path, {});
+  return {read, &read->schedule};
+}
+
 std::shared_ptr<const Schedule> example(const std::string& name) {
-  return read_description_file(
-      fmt::format(PIPESIM_SOURCE_DIR "/schedules/descriptions/{}.yaml", name), {});
+  return schedule_at(fmt::format(PIPESIM_SOURCE_DIR "/schedules/descriptions/{}.yaml", name));
 }
 
 std::shared_ptr<const Schedule> described(const std::string& text) {
   const auto path = testing::test_folder() / "my.yaml";
   testing::write_file(path, text);
-  return read_description_file(path.string(), {});
+  return schedule_at(path.string());
 }
 
 Problem problem_for(const Schedule& schedule, const Shape& shape) {
