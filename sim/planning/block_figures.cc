@@ -9,13 +9,13 @@ long floor_of(long a, long b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
 // When microbatches enter that repeat themselves in groups, for ever.
 struct Entries {
-  long period, size, step;
+  long period, size, step;  // step is at most the period: groups do not overlap
 
   // That enter up to `slot`, counted from the group that enters at 0.
   [[nodiscard]] long until(long slot) const {
-    long count = 0;
-    for (long j = 0; j < size; ++j) count += floor_of(slot - j * step, size * period) + 1;
-    return count;
+    const long groups = floor_of(slot, size * period);
+    const long rest = slot - groups * size * period;
+    return groups * size + (step == 0 ? size : std::min(size, rest / step + 1));
   }
 };
 

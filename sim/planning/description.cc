@@ -12,7 +12,7 @@ namespace pipesim {
 namespace {
 
 constexpr int kMostChunks = 1024;
-constexpr int kMostSlots = 1 << 30;
+constexpr int kMostSlots = 1 << 29;
 constexpr int kSlotsOfAPass = 64;  // of ramps that are tightened, on average
 
 [[noreturn]] void fail(const Location& where, const std::string& message) {
@@ -97,16 +97,20 @@ class Instance {
         line_of_(place_.virtual_stages(), kPassKinds, -1),
         made_{problem.shape, problem.placement, {}} {
     period_ = description.period.value(values_);
-    if (period_ < 1) {
+    if (period_ < 1 || period_ > kMostSlots) {
       fail(description.period.where(),
-           fmt::format("the period is {}: expected 1 or more", period_));
+           fmt::format("the period is {}: expected 1 to 2^29", period_));
     }
     if (description.group) {
       group_ = description.group->size.value(values_);
       step_ = description.group->step.value(values_);
-      if (group_ < 1) {
+      if (group_ < 1 || group_ > kMostSlots) {
         fail(description.group->size.where(),
-             fmt::format("the group's size is {}: expected 1 or more", group_));
+             fmt::format("the group's size is {}: expected 1 to 2^29", group_));
+      }
+      if (step_ < 0 || step_ > period_) {
+        fail(description.group->step.where(),
+             fmt::format("the group's step is {}: expected 0 to the period, {}", step_, period_));
       }
     }
   }
@@ -168,7 +172,7 @@ class Instance {
       const long slot = at + microbatch / group_ * group_ * period_ + microbatch % group_ * step();
       if (slot < -kMostSlots || slot > kMostSlots) {
         fail(passes.at->where(),
-             fmt::format("{} begins in slot {}: expected at most 2^30 slots from 0",
+             fmt::format("{} begins in slot {}: expected at most 2^29 slots from 0",
                          pass_text(passes, stage, static_cast<size_t>(unit), splits_), slot));
       }
       added.slots.push_back(static_cast<int>(slot));
@@ -183,7 +187,7 @@ class Instance {
     if (!passes.slots) return passes.kind == PassKind::kBW ? 2 : 1;
     const long slots = passes.slots->value(values_);
     if (slots < 1 || slots > kMostSlots) {
-      fail(passes.slots->where(), fmt::format("a pass of {} slots: expected 1 to 2^30", slots));
+      fail(passes.slots->where(), fmt::format("a pass of {} slots: expected 1 to 2^29", slots));
     }
     return static_cast<int>(slots);
   }

@@ -228,6 +228,21 @@ TEST(Description, RefusesKeysAndNamesItDoesNotKnow) {
          "my.yaml:2:9: the period is 0");
 }
 
+TEST(Description, RefusesSizesThatMakeNoSchedule) {
+  expect(error_of("placement: linear\ngroup: {size: 2, step: 4}\n" + kBlock),
+         "my.yaml:2:24: the group's step is 4: expected 0 to the period, 3");
+  expect(error_of("placement: linear\ngroup: {size: 0, step: 1}\n" + kBlock),
+         "the group's size is 0");
+  const std::string head = "placement: linear\nblock:\n  - {pass: F, stage: s, at: s}\n";
+  expect(error_of(head + "  - {pass: BW, stage: s, at: 100*p}\nperiod: 500000000\n"),
+         "begins in slot 1000000000: expected at most 2^29 slots from 0");
+  expect(error_of(head + "  - {pass: BW, stage: s, at: s // (p - 4)}\nperiod: 3\n"),
+         "0 is divided by 0");
+  expect(error_of(head + "  - {pass: B, stage: s, at: 9*p - 2*s}\n"
+                         "  - {pass: W, stage: s, at: free}\nperiod: 100000\n"),
+         "W in free slots over 70");
+}
+
 TEST(Description, IsRefusedForWhatItDoesNotAccept) {
   const auto schedule = described("placement: linear\nrequire: m % 4 == 0 and m >= p\n" + kBlock);
   const auto refusal = schedule->refusal(problem_for(*schedule, {3, 1, 7, 1}));
