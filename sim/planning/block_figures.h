@@ -1,5 +1,5 @@
 // What follows from a described block by itself, before anything runs. These are the claims of a
-// description; tests/claims holds simulations to them.
+// description; tests/read/description_claims_test.cc holds simulations to them.
 #pragma once
 
 #include <vector>
