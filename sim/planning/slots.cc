@@ -91,8 +91,9 @@ class Slots {
   [[nodiscard]] PassLists lists() const;
 
   // Calls `visit(d, type, n, slot)` for all passes, in order of their slots.
-  using Visit = std::function<void(int d, int type, int n, int slot)>;
+  template <class Visit>
   void visit_passes(const Visit& visit);
+  template <class Visit>
   void visit_ramps(const TightenedParts& parts, const Visit& move);
   void move(int d, int type, int n, int slot);
   void move_filled(int d, int type, int n, int slot);
@@ -198,6 +199,7 @@ void Slots::put_weights() {
   }
 }
 
+template <class Visit>
 void Slots::visit_passes(const Visit& visit) {
   std::ranges::fill(visited_, 0);
   for (int slot = 0; slot < width_; ++slot) {
@@ -246,6 +248,7 @@ void Slots::count_memory(bool weights_have_slots) {
 }
 
 // Calls `move` for the passes of these parts.
+template <class Visit>
 void Slots::visit_ramps(const TightenedParts& parts, const Visit& move) {
   const int first_forward = table_.of(0, PassKind::kF);
   const int first_backward = table_.backward(0);
