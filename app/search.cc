@@ -40,8 +40,20 @@ struct SearchCommand {
   bool no_refinement = false;
 };
 
+std::string option_text(const OptionValue& value) {
+  return std::visit([](const auto& of) { return fmt::format("{}", of); }, value);
+}
+
+// A description is one family for each choice of its parameters.
 std::string name_of(const Found& found) {
-  return label_of(found.choice) + (found.refined ? " (refined)" : "");
+  std::string parameters;
+  if (found.choice.described) {
+    for (const auto& [name, value] : found.choice.options) {
+      parameters +=
+          fmt::format("{}{} {}", parameters.empty() ? "" : ", ", name, option_text(value));
+    }
+  }
+  return label_of(found.choice, parameters) + (found.refined ? " (refined)" : "");
 }
 
 // Bytes, or what they are of what p microbatches keep where no bytes are known.
@@ -155,10 +167,6 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
   }
 }
 
-std::string option_text(const OptionValue& value) {
-  return std::visit([](const auto& of) { return fmt::format("{}", of); }, value);
-}
-
 std::string offload_text(const Offload& offload, bool by_itself) {
   std::string text = fmt::format("{{bandwidth: {}, prefetch: {}",
                                  offload.bandwidth == CopyBandwidth::kAlone ? "alone" : "duplex",
@@ -173,12 +181,13 @@ std::string offload_text(const Offload& offload, bool by_itself) {
 // The entry `schedule` that plans what was found, or takes its order from `csv`.
 std::string schedule_text(const Found& found, const std::string& csv, bool in_memory) {
   const ScheduleChoice& choice = found.choice;
-  const Schedule& schedule = *find_schedule(choice.name);
+  const Schedule& schedule = schedule_of(choice);
   const Offload offload = choice.offload.value_or(Offload{});
   if (!csv.empty()) {
     return fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false));
   }
-  std::string text = "{name: " + choice.name;
+  std::string text =
+      choice.described ? fmt::format("{{file: '{}'", schedule.file) : "{name: " + choice.name;
   if (schedule.max_chunks > 1) {
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", chunks_of(choice));
   }
@@ -246,15 +255,19 @@ std::vector<Output> program_outputs(const SearchCommand& command, const CommandL
   return files;
 }
 
-std::vector<std::string> schedules_named(const SearchCommand& command, const CommandLine& line) {
+std::vector<std::string> schedules_named(const SearchCommand& command, const CommandLine& line,
+                                         const Scenario& scenario) {
   std::vector<std::string> names;
+  std::vector<std::string> valid = schedule_names();
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (choice.described) valid.push_back(choice.name);
+  }
   std::istringstream list(command.schedules);
   for (std::string name; std::getline(list, name, ',');) {
     name.erase(0, name.find_first_not_of(' '));
-    if (find_schedule(name) == nullptr) {
-      throw InputError(
-          line.where(command.schedules),
-          fmt::format("unknown schedule '{}'{}", name, suggestion(name, schedule_names())));
+    if (std::ranges::find(valid, name) == valid.end()) {
+      throw InputError(line.where(command.schedules),
+                       fmt::format("unknown schedule '{}'{}", name, suggestion(name, valid)));
     }
     names.push_back(std::move(name));
   }
@@ -295,7 +308,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
         "a limit in bytes needs a memory section that says what F acquires, or a model");
   }
   SearchOptions options = command.search;
-  options.schedules = schedules_named(command, line);
+  options.schedules = schedules_named(command, line, scenario);
   options.refine = !command.no_refinement;
   options.refinement.effort =
       command.effort.value_or(command.pareto ? kFrontierEffort : RefineOptions{}.effort);
@@ -339,7 +352,11 @@ Subcommand add_search(Parser& program) {
       "search", "Find the schedule with the least cost under a limit on activation memory",
       "  pipesim search scenarios/quickstart.yaml --memory-limit 0.75 -o best.csv\n"
       "  pipesim search scenarios/quickstart.yaml --pareto --points 5 --no-refinement");
-  parser.add_option("file", command->file, "Scenario (YAML); its schedules are not looked at")
+  parser
+      .add_option(
+          "file", command->file,
+          "Scenario (YAML); of its schedules, those that it describes are considered beside the "
+          "registered ones")
       .required();
   parser.add_option("overrides", command->overrides, "path.to.key=value, over what the file says");
   parser.add_option("--memory-limit", command->limit,

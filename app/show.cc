@@ -8,8 +8,10 @@
 #include "app/commands.h"
 #include "app/comparison.h"
 #include "sim/case/program.h"
+#include "sim/planning/description.h"
 #include "sim/read/scenario.h"
 #include "sim/report/svg/svg.h"
+#include "sim/report/text/block.h"
 #include "sim/report/text/costs.h"
 #include "sim/report/text/picture.h"
 #include "sim/report/text/table.h"
@@ -27,9 +29,21 @@ struct ShowOptions {
   bool costs = false;
 };
 
+std::string block_of(const ShowOptions& options, const Case& made) {
+  if (!made.choice.described) {
+    throw InputError(made.choice.where,
+                     fmt::format("{} is not described by a block: expected {{file: FILE}}, such as "
+                                 "schedules/descriptions/1f1b.yaml",
+                                 made.choice.name));
+  }
+  (void)make_program(made);  // refuses what it does not accept
+  return draw_block(*made.choice.described->description, made.problem, options.columns);
+}
+
 std::string text_of(const ShowOptions& options, const Case& made) {
   if (options.costs) return cost_breakdown(made);
   if (options.format == "text") return pass_lists(*make_program(made));
+  if (options.format == "block") return block_of(options, made);
   // A file is not a terminal, wherever standard output leads.
   const bool colour =
       options.output == "-" || options.colour != "auto" ? coloured(options.colour) : false;
@@ -104,11 +118,10 @@ Subcommand add_show(Parser& program) {
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   const Option format =
       parser
-          .add_option(
-              "--format", options->format,
-              "picture (with idle time and peaks), svg, or text: <stage><kind><microbatch>, "
-              "a line per device")
-          .one_of({"picture", "svg", "text"});
+          .add_option("--format", options->format,
+                      "picture (with idle time and peaks), svg, text: <stage><kind><microbatch>, "
+                      "a line per device; or block: the slots of a described schedule")
+          .one_of({"picture", "svg", "text", "block"});
   parser
       .add_flag("--costs", options->costs,
                 "Instead: what seconds and bytes are made of, with the source of each number")

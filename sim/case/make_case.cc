@@ -17,7 +17,7 @@ namespace {
 // Placements of a fixed number of chunks do not ask for it.
 void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
   if (choice.program) return;
-  const Schedule& schedule = *find_schedule(choice.name);
+  const Schedule& schedule = schedule_of(choice);
   const int chunks = chunks_of(choice);
   if (chunks >= schedule.min_chunks && chunks <= schedule.max_chunks) return;
   Problem asked;
@@ -31,15 +31,14 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
                          const LayerContext& context) {
   CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
   setting.software = scenario.roofline->software;
-  setting.fused_backward =
-      !choice.program && find_schedule(choice.name)->calls == CallGroups::kMegatron;
+  setting.fused_backward = !choice.program && schedule_of(choice).calls == CallGroups::kMegatron;
   if (const auto& anchor = scenario.roofline->anchor) setting.factors = anchor->factors;
   return setting;
 }
 
 std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
   if (scenario.transfers == Transfers::kOverlapped) return std::nullopt;
-  return choice.program ? CallGroups::kEveryPass : find_schedule(choice.name)->calls;
+  return choice.program ? CallGroups::kEveryPass : schedule_of(choice).calls;
 }
 
 // One limit serves all devices: what the one that holds most beside activations leaves.

@@ -87,7 +87,7 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
         fmt::format("{} has no passes of a vocabulary that all devices share", choice.name));
   }
   if (!program) {
-    const Schedule& schedule = *find_schedule(choice.name);
+    const Schedule& schedule = schedule_of(choice);
     const Problem planning = for_planning(problem);
     if (const auto refusal = schedule.refusal(planning)) {
       // A refusal for memory has no other shape to offer: its reason says the least limit, and it

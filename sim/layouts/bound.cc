@@ -29,7 +29,7 @@ class Bound {
  public:
   explicit Bound(const Case& made)
       : scenario_(*made.scenario),
-        schedule_(*find_schedule(made.choice.name)),
+        schedule_(schedule_of(made.choice)),
         problem_(made.problem),
         place_(made.placement),
         fused_(schedule_.calls == CallGroups::kMegatron),
@@ -176,7 +176,7 @@ Seconds work_bound(const Outline& outline) {
       stage_passes(model, whole, layer_costs(model, setting, *scenario.hardware));
   Seconds work =
       passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
-  if (overlaps_passes(*find_schedule(outline.choice.name))) {
+  if (overlaps_passes(schedule_of(outline.choice))) {
     work -= (1 - scenario.hardware->interconnect.exchange_share) *
             (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
   }

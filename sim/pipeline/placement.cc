@@ -50,9 +50,12 @@ Placement Placement::bidirectional(int devices) {
   return both;
 }
 
-Placement Placement::custom(std::span<const int> device_of) {
+Placement Placement::custom(std::span<const int> device_of, int copies) {
   if (device_of.empty()) throw LogicError("placement: no stages");
-  return {device_of, *std::ranges::max_element(device_of) + 1, 1};
+  if (copies < 1 || device_of.size() % static_cast<size_t>(copies) != 0) {
+    throw LogicError("placement: the copies of the model have unequal numbers of stages");
+  }
+  return {device_of, *std::ranges::max_element(device_of) + 1, copies};
 }
 
 }  // namespace pipesim

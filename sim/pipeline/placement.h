@@ -28,8 +28,9 @@ class Placement {
   // p.
   static Placement bidirectional(int devices);
   // Stage s on `device_of[s]`; every device must hold equally many (throws LogicError otherwise).
-  // The chunks of a device are numbered in stage order.
-  static Placement custom(std::span<const int> device_of);
+  // The chunks of a device are numbered in stage order. Of several copies of the model the stages
+  // follow each other, and each copy carries an equal share of the microbatches.
+  static Placement custom(std::span<const int> device_of, int copies = 1);
 
   [[nodiscard]] int devices() const { return devices_; }
   [[nodiscard]] int chunks() const { return chunks_; }

@@ -102,7 +102,7 @@ struct Schedule {
   int max_chunks = 1;
   // Shape::splits, unless the schedule's option `splits` says otherwise.
   int default_splits = 1;
-  Placement (*place)(int devices, int chunks) = Placement::looped;
+  std::function<Placement(int devices, int chunks)> place = Placement::looped;
   std::vector<OptionSpec> options = {};
   // Takes Problem::activation_limit, as option memory_limit of the scenario, from what one
   // microbatch keeps on.
@@ -114,9 +114,9 @@ struct Schedule {
   [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
   // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
   // rely on. nullptr: every shape is.
-  std::optional<Refusal> (*refuse)(const Problem&) = nullptr;
+  std::function<std::optional<Refusal>(const Problem&)> refuse = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
-  Program (*plan)(const Problem&) = nullptr;
+  std::function<Program(const Problem&)> plan = nullptr;
   Claims claims = {};
   // Where the vocabulary may be sharded; problems in which it is not are accepted anyway.
   std::vector<VocabularySupport> vocabulary = {};

@@ -99,7 +99,7 @@ int chunks_that_leave(const Program& program) {
 // microbatches.
 ScheduleChoice with_scope(ScheduleChoice choice, const Program& program) {
   if (offload_chunks_of(choice) > 0) return choice;
-  const Schedule& schedule = *find_schedule(choice.name);
+  const Schedule& schedule = schedule_of(choice);
   choice.name = schedule.without_offload;
   choice.options.insert(schedule.without_offload_options.begin(),
                         schedule.without_offload_options.end());

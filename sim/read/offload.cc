@@ -66,7 +66,7 @@ void check(const ScheduleChoice& choice, int microbatches) {
   const OffloadedMicrobatches& some = offload.microbatches;
   const bool says_which =
       offload.chunks || !offload.which.empty() || offload.automatic || !some.all();
-  const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
+  const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
   if (schedule != nullptr && schedule->offloads() && says_which) {
     refuse(
         fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "

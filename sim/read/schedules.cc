@@ -1,10 +1,12 @@
 #include "sim/read/schedules.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include "sim/core/input_text.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/planning/schedule.h"
+#include "sim/read/description.h"
 #include "sim/read/offload.h"
 #include "sim/read/recompute.h"
 
@@ -29,6 +31,12 @@ OptionValue read_option(const YamlValue& value, const OptionSpec& spec, int chun
 ScheduleChoice read_named_schedule(const YamlValue& value) {
   const auto names = schedule_names();
   return {.name = value.choice(names), .where = value.where()};
+}
+
+ScheduleChoice read_described_schedule(const YamlValue& value, const std::string& scenario_file) {
+  auto described = read_description_file(file_beside(scenario_file, value.text()), value.where());
+  std::string name = described->schedule.name;
+  return {.name = std::move(name), .where = value.where(), .described = std::move(described)};
 }
 
 // A plain number is a multiple of p x the activation of one microbatch, a size is bytes of
@@ -78,12 +86,15 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
             .recompute = recomputed,
             .offload = offloaded};
   }
-  ScheduleChoice choice = read_named_schedule(map.require("name", "the name of a schedule"));
+  const auto described = map.find("file");
+  ScheduleChoice choice = described
+                              ? read_described_schedule(*described, scenario_file)
+                              : read_named_schedule(map.require("name", "the name of a schedule"));
   if (const auto chunks = map.find(kChunksKey)) {
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }
   choice.recompute = recompute();
-  const Schedule& schedule = *find_schedule(choice.name);
+  const Schedule& schedule = schedule_of(choice);
   choice.offload = offload(&schedule);
   if (schedule.memory_limit) {
     if (const auto limit = map.find("memory_limit"))

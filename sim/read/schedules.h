@@ -12,8 +12,8 @@ namespace pipesim {
 
 inline constexpr const char* kChunksKey = "virtual_pipeline_model_parallel_size";
 
-// A name, a map, or a list of both. CSV files are looked for beside `scenario_file`, then in the
-// current folder.
+// A name, a map, or a list of both. CSV files and descriptions are looked for beside
+// `scenario_file`, then in the current folder.
 std::vector<ScheduleChoice> read_schedules(const YamlValue& value,
                                            const std::string& scenario_file);
 

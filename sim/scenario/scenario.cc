@@ -7,24 +7,29 @@
 #include <vector>
 
 #include "sim/core/text.h"
+#include "sim/planning/description.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
 
+const Schedule& schedule_of(const ScheduleChoice& choice) {
+  return choice.described ? choice.described->schedule : *find_schedule(choice.name);
+}
+
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
-  return find_schedule(choice.name)->place(devices, chunks_of(choice));
+  return schedule_of(choice).place(devices, chunks_of(choice));
 }
 
 int chunks_of(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->shape().chunks;
-  return choice.chunks.value_or(find_schedule(choice.name)->default_chunks);
+  return choice.chunks.value_or(schedule_of(choice).default_chunks);
 }
 
 int splits_of(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->shape().splits;
   const auto given = choice.options.find("splits");
-  return given == choice.options.end() ? find_schedule(choice.name)->default_splits
+  return given == choice.options.end() ? schedule_of(choice).default_splits
                                        : static_cast<int>(std::get<long>(given->second));
 }
 
@@ -40,7 +45,7 @@ int recompute_chunks_of(const ScheduleChoice& choice) {
 int offload_chunks_of(const ScheduleChoice& choice) {
   const auto& offload = choice.offload;
   if (!offload) return 0;
-  const Schedule* schedule = choice.program ? nullptr : find_schedule(choice.name);
+  const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
   if (schedule != nullptr && schedule->offloads()) return 0;
   if (!offload->which.empty()) return static_cast<int>(offload->which.size());
   return offload->chunks.value_or(chunks_of(choice));

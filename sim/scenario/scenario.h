@@ -73,19 +73,25 @@ struct TotalLimit {
   Bytes bytes;
 };
 
-// A schedule by name, or a program that was read from a CSV file.
+struct DescribedSchedule;
+struct Schedule;
+
+// A schedule by name or from a description, or a program that was read from a CSV file.
 struct ScheduleChoice {
-  std::string name;  // of the registry, or the CSV file's path
+  std::string name;  // of the registry or the description, or the CSV file's path
   Location where;
   std::optional<int> chunks = {};  // virtual_pipeline_model_parallel_size, when set
   std::map<std::string, OptionValue, std::less<>> options = {};
-  std::shared_ptr<const Program> program = nullptr;  // of a CSV file
+  std::shared_ptr<const Program> program = nullptr;              // of a CSV file
+  std::shared_ptr<const DescribedSchedule> described = nullptr;  // of a description
   // memory_limit: times p x Problem::device_activation(), or bytes per device.
   std::variant<std::monostate, double, Bytes, TotalLimit> memory_limit = {};
   std::optional<Recompute> recompute = {};  // the scenario's, where the choice has none of its own
   std::optional<Offload> offload = {};      // likewise
 };
 
+// Of a choice without a program: the one of the registry, or the described one.
+const Schedule& schedule_of(const ScheduleChoice& choice);
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.

@@ -13,6 +13,7 @@
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
+#include "sim/planning/description.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
@@ -26,6 +27,8 @@ namespace {
 
 // Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
+
+constexpr size_t kMostChoices = 1000;  // of the parameters of a description
 
 // `like` is a family, or what was found before.
 template <class Like>
@@ -135,25 +138,10 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
   }
   scenario_ = std::make_shared<const Scenario>(std::move(scenario));
   for (const Schedule* schedule : schedules()) {
-    if (!options_.schedules.empty() &&
-        std::ranges::find(options_.schedules, schedule->name) == options_.schedules.end()) {
-      continue;
-    }
-    if (schedule->min_chunks > options_.max_chunks) {
-      left_out_.push_back(fmt::format("{}: holds {} chunks per device, more than the {} allowed",
-                                      schedule->name, schedule->min_chunks, options_.max_chunks));
-    }
-    const int most = std::min(schedule->max_chunks, options_.max_chunks);
-    for (int chunks = schedule->min_chunks; chunks <= most; ++chunks) {
-      ScheduleChoice choice;
-      choice.name = schedule->name;
-      choice.chunks = chunks;
-      const bool overlaps = std::ranges::find(schedule->options, "overlap", &OptionSpec::name) !=
-                            schedule->options.end();
-      const bool cost_known = scenario_->roofline || !scenario_->cost.overlapped.empty();
-      if (overlaps && !cost_known) choice.options["overlap"] = false;
-      add_variants(choice, *schedule);
-    }
+    if (wanted(schedule->name)) add_registered(*schedule);
+  }
+  for (const ScheduleChoice& choice : scenario_->schedules) {
+    if (choice.described && wanted(choice.name)) add_described(choice);
   }
   if (families_.empty()) {
     throw InfeasibleError(
@@ -161,6 +149,55 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
   }
   for (const Family& family : families_) {
     unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
+  }
+}
+
+bool Search::wanted(const std::string& schedule) const {
+  return options_.schedules.empty() ||
+         std::ranges::find(options_.schedules, schedule) != options_.schedules.end();
+}
+
+void Search::add_registered(const Schedule& schedule) {
+  if (schedule.min_chunks > options_.max_chunks) {
+    left_out_.push_back(fmt::format("{}: holds {} chunks per device, more than the {} allowed",
+                                    schedule.name, schedule.min_chunks, options_.max_chunks));
+  }
+  const int most = std::min(schedule.max_chunks, options_.max_chunks);
+  for (int chunks = schedule.min_chunks; chunks <= most; ++chunks) {
+    ScheduleChoice choice;
+    choice.name = schedule.name;
+    choice.chunks = chunks;
+    const bool overlaps =
+        std::ranges::find(schedule.options, "overlap", &OptionSpec::name) != schedule.options.end();
+    const bool cost_known = scenario_->roofline || !scenario_->cost.overlapped.empty();
+    if (overlaps && !cost_known) choice.options["overlap"] = false;
+    add_variants(choice, schedule);
+  }
+}
+
+// With every choice of the parameters that it leaves open.
+void Search::add_described(const ScheduleChoice& asked) {
+  const Schedule& schedule = asked.described->schedule;
+  const int least = asked.chunks.value_or(schedule.min_chunks);
+  const int most = asked.chunks.value_or(
+      std::max(schedule.min_chunks, std::min(schedule.max_chunks, options_.max_chunks)));
+  for (int chunks = least; chunks <= most; ++chunks) {
+    ScheduleChoice choice = asked;
+    choice.chunks = chunks;
+    const Shape shape{scenario_->parallel.pipeline, chunks, scenario_->batch.microbatches,
+                      splits_of(asked)};
+    const auto choices =
+        every_choice(*asked.described->description, shape, asked.options, kMostChoices);
+    if (!choices) {
+      left_out_.push_back(
+          fmt::format("{} with {} chunks: more than {} choices of its parameters: set some of them",
+                      asked.name, chunks, kMostChoices));
+      continue;
+    }
+    for (const ScheduleOptions& options : *choices) {
+      choice.options = options;
+      add_variants(choice, schedule);
+    }
   }
 }
 
@@ -195,11 +232,11 @@ void Search::leave_out(std::string reason) {
 }
 
 void Search::add(ScheduleChoice choice, bool takes_limit) {
-  if (find_schedule(choice.name)->default_splits > options_.max_splits) {
+  if (schedule_of(choice).default_splits > options_.max_splits) {
     leave_out(choice.name + ": splits microbatches along the sequence");
     return;
   }
-  if (find_schedule(choice.name)->offloads() && !options_.offload) {
+  if (schedule_of(choice).offloads() && !options_.offload) {
     leave_out(choice.name + ": copies activations to the host");
     return;
   }
@@ -226,7 +263,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     const std::string reason = error.what();
     // Without the place, which is not in the scenario.
     const bool prefixed = input != nullptr || reason.starts_with(choice.name + ": ");
-    const Schedule& schedule = *find_schedule(choice.name);
+    const Schedule& schedule = schedule_of(choice);
     const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
     left_out_.push_back(fmt::format("{}{}: {}", choice.name,
                                     several ? fmt::format(" with {} chunks", *choice.chunks) : "",

@@ -1,7 +1,7 @@
 // The schedule with the least iteration time under a limit on activation memory: the longest span
 // of a device where iterations overlap (optimizer.sync: post_validation), else the makespan. Among
-// every registered family and what refinement makes of the best of them, with a lower bound and the
-// gap.
+// every registered family, the scenario's described schedules with every choice of their free
+// parameters, and what refinement makes of the best of them, with a lower bound and the gap.
 //
 // Families with v chunks per device share a device's costs evenly. Left out, with the reason: what
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
@@ -32,7 +32,7 @@ constexpr double kFrontierEffort = 2e6;
 struct SearchOptions {
   int max_chunks = 2;                  // per device
   int max_splits = 1;                  // of a microbatch, along the sequence
-  std::vector<std::string> schedules;  // empty: every registered one
+  std::vector<std::string> schedules;  // empty: every registered and described one
   // Whether families may also offload, or recompute, some chunks of every device (in combination,
   // each number of both). Planned for limits above the one to keep, since both then come below it.
   bool offload = false;
@@ -43,7 +43,7 @@ struct SearchOptions {
 
 // A program and what it costs; `program` is planned or refined for `problem`.
 struct Found {
-  std::string schedule;               // of the registry
+  std::string schedule;               // of the registry, or a description
   ScheduleChoice choice;              // what of it is recomputed and offloaded
   std::optional<Layout> layout = {};  // with a model
   bool refined = false;
@@ -101,6 +101,9 @@ class Search {
     std::shared_ptr<Rungs> rungs;  // of one that takes a limit and keeps every activation
   };
 
+  [[nodiscard]] bool wanted(const std::string& schedule) const;
+  void add_registered(const Schedule& schedule);
+  void add_described(const ScheduleChoice& asked);
   void add_variants(const ScheduleChoice& choice, const Schedule& schedule);
   void add(ScheduleChoice choice, bool takes_limit);
   void leave_out(std::string reason);

@@ -131,8 +131,7 @@ ValueChange node_latency(Scenario& scenario, const Answer&, double factor) {
 
 std::string lacks_copies(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedules.front();
-  const bool copies =
-      scenario.offload || (!choice.program && find_schedule(choice.name)->offloads());
+  const bool copies = scenario.offload || (!choice.program && schedule_of(choice).offloads());
   return copies ? "" : "nothing is copied to the host";
 }
 

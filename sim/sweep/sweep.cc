@@ -272,7 +272,7 @@ std::string Sweep::schedule_name(const YamlSource& source, std::uint32_t schedul
   if (one.is_scalar()) return one.node().Scalar();
   if (!one.is_map()) return "";
   YamlMap map(one);
-  for (const char* key : {"name", "csv"}) {
+  for (const char* key : {"name", "csv", "file"}) {
     if (const auto name = map.find(key); name && name->is_scalar()) return name->node().Scalar();
   }
   return "";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <sstream>
 
@@ -39,11 +40,31 @@ TEST(TorchCsv, ReadsOverlappedBlocksIdleSlotsAndQuotes) {
   EXPECT_EQ(program.text(0, program.passes(0)[2]), "0F1&1BW0");
 }
 
+// As schedules.py of PyTorch dumps a schedule by default (format compute_comms).
+TEST(TorchCsv, SkipsWhatPyTorchDerives) {
+  const Program plain = read_torch_csv("s.csv", "0F0,0B0\n1F0,1B0\n");
+  const Program dumped = read_torch_csv("s.csv",
+                                        "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n"
+                                        "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1RESHARD\n");
+  for (int device = 0; device < 2; ++device) {
+    EXPECT_TRUE(std::ranges::equal(plain.passes(device), dumped.passes(device)));
+  }
+  EXPECT_NE(refusal("0UNSHARD\n").find("this rank has no action"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0,0UNSHARDED\n").find("cell '0UNSHARDED'"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0,UNSHARD\n").find("cell 'UNSHARD'"), std::string::npos);
+}
+
+TEST(TorchCsv, ReadsCommentsAndForwardsThatRunAgain) {
+  const Program program =
+      read_torch_csv("s.csv", "# rank 0 recomputes\n0F0,0R0,0B0\n  # rank 1\n1F0,1B0\n");
+  EXPECT_TRUE(program.recomputes(0));
+  EXPECT_FALSE(program.recomputes(1));
+  EXPECT_NE(refusal("# nothing\n0F0,0X0\n").find("s.csv:2:6"), std::string::npos);
+}
+
 TEST(TorchCsv, LocatesABadCell) {
-  EXPECT_EQ(
-      refusal("0F0,0B0\n1F0,1X0\n"),
-      "s.csv:2:6: cell '1X0': expected F, I, W or B after the stage (communication actions are "
-      "derived, not read)\n  1F0,1X0\n       ^");
+  EXPECT_EQ(refusal("0F0,0B0\n1F0,1X0\n"),
+            "s.csv:2:6: cell '1X0': expected F, I, W, B or R after the stage\n  1F0,1X0\n       ^");
   EXPECT_NE(refusal("0F0,0B\n").find("s.csv:1:7: cell '0B'"), std::string::npos);
   EXPECT_NE(refusal("F0\n").find("no stage here"), std::string::npos);
   EXPECT_NE(refusal("0F99999999999\n").find("larger than"), std::string::npos);

@@ -313,7 +313,7 @@ std::vector<std::string> megatron_schedules() {
 MegatronFlags megatron_flags(const Case& made, const Program& program) {
   const ScheduleChoice& choice = made.choice;
   if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
-  const Schedule& schedule = *find_schedule(choice.name);
+  const Schedule& schedule = schedule_of(choice);
   if (schedule.runs_on == Runtime::kNone) {
     refuse(choice,
            schedule.no_flags.empty()

@@ -1,10 +1,12 @@
 #include "sim/interop/torch/csv_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "sim/core/input_text.h"
@@ -22,7 +24,7 @@ struct Action {
 };
 
 struct Cell {
-  std::vector<Action> actions;  // two for an overlapped block
+  std::vector<Action> actions;  // two for an overlapped block, none for what is derived
   int line = 0;
   int column = 0;
 };
@@ -45,6 +47,7 @@ class CellParser {
 
   Cell parse() {
     Cell cell{{}, line_, column_};
+    if (skip_derived()) return cell;
     if (!take('(')) {
       cell.actions.push_back(action());
     } else {
@@ -68,6 +71,18 @@ class CellParser {
     throw InputError(source_.locate(line_, column_ + static_cast<int>(at_)),
                      fmt::format("cell '{}': {}", text_, message));
   }
+  // What PyTorch's default dump has beside passes: messages, and the gathering of weights and
+  // reduction of gradients of its data parallelism.
+  bool skip_derived() const {
+    constexpr std::array<std::string_view, 7> kDerived{"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                                       "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    std::string_view word = text_;
+    while (!word.empty() && is_digit(word.front())) word.remove_prefix(1);
+    const bool has_stage = word.size() < text_.size();
+    while (!word.empty() && is_digit(word.back())) word.remove_suffix(1);  // the microbatch
+    return has_stage && std::ranges::find(kDerived, word) != kDerived.end();
+  }
   bool take(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;
     ++at_;
@@ -81,7 +96,7 @@ class CellParser {
       if (value > kMaxNumber) fail(fmt::format("{} is larger than {}", what, kMaxNumber));
     }
     if (at_ == begin) {
-      fail(fmt::format("expected <stage><F|I|W|B><microbatch>, such as 2F0: no {} here", what));
+      fail(fmt::format("expected <stage><F|I|W|B|R><microbatch>, such as 2F0: no {} here", what));
     }
     return value;
   }
@@ -102,8 +117,11 @@ class CellParser {
       case 'B':
         action.kind = PassKind::kBW;
         break;
+      case 'R':
+        action.kind = PassKind::kR;
+        break;
       default:
-        fail("expected F, I, W or B after the stage (communication actions are derived, not read)");
+        fail("expected F, I, W, B or R after the stage");
     }
     ++at_;
     action.microbatch = number("microbatch");
@@ -141,7 +159,8 @@ std::vector<Cell> parse_row(const Source& source, int line) {
     }
     if (!cell.empty()) {
       const auto column = static_cast<int>(cell.data() - text.data()) + 1;
-      cells.push_back(CellParser(cell, source, line, column).parse());
+      Cell read = CellParser(cell, source, line, column).parse();
+      if (!read.actions.empty()) cells.push_back(std::move(read));
     }
     begin = end + 1;
   }
@@ -160,7 +179,8 @@ Source split_lines(const std::string& name, const std::string& text) {
 Rows parse(const Source& source) {
   Rows rows;
   for (int line = 1; line <= static_cast<int>(source.lines.size()); ++line) {
-    if (trimmed(source.lines[static_cast<size_t>(line) - 1]).empty()) continue;
+    const std::string_view text = trimmed(source.lines[static_cast<size_t>(line) - 1]);
+    if (text.empty() || text.front() == '#') continue;
     rows.push_back(parse_row(source, line));
     if (rows.back().empty()) throw InputError(source.locate(line, 1), "this rank has no action");
   }

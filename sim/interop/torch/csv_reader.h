@@ -1,10 +1,12 @@
 // Reads a pipeline schedule in PyTorch's CSV form: a row per rank, a cell per action.
 //
 // A cell is `<stage><kind><microbatch>` with PyTorch's letters - F forward, I input gradient (our
-// B), W weight gradient, B both (our BW) - or `(3F0;1B2)OVERLAP_F_B` for an overlapped block, or
-// empty for an idle slot. Stage s is model stage s in forward order and stands on the rank whose
-// row names it; every rank must hold equally many. Source:
-// torch/distributed/pipelining/schedules.py (_Action, _load_csv, format "compute_only").
+// B), W weight gradient, B both (our BW), and R for the forward again - or `(3F0;1B2)OVERLAP_F_B`
+// for an overlapped block, or empty for an idle slot. What PyTorch's default dump has beside them
+// is derived here, and skipped: SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD.
+// Lines that begin with # are comments. Stage s is model stage s in forward order and stands on the
+// rank whose row names it; every rank must hold equally many. Source:
+// torch/distributed/pipelining/schedules.py (_Action, _load_csv).
 #pragma once
 
 #include <string>

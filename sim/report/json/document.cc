@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/layer_parameters.h"
+#include "sim/planning/description.h"
 #include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
 
@@ -48,6 +49,7 @@ Json offload_json(const Offload& offload) {
 Json schedule_json(const Case& made) {
   const ScheduleChoice& choice = made.choice;
   Json json{{choice.program ? "csv" : "name", choice.name}};
+  if (choice.described) json["file"] = choice.described->schedule.file;
   if (const int chunks = made.problem.recompute_chunks; chunks > 0) {
     json["recompute"] = {{"granularity", "full"}, {"chunks", chunks}};
   }

@@ -1,0 +1,444 @@
+#include "sim/planning/description.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+#include "sim/core/grid.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kMostChunks = 1024;
+constexpr int kMostSlots = 1 << 29;
+constexpr int kSlotsOfAPass = 64;  // of ramps that are tightened, on average
+
+[[noreturn]] void fail(const Location& where, const std::string& message) {
+  throw InputError(where, message);
+}
+
+std::string pass_text(const DescribedPasses& line, int stage, size_t unit, int splits) {
+  std::string text = fmt::format("{} of stage {}, microbatch {}", to_text(line.kind), stage,
+                                 unit / static_cast<size_t>(splits));
+  if (splits > 1) text += fmt::format(", split {}", unit % static_cast<size_t>(splits));
+  return text;
+}
+
+// ---- placements ----
+
+std::vector<int> devices_by_formula(const DescribedPlacement& placement, int devices, int chunks) {
+  std::vector<int> device_of;
+  for (int stage = 0; stage < devices * chunks; ++stage) {
+    const long device = placement.device->value(std::array<long, 3>{devices, chunks, stage});
+    if (device < 0 || device >= devices) {
+      fail(placement.where,
+           fmt::format("stage {} of {} stands on device {} of {}: expected 0 to {}", stage,
+                       devices * chunks, device, devices, devices - 1));
+    }
+    device_of.push_back(static_cast<int>(device));
+  }
+  return device_of;
+}
+
+Placement custom(const DescribedPlacement& placement, std::span<const int> device_of, int devices,
+                 int chunks) {
+  for (int device = 0; device < devices; ++device) {
+    const auto held = std::ranges::count(device_of, device);
+    if (held == chunks) continue;
+    fail(placement.where, fmt::format("device {} holds {} of {} stages: every one of {} devices "
+                                      "must hold {}",
+                                      device, held, device_of.size(), devices, chunks));
+  }
+  if (device_of.size() % static_cast<size_t>(placement.copies) != 0) {
+    fail(placement.where, fmt::format("{} stages make no {} copies of the model", device_of.size(),
+                                      placement.copies));
+  }
+  return Placement::custom(device_of, placement.copies);
+}
+
+Placement place(const DescribedPlacement& placement, int devices, int chunks) {
+  using Kind = DescribedPlacement::Kind;
+  switch (placement.kind) {
+    case Kind::kVee:
+      return Placement::vee(devices);
+    case Kind::kWave:
+      return Placement::wave(devices, chunks);
+    case Kind::kBidirectional:
+      return Placement::bidirectional(devices);
+    case Kind::kFormula:
+      return custom(placement, devices_by_formula(placement, devices, chunks), devices, chunks);
+    case Kind::kList: {
+      const int listed = std::ranges::max(placement.devices) + 1;
+      if (listed != devices) {
+        fail(placement.where,
+             fmt::format("lists {} devices, but there are {}: a formula serves any number, such as "
+                         "'s % p'",
+                         listed, devices));
+      }
+      return custom(placement, placement.devices, devices, chunks);
+    }
+    default:
+      return Placement::looped(devices, chunks);
+  }
+}
+
+// ---- slots ----
+
+class Instance {
+ public:
+  Instance(const Description& description, const Problem& problem)
+      : description_(description),
+        problem_(problem),
+        place_(problem.placement),
+        splits_(problem.shape.splits),
+        values_(values_of(description, problem)),
+        line_of_(place_.virtual_stages(), kPassKinds, -1),
+        made_{problem.shape, problem.placement, {}} {
+    period_ = description.period.value(values_);
+    if (period_ < 1 || period_ > kMostSlots) {
+      fail(description.period.where(),
+           fmt::format("the period is {}: expected 1 to 2^29", period_));
+    }
+    if (description.group) {
+      group_ = description.group->size.value(values_);
+      step_ = description.group->step.value(values_);
+      if (group_ < 1 || group_ > kMostSlots) {
+        fail(description.group->size.where(),
+             fmt::format("the group's size is {}: expected 1 to 2^29", group_));
+      }
+      if (step_ < 0 || step_ > period_) {
+        fail(description.group->step.where(),
+             fmt::format("the group's step is {}: expected 0 to the period, {}", step_, period_));
+      }
+    }
+  }
+
+  Slotted make() {
+    for (size_t line = 0; line < description_.block.size(); ++line) add_line(line);
+    check_complete();
+    begin_at_zero();
+    check_clashes();
+    check_tightened();
+    return std::move(made_);
+  }
+
+ private:
+  void add_line(size_t line) {
+    const DescribedPasses& passes = description_.block[line];
+    const int stages = place_.model_stages();
+    int first = 0;
+    int last = stages - 1;
+    if (passes.first_stage) first = last = stage_at(*passes.first_stage);
+    if (passes.last_stage) last = stage_at(*passes.last_stage);
+    for (int copy = 0; copy < place_.directions(); ++copy) {
+      for (int stage = first; stage <= last; ++stage) add_stage(line, stage, copy);
+    }
+  }
+
+  int stage_at(const Expression& formula) const {
+    const long stage = formula.value(values_);
+    if (stage < 0 || stage >= place_.model_stages()) {
+      fail(formula.where(),
+           fmt::format("there is no stage {}: they are 0 to {}", stage, place_.model_stages() - 1));
+    }
+    return static_cast<int>(stage);
+  }
+
+  void add_stage(size_t line, int stage, int copy) {
+    const DescribedPasses& passes = description_.block[line];
+    const int vs = copy * place_.model_stages() + stage;
+    int& before = line_of_(vs, static_cast<int>(passes.kind));
+    if (before >= 0) {
+      fail(passes.where,
+           fmt::format("the {} of stage {} stand in line {} already", to_text(passes.kind), stage,
+                       description_.block[static_cast<size_t>(before)].where.line));
+    }
+    before = static_cast<int>(line);
+    if (!passes.at) return;
+    SlottedPasses added{passes.kind, vs, length_of(passes), {}};
+    std::vector<long> values = values_;
+    const size_t own = values.size();
+    values.insert(values.end(), {stage, place_.device(vs), place_.chunk(vs), 0, 0, copy});
+    const int units = problem_.shape.units();
+    const int count = place_.end_unit(vs, units) - place_.first_unit(vs, units);
+    const bool moves = passes.at->mentions(own + 3) || passes.at->mentions(own + 4);
+    long at = 0;
+    for (int unit = 0; unit < count; ++unit) {
+      const long microbatch = values[own + 3] = unit / splits_;
+      values[own + 4] = unit % splits_;
+      if (moves || unit == 0) at = passes.at->value(values);
+      const long slot = at + microbatch / group_ * group_ * period_ + microbatch % group_ * step();
+      if (slot < -kMostSlots || slot > kMostSlots) {
+        fail(passes.at->where(),
+             fmt::format("{} begins in slot {}: expected at most 2^29 slots from 0",
+                         pass_text(passes, stage, static_cast<size_t>(unit), splits_), slot));
+      }
+      added.slots.push_back(static_cast<int>(slot));
+    }
+    made_.passes.push_back(std::move(added));
+    line_of_passes_.push_back(line);
+  }
+
+  [[nodiscard]] long step() const { return description_.group ? step_ : period_; }
+
+  [[nodiscard]] int length_of(const DescribedPasses& passes) const {
+    if (!passes.slots) return passes.kind == PassKind::kBW ? 2 : 1;
+    const long slots = passes.slots->value(values_);
+    if (slots < 1 || slots > kMostSlots) {
+      fail(passes.slots->where(), fmt::format("a pass of {} slots: expected 1 to 2^29", slots));
+    }
+    return static_cast<int>(slots);
+  }
+
+  void check_complete() const {
+    const auto has = [&](int vs, PassKind kind) {
+      return line_of_(vs, static_cast<int>(kind)) >= 0;
+    };
+    for (int vs = 0; vs < place_.virtual_stages(); ++vs) {
+      const int stage = place_.model_stage(vs);
+      const bool fused = has(vs, PassKind::kBW);
+      std::string_view lacks;
+      if (!has(vs, PassKind::kF)) lacks = "F";
+      if (!fused && !has(vs, PassKind::kW)) lacks = "W";
+      if (!fused && !has(vs, PassKind::kB)) lacks = "B, or BW";
+      if (!lacks.empty()) {
+        fail(description_.where, fmt::format("no line has the {} of stage {}", lacks, stage));
+      }
+      if (fused && (has(vs, PassKind::kB) || has(vs, PassKind::kW))) {
+        const bool b = has(vs, PassKind::kB);
+        const int line = line_of_(vs, static_cast<int>(b ? PassKind::kB : PassKind::kW));
+        fail(description_.block[static_cast<size_t>(line)].where,
+             fmt::format("stage {} has a BW, which is both its B and its W", stage));
+      }
+    }
+  }
+
+  void begin_at_zero() {
+    int least = 0;
+    for (const SlottedPasses& of : made_.passes) {
+      for (const int slot : of.slots) least = std::min(least, slot);
+    }
+    for (SlottedPasses& of : made_.passes) {
+      for (int& slot : of.slots) slot -= least;
+    }
+  }
+
+  [[nodiscard]] std::string text(const SlotClash::Of& of) const {
+    const SlottedPasses& passes = made_.passes[of.passes];
+    return pass_text(line(of), place_.model_stage(passes.vs), of.unit, splits_);
+  }
+  [[nodiscard]] const DescribedPasses& line(const SlotClash::Of& of) const {
+    return description_.block[line_of_passes_[of.passes]];
+  }
+
+  void check_clashes() const {
+    if (const auto clash = find_shared_slot(made_)) {
+      const SlottedPasses& second = made_.passes[clash->second.passes];
+      fail(line(clash->second).at->where(),
+           fmt::format("{} and, of line {}, {} share slot {} of device {} (p = {}, m = {})",
+                       text(clash->second), line(clash->first).where.line, text(clash->first),
+                       second.slots[clash->second.unit], place_.device(second.vs),
+                       problem_.shape.devices, problem_.shape.microbatches));
+    }
+    if (const auto clash = find_early_pass(made_)) {
+      const SlottedPasses& first = made_.passes[clash->first.passes];
+      const SlottedPasses& second = made_.passes[clash->second.passes];
+      fail(line(clash->second).at->where(),
+           fmt::format("{} begins in slot {}, but waits for {} of line {}, which ends with slot {} "
+                       "(p = {}, m = {})",
+                       text(clash->second), second.slots[clash->second.unit], text(clash->first),
+                       line(clash->first).where.line, first.end(clash->first.unit) - 1,
+                       problem_.shape.devices, problem_.shape.microbatches));
+    }
+  }
+
+  // What plans with free slots can take.
+  void check_tightened() const {
+    const auto filler = std::ranges::find_if(
+        description_.block, [](const DescribedPasses& passes) { return !passes.at; });
+    const bool fills = filler != description_.block.end();
+    if (!fills && !description_.tightened.any()) return;
+    const Location& where = fills ? filler->where : description_.where;
+    const char* what = fills ? "W in free slots" : "tightened ramps";
+    if (splits_ > 1 || place_.directions() > 1) {
+      fail(where, fmt::format("{} are for one copy of the model and no sequence splits", what));
+    }
+    int width = 0;
+    for (const SlottedPasses& of : made_.passes) {
+      if (fills && of.length > 1) {
+        fail(where, "W in free slots stand beside passes of one slot each");
+      }
+      for (const int slot : of.slots) width = std::max(width, slot + of.length);
+    }
+    const long passes = static_cast<long>(place_.chunks()) * problem_.shape.microbatches *
+                        static_cast<long>(kPassKinds);
+    if (width > kSlotsOfAPass * (passes + problem_.shape.devices * place_.chunks())) {
+      fail(where, fmt::format("{} over {} slots: too many for {} microbatches", what, width,
+                              problem_.shape.microbatches));
+    }
+  }
+
+  const Description& description_;
+  const Problem& problem_;
+  const Placement& place_;
+  int splits_;
+  std::vector<long> values_;
+  long period_ = 1;
+  long group_ = 1;
+  long step_ = 0;
+  Grid<int> line_of_;  // by virtual stage and kind
+  Slotted made_;
+  std::vector<size_t> line_of_passes_;
+};
+
+// ---- the record ----
+
+std::optional<std::string> unmet(const Description& description, const Problem& problem) {
+  const std::vector<long> values = values_of(description, problem);
+  for (size_t i = 0; i < description.parameters.size(); ++i) {
+    const DescribedParameter& each = description.parameters[i];
+    if (!each.least) continue;
+    const long value = values[size_names().size() + i];
+    const long least = each.least->value(values);
+    const long most = each.most->value(values);
+    if (value < least || value > most) {
+      return fmt::format("{} takes {} from {} to {}, not {}", description.name, each.name, least,
+                         most, value);
+    }
+  }
+  for (const Expression& condition : description.requirements) {
+    if (condition.value(values) != 0) continue;
+    return fmt::format("{} requires {}, not p = {}, v = {}, m = {}", description.name,
+                       condition.text(), values[0], values[1], values[2]);
+  }
+  return std::nullopt;
+}
+
+// The nearest number of microbatches that is accepted; the shape itself where none is near.
+std::optional<Refusal> refuse(const Description& description, const Problem& problem) {
+  const auto reason = unmet(description, problem);
+  if (!reason) return std::nullopt;
+  constexpr int kMostSteps = 256;
+  Problem near = problem;
+  for (int step = 1; step <= kMostSteps; ++step) {
+    for (const int m : {problem.shape.microbatches - step, problem.shape.microbatches + step}) {
+      near.shape.microbatches = m;
+      if (m > 0 && !unmet(description, near)) return Refusal{*reason, near.shape};
+    }
+  }
+  return Refusal{*reason, problem.shape};
+}
+
+Program plan(const Description& description, const Problem& problem) {
+  return plan_from_slots(problem, instantiate(description, problem), description.tightened);
+}
+
+std::vector<OptionSpec> options_of(const Description& description) {
+  std::vector<OptionSpec> options;
+  for (const DescribedParameter& each : description.parameters) {
+    if (!each.least) continue;
+    options.push_back({.name = each.name,
+                       .help = fmt::format("from {} to {}", each.least->text(), each.most->text()),
+                       .minimum = -kMostSlots,
+                       .maximum = kMostSlots,
+                       .default_text = each.usual.text()});
+  }
+  if (description.splits) {
+    options.push_back({.name = "splits",
+                       .help = "parts of a microbatch along the sequence",
+                       .minimum = 1,
+                       .maximum = kMostChunks,
+                       .default_text = fmt::format("{}", *description.splits)});
+  }
+  return options;
+}
+
+}  // namespace
+
+std::vector<std::string> placement_names() { return {"p", "v", "s"}; }
+std::vector<std::string> size_names() { return {"p", "v", "m", "n"}; }
+std::vector<std::string> pass_names() { return {"s", "d", "c", "i", "k", "copy"}; }
+
+std::vector<std::string> reserved_names() {
+  std::vector<std::string> names = size_names();
+  const std::vector<std::string> of_passes = pass_names();
+  names.insert(names.end(), of_passes.begin(), of_passes.end());
+  // Of formulas, and keys that stand beside a schedule.
+  for (const char* word :
+       {"and", "or", "not", "if", "else", "min", "max", "gcd", "file", "name", "csv", "splits",
+        "recompute", "offload", "memory_limit", "virtual_pipeline_model_parallel_size"}) {
+    names.emplace_back(word);
+  }
+  return names;
+}
+
+std::vector<long> values_of(const Description& description, const Problem& problem) {
+  const Shape& shape = problem.shape;
+  std::vector<long> values{shape.devices, shape.chunks, shape.microbatches, shape.splits};
+  for (const DescribedParameter& each : description.parameters) {
+    const auto given = problem.option<long>(each.name);
+    values.push_back(given ? *given : each.usual.value(values));
+  }
+  return values;
+}
+
+std::optional<std::vector<ScheduleOptions>> every_choice(const Description& description,
+                                                         const Shape& shape,
+                                                         const ScheduleOptions& given,
+                                                         size_t most) {
+  Problem problem;
+  problem.shape = shape;
+  std::vector<ScheduleOptions> choices{given};
+  for (const DescribedParameter& each : description.parameters) {
+    if (!each.least || given.contains(each.name)) continue;
+    std::vector<ScheduleOptions> longer;
+    for (const ScheduleOptions& choice : choices) {
+      problem.options = choice;
+      const std::vector<long> values = values_of(description, problem);
+      const long last = each.most->value(values);
+      for (long value = each.least->value(values); value <= last; ++value) {
+        if (longer.size() == most) return std::nullopt;
+        longer.push_back(choice);
+        longer.back()[each.name] = value;
+      }
+    }
+    choices = std::move(longer);
+  }
+  return choices;
+}
+
+Slotted instantiate(const Description& description, const Problem& problem) {
+  return Instance(description, problem).make();
+}
+
+std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
+  using Kind = DescribedPlacement::Kind;
+  const auto shared = std::make_shared<const Description>(std::move(description));
+  const Kind kind = shared->placement.kind;
+  const bool one = kind == Kind::kLinear;
+  const bool two = kind == Kind::kVee || kind == Kind::kBidirectional;
+  Schedule schedule;
+  schedule.name = shared->name;
+  schedule.summary = shared->summary;
+  schedule.source = shared->source;
+  schedule.default_chunks = one ? 1 : two ? 2 : shared->chunks;
+  const bool fixed = one || two || kind == Kind::kList;
+  schedule.min_chunks = fixed ? schedule.default_chunks : 1;
+  schedule.max_chunks = fixed ? schedule.default_chunks : kMostChunks;
+  schedule.default_splits = shared->splits.value_or(1);
+  schedule.options = options_of(*shared);
+  schedule.place = [shared](int devices, int chunks) {
+    return place(shared->placement, devices, chunks);
+  };
+  schedule.refuse = [shared](const Problem& problem) { return refuse(*shared, problem); };
+  schedule.plan = [shared](const Problem& problem) { return plan(*shared, problem); };
+  schedule.file = shared->file;
+  schedule.no_flags = "it is described in a file of yours";
+  schedule.claims.bubble.no_closed_form = "it follows from the block";
+  schedule.claims.peak.no_closed_form = "it follows from the block";
+  return std::make_shared<const DescribedSchedule>(DescribedSchedule{shared, std::move(schedule)});
+}
+
+}  // namespace pipesim

@@ -1,0 +1,76 @@
+// A formula of whole numbers, as descriptions of schedules have them: `3 * p - 2 - d`.
+//
+// Written as in Python: `+ - * // %` (`//` and `%` round down, so that `x % n` is 0 to n - 1 for
+// n > 0), `< <= > >= == !=` (1 or 0), `and or not`, `a if condition else b`, `min(a, b, ...)`,
+// `max(a, b, ...)`, `gcd(a, b)`, parentheses, whole numbers and the names that its reader offers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+class Expression {
+ public:
+  // `names` are those that may stand in it; `where` is the text's first letter. InputError at the
+  // letter from which on it cannot be read. O(length).
+  Expression(std::string text, Location where, std::span<const std::string> names);
+
+  // `values` are those of `names`, in their order. InputError at the operator for a division by
+  // zero, and for what is beyond 10^15. What `if`, `and` and `or` do not need is not computed.
+  [[nodiscard]] long value(std::span<const long> values) const;
+  // Whether the `name`-th name stands in it.
+  [[nodiscard]] bool mentions(std::size_t name) const;
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const Location& where() const { return where_; }
+
+ private:
+  friend class ExpressionParser;
+  enum class Op : std::uint8_t {
+    kNumber,
+    kName,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kModulo,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kEqual,
+    kUnequal,
+    kAnd,
+    kOr,
+    kNot,
+    kNegate,
+    kIf,
+    kMin,
+    kMax,
+    kGcd,
+  };
+  // Operands are nodes before it; `number` is a number's, or which name.
+  struct Node {
+    Op op = Op::kNumber;
+    std::uint32_t at = 0;  // letter of the text
+    long number = 0;
+    std::uint32_t a = 0, b = 0, c = 0;
+  };
+
+  [[nodiscard]] long value_of(const Node& node, std::span<const long> values) const;
+  [[nodiscard]] long combine(const Node& node, long a, long b) const;
+  [[nodiscard]] long calculate(const Node& node, long a, long b) const;
+  [[nodiscard]] Location place(std::size_t at) const;
+
+  std::string text_;
+  Location where_;
+  std::vector<Node> nodes_;  // the last one is the whole
+};
+
+}  // namespace pipesim

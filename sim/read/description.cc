@@ -1,0 +1,278 @@
+#include "sim/read/description.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/planning/description.h"
+#include "sim/read/yaml.h"
+
+namespace pipesim {
+namespace {
+
+constexpr size_t kMostParameters = 100;
+constexpr size_t kMostLines = 10'000;
+
+class DescriptionReader {
+ public:
+  DescriptionReader(const YamlValue& root, const std::string& path) : map_(root), path_(path) {}
+
+  Description read() {
+    const std::string name = std::filesystem::path(path_).filename().string();
+    const auto placement = read_placement();
+    int chunks = placement.kind == DescribedPlacement::Kind::kList ? listed_chunks(placement) : 2;
+    if (const auto given = map_.find("chunks")) chunks = read_chunks(*given, placement);
+    std::optional<int> splits;
+    if (const auto given = map_.find("splits")) {
+      splits = static_cast<int>(given->integer(1, 1024));
+    }
+    read_parameters();
+    std::vector<Expression> requirements = read_requirements();
+    Description description{
+        .name = name,
+        .file = path_,
+        .summary = text_or("summary", "described in " + path_),
+        .source = text_or("source", path_),
+        .placement = placement,
+        .chunks = chunks,
+        .splits = splits,
+        .parameters = {},
+        .requirements = std::move(requirements),
+        .period = formula(map_.require("period", "the slots from one microbatch to the next")),
+        .group = read_group(),
+        .block = {},
+    };
+    const YamlValue block = map_.require("block", "a list of {pass: F, stage: s, at: SLOT}");
+    description.where = block.key_where();
+    description.block = read_block(block);
+    description.tightened = {is_tightened("warm_up"), is_tightened("steady"),
+                             is_tightened("cool_down")};
+    map_.finish();
+    description.parameters = std::move(parameters_);
+    return description;
+  }
+
+ private:
+  std::string text_or(const char* key, std::string missing) {
+    const auto given = map_.find(key);
+    if (!given) return missing;
+    std::string text = given->text();
+    if (text.empty() || text.find('\n') != std::string::npos) given->fail("expected one line");
+    return text;
+  }
+
+  [[nodiscard]] Expression formula(const YamlValue& value) const { return formula(value, names_); }
+  [[nodiscard]] static Expression formula(const YamlValue& value,
+                                          const std::vector<std::string>& names) {
+    return {value.text(), value.where(), names};
+  }
+
+  // ---- placement ----
+
+  DescribedPlacement read_placement() {
+    const YamlValue value =
+        map_.require("placement", "linear, looped, v, wave, bidirectional, devices or a formula");
+    DescribedPlacement placement;
+    if (value.is_map()) {
+      YamlMap map(value);
+      placement = stages_on(map.require("device", "the device of each stage: a list or a formula"));
+      if (const auto copies = map.find("copies")) {
+        placement.copies = static_cast<int>(copies->integer(1, 1024));
+      }
+      map.finish();
+    } else {
+      placement = value.is_list() ? stages_on(value) : named(value);
+    }
+    placement.where = value.where();
+    return placement;
+  }
+
+  static DescribedPlacement named(const YamlValue& value) {
+    using Kind = DescribedPlacement::Kind;
+    static const std::vector<std::string> kNames{"linear", "looped", "v", "wave", "bidirectional"};
+    constexpr std::array kKinds{Kind::kLinear, Kind::kLooped, Kind::kVee, Kind::kWave,
+                                Kind::kBidirectional};
+    const std::string text = value.text();
+    if (text.find_first_of("%+-*/() ") != std::string::npos) return stages_on(value);
+    const std::string name = value.choice(kNames);
+    const auto at = std::ranges::find(kNames, name) - kNames.begin();
+    return {.kind = kKinds[static_cast<size_t>(at)]};
+  }
+
+  static DescribedPlacement stages_on(const YamlValue& value) {
+    using Kind = DescribedPlacement::Kind;
+    if (!value.is_list()) {
+      return {.kind = Kind::kFormula, .device = formula(value, placement_names())};
+    }
+    DescribedPlacement placement{.kind = Kind::kList};
+    for (const YamlValue& each : value.list()) {
+      placement.devices.push_back(static_cast<int>(each.integer(0, (1 << 16) - 1)));
+    }
+    if (placement.devices.empty()) value.fail("expected the device of each stage");
+    return placement;
+  }
+
+  static int listed_chunks(const DescribedPlacement& placement) {
+    const size_t devices = static_cast<size_t>(std::ranges::max(placement.devices)) + 1;
+    return static_cast<int>(std::max<size_t>(1, placement.devices.size() / devices));
+  }
+
+  static int read_chunks(const YamlValue& value, const DescribedPlacement& placement) {
+    using Kind = DescribedPlacement::Kind;
+    const bool chosen = placement.kind == Kind::kLooped || placement.kind == Kind::kWave ||
+                        placement.kind == Kind::kFormula;
+    if (!chosen) value.fail_key("the placement says how many chunks a device has");
+    return static_cast<int>(value.integer(1, 1024));
+  }
+
+  // ---- parameters ----
+
+  void read_parameters() {
+    for (const char* section : {"parameters", "let"}) {
+      const auto given = map_.find(section);
+      if (!given) continue;
+      const bool free = section == std::string_view("parameters");
+      for (const auto& [name, value] : given->entries()) add_parameter(name, value, free);
+    }
+  }
+
+  void add_parameter(const std::string& name, const YamlValue& value, bool free) {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+    const auto is_rest = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
+    if (name.empty() || !is_letter(name.front()) || !std::ranges::all_of(name, is_rest)) {
+      value.fail_key("a parameter's name has small letters, digits and '_', a letter first");
+    }
+    const std::vector<std::string> reserved = reserved_names();
+    if (std::ranges::find(reserved, name) != reserved.end()) {
+      value.fail_key(fmt::format("'{}' has a meaning of its own: choose another name", name));
+    }
+    if (std::ranges::find(names_, name) != names_.end()) {
+      value.fail_key(fmt::format("'{}' is there already", name));
+    }
+    if (parameters_.size() == kMostParameters) {
+      value.fail_key(fmt::format("more than {} parameters", kMostParameters));
+    }
+    parameters_.push_back(free ? free_parameter(name, value)
+                               : DescribedParameter{name, formula(value), {}, {}});
+    names_.push_back(name);
+  }
+
+  [[nodiscard]] DescribedParameter free_parameter(const std::string& name,
+                                                  const YamlValue& value) const {
+    if (!value.is_map()) {
+      value.fail(
+          "expected {usual: FORMULA, from: FORMULA, to: FORMULA}; a value that is not to be "
+          "chosen stands in 'let'");
+    }
+    YamlMap map(value);
+    DescribedParameter parameter{
+        name, formula(map.require("usual", "its value where none is given")),
+        formula(map.require("from", "its least value")), formula(map.require("to", "its most"))};
+    map.finish();
+    return parameter;
+  }
+
+  std::vector<Expression> read_requirements() {
+    std::vector<Expression> all;
+    const auto given = map_.find("require");
+    if (!given) return all;
+    if (!given->is_list()) return {formula(*given)};
+    for (const YamlValue& each : given->list()) all.push_back(formula(each));
+    return all;
+  }
+
+  // ---- the block ----
+
+  std::optional<DescribedGroup> read_group() {
+    const auto given = map_.find("group");
+    if (!given) return std::nullopt;
+    YamlMap map(*given);
+    DescribedGroup group{
+        formula(map.require("size", "the microbatches of a group")),
+        formula(map.require("step", "the slots between two microbatches of a group"))};
+    map.finish();
+    return group;
+  }
+
+  [[nodiscard]] std::vector<DescribedPasses> read_block(const YamlValue& block) const {
+    if (!block.is_list()) block.fail("expected a list of {pass: F, stage: s, at: SLOT}");
+    std::vector<DescribedPasses> lines;
+    for (const YamlValue& each : block.list()) {
+      if (lines.size() == kMostLines) each.fail(fmt::format("more than {} lines", kMostLines));
+      lines.push_back(read_passes(each));
+    }
+    if (lines.empty()) block.fail("expected at least the lines of F and of BW, or of B and W");
+    return lines;
+  }
+
+  [[nodiscard]] DescribedPasses read_passes(const YamlValue& value) const {
+    static const std::vector<std::string> kNames{"F", "B", "W", "BW", "R"};
+    constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kBW,
+                                PassKind::kR};
+    YamlMap map(value);
+    DescribedPasses passes;
+    passes.where = value.where();
+    const std::string name = map.require("pass", "F, B, W, BW or R").choice(kNames);
+    passes.kind = kKinds[static_cast<size_t>(std::ranges::find(kNames, name) - kNames.begin())];
+    read_stages(map.require("stage", "'s' for all, one stage, or a range such as 0..p-1"), passes);
+    const YamlValue at = map.require("at", "the slot in which the first microbatch's begins");
+    if (at.text() != "free") {
+      passes.at = formula(at, names_of_passes());
+    } else if (passes.kind != PassKind::kW) {
+      at.fail("only W take free slots");
+    }
+    if (const auto slots = map.find("slots")) passes.slots = formula(*slots);
+    map.finish();
+    return passes;
+  }
+
+  void read_stages(const YamlValue& value, DescribedPasses& passes) const {
+    const std::string text = value.text();
+    if (text == "s") return;
+    const size_t dots = text.find("..");
+    if (dots == std::string::npos) {
+      passes.first_stage = formula(value);
+      return;
+    }
+    Location second = value.where();
+    if (value.where().text.find(text) != std::string::npos) {
+      second.column = static_cast<int>(
+          value.where().text.find(text, static_cast<size_t>(value.where().column - 1)) + dots + 3);
+    }
+    passes.first_stage = Expression(text.substr(0, dots), value.where(), names_);
+    passes.last_stage = Expression(text.substr(dots + 2), second, names_);
+  }
+
+  [[nodiscard]] std::vector<std::string> names_of_passes() const {
+    std::vector<std::string> names = names_;
+    const std::vector<std::string> more = pass_names();
+    names.insert(names.end(), more.begin(), more.end());
+    return names;
+  }
+
+  bool is_tightened(const char* key) {
+    static const std::vector<std::string> kWays{"repeat", "tighten"};
+    const auto given = map_.find(key);
+    return given && given->choice(kWays) == "tighten";
+  }
+
+  YamlMap map_;
+  const std::string& path_;
+  std::vector<DescribedParameter> parameters_;
+  std::vector<std::string> names_ = size_names();
+};
+
+}  // namespace
+
+std::shared_ptr<const DescribedSchedule> read_description_file(const std::string& path,
+                                                               const Location& asked) {
+  const YamlSource source = YamlSource::from_file(path, asked);
+  if (source.root().is_null()) source.root().fail("expected a description: this file is empty");
+  return as_schedule(DescriptionReader(source.root(), path).read());
+}
+
+}  // namespace pipesim

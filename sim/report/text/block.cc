@@ -1,0 +1,67 @@
+#include "sim/report/text/block.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fmt/format.h>
+#include <vector>
+
+#include "sim/planning/block_figures.h"
+
+namespace pipesim {
+namespace {
+
+char letter(PassKind kind, bool marked) {
+  const char capital = kind == PassKind::kBW ? 'X' : to_text(kind).front();
+  return marked ? capital : static_cast<char>(std::tolower(static_cast<unsigned char>(capital)));
+}
+
+std::string figures_text(const BlockFigures& figures, bool tightened) {
+  std::string text = fmt::format("period: {} slots\n", figures.period);
+  text += "device  busy slots  lifespan  lifespan/period  in flight\n";
+  for (size_t d = 0; d < figures.devices.size(); ++d) {
+    const BlockFigures::Device& device = figures.devices[d];
+    text += fmt::format("{:<6}  {:>10}  {:>8}  {:>15.2f}  {:>9}\n", d, device.busy, device.lifespan,
+                        static_cast<double>(device.lifespan) / static_cast<double>(figures.period),
+                        device.in_flight);
+  }
+  const long bubble = figures.span - figures.work;
+  text += fmt::format(
+      "bubble: at most {} of {} slots ({:.2f}%) where passes take as long as their "
+      "slots\n",
+      bubble, figures.span, 100 * static_cast<double>(bubble) / static_cast<double>(figures.span));
+  if (tightened) {
+    text += fmt::format("tightened ramps hold at most {} chunks on any device\n",
+                        figures.most_in_flight());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string draw_block(const Description& description, const Problem& problem, int columns) {
+  const Slotted slotted = with_weights(instantiate(description, problem));
+  const int marked = problem.shape.microbatches / 2;
+  std::vector<std::string> rows(static_cast<size_t>(problem.shape.devices));
+  bool cut = false;
+  for (const SlottedPasses& passes : slotted.passes) {
+    std::string& row = rows[static_cast<size_t>(problem.placement.device(passes.vs))];
+    const int first = problem.placement.first_unit(passes.vs, problem.shape.units());
+    for (size_t unit = 0; unit < passes.slots.size(); ++unit) {
+      const int end = std::min(passes.end(unit), columns);
+      cut = cut || end < passes.end(unit);
+      if (end > static_cast<int>(row.size())) row.resize(static_cast<size_t>(end), '.');
+      const bool is_marked = (first + static_cast<int>(unit)) / problem.shape.splits == marked;
+      for (int slot = passes.slots[unit]; slot < end; ++slot) {
+        row[static_cast<size_t>(slot)] = letter(passes.kind, is_marked);
+      }
+    }
+  }
+  std::string text;
+  for (size_t d = 0; d < rows.size(); ++d) text += fmt::format("{} |{}|\n", d, rows[d]);
+  text += fmt::format("microbatch {} in capitals{}\n", marked,
+                      cut ? fmt::format("; slots beyond {} are left out", columns) : "");
+  if (problem.shape.splits > 1) return text;
+  return text + figures_text(figures_of(description, problem), description.tightened.any());
+}
+
+}  // namespace pipesim

@@ -1,0 +1,275 @@
+#include "sim/read/description.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "sim/execution/evaluate.h"
+#include "sim/execution/walk.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "tests/folder.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+std::shared_ptr<const Schedule> schedule_at(const std::string& path) {
+  const auto read = read_description_file(path, {});
+  return {read, &read->schedule};
+}
+
+std::shared_ptr<const Schedule> example(const std::string& name) {
+  return schedule_at(fmt::format(PIPESIM_SOURCE_DIR "/schedules/descriptions/{}.yaml", name));
+}
+
+std::shared_ptr<const Schedule> described(const std::string& text) {
+  const auto path = testing::test_folder() / "my.yaml";
+  testing::write_file(path, text);
+  return schedule_at(path.string());
+}
+
+Problem problem_for(const Schedule& schedule, const Shape& shape) {
+  return testing::make_problem(shape, schedule.place(shape.devices, shape.chunks));
+}
+
+// What is wrong with a description, for 4 devices and 8 microbatches, without its folder.
+std::string error_of(const std::string& text, int devices = 4, int chunks = 1) {
+  try {
+    const auto schedule = described(text);
+    (void)schedule->plan(problem_for(*schedule, {devices, chunks, 8, 1}));
+    return "no error";
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    return what.substr(what.find("my.yaml"));
+  }
+}
+
+void expect(const std::string& error, const std::string& part) {
+  EXPECT_NE(error.find(part), std::string::npos) << error;
+}
+
+// The first device and position at which two programs differ; empty where they are equal.
+std::string difference(const Program& a, const Program& b) {
+  if (!(a.placement() == b.placement())) return "other placements";
+  for (int d = 0; d < a.shape().devices; ++d) {
+    const auto [one, other] = std::ranges::mismatch(a.passes(d), b.passes(d));
+    if (one == a.passes(d).end() && other == b.passes(d).end()) continue;
+    return fmt::format("device {}, pass {}", d, one - a.passes(d).begin());
+  }
+  return "";
+}
+
+TEST(Description, OfABuiltInScheduleGivesTheSamePassesInTheSameOrder) {
+  struct Family {
+    const char* name;
+    std::vector<int> chunks;
+  };
+  for (const auto& [name, all_chunks] : {Family{"1f1b", {1}},
+                                         {"zb-h1", {1}},
+                                         {"interleaved-1f1b", {2, 3, 4}},
+                                         {"gis", {2, 3, 4, 5}},
+                                         {"1f1b-v", {2}},
+                                         {"v-half", {2}},
+                                         {"v-min", {2}}}) {
+    const Schedule& built_in = *find_schedule(name);
+    const auto schedule = example(name);
+    int compared = 0;
+    for (const int v : all_chunks) {
+      for (int p = 1; p <= 9; ++p) {
+        for (const int m : {1, 2, 3, 5, p, p + 1, 2 * p, 2 * p + 1, 3 * p + 2, 4 * p, 30}) {
+          SCOPED_TRACE(fmt::format("{} p {} v {} m {}", name, p, v, m));
+          const Problem problem = for_planning(problem_for(built_in, {p, v, m, 1}));
+          ASSERT_EQ(schedule->refusal(problem).has_value(), built_in.refusal(problem).has_value());
+          if (built_in.refusal(problem)) continue;
+          ++compared;
+          ASSERT_EQ(difference(schedule->plan(problem), built_in.plan(problem)), "");
+        }
+      }
+    }
+    EXPECT_GT(compared, 60) << name;
+  }
+}
+
+TEST(Description, TakesTheParametersOfTheBuiltInSchedules) {
+  for (int p = 2; p <= 8; ++p) {
+    for (long g = 1; g <= 2 * p; ++g) {
+      for (const int m : {p, 2 * p, 3 * p + 1}) {
+        for (const auto& [name, option] :
+             {std::pair{"gis", "group_size"},
+              {"interleaved-1f1b", "microbatch_group_size_per_vp_stage"}}) {
+          SCOPED_TRACE(fmt::format("{} p {} g {} m {}", name, p, g, m));
+          const Schedule& built_in = *find_schedule(name);
+          const auto schedule = example(name);
+          Problem problem = for_planning(problem_for(built_in, {p, 3, m, 1}));
+          problem.options = {{"g", g}};
+          if (schedule->refusal(problem)) continue;
+          const Program ours = schedule->plan(problem);
+          problem.options = {{option, g}};
+          ASSERT_FALSE(built_in.refusal(problem).has_value());
+          ASSERT_EQ(difference(ours, built_in.plan(problem)), "");
+        }
+      }
+    }
+  }
+}
+
+const std::string kBlock =
+    "period: 3\n"
+    "block:\n"
+    "  - {pass: F, stage: s, at: s}\n"
+    "  - {pass: BW, stage: s, at: 3*p - 2 - 2*s}\n";
+
+TEST(Description, OfTwoCopiesRunsBothDirections) {
+  const auto schedule = described(
+      "placement: bidirectional\n"
+      "period: 8*p\n"
+      "block:\n"
+      "  - {pass: F, stage: s, at: s + 4*p*copy}\n"
+      "  - {pass: BW, stage: s, at: p + 2*(p-1-s) + 4*p*copy}\n");
+  const Problem problem = problem_for(*schedule, {4, 2, 8, 1});
+  EXPECT_EQ(problem.placement.directions(), 2);
+  // The second copy's microbatches are those from m/2 on.
+  const Program program = schedule->plan(problem);
+  EXPECT_NO_THROW(check_executable(program));
+  EXPECT_EQ(program.text(3, program.passes(3)[0]), "3F0");
+  EXPECT_EQ(program.text(3, program.passes(3)[2]), "4F4");
+}
+
+TEST(Description, PlacesStagesByAFormulaOrAList) {
+  const auto by_formula = described("placement: s if s < p else 2*p - 1 - s\n" + kBlock);
+  EXPECT_EQ(by_formula->place(3, 2), Placement::vee(3));
+  const auto by_list = described("placement: [0, 1, 1, 0]\n" + kBlock);
+  EXPECT_EQ(by_list->place(2, by_list->default_chunks), Placement::vee(2));
+  const auto copies = described("placement: {device: [0, 1, 1, 0], copies: 2}\n" + kBlock);
+  EXPECT_EQ(copies->place(2, copies->default_chunks), Placement::bidirectional(2));
+  expect(error_of("placement: [0, 1, 1, 0]\n" + kBlock, 4, 2), "my.yaml:1:12: lists 2 devices");
+  expect(error_of("placement: [0, 1, 1, 1]\n" + kBlock, 2, 2), "device 0 holds 1 of 4 stages");
+  expect(error_of("placement: s + 1\n" + kBlock), "stage 3 of 4 stands on device 4");
+}
+
+TEST(Description, SplitsMicrobatches) {
+  const auto schedule = described(
+      "placement: linear\n"
+      "splits: 2\n"
+      "period: 12*p\n"
+      "block:\n"
+      "  - {pass: F, stage: s, at: s + k}\n"
+      "  - {pass: BW, stage: s, at: p + n + 4*(p-1-s) + 2*(n-1-k)}\n");
+  EXPECT_EQ(schedule->default_splits, 2);
+  const Problem problem = problem_for(*schedule, {2, 1, 3, 2});
+  EXPECT_NO_THROW(evaluate(schedule->plan(problem), problem));
+}
+
+TEST(Description, RunsForwardsAgainWhereItSays) {
+  const auto schedule = described(
+      "placement: linear\n"
+      "period: 8*p\n"
+      "block:\n"
+      "  - {pass: F, stage: s, at: s}\n"
+      "  - {pass: R, stage: s, at: p + 3*(p-1-s)}\n"
+      "  - {pass: BW, stage: s, at: p + 3*(p-1-s) + 1}\n");
+  const Problem problem = problem_for(*schedule, {4, 1, 6, 1});
+  EXPECT_TRUE(schedule->plan(problem).recomputes(0));
+}
+
+TEST(Description, NamesBothLinesOfPassesThatMeet) {
+  const std::string error = error_of(
+      "placement: linear\n"
+      "period: 3\n"
+      "block:\n"
+      "  - {pass: F, stage: s, at: s}\n"
+      "  - {pass: BW, stage: s, at: 3*p - 1 - 2*s}\n");
+  expect(error,
+         "my.yaml:4:29: F of stage 0, microbatch 4 and, of line 5, BW of stage 0, microbatch 0 "
+         "share slot 12 of device 0 (p = 4, m = 8)");
+}
+
+TEST(Description, NamesBothLinesWhereAPassComesTooEarly) {
+  expect(error_of("placement: linear\n"
+                  "period: 3\n"
+                  "block:\n"
+                  "  - {pass: F, stage: s, at: 9 - 2*s}\n"
+                  "  - {pass: BW, stage: s, at: 6*p - 2 - 2*s}\n"),
+         "my.yaml:4:29: F of stage 1, microbatch 0 begins in slot 7, but waits for F of stage 0, "
+         "microbatch 0 of line 4, which ends with slot 9 (p = 4, m = 8)");
+}
+
+TEST(Description, NamesPassesThatAreMissingOrDouble) {
+  const std::string head = "placement: linear\nperiod: 3\nblock:\n";
+  expect(error_of(head + "  - {pass: F, stage: s, at: s}\n"),
+         "my.yaml:3:1: no line has the B, or BW of stage 0");
+  expect(error_of(head + "  - {pass: F, stage: 0..2, at: s}\n"
+                         "  - {pass: BW, stage: s, at: 3*p - 2 - 2*s}\n"),
+         "no line has the F of stage 3");
+  expect(error_of(head + "  - {pass: F, stage: s, at: s}\n"
+                         "  - {pass: F, stage: 2, at: s}\n"
+                         "  - {pass: BW, stage: s, at: 3*p - 2 - 2*s}\n"),
+         "my.yaml:5:5: the F of stage 2 stand in line 4 already");
+  expect(error_of(head + "  - {pass: F, stage: 2..p, at: s}\n"),
+         "my.yaml:4:25: there is no stage 4: they are 0 to 3");
+  expect(error_of(head + "  - {pass: F, stage: s, at: free}\n"), "only W take free slots");
+}
+
+TEST(Description, RefusesKeysAndNamesItDoesNotKnow) {
+  expect(error_of("placement: linear\nperod: 3\n"),
+         "my.yaml:2:1: perod: unknown key; did you mean 'period'?");
+  expect(error_of("placement: lineer\n" + kBlock), "did you mean 'linear'?");
+  expect(error_of("placement: linear\nwarm_up: tigthen\n" + kBlock), "did you mean 'tighten'?");
+  expect(error_of("placement: linear\nlet: {s: 3}\n" + kBlock), "has a meaning of its own");
+  expect(error_of("placement: linear\nlet: {g: 3}\nparameters: {g: {usual: 1, from: 1, to: 2}}\n" +
+                  kBlock),
+         "'g' is there already");
+  expect(error_of("placement: linear\nparameters: {g: 3}\n" + kBlock), "stands in 'let'");
+  expect(error_of("placement: linear\nchunks: 2\n" + kBlock), "says how many chunks");
+  expect(error_of(""), "this file is empty");
+  expect(error_of("placement: linear\nperiod: 0\nblock:\n  - {pass: F, stage: s, at: s}\n"),
+         "my.yaml:2:9: the period is 0");
+}
+
+TEST(Description, RefusesSizesThatMakeNoSchedule) {
+  expect(error_of("placement: linear\ngroup: {size: 2, step: 4}\n" + kBlock),
+         "my.yaml:2:24: the group's step is 4: expected 0 to the period, 3");
+  expect(error_of("placement: linear\ngroup: {size: 0, step: 1}\n" + kBlock),
+         "the group's size is 0");
+  const std::string head = "placement: linear\nblock:\n  - {pass: F, stage: s, at: s}\n";
+  expect(error_of(head + "  - {pass: BW, stage: s, at: 100*p}\nperiod: 500000000\n"),
+         "begins in slot 1000000000: expected at most 2^29 slots from 0");
+  expect(error_of(head + "  - {pass: BW, stage: s, at: s // (p - 4)}\nperiod: 3\n"),
+         "0 is divided by 0");
+  expect(error_of(head + "  - {pass: B, stage: s, at: 9*p - 2*s}\n"
+                         "  - {pass: W, stage: s, at: free}\nperiod: 100000\n"),
+         "W in free slots over 70");
+}
+
+TEST(Description, IsRefusedForWhatItDoesNotAccept) {
+  const auto schedule = described("placement: linear\nrequire: m % 4 == 0 and m >= p\n" + kBlock);
+  const auto refusal = schedule->refusal(problem_for(*schedule, {3, 1, 7, 1}));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->reason, "my.yaml requires m % 4 == 0 and m >= p, not p = 3, v = 1, m = 7");
+  EXPECT_EQ(refusal->nearest.microbatches, 8);
+}
+
+const std::string kScenario =
+    "parallel: {pipeline_model_parallel_size: 4}\n"
+    "batch: {num_microbatches: 8}\n"
+    "cost: {kind: given, forward: 1 s, backward_input: 1 s, backward_weight: 1 s}\n";
+
+TEST(Description, StandsInAScenarioWithItsParameters) {
+  const std::string folder = PIPESIM_SOURCE_DIR "/schedules/descriptions/";
+  const auto makespan = [&](const std::string& schedule) {
+    const Scenario scenario =
+        read_scenario(YamlSource(folder + "s.yaml", kScenario + "schedule: " + schedule));
+    const Case made = prepare_first(scenario);
+    return evaluate(schedule_of(made.choice).plan(for_planning(made.problem)), made.problem)
+        .makespan;
+  };
+  EXPECT_EQ(makespan("{file: gis.yaml, g: 2}"), makespan("{name: gis, group_size: 2}"));
+  EXPECT_NE(makespan("{file: gis.yaml, g: 2}"), makespan("{file: gis.yaml}"));
+  EXPECT_THROW(makespan("{file: gis.yaml, round: 2}"), InputError);
+  EXPECT_THROW(makespan("{file: none.yaml}"), InputError);
+}
+
+}  // namespace
+}  // namespace pipesim
