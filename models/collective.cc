@@ -46,11 +46,13 @@ double hops(CollectiveKind kind, int nodes) {
   return 1;
 }
 
-// Of tokens that go to `copies` ranks, none of them preferred, what leaves the node when each other
-// node gets it once.
+// Of tokens that go to `copies` ranks, none of them preferred on the nodes within reach, what
+// leaves the node when each other node gets it once.
 Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
   const double nodes = static_cast<double>(group.ranks) / group.ranks_per_node;
-  const double reached = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, collective.copies));
+  const double within = std::max(1.0, collective.reach * nodes);
+  const double reached =
+      (nodes - 1) * (within / nodes) * (1 - std::pow(1 - 1 / within, collective.copies));
   return reached / collective.copies * collective.bytes;
 }
 

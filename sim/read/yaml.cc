@@ -386,6 +386,14 @@ YamlValue YamlMap::require(const std::string& key, const std::string& what) {
   return *found;
 }
 
+std::vector<std::pair<std::string, YamlValue>> YamlMap::unread() const {
+  std::vector<std::pair<std::string, YamlValue>> left;
+  for (const Entry& entry : entries_) {
+    if (!entry.read) left.emplace_back(entry.key, entry.value);
+  }
+  return left;
+}
+
 void YamlMap::finish() const {
   for (const Entry& entry : entries_) {
     if (!entry.read) entry.value.fail_key("unknown key" + suggestion(entry.key, asked_));

@@ -124,6 +124,8 @@ class YamlMap {
   [[nodiscard]] YamlValue require(const std::string& key, const std::string& what);
   // InputError at the first unread key, naming the nearest of the keys that were asked for.
   void finish() const;
+  // Keys that nobody asked for, in the order of the file.
+  [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> unread() const;
   [[nodiscard]] const YamlValue& value() const { return value_; }
 
  private:

@@ -8,6 +8,9 @@
 
 namespace pipesim {
 
+// Why Megatron-LM has no flags for the model; empty when it has.
+std::string why_no_flags(const Transformer& model);
+
 // "--name value". `tensor` ranks divide the vocabulary, which Megatron-LM pads to a multiple of
 // theirs. Norms after attention and MLP have no flag.
 std::vector<std::string> model_flags(const Transformer& model, int tensor);
