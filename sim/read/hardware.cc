@@ -80,7 +80,9 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
   cluster.link_latency = link.number("latency").seconds();
   link.finish();
   NumberGroup network(map, "network", entry.numbers);
-  cluster.nic_bandwidth = network.share("achieved") * network.bandwidth("bandwidth");
+  entry.card_achieved = network.share("achieved");
+  entry.card_bandwidth = network.bandwidth("bandwidth");
+  cluster.nic_bandwidth = entry.card_achieved * entry.card_bandwidth;
   cluster.nic_latency = network.number("latency").seconds();
   network.finish();
   NumberGroup host(map, "host", entry.numbers);
@@ -96,52 +98,68 @@ ClusterEntry read_entry(const std::string& name, const YamlValue& value,
   return entry;
 }
 
-// A scenario's changes to `cluster`; with a base nothing is required.
-void read_changes(YamlMap& map, Cluster& cluster, std::vector<Sourced>& numbers, bool base) {
-  const auto changed = [&numbers](const char* key, const YamlValue& value) {
-    put(numbers, {key, value.text(), kStated});
-  };
-  if (const auto node = map.find("node")) {
-    YamlMap of(*node);
-    if (const auto gpus = of.find("gpus")) {
-      cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
-      changed("node.gpus", *gpus);
-    }
-    if (const auto nics = of.find("nics")) {
-      cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
-      changed("node.nics", *nics);
-    } else if (cluster.nics_per_node > cluster.gpus_per_node) {
-      node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
-                             cluster.gpus_per_node));
-    }
-    if (const auto bandwidth = of.find("link_bandwidth")) {
-      cluster.link_bandwidth = positive_bandwidth(*bandwidth);
-      changed("link.bandwidth", *bandwidth);
-    } else if (!base && cluster.gpus_per_node > 1) {
-      (void)of.require("link_bandwidth",
-                       "the bandwidth between GPUs of a node, such as '300 GB/s'");
-    }
-    if (const auto latency = of.find("link_latency")) {
-      cluster.link_latency = latency->seconds();
-      changed("link.latency", *latency);
-    }
-    of.finish();
+// Notes what a scenario states in the place of a number.
+class Changes {
+ public:
+  explicit Changes(std::vector<Sourced>& numbers) : numbers_(numbers) {}
+  void note(const char* key, const YamlValue& value) {
+    put(numbers_, {key, value.text(), kStated});
   }
+
+ private:
+  std::vector<Sourced>& numbers_;
+};
+
+// A scenario's changes; with a base nothing is required.
+void read_node(YamlMap& map, Cluster& cluster, Changes& changed, bool base) {
+  const auto node = map.find("node");
+  if (!node) return;
+  YamlMap of(*node);
+  if (const auto gpus = of.find("gpus")) {
+    cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
+    changed.note("node.gpus", *gpus);
+  }
+  if (const auto nics = of.find("nics")) {
+    cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
+    changed.note("node.nics", *nics);
+  } else if (cluster.nics_per_node > cluster.gpus_per_node) {
+    node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
+                           cluster.gpus_per_node));
+  }
+  if (const auto bandwidth = of.find("link_bandwidth")) {
+    cluster.link_bandwidth = positive_bandwidth(*bandwidth);
+    changed.note("link.bandwidth", *bandwidth);
+  } else if (!base && cluster.gpus_per_node > 1) {
+    (void)of.require("link_bandwidth", "the bandwidth between GPUs of a node, such as '300 GB/s'");
+  }
+  if (const auto latency = of.find("link_latency")) {
+    cluster.link_latency = latency->seconds();
+    changed.note("link.latency", *latency);
+  }
+  of.finish();
+}
+
+// What messages get of a card that is not the base's is the base's share, unless it is stated.
+void read_network(YamlMap& map, ClusterChoice& choice, Changes& changed, bool base) {
   const auto network = map.find("network");
   if (!network && base) return;
   YamlMap of(network
                  ? *network
                  : map.require("network", "a map with bandwidth and latency of a network card"));
   if (const auto bandwidth = of.find("bandwidth")) {
-    cluster.nic_bandwidth = positive_bandwidth(*bandwidth);
-    changed("network.bandwidth", *bandwidth);
-    std::erase_if(numbers, [](const Sourced& each) { return each.key == "network.achieved"; });
+    choice.card_bandwidth = positive_bandwidth(*bandwidth);
+    changed.note("network.bandwidth", *bandwidth);
   } else if (!base) {
     (void)of.require("bandwidth", "such as '400 Gbps'");
   }
+  if (const auto achieved = of.find("achieved")) {
+    choice.card_achieved = achieved->number(1e-3, 1);
+    changed.note("network.achieved", *achieved);
+  }
+  choice.cluster.nic_bandwidth = choice.card_achieved * choice.card_bandwidth;
   if (const auto latency = of.find("latency")) {
-    cluster.nic_latency = latency->seconds();
-    changed("network.latency", *latency);
+    choice.cluster.nic_latency = latency->seconds();
+    changed.note("network.latency", *latency);
   }
   of.finish();
 }
@@ -204,6 +222,8 @@ void take(const HardwareCatalog& catalog, const YamlValue& name, ClusterChoice& 
   choice.hardware = entry.hardware;
   choice.cluster = entry.hardware.cluster;
   choice.numbers = entry.numbers;
+  choice.card_bandwidth = entry.card_bandwidth;
+  choice.card_achieved = entry.card_achieved;
 }
 
 // The GPU's numbers go before the cluster's.
@@ -275,7 +295,9 @@ ClusterChoice read_cluster(const YamlValue& value) {
   }
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
-  read_changes(map, choice.cluster, choice.numbers, hardware.has_value());
+  Changes changed(choice.numbers);
+  read_node(map, choice.cluster, changed, hardware.has_value());
+  read_network(map, choice, changed, hardware.has_value());
   read_host(map, choice);
   if (const auto gpu = map.find("gpu")) {
     YamlMap of(*gpu);

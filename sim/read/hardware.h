@@ -27,6 +27,8 @@ struct GpuEntry {
 struct ClusterEntry {
   std::string title;
   Hardware hardware;
+  BytesPerSecond card_bandwidth{1};  // nominal
+  double card_achieved = 1;          // share of it that messages get
   std::vector<Sourced> numbers;
 };
 
@@ -49,6 +51,8 @@ struct ClusterChoice {
   Cluster cluster;
   std::optional<Hardware> hardware;
   std::vector<Sourced> numbers;
+  BytesPerSecond card_bandwidth{1};  // nominal
+  double card_achieved = 1;          // share of it that messages get
 };
 ClusterChoice read_cluster(const YamlValue& value);
 

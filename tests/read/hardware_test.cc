@@ -257,6 +257,28 @@ TEST(NamedCluster, TakesChanges) {
   EXPECT_EQ(read("{name: dgx-h100, gpu: {name: h200-sxm}}").hardware->gpu.memory, 140 * kGiB);
 }
 
+TEST(NamedCluster, IsAsItWasWhereAValueIsRestated) {
+  const Scenario as_it_is = read("dgx-h100");
+  const Scenario restated = read(
+      "{name: dgx-h100, node: {gpus: 8, nics: 8, link_bandwidth: 380 GB/s}, network: {bandwidth: "
+      "400 "
+      "Gb/s, achieved: 0.94, latency: 10 us}, gpu: {name: h100-sxm}}");
+  EXPECT_EQ(restated.cluster->nic_bandwidth, as_it_is.cluster->nic_bandwidth);
+  EXPECT_EQ(restated.hardware->interconnect.nic_bandwidth,
+            as_it_is.hardware->interconnect.nic_bandwidth);
+  EXPECT_EQ(restated.hardware->interconnect.curves[0].bandwidth,
+            as_it_is.hardware->interconnect.curves[0].bandwidth);
+  // Another card has the same share, unless its own is stated.
+  EXPECT_DOUBLE_EQ(
+      read("{name: dgx-h100, network: {bandwidth: 200 Gbps}}").cluster->nic_bandwidth.value(),
+      0.94 * 25e9);
+  EXPECT_DOUBLE_EQ(
+      read("{name: dgx-h100, network: {achieved: 0.5}}").cluster->nic_bandwidth.value(), 25e9);
+  EXPECT_DOUBLE_EQ(
+      read("{network: {bandwidth: 100 Gbps, achieved: 0.5}}").cluster->nic_bandwidth.value(),
+      6.25e9);
+}
+
 TEST(NamedCluster, LeavesAMapOfItsOwnAsItWas) {
   const Scenario scenario = read("{network: {bandwidth: 100 Gbps}}");
   EXPECT_FALSE(scenario.hardware);
