@@ -56,6 +56,16 @@ Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
   return reached / collective.copies * collective.bytes;
 }
 
+// How much longer the way between nodes is for uplinks that carry less than nodes send. A ring goes
+// up once from each leaf, whose nodes share its uplinks; of other messages those for nodes below
+// another leaf go up.
+double congestion(const Interconnect& interconnect, bool ring, double nodes) {
+  const double leaf = interconnect.nodes_per_leaf;
+  if (interconnect.oversubscription == 1 || nodes <= leaf) return 1;
+  const double up = ring ? 1 / leaf : (nodes - leaf) / (nodes - 1);
+  return std::max(1.0, interconnect.oversubscription * up);
+}
+
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const CollectiveKind kind = collective.kind;
@@ -69,7 +79,10 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   const double reached = group.ranks - (ring ? 1 : local);
   const Bytes crossing = collective.copies > 1 ? sent_once_a_node(collective, group)
                                                : sent(kind, collective.bytes, reached, group.ranks);
-  const Seconds between = crossing / (share * interconnect.nic_bandwidth);
+  const double nodes_of_group = static_cast<double>(group.ranks) / local;
+  const bool pair = kind == CollectiveKind::kSendReceive;
+  const Seconds between = congestion(interconnect, ring || pair, nodes_of_group) *
+                          (crossing / (share * interconnect.nic_bandwidth));
   Seconds within;
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {
