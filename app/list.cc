@@ -1,15 +1,21 @@
 // pipesim list: what a scenario may name.
+#include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <sstream>
+#include <utility>
 
 #include "app/commands.h"
 #include "models/layer_parameters.h"
 #include "models/transformer.h"
-#include "sim/core/data_folder.h"
+#include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/hardware.h"
 #include "sim/read/model.h"
+#include "sim/report/json/gpus.h"
+#include "sim/report/text/aligned.h"
 #include "sim/report/text/costs.h"
 
 namespace pipesim {
@@ -92,60 +98,173 @@ void list_schedules_as_page() {
 
 std::string billions(double parameters) { return fmt::format("{:.2f}B", parameters / 1e9); }
 
-void list_models() {
-  std::cout << fmt::format("{:<16} {:>11} {:>10} {:>7} {:>7}  source\n", "name", "parameters",
-                           "activated", "layers", "hidden");
-  for (const Transformer& model : catalogue_models()) {
-    std::cout << fmt::format("{:<16} {:>11} {:>10} {:>7} {:>7}  {}\n", model.name,
-                             billions(total_parameters(model)),
-                             billions(total_activated_parameters(model)), model.num_layers,
-                             model.hidden_size, model.source);
+// The last column is text of any length.
+std::string table(std::vector<Row> rows) {
+  std::vector<std::string> last;
+  for (Row& row : rows) {
+    last.push_back(std::move(row.back()));
+    row.pop_back();
   }
-  std::cout.flush();
+  std::istringstream lines(aligned(rows));
+  std::string text;
+  std::string line;
+  for (const std::string& end : last) {
+    std::getline(lines, line);
+    text += fmt::format("{}  {}\n", line, end);
+  }
+  return text;
 }
 
-void list_hardware(bool clusters, const CommandLine& line) {
-  const auto catalog =
-      read_hardware_folder(data_folder("catalog"), line.where(line.arguments().size() - 1));
-  if (clusters) {
-    for (const ClusterEntry& entry : catalog.clusters) {
-      std::cout << fmt::format("{}\n  {}\n  gpu: {}\n", entry.hardware.name, entry.title,
-                               entry.hardware.gpu.name);
-      std::cout << sourced_list(entry.numbers);
-    }
-    return;
+void list_models() {
+  std::vector<Row> rows{{"name", "parameters", "activated", "layers", "hidden", "source"}};
+  for (const Transformer& model : catalogue_models()) {
+    rows.push_back(
+        {model.name, billions(total_parameters(model)), billions(total_activated_parameters(model)),
+         fmt::format("{}", model.num_layers), fmt::format("{}", model.hidden_size), model.source});
   }
-  for (const GpuEntry& entry : catalog.gpus) {
-    std::cout << fmt::format("{}\n  {}\n", entry.gpu.name, entry.title);
-    std::cout << sourced_list(entry.numbers);
+  std::cout << table(std::move(rows)) << std::flush;
+}
+
+std::string tera(double value) { return value > 0 ? fmt::format("{:g}", value / 1e12) : "-"; }
+std::string giga(double value) { return fmt::format("{:.4g}", value / 1e9); }
+
+void list_gpus(std::span<const GpuEntry> entries) {
+  std::vector<Row> rows{{"name", "bf16", "fp8", "fp4 TFLOP/s", "memory GB", "TB/s", "processors",
+                         "W", "curves", "title"}};
+  for (const GpuEntry& entry : entries) {
+    const Gpu& gpu = entry.gpu;
+    rows.push_back({gpu.name, tera(gpu.peak[Precision::kBf16].value()),
+                    tera(gpu.peak[Precision::kFp8].value()),
+                    tera(gpu.peak[Precision::kFp4].value()), giga(gpu.memory.value()),
+                    tera(gpu.memory_bandwidth.value()), fmt::format("{}", gpu.multiprocessors),
+                    fmt::format("{:.0f}", gpu.busy_power.value()),
+                    gpu.like.empty() ? "its own" : "as " + gpu.like, entry.title});
   }
+  std::cout << table(std::move(rows)) << std::flush;
+}
+
+void list_clusters(std::span<const ClusterEntry> entries) {
+  std::vector<Row> rows{{"name", "GPU", "a node", "cards", "Gb/s each", "link GB/s", "title"}};
+  for (const ClusterEntry& entry : entries) {
+    const Cluster& cluster = entry.hardware.cluster;
+    rows.push_back(
+        {entry.hardware.name, entry.hardware.gpu.name, fmt::format("{}", cluster.gpus_per_node),
+         fmt::format("{}", cluster.nics_per_node), giga(8 * entry.card_bandwidth.value()),
+         giga(cluster.link_bandwidth.value()), entry.title});
+  }
+  std::cout << table(std::move(rows)) << std::flush;
+}
+
+const std::string& name_of(const GpuEntry& entry) { return entry.gpu.name; }
+const std::string& name_of(const ClusterEntry& entry) { return entry.hardware.name; }
+
+void show(const GpuEntry& entry) {
+  std::cout << fmt::format("{}\n  {}\n", entry.gpu.name, entry.title);
+  if (!entry.gpu.like.empty()) {
+    std::cout << fmt::format(
+        "  from its data sheet: what it leaves out is as {}, and answers may be "
+        "{:.0f}% further off\n",
+        entry.gpu.like, 100 * entry.gpu.spread);
+  }
+  std::cout << sourced_list(entry.numbers) << std::flush;
+}
+
+void show(const ClusterEntry& entry) {
+  std::cout << fmt::format("{}\n  {}\n  gpu: {}\n", entry.hardware.name, entry.title,
+                           entry.hardware.gpu.name)
+            << sourced_list(entry.numbers) << std::flush;
+}
+
+template <class Entry>
+void show_named(std::span<const Entry> entries, const std::string& wanted,
+                const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.push_back(name_of(entry));
+  const auto found = std::ranges::find(names, wanted);
+  if (found == names.end()) {
+    throw InputError(line.where(wanted),
+                     fmt::format("'{}' is not known{}", wanted, suggestion(wanted, names)));
+  }
+  show(entries[static_cast<size_t>(found - names.begin())]);
+}
+
+struct ListOptions {
+  std::string what = "schedules";
+  std::string name;
+  std::string check;
+  std::string json;
+  std::string format = "text";
+};
+
+void list_hardware(const ListOptions& options, const CommandLine& line) {
+  const HardwareCatalog catalog = read_all_hardware(line.where(line.arguments().size() - 1));
+  const std::span<const GpuEntry> gpus = catalog.gpus;
+  const std::span<const ClusterEntry> clusters = catalog.clusters;
+  if (options.what == "clusters") {
+    options.name.empty() ? list_clusters(clusters) : show_named(clusters, options.name, line);
+  } else {
+    options.name.empty() ? list_gpus(gpus) : show_named(gpus, options.name, line);
+  }
+}
+
+// What a file of GPUs is taken to say.
+void check_gpus(const ListOptions& options, const CommandLine& line) {
+  const auto read = read_gpu_file(options.check, line.where("--check", options.check));
+  for (const GpuEntry& entry : read) show(entry);
+  if (options.json.empty()) return;
+  write_outputs({{options.json, line.where("--json", options.json),
+                  [&](std::ostream& out) { write_gpus(out, read); }}});
+}
+
+void check_options(const ListOptions& options, const CommandLine& line) {
+  const bool hardware = options.what == "gpus" || options.what == "clusters";
+  if (options.format == "markdown" && options.what != "schedules") {
+    throw InputError(line.where("--format"), "only schedules are listed as markdown");
+  }
+  if (!options.name.empty() && !hardware) {
+    throw InputError(line.where(options.name), "only gpus and clusters have details to list");
+  }
+  if (!options.check.empty() && options.what != "gpus") {
+    throw InputError(line.where("--check"),
+                     "checks a file of gpus: pipesim list gpus --check FILE");
+  }
+  if (!options.json.empty() && options.check.empty()) {
+    throw InputError(line.where("--json"), "writes what --check reads");
+  }
+}
+
+int list(const ListOptions& options, const CommandLine& line) {
+  check_options(options, line);
+  if (options.what == "schedules") {
+    options.format == "markdown" ? list_schedules_as_page() : list_schedules();
+  } else if (options.what == "models") {
+    list_models();
+  } else if (!options.check.empty()) {
+    check_gpus(options, line);
+  } else {
+    list_hardware(options, line);
+  }
+  return kDone;
 }
 
 }  // namespace
 
 Subcommand add_list(Parser& program) {
-  auto what = std::make_shared<std::string>("schedules");
-  auto format = std::make_shared<std::string>("text");
+  auto options = std::make_shared<ListOptions>();
   Parser& parser = program.add_command("list", "List what a scenario may name",
                                        "  pipesim list\n"
                                        "  pipesim list clusters");
-  parser.add_option("what", *what, "schedules, models, clusters or gpus")
+  parser.add_option("what", options->what, "schedules, models, clusters or gpus")
       .one_of({"schedules", "models", "clusters", "gpus"});
-  parser.add_option("--format", *format, "Of schedules: text, or markdown for a page of docs")
+  parser.add_option("name", options->name, "Of clusters and gpus: one of them, with its sources");
+  parser.add_option("--check", options->check,
+                    "Of gpus: a file of data sheets; prints what it is taken to say");
+  parser.add_option("--json", options->json,
+                    "With --check: the same as JSON ('-': standard output)");
+  parser
+      .add_option("--format", options->format, "Of schedules: text, or markdown for a page of docs")
       .one_of({"text", "markdown"});
-  return {&parser, [what, format](const CommandLine& line) {
-            if (*format == "markdown" && *what != "schedules") {
-              throw InputError(line.where("--format"), "only schedules are listed as markdown");
-            }
-            if (*what == "schedules") {
-              *format == "markdown" ? list_schedules_as_page() : list_schedules();
-            } else if (*what == "models") {
-              list_models();
-            } else {
-              list_hardware(*what == "clusters", line);
-            }
-            return kDone;
-          }};
+  return {&parser, [options](const CommandLine& line) { return list(*options, line); }};
 }
 
 }  // namespace pipesim

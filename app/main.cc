@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <iostream>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "app/commands.h"
 #include "app/options/manual.h"
@@ -62,6 +64,27 @@ int document(const CommandLine& line, const Parser& program) {
   return kDone;
 }
 
+// `--catalog DIR`, before or behind any command, is PIPESIM_CATALOG for it: the rest of the line.
+std::vector<const char*> without_catalog(const CommandLine& line, int argc,
+                                         const char* const* argv) {
+  constexpr std::string_view kOption = "--catalog";
+  std::vector<const char*> rest;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view text = argv[i];
+    const bool joined = text.starts_with("--catalog=");
+    if (i == 0 || (text != kOption && !joined)) {
+      rest.push_back(argv[i]);
+      continue;
+    }
+    if (!joined && i + 1 == argc) {
+      throw InputError(line.where(static_cast<size_t>(i)), "--catalog needs a folder");
+    }
+    const std::string folder(joined ? text.substr(kOption.size() + 1) : argv[++i]);
+    ::setenv("PIPESIM_CATALOG", folder.c_str(), 1);
+  }
+  return rest;
+}
+
 int run(const CommandLine& line, int argc, const char* const* argv) {
   Parser program("pipesim", "Simulator of pipeline-parallel training clusters");
   program.add_version(PIPESIM_VERSION);
@@ -103,8 +126,11 @@ int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   const pipesim::StandardOutput output;
   try {
-    const pipesim::CommandLine line(argc, argv);
-    const int code = pipesim::run(line, argc, argv);
+    const pipesim::CommandLine whole(argc, argv);
+    const auto rest = pipesim::without_catalog(whole, argc, argv);
+    const int count = static_cast<int>(rest.size());
+    const pipesim::CommandLine line(count, rest.data());
+    const int code = pipesim::run(line, count, rest.data());
     pipesim::StandardOutput::finish();
     return code;
   } catch (const pipesim::InputError& error) {

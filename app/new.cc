@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "app/commands.h"
-#include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/layouts/first_scenario.h"
 #include "sim/read/hardware.h"
@@ -21,7 +20,7 @@ struct NewOptions {
 };
 
 Hardware find_cluster(const std::string& name, const Location& where) {
-  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), where);
+  const HardwareCatalog catalog = read_all_hardware(where);
   std::vector<std::string> names;
   for (const ClusterEntry& each : catalog.clusters) names.push_back(each.hardware.name);
   const auto found = std::ranges::find(names, name);

@@ -6,6 +6,7 @@
 
 #include "sim/core/text.h"
 #include "sim/layouts/question.h"
+#include "sim/read/scenario.h"
 
 namespace pipesim {
 namespace {
@@ -173,6 +174,11 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
   ClusterPlan plan = read_plan_question(settings_of(command, cluster, line));
   plan.question.gpus = command.gpus;
   plan.question.global_batch = command.global_batch;
+  const std::string doubt = doubt_of_batch(command.global_batch, command.seq_length);
+  if (!doubt.empty()) {
+    throw InputError(line.where("--global-batch-size", fmt::format("{}", command.global_batch)),
+                     doubt);
+  }
   plan.question.axes = axes;
   const int node = plan.question.base.hardware->cluster.gpus_per_node;
   if (command.gpus > node && command.gpus % node != 0) {

@@ -46,17 +46,29 @@ double hops(CollectiveKind kind, int nodes) {
   return 1;
 }
 
-// Of tokens that go to `copies` ranks, none of them preferred, what leaves the node when each other
-// node gets it once.
+// Of tokens that go to `copies` ranks, none of them preferred on the nodes within reach, what
+// leaves the node when each other node gets it once.
 Bytes sent_once_a_node(const Collective& collective, GroupShape group) {
   const double nodes = static_cast<double>(group.ranks) / group.ranks_per_node;
-  const double reached = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, collective.copies));
+  const double within = std::max(1.0, collective.reach * nodes);
+  const double reached =
+      (nodes - 1) * (within / nodes) * (1 - std::pow(1 - 1 / within, collective.copies));
   return reached / collective.copies * collective.bytes;
 }
 
 // Of the node's cards, a GPU's.
 double card_share(const Interconnect& interconnect) {
   return static_cast<double>(interconnect.nics_per_node) / interconnect.gpus_per_node;
+}
+
+// How much longer the way between nodes is for uplinks that carry less than nodes send. A ring goes
+// up once from each leaf, whose nodes share its uplinks; of other messages those for nodes below
+// another leaf go up.
+double congestion(const Interconnect& interconnect, bool ring, double nodes) {
+  const double leaf = interconnect.nodes_per_leaf;
+  if (interconnect.oversubscription == 1 || nodes <= leaf) return 1;
+  const double up = ring ? 1 / leaf : (nodes - leaf) / (nodes - 1);
+  return std::max(1.0, interconnect.oversubscription * up);
 }
 
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
@@ -76,7 +88,10 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   const double reached = group.ranks - (ring ? 1 : local);
   const Bytes crossing = collective.copies > 1 ? sent_once_a_node(collective, group)
                                                : sent(kind, collective.bytes, reached, group.ranks);
-  const Seconds between = crossing / (share * interconnect.nic_bandwidth);
+  const double nodes_of_group = static_cast<double>(group.ranks) / local;
+  const bool pair = kind == CollectiveKind::kSendReceive;
+  const Seconds between = congestion(interconnect, ring || pair, nodes_of_group) *
+                          (crossing / (share * interconnect.nic_bandwidth));
   Seconds within;
   Seconds start;
   if (local > 1 && kind != CollectiveKind::kSendReceive) {

@@ -39,8 +39,11 @@ inline constexpr double kExchangeShare = 20.0 / 132.0;
 struct Interconnect {
   int gpus_per_node = 1;
   int nics_per_node = 1;
-  BytesPerSecond nic_bandwidth{1};        // achieved by a card, each way
-  Seconds nic_latency;                    // of a message between nodes, software included
+  BytesPerSecond nic_bandwidth{1};  // achieved by a card, each way
+  Seconds nic_latency;              // of a message between nodes, software included
+  // Of a fat tree: what nodes below a switch send up, to what its uplinks carry; 1: full bisection.
+  double oversubscription = 1;
+  int nodes_per_leaf = 1;                 // nodes that reach each other below the lowest switches
   std::array<CollectiveCurve, 4> curves;  // by CollectiveKind, without kSendReceive
   // All-reduce in the switch (NVLS) in groups of at least `nvls_ranks` within a node.
   std::optional<CollectiveCurve> nvls;

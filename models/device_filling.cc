@@ -21,12 +21,11 @@ int times(double room, double seconds, int most) {
 
 LayerLine::LayerLine(const Transformer& model, const LayerSeconds& of, int number)
     : stages(number), modules(model.mtp_layers), seconds(of) {
-  const int moe = moe_layers(model);
-  const bool both = moe > 0 && moe < model.num_layers;
-  all.leading = both ? model.num_layers - moe : 0;
+  const int leading = leading_layers(model);
+  all.leading = leading < model.num_layers ? leading : 0;
   all.following = model.num_layers - all.leading;
   leading_seconds = of.dense.value();
-  following_seconds = (moe > 0 ? of.moe : of.dense).value();
+  following_seconds = (leading < model.num_layers ? of.moe : of.dense).value();
 }
 
 StageLayers layers_on(const LayerLine& line, const Zone& zone, int stage,

@@ -63,6 +63,10 @@ struct Gpu {
   Sustained sustained;   // models/layer_cost.h divides by these; the functions below do not
   Watts idle_power;
   Watts busy_power;
+  // Of a GPU known from its data sheet: whose curves it has, and by what share seconds may be off
+  // beside theirs.
+  std::string like;
+  double spread = 0;
 
   [[nodiscard]] bool has(Precision precision) const { return peak[precision] > FlopsPerSecond(0); }
 };

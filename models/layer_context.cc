@@ -34,7 +34,52 @@ std::string fault_of_experts(const Experts& experts, const LayerContext& context
   return "";
 }
 
+std::string fault_of_linear(const LinearAttention& linear, const LayerContext& context) {
+  if (context.context > 1) {
+    return "context parallelism of linear attention, which hands a state on, is not modelled";
+  }
+  return fault_of({"linear_attention.key_heads", linear.key_heads, "tensor_model_parallel_size",
+                   context.tensor});
+}
+
+std::string fault_of_encoder(const Transformer& model, const LayerContext& context) {
+  const Encoder& encoder = *model.encoder;
+  if (encoder_tokens(encoder) / encoder.merged > context.seq_length) {
+    return fmt::format("{} tokens of images do not go into seq_length {}",
+                       encoder_tokens(encoder) / encoder.merged, context.seq_length);
+  }
+  const char* tensor = "tensor_model_parallel_size";
+  const long parts = context.sequence_parallel ? context.tensor : 1;
+  const std::array<Division, 3> divisions{{
+      {"encoder.num_attention_heads", encoder.num_attention_heads, tensor, context.tensor},
+      {"encoder.ffn_hidden_size", encoder.ffn_hidden_size, tensor, context.tensor},
+      {"encoder.patches", encoder.patches, "tensor_model_parallel_size", parts},
+  }};
+  for (const Division& division : divisions) {
+    if (auto fault = fault_of(division); !fault.empty()) return fault;
+  }
+  return "";
+}
+
+std::string fault_of_parts(const Transformer& model, const LayerContext& context) {
+  if (model.linear) {
+    if (auto fault = fault_of_linear(*model.linear, context); !fault.empty()) return fault;
+  }
+  return model.encoder ? fault_of_encoder(model, context) : "";
+}
+
 }  // namespace
+
+LayerContext encoder_context(const Transformer& model, const LayerContext& context) {
+  LayerContext own = context;
+  own.micro_batch_size = context.micro_batch_size * model.encoder->images;
+  own.seq_length = model.encoder->patches;
+  own.context = 1;
+  own.expert = 1;
+  own.expert_tensor = 1;
+  own.causal = false;
+  return own;
+}
 
 std::string fault_of(const Transformer& model, const LayerContext& context) {
   const char* tensor = "tensor_model_parallel_size";
@@ -59,6 +104,7 @@ std::string fault_of(const Transformer& model, const LayerContext& context) {
   for (const Division& division : divisions) {
     if (auto fault = fault_of(division); !fault.empty()) return fault;
   }
+  if (std::string fault = fault_of_parts(model, context); !fault.empty()) return fault;
   return model.experts ? fault_of_experts(*model.experts, context) : "";
 }
 

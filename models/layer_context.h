@@ -47,6 +47,9 @@ inline double layer_tokens(const LayerContext& context) {
 inline double divided_tokens(const LayerContext& context) {
   return layer_tokens(context) / (context.sequence_parallel ? context.tensor : 1);
 }
+// How the encoder's layers run: its own tokens, which see each other within an image, and whole
+// on every context rank.
+LayerContext encoder_context(const Transformer& model, const LayerContext& context);
 // Rows that the experts of a GPU compute together, when every expert is as popular.
 inline double expert_rows(const Transformer& model, const LayerContext& context) {
   return divided_tokens(context) * model.experts->experts_per_token * context.expert_tensor;

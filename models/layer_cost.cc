@@ -172,16 +172,10 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
 
 LayerCosts layer_costs(const Transformer& model, const CostSetting& setting,
                        const Hardware& hardware) {
-  LayerCosts costs;
-  const auto fill = [&](LayerKind kind) {
-    costs[kind] = layer_cost(model, kind, setting, hardware);
-  };
-  const int moe = moe_layers(model);
-  if (moe < model.num_layers) fill(LayerKind::kDense);
-  if (moe > 0) fill(LayerKind::kMoe);
-  fill(LayerKind::kEmbedding);
-  fill(LayerKind::kOutput);
-  if (model.mtp_layers > 0) fill(LayerKind::kMtp);
+  LayerCosts costs{};
+  for (const LayerKind kind : kLayerKinds) {
+    if (count_all(model, kind) > 0) costs[kind] = layer_cost(model, kind, setting, hardware);
+  }
   return costs;
 }
 

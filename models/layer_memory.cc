@@ -36,8 +36,12 @@ class Tensors {
     keep("input of the MTP projection", 2 * divided_ * hidden_ * linear_, Kept::kForW);
     keep("gradient of the MTP projection", tokens_ * hidden_ / ranks_ * linear_, Kept::kFromB);
   }
-  void attention();
-  void mlp_block(LayerKind kind);
+  void layer(LayerKind kind) {
+    mixer_ = mixer_of(kind);
+    if (mixer_ != Mixer::kNone) attention();
+    if (feed_of(kind) != Feed::kNone) mlp_block(feed_of(kind));
+  }
+  void projector();
   [[nodiscard]] const KeptTensors& list() const { return list_; }
 
  private:
@@ -49,8 +53,11 @@ class Tensors {
   void keep(const char* name, double bytes, Kept kept, RecomputeGranularity again = {}) {
     list_.push_back({name, Bytes(bytes), kept, again});
   }
+  void attention();
+  void mlp_block(Feed feed);
   void plain_projections();
   void latent_projections();
+  void linear_attention();
   void core();
   void after_block(const char* mask, const char* norm);
   void experts();
@@ -62,21 +69,65 @@ class Tensors {
   const double divided_;
   const double ranks_;
   const double hidden_;
+  Mixer mixer_ = Mixer::kAttention;
   KeptTensors list_;
 };
 
 void Tensors::plain_projections() {
   const double size = model_.kv_channels;
   const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
-  const double keys = tokens_ * model_.num_query_groups * size / ranks_;
+  const bool shares = mixer_ == Mixer::kSharedKeys;
+  const double keys = shares ? 0 : tokens_ * model_.num_query_groups * size / ranks_;
   keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
-  if (model_.qk_norm) {
+  if (model_.qk_norm != QkNorm::kNone) {
     keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
   }
   keep("queries", queries * kElement, Kept::kForB);
   keep("keys", keys * kElement, Kept::kForB);
   keep("values", keys * kElement, Kept::kForB);
-  keep("gradient of queries, keys, values", (queries + 2 * keys) * linear_, Kept::kFromB);
+  const double gate = model_.output_gate ? queries : 0;
+  keep("gradient of queries, keys, values", (queries + gate + 2 * keys) * linear_, Kept::kFromB);
+  if (gate == 0) return;
+  keep("gate of attention's output", gate * kElement, Kept::kForB);
+  keep("output of attention, before its gate", queries * kElement, Kept::kForB);
+}
+
+// Backward makes scores and states of the chunks again.
+void Tensors::linear_attention() {
+  const LinearAttention& linear = *model_.linear;
+  const double values = tokens_ * linear.values() / ranks_;
+  const double convolved = tokens_ * linear.convolved() / ranks_;
+  const double heads = tokens_ * linear.num_heads / ranks_;
+  const double scalars = linear.projected() - 2 * linear.values() - 2 * linear.keys();
+  keep("input of queries, keys, values, gates", divided_ * hidden_ * linear_, Kept::kForW,
+       kLayerNorm);
+  if (linear.conv_kernel > 0) {
+    keep("input of the convolution", convolved * kElement, Kept::kForB);
+  }
+  keep("queries, keys, values", convolved * kElement, Kept::kForB);
+  keep("gate of attention's output", values * kElement, Kept::kForB);
+  keep("decays and steps, fp32", tokens_ * scalars / ranks_ * 4, Kept::kForB);
+  if (linear.kind == LinearAttention::Kind::kGatedDelta) {
+    keep("solved chunks", heads * linear.chunk_size * kElement, Kept::kForB, kCoreAttention);
+  }
+  keep("output of attention, before its norm", values * kElement, Kept::kForB);
+  keep("output of attention", values * linear_, Kept::kForW);
+  keep("gradient of queries, keys, values, gates", tokens_ * linear.projected() / ranks_ * linear_,
+       Kept::kFromB);
+}
+
+void Tensors::projector() {
+  const Encoder& encoder = *model_.encoder;
+  const double patches = encoder_tokens(encoder) * context_.micro_batch_size;
+  const double tokens = patches / encoder.merged;
+  keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
+  keep("input of the encoder's last norm", patches * encoder.hidden_size * kElement, Kept::kForB);
+  keep("input of the projector", patches * encoder.hidden_size * linear_, Kept::kForW);
+  keep("projector before its activation", tokens * encoder.projector_size * kElement, Kept::kForB);
+  keep("projector after its activation", tokens * encoder.projector_size * linear_, Kept::kForW);
+  keep("gradients of the projector",
+       (tokens * (encoder.projector_size + hidden_) + patches * encoder.hidden_size) * linear_,
+       Kept::kFromB);
 }
 
 void Tensors::latent_projections() {
@@ -126,19 +177,23 @@ void Tensors::after_block(const char* mask, const char* norm) {
 
 void Tensors::attention() {
   keep("input of the attention norm", divided_ * hidden_ * kElement, Kept::kForB);
-  if (model_.latent) {
-    latent_projections();
+  if (mixer_ == Mixer::kLinear) {
+    linear_attention();
   } else {
-    plain_projections();
+    if (model_.latent) {
+      latent_projections();
+    } else {
+      plain_projections();
+    }
+    core();
   }
-  core();
   keep("gradient of attention", tokens_ * hidden_ * linear_, Kept::kFromB);
   after_block("mask after attention", "input of the norm after attention");
 }
 
-void Tensors::mlp_block(LayerKind kind) {
+void Tensors::mlp_block(Feed feed) {
   keep("input of the MLP norm", divided_ * hidden_ * kElement, Kept::kForB);
-  if (kind == LayerKind::kMoe) {
+  if (feed == Feed::kExperts) {
     experts();
   } else {
     const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
@@ -168,7 +223,7 @@ void Tensors::experts() {
   keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
   keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
   if (experts.shared_experts == 0) return;
-  const double shared = tokens_ * experts.shared_experts * experts.ffn_hidden_size / ranks_;
+  const double shared = tokens_ * shared_width(experts) / ranks_;
   const RecomputeGranularity whole = kMoe | kSharedExperts;
   // Their input is the router's; in fp8 it is a copy.
   if (context_.precision != Precision::kBf16) {
@@ -186,24 +241,41 @@ void Tensors::experts() {
 }  // namespace
 
 KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerContext& context) {
+  if (kind == LayerKind::kEncoder) {
+    const Transformer encoder = encoder_of(model);
+    const LayerContext own = encoder_context(model, context);
+    Tensors tensors(encoder, own);
+    tensors.layer(LayerKind::kDense);
+    return tensors.list();
+  }
   Tensors tensors(model, context);
   if (kind == LayerKind::kEmbedding) {
     tensors.embedding();
+    if (model.encoder) tensors.projector();
   } else if (kind == LayerKind::kOutput) {
     tensors.output();
   } else {
     if (kind == LayerKind::kMtp) tensors.mtp_projection();
-    tensors.attention();
-    tensors.mlp_block(kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind);
+    tensors.layer(kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind);
   }
   return tensors.list();
 }
+
+namespace {
+
+// Of a layer's input.
+double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
+  if (kind != LayerKind::kEncoder) return divided_tokens(context) * model.hidden_size;
+  return divided_tokens(encoder_context(model, context)) * model.encoder->hidden_size;
+}
+
+}  // namespace
 
 LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerContext& context) {
   LayerMemory memory;
   LayerParameters held =
       layer_parameters(model, kind, {context.tensor, context.expert, context.expert_tensor});
-  const bool ends = kind == LayerKind::kEmbedding || kind == LayerKind::kOutput;
+  const bool ends = !is_layer(kind);
   if (ends && context.vocabulary_devices > 0) {
     held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
   }
@@ -220,7 +292,7 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
     if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
   }
   memory.checkpoint =
-      ends ? memory.activation : Bytes(divided_tokens(context) * model.hidden_size * kElement);
+      ends ? memory.activation : Bytes(checkpoint_elements(model, kind, context) * kElement);
   return memory;
 }
 

@@ -3,7 +3,7 @@
 namespace pipesim {
 namespace {
 
-double norm_parameters(const Transformer& model, int width) {
+double norm_parameters(const Transformer& model, double width) {
   return (model.norm == Norm::kLayerNorm ? 2.0 : 1.0) * width;
 }
 
@@ -34,32 +34,60 @@ void add_latent_attention(LayerParameters& sum, const Transformer& model, double
   add_linear(sum, heads * latent.v_head_size, h, model.linear_bias, ranks, 1);
 }
 
-void add_attention(LayerParameters& sum, const Transformer& model, double ranks) {
+void add_linear_attention(LayerParameters& sum, const Transformer& model, double ranks) {
+  const LinearAttention& linear = *model.linear;
+  using Kind = LinearAttention::Kind;
+  const double h = model.hidden_size;
+  add_linear(sum, h, linear.projected(), false, 1, ranks);
+  const double convolved = linear.convolved() / ranks;
+  const bool bias = linear.kind == Kind::kMamba2 && linear.conv_kernel > 0;
+  sum.dense += convolved * (linear.conv_kernel + (bias ? 1 : 0));
+  // A decay and a bias of the step a head; Mamba passes its input by beside, a number a head. One
+  // norm serves all heads of the delta rule.
+  const double scalars = linear.kind == Kind::kMamba2       ? 3
+                         : linear.kind == Kind::kGatedDelta ? 2
+                                                            : 0;
+  sum.dense += scalars * linear.num_heads / ranks;
+  sum.dense += linear.kind == Kind::kGatedDelta ? linear.head_size : linear.values() / ranks;
+  add_linear(sum, linear.values(), h, false, ranks, 1);
+}
+
+void add_attention(LayerParameters& sum, const Transformer& model, Mixer mixer, double ranks) {
   const double h = model.hidden_size;
   sum.dense += (model.post_norms ? 2 : 1) * norm_parameters(model, model.hidden_size);
+  if (mixer == Mixer::kLinear) {
+    add_linear_attention(sum, model, ranks);
+    return;
+  }
+  if (model.sinks) sum.dense += model.num_attention_heads / ranks;
   if (model.latent) {
     add_latent_attention(sum, model, ranks);
     return;
   }
   const double size = model.kv_channels;
   const double heads = model.num_attention_heads;
-  const double qkv = size * (heads + 2.0 * model.num_query_groups);
-  add_linear(sum, h, qkv, model.linear_bias || model.qkv_bias, 1, ranks);
-  if (model.qk_norm) sum.dense += 2 * norm_parameters(model, model.kv_channels);
-  add_linear(sum, heads * size, h, model.linear_bias, ranks, 1);
+  const double groups = mixer == Mixer::kSharedKeys ? 0 : model.num_query_groups;
+  const double qkv = size * ((model.output_gate ? 2 : 1) * heads + 2.0 * groups);
+  add_linear(sum, h, qkv, has_qkv_bias(model), 1, ranks);
+  if (model.qk_norm == QkNorm::kPerHead) sum.dense += 2 * norm_parameters(model, model.kv_channels);
+  if (model.qk_norm == QkNorm::kWhole) {
+    sum.dense += norm_parameters(model, 1) * size * (heads + groups) / ranks;
+  }
+  add_linear(sum, heads * size, h, has_output_bias(model), ranks, 1);
 }
 
 void add_mlp(LayerParameters& sum, const Transformer& model, double ffn, double ranks) {
   const double h = model.hidden_size;
-  add_linear(sum, h, (model.gated_mlp ? 2 : 1) * ffn, model.linear_bias, 1, ranks);
-  add_linear(sum, ffn, h, model.linear_bias, ranks, 1);
+  add_linear(sum, h, (model.gated_mlp ? 2 : 1) * ffn, has_mlp_bias(model), 1, ranks);
+  add_linear(sum, ffn, h, has_mlp_bias(model), ranks, 1);
 }
 
 void add_experts(LayerParameters& sum, const Transformer& model, const WeightDivision& division) {
   const Experts& experts = *model.experts;
   add_linear(sum, model.hidden_size, experts.num_experts, experts.router_bias, 1, 1);
   if (experts.shared_experts > 0) {
-    add_mlp(sum, model, 1.0 * experts.shared_experts * experts.ffn_hidden_size, division.tensor);
+    add_mlp(sum, model, shared_width(experts), division.tensor);
+    if (experts.shared_gate) sum.dense += model.hidden_size;
   }
   LayerParameters one;
   add_mlp(one, model, experts.ffn_hidden_size, division.expert_tensor);
@@ -70,13 +98,26 @@ void add_experts(LayerParameters& sum, const Transformer& model, const WeightDiv
 
 void add_layer(LayerParameters& sum, const Transformer& model, LayerKind kind,
                const WeightDivision& division) {
-  add_attention(sum, model, division.tensor);
+  const Mixer mixer = mixer_of(kind);
+  const Feed feed = feed_of(kind);
+  if (mixer != Mixer::kNone) add_attention(sum, model, mixer, division.tensor);
+  if (feed == Feed::kNone) return;
   sum.dense += (model.post_norms ? 2 : 1) * norm_parameters(model, model.hidden_size);
-  if (kind == LayerKind::kMoe) {
+  if (feed == Feed::kExperts) {
     add_experts(sum, model, division);
   } else {
     add_mlp(sum, model, model.ffn_hidden_size, division.tensor);
   }
+}
+
+// The encoder's way in, positions and last norm, and the projector to the model's width.
+double encoder_ends(const Transformer& model) {
+  const Encoder& encoder = *model.encoder;
+  const double h = encoder.hidden_size;
+  const double merged = h * encoder.merged;
+  const double inner = encoder.projector_size;
+  return h * (encoder.inputs + encoder.patches) + 2 * h +
+         (inner > 0 ? inner * (merged + model.hidden_size) : merged * model.hidden_size);
 }
 
 }  // namespace
@@ -86,13 +127,16 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
   LayerParameters sum;
   const double h = model.hidden_size;
   switch (kind) {
-    case LayerKind::kDense:
-    case LayerKind::kMoe:
+    default:
       add_layer(sum, model, kind, division);
+      break;
+    case LayerKind::kEncoder:
+      add_layer(sum, encoder_of(model), LayerKind::kDense, {division.tensor, 1, 1});
       break;
     case LayerKind::kEmbedding:
       sum.dense += 1.0 * model.vocab_size / division.tensor * h;
       if (model.positions == Positions::kLearned) sum.dense += model.max_position_embeddings * h;
+      if (model.encoder) sum.dense += encoder_ends(model);
       break;
     case LayerKind::kOutput:
       sum.dense += norm_parameters(model, model.hidden_size);
@@ -110,9 +154,8 @@ LayerParameters layer_parameters(const Transformer& model, LayerKind kind,
 namespace {
 
 double unused_parameters(const Transformer& model, LayerKind kind) {
-  const bool moe = kind == LayerKind::kMoe ||
-                   (kind == LayerKind::kMtp && mtp_layer_kind(model) == LayerKind::kMoe);
-  if (!moe) return 0;
+  const LayerKind layer = kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind;
+  if (!is_layer(layer) || feed_of(layer) != Feed::kExperts) return 0;
   const Experts& experts = *model.experts;
   const double one = layer_parameters(model, kind, {}).expert / experts.num_experts;
   return one * (experts.num_experts - experts.experts_per_token);
@@ -130,18 +173,24 @@ double activated_parameters(const Transformer& model, LayerKind kind) {
 }
 
 double total_parameters(const Transformer& model) {
-  const double moe = moe_layers(model);
-  const double dense = model.num_layers - moe;
   const double tied = model.tied_embeddings ? 1.0 * model.vocab_size * model.hidden_size : 0;
-  return (dense > 0 ? dense * parameters(model, LayerKind::kDense) : 0.0) +
-         (moe > 0 ? moe * parameters(model, LayerKind::kMoe) : 0.0) +
-         parameters(model, LayerKind::kEmbedding) + parameters(model, LayerKind::kOutput) - tied;
+  double sum = 0;
+  for (const LayerKind kind : kDecoderKinds) {
+    const int number = count_layers(model, kind, 0, model.num_layers);
+    if (number > 0) sum += number * parameters(model, kind);
+  }
+  sum += parameters(model, LayerKind::kEmbedding) + parameters(model, LayerKind::kOutput) - tied;
+  if (model.encoder) sum += model.encoder->num_layers * parameters(model, LayerKind::kEncoder);
+  return sum;
 }
 
 double total_activated_parameters(const Transformer& model) {
-  const double moe = moe_layers(model);
-  return total_parameters(model) -
-         (moe > 0 ? moe * unused_parameters(model, LayerKind::kMoe) : 0.0);
+  double sum = total_parameters(model);
+  for (const LayerKind kind : kDecoderKinds) {
+    const int number = count_layers(model, kind, 0, model.num_layers);
+    if (number > 0) sum -= number * unused_parameters(model, kind);
+  }
+  return sum;
 }
 
 double mtp_parameters(const Transformer& model) {

@@ -12,6 +12,13 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
   if (pass == PassKind::kBW || pass == PassKind::kFB) {
     throw LogicError(fmt::format("no work of one layer for pass {}", to_text(pass)));
   }
+  if (kind == LayerKind::kEncoder) {
+    const Transformer encoder = encoder_of(model);
+    const LayerContext beside = encoder_context(model, context);
+    WorkBuilder builder(encoder, pass, beside);
+    builder.layer(LayerKind::kDense);
+    return builder.work();
+  }
   WorkBuilder builder(model, pass, context);
   switch (kind) {
     case LayerKind::kEmbedding:
@@ -24,8 +31,7 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
       builder.mtp_projection();
       builder.layer(mtp_layer_kind(model));
       break;
-    case LayerKind::kDense:
-    case LayerKind::kMoe:
+    default:
       builder.layer(kind);
       break;
   }
@@ -46,11 +52,16 @@ Flops model_flops(const Transformer& model, int seq_length, bool causal) {
   const auto forward = [&](LayerKind kind) {
     return flops(layer_work(model, kind, PassKind::kF, context));
   };
-  const int moe = moe_layers(model);
   Flops sum = (1.0 + model.mtp_layers) * forward(LayerKind::kOutput);
-  if (moe < model.num_layers) sum += 1.0 * (model.num_layers - moe) * forward(LayerKind::kDense);
-  if (moe > 0) sum += 1.0 * moe * forward(LayerKind::kMoe);
+  for (const LayerKind kind : kDecoderKinds) {
+    const int number = count_layers(model, kind, 0, model.num_layers);
+    if (number > 0) sum += 1.0 * number * forward(kind);
+  }
   if (model.mtp_layers > 0) sum += 1.0 * model.mtp_layers * forward(LayerKind::kMtp);
+  if (model.encoder) {
+    sum += forward(LayerKind::kEmbedding);
+    sum += 1.0 * model.encoder->num_layers * forward(LayerKind::kEncoder);
+  }
   return 3.0 * sum;
 }
 

@@ -81,21 +81,18 @@ std::vector<int> split_by_device(const Transformer& model, const Placement& plac
 }  // namespace
 
 int count(const Transformer& model, const StageLayers& stage, LayerKind kind) {
-  const int first_moe = model.experts ? model.experts->first_dense_layers : model.num_layers;
-  const int dense = std::clamp(first_moe - stage.first, 0, stage.layers);
   switch (kind) {
-    case LayerKind::kDense:
-      return dense;
-    case LayerKind::kMoe:
-      return stage.layers - dense;
     case LayerKind::kEmbedding:
       return stage.embedding ? 1 : 0;
     case LayerKind::kOutput:
       return stage.output ? 1 : 0;
     case LayerKind::kMtp:
-      break;
+      return stage.mtp;
+    case LayerKind::kEncoder:
+      return stage.embedding && model.encoder ? model.encoder->num_layers : 0;
+    default:
+      return count_layers(model, kind, stage.first, stage.layers);
   }
-  return stage.mtp;
 }
 
 Layout even_layout(const Transformer& model, const Placement& placement, const EvenSplit& split) {
@@ -129,11 +126,34 @@ Layout listed_layout(const Transformer& model, std::span<const int> layers_of_st
   return closed(model, layers_of_stage);
 }
 
+LayerSeconds layer_seconds(const Transformer& model, const EnumArray<LayerKind, Seconds>& of) {
+  const auto mean = [&](int first, int layers) {
+    Seconds sum;
+    for (const LayerKind kind : kDecoderKinds) {
+      const int number = count_layers(model, kind, first, layers);
+      if (number == layers) return of[kind];
+      if (number > 0) sum += 1.0 * number * of[kind];
+    }
+    return layers > 0 ? sum / layers : Seconds(0);
+  };
+  const int leading = leading_layers(model);
+  LayerSeconds seconds;
+  seconds.embedding = of[LayerKind::kEmbedding];
+  if (model.encoder) {
+    seconds.embedding += 1.0 * model.encoder->num_layers * of[LayerKind::kEncoder];
+  }
+  seconds.dense = mean(0, leading);
+  seconds.moe = mean(leading, model.num_layers - leading);
+  seconds.output = of[LayerKind::kOutput];
+  if (model.mtp_layers > 0) seconds.mtp = of[LayerKind::kMtp] + seconds.output;
+  return seconds;
+}
+
 Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
                       const LayerSeconds& seconds) {
-  return count(model, stage, LayerKind::kEmbedding) * seconds.embedding +
-         count(model, stage, LayerKind::kDense) * seconds.dense +
-         count(model, stage, LayerKind::kMoe) * seconds.moe +
+  const int leading = std::clamp(leading_layers(model) - stage.first, 0, stage.layers);
+  return count(model, stage, LayerKind::kEmbedding) * seconds.embedding + leading * seconds.dense +
+         (stage.layers - leading) * seconds.moe +
          count(model, stage, LayerKind::kMtp) * seconds.mtp +
          count(model, stage, LayerKind::kOutput) * seconds.output;
 }

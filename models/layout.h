@@ -1,12 +1,12 @@
 // Which layers stand on which stage of a pipeline.
 //
 // Layers stand in the order embedding, decoder layers, MTP modules, output; a stage holds
-// consecutive ones, and may hold none. A decoder layer is dense or MoE by its number. The words are
-// Megatron-LM's (megatron/training/arguments.py, megatron/core/transformer): layers split evenly
-// over the devices, with the first and last taking another number or counting the embedding and the
-// loss as a layer, or a list, or a string such as `Et*3|(tt|)*29m|L`. Whatever cannot be split as
-// asked is an InfeasibleError that says why. Pure values; stages are those of the model, in forward
-// order (Placement::model_stage).
+// consecutive ones, and may hold none. What a decoder layer is follows from its number. The words
+// are Megatron-LM's (megatron/training/arguments.py, megatron/core/transformer): layers split
+// evenly over the devices, with the first and last taking another number or counting the embedding
+// and the loss as a layer, or a list, or a string such as `Et*3|(tt|)*29m|L`. Whatever cannot be
+// split as asked is an InfeasibleError that says why. Pure values; stages are those of the model,
+// in forward order (Placement::model_stage).
 #pragma once
 
 #include <functional>
@@ -38,7 +38,8 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// How many layers of this kind stand on the stage. O(1).
+// How many layers of this kind stand on the stage: an encoder's with the embedding. O(1), with a
+// pattern O(layers).
 int count(const Transformer& model, const StageLayers& stage, LayerKind kind);
 
 // How an even split departs from equal numbers.
@@ -66,15 +67,17 @@ Layout parse_megatron_layout(const Transformer& model, std::string_view text);
 // The same, written shortly; parse_megatron_layout reads back what was written.
 std::string to_megatron_layout(const Layout& layout);
 
-// Seconds that a microbatch takes in one layer, all its passes together. An MTP module's include
-// those of its own logits.
+// Seconds that a microbatch takes in one layer, all its passes together. Layers of a pattern weigh
+// their mean. An MTP module's include those of its own logits, the embedding's those of an encoder.
 struct LayerSeconds {
   Seconds embedding = {};
-  Seconds dense = {};
-  Seconds moe = {};
-  Seconds mtp = {};  // of one module
+  Seconds dense = {};  // layers before the first that may have experts
+  Seconds moe = {};    // those from there on
+  Seconds mtp = {};    // of one module
   Seconds output = {};
 };
+// From those of each kind, by number of the kind.
+LayerSeconds layer_seconds(const Transformer& model, const EnumArray<LayerKind, Seconds>& of);
 Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
                       const LayerSeconds& seconds);
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr double kElement = 2;  // bytes of bf16
 constexpr double kAdam = 12;    // bytes of an fp32 copy and two moments
-constexpr std::array kLayerKinds{LayerKind::kEmbedding, LayerKind::kDense, LayerKind::kMoe,
-                                 LayerKind::kMtp, LayerKind::kOutput};
 
 // Ranks that hold the same experts.
 int expert_data(const LayerContext& context, const ParameterState& state) {
@@ -40,9 +38,7 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
                          const ParameterState& state)
     : model_(model), context_(context), state_(state) {
   for (const LayerKind kind : kLayerKinds) {
-    const bool experts = kind == LayerKind::kMoe && !model.experts;
-    const bool mtp = kind == LayerKind::kMtp && model.mtp_layers == 0;
-    if (experts || mtp) continue;
+    if (count_all(model, kind) == 0) continue;
     memory_[kind] = layer_memory(model, kind, context);
     temporaries_[kind] = temporaries(model, kind, context) + memory_[kind].rebuilt;
   }
@@ -83,9 +79,7 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
       const int number = count(model_, stage, kind);
       if (number == 0) continue;
       temporary = std::max(temporary, temporaries_[kind].value());
-      if (kind != LayerKind::kEmbedding && kind != LayerKind::kOutput) {
-        add_layers(held, number, of(kind));
-      }
+      if (is_layer(kind)) add_layers(held, number, of(kind));
     }
   }
   held.vocabulary =

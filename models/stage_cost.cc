@@ -1,19 +1,11 @@
 #include "models/stage_cost.h"
 
 #include <algorithm>
-#include <array>
 
 #include "models/layer_memory.h"
 
 namespace pipesim {
 namespace {
-
-constexpr std::array<LayerKind, 5> kKinds{LayerKind::kDense, LayerKind::kMoe, LayerKind::kEmbedding,
-                                          LayerKind::kOutput, LayerKind::kMtp};
-
-bool is_layer(LayerKind kind) {
-  return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput;
-}
 
 // How often the stage runs a layer of this kind.
 int times_run(const Transformer& model, const StageLayers& stage, LayerKind kind) {
@@ -50,7 +42,8 @@ Seconds gathering_seconds(const Transformer& model, const CostSetting& setting,
 StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
                          const LayerCosts& costs) {
   StagePasses sum;
-  for (const LayerKind kind : kKinds) {
+  for (size_t i = 0; i < kSizeOf<LayerKind>; ++i) {
+    const auto kind = static_cast<LayerKind>(i);
     const int times = times_run(model, stage, kind);
     if (times == 0) continue;
     const LayerCost& one = costs[kind];

@@ -1,7 +1,6 @@
 #include "models/step_cost.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "models/layer_parameters.h"
@@ -93,13 +92,11 @@ Seconds norm_seconds(const CostSetting& setting, const Hardware& hardware, int d
 
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
                                const Layout& layout, const Placement& place, int device) {
-  constexpr std::array<LayerKind, 5> kKinds{LayerKind::kEmbedding, LayerKind::kDense,
-                                            LayerKind::kMoe, LayerKind::kMtp, LayerKind::kOutput};
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   HeldParameters held;
   for (int chunk = 0; chunk < place.chunks(); ++chunk) {
     const StageLayers& stage = stage_of(layout, place, device, chunk);
-    for (const LayerKind kind : kKinds) {
+    for (const LayerKind kind : kLayerKinds) {
       const int number = count(model, stage, kind);
       if (number == 0) continue;
       const LayerParameters one = layer_parameters(model, kind, division);

@@ -17,24 +17,25 @@ struct LayerParts {
   double residual = 0;
 };
 
-LayerParts parts_of(const Transformer& model, bool moe, const LayerContext& context) {
+LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext& context) {
   const double tokens = layer_tokens(context);
   const double halves = model.gated_mlp ? 2 : 1;
   LayerParts parts;
   parts.residual = divided_tokens(context) * model.hidden_size * kElement;
   double rows = tokens;
-  double inner = tokens * model.ffn_hidden_size / context.tensor;
-  if (moe) {
+  const Feed feed = feed_of(kind);
+  double inner = feed == Feed::kMlp ? tokens * model.ffn_hidden_size / context.tensor : 0.0;
+  if (feed == Feed::kExperts) {
     rows = expert_rows(model, context);
-    inner =
-        rows * model.experts->ffn_hidden_size / context.expert_tensor +
-        tokens * model.experts->shared_experts * model.experts->ffn_hidden_size / context.tensor;
+    inner = rows * model.experts->ffn_hidden_size / context.expert_tensor +
+            tokens * shared_width(*model.experts) / context.tensor;
   }
   const double output = rows * model.hidden_size * kElement;
   parts.gradients = output + (1 + halves) * inner * kElement;
   parts.mlp = 2 * parts.residual + (context.dropout ? parts.residual / kElement : 0.0) +
               (1 + halves) * inner * kElement;
-  if (!context.flash_attention) {
+  const Mixer mixer = mixer_of(kind);
+  if (!context.flash_attention && mixer != Mixer::kNone && mixer != Mixer::kLinear) {
     parts.scores =
         tokens * context.seq_length * model.num_attention_heads / context.tensor * kElement;
   }
@@ -50,9 +51,11 @@ Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& 
     // F has the logits as they come and in fp32, beside the softmax that it keeps.
     return Bytes(6 * layer_tokens(context) * model.vocab_size / context.tensor);
   }
-  const bool moe = kind == LayerKind::kMoe ||
-                   (kind == LayerKind::kMtp && mtp_layer_kind(model) == LayerKind::kMoe);
-  const LayerParts parts = parts_of(model, moe, context);
+  if (kind == LayerKind::kEncoder) {
+    return temporaries(encoder_of(model), LayerKind::kDense, encoder_context(model, context));
+  }
+  const LayerParts parts =
+      parts_of(model, kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind, context);
   // Backward in the MLP, and in attention where the scores are made: Megatron-LM holds a buffer of
   // their size all along, and gradients of them before and after dropout.
   const double in_mlp = parts.scores + parts.gradients;

@@ -1,6 +1,9 @@
 #include "models/transformer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
+#include <string_view>
 
 namespace pipesim {
 namespace {
@@ -14,6 +17,11 @@ std::string fault_of_experts(const Transformer& model) {
     return fmt::format("a token cannot pass {} of {} experts", experts.experts_per_token,
                        experts.num_experts);
   }
+  if (experts.every < 1 || experts.groups < 1 || experts.groups_per_token < 1 ||
+      experts.num_experts % experts.groups != 0 || experts.groups_per_token > experts.groups) {
+    return fmt::format("{} experts cannot stand in {} groups, {} of them a token's",
+                       experts.num_experts, experts.groups, experts.groups_per_token);
+  }
   if (experts.first_dense_layers > model.num_layers) {
     return fmt::format("{} first dense layers, but only {} layers", experts.first_dense_layers,
                        model.num_layers);
@@ -21,7 +29,56 @@ std::string fault_of_experts(const Transformer& model) {
   return "";
 }
 
+constexpr std::string_view kLetters = "GWRCM*-E";
+
+std::string fault_of_pattern(const Transformer& model) {
+  const std::string& pattern = model.layer_pattern;
+  const size_t unknown = pattern.find_first_not_of(kLetters);
+  if (unknown != std::string::npos) {
+    return fmt::format("layer_pattern knows the letters {}, not '{}'", kLetters, pattern[unknown]);
+  }
+  const auto has = [&](const char* letters) {
+    return pattern.find_first_of(letters) != std::string::npos;
+  };
+  if (has("W") && model.attention_window < 1) return "W in layer_pattern needs attention_window";
+  if (has("RM") && !model.linear) return "R and M in layer_pattern need linear_attention";
+  if (has("E") && !model.experts) return "E in layer_pattern needs moe";
+  if (has("C") && model.latent) return "latent attention shares no keys: no C in layer_pattern";
+  if (!has("W") && model.attention_window > 0) {
+    return "attention_window needs a layer_pattern with W, which says which layers have it";
+  }
+  return "";
+}
+
+std::string fault_of_parts(const Transformer& model) {
+  if (const auto& linear = model.linear) {
+    if (linear->num_heads < 1 || linear->head_size < 1 || linear->key_heads < 1 ||
+        linear->key_head_size < 1 || linear->chunk_size < 1) {
+      return "linear_attention needs heads and sizes of values and keys";
+    }
+    if (linear->num_heads % linear->key_heads != 0) {
+      return fmt::format("{} heads of linear attention do not divide into {} of keys",
+                         linear->num_heads, linear->key_heads);
+    }
+  }
+  if (model.rotary_percent < 0 || model.rotary_percent > 1) return "rotary_percent is from 0 to 1";
+  if (const auto& encoder = model.encoder) {
+    if (encoder->num_attention_heads < 1 ||
+        encoder->hidden_size % encoder->num_attention_heads != 0 || encoder->merged < 1) {
+      return "the encoder's hidden_size does not divide by its attention heads";
+    }
+  }
+  return fault_of_pattern(model);
+}
+
+LayerKind with_feed(LayerKind dense, LayerKind moe, bool experts) { return experts ? moe : dense; }
+
 }  // namespace
+
+double LinearAttention::projected() const {
+  const double scalars = kind == Kind::kGatedDelta ? 2 : kind == Kind::kMamba2 ? 1 : 0;
+  return 2 * values() + 2 * keys() + scalars * num_heads;
+}
 
 std::string fault_of(const Transformer& model) {
   if (model.num_layers < 1 || model.hidden_size < 1 || model.num_attention_heads < 1 ||
@@ -38,20 +95,113 @@ std::string fault_of(const Transformer& model) {
   if (model.positions == Positions::kLearned && model.max_position_embeddings < 1) {
     return "learned positions need max_position_embeddings";
   }
-  return model.experts ? fault_of_experts(model) : "";
+  if (std::string fault = model.experts ? fault_of_experts(model) : ""; !fault.empty()) {
+    return fault;
+  }
+  return fault_of_parts(model);
+}
+
+Mixer mixer_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kWindowDense:
+    case LayerKind::kWindowMoe:
+      return Mixer::kWindow;
+    case LayerKind::kLinearDense:
+    case LayerKind::kLinearMoe:
+    case LayerKind::kLinearAlone:
+      return Mixer::kLinear;
+    case LayerKind::kSharedKeysDense:
+    case LayerKind::kSharedKeysMoe:
+      return Mixer::kSharedKeys;
+    case LayerKind::kMlpAlone:
+    case LayerKind::kExpertsAlone:
+      return Mixer::kNone;
+    default:
+      return Mixer::kAttention;
+  }
+}
+
+Feed feed_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kMoe:
+    case LayerKind::kWindowMoe:
+    case LayerKind::kLinearMoe:
+    case LayerKind::kSharedKeysMoe:
+    case LayerKind::kExpertsAlone:
+      return Feed::kExperts;
+    case LayerKind::kLinearAlone:
+    case LayerKind::kAttentionAlone:
+      return Feed::kNone;
+    default:
+      return Feed::kMlp;
+  }
 }
 
 LayerKind layer_kind(const Transformer& model, int layer) {
-  const bool moe = model.experts && layer >= model.experts->first_dense_layers;
-  return moe ? LayerKind::kMoe : LayerKind::kDense;
+  const bool moe = model.experts && layer >= model.experts->first_dense_layers &&
+                   (layer - model.experts->first_dense_layers) % model.experts->every == 0;
+  if (model.layer_pattern.empty()) return moe ? LayerKind::kMoe : LayerKind::kDense;
+  switch (model.layer_pattern[static_cast<size_t>(layer) % model.layer_pattern.size()]) {
+    case 'W':
+      return with_feed(LayerKind::kWindowDense, LayerKind::kWindowMoe, moe);
+    case 'R':
+      return with_feed(LayerKind::kLinearDense, LayerKind::kLinearMoe, moe);
+    case 'C':
+      return with_feed(LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe, moe);
+    case 'M':
+      return LayerKind::kLinearAlone;
+    case '*':
+      return LayerKind::kAttentionAlone;
+    case '-':
+      return LayerKind::kMlpAlone;
+    case 'E':
+      return LayerKind::kExpertsAlone;
+    default:
+      return with_feed(LayerKind::kDense, LayerKind::kMoe, moe);
+  }
 }
 
 LayerKind mtp_layer_kind(const Transformer& model) {
   return layer_kind(model, model.num_layers - 1);
 }
 
+int leading_layers(const Transformer& model) {
+  return model.experts ? model.experts->first_dense_layers : model.num_layers;
+}
+
+int count_layers(const Transformer& model, LayerKind kind, int first, int layers) {
+  const bool alike = model.layer_pattern.empty() && (!model.experts || model.experts->every == 1);
+  if (alike) {
+    const int dense = std::clamp(leading_layers(model) - first, 0, layers);
+    return kind == LayerKind::kDense ? dense : kind == LayerKind::kMoe ? layers - dense : 0;
+  }
+  int number = 0;
+  for (int layer = first; layer < first + layers; ++layer) {
+    number += layer_kind(model, layer) == kind ? 1 : 0;
+  }
+  return number;
+}
+
+int count_all(const Transformer& model, LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kEmbedding:
+    case LayerKind::kOutput:
+      return 1;
+    case LayerKind::kMtp:
+      return model.mtp_layers;
+    case LayerKind::kEncoder:
+      return model.encoder ? model.encoder->num_layers : 0;
+    default:
+      return count_layers(model, kind, 0, model.num_layers);
+  }
+}
+
 int moe_layers(const Transformer& model) {
-  return model.experts ? model.num_layers - model.experts->first_dense_layers : 0;
+  int number = 0;
+  for (const LayerKind kind : kDecoderKinds) {
+    if (feed_of(kind) == Feed::kExperts) number += count_layers(model, kind, 0, model.num_layers);
+  }
+  return number;
 }
 
 int qk_head_size(const Transformer& model) {
@@ -62,5 +212,49 @@ int qk_head_size(const Transformer& model) {
 int v_head_size(const Transformer& model) {
   return model.latent ? model.latent->v_head_size : model.kv_channels;
 }
+
+double mean_keys(const Transformer& model, Mixer mixer, int seq_length, bool causal) {
+  const double all = seq_length;
+  const double window = model.attention_window;
+  if (mixer != Mixer::kWindow || window >= all) return all * (causal ? 0.5 : 1.0);
+  if (model.chunked_window) {
+    const double rest = all - std::floor(all / window) * window;
+    return (window * (all - rest) + rest * rest) / all * (causal ? 0.5 : 1.0);
+  }
+  // The first tokens of a sequence see fewer.
+  return causal ? window - window * window / (2 * all) : window;
+}
+
+bool has_qkv_bias(const Transformer& model) {
+  return model.linear_bias || model.qkv_bias || model.attention_bias;
+}
+
+bool has_output_bias(const Transformer& model) { return model.linear_bias || model.attention_bias; }
+
+bool has_mlp_bias(const Transformer& model) { return model.linear_bias || model.mlp_bias; }
+
+double shared_width(const Experts& experts) {
+  const int one =
+      experts.shared_ffn_hidden_size > 0 ? experts.shared_ffn_hidden_size : experts.ffn_hidden_size;
+  return 1.0 * experts.shared_experts * one;
+}
+
+Transformer encoder_of(const Transformer& model) {
+  const Encoder& encoder = *model.encoder;
+  Transformer layers;
+  layers.num_layers = encoder.num_layers;
+  layers.hidden_size = encoder.hidden_size;
+  layers.num_attention_heads = encoder.num_attention_heads;
+  layers.num_query_groups = encoder.num_attention_heads;
+  layers.kv_channels = encoder.hidden_size / encoder.num_attention_heads;
+  layers.ffn_hidden_size = encoder.ffn_hidden_size;
+  layers.gated_mlp = encoder.gated_mlp;
+  layers.linear_bias = true;
+  layers.norm = Norm::kLayerNorm;
+  layers.positions = Positions::kLearned;
+  return layers;
+}
+
+double encoder_tokens(const Encoder& encoder) { return 1.0 * encoder.patches * encoder.images; }
 
 }  // namespace pipesim

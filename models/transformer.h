@@ -15,6 +15,10 @@
 //                      sizes n without and r with position, v of values (DeepSeek-V2, section 2.1)
 //   MLP                2 h f, gated 3 h f (Shazeer 2020)
 //   experts            E times an MLP of their size, a router of E h (Mixtral, DeepSeek-V3)
+//   linear attention   h (2 v + 2 k + c a) + v h, with v and k the widths of all values and keys,
+//   and
+//                      c numbers a head that say what the state forgets; a convolution of n (v + 2
+//                      k)
 //   norms              h each, with a bias 2 h: two a layer, four in Gemma 2, one before the output
 //   embedding, output  V h each (one matrix when tied)
 //   MTP module         a layer, a projection 2h -> h and three norms (DeepSeek-V3, section 2.2);
@@ -22,6 +26,7 @@
 //                      embedding and output are the model's own
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,8 +35,10 @@
 
 namespace pipesim {
 
-enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm };
-enum class Positions : std::uint8_t { kLearned, kRotary };
+enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormWithoutBias };
+enum class Positions : std::uint8_t { kLearned, kRotary, kNone };  // none: ALiBi's have no cost
+// Queries and keys are normalized per head, all heads of a token together, or without weights.
+enum class QkNorm : std::uint8_t { kNone, kPerHead, kWhole, kWithoutWeights };
 
 // What an MoE layer has in place of one MLP.
 struct Experts {
@@ -39,8 +46,13 @@ struct Experts {
   int experts_per_token = 0;
   int shared_experts = 0;  // every token passes them; sizes as the routed ones
   int ffn_hidden_size = 0;
-  int first_dense_layers = 0;  // layers before the first MoE layer
-  bool router_bias = false;    // one number per expert, moved by load and not by a gradient
+  int first_dense_layers = 0;      // layers before the first MoE layer
+  int every = 1;                   // of the layers from there on, the first of so many has experts
+  int shared_ffn_hidden_size = 0;  // of one shared expert; 0: as the routed ones
+  int groups = 1;                  // of experts, of which a token's stand in groups_per_token
+  int groups_per_token = 1;
+  bool router_bias = false;  // one number per expert, moved by load and not by a gradient
+  bool shared_gate = false;  // a number per token weighs the shared experts
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };
@@ -54,6 +66,43 @@ struct LatentAttention {
   int v_head_size = 0;
 
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+// Attention with a state of fixed size in place of all keys and values before.
+struct LinearAttention {
+  enum class Kind : std::uint8_t { kGatedDelta, kLightning, kMamba2 };
+  Kind kind = Kind::kGatedDelta;
+  int num_heads = 0;  // of values
+  int head_size = 0;
+  int key_heads = 0;      // of queries and keys; Mamba's groups
+  int key_head_size = 0;  // Mamba's state
+  int conv_kernel = 0;    // tokens that the convolution before it sees; 0: there is none
+  int chunk_size = 64;    // tokens among which all scores are made
+
+  [[nodiscard]] double values() const { return 1.0 * num_heads * head_size; }
+  [[nodiscard]] double keys() const { return 1.0 * key_heads * key_head_size; }
+  // What the convolution passes over: values, queries and keys.
+  [[nodiscard]] double convolved() const { return values() + 2 * keys(); }
+  // Values, their gate, queries, keys, and what says how the state decays and is written.
+  [[nodiscard]] double projected() const;
+
+  friend bool operator==(const LinearAttention&, const LinearAttention&) = default;
+};
+
+// Layers of another width in front of the embedding, which make tokens of images or sound.
+struct Encoder {
+  int num_layers = 0;
+  int hidden_size = 0;
+  int num_attention_heads = 0;
+  int ffn_hidden_size = 0;
+  int inputs = 0;          // numbers of a patch
+  int patches = 0;         // of an image
+  int images = 1;          // of a sample
+  int merged = 1;          // patches that become one token of the model
+  int projector_size = 0;  // inner width of the projector's two matrices; 0: it is one matrix
+  bool gated_mlp = false;
+
+  friend bool operator==(const Encoder&, const Encoder&) = default;
 };
 
 struct Transformer {
@@ -70,14 +119,28 @@ struct Transformer {
   int mtp_layers = 0;               // modules that predict further tokens
   bool gated_mlp = false;
   bool tied_embeddings = false;
-  bool linear_bias = false;  // of all linear layers but the output and the router
-  bool qkv_bias = false;     // of queries, keys and values alone
-  bool qk_norm = false;      // queries and keys are normalized per head
-  bool post_norms = false;   // attention and MLP end in a norm too (Gemma 2)
+  bool linear_bias = false;     // of all linear layers but the output and the router
+  bool qkv_bias = false;        // of queries, keys and values alone
+  bool attention_bias = false;  // of queries, keys, values and attention's output
+  bool mlp_bias = false;        // of MLP and experts alone
+  bool output_gate = false;     // attention's output is weighed by a projection of its input
+  bool sinks = false;           // a score per head that belongs to no token
+  bool rotary_in_windows_only = false;
+  bool post_norms = false;  // attention and MLP end in a norm too (Gemma 2)
+  QkNorm qk_norm = QkNorm::kNone;
+  double rotary_percent = 1;    // of a head that positions turn
+  int attention_window = 0;     // tokens that a layer `W` of the pattern sees; 0: there is none
+  bool chunked_window = false;  // those of its own stretch of so many, not the last so many
+  // A letter a layer, repeated: G attention over all tokens, W over a window, R linear attention, C
+  // attention with the keys and values of the layer before, each with its MLP or experts; M linear
+  // attention, * attention, - MLP and E experts, each a layer by itself. Empty: G.
+  std::string layer_pattern;
   Norm norm = Norm::kRmsNorm;
   Positions positions = Positions::kRotary;
   std::optional<Experts> experts;
   std::optional<LatentAttention> latent;
+  std::optional<LinearAttention> linear;
+  std::optional<Encoder> encoder;
 
   friend bool operator==(const Transformer&, const Transformer&) = default;
 };
@@ -87,10 +150,54 @@ enum class LayerKind : std::uint8_t {
   kMoe,
   kEmbedding,
   kOutput,  // final norm, logits and loss
-  kMtp      // an MTP module up to its own logits, for which a kOutput more is run
+  kMtp,     // an MTP module up to its own logits, for which a kOutput more is run
+  kWindowDense,
+  kWindowMoe,
+  kLinearDense,
+  kLinearMoe,
+  kSharedKeysDense,
+  kSharedKeysMoe,
+  kLinearAlone,
+  kAttentionAlone,
+  kMlpAlone,
+  kExpertsAlone,
+  kEncoder  // a layer of the encoder
 };
 template <>
-inline constexpr std::size_t kSizeOf<LayerKind> = 5;
+inline constexpr std::size_t kSizeOf<LayerKind> = 16;
+// Those of which a decoder is made.
+inline constexpr std::array kDecoderKinds{
+    LayerKind::kDense,           LayerKind::kMoe,           LayerKind::kWindowDense,
+    LayerKind::kWindowMoe,       LayerKind::kLinearDense,   LayerKind::kLinearMoe,
+    LayerKind::kSharedKeysDense, LayerKind::kSharedKeysMoe, LayerKind::kLinearAlone,
+    LayerKind::kAttentionAlone,  LayerKind::kMlpAlone,      LayerKind::kExpertsAlone};
+
+enum class Mixer : std::uint8_t { kNone, kAttention, kWindow, kLinear, kSharedKeys };
+enum class Feed : std::uint8_t { kNone, kMlp, kExperts };
+// In the order in which they stand.
+inline constexpr std::array kLayerKinds{LayerKind::kEmbedding,
+                                        LayerKind::kDense,
+                                        LayerKind::kMoe,
+                                        LayerKind::kWindowDense,
+                                        LayerKind::kWindowMoe,
+                                        LayerKind::kLinearDense,
+                                        LayerKind::kLinearMoe,
+                                        LayerKind::kSharedKeysDense,
+                                        LayerKind::kSharedKeysMoe,
+                                        LayerKind::kLinearAlone,
+                                        LayerKind::kAttentionAlone,
+                                        LayerKind::kMlpAlone,
+                                        LayerKind::kExpertsAlone,
+                                        LayerKind::kMtp,
+                                        LayerKind::kOutput,
+                                        LayerKind::kEncoder};
+// Of a decoder layer.
+Mixer mixer_of(LayerKind kind);
+Feed feed_of(LayerKind kind);
+// Whether it is run again under full recompute: neither embedding nor output.
+inline bool is_layer(LayerKind kind) {
+  return kind != LayerKind::kEmbedding && kind != LayerKind::kOutput;
+}
 
 // What is wrong with the shape, in words that name the keys of docs/reference/scenario.md; empty
 // when nothing is.
@@ -100,10 +207,27 @@ std::string fault_of(const Transformer& model);
 LayerKind layer_kind(const Transformer& model, int layer);
 // The kind of an MTP module's layer.
 LayerKind mtp_layer_kind(const Transformer& model);
+// Decoder layers of this kind among `layers` from `first` on. O(1), with a pattern O(layers).
+int count_layers(const Transformer& model, LayerKind kind, int first, int layers);
+// Of all layers, ends included: what of this kind there is.
+int count_all(const Transformer& model, LayerKind kind);
+// How many layers have experts.
 int moe_layers(const Transformer& model);
+// Layers before the first that may have experts; all where none may.
+int leading_layers(const Transformer& model);
 
 // Of query and key, and of value: per head.
 int qk_head_size(const Transformer& model);
 int v_head_size(const Transformer& model);
+// Keys that a token of a sequence sees in the mean.
+double mean_keys(const Transformer& model, Mixer mixer, int seq_length, bool causal);
+bool has_qkv_bias(const Transformer& model);
+bool has_output_bias(const Transformer& model);  // of attention's output
+bool has_mlp_bias(const Transformer& model);
+// Of all shared experts together.
+double shared_width(const Experts& experts);
+// The encoder's layers, as a model of their width.
+Transformer encoder_of(const Transformer& model);
+double encoder_tokens(const Encoder& encoder);  // of a sample, in the encoder
 
 }  // namespace pipesim

@@ -34,6 +34,7 @@ struct Collective {
   // Of an all-to-all: ranks that get the same number, of which a node gets it once; 1: it is sent
   // to every rank by itself.
   int copies = 1;
+  double reach = 1;  // share of the ranks among which a token's stand
 };
 
 struct Work {

@@ -53,6 +53,7 @@ void WorkBuilder::again(RecomputeGranularity of, double bytes) {
 void WorkBuilder::again(RecomputeGranularity of, void (WorkBuilder::*part)()) {
   if (pass_ != PassKind::kB || !context_.recompute.any(of)) return;
   WorkBuilder forward(model_, PassKind::kF, context_);
+  forward.mixer_ = mixer_;
   (forward.*part)();
   append(forward.work());
 }
@@ -97,6 +98,21 @@ void WorkBuilder::residual() {
   if (model_.post_norms) norm(divided_, hidden_);
 }
 
+void WorkBuilder::layer(LayerKind kind) {
+  mixer_ = mixer_of(kind);
+  if (mixer_ != Mixer::kNone) attention_block();
+  switch (feed_of(kind)) {
+    case Feed::kExperts:
+      moe_block();
+      break;
+    case Feed::kMlp:
+      mlp_block();
+      break;
+    case Feed::kNone:
+      break;
+  }
+}
+
 void WorkBuilder::mlp_block() {
   norm(divided_, hidden_, kLayerNorm);
   again(kMlp, &WorkBuilder::dense_mlp);
@@ -117,7 +133,7 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
           .tokens = tokens,
           .inputs = hidden_,
           .outputs = parts * ffn / ranks,
-          .bias = model_.linear_bias,
+          .bias = has_mlp_bias(model_),
           .batch = batch});
   const double one = tokens * batch * ffn / ranks * kElement;
   stream(PassKind::kF, (parts + 1) * one, 1);
@@ -131,7 +147,7 @@ void WorkBuilder::mlp(double tokens, double ffn, double ranks, double batch, con
           .tokens = tokens,
           .inputs = ffn / ranks,
           .outputs = hidden_,
-          .bias = model_.linear_bias,
+          .bias = has_mlp_bias(model_),
           .batch = batch});
 }
 
@@ -162,12 +178,15 @@ void WorkBuilder::moe() {
 void WorkBuilder::shared_experts() {
   const Experts& experts = *model_.experts;
   before_divided(hidden_);
-  mlp(tokens_, 1.0 * experts.shared_experts * experts.ffn_hidden_size, ranks_, 1,
+  mlp(tokens_, shared_width(experts), ranks_, 1,
       {"shared experts, first", "shared experts, second", kMlpActivation, kMoe | kSharedExperts});
   after_divided();
   const double one = divided_ * hidden_ * kElement;
   stream(PassKind::kF, 3 * one, 1);
   stream(PassKind::kB, 3 * one, 1);
+  if (!experts.shared_gate) return;
+  stream(PassKind::kF, 3 * one, 2);  // its product with a vector, and the weighing
+  stream(PassKind::kB, 5 * one, 2);
 }
 
 void WorkBuilder::dispatch() {
@@ -177,7 +196,10 @@ void WorkBuilder::dispatch() {
   const double sent = experts.experts_per_token * one;
   if (context_.expert > 1) {
     const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
-    work_.collectives.push_back({CollectiveKind::kAllToAll, Group::kExpert, Bytes(sent), copies});
+    // Groups of experts that a token may go to stand on so many of the ranks.
+    const double reach = 1.0 * experts.groups_per_token / experts.groups;
+    work_.collectives.push_back(
+        {CollectiveKind::kAllToAll, Group::kExpert, Bytes(sent), copies, reach});
     work_.collectives.push_back(work_.collectives.back());
   }
   if (context_.expert_tensor > 1) {
@@ -194,7 +216,31 @@ void WorkBuilder::dispatch() {
   ++work_.routed;
 }
 
+// Of every stretch of patches that becomes a token: the way into the encoder, and out of it.
+void WorkBuilder::projector() {
+  const Encoder& encoder = *model_.encoder;
+  const double patches = encoder_tokens(encoder) * context_.micro_batch_size;
+  const double tokens = patches / encoder.merged;
+  const double merged = 1.0 * encoder.hidden_size * encoder.merged;
+  linear({.name = "patches",
+          .tokens = patches,
+          .inputs = 1.0 * encoder.inputs,
+          .outputs = 1.0 * encoder.hidden_size});
+  norm(patches, encoder.hidden_size);
+  const double inner = encoder.projector_size;
+  if (inner > 0) {
+    linear({.name = "projector, first", .tokens = tokens, .inputs = merged, .outputs = inner});
+    stream(PassKind::kF, 2 * tokens * inner * kElement, 1);
+    stream(PassKind::kB, 3 * tokens * inner * kElement, 1);
+  }
+  linear({.name = "projector",
+          .tokens = tokens,
+          .inputs = inner > 0 ? inner : merged,
+          .outputs = hidden_});
+}
+
 void WorkBuilder::embedding() {
+  if (model_.encoder) projector();
   if (pass_ == PassKind::kW) return;  // the gradient of the rows is made where the others are, in B
   const double all = tokens_ * hidden_;
   const double mask = context_.dropout ? divided_ * hidden_ * (2 * kElement + 1) : 0;

@@ -21,14 +21,7 @@ class WorkBuilder {
         divided_(divided_tokens(context)),
         ranks_(context.tensor) {}
 
-  void layer(LayerKind kind) {
-    attention_block();
-    if (kind == LayerKind::kMoe) {
-      moe_block();
-    } else {
-      mlp_block();
-    }
-  }
+  void layer(LayerKind kind);
   // What stands on the ends: not the shares of a vocabulary that all devices divide.
   void embedding();
   void output();
@@ -77,6 +70,8 @@ class WorkBuilder {
   void plain_projections();
   void latent_up();
   void core();
+  void linear_projections();
+  void linear_core(bool backward);
   void fused_core(bool backward);
   void plain_core(bool backward);
   void exchange_keys();
@@ -92,6 +87,7 @@ class WorkBuilder {
   void moe_block();
   void moe();
   void dispatch();
+  void projector();
   void shared_experts();
 
   const Transformer& model_;
@@ -101,6 +97,7 @@ class WorkBuilder {
   const double tokens_;
   const double divided_;
   const double ranks_;
+  Mixer mixer_ = Mixer::kAttention;
   Work work_;
 };
 

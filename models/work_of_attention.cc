@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "models/work_builder.h"
@@ -13,18 +14,33 @@ using enum RecomputeModule;
 
 void WorkBuilder::attention_block() {
   norm(divided_, hidden_, kLayerNorm);
-  if (model_.latent) {
+  const bool state = mixer_ == Mixer::kLinear;
+  if (state) {
+    linear_projections();
+  } else if (model_.latent) {
     latent_projections();
   } else {
     plain_projections();
   }
-  exchange_keys();
+  if (!state) exchange_keys();
   core();
+  const double values =
+      state ? model_.linear->values() : model_.num_attention_heads * v_head_size(model_);
+  if (state || model_.output_gate) {
+    // Weighed by a gate of their width; of linear attention normalized before.
+    const double one = tokens_ * values / ranks_ * kElement;
+    stream(PassKind::kF, 3 * one, 1);
+    stream(PassKind::kB, 5 * one, 1);
+    if (state) {
+      stream(PassKind::kF, 2 * one, 1);
+      stream(PassKind::kB, 3 * one, 1);
+    }
+  }
   linear({.name = "attention's output",
           .tokens = tokens_,
-          .inputs = model_.num_attention_heads * v_head_size(model_) / ranks_,
+          .inputs = values / ranks_,
           .outputs = hidden_,
-          .bias = model_.linear_bias});
+          .bias = !state && has_output_bias(model_)});
   after_divided();
   residual();
 }
@@ -32,22 +48,38 @@ void WorkBuilder::attention_block() {
 void WorkBuilder::plain_projections() {
   const double size = model_.kv_channels;
   const double heads = model_.num_attention_heads;
-  const double groups = model_.num_query_groups;
+  const double groups = mixer_ == Mixer::kSharedKeys ? 0 : model_.num_query_groups;
   before_divided(hidden_);
   linear({.name = "queries, keys, values",
           .tokens = tokens_,
           .inputs = hidden_,
-          .outputs = (heads + 2 * groups) * size / ranks_,
-          .bias = model_.linear_bias || model_.qkv_bias});
+          .outputs = ((model_.output_gate ? 2 : 1) * heads + 2 * groups) * size / ranks_,
+          .bias = has_qkv_bias(model_)});
   const double both = tokens_ * (heads + groups) * size / ranks_ * kElement;
-  if (model_.positions == Positions::kRotary) {
-    stream(PassKind::kF, 2 * both, 2);
-    stream(PassKind::kB, 2 * both, 2);
+  const bool turned = !model_.rotary_in_windows_only || mixer_ == Mixer::kWindow;
+  if (model_.positions == Positions::kRotary && turned) {
+    const double part = model_.rotary_percent * both;
+    stream(PassKind::kF, 2 * part, 2);
+    stream(PassKind::kB, 2 * part, 2);
   }
-  if (model_.qk_norm) {
+  if (model_.qk_norm != QkNorm::kNone) {
     stream(PassKind::kF, 2 * both, 2);
     stream(PassKind::kB, 3 * both, 2);
   }
+}
+
+void WorkBuilder::linear_projections() {
+  const LinearAttention& linear_attention = *model_.linear;
+  before_divided(hidden_);
+  linear({.name = "queries, keys, values, gates",
+          .tokens = tokens_,
+          .inputs = hidden_,
+          .outputs = linear_attention.projected() / ranks_});
+  if (linear_attention.conv_kernel == 0) return;
+  // The convolution and its activation, one kernel; its weights' gradient comes with B.
+  const double convolved = tokens_ * linear_attention.convolved() / ranks_ * kElement;
+  stream(PassKind::kF, 2 * convolved, 1);
+  stream(PassKind::kB, 3 * convolved, 1);
 }
 
 void WorkBuilder::latent_projections() {
@@ -103,6 +135,11 @@ void WorkBuilder::exchange_keys() {
 void WorkBuilder::core() {
   if (pass_ == PassKind::kW) return;
   const bool backward = pass_ == PassKind::kB;
+  if (mixer_ == Mixer::kLinear) {
+    if (backward && context_.recompute.any(kCoreAttention)) linear_core(false);
+    linear_core(backward);
+    return;
+  }
   // A flash kernel rebuilds its scores anyway; with selective recompute its whole forward is run.
   if (backward && context_.recompute.any(kCoreAttention)) {
     context_.flash_attention ? fused_core(false) : plain_core(false);
@@ -110,11 +147,39 @@ void WorkBuilder::core() {
   context_.flash_attention ? fused_core(backward) : plain_core(backward);
 }
 
+// In chunks of c tokens, for a head with states of k x v: scores 2 c k and values 2 c v a token
+// among the chunk's own, 2 k v to write the state and 2 k v to read it (Dao and Gu 2024, arXiv
+// 2405.21060, section 6). The delta rule first solves for what each token adds, which takes scores
+// among keys, a product with keys and values, and one more reading of the state (Yang et al. 2024,
+// arXiv 2406.06484, section 3). Backward two matmuls for each, and scores and states made again.
+void WorkBuilder::linear_core(bool backward) {
+  const LinearAttention& linear_attention = *model_.linear;
+  const double heads = linear_attention.num_heads / ranks_;
+  const double k = linear_attention.key_head_size;
+  const double v = linear_attention.head_size;
+  const double chunk = std::min(linear_attention.chunk_size, context_.seq_length);
+  const bool delta = linear_attention.kind == LinearAttention::Kind::kGatedDelta;
+  // Mamba's heads of a group share their scores.
+  const double scored = linear_attention.kind == LinearAttention::Kind::kMamba2
+                            ? linear_attention.key_heads / ranks_
+                            : heads;
+  const double scores = 2 * chunk * k * scored;
+  const double state = 2 * k * v * heads;
+  double flops = scores + 2 * chunk * v * heads + 2 * state;
+  if (delta) flops += scores + 2 * chunk * (k + v) * heads + state;
+  if (backward) flops = 2 * flops + (delta ? 2 : 1) * scores + state;
+  const double rows =
+      tokens_ * (2 * linear_attention.values() + 2 * linear_attention.keys()) / ranks_ * kElement;
+  const double states = 2 * tokens_ / chunk * k * v * heads * 4;  // fp32, written and read
+  work_.attention.push_back({Flops(tokens_ * flops), Bytes((backward ? 2 : 1) * (rows + states)),
+                             linear_attention.key_head_size, backward});
+}
+
 void WorkBuilder::fused_core(bool backward) {
   const double heads = model_.num_attention_heads / ranks_;
   const double qk = qk_head_size(model_);
   const double v = v_head_size(model_);
-  const double pairs = tokens_ * context_.seq_length * (context_.causal ? 0.5 : 1.0);
+  const double pairs = tokens_ * mean_keys(model_, mixer_, context_.seq_length, context_.causal);
   const double depth = backward ? 3 * qk + 2 * v : qk + v;
   const double groups =
       (model_.latent ? model_.num_attention_heads : model_.num_query_groups) / ranks_;

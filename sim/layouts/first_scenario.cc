@@ -97,7 +97,9 @@ FirstSizes first_sizes(const Transformer& model, const Hardware& hardware, std::
 std::string first_scenario(const Transformer& model, const Hardware& hardware,
                            const FirstSizes& sizes) {
   const bool learned = model.positions == Positions::kLearned;
-  const int tokens = learned ? std::min(4096, model.max_position_embeddings) : 4096;
+  // Of positions, as many as ranks divide: OPT has two rows more.
+  const int rows = std::min(4096, model.max_position_embeddings);
+  const int tokens = learned ? std::max(rows - rows % 64, std::min(rows, 64)) : 4096;
   const bool even = model.num_layers % (2 * sizes.pipeline) == 0;
   std::string text = fmt::format(
       "# {0} on {2} GPUs of {1}. Every key: docs/reference/scenario.md. Any key can be given on "

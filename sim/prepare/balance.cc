@@ -117,17 +117,14 @@ LayerSeconds layer_weights(const Outline& outline) {
   const LayerCosts costs = layer_costs(modelled.model, *outline.setting, *scenario.hardware);
   const int recomputed = recompute_chunks_of(outline.choice);
   const double again = recomputed > 0 && recomputed == outline.placement.chunks() ? 1 : 0;
-  const auto of = [&](LayerKind kind, double forwards) {
-    const LayerCost& cost = costs[static_cast<size_t>(kind)];
-    return forwards * cost.forward.total() + cost.backward_input.total() +
-           cost.backward_weight.total();
-  };
-  const Seconds output = of(LayerKind::kOutput, 1);
-  return {.embedding = of(LayerKind::kEmbedding, 1),
-          .dense = of(LayerKind::kDense, 1 + again),
-          .moe = of(LayerKind::kMoe, 1 + again),
-          .mtp = of(LayerKind::kMtp, 1 + again) + output,
-          .output = output};
+  EnumArray<LayerKind, Seconds> of{};
+  for (const LayerKind kind : kLayerKinds) {
+    const LayerCost& cost = costs[kind];
+    const double forwards = is_layer(kind) ? 1 + again : 1;
+    of[kind] = forwards * cost.forward.total() + cost.backward_input.total() +
+               cost.backward_weight.total();
+  }
+  return layer_seconds(modelled.model, of);
 }
 
 std::optional<Layout> balanced_layout(const Outline& outline) { return Balancer(outline).run(); }

@@ -93,10 +93,10 @@ MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
   const Transformer& model = outline.scenario->modelled->model;
   if (outline.context->vocabulary_devices > 0) share_ = share_activation(model, *outline.context);
   if (const auto* limit = std::get_if<Bytes>(&outline.choice.memory_limit)) limit_ = *limit;
-  const bool moe = moe_layers(model) > 0;
-  for (const bool dense : {true, false}) {
-    if (dense ? moe_layers(model) == model.num_layers : !moe) continue;
-    const StageLayers one{.first = dense ? 0 : model.num_layers - 1, .layers = 1};
+  for (int layer = 0; layer < model.num_layers; ++layer) {
+    // The first of each kind.
+    if (count_layers(model, layer_kind(model, layer), 0, layer) > 0) continue;
+    const StageLayers one{.first = layer, .layers = 1};
     const DeviceMemory held = model_.device({&one, 1});
     const StageMemory kept = model_.stage(one);
     layer_ = std::min(layer_, held.weights + held.gradients + held.optimizer);

@@ -39,20 +39,35 @@ std::vector<std::string> measured_frameworks() {
   return {names.begin(), names.end()};
 }
 
+namespace {
+
+// Of a GPU known from its data sheet alone.
+std::optional<Band> widened(std::optional<Band> band, double spread) {
+  if (!band || spread == 0) return band;
+  band->low /= 1 + spread;
+  band->high *= 1 + spread;
+  return band;
+}
+
+}  // namespace
+
 std::optional<Band> read_band(const Scenario& scenario) {
   if (!scenario.roofline) return std::nullopt;
   // Read once: a sweep reads thousands of scenarios.
   static const BandModel kPlain = BandModel(catalogue_residuals(false));
   static const BandModel kAnchored = BandModel(catalogue_residuals(true));
   const auto& anchor = scenario.roofline->anchor;
-  BandQuery query{.gpu = scenario.hardware->gpu.name,
+  const Gpu& gpu = scenario.hardware->gpu;
+  BandQuery query{.gpu = gpu.like.empty() ? gpu.name : gpu.like,
                   .precision = precision_name(*scenario.modelled),
                   .kind = scenario.modelled->model.experts ? "moe" : "dense",
                   .framework = scenario.framework.name,
                   .year = scenario.framework.year};
-  if (!anchor || !anchor->same_model) return kPlain.band(query);
+  if (!anchor || !anchor->same_model) {
+    return widened(kPlain.band(query), gpu.spread);
+  }
   if (query.framework.empty()) name_newest(kAnchored, query);
-  return kAnchored.band(query);
+  return widened(kAnchored.band(query), gpu.spread);
 }
 
 }  // namespace pipesim

@@ -1,11 +1,15 @@
 #include "sim/read/hardware.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <utility>
 
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/read/curves.h"
+#include "sim/read/data_sheet.h"
 
 namespace pipesim {
 namespace {
@@ -60,89 +64,170 @@ void agree(Hardware& hardware) {
   hardware.interconnect.nic_latency = cluster.nic_latency;
 }
 
-ClusterEntry read_entry(const std::string& name, const YamlValue& value,
-                        const HardwareCatalog& catalog) {
-  YamlMap map(value);
-  ClusterEntry entry;
-  entry.title = map.require("title", "what the cluster is").text();
-  Hardware& hardware = entry.hardware;
-  hardware.name = name;
-  const GpuEntry& gpu = catalog.gpu(map.require("gpu", "the name of a GPU of the catalogue"));
-  hardware.gpu = gpu.gpu;
-  hardware.interconnect = gpu.interconnect;
-  Cluster& cluster = hardware.cluster;
-  NumberGroup node(map, "node", entry.numbers);
-  cluster.gpus_per_node = node.count("gpus", 1024);
-  cluster.nics_per_node = node.count("nics", cluster.gpus_per_node);
-  node.finish();
-  NumberGroup link(map, "link", entry.numbers);
-  cluster.link_bandwidth = link.bandwidth("bandwidth");
-  cluster.link_latency = link.number("latency").seconds();
-  link.finish();
-  NumberGroup network(map, "network", entry.numbers);
-  cluster.nic_bandwidth = network.share("achieved") * network.bandwidth("bandwidth");
-  cluster.nic_latency = network.number("latency").seconds();
-  network.finish();
-  NumberGroup host(map, "host", entry.numbers);
-  read_host_bandwidths(host, hardware.host);
-  hardware.host.gpus_per_switch = host.count("gpus_per_switch", cluster.gpus_per_node);
-  hardware.host.memory = host.number("memory").bytes();
-  host.finish();
-  map.finish();
-  cluster.idle_power = hardware.gpu.idle_power;
-  cluster.busy_power = hardware.gpu.busy_power;
-  cluster.host_memory = hardware.host.memory;
-  agree(hardware);
-  return entry;
+// What a cluster may leave out is that of the one that it is like, or required.
+class ClusterReader {
+ public:
+  ClusterReader(const std::string& name, const YamlValue& value, const HardwareCatalog& catalog)
+      : map_(value) {
+    entry_.title = map_.require("title", "what the cluster is").text();
+    const std::string title = entry_.title;
+    if (const auto like = map_.find("like")) {
+      entry_ = catalog.cluster(*like);
+      entry_.title = title;
+      given_ = true;
+      for (Sourced& number : entry_.numbers) {
+        number.source = fmt::format("assumed: as {}", entry_.hardware.name);
+      }
+    }
+    entry_.hardware.name = name;
+    read_gpu_of(catalog);
+  }
+
+  ClusterEntry read() {
+    Hardware& hardware = entry_.hardware;
+    Cluster& cluster = hardware.cluster;
+    if (auto node = open("node")) {
+      cluster.gpus_per_node = node->count("gpus", 1024);
+      cluster.nics_per_node = node->count("nics", cluster.gpus_per_node);
+      node->finish();
+    }
+    if (auto link = open("link")) {
+      cluster.link_bandwidth = link->bandwidth("bandwidth");
+      cluster.link_latency = link->number("latency").seconds();
+      link->finish();
+    }
+    if (auto network = open("network")) {
+      entry_.card_bandwidth = network->bandwidth("bandwidth");
+      entry_.card_achieved = network->share("achieved");
+      cluster.nic_latency = network->number("latency").seconds();
+      network->finish();
+    }
+    cluster.nic_bandwidth = entry_.card_achieved * entry_.card_bandwidth;
+    if (auto host = open("host")) {
+      read_host_bandwidths(*host, hardware.host);
+      hardware.host.gpus_per_switch = host->count("gpus_per_switch", cluster.gpus_per_node);
+      hardware.host.memory = host->number("memory").bytes();
+      host->finish();
+    }
+    map_.finish();
+    cluster.idle_power = hardware.gpu.idle_power;
+    cluster.busy_power = hardware.gpu.busy_power;
+    cluster.host_memory = hardware.host.memory;
+    agree(hardware);
+    return std::move(entry_);
+  }
+
+ private:
+  std::optional<NumberGroup> open(const char* key) {
+    if (!given_) return NumberGroup(map_, key, entry_.numbers);
+    const auto value = map_.find(key);
+    return value ? std::optional(NumberGroup(*value, key, entry_.numbers)) : std::nullopt;
+  }
+
+  void read_gpu_of(const HardwareCatalog& catalog) {
+    const auto name =
+        given_ ? map_.find("gpu") : map_.require("gpu", "the name of a GPU of the catalogue");
+    if (!name) return;
+    const GpuEntry& gpu = catalog.gpu(*name);
+    entry_.hardware.gpu = gpu.gpu;
+    entry_.hardware.interconnect = gpu.interconnect;
+    if (!given_ || !gpu.message) return;
+    entry_.hardware.cluster.link_bandwidth = *gpu.message;
+    put(entry_.numbers, {"link.bandwidth", fmt::format("{:g} GB/s", gpu.message->value() / 1e9),
+                         "assumed: the share of the GPU's link that its generation reaches"});
+  }
+
+  YamlMap map_;
+  ClusterEntry entry_;
+  bool given_ = false;  // by another cluster
+};
+
+// Notes what a scenario states in the place of a number.
+class Changes {
+ public:
+  explicit Changes(std::vector<Sourced>& numbers) : numbers_(numbers) {}
+  void note(const char* key, const YamlValue& value) {
+    put(numbers_, {key, value.text(), kStated});
+  }
+
+ private:
+  std::vector<Sourced>& numbers_;
+};
+
+// A scenario's changes; with a base nothing is required.
+void read_node(YamlMap& map, Cluster& cluster, Changes& changed, bool base) {
+  const auto node = map.find("node");
+  if (!node) return;
+  YamlMap of(*node);
+  if (const auto gpus = of.find("gpus")) {
+    cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
+    changed.note("node.gpus", *gpus);
+  }
+  if (const auto nics = of.find("nics")) {
+    cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
+    changed.note("node.nics", *nics);
+  } else if (cluster.nics_per_node > cluster.gpus_per_node) {
+    node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
+                           cluster.gpus_per_node));
+  }
+  if (const auto bandwidth = of.find("link_bandwidth")) {
+    cluster.link_bandwidth = positive_bandwidth(*bandwidth);
+    changed.note("link.bandwidth", *bandwidth);
+  } else if (!base && cluster.gpus_per_node > 1) {
+    (void)of.require("link_bandwidth", "the bandwidth between GPUs of a node, such as '300 GB/s'");
+  }
+  if (const auto latency = of.find("link_latency")) {
+    cluster.link_latency = latency->seconds();
+    changed.note("link.latency", *latency);
+  }
+  of.finish();
 }
 
-// A scenario's changes to `cluster`; with a base nothing is required.
-void read_changes(YamlMap& map, Cluster& cluster, std::vector<Sourced>& numbers, bool base) {
-  const auto changed = [&numbers](const char* key, const YamlValue& value) {
-    put(numbers, {key, value.text(), kStated});
-  };
-  if (const auto node = map.find("node")) {
-    YamlMap of(*node);
-    if (const auto gpus = of.find("gpus")) {
-      cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
-      changed("node.gpus", *gpus);
-    }
-    if (const auto nics = of.find("nics")) {
-      cluster.nics_per_node = static_cast<int>(nics->integer(1, cluster.gpus_per_node));
-      changed("node.nics", *nics);
-    } else if (cluster.nics_per_node > cluster.gpus_per_node) {
-      node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
-                             cluster.gpus_per_node));
-    }
-    if (const auto bandwidth = of.find("link_bandwidth")) {
-      cluster.link_bandwidth = positive_bandwidth(*bandwidth);
-      changed("link.bandwidth", *bandwidth);
-    } else if (!base && cluster.gpus_per_node > 1) {
-      (void)of.require("link_bandwidth",
-                       "the bandwidth between GPUs of a node, such as '300 GB/s'");
-    }
-    if (const auto latency = of.find("link_latency")) {
-      cluster.link_latency = latency->seconds();
-      changed("link.latency", *latency);
-    }
-    of.finish();
+// A fat tree whose lowest switches have so many ports to nodes. Where it is optimised for rails,
+// each of a node's cards goes to a switch of its own, below which as many nodes stand as it has
+// ports.
+void read_tree(YamlMap& network, ClusterChoice& choice, Changes& changed) {
+  const auto over = network.find("oversubscription");
+  const auto ports = network.find("leaf_ports");
+  bool rails = false;
+  set_flag(network, "rail_optimised", rails);
+  if (!over) {
+    if (ports) ports->fail("says nothing without oversubscription, from 1 on");
+    return;
   }
+  if (!choice.hardware) over->fail("is of collectives, which need a cluster by name");
+  Interconnect& wires = choice.hardware->interconnect;
+  wires.oversubscription = over->number(1, 1e3);
+  changed.note("network.oversubscription", *over);
+  const int cards = rails ? 1 : choice.cluster.nics_per_node;
+  constexpr int kPorts = 32;  // of 64, half to nodes
+  const int to_nodes = ports ? static_cast<int>(ports->integer(1, 1 << 12)) : kPorts;
+  wires.nodes_per_leaf = std::max(1, to_nodes / cards);
+}
+
+// What messages get of a card that is not the base's is the base's share, unless it is stated.
+void read_network(YamlMap& map, ClusterChoice& choice, Changes& changed, bool base) {
   const auto network = map.find("network");
   if (!network && base) return;
   YamlMap of(network
                  ? *network
                  : map.require("network", "a map with bandwidth and latency of a network card"));
   if (const auto bandwidth = of.find("bandwidth")) {
-    cluster.nic_bandwidth = positive_bandwidth(*bandwidth);
-    changed("network.bandwidth", *bandwidth);
-    std::erase_if(numbers, [](const Sourced& each) { return each.key == "network.achieved"; });
+    choice.card_bandwidth = positive_bandwidth(*bandwidth);
+    changed.note("network.bandwidth", *bandwidth);
   } else if (!base) {
     (void)of.require("bandwidth", "such as '400 Gbps'");
   }
-  if (const auto latency = of.find("latency")) {
-    cluster.nic_latency = latency->seconds();
-    changed("network.latency", *latency);
+  if (const auto achieved = of.find("achieved")) {
+    choice.card_achieved = achieved->number(1e-3, 1);
+    changed.note("network.achieved", *achieved);
   }
+  choice.cluster.nic_bandwidth = choice.card_achieved * choice.card_bandwidth;
+  if (const auto latency = of.find("latency")) {
+    choice.cluster.nic_latency = latency->seconds();
+    changed.note("network.latency", *latency);
+  }
+  read_tree(of, choice, changed);
   of.finish();
 }
 
@@ -205,6 +290,8 @@ void take(const HardwareCatalog& catalog, const YamlValue& name, ClusterChoice& 
   choice.hardware = entry.hardware;
   choice.cluster = entry.hardware.cluster;
   choice.numbers = entry.numbers;
+  choice.card_bandwidth = entry.card_bandwidth;
+  choice.card_achieved = entry.card_achieved;
 }
 
 // The GPU's numbers go before the cluster's.
@@ -227,6 +314,73 @@ const Entry& named(const std::vector<Entry>& entries, const YamlValue& wanted, c
   throw LogicError("a name that is valid was not found");
 }
 
+std::string name_of(const GpuEntry& entry) { return entry.gpu.name; }
+std::string name_of(const ClusterEntry& entry) { return entry.hardware.name; }
+
+// In the place of the entry of its name, or at the end.
+template <class Entry>
+void put_entry(std::vector<Entry>& entries, Entry entry) {
+  const auto same = std::ranges::find_if(
+      entries, [&](const Entry& each) { return name_of(each) == name_of(entry); });
+  if (same == entries.end()) {
+    entries.push_back(std::move(entry));
+  } else {
+    *same = std::move(entry);
+  }
+}
+
+// Read once.
+const std::vector<Generation>& generations() {
+  static const std::vector<Generation> kGenerations = [] {
+    const std::string path = data_folder("catalog") + "/generations.yaml";
+    return read_generations(YamlSource::from_file(path, {path, 0, 0, ""}));
+  }();
+  return kGenerations;
+}
+
+// The user's catalogue; empty where there is none.
+std::string own_folder() {
+  const char* named = std::getenv("PIPESIM_CATALOG");
+  if (named != nullptr && *named != '\0') {
+    if (!std::filesystem::is_directory(named)) {
+      throw InputError({}, fmt::format("the catalogue '{}' is no folder", named));
+    }
+    return named;
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr) return "";
+  std::error_code ignored;
+  const std::string usual = std::string(home) + "/.config/pipesim/catalog";
+  return std::filesystem::is_directory(usual, ignored) ? usual : "";
+}
+
+// A GPU in the place of a cluster's: by name, or as its data sheet says.
+void replace_gpu(const GpuEntry& gpu, ClusterChoice& choice) {
+  Hardware& hardware = *choice.hardware;
+  const double oversubscription = hardware.interconnect.oversubscription;
+  const int leaf = hardware.interconnect.nodes_per_leaf;
+  hardware.gpu = gpu.gpu;
+  hardware.interconnect = gpu.interconnect;
+  hardware.interconnect.oversubscription = oversubscription;
+  hardware.interconnect.nodes_per_leaf = leaf;
+  choice.cluster.idle_power = gpu.gpu.idle_power;
+  choice.cluster.busy_power = gpu.gpu.busy_power;
+}
+
+// The node of a GPU from its data sheet, as far as the scenario leaves it open.
+void settle_node(const GpuEntry& gpu, const YamlValue& where, bool stated, ClusterChoice& choice) {
+  Cluster& cluster = choice.cluster;
+  if (stated || !gpu.domain) return;
+  if (*gpu.domain < cluster.gpus_per_node) {
+    where.fail(fmt::format(
+        "{} GPUs reach each other over its link, and a node has {}: give the rate that all of a "
+        "node have, over PCIe, and their number as the domain, or cluster.node",
+        *gpu.domain, cluster.gpus_per_node));
+  }
+  cluster.nics_per_node = cluster.nics_per_node * *gpu.domain / cluster.gpus_per_node;
+  cluster.gpus_per_node = *gpu.domain;
+}
+
 }  // namespace
 
 const GpuEntry& HardwareCatalog::gpu(const YamlValue& name) const {
@@ -237,15 +391,20 @@ const ClusterEntry& HardwareCatalog::cluster(const YamlValue& name) const {
   return named(clusters, name, [](const ClusterEntry& entry) { return entry.hardware.name; });
 }
 
-HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters) {
-  HardwareCatalog catalog;
-  for (const auto& [name, value] : gpus.root().entries()) {
-    catalog.gpus.push_back(read_gpu(name, value));
+HardwareCatalog read_hardware(const YamlSource& gpus, const YamlSource& clusters,
+                              HardwareCatalog known) {
+  const auto entries = gpus.root().entries();
+  for (const auto& [name, value] : entries) {
+    if (!is_data_sheet(value)) put_entry(known.gpus, read_gpu(name, value));
+  }
+  for (const auto& [name, value] : entries) {
+    if (!is_data_sheet(value)) continue;
+    put_entry(known.gpus, read_data_sheet(name, value, generations(), known.gpus));
   }
   for (const auto& [name, value] : clusters.root().entries()) {
-    catalog.clusters.push_back(read_entry(name, value, catalog));
+    put_entry(known.clusters, ClusterReader(name, value, known).read());
   }
-  return catalog;
+  return known;
 }
 
 HardwareCatalog read_hardware_folder(const std::string& folder, const Location& asked) {
@@ -253,12 +412,49 @@ HardwareCatalog read_hardware_folder(const std::string& folder, const Location& 
   return read_hardware(gpus, YamlSource::from_file(folder + "/clusters.yaml", asked));
 }
 
+std::vector<std::string> hardware_files() {
+  std::vector<std::string> files;
+  for (const char* name : {"generations.yaml", "gpus.yaml", "clusters.yaml"}) {
+    files.push_back(data_folder("catalog") + "/" + name);
+  }
+  const std::string own = own_folder();
+  for (const char* name : {"gpus.yaml", "clusters.yaml"}) {
+    const std::string file = own + "/" + name;
+    if (!own.empty() && std::filesystem::exists(file)) files.push_back(file);
+  }
+  return files;
+}
+
+HardwareCatalog read_all_hardware(const Location& asked) {
+  HardwareCatalog shipped = read_hardware_folder(data_folder("catalog"), asked);
+  const std::string own = own_folder();
+  if (own.empty()) return shipped;
+  const auto source = [&](const char* name) {
+    const std::string file = own + "/" + name;
+    return std::filesystem::exists(file) ? YamlSource::from_file(file, asked)
+                                         : YamlSource(file, "{}");
+  };
+  const YamlSource gpus = source("gpus.yaml");
+  return read_hardware(gpus, source("clusters.yaml"), std::move(shipped));
+}
+
+std::vector<GpuEntry> read_gpu_file(const std::string& path, const Location& asked) {
+  const YamlSource file = YamlSource::from_file(path, asked);
+  const YamlSource none("clusters.yaml", "{}");
+  const HardwareCatalog all = read_hardware(file, none, read_all_hardware(asked));
+  std::vector<GpuEntry> read;
+  for (const auto& [name, value] : file.root().entries()) {
+    read.push_back(
+        *std::ranges::find(all.gpus, name, [](const GpuEntry& each) { return each.gpu.name; }));
+  }
+  return read;
+}
+
 ClusterChoice read_cluster(const YamlValue& value) {
   // Read once: a sweep reads thousands of scenarios.
   const auto from_catalog = [](const YamlValue& name) -> const HardwareCatalog& {
-    static const HardwareCatalog kShipped =
-        read_hardware_folder(data_folder("catalog"), name.where());
-    return kShipped;
+    static const HardwareCatalog kAll = read_all_hardware(name.where());
+    return kAll;
   };
   ClusterChoice choice;
   if (value.is_scalar()) {
@@ -276,27 +472,38 @@ ClusterChoice read_cluster(const YamlValue& value) {
   }
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
-  read_changes(map, choice.cluster, choice.numbers, hardware.has_value());
+  Changes changed(choice.numbers);
+  read_node(map, choice.cluster, changed, hardware.has_value());
+  read_network(map, choice, changed, hardware.has_value());
   read_host(map, choice);
-  if (const auto gpu = map.find("gpu")) {
+  std::optional<GpuEntry> sheet;
+  if (const auto gpu = map.find("gpu"); gpu && is_data_sheet(*gpu)) {
+    if (!hardware) gpu->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
+    sheet = read_data_sheet("data sheet", *gpu, generations(), catalog->gpus);
+    replace_gpu(*sheet, choice);
+    settle_node(*sheet, *gpu, map.find("node").has_value(), choice);
+  } else if (gpu) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {
       if (!hardware) name->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
-      const GpuEntry& other = catalog->gpu(*name);
-      hardware->gpu = other.gpu;
-      hardware->interconnect = other.interconnect;
-      choice.cluster.idle_power = other.gpu.idle_power;
-      choice.cluster.busy_power = other.gpu.busy_power;
+      replace_gpu(catalog->gpu(*name), choice);
     }
     read_power(of, choice.cluster);
     of.finish();
   }
   map.finish();
-  add_numbers_of_gpu(*catalog, choice);
+  if (sheet) {
+    for (const Sourced& number : sheet->numbers) put(choice.numbers, number);
+  } else {
+    add_numbers_of_gpu(*catalog, choice);
+  }
   if (hardware) {
+    const double factor = choice.cluster.link_bandwidth / link;
+    // A sheet's collectives follow from its own link; its messages too where nothing is stated.
+    if (sheet && factor == 1) choice.cluster.link_bandwidth = *sheet->message;
     hardware->cluster = choice.cluster;
     agree(*hardware);
-    scale_links(hardware->interconnect, choice.cluster.link_bandwidth / link, choice.numbers);
+    scale_links(hardware->interconnect, factor, choice.numbers);
   }
   return choice;
 }

@@ -1,7 +1,10 @@
+#include "sim/read/hf_config.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 #include "sim/core/text.h"
@@ -10,226 +13,240 @@
 namespace pipesim {
 namespace {
 
-// A config.json, in which null stands for a key that is not there.
-class HfConfig {
- public:
-  explicit HfConfig(const YamlValue& root) : map_(root) {}
-
-  int size(const char* key) { return read(map_.require(key, "a whole number"), 1); }
-  int size_or(const char* key, int missing) {
-    const auto value = given(key);
-    return value ? read(*value, 0) : missing;
-  }
-  bool flag_or(const char* key, bool missing) {
-    const auto value = given(key);
-    if (value) refuse_text(*value, "true or false");
-    return value ? value->flag() : missing;
-  }
-  std::optional<YamlValue> given(const char* key) {
-    auto value = map_.find(key);
-    if (value && value->is_null()) value.reset();
-    return value;
-  }
-  [[nodiscard]] const YamlValue& value() const { return map_.value(); }
-
- private:
-  // YAML reads a quoted number as one; JSON does not.
-  static void refuse_text(const YamlValue& value, const char* expected) {
-    if (value.node().Tag() == "!") value.fail(fmt::format("expected {}, not a text", expected));
-  }
-  static int read(const YamlValue& value, long least) {
-    refuse_text(value, "a whole number");
-    return static_cast<int>(value.integer(least, kLargestSize));
-  }
-  YamlMap map_;
-};
-
-// What the descendants of Llama have in common.
-Transformer read_llama(HfConfig& config) {
-  Transformer model;
-  model.gated_mlp = true;
-  model.num_layers = config.size("num_hidden_layers");
-  model.hidden_size = config.size("hidden_size");
-  model.ffn_hidden_size = config.size("intermediate_size");
-  model.vocab_size = config.size("vocab_size");
-  model.num_attention_heads = config.size("num_attention_heads");
-  model.num_query_groups = config.size_or("num_key_value_heads", model.num_attention_heads);
-  model.kv_channels = config.size_or("head_dim", model.hidden_size / model.num_attention_heads);
-  model.tied_embeddings = config.flag_or("tie_word_embeddings", false);
-  model.linear_bias = config.flag_or("attention_bias", false);
-  if (config.flag_or("mlp_bias", model.linear_bias) != model.linear_bias) {
-    config.value().fail("biases in only one of attention and MLP are not modelled");
-  }
-  return model;
+// YAML reads a quoted number as one; JSON does not.
+void refuse_text(const YamlValue& value, const char* expected) {
+  if (value.node().Tag() == "!") value.fail(fmt::format("expected {}, not a text", expected));
 }
 
-Transformer read_gpt2(HfConfig& config) {
-  Transformer model;
-  model.num_layers = config.size("n_layer");
-  model.hidden_size = config.size("n_embd");
-  model.num_attention_heads = config.size("n_head");
-  model.num_query_groups = model.num_attention_heads;
-  model.kv_channels = model.hidden_size / model.num_attention_heads;
-  model.ffn_hidden_size = config.size_or("n_inner", 4 * model.hidden_size);
-  model.vocab_size = config.size("vocab_size");
-  model.max_position_embeddings = config.size("n_positions");
-  model.tied_embeddings = config.flag_or("tie_word_embeddings", true);
-  model.linear_bias = true;
-  model.norm = Norm::kLayerNorm;
-  model.positions = Positions::kLearned;
-  return model;
+int whole_number(const YamlValue& value, long least) {
+  refuse_text(value, "a whole number");
+  return static_cast<int>(value.integer(least, kLargestSize));
 }
 
-// Attention and MLP side by side are counted as one after the other: the same work.
-Transformer read_gpt_neox(HfConfig& config) {
-  Transformer model = read_llama(config);
-  model.gated_mlp = false;
-  model.linear_bias = config.flag_or("attention_bias", true);
-  model.norm = Norm::kLayerNorm;
-  return model;
-}
+// Keys that speak of sizes, but of nothing that a training step costs.
+constexpr std::array<std::string_view, 57> kOfNoCost{"max_position_embeddings",
+                                                     "model_max_length",
+                                                     "seq_length",
+                                                     "n_ctx",
+                                                     "n_positions",
+                                                     "attention_dropout",
+                                                     "attn_pdrop",
+                                                     "attention_probs_dropout_prob",
+                                                     "hidden_dropout",
+                                                     "hidden_dropout_prob",
+                                                     "attn_implementation",
+                                                     "_attn_implementation",
+                                                     "layer_norm_eps",
+                                                     "layer_norm_epsilon",
+                                                     "layernorm_epsilon",
+                                                     "initializer_range",
+                                                     "ep_size",
+                                                     "max_window_layers",
+                                                     "pretraining_tp",
+                                                     "slow_but_exact",
+                                                     "attn_logit_softcapping",
+                                                     "query_pre_attn_scalar",
+                                                     "attention_multiplier",
+                                                     "residual_multiplier",
+                                                     "embedding_multiplier",
+                                                     "logits_scaling",
+                                                     "residual_in_fp32",
+                                                     "rescale_prenorm_residual",
+                                                     "num_logits_to_keep",
+                                                     "chunk_size_feed_forward",
+                                                     "output_attentions",
+                                                     "output_hidden_states",
+                                                     "scale_attn_by_inverse_layer_idx",
+                                                     "reorder_and_upcast_attn",
+                                                     "scale_attn_weights",
+                                                     "router_aux_loss_coef",
+                                                     "expert_capacity",
+                                                     "moe_router_dtype",
+                                                     "moe_shared_expert_overlap",
+                                                     "attn_output_multiplier",
+                                                     "time_step_rank",
+                                                     "layernorm_full_attention_alpha",
+                                                     "layernorm_full_attention_beta",
+                                                     "layernorm_linear_attention_alpha",
+                                                     "layernorm_linear_attention_beta",
+                                                     "layernorm_mlp_alpha",
+                                                     "layernorm_mlp_beta",
+                                                     "attn_temperature_tuning",
+                                                     "layerdrop",
+                                                     "norm_topk_prob",
+                                                     "topk_method",
+                                                     "do_layer_norm_before",
+                                                     "output_router_logits",
+                                                     "use_moe_router_bias",
+                                                     "use_mamba_kernels",
+                                                     "apply_residual_connection_post_layernorm",
+                                                     "layer_norm_elementwise_affine"};
 
-Transformer read_gemma2(HfConfig& config) {
-  Transformer model = read_llama(config);
-  model.kv_channels = config.size_or("head_dim", 256);
-  model.tied_embeddings = config.flag_or("tie_word_embeddings", true);
-  model.post_norms = true;
-  return model;
-}
-
-Transformer read_qwen2(HfConfig& config) {
-  Transformer model = read_llama(config);
-  model.qkv_bias = true;
-  return model;
-}
-
-Transformer read_qwen3(HfConfig& config) {
-  Transformer model = read_llama(config);
-  model.kv_channels = config.size_or("head_dim", 128);
-  model.qk_norm = true;
-  return model;
-}
-
-// Layers that alternate would need a list of kinds.
-void refuse_sparse_steps(HfConfig& config, const char* key) {
-  const auto step = config.given(key);
-  if (step && step->integer(1, kLargestSize) != 1) {
-    step->fail("only models with experts in every layer, after the first ones, are modelled");
-  }
-}
-
-void refuse_dense_layers(HfConfig& config) {
-  refuse_sparse_steps(config, "decoder_sparse_step");
-  if (const auto dense = config.given("mlp_only_layers"); dense && !dense->list().empty()) {
-    dense->fail("only models with experts in every layer, after the first ones, are modelled");
-  }
-}
-
-// The shared expert is as wide as several; its gate, a number per channel, is not counted.
-Transformer read_qwen2_moe(HfConfig& config) {
-  Transformer model = read_qwen2(config);
-  refuse_dense_layers(config);
-  const int width = config.size("moe_intermediate_size");
-  const int shared = config.size("shared_expert_intermediate_size");
-  if (shared % width != 0) {
-    config.given("shared_expert_intermediate_size")
-        ->fail(fmt::format("expected a multiple of moe_intermediate_size, {}", width));
-  }
-  model.experts = Experts{.num_experts = config.size("num_experts"),
-                          .experts_per_token = config.size("num_experts_per_tok"),
-                          .shared_experts = shared / width,
-                          .ffn_hidden_size = width};
-  return model;
-}
-
-Transformer read_qwen3_moe(HfConfig& config) {
-  Transformer model = read_qwen3(config);
-  refuse_dense_layers(config);
-  model.experts = Experts{.num_experts = config.size("num_experts"),
-                          .experts_per_token = config.size("num_experts_per_tok"),
-                          .ffn_hidden_size = config.size("moe_intermediate_size")};
-  return model;
-}
-
-Transformer read_mixtral(HfConfig& config) {
-  Transformer model = read_llama(config);
-  model.experts = Experts{.num_experts = config.size("num_local_experts"),
-                          .experts_per_token = config.size("num_experts_per_tok"),
-                          .ffn_hidden_size = model.ffn_hidden_size};
-  return model;
-}
-
-Transformer read_deepseek_v2(HfConfig& config) {
-  Transformer model = read_llama(config);
-  model.num_query_groups = 0;
-  model.kv_channels = 0;
-  model.latent = LatentAttention{.q_rank = config.size_or("q_lora_rank", 0),
-                                 .kv_rank = config.size("kv_lora_rank"),
-                                 .nope_head_size = config.size("qk_nope_head_dim"),
-                                 .rope_head_size = config.size("qk_rope_head_dim"),
-                                 .v_head_size = config.size("v_head_dim")};
-  refuse_sparse_steps(config, "moe_layer_freq");
-  model.experts = Experts{.num_experts = config.size("n_routed_experts"),
-                          .experts_per_token = config.size("num_experts_per_tok"),
-                          .shared_experts = config.size_or("n_shared_experts", 0),
-                          .ffn_hidden_size = config.size("moe_intermediate_size"),
-                          .first_dense_layers = config.size_or("first_k_dense_replace", 0)};
-  return model;
-}
-
-Transformer read_deepseek_v3(HfConfig& config) {
-  Transformer model = read_deepseek_v2(config);
-  model.experts->router_bias = true;
-  model.mtp_layers = config.size_or("num_nextn_predict_layers", 0);
-  return model;
-}
-
-using Reader = Transformer (*)(HfConfig&);
-constexpr std::array<std::pair<const char*, Reader>, 12> kArchitectures{{
-    {"LlamaForCausalLM", read_llama},
-    {"MistralForCausalLM", read_llama},
-    {"GPT2LMHeadModel", read_gpt2},
-    {"GPTNeoXForCausalLM", read_gpt_neox},
-    {"Gemma2ForCausalLM", read_gemma2},
-    {"Qwen2ForCausalLM", read_qwen2},
-    {"Qwen2MoeForCausalLM", read_qwen2_moe},
-    {"Qwen3ForCausalLM", read_qwen3},
-    {"Qwen3MoeForCausalLM", read_qwen3_moe},
-    {"MixtralForCausalLM", read_mixtral},
-    {"DeepseekV2ForCausalLM", read_deepseek_v2},
-    {"DeepseekV3ForCausalLM", read_deepseek_v3},
+// What a key's name speaks of, and which key of `model:` says it here.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 40> kWords{{
+    {"vision", "encoder"},
+    {"audio", "encoder"},
+    {"expert", "moe"},
+    {"moe", "moe"},
+    {"topk", "moe"},
+    {"top_k", "moe"},
+    {"router", "moe"},
+    {"sparse", "moe"},
+    {"mamba", "linear_attention"},
+    {"ssm", "linear_attention"},
+    {"linear_", "linear_attention"},
+    {"conv", "linear_attention"},
+    {"state_size", "linear_attention"},
+    {"lora", "mla"},
+    {"rank", "mla"},
+    {"qk_", "mla"},
+    {"latent", "mla"},
+    {"mtp", "mtp_num_layers"},
+    {"nextn", "mtp_num_layers"},
+    {"window", "attention_window"},
+    {"chunk", "attention_window"},
+    {"sliding", "attention_window"},
+    {"index_", "attention_window"},
+    {"kv_", "num_query_groups"},
+    {"head", "num_attention_heads"},
+    {"attn", "layer_pattern"},
+    {"attention", "layer_pattern"},
+    {"pattern", "layer_pattern"},
+    {"block", "layer_pattern"},
+    {"interval", "layer_pattern"},
+    {"layer", "layer_pattern"},
+    {"cla_", "layer_pattern"},
+    {"ffn", "ffn_hidden_size"},
+    {"mlp", "ffn_hidden_size"},
+    {"intermediate", "ffn_hidden_size"},
+    {"dim", "hidden_size"},
+    {"hidden", "hidden_size"},
+    {"width", "hidden_size"},
+    {"embed_size", "hidden_size"},
+    {"vocab", "vocab_size"},
 }};
 
-Reader reader_of(HfConfig& config) {
-  const auto value = config.given("architectures");
-  if (!value) config.value().fail("'architectures' is missing: expected a list of one name");
-  const auto list = value->list();
-  if (list.size() != 1) value->fail("expected a list of one name");
-  std::vector<std::string> names;
-  for (const auto& [name, reader] : kArchitectures) names.emplace_back(name);
-  const std::string name = list.front().choice(names);
-  const auto at = std::find(names.begin(), names.end(), name) - names.begin();
-  return kArchitectures[at].second;
+// Tokens' numbers and settings of generation speak of sizes too, and are of none.
+bool of_no_cost(const std::string& key, const YamlValue& value) {
+  const auto ends = [&](std::string_view with) { return key.ends_with(with); };
+  if (ends("_token_id") || ends("_token_index") || ends("_act") || ends("_eps") ||
+      ends("_dropout") || ends("_coef") || ends("_std") || ends("_dtype") ||
+      ends("_scaling_factor") || ends("_pdrop")) {
+    return true;
+  }
+  if (std::ranges::find(kOfNoCost, key) != kOfNoCost.end()) return true;
+  if (value.is_null()) return true;
+  if (!value.is_scalar()) return false;
+  const std::string text = value.node().Scalar();
+  return text == "false" || text == "0";  // a part that is not there
 }
 
 }  // namespace
 
-Transformer read_hf_config(const YamlValue& root, const std::string& name) {
-  HfConfig config(root);
-  Transformer model = reader_of(config)(config);
+int HfConfig::size(const char* key) { return whole_number(map_.require(key, "a whole number"), 1); }
+
+int HfConfig::size_or(const char* key, int missing) {
+  const auto value = given(key);
+  return value ? whole_number(*value, 0) : missing;
+}
+
+int HfConfig::size_of(std::initializer_list<const char*> keys) {
+  const char* first = *keys.begin();
+  std::optional<int> found;
+  for (const char* key : keys) {
+    const auto value = given(key);
+    if (value && !found) found = whole_number(*value, 1);
+  }
+  return found ? *found : size(first);
+}
+
+bool HfConfig::flag_or(const char* key, bool missing) {
+  const auto value = given(key);
+  if (value) refuse_text(*value, "true or false");
+  return value ? value->flag() : missing;
+}
+
+double HfConfig::number_or(const char* key, double missing) {
+  const auto value = given(key);
+  if (value) refuse_text(*value, "a number");
+  return value ? value->number(0, 1e9) : missing;
+}
+
+std::string HfConfig::text_or(const char* key, const std::string& missing) {
+  const auto value = given(key);
+  return value ? value->text() : missing;
+}
+
+std::optional<YamlValue> HfConfig::given(const char* key) {
+  auto value = map_.find(key);
+  if (value && value->is_null()) value.reset();
+  return value;
+}
+
+std::optional<std::vector<YamlValue>> HfConfig::per_layer(const char* key, int layers) {
+  const auto value = given(key);
+  if (!value) return std::nullopt;
+  auto list = value->list();
+  if (std::cmp_not_equal(list.size(), layers)) {
+    value->fail(
+        fmt::format("expected one entry for each of {} layers, not {}", layers, list.size()));
+  }
+  return list;
+}
+
+bool HfConfig::is_stated(const std::string& key) const {
+  return std::ranges::find(stated_, key) != stated_.end();
+}
+
+void HfConfig::finish() const {
+  for (const auto& [key, value] : map_.unread()) {
+    if (of_no_cost(key, value)) continue;
+    const auto* word = std::ranges::find_if(
+        kWords, [&](const auto& each) { return key.find(each.first) != std::string::npos; });
+    if (word == kWords.end() || is_stated(std::string(word->second))) continue;
+    value.fail_key(fmt::format(
+        "not understood, and it may change what a layer costs: write 'model: {{hf_config: FILE, "
+        "{}: ...}}' beside the file, which then stands in its place",
+        word->second));
+  }
+}
+
+Transformer read_hf_config(const YamlValue& root, const std::string& name,
+                           std::span<const std::string> stated) {
+  HfConfig outer(root, stated);
+  Transformer model;
+  if (const auto text = outer.given("text_config")) {
+    // Of a model with encoders; what is of the whole model may stand outside.
+    HfConfig inner(*text, stated);
+    model = read_architecture(outer, inner);
+    if (const auto tied = outer.given("tie_word_embeddings");
+        tied && !inner.given("tie_word_embeddings")) {
+      model.tied_embeddings = tied->flag();
+    }
+    inner.finish();
+  } else {
+    model = read_architecture(outer, outer);
+  }
+  if (const auto vision = outer.given("vision_config")) {
+    HfConfig tower(*vision, stated);
+    model.encoder = read_vision(tower, outer);
+    tower.finish();
+  }
+  outer.finish();
   model.name = name;
   model.source = root.where().file;
   if (const std::string fault = fault_of(model); !fault.empty()) root.fail(fault);
   return model;
 }
 
-Transformer read_hf_config_file(const std::string& path, const Location& asked) {
+Transformer read_hf_config_file(const std::string& path, const Location& asked,
+                                std::span<const std::string> stated) {
   const YamlSource source = YamlSource::from_file(path, asked);
   // Every model's file is called config.json; its folder says whose it is.
   const auto file = std::filesystem::absolute(path);
   const bool usual = file.filename() == "config.json";
   return read_hf_config(source.root(),
-                        (usual ? file.parent_path().filename() : file.stem()).string());
+                        (usual ? file.parent_path().filename() : file.stem()).string(), stated);
 }
 
 }  // namespace pipesim

@@ -24,6 +24,15 @@ void need_size(YamlMap& map, const char* key, const char* what, int& size) {
   }
 }
 
+// An enumeration whose values have the names of `words`, in their order.
+template <class Enum>
+void set_choice(YamlMap& map, const char* key, const std::vector<std::string>& words, Enum& value) {
+  const auto given = map.find(key);
+  if (!given) return;
+  const std::string word = given->choice(words);
+  value = static_cast<Enum>(std::ranges::find(words, word) - words.begin());
+}
+
 Transformer family_defaults(YamlMap& map) {
   static const std::vector<std::string> kFamilies{"gpt", "llama"};
   const auto family = map.find("family");
@@ -42,23 +51,75 @@ Transformer family_defaults(YamlMap& map) {
 }
 
 void read_kinds(YamlMap& map, Transformer& model) {
-  static const std::vector<std::string> kNorms{"LayerNorm", "RMSNorm"};
-  static const std::vector<std::string> kPositions{"learned_absolute", "rope"};
-  if (const auto norm = map.find("normalization")) {
-    model.norm = norm->choice(kNorms) == "RMSNorm" ? Norm::kRmsNorm : Norm::kLayerNorm;
-  }
-  if (const auto positions = map.find("position_embedding_type")) {
-    model.positions =
-        positions->choice(kPositions) == "rope" ? Positions::kRotary : Positions::kLearned;
-  }
+  static const std::vector<std::string> kNorms{"LayerNorm", "RMSNorm", "LayerNorm_without_bias"};
+  static const std::vector<std::string> kPositions{"learned_absolute", "rope", "none"};
+  static const std::vector<std::string> kQkNorms{"false", "true", "whole", "without_weights"};
+  set_choice(map, "normalization", kNorms, model.norm);
+  set_choice(map, "position_embedding_type", kPositions, model.positions);
   bool untied = !model.tied_embeddings;
   set_flag(map, "untie_embeddings_and_output_weights", untied);
   model.tied_embeddings = !untied;
   set_flag(map, "gated_linear_unit", model.gated_mlp);
   set_flag(map, "add_bias_linear", model.linear_bias);
   set_flag(map, "add_qkv_bias", model.qkv_bias);
-  set_flag(map, "qk_layernorm", model.qk_norm);
+  set_flag(map, "add_attention_bias", model.attention_bias);
+  set_flag(map, "add_mlp_bias", model.mlp_bias);
+  set_choice(map, "qk_layernorm", kQkNorms, model.qk_norm);
   set_flag(map, "post_norms", model.post_norms);
+}
+
+// What tells layers of attention apart.
+void read_pattern(YamlMap& map, Transformer& model) {
+  if (const auto pattern = map.find("layer_pattern")) model.layer_pattern = pattern->text();
+  set_size(map, "attention_window", model.attention_window, 0);
+  set_flag(map, "chunked_window", model.chunked_window);
+  set_flag(map, "rotary_in_windows_only", model.rotary_in_windows_only);
+  if (const auto part = map.find("rotary_percent")) model.rotary_percent = part->number(0, 1);
+  set_flag(map, "attention_output_gate", model.output_gate);
+  set_flag(map, "attention_sinks", model.sinks);
+}
+
+void read_linear(YamlMap& outer, Transformer& model) {
+  static const std::vector<std::string> kKinds{"gated_delta", "lightning", "mamba2"};
+  const auto value = outer.find("linear_attention");
+  if (!value) return;
+  YamlMap map(*value);
+  const bool given = model.linear.has_value();
+  LinearAttention linear = model.linear.value_or(LinearAttention{});
+  if (!given) (void)map.require("kind", "the kind of linear attention");
+  set_choice(map, "kind", kKinds, linear.kind);
+  need_size(map, "num_heads", "the number of heads of values", linear.num_heads);
+  need_size(map, "head_size", "the size of a head of values", linear.head_size);
+  if (!given) linear.key_heads = linear.num_heads;
+  if (!given) linear.key_head_size = linear.head_size;
+  set_size(map, "key_heads", linear.key_heads);
+  set_size(map, "key_head_size", linear.key_head_size);
+  set_size(map, "conv_kernel", linear.conv_kernel, 0);
+  set_size(map, "chunk_size", linear.chunk_size);
+  map.finish();
+  model.linear = linear;
+}
+
+void read_encoder(YamlMap& outer, Transformer& model) {
+  const auto value = outer.find("encoder");
+  if (!value) return;
+  YamlMap map(*value);
+  Encoder encoder = model.encoder.value_or(Encoder{});
+  set_size(map, "images", encoder.images, 0);
+  if (encoder.images > 0) {
+    need_size(map, "num_layers", "the number of layers", encoder.num_layers);
+    need_size(map, "hidden_size", "the hidden size", encoder.hidden_size);
+    need_size(map, "num_attention_heads", "the number of heads", encoder.num_attention_heads);
+    if (encoder.ffn_hidden_size == 0) encoder.ffn_hidden_size = 4 * encoder.hidden_size;
+    set_size(map, "ffn_hidden_size", encoder.ffn_hidden_size);
+    need_size(map, "patches", "the patches of an image", encoder.patches);
+    need_size(map, "patch_inputs", "the numbers of a patch", encoder.inputs);
+    set_size(map, "merged_patches", encoder.merged);
+    set_size(map, "projector_size", encoder.projector_size, 0);
+    set_flag(map, "gated_linear_unit", encoder.gated_mlp);
+  }
+  map.finish();
+  model.encoder = encoder.images > 0 ? std::optional(encoder) : std::nullopt;
 }
 
 void read_latent(YamlMap& outer, Transformer& model) {
@@ -85,6 +146,11 @@ void read_experts(YamlMap& outer, Transformer& model) {
   need_size(map, "ffn_hidden_size", "the size of an expert", experts.ffn_hidden_size);
   set_size(map, "shared_experts", experts.shared_experts, 0);
   set_size(map, "first_dense_layers", experts.first_dense_layers, 0);
+  set_size(map, "every", experts.every);
+  set_size(map, "shared_ffn_hidden_size", experts.shared_ffn_hidden_size, 0);
+  set_flag(map, "shared_gate", experts.shared_gate);
+  set_size(map, "num_groups", experts.groups);
+  set_size(map, "group_topk", experts.groups_per_token);
   set_flag(map, "router_bias", experts.router_bias);
   map.finish();
   model.experts = experts;
@@ -129,6 +195,9 @@ Transformer read_shape(YamlMap& map, Transformer model) {
   set_size(map, "max_position_embeddings", model.max_position_embeddings);
   set_size(map, "mtp_num_layers", model.mtp_layers, 0);
   read_experts(map, model);
+  read_pattern(map, model);
+  read_linear(map, model);
+  read_encoder(map, model);
   map.finish();
   check(map.value(), model);
   return model;
@@ -173,8 +242,10 @@ Transformer read_model(const YamlValue& value, const std::string& scenario_file)
     return read_shape(map, find_model(base->text(), base->where()));
   }
   if (const auto file = map.find("hf_config")) {
-    return read_shape(map,
-                      read_hf_config_file(file_beside(scenario_file, file->text()), file->where()));
+    std::vector<std::string> stated;
+    for (const auto& [key, stands] : value.entries()) stated.push_back(key);
+    return read_shape(
+        map, read_hf_config_file(file_beside(scenario_file, file->text()), file->where(), stated));
   }
   Transformer start = family_defaults(map);
   return read_shape(map, std::move(start));

@@ -5,6 +5,7 @@
 // nearest valid name.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,15 @@ constexpr long kLargestSize = 1L << 24;  // of any size of a model
 // folder.
 Transformer read_model(const YamlValue& value, const std::string& scenario_file = "");
 
-// The root of a config.json, which is YAML too. Keys that say nothing about the shape are not read.
-// `name` is what the model is called. Knows the architectures LlamaForCausalLM, MistralForCausalLM,
-// GPT2LMHeadModel, Gemma2ForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM,
-// MixtralForCausalLM, DeepseekV2ForCausalLM and DeepseekV3ForCausalLM.
-Transformer read_hf_config(const YamlValue& root, const std::string& name);
+// The root of a config.json, which is YAML too. Architectures are those of
+// docs/reference/scenario.md. A key that is not read and whose name speaks of the shape is refused,
+// unless the key of `model:` that says the same is among `stated`. `name` is what the model is
+// called.
+Transformer read_hf_config(const YamlValue& root, const std::string& name,
+                           std::span<const std::string> stated = {});
 // The model is called as the folder that the file stands in. `asked` locates the request.
-Transformer read_hf_config_file(const std::string& path, const Location& asked);
+Transformer read_hf_config_file(const std::string& path, const Location& asked,
+                                std::span<const std::string> stated = {});
 
 // The shipped catalogue, in its order: read with the first call.
 const std::vector<Transformer>& catalogue_models();

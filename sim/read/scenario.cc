@@ -70,7 +70,7 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
     batch.micro_batch_size = static_cast<int>(size->integer(1, 1 << 20));
   }
   if (const auto length = map.find("seq_length")) {
-    batch.seq_length = static_cast<int>(length->integer(1, 1 << 28));
+    batch.seq_length = static_cast<int>(length->tokens(1, 1 << 28));
   }
   const auto count = map.find("num_microbatches");
   const auto global = map.find("global_batch_size");
@@ -81,6 +81,9 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
     const long samples = global->integer(1, 1L << 40);
     const long group = batch.micro_batch_size.value_or(1) * static_cast<long>(sizes.data);
     if (!batch.micro_batch_size) global->fail("needs micro_batch_size beside it");
+    if (const std::string doubt = doubt_of_batch(samples, batch.seq_length); !doubt.empty()) {
+      global->fail(doubt);
+    }
     if (samples % group != 0 || samples / group > kMaxMicrobatches) {
       global->fail(
           fmt::format("expected a multiple of micro_batch_size x data_parallel_size = {}, "
@@ -358,6 +361,21 @@ void settle_capacity(Scenario& scenario) {
 }
 
 }  // namespace
+
+std::string doubt_of_batch(long samples, std::optional<int> seq_length) {
+  // Ten times the largest batches that were published: 60 to 130 million tokens, 16 thousand
+  // samples.
+  constexpr double kMostTokens = 1e9;
+  constexpr long kMostSamples = 1 << 20;
+  const double tokens = 1.0 * static_cast<double>(samples) * seq_length.value_or(0);
+  if (tokens <= kMostTokens && samples <= kMostSamples) return "";
+  const std::string meant = seq_length && samples >= *seq_length
+                                ? fmt::format("; if {} are tokens, they are {} samples of {}",
+                                              samples, samples / *seq_length, *seq_length)
+                                : "";
+  return fmt::format("{} samples an iteration{} are more than any training run takes{}", samples,
+                     seq_length ? fmt::format(", {:.3g} tokens,", tokens) : "", meant);
+}
 
 Scenario read_scenario(const YamlSource& source) {
   const YamlValue value = source.root();

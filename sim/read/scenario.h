@@ -17,4 +17,8 @@ Scenario read_scenario(const YamlSource& source);
 Scenario read_scenario_file(const std::string& path, const Location& asked,
                             std::vector<Override> overrides = {});
 
+// Why an iteration of so many samples is not what is meant, which the global batch in tokens often
+// is; empty where it may be.
+std::string doubt_of_batch(long samples, std::optional<int> seq_length);
+
 }  // namespace pipesim

@@ -53,24 +53,40 @@ using Unit = std::pair<std::string, double>;
 
 const std::array<Unit, 6> kTimeUnits{
     {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ns", 1e-9}}};
-const std::array<Unit, 9> kByteUnits{{{"B", 1},
-                                      {"KB", 1e3},
-                                      {"MB", 1e6},
-                                      {"GB", 1e9},
-                                      {"TB", 1e12},
-                                      {"KiB", 1024.0},
-                                      {"MiB", 1048576.0},
-                                      {"GiB", 1073741824.0},
-                                      {"TiB", 1099511627776.0}}};
-const std::array<Unit, 9> kBandwidthUnits{{{"B/s", 1},
-                                           {"MB/s", 1e6},
-                                           {"GB/s", 1e9},
-                                           {"TB/s", 1e12},
-                                           {"MiB/s", 1048576.0},
-                                           {"GiB/s", 1073741824.0},
-                                           {"Mbps", 1e6 / 8},
-                                           {"Gbps", 1e9 / 8},
-                                           {"Tbps", 1e12 / 8}}};
+const std::array<Unit, 11> kByteUnits{{{"B", 1},
+                                       {"KB", 1e3},
+                                       {"MB", 1e6},
+                                       {"GB", 1e9},
+                                       {"TB", 1e12},
+                                       {"KiB", 1024.0},
+                                       {"MiB", 1048576.0},
+                                       {"GiB", 1073741824.0},
+                                       {"TiB", 1099511627776.0},
+                                       {"kB", 1e3},
+                                       {"PB", 1e15}}};
+const std::array<Unit, 23> kBandwidthUnits{{{"B/s", 1},
+                                            {"KB/s", 1e3},
+                                            {"kB/s", 1e3},
+                                            {"KiB/s", 1024.0},
+                                            {"MB/s", 1e6},
+                                            {"GB/s", 1e9},
+                                            {"TB/s", 1e12},
+                                            {"MiB/s", 1048576.0},
+                                            {"GiB/s", 1073741824.0},
+                                            {"TiB/s", 1099511627776.0},
+                                            {"MBps", 1e6},
+                                            {"GBps", 1e9},
+                                            {"TBps", 1e12},
+                                            {"kbps", 1e3 / 8},
+                                            {"Mb/s", 1e6 / 8},
+                                            {"Gb/s", 1e9 / 8},
+                                            {"Tb/s", 1e12 / 8},
+                                            {"Mbit/s", 1e6 / 8},
+                                            {"Gbit/s", 1e9 / 8},
+                                            {"Tbit/s", 1e12 / 8},
+                                            {"Mbps", 1e6 / 8},
+                                            {"Gbps", 1e9 / 8},
+                                            {"Tbps", 1e12 / 8}}};
 // Below this, in base units, a quantity is a slip.
 constexpr double kLeast = 1e-15;
 
@@ -115,15 +131,59 @@ std::string in_one_line(const YAML::Node& node) {
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
+// Thousands of a count, as people write them.
+struct Multiple {
+  std::string_view letters;
+  long decimal;
+  long binary;  // of tokens of a sequence: 8k is 8192
+};
+constexpr std::array<Multiple, 3> kMultiples{
+    {{"kK", 1000, 1024}, {"M", 1000000, 1048576}, {"BG", 1000000000, 1073741824}}};
+constexpr long kTera = 1000000000000;
+
+// A whole number, or a decimal one with a letter behind it that makes it whole: 8k, 1.5M, 15T.
+std::optional<long> to_integer(std::string_view text, bool binary) {
+  long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (error != std::errc()) return std::nullopt;
+  if (rest.empty()) return value;
+  const char letter = text.back();
+  const auto number = to_double(text.substr(0, text.size() - 1));
+  long factor = letter == 'T' ? kTera : 0;
+  for (const Multiple& each : kMultiples) {
+    if (each.letters.find(letter) != std::string_view::npos) {
+      factor = binary ? each.binary : each.decimal;
+    }
+  }
+  constexpr double kMost = 1e18;
+  if (!number || factor == 0 || std::abs(*number * static_cast<double>(factor)) > kMost) {
+    return std::nullopt;
+  }
+  const double whole = *number * static_cast<double>(factor);
+  if (std::abs(whole - std::round(whole)) > 1e-6 * std::abs(whole)) return std::nullopt;
+  return std::lround(whole);
+}
+
+// The key under which a name stands where other keys change what it names.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNameKeys{
+    {{"cluster", "name"},
+     {"model", "base"},
+     {"engine", "name"},
+     {"cluster.gpu", "name"},
+     {"recompute", "granularity"}}};
+
 // What stands at a path of a node, replaced. Containers on the way are made anew and everything
 // else is kept: assigning into a node would change every alias of it.
 class Replacing {
  public:
-  Replacing(const YAML::Node& value, const Location& where) : value_(value), where_(where) {}
+  Replacing(const YAML::Node& value, const Override& given)
+      : value_(value), where_(given.where), path_(given.path) {}
 
   [[nodiscard]] YAML::Node in(const YAML::Node& at, std::span<const std::string> path) const {
     if (path.empty()) return value_;
-    return at.IsSequence() ? in_list(at, path) : in_map(at, path);
+    if (at.IsSequence()) return in_list(at, path);
+    return in_map(at.IsScalar() ? map_of_name(at, path) : at, path);
   }
 
  private:
@@ -136,6 +196,18 @@ class Replacing {
     YAML::Node made(YAML::NodeType::Sequence);
     for (size_t i = 0; i < at.size(); ++i) {
       made.push_back(i == index ? in(at[i], path.subspan(1)) : at[i]);
+    }
+    return made;
+  }
+
+  // A name above the keys that are set stays: as the key of the map that it becomes.
+  [[nodiscard]] YAML::Node map_of_name(const YAML::Node& name,
+                                       std::span<const std::string> path) const {
+    std::string above = path_;
+    for (size_t i = path.size(); i-- > 0;) above.resize(above.size() - path[i].size() - 1);
+    YAML::Node made(YAML::NodeType::Map);
+    for (const auto& [key, of] : kNameKeys) {
+      if (above == key) made.force_insert(std::string(of), name);
     }
     return made;
   }
@@ -156,6 +228,7 @@ class Replacing {
 
   const YAML::Node& value_;
   const Location& where_;
+  const std::string& path_;
 };
 
 // A number and what stands behind it.
@@ -173,47 +246,21 @@ Measured split_unit(const std::string& text) {
   return {std::move(number), std::move(unit)};
 }
 
-// In small letters, and in one form where several are usual.
-std::string spelling(std::string unit) {
-  std::ranges::transform(unit, unit.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto replace_end = [&unit](const std::string& end, const std::string& by) {
-    if (unit.ends_with(end)) unit.replace(unit.size() - end.size(), end.size(), by);
-  };
-  for (const char* per : {"/sec", "ps"}) replace_end(per, "/s");
-  for (const char* bits : {"bits", "bit"}) {
-    replace_end(std::string(bits) + "/s", "b/s");
-    replace_end(bits, "b");
-  }
-  return unit;
-}
-
-// Bits and bytes are a letter apart and differ by 8: a guess would be wrong half of the time.
-std::string unit_meant(const std::string& unit, const std::vector<std::string>& names) {
-  std::vector<std::string> same;
-  for (const std::string& name : names) {
-    if (spelling(name) == spelling(unit)) same.push_back(name);
-  }
-  const bool capital =
-      std::ranges::any_of(unit, [](unsigned char c) { return std::isupper(c) != 0; });
-  const bool bits =
-      unit.find("bit") != std::string::npos || (capital && unit.find('B') == std::string::npos);
-  const auto of_bits = [](const std::string& name) { return name.ends_with("bps"); };
-  if (same.size() > 1 && unit.find('B') != std::string::npos) std::erase_if(same, of_bits);
-  if (same.size() > 1 && bits)
-    std::erase_if(same, [&](const auto& name) { return !of_bits(name); });
-  if (same.empty()) return fmt::format("; valid: {}", fmt::join(names, ", "));
-  const bool bytes_only = bits && !of_bits(same.front());
-  return fmt::format("{}; did you mean '{}'?", bytes_only ? " (b stands for bits)" : "",
-                     fmt::join(same, "' or '"));
+// Whether the unit is one of bits: they are never taken, or offered, for bytes.
+bool in_bits(const std::string& unit) {
+  return unit.find('b') != std::string::npos && unit.find('B') == std::string::npos;
 }
 
 std::string unknown_unit(const std::string& unit, std::span<const Unit> units) {
   std::vector<std::string> names;
-  for (const Unit& each : units) names.push_back(each.first);
-  const bool sizes = spelling(names.front()).starts_with('b');
-  return fmt::format("unit '{}' is not known{}", unit,
-                     sizes ? unit_meant(unit, names) : suggestion(unit, names));
+  for (const Unit& each : units) {
+    if (in_bits(each.first) == in_bits(unit)) names.push_back(each.first);
+  }
+  if (names.empty()) {
+    for (const Unit& each : units) names.push_back(each.first);
+    return fmt::format("unit '{}' is not known; valid: {}", unit, fmt::join(names, ", "));
+  }
+  return fmt::format("unit '{}' is not known{}", unit, suggestion(unit, names));
 }
 
 }  // namespace
@@ -244,7 +291,7 @@ void YamlSource::apply(const Override& replacement) {
   const Location& where = replacement.where;
   const YAML::Node value = load_yaml(replacement.value, [&](const YAML::Mark&) { return where; });
   const auto parts = split(replacement.path, '.');
-  root_ = Replacing(value, replacement.where).in(root_, parts);
+  root_ = Replacing(value, replacement).in(root_, parts);
 }
 
 YamlValue YamlSource::root() const { return {*this, root_, ""}; }
@@ -303,12 +350,17 @@ bool YamlValue::flag() const {
 }
 
 long YamlValue::integer(long minimum, long maximum) const {
+  return whole_number(minimum, maximum, false);
+}
+
+long YamlValue::tokens(long minimum, long maximum) const {
+  return whole_number(minimum, maximum, true);
+}
+
+long YamlValue::whole_number(long minimum, long maximum, bool binary) const {
   if (node_.IsScalar()) {
-    const std::string& given = node_.Scalar();
-    long value = 0;
-    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
-    const bool whole = error == std::errc() && end == given.data() + given.size();
-    if (whole && value >= minimum && value <= maximum) return value;
+    const auto value = to_integer(node_.Scalar(), binary);
+    if (value && *value >= minimum && *value <= maximum) return *value;
   }
   fail(fmt::format("expected a whole number from {} to {}, not {}", minimum, maximum,
                    kind_of(node_)));
@@ -421,6 +473,14 @@ YamlValue YamlMap::require(const std::string& key, const std::string& what) {
     value_.fail(fmt::format("'{}' is missing: expected {}", key, what));
   }
   return *found;
+}
+
+std::vector<std::pair<std::string, YamlValue>> YamlMap::unread() const {
+  std::vector<std::pair<std::string, YamlValue>> left;
+  for (const Entry& entry : entries_) {
+    if (!entry.read) left.emplace_back(entry.key, entry.value);
+  }
+  return left;
 }
 
 void YamlMap::finish() const {

@@ -3,8 +3,9 @@
 //
 // A key that is unknown, double or left unread, a value of the wrong kind, out of range or without
 // its unit is refused with line, column, what was expected and the nearest valid name. Dashes in
-// keys count as underscores. Text that is no UTF-8, and what YAML would leave out or write out
-// without end, is refused before (sim/read/guarded_yaml.h). Values given on the command line
+// keys count as underscores. A value set below a name (`cluster: dgx-h100`) changes what it names
+// and keeps it. Text that is no UTF-8, and what YAML would leave out or write out without end, is
+// refused before (sim/read/guarded_yaml.h). Values given on the command line
 // (`path.to.key=value`) replace those of the file and are located on the command line.
 #pragma once
 
@@ -85,7 +86,10 @@ class YamlValue {
   // One of `choices`.
   [[nodiscard]] std::string choice(std::span<const std::string> choices) const;
   [[nodiscard]] bool flag() const;
+  // Also as 8k, 1.5M, 2G or 15T, of thousands.
   [[nodiscard]] long integer(long minimum, long maximum) const;
+  // The same of a sequence's tokens, in which 8k is 8192.
+  [[nodiscard]] long tokens(long minimum, long maximum) const;
   // A finite number in [minimum, maximum], without a unit.
   [[nodiscard]] double number(double minimum, double maximum) const;
   // Quantities are finite, not negative, and carry a unit; a plain 0 needs none.
@@ -102,6 +106,7 @@ class YamlValue {
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
 
  private:
+  [[nodiscard]] long whole_number(long minimum, long maximum, bool binary) const;
   [[nodiscard]] double quantity(const char* what, const char* example,
                                 std::span<const std::pair<std::string, double>> units,
                                 double most) const;
@@ -124,6 +129,8 @@ class YamlMap {
   [[nodiscard]] YamlValue require(const std::string& key, const std::string& what);
   // InputError at the first unread key, naming the nearest of the keys that were asked for.
   void finish() const;
+  // Keys that nobody asked for, in the order of the file.
+  [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> unread() const;
   [[nodiscard]] const YamlValue& value() const { return value_; }
 
  private:

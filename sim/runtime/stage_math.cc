@@ -62,7 +62,9 @@ std::string why_not_small(const Transformer& model) {
   if (model.experts || model.latent || model.mtp_layers > 0) {
     return "it computes dense layers with plain attention";
   }
-  if (model.gated_mlp || model.linear_bias || model.qkv_bias || model.qk_norm || model.post_norms) {
+  if (model.gated_mlp || has_qkv_bias(model) || has_mlp_bias(model) ||
+      model.qk_norm != QkNorm::kNone || model.post_norms || !model.layer_pattern.empty() ||
+      model.encoder) {
     return "it computes MLPs that are not gated, without biases, norms of queries or norms after";
   }
   if (model.norm != Norm::kRmsNorm) return "it computes RMS norms";

@@ -39,21 +39,16 @@ Layout layout_of(const Modelled& modelled, const Placement& placement, const std
 }
 
 LayerSeconds weights_by_work(const Modelled& modelled) {
-  const Transformer& model = modelled.model;
-  const auto of = [&](LayerKind kind) {
+  EnumArray<LayerKind, Seconds> of{};
+  for (const LayerKind kind : kLayerKinds) {
+    if (count_all(modelled.model, kind) == 0) continue;
     double sum = 0;
     for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
-      sum += flops(layer_work(model, kind, pass, modelled.context)).value();
+      sum += flops(layer_work(modelled.model, kind, pass, modelled.context)).value();
     }
-    return Seconds(sum);
-  };
-  LayerSeconds seconds;
-  seconds.embedding = of(LayerKind::kEmbedding);
-  seconds.dense = of(LayerKind::kDense);
-  seconds.output = of(LayerKind::kOutput);
-  if (model.experts) seconds.moe = of(LayerKind::kMoe);
-  if (model.mtp_layers > 0) seconds.mtp = of(LayerKind::kMtp) + seconds.output;
-  return seconds;
+    of[kind] = Seconds(sum);
+  }
+  return layer_seconds(modelled.model, of);
 }
 
 }  // namespace pipesim

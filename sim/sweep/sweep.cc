@@ -8,6 +8,7 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/core/input_text.h"
+#include "sim/read/hardware.h"
 #include "sim/read/scenario.h"
 #include "sim/read/sweep_text.h"
 
@@ -139,10 +140,11 @@ void Sweep::find_surroundings(const YamlValue& root) {
   bool catalogue = std::ranges::any_of(keys_, of_catalogue);
   for (const auto& [key, value] : root.entries()) catalogue = catalogue || of_catalogue(key);
   if (!catalogue) return;
-  for (const char* file : {"models.yaml", "gpus.yaml", "clusters.yaml", "software.yaml",
-                           "residuals.csv", "anchored_residuals.csv"}) {
+  for (const char* file :
+       {"models.yaml", "software.yaml", "residuals.csv", "anchored_residuals.csv"}) {
     add(data_folder("catalog") + "/" + file);
   }
+  for (const std::string& file : hardware_files()) add(file);
 }
 
 // What a person wrote and no point uses is still a mistake where it is one by itself.

@@ -442,7 +442,7 @@ TEST(CalibrationOf, UnfusedAttentionIsNoCurve) {
 
 TEST(CalibrationOf, AnUnknownDeviceAsksForItsName) {
   Measurements measured = recorded();
-  measured.facts[0].second = "NVIDIA H100 PCIe";
+  measured.facts[0].second = "NVIDIA H900";
   measured.facts[4].second = "114";
   const auto refusal = [](const std::string& folder, const FitSettings& settings) -> std::string {
     try {
@@ -453,7 +453,7 @@ TEST(CalibrationOf, AnUnknownDeviceAsksForItsName) {
     return "accepted";
   };
   const std::string folder = folder_of(measured);
-  EXPECT_NE(refusal(folder, {}).find("has no 'NVIDIA H100 PCIe' of 114"), std::string::npos)
+  EXPECT_NE(refusal(folder, {}).find("has no 'NVIDIA H900' of 114"), std::string::npos)
       << refusal(folder, {});
   EXPECT_NE(refusal(folder, {.gpu = "h100-sxn"}).find("did you mean 'h100-sxm'?"),
             std::string::npos);

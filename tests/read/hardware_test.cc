@@ -50,11 +50,15 @@ double best_tflops(const std::string& name, Precision precision = Precision::kBf
 
 TEST(HardwareCatalog, HasTheGpusAndClustersOfThePapers) {
   std::vector<std::string> names;
-  for (const GpuEntry& entry : catalog().gpus) names.push_back(entry.gpu.name);
+  for (const GpuEntry& entry : catalog().gpus) {
+    if (entry.gpu.like.empty()) names.push_back(entry.gpu.name);
+  }
   EXPECT_EQ(names, (std::vector<std::string>{"a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm",
                                              "gb200", "h800-sxm", "a800-sxm-80gb", "cpu-core"}));
   names.clear();
   for (const ClusterEntry& entry : catalog().clusters) names.push_back(entry.hardware.name);
+  ASSERT_GT(names.size(), 11U);
+  names.resize(11);  // behind them those that are like one of them
   EXPECT_EQ(names, (std::vector<std::string>{"dgx-a100", "a100-roce", "dgx-h100", "hgx-b200",
                                              "dgx-h200", "gb200-nvl72", "hgx-h800", "hgx-a800",
                                              "jean-zay-a100", "a100-four-cards", "cpu-cores"}));
@@ -257,6 +261,28 @@ TEST(NamedCluster, TakesChanges) {
   EXPECT_EQ(read("{name: dgx-h100, gpu: {name: h200-sxm}}").hardware->gpu.memory, 140 * kGiB);
 }
 
+TEST(NamedCluster, IsAsItWasWhereAValueIsRestated) {
+  const Scenario as_it_is = read("dgx-h100");
+  const Scenario restated = read(
+      "{name: dgx-h100, node: {gpus: 8, nics: 8, link_bandwidth: 380 GB/s}, network: {bandwidth: "
+      "400 "
+      "Gb/s, achieved: 0.94, latency: 10 us}, gpu: {name: h100-sxm}}");
+  EXPECT_EQ(restated.cluster->nic_bandwidth, as_it_is.cluster->nic_bandwidth);
+  EXPECT_EQ(restated.hardware->interconnect.nic_bandwidth,
+            as_it_is.hardware->interconnect.nic_bandwidth);
+  EXPECT_EQ(restated.hardware->interconnect.curves[0].bandwidth,
+            as_it_is.hardware->interconnect.curves[0].bandwidth);
+  // Another card has the same share, unless its own is stated.
+  EXPECT_DOUBLE_EQ(
+      read("{name: dgx-h100, network: {bandwidth: 200 Gbps}}").cluster->nic_bandwidth.value(),
+      0.94 * 25e9);
+  EXPECT_DOUBLE_EQ(
+      read("{name: dgx-h100, network: {achieved: 0.5}}").cluster->nic_bandwidth.value(), 25e9);
+  EXPECT_DOUBLE_EQ(
+      read("{network: {bandwidth: 100 Gbps, achieved: 0.5}}").cluster->nic_bandwidth.value(),
+      6.25e9);
+}
+
 TEST(NamedCluster, LeavesAMapOfItsOwnAsItWas) {
   const Scenario scenario = read("{network: {bandwidth: 100 Gbps}}");
   EXPECT_FALSE(scenario.hardware);
@@ -275,6 +301,123 @@ TEST(NamedCluster, IsRefusedWithTheNearestName) {
       refusal("{network: {bandwidth: 1 GB/s}, gpu: {name: h100-sxm}}").find("give cluster.name"),
       std::string::npos);
   EXPECT_NE(refusal("{name: dgx-h100, node: {gpus: 4}}").find("give nics too"), std::string::npos);
+}
+
+const std::string kSheet =
+    "{generation: hopper, peak: {bf16: 500 TFLOP/s, fp8: 1000 TFLOP/s}, memory: 64 GB, "
+    "memory_bandwidth: 2 TB/s";
+
+GpuEntry sheet(const std::string& rest) {
+  const YamlSource gpus("mine.yaml", "mine: " + kSheet + rest + "}");
+  return read_hardware(gpus, YamlSource("clusters.yaml", "{}"), catalog()).gpus.back();
+}
+
+TEST(DataSheet, TakesWhatItSaysAndDerivesTheRestFromItsGeneration) {
+  const GpuEntry read = sheet(", link: {bandwidth: 225 GB/s, domain: 4}, power: 350 W");
+  const GpuEntry& like = gpu("h100-sxm");
+  EXPECT_EQ(read.gpu.like, "h100-sxm");
+  EXPECT_EQ(read.gpu.peak[Precision::kFp8], FlopsPerSecond(1000e12));
+  EXPECT_FALSE(read.gpu.has(Precision::kFp4));
+  EXPECT_EQ(read.gpu.memory, Bytes(64e9));
+  EXPECT_EQ(read.gpu.multiprocessors, 66);  // 132 x 500 / 989
+  EXPECT_EQ(read.gpu.matmul.efficiency[Precision::kBf16],
+            like.gpu.matmul.efficiency[Precision::kBf16]);
+  EXPECT_DOUBLE_EQ(read.gpu.idle_power.value(), 35);
+  EXPECT_EQ(read.domain, 4);
+  EXPECT_DOUBLE_EQ(read.message->value(), 0.844 * 225e9);
+  EXPECT_DOUBLE_EQ(read.interconnect.curves[0].bandwidth.value(),
+                   like.interconnect.curves[0].bandwidth.value() / 2);
+  EXPECT_TRUE(read.interconnect.nvls);
+  EXPECT_FALSE(sheet(", link: {bandwidth: 63 GB/s}").interconnect.nvls);
+  EXPECT_FALSE(gpu("mi300x").interconnect.nvls);
+  // Attention moves its bytes at the same rate.
+  EXPECT_DOUBLE_EQ(read.gpu.attention[0].streaming * 2, like.gpu.attention[0].streaming * 3.35);
+  for (const Sourced& number : read.numbers) {
+    const bool stated = number.source == "stated, as on a data sheet";
+    EXPECT_NE(stated, number.source.starts_with("assumed: ")) << number.key;
+  }
+}
+
+TEST(DataSheet, OfAGpuThatIsKnownIsNearIt) {
+  // The H200 from its sheet against its own fitted curves: what the spread of a generation covers.
+  const YamlSource gpus("mine.yaml",
+                        "mine: {generation: hopper, peak: {bf16: 989 TFLOP/s, fp8: 1979 TFLOP/s}, "
+                        "memory: 140 GiB, memory_bandwidth: 4.8 TB/s, multiprocessors: 132}");
+  const Gpu derived =
+      read_hardware(gpus, YamlSource("clusters.yaml", "{}"), catalog()).gpus.back().gpu;
+  const Gpu& own = gpu("h200-sxm").gpu;
+  for (const Matmul& matmul : {Matmul{4096, 8192, 8192}, Matmul{8192, 28672, 8192}}) {
+    EXPECT_NEAR(matmul_seconds(derived, matmul) / matmul_seconds(own, matmul), 1, derived.spread);
+  }
+}
+
+TEST(DataSheet, IsRefusedWithWhatItLacks) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      (void)read_hardware(YamlSource("mine.yaml", text), YamlSource("clusters.yaml", "{}"),
+                          catalog());
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("x: {generation: hoper}").find("did you mean 'hopper'?"), std::string::npos);
+  EXPECT_NE(message("x: {generation: hopper, peak: {bf16: 1 TFLOP/s}}").find("'memory' is missing"),
+            std::string::npos);
+  EXPECT_NE(message("x: " + kSheet + ", sms: 3}").find("x.sms: unknown key"), std::string::npos);
+}
+
+TEST(DataSheet, StandsInAScenarioAndKeepsTheCluster) {
+  const Scenario scenario =
+      read("{name: dgx-h100, gpu: " + kSheet + ", link: {bandwidth: 225 GB/s}}}");
+  ASSERT_TRUE(scenario.hardware);
+  EXPECT_EQ(scenario.hardware->gpu.memory, Bytes(64e9));
+  EXPECT_EQ(scenario.cluster->gpus_per_node, 8);
+  EXPECT_DOUBLE_EQ(scenario.cluster->link_bandwidth.value(), 0.844 * 225e9);
+  EXPECT_EQ(
+      read("{name: dgx-h100, gpu: " + kSheet + ", link: {domain: 16}}}").cluster->nics_per_node,
+      16);
+  EXPECT_NE(refusal("{name: dgx-h100, gpu: " + kSheet + ", link: {domain: 2}}}")
+                .find("2 GPUs reach each other over its link, and a node has 8"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal("{network: {bandwidth: 1 GB/s}, gpu: " + kSheet + "}}").find("give cluster.name"),
+      std::string::npos);
+}
+
+TEST(ClusterThatIsLike, TakesWhatItDoesNotSayAndMarksIt) {
+  const Hardware p5 = cluster("aws-p5");
+  const Hardware dgx = cluster("dgx-h100");
+  EXPECT_EQ(p5.host.memory, dgx.host.memory);
+  EXPECT_EQ(p5.cluster.link_bandwidth, dgx.cluster.link_bandwidth);
+  EXPECT_EQ(cluster("gcp-a3-highgpu").cluster.nics_per_node, 4);
+  // A GPU of another link brings its own.
+  EXPECT_DOUBLE_EQ(cluster("mi300x-platform").cluster.link_bandwidth.value(), 0.107 * 448e9);
+  EXPECT_EQ(cluster("gb300-nvl72").cluster.gpus_per_node, 64);
+}
+
+TEST(FatTree, SlowsWhatGoesAboveItsLeaves) {
+  const auto wires = [](const std::string& network) {
+    return read("{name: dgx-h100, network: " + network + "}").hardware->interconnect;
+  };
+  const Interconnect full = wires("{oversubscription: 1}");
+  const Interconnect four = wires("{oversubscription: 4, leaf_ports: 32}");  // 4 nodes of 8 cards
+  const Interconnect rails = wires("{oversubscription: 4, leaf_ports: 32, rail_optimised: true}");
+  EXPECT_EQ(four.nodes_per_leaf, 4);
+  EXPECT_EQ(rails.nodes_per_leaf, 32);
+  const auto seconds = [](const Interconnect& interconnect, CollectiveKind kind, int nodes) {
+    return collective_seconds(interconnect, {kind, Group::kData, Bytes(8e9)}, {8 * nodes, 8});
+  };
+  using enum CollectiveKind;
+  // Below one leaf nothing changes; a ring goes up once a leaf, and its four nodes have a card each
+  // of uplinks together.
+  EXPECT_EQ(seconds(four, kAllToAll, 4), seconds(full, kAllToAll, 4));
+  EXPECT_EQ(seconds(four, kAllReduce, 16), seconds(full, kAllReduce, 16));
+  EXPECT_EQ(seconds(rails, kAllToAll, 16), seconds(full, kAllToAll, 16));
+  // Of 15 other nodes 12 are above: 4 x 12 / 15.
+  EXPECT_NEAR(seconds(four, kAllToAll, 16) / seconds(full, kAllToAll, 16), 3.2, 0.01);
+  EXPECT_NE(refusal("{name: dgx-h100, network: {leaf_ports: 4}}").find("without oversubscription"),
+            std::string::npos);
 }
 
 std::string catalog_refusal(const std::string& gpus) {

@@ -143,7 +143,7 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
     EXPECT_NE(each.source, "the scenario") << each.name;
     EXPECT_EQ(fault_of(each), "") << each.name;
   }
-  EXPECT_EQ(names.size(), 60U);
+  EXPECT_EQ(names.size(), 105U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
 }
 
@@ -208,8 +208,9 @@ TEST(HfConfig, RefusesWhatItDoesNotKnow) {
             std::string::npos);
   const std::string moe = hf_refusal(
       "{architectures: [Qwen3MoeForCausalLM], num_hidden_layers: 4, hidden_size: 64, "
-      "intermediate_size: 64, vocab_size: 64, num_attention_heads: 4, decoder_sparse_step: 2}");
-  EXPECT_NE(moe.find("decoder_sparse_step: only models with experts in every layer"),
+      "intermediate_size: 64, vocab_size: 64, num_attention_heads: 4, num_experts: 4, "
+      "num_experts_per_tok: 1, moe_intermediate_size: 64, mlp_only_layers: [1]}");
+  EXPECT_NE(moe.find("mlp_only_layers: layers without experts between those with them"),
             std::string::npos)
       << moe;
   const std::string start = "{architectures: [LlamaForCausalLM], num_hidden_layers: 4,\n";

@@ -42,6 +42,22 @@ std::string refusal(const std::string& text, const std::vector<std::string>& ove
 
 Problem problem_of(const Scenario& scenario) { return prepare_first(scenario).problem; }
 
+TEST(Scenario, QuestionsABatchOfTokensThatIsMeantInSamples) {
+  const std::string many = refusal(kBase, {"batch={micro_batch_size: 1, seq_length: 4k, "
+                                           "global_batch_size: 4000000}"});
+  EXPECT_NE(many.find("batch.global_batch_size: 4000000 samples an iteration, 1.64e+10 tokens, are "
+                      "more than any training run takes; if 4000000 are tokens, they are 976 "
+                      "samples of 4096"),
+            std::string::npos)
+      << many;
+  EXPECT_NE(refusal(kBase, {"batch={micro_batch_size: 1, global_batch_size: 2M}"})
+                .find("2000000 samples an iteration are more than any training run takes"),
+            std::string::npos);
+  EXPECT_EQ(read(kBase, {"batch={micro_batch_size: 1, seq_length: 8k, global_batch_size: 2k}"})
+                .batch.microbatches,
+            2000);
+}
+
 TEST(Scenario, SharesACostPerDeviceAmongItsChunks) {
   const Problem problem = problem_of(read(kBase, {"schedule=interleaved-1f1b"}));
   ASSERT_EQ(problem.stages.size(), 8U);

@@ -25,6 +25,68 @@ std::string refusal(const std::string& text, const std::function<void(YamlMap&)>
   });
 }
 
+YamlValue value_of(const YamlSource& source) {
+  YamlMap map(source.root());
+  return map.require("v", "a value");
+}
+
+TEST(Yaml, ReadsBandwidthsOfBitsAndOfBytes) {
+  const auto read = [](const std::string& text) {
+    const YamlSource source("s.yaml", "v: " + text);
+    return value_of(source).bandwidth().value();
+  };
+  for (const char* bits : {"400 Gb/s", "400 Gbps", "400 Gbit/s", "0.4 Tb/s", "400000 Mb/s"}) {
+    EXPECT_DOUBLE_EQ(read(bits), 50e9) << bits;
+  }
+  for (const char* bytes : {"50 GB/s", "50 GBps", "0.05 TB/s", "50000 MB/s"}) {
+    EXPECT_DOUBLE_EQ(read(bytes), 50e9) << bytes;
+  }
+}
+
+TEST(Yaml, OffersNoBitForAByte) {
+  const auto refusal = [](const std::string& text, bool bandwidth) -> std::string {
+    const YamlSource source("s.yaml", "v: " + text);
+    try {
+      bandwidth ? (void)value_of(source).bandwidth() : (void)value_of(source).bytes();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("80 Gb", false).find("did you mean"), std::string::npos);
+  EXPECT_NE(refusal("80 Gb", false).find("valid: B, KB"), std::string::npos)
+      << refusal("80 Gb", false);
+  EXPECT_NE(refusal("80 gB", false).find("did you mean 'GB'?"), std::string::npos);
+  EXPECT_NE(refusal("80 GGb/s", true).find("did you mean 'Gb/s'?"), std::string::npos)
+      << refusal("80 GGb/s", true);
+}
+
+TEST(Yaml, ReadsThousandsAsPeopleWriteThem) {
+  const auto count = [](const std::string& text) {
+    const YamlSource source("s.yaml", "v: " + text);
+    return value_of(source).integer(0, 1L << 60);
+  };
+  EXPECT_EQ(count("8k"), 8000);
+  EXPECT_EQ(count("1.5M"), 1500000);
+  EXPECT_EQ(count("2G"), 2000000000);
+  EXPECT_EQ(count("15T"), 15000000000000);
+  EXPECT_THROW((void)count("1.0005k"), InputError);
+  EXPECT_THROW((void)count("8x"), InputError);
+  EXPECT_THROW((void)count("8.5"), InputError);
+  const YamlSource sequence("s.yaml", "v: 8k");
+  EXPECT_EQ(value_of(sequence).tokens(1, 1 << 20), 8192);
+}
+
+TEST(Yaml, KeepsTheNameAboveAKeyThatIsSet) {
+  const YamlSource source(
+      "s.yaml", "cluster: dgx-h100\nmodel: llama3-8b\nbatch: 4",
+      {parse_override("cluster.network.bandwidth=200 Gbps", {}),
+       parse_override("model.num_layers=4", {}), parse_override("cluster.name=dgx-a100", {})});
+  EXPECT_EQ(source.root().one_line(),
+            "{batch: 4, cluster: {name: dgx-a100, network: {bandwidth: 200 Gbps}}, model: {base: "
+            "llama3-8b, num_layers: 4}}");
+}
+
 TEST(Yaml, ReadsQuantitiesWithTheirUnits) {
   const YamlSource source("s.yaml",
                           "{a: 18.522 ms, b: 1.5us, c: 3.7 GiB, d: 2 MB, e: 400 Gbps, f: 3 GB/s, "

@@ -98,7 +98,8 @@ TEST(Sensitivity, ReachesMessagesAndCollectivesOfAModelledCluster) {
   const double network = scenario.cluster->nic_bandwidth.value() / 1e9;
   expect_same(kModelled, {{"network bandwidth",
                            0.5,
-                           {"cluster.network.bandwidth=" + std::to_string(network / 2) + " GB/s"}},
+                           {"cluster.network.bandwidth=" + std::to_string(network / 2) + " GB/s",
+                            "cluster.network.achieved=1"}},
                           {"node link bandwidth",
                            2,
                            {"cluster.node.link_bandwidth=" + std::to_string(link * 2) + " GB/s"}},

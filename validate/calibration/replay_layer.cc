@@ -11,6 +11,8 @@ namespace {
 std::string why_not(const Transformer& model, const LayerContext& context) {
   if (model.experts) return "a mixture of experts";
   if (model.latent) return "latent attention";
+  if (!model.layer_pattern.empty() || model.output_gate) return "layers of more than one kind";
+  if (model.encoder) return "an encoder in front";
   if (model.mtp_layers > 0) return "modules that predict further tokens";
   if (!context.flash_attention || !context.causal) return "attention that is not fused and causal";
   if (context.context > 1) return "a sequence that is divided over ranks";

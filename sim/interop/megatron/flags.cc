@@ -336,6 +336,10 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
   if (program.shape().devices == 1 && line->add != plain) {
     refuse(choice, fmt::format("{} runs it on two devices or more", to_text(schedule.runs_on)));
   }
+  if (const auto& modelled = made.scenario->modelled) {
+    const std::string fault = why_no_flags(modelled->model);
+    if (!fault.empty()) refuse(choice, fault);
+  }
   MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}};
   add_sizes(made, flags);
   std::string reason = line->add(Asked(made), flags);

@@ -217,6 +217,17 @@ Json scenario_json(std::span<const Answer> answers) {
   if (scenario.modelled) add_modelled(json, *scenario.modelled);
   if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
   if (scenario.hardware) json["cluster"]["name"] = scenario.hardware->name;
+  if (scenario.hardware && !scenario.hardware->gpu.like.empty()) {
+    const Gpu& gpu = scenario.hardware->gpu;
+    json["cluster"]["gpu"] = {
+        {"name", gpu.name}, {"spread", gpu.spread}, {"numbers", Json::array()}};
+    for (const Sourced& number : *scenario.sources) {
+      if (number.source.starts_with("assumed")) {
+        json["cluster"]["gpu"]["numbers"].push_back(
+            {{"key", number.key}, {"value", number.value}, {"assumed", true}});
+      }
+    }
+  }
   json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
   if (scenario.engine == EngineKind::kSimGrid) {
     json["engine"]["gpu"] = scenario.gpu == GpuModel::kHost ? "host" : "timer";

@@ -23,14 +23,16 @@ namespace {
 
 using Curves = std::set<std::string, std::less<>>;
 
-constexpr std::array kKinds{LayerKind::kEmbedding, LayerKind::kDense, LayerKind::kMoe,
-                            LayerKind::kMtp, LayerKind::kOutput};
-constexpr std::array kKindNames{"dense layer", "MoE layer", "embedding", "output", "MTP module"};
+constexpr EnumArray<LayerKind, const char*> kKindNames{
+    {"dense layer", "MoE layer", "embedding", "output", "MTP module", "dense layer with a window",
+     "MoE layer with a window", "dense layer, linear attention", "MoE layer, linear attention",
+     "dense layer, keys of the layer before", "MoE layer, keys of the layer before",
+     "linear attention", "attention", "MLP", "experts", "encoder layer"}};
 
 constexpr const char* kOfPeak =
     "of peak: FLOPs of the precision's peak, launch included; bytes of the memory bandwidth\n";
 
-const char* name_of(LayerKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+const char* name_of(LayerKind kind) { return kKindNames[kind]; }
 
 std::string human_flops(Flops flops) {
   return flops > Flops(0) ? fmt::format("{:.2f} GFLOP", flops.value() * 1e-9) : "";
@@ -63,6 +65,25 @@ std::string shape_text(const Transformer& model) {
         latent->q_rank > 0 ? fmt::format("of rank {}", latent->q_rank) : "not compressed",
         latent->kv_rank, latent->nope_head_size, latent->rope_head_size, latent->v_head_size);
   }
+  if (!model.layer_pattern.empty()) {
+    text += fmt::format(
+        "  layers {}{}\n", model.layer_pattern,
+        model.attention_window > 0
+            ? fmt::format(", {} of {} tokens", model.chunked_window ? "chunks" : "windows",
+                          model.attention_window)
+            : "");
+  }
+  if (const auto& linear = model.linear) {
+    text += fmt::format(
+        "  linear attention: {} heads of {}, {} of queries and keys of {}, chunks of {} tokens\n",
+        linear->num_heads, linear->head_size, linear->key_heads, linear->key_head_size,
+        linear->chunk_size);
+  }
+  if (const auto& encoder = model.encoder) {
+    text += fmt::format("  encoder: {} layers, hidden {}, {} tokens a sample become {:.0f}\n",
+                        encoder->num_layers, encoder->hidden_size, encoder_tokens(*encoder),
+                        encoder_tokens(*encoder) / encoder->merged);
+  }
   if (const auto& experts = model.experts) {
     text += fmt::format(
         "  {} MoE layers after {} dense: {} experts of {}, {} a token{}; MTP modules {}\n",
@@ -92,7 +113,7 @@ std::string model_text(const Modelled& modelled, const Layout& layout,
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   std::vector<Row> rows{{"layer", "number", "parameters", "on a GPU", "weights", "activation",
                          "from B to W", "checkpoint"}};
-  for (const LayerKind kind : kKinds) {
+  for (const LayerKind kind : kLayerKinds) {
     const int number = count_all(model, layout, kind);
     if (number == 0) continue;
     const LayerParameters held = layer_parameters(model, kind, division);
@@ -133,7 +154,7 @@ void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& 
 std::string layers_text(const Transformer& model, const Layout& layout, const CostSetting& setting,
                         const Hardware& hardware, Curves& curves) {
   std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
-  for (const LayerKind kind : kKinds) {
+  for (const LayerKind kind : kLayerKinds) {
     if (count_all(model, layout, kind) == 0) continue;
     const LayerCost cost = layer_cost(model, kind, setting, hardware);
     const auto add = [&](PassKind pass, const char* letter, const PassCost& of) {

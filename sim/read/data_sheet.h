@@ -1,0 +1,38 @@
+// A GPU from what its data sheet says: what it leaves out follows from its generation
+// (models/catalog/generations.yaml), by stated rules.
+//
+// Given are peaks, memory and its bandwidth; multiprocessors, link and power may be. Of the GPU
+// that the generation is like, kernels keep their share of the peak and of the bandwidth,
+// collectives theirs of the link, and training its sustained share. What is derived has a source
+// that begins with "assumed". InputError for every mistake.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/read/hardware_entries.h"
+
+namespace pipesim {
+
+struct Generation {
+  std::string name;
+  std::string like;
+  double kernels = 1;
+  BytesPerSecond link{1};
+  double collectives = 1;
+  double message = 1;
+  bool in_switch = false;
+  double spread = 0;
+};
+
+std::vector<Generation> read_generations(const YamlSource& source);
+
+// Whether the map is a data sheet, and no entry with curves of its own.
+bool is_data_sheet(const YamlValue& value);
+
+GpuEntry read_data_sheet(const std::string& name, const YamlValue& value,
+                         std::span<const Generation> generations, std::span<const GpuEntry> known);
+
+}  // namespace pipesim

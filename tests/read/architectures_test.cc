@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <functional>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "models/layer_parameters.h"
+#include "sim/read/model.h"
+
+namespace pipesim {
+namespace {
+
+const YamlSource& rows() {
+  static const YamlSource kRows = YamlSource::from_file(
+      std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/hf/architectures.yaml", {});
+  return kRows;
+}
+
+std::string refusal(const std::string& config) {
+  const YamlSource source("config.json", config);
+  try {
+    (void)read_hf_config(source.root(), "x");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const std::string kLlama =
+    "architectures: [LlamaForCausalLM], num_hidden_layers: 4, hidden_size: 64, "
+    "intermediate_size: 64, vocab_size: 64, num_attention_heads: 4";
+
+constexpr double kTolerance = 0.001;  // of the shapes' own counts
+
+void expect_counts(const Transformer& model, double total, double activated) {
+  EXPECT_NEAR(total_parameters(model) / 1e9 / total, 1, kTolerance) << model.name;
+  EXPECT_NEAR(total_activated_parameters(model) / 1e9 / activated, 1, kTolerance) << model.name;
+}
+
+TEST(Architectures, HaveTheParametersThatTheirShapesAreCountedToHave) {
+  int read = 0;
+  for (const auto& [name, row] : rows().root().entries()) {
+    YamlMap map(row);
+    (void)map.require("source", "where it was read");
+    const double total = map.require("total", "billions").number(0, 1e5);
+    const double activated = map.require("activated", "billions").number(0, 1e5);
+    expect_counts(read_hf_config(map.require("config", "the file"), name), total, activated);
+    // The catalogue has the same.
+    expect_counts(find_model(name, {}), total, activated);
+    map.finish();
+    ++read;
+  }
+  EXPECT_EQ(read, 49);
+}
+
+// Models without a config.json, counted from their shapes by the same program.
+TEST(Architectures, OfPapersHaveTheirTotals) {
+  expect_counts(find_model("palm-540b", {}), 540.359, 540.359);
+  expect_counts(find_model("mt-nlg-530b", {}), 529.601, 529.601);
+  expect_counts(find_model("vit-22b", {}), 21.744, 21.744);
+}
+
+// But for what the catalogue's entries of earlier days leave out, which costs little: groups of
+// experts and the part of a head that positions turn.
+TEST(Architectures, AreInTheCatalogueAsTheirFilesSay) {
+  for (const auto& [name, row] : rows().root().entries()) {
+    YamlMap map(row);
+    Transformer file = read_hf_config(map.require("config", "the file"), name);
+    const Transformer entry = find_model(name, {});
+    file.source = entry.source;
+    if (file.experts) file.experts->groups = entry.experts->groups;
+    if (file.experts) file.experts->groups_per_token = entry.experts->groups_per_token;
+    if (name.starts_with("nemotron-4")) file.rotary_percent = entry.rotary_percent;
+    if (file.latent) file.kv_channels = entry.kv_channels;
+    EXPECT_TRUE(file == entry) << name;
+  }
+}
+
+TEST(Architectures, RefuseAKeyThatMayCostAndNameTheKeyToWrite) {
+  EXPECT_EQ(refusal("{" + kLlama + ", bos_token_id: 1, num_labels: null, torch_dtype: bfloat16}"),
+            "");
+  const std::string window = refusal("{" + kLlama + ",\n window_of_heads: 512}");
+  EXPECT_NE(window.find("config.json:2:2: window_of_heads: not understood"), std::string::npos)
+      << window;
+  EXPECT_NE(window.find("attention_window: ...}"), std::string::npos) << window;
+  EXPECT_NE(refusal("{" + kLlama + ", moe_latent_size: 512}").find("moe: ...}"), std::string::npos);
+  EXPECT_NE(refusal("{" + kLlama + ", hidden_act: tangent}").find("is not known; valid"),
+            std::string::npos)
+      << refusal("{" + kLlama + ", hidden_act: tangent}");
+  // What the scenario says in its place is no longer the file's.
+  const YamlSource source("config.json", "{" + kLlama + ", window_of_heads: 512}");
+  const std::vector<std::string> stated{"attention_window"};
+  EXPECT_NO_THROW((void)read_hf_config(source.root(), "x", stated));
+}
+
+TEST(Architectures, NameTheNearestAndTheMapWhereOneIsNotKnown) {
+  const std::string near = refusal("{architectures: [Gemma4ForCausalLM]}");
+  EXPECT_NE(near.find("did you mean 'Gemma2ForCausalLM'?"), std::string::npos) << near;
+  EXPECT_NE(near.find("model: {base: NAME, ...}"), std::string::npos) << near;
+}
+
+TEST(Architectures, OfImagesHaveTheirEncoderInFront) {
+  const auto read = [](const std::string& vision) {
+    const YamlSource source("config.json",
+                            "{architectures: [Llama4ForConditionalGeneration], "
+                            "text_config: {num_hidden_layers: 48, hidden_size: 5120, "
+                            "intermediate_size: 8192, num_attention_heads: 40, "
+                            "num_key_value_heads: 8, head_dim: 128, "
+                            "vocab_size: 202048}" +
+                                vision + "}");
+    return read_hf_config(source.root(), "x");
+  };
+  const Transformer text = read("");
+  const Transformer both = read(
+      ", vision_config: {num_hidden_layers: 34, hidden_size: 1408, num_attention_heads: 16, "
+      "intermediate_size: 5632, image_size: 336, patch_size: 14, pixel_shuffle_ratio: 0.5, "
+      "projector_output_dim: 4096}");
+  EXPECT_FALSE(text.encoder);
+  ASSERT_TRUE(both.encoder);
+  EXPECT_EQ(both.encoder->patches, 576);
+  EXPECT_EQ(both.encoder->merged, 4);
+  const double layer = 4.0 * 1408 * 1408 + 2.0 * 1408 * 5632 + 9 * 1408 + 5632;
+  const double ends = 1408.0 * (3 * 14 * 14 + 576 + 2) + 4096.0 * (4 * 1408 + 5120);
+  EXPECT_NEAR(total_parameters(both) - total_parameters(text), 34 * layer + ends, 1e5);
+  // Published as 109B, the encoder included.
+  EXPECT_NEAR(total_parameters(both) / 109e9, 1, 0.005);
+}
+
+}  // namespace
+}  // namespace pipesim
