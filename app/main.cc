@@ -101,8 +101,8 @@ int main(int argc, char** argv) {
   // A file that grows over the limit of its size is an error of writing.
   std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
-  const pipesim::StandardOutput output;
   try {
+    const pipesim::StandardOutput output;
     const pipesim::CommandLine line(argc, argv);
     const int code = pipesim::run(line, argc, argv);
     pipesim::StandardOutput::finish();
