@@ -124,8 +124,8 @@ int main(int argc, char** argv) {
   // A file that grows over the limit of its size is an error of writing.
   std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
-  const pipesim::StandardOutput output;
   try {
+    const pipesim::StandardOutput output;
     const pipesim::CommandLine whole(argc, argv);
     const auto rest = pipesim::without_catalog(whole, argc, argv);
     const int count = static_cast<int>(rest.size());

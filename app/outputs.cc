@@ -185,9 +185,7 @@ void check_apart(const std::vector<std::pair<std::string, Location>>& paths) {
     if (was_read(path)) {
       throw InputError(where, fmt::format("'{}' is an input: it would be lost", path));
     }
-    std::error_code error;
-    const fs::path place = fs::weakly_canonical(fs::absolute(behind_links(path), error), error);
-    if (!places.insert(place.string()).second) {
+    if (!places.insert(canonical_place(behind_links(path).string())).second) {
       throw InputError(where, fmt::format("'{}' is another output already", path));
     }
   }
@@ -200,7 +198,7 @@ void check_writable(const std::vector<std::string>& paths, const CommandLine& li
   for (const auto& [path, where] : located) {
     if (!is_file(path)) continue;
     std::error_code error;
-    const fs::path folder = fs::absolute(behind_links(path), error).parent_path();
+    const fs::path folder = fs::absolute(behind_links(path)).parent_path();
     if (fs::is_directory(path, error)) cannot_write({path, where, {}}, EISDIR, {});
     if (::access(folder.c_str(), W_OK) != 0) cannot_write({path, where, {}}, errno, {});
     if (!fs::is_directory(folder, error)) cannot_write({path, where, {}}, ENOTDIR, {});

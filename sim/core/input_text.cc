@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,8 +56,7 @@ Records& records() {
 }
 
 FileIdentity identity_of(const std::string& path, const struct stat& status) {
-  std::error_code ignored;
-  return {std::filesystem::weakly_canonical(path, ignored).string(), status.st_dev, status.st_ino};
+  return {canonical_place(path), status.st_dev, status.st_ino};
 }
 
 bool same_state(const struct stat& a, const struct stat& b) {
@@ -151,6 +151,14 @@ std::vector<std::string> ReadOnce::changed() const {
     changed.push_back(path);
   }
   return changed;
+}
+
+std::string canonical_place(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(path), error);
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();
+  return error ? path : place.string();
 }
 
 std::string file_beside(const std::string& naming, const std::string& named) {

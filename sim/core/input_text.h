@@ -17,6 +17,10 @@ std::string read_input(const std::string& path, const Location& asked);
 // Whether `path` leads to a file that this process has read so, by whatever name.
 bool was_read(const std::string& path);
 
+// One text for all names of a place, whether there is a file or not; as it is where the system does
+// not know.
+std::string canonical_place(const std::string& path);
+
 // While one lives, every file is read once: whoever asks again gets what was there at first. One
 // at a time.
 class ReadOnce {

@@ -91,6 +91,21 @@ TEST_F(Outputs, KeepModesAndFollowLinks) {
   EXPECT_EQ(run("run s.yaml --json " + longest).code, 0);
 }
 
+TEST_F(Outputs, AreTheSameBytesInAnyEnvironment) {
+  const std::string command = PIPESIM_EXECUTABLE " run s.yaml --json a.json --csv a.csv";
+  ASSERT_EQ(shell(command).code, 0);
+  const std::string document = read("a.json"), table = read("a.csv");
+  for (const char* environment :
+       {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=de_DE.UTF-8", "LC_ALL=tr_TR.UTF-8", "TZ=Asia/Tokyo",
+        "umask 077;", "umask 0;", "exec <&-;", "exec > /dev/null;", "exec 2>&-;", "NO_COLOR=1",
+        "TERM=xterm-256color", "COLUMNS=20", "env -i", "setsid", "nice -n 19"}) {
+    ASSERT_EQ(shell(fmt::format("rm a.json a.csv; {} {}", environment, command)).code, 0)
+        << environment;
+    EXPECT_EQ(read("a.json"), document) << environment;
+    EXPECT_EQ(read("a.csv"), table) << environment;
+  }
+}
+
 // Each with the reason, and none in part.
 TEST_F(Outputs, SayWhyTheSystemTakesNoMore) {
   write("old.json", "old");
