@@ -201,8 +201,9 @@ bool HfConfig::is_stated(const std::string& key) const {
 void HfConfig::finish() const {
   for (const auto& [key, value] : map_.unread()) {
     if (of_no_cost(key, value)) continue;
-    const auto* word = std::ranges::find_if(
-        kWords, [&](const auto& each) { return key.find(each.first) != std::string::npos; });
+    const auto* word = std::ranges::find_if(kWords, [&key = key](const auto& each) {
+      return key.find(each.first) != std::string::npos;
+    });
     if (word == kWords.end() || is_stated(std::string(word->second))) continue;
     value.fail_key(fmt::format(
         "not understood, and it may change what a layer costs: write 'model: {{hf_config: FILE, "

@@ -1,4 +1,5 @@
 // Kinds of layers beside plain attention over all tokens: what each computes, moves and keeps.
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "models/collective.h"
