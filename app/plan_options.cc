@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 
+#include "app/outputs.h"
 #include "sim/core/text.h"
 #include "sim/layouts/question.h"
 #include "sim/read/scenario.h"

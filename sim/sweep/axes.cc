@@ -264,6 +264,7 @@ std::vector<Axis> read_axes(const YamlValue& sweep) {
   if (const auto grid = map.find("grid")) read_grid(*grid, axes);
   if (const auto zip = map.find("zip")) read_zip(*zip, axes);
   if (const auto draw = map.find("draw")) read_draw(*draw, axes);
+  (void)map.find("max_points");  // the Sweep's
   map.finish();
   if (axes.empty()) sweep.fail("expected what to sweep: {grid: {key: [values]}}, zip or draw");
   check_paths(sweep, axes);

@@ -8,6 +8,7 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/core/input_text.h"
+#include "sim/core/text.h"
 #include "sim/read/hardware.h"
 #include "sim/read/scenario.h"
 #include "sim/read/sweep_text.h"
@@ -15,7 +16,10 @@
 namespace pipesim {
 namespace {
 
-constexpr std::uint32_t kMaxPoints = 1'000'000'000;
+// Without leave to try more, and what can be numbered.
+constexpr long kUsualPoints = 2'000'000;
+constexpr long kMaxPoints = 1'000'000'000;
+constexpr double kBytesOfPoint = 430;  // in the store and as CSV, of scenarios/sweep_10k.yaml
 constexpr std::uint32_t kSample = 1000;
 constexpr const char* kSection = "sweep";
 
@@ -76,10 +80,8 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
     schedules_ = static_cast<std::uint32_t>(schedule->list().size());
     if (schedules_ == 0) schedule->fail("expected at least one schedule");
   }
-  double points = schedules_;
+  check_points(section);
   for (const Axis& axis : axes_) {
-    points *= static_cast<double>(axis.length());
-    if (points > kMaxPoints) section.fail(fmt::format("more than {} points", kMaxPoints));
     settings_ *= static_cast<std::uint32_t>(axis.length());
     weights_.emplace_back();
     for (size_t i = 0; i < axis.length(); ++i) weights_.back().push_back(weight_of(axis, i));
@@ -93,6 +95,20 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
       fmt::format("{}\n{}{}", whole.root().one_line(), fmt::join(keys_, "\n"), surroundings_));
   check_base();
   check_settings();
+}
+
+// Before anything of their number is made.
+void Sweep::check_points(const YamlValue& section) const {
+  double points = schedules_;
+  for (const Axis& axis : axes_) points *= static_cast<double>(axis.length());
+  long most = kUsualPoints;
+  if (const auto given = YamlMap(section).find("max_points")) most = given->integer(1, kMaxPoints);
+  if (points <= static_cast<double>(most)) return;
+  section.fail(
+      fmt::format("{:.0f} points, with about {} of results; max_points: {} is the most "
+                  "{}",
+                  points, human(Bytes(kBytesOfPoint * points)), most,
+                  most == kUsualPoints ? "without that key" : "that it allows"));
 }
 
 // What the command line says of the section `sweep` has been read with it, and what it says of a

@@ -63,6 +63,7 @@ class Sweep {
  private:
   // Which value of each axis.
   [[nodiscard]] std::vector<size_t> indices(std::uint32_t setting) const;
+  void check_points(const YamlValue& section) const;
   void settle_overrides();
   void find_surroundings(const YamlValue& root);
   void check_base() const;

@@ -56,6 +56,17 @@ TEST(Sweep, NumbersCombinationsFirstKeySlowestSchedulesFastest) {
   EXPECT_EQ(scenario.schedules.front().name, "interleaved-1f1b");
 }
 
+TEST(Sweep, RefusesMorePointsThanAnyoneMeantUnlessTheyAreAllowed) {
+  const std::string many =
+      "sweep:\n  grid:\n    cost.forward: {from: 1 ms, to: 1000 ms, step: 1 ms}\n"
+      "    cost.backward_input: {from: 1 ms, to: 1000 ms, step: 1 ms}\n"
+      "    batch.num_microbatches: {from: 2, to: 400, step: 1}\n";
+  expect_error(with_section(many), "s.yaml:", "798000000 points, with about 319.57 GiB of results");
+  const std::string few = "sweep:\n  grid: {batch.num_microbatches: [2, 3, 4]}\n  max_points: ";
+  EXPECT_EQ(error_of(with_section(few + "6\n")), "none");
+  expect_error(with_section(few + "5\n"), "s.yaml:", "max_points: 5 is the most that it allows");
+}
+
 TEST(Sweep, RangesAreExactDecimalsAndIncludeTheirEnds) {
   const Sweep sweep("s.yaml",
                     with_section("sweep:\n  grid:\n"
