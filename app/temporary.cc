@@ -34,8 +34,8 @@ std::vector<const char*>& doomed() {
 
 extern "C" void remove_and_end(int signal) {
   const auto& all = doomed();
-  for (auto path = all.rbegin(); path != all.rend(); ++path) {
-    if (::unlink(*path) != 0) ::rmdir(*path);
+  for (size_t i = all.size(); i-- > 0;) {
+    if (::unlink(all[i]) != 0) ::rmdir(all[i]);
   }
   std::signal(signal, SIG_DFL);
   ::raise(signal);

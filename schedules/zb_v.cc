@@ -87,8 +87,13 @@ class Search {
     try_greedy({.patience = 0});
   }
 
-  // Gives up early what is not near the best so far.
-  void try_all() {
+  // Unless `thorough`, gives up early what is not near the best so far.
+  void try_all(bool thorough) {
+    if (thorough) {
+      try_published();
+      try_greedy();
+      return;
+    }
     best_.keep(try_rounds(0), rounds_.lists());
     try_greedy();
     for (size_t i = 1; i < kChoices.size(); ++i) best_.keep(try_rounds(i), rounds_.lists());
@@ -145,14 +150,33 @@ class Search {
 
 constexpr BlockEffort kFewBlocks{.turns = 1, .built = 8, .built_passes = 0};
 
+// The orders of other schedules, until `enough` says that none can be better.
+template <class Enough>
+void try_others(const Problem& problem, Bytes limit, Best& best, const Enough& enough) {
+  const auto keep = [&best](std::optional<OrderWithin> order) {
+    if (order) best.keep(order->cost.value() * 1e12, order->lists);
+  };
+  // Where stages are equal and memory is not short, longer iterations were not seen to gain by
+  // others unless transfers are longer than passes.
+  const Shape& shape = problem.shape;
+  const bool repeats = shape.microbatches > shape.devices;  // fewer never repeat a block
+  const bool plain = uniform(problem) && repeats &&
+                     kRounding * limit >= shape.devices * problem.device_activation();
+  for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
+    if (enough(limit) || (plain && made != std::string_view("zb-v-handmade"))) return;
+    keep(order_within(made, problem, limit));
+  }
+  if (repeats && !enough(limit)) keep(best_of_blocks(problem, limit, kFewBlocks));
+}
+
 Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
   const Shape& shape = problem.shape;
   Best best;
   best.lists.resize(shape.devices);
   Search search(problem, best);
+  search.set_limit(limit);
   if (problem.option<bool>("published_rules").value_or(false)) {
-    search.set_limit(limit);
     search.try_published();
     return {shape, problem.placement, std::move(best.lists)};
   }
@@ -161,42 +185,20 @@ Program plan(const Problem& problem) {
     const double near = thorough ? kNear : kNearEnough;
     return best.cost <= near * 1e12 * bound_of_devices(problem, within).value();
   };
-  const auto keep = [&](std::optional<OrderWithin> order) {
-    if (order) best.keep(order->cost.value() * 1e12, order->lists);
-  };
-  const auto try_within = [&](Bytes within) {
-    search.set_limit(within);
-    if (thorough) {
-      search.try_published();
-      search.try_greedy();
-    } else {
-      search.try_all();
-    }
-  };
-  try_within(limit);
+  search.try_all(thorough);
   const Bytes next = search.next_limit();
-  // Where stages are equal and memory is not short, longer iterations were not seen to gain by
-  // others unless transfers are longer than passes.
-  const bool plain = uniform(problem) && shape.microbatches > shape.devices &&
-                     kRounding * limit >= shape.devices * problem.device_activation();
-  for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-    if (enough(limit) || (plain && made != std::string_view("zb-v-handmade"))) break;
-    keep(order_within(made, problem, limit));
-  }
-  // Fewer microbatches than devices never repeat a block.
-  const bool repeats = shape.microbatches > shape.devices;
-  if (!plain && repeats && !enough(limit)) {
-    keep(best_of_blocks(problem, limit, kFewBlocks));
-  }
+  try_others(problem, limit, best, enough);
+  const auto try_within = [&](Bytes within) {
+    if (within < problem.device_activation() || enough(within)) return false;
+    search.set_limit(within);
+    search.try_all(thorough);
+    return true;
+  };
   if (thorough) {
-    for (Bytes within = next; within >= problem.device_activation() && !enough(within);
-         within = search.next_limit()) {
-      try_within(within);
-    }
+    for (Bytes within = next; try_within(within);) within = search.next_limit();
   } else {
     for (const Bytes rung : rungs_below(problem, limit)) {
-      if (enough(rung)) break;
-      try_within(rung);
+      if (!try_within(rung)) break;
     }
   }
   return {shape, problem.placement, std::move(best.lists)};

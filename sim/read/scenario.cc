@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/band.h"
 #include "sim/read/hardware.h"

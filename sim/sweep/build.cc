@@ -38,7 +38,9 @@ extern "C" int find_build_id(dl_phdr_info* object, size_t /*size*/, void* found)
     const auto& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
     // An address, as a number.
-    const auto* begin = reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
+    const auto*
+        begin =  // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the loader gives it
+        reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
     *static_cast<std::string*>(found) += build_id_in(begin, begin + segment.p_memsz);
   }
   return 1;

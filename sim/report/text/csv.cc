@@ -17,7 +17,7 @@ bool is_formula(const std::string& text) {
 }  // namespace
 
 std::string csv_field(const std::string& plain) {
-  const std::string text = is_formula(plain) ? '\'' + plain : plain;
+  std::string text = is_formula(plain) ? '\'' + plain : plain;
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
