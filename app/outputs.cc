@@ -78,7 +78,8 @@ int fill(int file, const std::function<void(std::ostream&)>& write) {
   std::ostream stream(buffer.get());
   write(stream);
   stream.flush();
-  return buffer->error();
+  // A stream that failed before its buffer did was given what cannot be read.
+  return buffer->error() == 0 && !stream ? EIO : buffer->error();
 }
 
 // The file that a link leads to, also where there is none yet.
@@ -222,7 +223,10 @@ StandardOutput::StandardOutput()
     : buffer_(std::make_unique<FileBuffer>(STDOUT_FILENO)),
       before_(std::cout.rdbuf(buffer_.get())) {}
 
-StandardOutput::~StandardOutput() { std::cout.rdbuf(before_); }
+StandardOutput::~StandardOutput() {
+  std::cout.flush();
+  std::cout.rdbuf(before_);
+}
 
 void StandardOutput::finish() {
   if (std::cout.flush()) return;

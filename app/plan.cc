@@ -12,7 +12,6 @@
 
 #include "app/commands.h"
 #include "app/plan_options.h"
-#include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/read/hardware.h"
 
@@ -77,7 +76,7 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
 }
 
 [[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {
-  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
+  const HardwareCatalog catalog = read_all_hardware(asked);
   std::string text;
   for (const ClusterPlan& plan : plans) {
     text += fmt::format("{}{}", text.empty() ? "" : "\n", no_fit_text(plan, catalog.clusters));

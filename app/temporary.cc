@@ -31,10 +31,11 @@ std::vector<const char*>& doomed() {
   static std::vector<const char*> all;
   return all;
 }
+pid_t owner = 0;  // a child that inherits the handler removes nothing
 
 extern "C" void remove_and_end(int signal) {
   const auto& all = doomed();
-  for (size_t i = all.size(); i-- > 0;) {
+  for (size_t i = ::getpid() == owner ? all.size() : 0; i-- > 0;) {
     if (::unlink(all[i]) != 0) ::rmdir(all[i]);
   }
   std::signal(signal, SIG_DFL);
@@ -59,6 +60,7 @@ class SignalsWait {
 
 // Where nobody has something else in mind: a command that catches them itself, or nohup.
 void catch_signals() {
+  owner = ::getpid();
   for (const int signal : kEnding) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
@@ -74,32 +76,52 @@ std::string stem_of(const fs::path& place) {
   return place.filename().string().substr(0, kLongest) + ".";
 }
 
+// Marks what has just been made as in use. False where another command has taken it for abandoned
+// in between and removed it.
+bool keep(int file, const std::string& name) {
+  (void)::flock(file, LOCK_EX);  // a file system may know no locks
+  struct stat held {};
+  struct stat there {};
+  return ::fstat(file, &held) == 0 && ::stat(name.c_str(), &there) == 0 &&
+         held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+}
+
 std::string unique_beside(const fs::path& place, int& file) {
-  std::string name = (place.parent_path() / (stem_of(place) + kUnique + kUnfinished)).string();
-  file = ::mkostemps(name.data(), static_cast<int>(std::string(kUnfinished).size()), O_CLOEXEC);
-  if (file < 0) throw std::system_error(errno, std::generic_category());
-  (void)::flock(file, LOCK_EX | LOCK_NB);  // a file system may know no locks
-  return name;
-}
-
-std::string unique_folder() {
-  std::string name = (fs::temp_directory_path() / kFolder).string() + kUnique;
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw InfeasibleError(
-        fmt::format("cannot make the folder '{}': {}", name, std::strerror(errno)));
+  const std::string form =
+      (place.parent_path() / (stem_of(place) + kUnique + kUnfinished)).string();
+  while (true) {
+    std::string name = form;
+    file = ::mkostemps(name.data(), static_cast<int>(std::string(kUnfinished).size()), O_CLOEXEC);
+    if (file < 0) throw std::system_error(errno, std::generic_category());
+    if (keep(file, name)) return name;
+    ::close(file);
   }
-  return name;
 }
 
-// Ours, and locked by nobody.
-bool is_abandoned(const fs::path& path) {
+std::string unique_folder(int& folder) {
+  while (true) {
+    std::string name = (fs::temp_directory_path() / kFolder).string() + kUnique;
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw InfeasibleError(
+          fmt::format("cannot make the folder '{}': {}", name, std::strerror(errno)));
+    }
+    folder = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0 && keep(folder, name)) return name;
+    if (folder >= 0) ::close(folder);
+  }
+}
+
+// What is ours and in use by nobody; nobody can begin to use it before it is gone.
+void remove_if_abandoned(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return false;
+  if (file < 0) return;
   struct stat status {};
-  const bool abandoned = ::fstat(file, &status) == 0 && status.st_uid == ::geteuid() &&
-                         ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  std::error_code ignored;
+  if (::fstat(file, &status) == 0 && status.st_uid == ::geteuid() &&
+      ::flock(file, LOCK_EX | LOCK_NB) == 0) {
+    fs::remove_all(path, ignored);
+  }
   ::close(file);
-  return abandoned;
 }
 
 void remove_abandoned(const fs::path& folder, const std::string& begin, const std::string& end) {
@@ -109,7 +131,7 @@ void remove_abandoned(const fs::path& folder, const std::string& begin, const st
   for (const auto& entry : fs::directory_iterator(where, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.size() != length || !name.starts_with(begin) || !name.ends_with(end)) continue;
-    if (is_abandoned(entry.path())) fs::remove_all(entry.path(), ignored);
+    remove_if_abandoned(entry.path());
   }
 }
 
@@ -132,10 +154,7 @@ TemporaryFile::TemporaryFile(const fs::path& place) : removed_(unique_beside(pla
 
 TemporaryFile::~TemporaryFile() { ::close(file_); }
 
-TemporaryFolder::TemporaryFolder()
-    : removed_(unique_folder()),
-      folder_(::open(removed_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  (void)::flock(folder_, LOCK_EX | LOCK_NB);
+TemporaryFolder::TemporaryFolder() : removed_(unique_folder(folder_)) {
   remove_abandoned(fs::path(removed_.path()).parent_path(), kFolder, "");
 }
 

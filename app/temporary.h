@@ -54,8 +54,8 @@ class TemporaryFolder {
   const std::string& file(const std::string& name);
 
  private:
+  int folder_ = -1;
   RemovedAtEnd removed_;
-  int folder_;
   std::list<RemovedAtEnd> files_;
 };
 

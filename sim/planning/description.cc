@@ -316,6 +316,15 @@ std::optional<std::string> unmet(const Description& description, const Problem& 
   return std::nullopt;
 }
 
+// A formula without a value at a shape that nobody asked for says that it is none to suggest.
+bool accepts(const Description& description, const Problem& problem) {
+  try {
+    return !unmet(description, problem);
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 // The nearest number of microbatches that is accepted; the shape itself where none is near.
 std::optional<Refusal> refuse(const Description& description, const Problem& problem) {
   const auto reason = unmet(description, problem);
@@ -325,7 +334,7 @@ std::optional<Refusal> refuse(const Description& description, const Problem& pro
   for (int step = 1; step <= kMostSteps; ++step) {
     for (const int m : {problem.shape.microbatches - step, problem.shape.microbatches + step}) {
       near.shape.microbatches = m;
-      if (m > 0 && !unmet(description, near)) return Refusal{*reason, near.shape};
+      if (m > 0 && accepts(description, near)) return Refusal{*reason, near.shape};
     }
   }
   return Refusal{*reason, problem.shape};

@@ -22,7 +22,7 @@ struct DescribedPlacement {
   enum class Kind : std::uint8_t { kLinear, kLooped, kVee, kWave, kBidirectional, kList, kFormula };
   Kind kind = Kind::kLinear;
   std::vector<int> devices = {};          // of kList, by virtual stage
-  std::optional<Expression> device = {};  // of kFormula, by `kPlacementNames`
+  std::optional<Expression> device = {};  // of kFormula, by `placement_names()`
   int copies = 1;                         // of the model, with a list or formula
   Location where = {};
 };

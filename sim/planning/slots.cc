@@ -68,7 +68,6 @@ Pass pass_of(const Slotted& slotted, const SlotClash::Of& of) {
   return make_pass(passes.kind, first + static_cast<int>(of.unit), place.chunk(passes.vs));
 }
 
-// A type of pass: one of Slotted::passes, or the W of a device that take free slots.
 enum : int { kFree = -1, kRest = -2 };  // of a slot: nothing, or a pass that began before
 
 // What a device has in memory, and the W that it owes.

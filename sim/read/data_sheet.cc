@@ -53,6 +53,7 @@ class DataSheet {
       const auto value = of.find(key);
       if (!value) return;
       gpu.peak[precision] = value->flop_rate();
+      if (gpu.peak[precision] <= FlopsPerSecond(0)) value->fail("expected a rate above 0");
       given(noted, *value);
     };
     take("bf16", "peak.bf16", Precision::kBf16);
@@ -86,6 +87,7 @@ class DataSheet {
     Gpu& gpu = entry_.gpu;
     const YamlValue memory = map_.require("memory", "its size, such as '80 GB'");
     gpu.memory = memory.bytes();
+    if (gpu.memory <= Bytes(0)) memory.fail("expected more than no memory");
     given("chip.memory", memory);
     const YamlValue bandwidth = map_.require("memory_bandwidth", "such as '3.35 TB/s'");
     gpu.memory_bandwidth = positive_bandwidth(bandwidth);
@@ -150,10 +152,12 @@ class DataSheet {
     Gpu& gpu = entry_.gpu;
     const auto busy = map_.find("power");
     if (!busy) return;
-    const double share = busy->power() / like_.gpu.busy_power;
     gpu.busy_power = busy->power();
-    gpu.idle_power = share * like_.gpu.idle_power;
+    if (gpu.busy_power <= Watts(0)) busy->fail("expected a power above 0");
     given("power.busy", *busy);
+    if (like_.gpu.busy_power <= Watts(0)) return;
+    const double share = gpu.busy_power / like_.gpu.busy_power;
+    gpu.idle_power = share * like_.gpu.idle_power;
     assume("power.idle", fmt::format("{:.0f} W", gpu.idle_power.value()),
            fmt::format("{}'s share of its limit", like_.gpu.name));
   }

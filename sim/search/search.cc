@@ -186,13 +186,22 @@ void Search::add_described(const ScheduleChoice& asked) {
     choice.chunks = chunks;
     const Shape shape{scenario_->parallel.pipeline, chunks, scenario_->batch.microbatches,
                       splits_of(asked)};
-    const auto choices =
-        every_choice(*asked.described->description, shape, asked.options, kMostChoices);
-    if (!choices) {
-      left_out_.push_back(
-          fmt::format("{} with {} chunks: more than {} choices of its parameters: set some of them",
-                      asked.name, chunks, kMostChoices));
+    std::optional<std::vector<ScheduleOptions>> choices;
+    try {
+      choices = every_choice(*asked.described->description, shape, asked.options, kMostChoices);
+    } catch (const InputError& error) {
+      leave_out(fmt::format("{}: {}", asked.name, error.what()));
       continue;
+    }
+    const std::string name = fmt::format("{} with {} chunks", asked.name, chunks);
+    if (!choices) {
+      leave_out(fmt::format("{}: more than {} choices of its parameters: set some of them", name,
+                            kMostChoices));
+      continue;
+    }
+    if (choices->empty()) {
+      leave_out(fmt::format("{}: its parameters have no values for {} devices and {} microbatches",
+                            name, shape.devices, shape.microbatches));
     }
     for (const ScheduleOptions& options : *choices) {
       choice.options = options;

@@ -22,7 +22,9 @@ std::string build_id_in(const char* at, const char* end) {
     std::memcpy(&note, at, sizeof(note));
     const char* name = at + sizeof(note);
     const char* id = name + padded(note.n_namesz);
-    if (note.n_type == NT_GNU_BUILD_ID && std::memcmp(name, "GNU", sizeof("GNU")) == 0) {
+    if (id + note.n_descsz > end) break;
+    const bool gnu = note.n_namesz == sizeof("GNU") && std::memcmp(name, "GNU", sizeof("GNU")) == 0;
+    if (gnu && note.n_type == NT_GNU_BUILD_ID) {
       for (size_t i = 0; i < note.n_descsz; ++i) {
         found += fmt::format("{:02x}", static_cast<unsigned char>(id[i]));
       }

@@ -97,18 +97,18 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   check_settings();
 }
 
-// Before anything of their number is made.
+// Before any point is made.
 void Sweep::check_points(const YamlValue& section) const {
   double points = schedules_;
   for (const Axis& axis : axes_) points *= static_cast<double>(axis.length());
-  long most = kUsualPoints;
-  if (const auto given = YamlMap(section).find("max_points")) most = given->integer(1, kMaxPoints);
+  const auto given = YamlMap(section).find("max_points");
+  const long most = given ? given->integer(1, kMaxPoints) : kUsualPoints;
   if (points <= static_cast<double>(most)) return;
   section.fail(
       fmt::format("{:.0f} points, with about {} of results; max_points: {} is the most "
                   "{}",
                   points, human(Bytes(kBytesOfPoint * points)), most,
-                  most == kUsualPoints ? "without that key" : "that it allows"));
+                  given ? "that it allows" : "without that key"));
 }
 
 // What the command line says of the section `sweep` has been read with it, and what it says of a
