@@ -4,7 +4,7 @@
 // memory and leaves no bubble where all passes take equally long.
 //
 // V-Half, V-Min, 1F1B-V, the hand-made ZB-V and the plan of zb-v count as they are where they fit,
-// unless the block's schedule is within 2% of what none can be below.
+// unless the block's schedule costs what none can be below.
 #include <array>
 #include <utility>
 

@@ -75,6 +75,14 @@ void read_activation(HfConfig& config) {
 }
 
 // What the descendants of Llama have in common.
+// A file's flag of biases in attention means those of queries, keys and values.
+void keep_qkv_bias_alone(Transformer& model) {
+  model.qkv_bias = model.linear_bias || model.attention_bias;
+  model.linear_bias = false;
+  model.attention_bias = false;
+  model.mlp_bias = false;
+}
+
 Transformer read_llama(HfConfig& config) {
   Transformer model;
   model.gated_mlp = true;
@@ -327,10 +335,7 @@ Transformer read_deepseek_v3(HfConfig& config) {
 
 Transformer read_glm4_moe(HfConfig& config) {
   Transformer model = read_llama(config);
-  model.qkv_bias = model.linear_bias || model.attention_bias;
-  model.linear_bias = false;
-  model.attention_bias = false;
-  model.mlp_bias = false;
+  keep_qkv_bias_alone(model);
   model.qk_norm = config.flag_or("use_qk_norm", false) ? QkNorm::kPerHead : QkNorm::kNone;
   model.rotary_percent = config.number_or("partial_rotary_factor", 0.5);
   read_routed(config, model);
@@ -635,10 +640,7 @@ Transformer read_hunyuan(HfConfig& config) {
 
 Transformer read_mimo(HfConfig& config) {
   Transformer model = read_qwen2(config);
-  model.qkv_bias = model.linear_bias || model.attention_bias;
-  model.linear_bias = false;
-  model.attention_bias = false;
-  model.mlp_bias = false;
+  keep_qkv_bias_alone(model);
   model.mtp_layers = config.size_or("num_nextn_predict_layers", 0);
   return model;
 }

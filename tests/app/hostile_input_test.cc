@@ -13,13 +13,8 @@ const std::string kRest =
     "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n";
 
 // Memory that a reader may take; a sanitizer needs more of the address space than any limit leaves.
-#ifdef __has_feature
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 const std::string kLimited =
-    (kSanitized ? "" : "ulimit -v 4000000; ") + std::string(PIPESIM_EXECUTABLE) + " ";
+    (testing::kSanitized ? "" : "ulimit -v 4000000; ") + std::string(PIPESIM_EXECUTABLE) + " ";
 
 class HostileInput : public testing::Command {
  protected:

@@ -19,18 +19,11 @@ constexpr const char* kScenario =
     "batch: {num_microbatches: 16}\n"
     "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n";
 
-// A library that stands between would have to come before a sanitizer's.
-#ifdef __has_feature
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
 class Faults : public testing::Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    if (kSanitized) GTEST_SKIP() << "no library comes before a sanitizer's";
+    if (testing::kSanitized) GTEST_SKIP() << "no library comes before a sanitizer's";
     write("s.yaml", kScenario);
     write("w.yaml", std::string(kScenario) +
                         "sweep: {grid: {cost.transfer: [1 ms, 2 ms, 3 ms, 4 ms, 5 ms, 6 ms]}}\n");
