@@ -232,6 +232,9 @@ TEST(RecordedPasses, OfACsvAreRefusedWithTheirPlace) {
   EXPECT_EQ(csv_error(head + "0,F,5,1\n"), "p.csv:2:7: the pass ends before it starts");
   EXPECT_EQ(csv_error(head + "99999999,F,0,1\n"),
             "p.csv:2:1: expected a number from 0 to 4095, not '99999999'");
+  EXPECT_NE(csv_error("rank,kind,chunk,microbatch,start_ms,end_ms\n0,F,0,0,0,5\n0,BW,1,,5,25\n")
+                .find("2 chunks of 1 ranks and 1 forwards are no interleaved-1f1b"),
+            std::string::npos);
   EXPECT_NE(csv_error(head + "0,F,0,1\n").find("2 passes at least, but an iteration has 1"),
             std::string::npos);
 }

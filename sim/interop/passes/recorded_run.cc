@@ -30,6 +30,7 @@ Problem problem_of(const Schedule& schedule, const Shape& shape) {
 }
 
 std::optional<Program> planned(const Schedule& schedule, const Shape& shape) {
+  if (shape.microbatches < 1) return {};  // fewer forwards than chunks were recorded
   if (shape.chunks < schedule.min_chunks || shape.chunks > schedule.max_chunks) return {};
   if (schedule.offloads() || schedule.default_splits != 1) return {};
   const Problem problem = problem_of(schedule, shape);
