@@ -151,7 +151,13 @@ TEST(MegatronArguments, EveryScheduleWithFlagsPassesItsOwnParser) {
       {"mixtral-8x7b", "expert_model_parallel_size: 4, data_parallel_size: 4",
        "memory: {kind: model, use_distributed_optimizer: true}\n"},
       {"llama3-8b", "tensor_model_parallel_size: 2",
-       "memory: {kind: model, accumulate_allreduce_grads_in_fp32: false}\n"}};
+       "memory: {kind: model, accumulate_allreduce_grads_in_fp32: false}\n"},
+      {"llama3-8b", "tensor_model_parallel_size: 2, sequence_parallel: true, data_parallel_size: 2",
+       "recompute: full\nmemory: {kind: model, use_distributed_optimizer: true}\n"
+       "cost: {kind: roofline, tp_comm_overlap: true, overlap_grad_reduce: true, "
+       "overlap_param_gather: true}\n"},
+      {"mixtral-8x7b", "expert_model_parallel_size: 4, data_parallel_size: 4",
+       "cost: {kind: roofline, moe_token_dispatcher_type: flex}\n"}};
   size_t taken = 0;
   size_t refused = 0;
   for (const Setting& setting : settings) {
@@ -173,7 +179,7 @@ TEST(MegatronArguments, EveryScheduleWithFlagsPassesItsOwnParser) {
       }
     }
   }
-  EXPECT_GE(taken, 40U);
+  EXPECT_GE(taken, 45U);
   EXPECT_GE(refused, 10U);  // of the fork: no context parallelism, no experts of their own width
 }
 

@@ -75,6 +75,32 @@ TEST(MegatronFlags, SayWhatAModelIsDividedBy) {
                                                    "start 32 processes: data parallel size 2"}));
 }
 
+TEST(MegatronFlags, SayWhatIsRecomputedInFullAndWhatRunsBeside) {
+  const std::string text =
+      "model: llama3-70b\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 4, "
+      "tensor_model_parallel_size: 8, sequence_parallel: true, data_parallel_size: 2}\n"
+      "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"
+      "memory: {kind: model, use_distributed_optimizer: true}\n"
+      "cost: {kind: roofline, tp_comm_overlap: true, overlap_grad_reduce: true, "
+      "overlap_param_gather: true}\n";
+  const auto read = [&](const std::string& schedule) {
+    return read_scenario(YamlSource("s.yaml", schedule + text));
+  };
+  const MegatronFlags flags = flags_of(read("schedule: 1f1b\nrecompute: full\n"));
+  for (const char* flag :
+       {"--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1",
+        "--tp-comm-overlap", "--overlap-grad-reduce", "--overlap-param-gather"}) {
+    EXPECT_TRUE(has(flags, flag)) << flag << "\n" << megatron_text(flags);
+  }
+  EXPECT_NE(
+      refusal_of(read("schedule: interleaved-1f1b\nrecompute: {granularity: full, chunks: 1}\n"))
+          .find("do not place its R passes"),
+      std::string::npos);
+  EXPECT_NE(refusal_of(read("schedule: zb-h1\n")), "");
+  EXPECT_NE(refusal_of(read("schedule: zb-1p\n")).find("the fork has no gathering"),
+            std::string::npos);
+}
+
 TEST(MegatronFlags, SayWhatTheScenarioLeavesOpen) {
   const MegatronFlags flags = flags_of(scenario_of("1f1b", 4, ""));
   EXPECT_EQ(flags.notes.front(),

@@ -45,7 +45,6 @@ std::string interleaved(const Asked& asked, MegatronFlags& to) {
   }
   if (problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false)) {
     to.flags.emplace_back("--overlap-moe-expert-parallel-comm");
-    to.flags.emplace_back("--moe-token-dispatcher-type alltoall");
   }
   return "";
 }
@@ -178,12 +177,18 @@ constexpr std::array kTable{
                                     fmt::join(megatron_schedules(), ", ")));
 }
 
+// Every layer of every chunk again, from its input.
+bool recomputes_in_full(const ScheduleChoice& choice) {
+  return granularity_of(choice) == RecomputeGranularity::kFull &&
+         recompute_chunks_of(choice) == chunks_of(choice);
+}
+
 void check_passes(const ScheduleChoice& choice, const Program& program) {
   for (int device = 0; device < program.shape().devices; ++device) {
     for (const Pass& pass : program.passes(device)) {
       const bool plain = pass.kind == PassKind::kF || pass.kind == PassKind::kB ||
                          pass.kind == PassKind::kW || pass.kind == PassKind::kBW;
-      if (plain) continue;
+      if (plain || (pass.kind == PassKind::kR && recomputes_in_full(choice))) continue;
       refuse(choice, fmt::format("these flags do not place its {} passes, such as {}",
                                  to_text(pass.kind), program.text(device, pass)));
     }
@@ -230,6 +235,23 @@ void add_precision(const Scenario& scenario, const LayerContext& context, Megatr
   to.flags.emplace_back("--attention-dropout 0");
 }
 
+// What of a mixture of experts' exchange has a flag. Without one tokens are gathered, not
+// exchanged.
+void add_exchange(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
+  if (!modelled.model.experts) return;
+  to.flags.push_back(
+      fmt::format("--moe-token-dispatcher-type {}", context.flex_dispatcher ? "flex" : "alltoall"));
+}
+
+// What collectives run beside.
+void add_overlap(const Scenario& scenario, MegatronFlags& to) {
+  if (!scenario.roofline) return;
+  const Overlap& overlap = scenario.roofline->overlap;
+  if (overlap.tensor) to.flags.emplace_back("--tp-comm-overlap");
+  if (overlap.gradient_reduce) to.flags.emplace_back("--overlap-grad-reduce");
+  if (overlap.parameter_gather) to.flags.emplace_back("--overlap-param-gather");
+}
+
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
   to.flags =
@@ -247,6 +269,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, Mega
   if (modelled.state.distributed_optimizer) to.flags.emplace_back("--use-distributed-optimizer");
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
+  add_exchange(modelled, context, to);
 }
 
 void add_sizes(const Case& made, MegatronFlags& to) {
@@ -263,6 +286,12 @@ void add_sizes(const Case& made, MegatronFlags& to) {
   if (const auto& modelled = scenario.modelled) {
     add_model_sizes(*modelled, *made.context, to);
     add_precision(scenario, *made.context, to);
+    add_overlap(scenario, to);
+  }
+  if (recomputes_in_full(made.choice)) {
+    to.flags.emplace_back("--recompute-granularity full");
+    to.flags.emplace_back("--recompute-method uniform");
+    to.flags.emplace_back("--recompute-num-layers 1");
   }
   const int samples = shape.microbatches * sizes.data;  // of a microbatch of one
   if (const auto size = scenario.batch.micro_batch_size) {

@@ -21,12 +21,15 @@ constexpr std::array kMissing{
     Missing{"--expert-tensor-parallel-size", "experts of a tensor parallel size of their own"},
     Missing{"--fp8-format", "fp8 without Transformer Engine, which its runtime does not take"},
     Missing{"--recompute-modules", "a choice of modules to recompute"},
+    Missing{"--moe-token-dispatcher-type flex", "dispatcher flex"},
+    Missing{"--overlap-param-gather", "gathering of parameters behind forwards in its runtime"},
 };
 
-std::string_view name_of(std::string_view flag) { return flag.substr(0, flag.find(' ')); }
-
-bool has(const std::vector<std::string>& flags, std::string_view name) {
-  return std::ranges::any_of(flags, [&](const std::string& flag) { return name_of(flag) == name; });
+// Whether a flag stands there, `asked` with its value or without.
+bool has(const std::vector<std::string>& flags, std::string_view asked) {
+  return std::ranges::any_of(flags, [&](const std::string& flag) {
+    return flag == asked || flag.starts_with(fmt::format("{} ", asked));
+  });
 }
 
 }  // namespace
@@ -38,6 +41,10 @@ std::string add_fork_runtime(const Scenario& scenario, std::vector<std::string>&
   }
   if (std::erase(flags, "--grad-reduce-in-bf16") > 0) {
     notes.emplace_back("gradients are reduced in fp32, the fork's only way");
+  }
+  const bool splits = has(flags, "--enable-zero-bubble") || has(flags, "--zero-bubble-v-schedule");
+  if (splits && has(flags, "--use-distributed-optimizer") && has(flags, "--overlap-grad-reduce")) {
+    return "the fork has no overlap of gradients with its distributed optimizer";
   }
   for (const char* flag :
        {"--enable-zb-runtime", "--use-legacy-models", "--transformer-impl local"}) {
