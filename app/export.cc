@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "sim/case/program.h"
+#include "sim/interop/configurations/configuration.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/torch/csv_writer.h"
 #include "sim/prepare/prepare.h"
@@ -24,6 +25,9 @@ std::string exported(const ExportOptions& options, const Scenario& scenario) {
   const Case made = prepare_first(scenario);
   const auto program = make_program(made);
   if (options.format == "megatron") return megatron_text(megatron_flags(made, *program));
+  if (options.format == "megatron-bridge") {
+    return configuration_of(Framework::kMegatronBridge, made, *program).text;
+  }
   std::ostringstream text;
   write_torch_csv(text, *program, made.choice.name);
   return text.str();
@@ -63,8 +67,8 @@ Subcommand add_export(Parser& program) {
   parser
       .add_option("--format", options->format,
                   "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
-                  "the zero-bubble fork")
-      .one_of({"torch", "megatron"});
+                  "the zero-bubble fork; megatron-bridge: its fields as YAML")
+      .one_of({"torch", "megatron", "megatron-bridge"});
   parser.add_option("-o,--output", options->output,
                     "File to write ('-': standard output, where flags go by default)");
   return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};

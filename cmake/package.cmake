@@ -13,7 +13,7 @@ target_compile_definitions(pipesim_sim_library PRIVATE PIPESIM_VERSION="${PROJEC
 add_library(pipesim_library SHARED)
 foreach(part sim/core sim/mpi sim/pipeline sim/execution sim/planning schedules models sim/band sim/graph
              sim/engine sim/metrics sim/interop/torch sim/scenario sim/read sim/case sim/prepare
-             sim/interop/megatron sim/report sim/sweep sim/search sim/layouts sim/sensitivity
+             sim/interop/megatron sim/interop/configurations sim/report sim/sweep sim/search sim/layouts sim/sensitivity
              sim/library)
   string(REPLACE "/" "_" part pipesim_${part})
   target_sources(pipesim_library PRIVATE $<TARGET_OBJECTS:${part}>)

@@ -198,11 +198,16 @@ void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string&
   }
 }
 
-// model=NAME beside the file.
-std::string catalogue_name(Settings& settings) {
+// model=NAME beside the file; false without.
+bool take_catalogue_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
   const auto name = settings.text({"model"});
   const auto& models = catalogue_models();
-  return name && std::ranges::find(models, *name, &Transformer::name) != models.end() ? *name : "";
+  const auto found = name ? std::ranges::find(models, *name, &Transformer::name) : models.end();
+  if (found == models.end()) return false;
+  draft.model_name = found->name;
+  sizes.layers = found->num_layers;
+  sizes.experts = found->experts.has_value();
+  return true;
 }
 
 }  // namespace
@@ -216,8 +221,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   sizes.tensor =
       settings.number({"tensor_model_parallel_size", "model_parallel_size"}, 1).value_or(1);
   sizes.context = settings.number({"context_parallel_size"}, 1).value_or(1);
-  draft.model_name = catalogue_name(settings);
-  if (draft.model_name.empty()) put_model(settings, sizes, draft);
+  if (!take_catalogue_model(settings, sizes, draft)) put_model(settings, sizes, draft);
   put_schedule(settings, sizes, draft);
   put_parallel(settings, sizes, draft);
   put_layers(settings, sizes, draft);

@@ -213,7 +213,7 @@ void add_recomputed_modules(RecomputeGranularity recompute, MegatronFlags& to) {
     }
   }
   if (!others.empty()) {
-    to.notes.push_back(
+    to.differences.push_back(
         fmt::format("{} recomputed, for which it has no flag", fmt::join(others, ", ")));
   }
 }
@@ -257,7 +257,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, Mega
   to.flags =
       joined(std::move(to.flags), model_flags(modelled.model, context.tensor, context.seq_length));
   if (modelled.model.post_norms) {
-    to.notes.emplace_back("norms after attention and MLP, for which it has no flag");
+    to.differences.emplace_back("norms after attention and MLP, for which it has no flag");
   }
   if (context.sequence_parallel) to.flags.emplace_back("--sequence-parallel");
   if (context.expert > 1) {
@@ -324,7 +324,7 @@ void add_layout(const Case& made, MegatronFlags& to) {
     });
     to.flags.push_back(fmt::format("--pipeline-model-parallel-layout \"{}\"", text));
   } else {
-    to.notes.push_back(
+    to.differences.push_back(
         fmt::format("the layers stand unevenly, {}, for which it has no flag", text));
   }
 }
@@ -369,7 +369,7 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
     const std::string fault = why_no_flags(modelled->model);
     if (!fault.empty()) refuse(choice, fault);
   }
-  MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}};
+  MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}, {}};
   add_sizes(made, flags);
   std::string reason = line->add(Asked(made), flags);
   if (reason.empty() && schedule.runs_on == Runtime::kZeroBubbleFork) {
@@ -382,7 +382,9 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
 
 std::string megatron_text(const MegatronFlags& flags) {
   std::string text = fmt::format("# flags of {}\n", flags.runtime);
-  for (const std::string& note : flags.notes) text += fmt::format("# {}\n", note);
+  for (const auto* lines : {&flags.differences, &flags.notes}) {
+    for (const std::string& line : *lines) text += fmt::format("# {}\n", line);
+  }
   for (const std::string& flag : flags.flags) text += flag + '\n';
   return text;
 }

@@ -18,7 +18,8 @@ namespace pipesim {
 struct MegatronFlags {
   std::string runtime;             // whose flags they are
   std::vector<std::string> flags;  // "--name value"
-  std::vector<std::string> notes;  // what flags do not say: what remains to be set, what differs
+  std::vector<std::string> notes;  // what remains to be set, and what the runtime decides itself
+  std::vector<std::string> differences = {};  // what of the case it has no flags for
 };
 
 // Throws InfeasibleError when neither runtime has flags for the case, whose program this is: why,

@@ -1,0 +1,91 @@
+#include "sim/interop/configurations/bridge.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace pipesim {
+namespace {
+
+// A field, and what it is where the flag is absent; empty: not written.
+struct Field {
+  std::string_view flag;
+  std::string_view section;
+  std::string_view name;
+  std::string_view absent = {};
+};
+constexpr std::array kFields{
+    Field{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size", "1"},
+    Field{"--pipeline-model-parallel-size", "model", "pipeline_model_parallel_size", "1"},
+    Field{"--num-virtual-stages-per-pipeline-rank", "model",
+          "virtual_pipeline_model_parallel_size"},
+    Field{"--microbatch-group-size-per-virtual-pipeline-stage", "model",
+          "microbatch_group_size_per_vp_stage"},
+    Field{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
+    Field{"--context-parallel-size", "model", "context_parallel_size", "1"},
+    Field{"--expert-model-parallel-size", "model", "expert_model_parallel_size", "1"},
+    Field{"--expert-tensor-parallel-size", "model", "expert_tensor_parallel_size"},
+    Field{"--sequence-parallel", "model", "sequence_parallel", "false"},
+    Field{"--seq-length", "model", "seq_length"},
+    Field{"--recompute-granularity", "model", "recompute_granularity", "null"},
+    Field{"--recompute-method", "model", "recompute_method", "null"},
+    Field{"--recompute-num-layers", "model", "recompute_num_layers", "null"},
+    Field{"--recompute-modules", "model", "recompute_modules"},
+    Field{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
+    Field{"--hidden-dropout", "model", "hidden_dropout"},
+    Field{"--attention-dropout", "model", "attention_dropout"},
+    Field{"--global-batch-size", "train", "global_batch_size"},
+    Field{"--micro-batch-size", "train", "micro_batch_size"},
+    Field{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer", "false"},
+    Field{"--tp-comm-overlap", "comm_overlap", "tp_comm_overlap", "false"},
+    Field{"--overlap-grad-reduce", "comm_overlap", "overlap_grad_reduce", "false"},
+    Field{"--overlap-param-gather", "comm_overlap", "overlap_param_gather", "false"},
+    Field{"--overlap-moe-expert-parallel-comm", "comm_overlap", "overlap_moe_expert_parallel_comm"},
+    Field{"--bf16", "mixed_precision", "bf16", "false"},
+    Field{"--fp16", "mixed_precision", "fp16"},
+    Field{"--fp8-format", "mixed_precision", "fp8"},
+};
+
+// A flag without a value is true; several values are a list.
+std::string value_of(std::string_view flag, std::string_view words) {
+  if (words.empty()) return "true";
+  if (flag != "--recompute-modules") return std::string(words);
+  std::istringstream stream{std::string(words)};
+  std::vector<std::string> all;
+  for (std::string word; stream >> word;) all.push_back(word);
+  return fmt::format("[{}]", fmt::join(all, ", "));
+}
+
+std::string text_of(const std::vector<std::string>& flags, const Field& field) {
+  const auto found = std::ranges::find_if(flags, [&](const std::string& flag) {
+    return std::string_view(flag).substr(0, flag.find(' ')) == field.flag;
+  });
+  if (found == flags.end()) return std::string(field.absent);
+  const size_t space = found->find(' ');
+  return value_of(field.flag, space == std::string::npos
+                                  ? std::string_view()
+                                  : std::string_view(*found).substr(space + 1));
+}
+
+}  // namespace
+
+std::string bridge_text(const MegatronFlags& flags) {
+  std::string text = "# Megatron-Bridge: over a recipe of the same model\n";
+  for (const std::string& note : flags.notes) text += fmt::format("# {}\n", note);
+  std::string_view section;
+  for (const Field& field : kFields) {
+    const std::string value = text_of(flags.flags, field);
+    if (value.empty()) continue;
+    if (field.section != section) text += fmt::format("{}:\n", field.section);
+    section = field.section;
+    text += fmt::format("  {}: {}\n", field.name, value);
+  }
+  const bool in_bf16 = std::ranges::count(flags.flags, "--grad-reduce-in-bf16") > 0;
+  return text + fmt::format("  grad_reduce_in_fp32: {}\n", !in_bf16);
+}
+
+}  // namespace pipesim
