@@ -5,7 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <memory>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include "app/commands.h"
 #include "app/plan_options.h"
 #include "sim/core/text.h"
+#include "sim/layouts/baseline.h"
 #include "sim/read/hardware.h"
 
 namespace pipesim {
@@ -72,6 +75,9 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
   }
   plan.result.stopped = plan.result.stopped || interrupted;
   rank_by_contention(best);
+  if (command.baseline == "usual" && !best.empty() && !interrupted) {
+    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
+  }
   if (terminal) std::cerr << "\r\033[K" << std::flush;
 }
 
@@ -88,6 +94,45 @@ const ClusterPlan& fastest(const std::vector<ClusterPlan>& plans) {
   return *std::ranges::min_element(plans, {}, [](const ClusterPlan& plan) {
     return plan.result.best.empty() ? Seconds(1e300) : plan.result.best.front().expected();
   });
+}
+
+// Of every framework the fastest layout that it runs, from the plan that has the fastest of all.
+std::vector<Output> configurations_of(const ClusterPlan& plan, const std::string& folder,
+                                      const Location& where) {
+  std::vector<Output> files;
+  for (const Framework framework : kFrameworks) {
+    const auto runs = std::ranges::find_if(plan.result.best, [&](const Planned& each) {
+      return std::ranges::count(each.runs_on, framework) > 0;
+    });
+    if (runs == plan.result.best.end()) continue;
+    Configuration configuration = configuration_of(framework, plan.question, *runs);
+    files.push_back({(std::filesystem::path(folder) / configuration.file).string(), where,
+                     [text = std::move(configuration.text)](std::ostream& out) { out << text; }});
+  }
+  if (files.empty()) {
+    throw InfeasibleError(
+        fmt::format("no framework runs one of these layouts as it stands: ask with --runs-on ({})",
+                    fmt::join(kFrameworkNames, ", ")));
+  }
+  make_folder(folder, where);
+  return files;
+}
+
+void print_why(const PlanCommand& command, const std::vector<ClusterPlan>& plans,
+               const CommandLine& line) {
+  const auto than = static_cast<size_t>(command.why[0]);
+  const auto other = static_cast<size_t>(command.why[1]);
+  for (const ClusterPlan& plan : plans) {
+    if (plan.result.best.empty()) continue;
+    for (const size_t row : {than, other}) {
+      if (row > plan.result.best.size() || (row == 0 && !plan.baseline)) {
+        throw InputError(line.where("--why", fmt::format("{}", row)),
+                         row == 0 ? "there is no baseline"
+                                  : fmt::format("there are {} rows", plan.result.best.size()));
+      }
+    }
+    std::cout << why_text(plan, than, other);
+  }
 }
 
 int run(const PlanCommand& command, const CommandLine& line) {
@@ -119,6 +164,12 @@ int run(const PlanCommand& command, const CommandLine& line) {
   // A search takes seconds: what it found is shown even where a file cannot be written.
   if (std::ranges::find(files, "-", &Output::path) == files.end()) {
     std::cout << plan_table(plans, asked.tokens) << std::flush;
+    if (!command.why.empty()) print_why(command, plans, line);
+  }
+  if (!command.configurations.empty() && !best.result.best.empty()) {
+    std::ranges::move(configurations_of(best, command.configurations,
+                                        line.where("--export", command.configurations)),
+                      std::back_inserter(files));
   }
   write_outputs(files);
   if (interrupted && best.result.best.empty() && !command.output.empty()) {

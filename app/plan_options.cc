@@ -6,7 +6,9 @@
 
 #include "app/outputs.h"
 #include "sim/core/text.h"
+#include "sim/layouts/baseline.h"
 #include "sim/layouts/question.h"
+#include "sim/layouts/runs_on.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -117,6 +119,12 @@ void check_schedules(const PlanCommand& command, const CommandLine& line) {
   }
 }
 
+std::optional<Framework> framework_of(const PlanCommand& command) {
+  const auto found = std::ranges::find(kFrameworkNames, command.runs_on);
+  if (found == kFrameworkNames.end()) return std::nullopt;
+  return kFrameworks.at(static_cast<size_t>(found - kFrameworkNames.begin()));
+}
+
 PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   PlanAxes axes = command.axes;
   check_schedules(command, line);
@@ -129,6 +137,7 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
     axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,
                                                       "--vocabulary", line);
   }
+  axes.runs_on = framework_of(command);
   if (command.no_offload) {
     axes.offload = {false};
     std::erase_if(axes.schedules,
@@ -166,6 +175,12 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
   add_named("cluster", "name", cluster);
   add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
   if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
+  if (const auto framework = framework_of(command)) {
+    for (const auto& [path, value] : defaults_of(*framework)) {
+      const bool given = std::ranges::find(others, path, &Override::path) != others.end();
+      if (!given) add(path, value, "--runs-on");
+    }
+  }
   settings.insert(settings.end(), others.begin(), others.end());
   return settings;
 }
@@ -181,6 +196,13 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
                      doubt);
   }
   plan.question.axes = axes;
+  if (axes.runs_on) {
+    const std::string why = why_it_runs_none(*axes.runs_on, plan.question);
+    if (!why.empty()) {
+      throw InputError(line.where("--runs-on", command.runs_on),
+                       fmt::format("{} runs no layout of it: {}", command.runs_on, why));
+    }
+  }
   const int node = plan.question.base.hardware->cluster.gpus_per_node;
   if (command.gpus > node && command.gpus % node != 0) {
     throw InputError(line.where("--gpus", fmt::format("{}", command.gpus)),
@@ -248,6 +270,20 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                   "Run every point, which finds the same");
   parser.add_option("--threads", command.options.threads, "Default: as the machine has")
       .range(1, 1024);
+  std::vector<std::string> frameworks{"any"};
+  frameworks.insert(frameworks.end(), kFrameworkNames.begin(), kFrameworkNames.end());
+  parser
+      .add_option("--runs-on", command.runs_on,
+                  "Only layouts that this framework runs as they stand, with the overlap that it "
+                  "has by default (default: any)")
+      .one_of(frameworks);
+  parser.add_option("--baseline", command.baseline,
+                    "What layouts are held against: usual (default), none, or a scenario");
+  add_list(parser, "--why", command.why,
+           "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
+      .range(0, 10000);
+  parser.add_option("--export", command.configurations,
+                    "Folder for the fastest layout of each framework as its configuration");
   parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
   parser.add_option("--csv", command.csv, "Write the layouts as CSV ('-': standard output)");
   parser.add_option("-o", command.output,
@@ -268,12 +304,23 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
     throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
   }
   check_writable({command.json, command.csv, command.output}, line);
+  if (!command.why.empty() && command.why.size() != 2) {
+    throw InputError(line.where("--why"),
+                     fmt::format("expected two rows, as 1,3, not {}", command.why.size()));
+  }
   const PlanAxes axes = read_axes(command, line);
   check_once(command.clusters, "--cluster", line);
   for (size_t i = 0; i < command.clusters.size(); ++i) {
     asked.plans.push_back(read_question(command, command.clusters[i], axes, line));
     if (!command.prices.empty()) {
       asked.plans.back().price = command.prices[command.prices.size() == 1 ? 0 : i];
+    }
+    if (command.baseline != "usual" && command.baseline != "none") {
+      const Location where = line.where("--baseline", command.baseline);
+      asked.plans.back().baseline =
+          Baseline{baseline_of(asked.plans.back().question,
+                               read_scenario_file(command.baseline, where), where),
+                   command.baseline};
     }
   }
   return asked;

@@ -27,8 +27,11 @@ struct PlanCommand {
   PlanAxes axes;
   std::vector<std::string> schedules, recompute, vocabulary;
   bool no_offload = false;
+  std::string runs_on = "any";
+  std::string baseline = "usual";
+  std::vector<int> why;  // two rows
   PlanOptions options;
-  std::string json, csv, output;
+  std::string json, csv, output, configurations;
 };
 
 void add_plan_options(Parser& parser, PlanCommand& command);

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/layouts/difference.h"
 #include "sim/layouts/report.h"
 #include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
@@ -37,13 +38,39 @@ Json contended_json(const std::optional<Contended>& contended) {
   return json;
 }
 
+// Against the baseline; null without one.
+void add_difference(const ClusterPlan& plan, const Planned& planned, Json& json) {
+  json["difference_seconds"] = json["difference_by_cause_seconds"] = nullptr;
+  json["difference_memory_bytes"] = nullptr;
+  if (!plan.baseline) return;
+  const PlanDifference difference = difference_of(plan.baseline->planned, planned);
+  json["difference_seconds"] = {{"compute", difference.compute().value()},
+                                {"communication", difference.communication().value()},
+                                {"bubble", difference.bubble().value()},
+                                {"recompute", difference.recompute().value()}};
+  Json causes;
+  for (size_t i = 0; i < kPlanShareNames.size(); ++i) {
+    causes[std::string(kPlanShareNames[i])] = difference.causes[i].value();
+  }
+  causes["contention"] = difference.contention.value();
+  json["difference_by_cause_seconds"] = std::move(causes);
+  json["difference_memory_bytes"] = difference.memory.value();
+}
+
+std::string layout_text(const ClusterPlan& plan, const Planned& planned) {
+  if (planned.layout) return to_megatron_layout(*planned.layout);
+  const Scenario scenario = scenario_of(plan.question, planned.point);
+  const ScheduleChoice& choice = scenario.schedules.front();
+  return to_megatron_layout(
+      layout_of(*scenario.modelled, placement_of(choice, planned.point.pipeline), choice.name));
+}
+
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
   const PlanQuestion& question = plan.question;
-  const Scenario scenario = scenario_of(question, planned.point, planned.balanced());
-  const ScheduleChoice& choice = scenario.schedules.front();
   Json json = point_json(planned.point);
-  json["pipeline_model_parallel_layout"] = to_megatron_layout(
-      layout_of(*scenario.modelled, placement_of(choice, planned.point.pipeline), choice.name));
+  json["pipeline_model_parallel_layout"] = layout_text(plan, planned);
+  json["runs_on"] = Json::array();
+  for (const Framework each : planned.runs_on) json["runs_on"].push_back(to_text(each));
   json["iteration_seconds"] = planned.iteration.value();
   json["contended"] = contended_json(planned.contended);
   json["rank_by_replay"] = planned.rank_by_replay;
@@ -56,6 +83,7 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
   }
   json["limited_by"] = limits_of(planned);
+  add_difference(plan, planned, json);
   json["band"] = band_json(question.base.band, planned.expected());
   for (const char* key : {"days", "gpu_hours", "price"}) json[key] = nullptr;
   if (tokens) {
@@ -64,7 +92,14 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
     json["gpu_hours"] = budget.gpu_hours;
     if (plan.price) json["price"] = budget.gpu_hours * *plan.price;
   }
-  json["scenario"] = plan_scenario(plan, planned);
+  return json;
+}
+
+Json baseline_json(const ClusterPlan& plan, std::optional<double> tokens) {
+  if (!plan.baseline) return nullptr;
+  Json json = planned_json(plan, plan.baseline->planned, tokens);
+  const std::string& file = plan.baseline->file;
+  json["file"] = file.empty() ? Json(nullptr) : Json(file);
   return json;
 }
 
@@ -102,9 +137,12 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
               {"multiple", plan.result.divisions.multiple}}},
             {"stopped", plan.result.stopped},
             {"nearest", nearest_json(plan.result.nearest)},
+            {"baseline", baseline_json(plan, tokens)},
             {"layouts", Json::array()}};
   for (const Planned& planned : plan.result.best) {
     json["layouts"].push_back(planned_json(plan, planned, tokens));
+    json["layouts"].back()["tied_with_first"] = is_tied(plan, planned);
+    json["layouts"].back()["scenario"] = plan_scenario(plan, planned);
   }
   return json;
 }

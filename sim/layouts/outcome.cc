@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "models/stage_cost.h"
+#include "sim/case/make_case.h"
+#include "sim/case/program.h"
 #include "sim/prepare/prepare.h"
 #include "sim/scenario/modelled.h"
 
@@ -101,6 +103,9 @@ Planned planned_of(const Case& made, const Result& result) {
   return planned;
 }
 
+namespace {
+
+// The activations of the device that has most of them on the host at a time.
 Bytes most_on_host(const Result& result) {
   if (result.program->copies() == nullptr) return Bytes(0);
   struct Change {
@@ -128,6 +133,39 @@ Bytes most_on_host(const Result& result) {
     most = std::max(most, held += changes[i].bytes);
   }
   return Bytes(most);
+}
+
+Case case_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
+  auto scenario = std::make_shared<const Scenario>(scenario_of(question, point, layout));
+  const ScheduleChoice& choice = scenario->schedules.front();
+  return make_case(outline_of(scenario, choice));
+}
+
+}  // namespace
+
+bool PointRun::fits(const PlanQuestion& question) const {
+  return planned.peak <= question.limit() && on_host <= question.base.hardware->host.memory;
+}
+
+PointRun run_point(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
+  const Case made = case_of(question, point, layout);
+  const Result result = simulate(made);
+  PointRun run{planned_of(made, result),
+               made.scenario->hardware->cluster.gpus_per_node * most_on_host(result)};
+  run.planned.point = point;
+  if (layout != nullptr) run.planned.layout = *layout;
+  return run;
+}
+
+Configuration configuration_of(Framework framework, const PlanQuestion& question,
+                               const Planned& planned) {
+  const Case made = case_of(question, planned.point, planned.balanced());
+  return configuration_of(framework, made, *make_program(made));
+}
+
+std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned& planned) {
+  const Case made = case_of(question, planned.point, planned.balanced());
+  return frameworks_of(made, *make_program(made));
 }
 
 std::string limits_of(const Planned& planned) {

@@ -48,6 +48,7 @@ struct Planned {
   PlanShares shares{};
   std::optional<Contended> contended = {};
   size_t rank_by_replay = 0;  // from 1, of the layouts that are named
+  std::vector<Framework> runs_on = {};
 
   // The iteration's seconds, with contention where that is known.
   [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }
@@ -60,12 +61,26 @@ struct Planned {
   }
 };
 
-// Requires a case of the question and its result.
+// Requires a case whose seconds follow from a model, with a sequence length, and its result. The
+// point is left to the caller.
 Planned planned_of(const Case& made, const Result& result);
 
-// The activations of the device that has most of them on the host at a time, copies on their way
-// included.
-Bytes most_on_host(const Result& result);
+// A point by replay; `layout` where its split is balanced.
+struct PointRun {
+  Planned planned;
+  Bytes on_host;  // of a node, copies on their way included
+  // Whether both memories hold it.
+  [[nodiscard]] bool fits(const PlanQuestion& question) const;
+};
+// Throws InputError and InfeasibleError as `make_case` and the schedule do.
+PointRun run_point(const PlanQuestion& question, const PlanPoint& point,
+                   const Layout* layout = nullptr);
+
+// What a framework's configuration of the layout is. Throws InfeasibleError where it runs another.
+Configuration configuration_of(Framework framework, const PlanQuestion& question,
+                               const Planned& planned);
+// The frameworks that run it as it stands.
+std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned& planned);
 
 // The two largest losses: "kernels 23.3%, ramps 8.1%". A loss under half a percent is left out.
 std::string limits_of(const Planned& planned);

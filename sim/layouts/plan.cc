@@ -13,6 +13,7 @@
 #include "sim/core/error.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/layer_splits.h"
+#include "sim/layouts/runs_on.h"
 #include "sim/prepare/advice.h"
 #include "sim/prepare/balance.h"
 
@@ -62,6 +63,10 @@ class Planner {
     PlanSpace space = plan_space(question);
     points_ = std::move(space.points);
     divisions_ = space.divisions;
+    if (const auto framework = question.axes.runs_on) {
+      std::erase_if(points_,
+                    [&](const PlanPoint& each) { return !may_run(*framework, question_, each); });
+    }
 
     counts_.points = points_.size();
     fits_.resize(points_.size());
@@ -83,7 +88,10 @@ class Planner {
       if (best_.empty()) break;
       if (each.bound < best_.front().iteration.value()) ++counts_.faster_with_memory;
     }
-    for (size_t i = 0; i < best_.size(); ++i) best_[i].rank_by_replay = i + 1;
+    for (size_t i = 0; i < best_.size(); ++i) {
+      best_[i].rank_by_replay = i + 1;
+      best_[i].runs_on = frameworks_of(question_, best_[i]);
+    }
     std::optional<NearMiss> nearest;
     if (best_.empty() && !stopped_) nearest = nearest_to_fit();
     return {std::move(best_), counts_, divisions_, std::move(nearest), stopped_};
@@ -200,18 +208,12 @@ class Planner {
 
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
-    const Case made = make_case(outline(points_[candidate.id], candidate.layout));
-    const Result run = simulate(made);
-    const Hardware& hardware = *made.scenario->hardware;
-    step.planned = planned_of(made, run);
-    step.memory = step.planned.peak;
+    PointRun run = run_point(question_, points_[candidate.id], candidate.layout);
+    step.fate = run.fits(question_) ? Fate::kPlanned : Fate::kUnfit;
+    step.planned = std::move(run.planned);
     step.planned.id = candidate.id;
-    step.planned.point = points_[candidate.id];
-    if (candidate.layout != nullptr) step.planned.layout = *candidate.layout;
-    step.on_host = hardware.cluster.gpus_per_node * most_on_host(run);
-    const bool fits =
-        step.planned.peak <= question_.limit() && step.on_host <= hardware.host.memory;
-    step.fate = fits ? Fate::kPlanned : Fate::kUnfit;
+    step.memory = step.planned.peak;
+    step.on_host = run.on_host;
   }
 
   void settle(Step&& step) {

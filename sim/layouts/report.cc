@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/core/text.h"
 #include "sim/report/text/aligned.h"
@@ -47,7 +48,7 @@ Row header(const Columns& columns) {
   row.insert(row.end(), {"tokens/s/GPU", "MFU", "peak", "headroom", "bubble"});
   if (columns.budget) row.insert(row.end(), {"days", "GPU-hours"});
   if (columns.price) row.emplace_back("price");
-  row.emplace_back("limited by");
+  row.insert(row.end(), {"runs on", "limited by"});
   return row;
 }
 
@@ -106,6 +107,9 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
       add(plan.price ? significant(budget.gpu_hours * *plan.price, digits) : "-");
     }
   }
+  std::vector<std::string_view> frameworks;
+  for (const Framework each : planned.runs_on) frameworks.push_back(to_text(each));
+  add(frameworks.empty() ? "-" : fmt::format("{}", fmt::join(frameworks, "+")));
   add(limits_of(planned));
   return row;
 }
@@ -241,6 +245,11 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
     for (const Planned& planned : plan.result.best) {
       rows.push_back(row_of(plan, planned, columns, tokens));
     }
+    if (plan.baseline && !plan.result.best.empty()) {
+      rows.push_back(row_of(plan, plan.baseline->planned, columns, tokens));
+      std::string& label = rows.back()[columns.cluster ? 1 : 0];
+      label = "baseline: " + label;
+    }
   }
   std::string text;
   if (std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.result.stopped; })) {
@@ -249,8 +258,8 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
   if (rows.size() > 1) text += aligned(rows, columns.cluster ? 2 : 1);
   for (const ClusterPlan& plan : plans) {
     if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
-    text +=
-        band_of_first(plan, tokens) + places_text(plan) + contention_line(plan) + counts_line(plan);
+    text += band_of_first(plan, tokens) + places_text(plan) + baseline_text(plan) +
+            contention_line(plan) + counts_line(plan);
   }
   return text;
 }

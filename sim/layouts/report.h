@@ -18,12 +18,19 @@ struct PlanSetting {
   std::string value;  // YAML
 };
 
+// What the layouts are held against: the usual layout, or a person's own.
+struct Baseline {
+  Planned planned;
+  std::string file = {};  // empty: the usual layout (baseline.h)
+};
+
 // The answer for one cluster.
 struct ClusterPlan {
   PlanQuestion question;
   std::vector<PlanSetting> settings;  // all that the question says beside what is planned
   std::optional<double> price;        // of a GPU for an hour
   PlanResult result;
+  std::optional<Baseline> baseline = {};
 };
 
 // "interleaved-1f1b (recompute), balanced layers".
@@ -39,6 +46,16 @@ std::string divisions_text(const ClusterPlan& plan);
 // before the second: "ramps +2.1%, kernels -0.4%", as shares of the first's time. Lines, or nothing
 // where fewer than two layouts are named.
 std::string places_text(const ClusterPlan& plan);
+
+// How much faster the first is than the baseline, and why. A line, or nothing without a baseline.
+std::string baseline_text(const ClusterPlan& plan);
+
+// Why row `other` takes the time that it does, against row `than`: seconds by part and by cause,
+// and the memory. Rows count from 1; 0 is the baseline. Requires that the plan has both.
+std::string why_text(const ClusterPlan& plan, size_t than, size_t other);
+
+// Whether the measured runs near the plan tell the row from the first.
+bool is_tied(const ClusterPlan& plan, const Planned& planned);
 
 // Why no layout of the plan fits: the one that lacks least, by how much, and what would make it
 // fit. `clusters` are those to look for larger GPUs in. Requires a plan that names no layout and

@@ -7,10 +7,12 @@
 // refuses is found when its problem is made.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/layout.h"
+#include "sim/interop/configurations/configuration.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 
@@ -36,6 +38,7 @@ struct PlanAxes {
   std::vector<PlanSplit> splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds,
                                    PlanSplit::kBalanced};
   std::vector<bool> offload = {false, true};
+  std::optional<Framework> runs_on = {};  // only what it runs as it stands (runs_on.h)
 };
 
 struct PlanQuestion {

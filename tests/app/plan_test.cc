@@ -91,6 +91,39 @@ TEST_F(PlanCommand, RefusesAnUnwritablePlaceBeforeItSearches) {
   EXPECT_EQ(files(), 0U);
 }
 
+TEST_F(PlanCommand, WritesTheConfigurationOfAFrameworkThatRunsIt) {
+  const Outcome outcome = run(plan_ + "--runs-on megatron-bridge --export out --json plan.json");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(read("out/megatron.sh").starts_with("# flags of Megatron-LM\n"));
+  EXPECT_NE(read("out/megatron-bridge.yaml").find("overlap_grad_reduce: true"), std::string::npos);
+  const auto plan = nlohmann::json::parse(read("plan.json"))["plans"][0];
+  for (const auto& layout : plan["layouts"]) {
+    EXPECT_EQ(layout["runs_on"], nlohmann::json({"megatron", "megatron-bridge"}));
+    const auto& parts = layout["difference_seconds"];
+    double sum = 0;
+    for (const char* part : {"compute", "communication", "bubble", "recompute"}) {
+      sum += parts[part].get<double>();
+    }
+    const auto expected = [](const auto& of) {
+      const auto& contended = of["contended"];
+      return (contended.is_null() ? of : contended)["iteration_seconds"].template get<double>();
+    };
+    EXPECT_NEAR(sum, expected(layout) - expected(plan["baseline"]), 1e-12);
+  }
+  EXPECT_NE(outcome.output.find("baseline: 1f1b"), std::string::npos) << outcome.output;
+}
+
+TEST_F(PlanCommand, SaysWhyOneRowIsSlowerThanAnother) {
+  EXPECT_EQ(run(plan_ + "-o best.yaml").code, 0);
+  const Outcome outcome = run(plan_ + "--baseline best.yaml --why 0,2");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("number 2 ("), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("  bubble "), std::string::npos) << outcome.output;
+  EXPECT_EQ(run(plan_ + "--baseline none --why 0,1").code, 2);
+  EXPECT_EQ(run(plan_ + "--why 1").code, 2);
+  EXPECT_EQ(run(plan_ + "--baseline missing.yaml").code, 2);
+}
+
 TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   const auto fails = [&](const std::string& arguments, int code, const std::string& words) {
     const Outcome outcome = run(arguments + " -o best.yaml");

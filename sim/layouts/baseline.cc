@@ -1,0 +1,106 @@
+#include "sim/layouts/baseline.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <tuple>
+#include <vector>
+
+#include "sim/layouts/bound.h"
+#include "sim/prepare/prepare.h"
+#include "sim/scenario/modelled.h"
+
+namespace pipesim {
+namespace {
+
+// Less is tried first.
+auto order_of(const PlanPoint& point) {
+  const int ranks = point.tensor * point.context * point.pipeline;
+  return std::tuple(point.recompute != RecomputeGranularity::kNone, point.context, ranks,
+                    -point.tensor, -point.expert, point.expert_tensor, point.split);
+}
+
+std::optional<Planned> run_if_it_fits(const PlanQuestion& question, const PlanPoint& point) {
+  try {
+    PointRun run = run_point(question, point);
+    if (run.fits(question)) return std::move(run.planned);
+  } catch (const InputError&) {
+    // Refused by its schedule, as too few microbatches are.
+  } catch (const InfeasibleError&) {
+    // Not even one microbatch fits.
+  }
+  return std::nullopt;
+}
+
+void check_same(const std::string& what, const auto& asked, const auto& given,
+                const Location& where) {
+  if (asked == given) return;
+  throw InputError(
+      where, fmt::format("the baseline has {} {}, and the plan is for {}", what, given, asked));
+}
+
+}  // namespace
+
+std::optional<Planned> usual_layout(const PlanQuestion& question) {
+  PlanQuestion usual = question;
+  usual.axes = {};
+  usual.axes.schedules = {"1f1b"};
+  usual.axes.micro_batch = {1};
+  usual.axes.recompute = {RecomputeGranularity::kNone, RecomputeGranularity::kFull};
+  usual.axes.vocabulary = {VocabularyPlacement::kFirstLast};
+  usual.axes.splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds};
+  usual.axes.offload = {false};
+  std::vector<PlanPoint> points = plan_space(usual).points;
+  const int node = question.base.hardware->cluster.gpus_per_node;
+  std::erase_if(points,
+                [node](const PlanPoint& each) { return each.expert * each.expert_tensor > node; });
+  std::ranges::stable_sort(points, {}, order_of);
+  for (const PlanPoint& point : points) {
+    if (auto planned = run_if_it_fits(usual, point)) {
+      planned->runs_on = frameworks_of(usual, *planned);
+      return planned;
+    }
+  }
+  return std::nullopt;
+}
+
+Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Location& where) {
+  if (scenario.schedules.size() != 1) {
+    throw InputError(where, fmt::format("a baseline has one schedule, and this scenario has {}",
+                                        scenario.schedules.size()));
+  }
+  const ScheduleChoice& choice = scenario.schedules.front();
+  const Schedule* schedule = find_schedule(choice.name);
+  if (schedule == nullptr) throw InputError(choice.where, "a baseline's schedule has a name");
+  if (!scenario.roofline || !scenario.hardware || !scenario.batch.seq_length) {
+    throw InputError(where, "a baseline's seconds follow from its model, cluster and batch");
+  }
+  const ParallelSizes& sizes = scenario.parallel;
+  PlanPoint point{.tensor = sizes.tensor,
+                  .context = sizes.context,
+                  .expert = scenario.modelled->context.expert,
+                  .expert_tensor = scenario.modelled->context.expert_tensor,
+                  .pipeline = sizes.pipeline,
+                  .data = sizes.data,
+                  .micro_batch = scenario.batch.micro_batch_size.value_or(1),
+                  .chunks = chunks_of(choice),
+                  .schedule = schedule,
+                  .vocabulary = scenario.vocabulary,
+                  .recompute = granularity_of(choice),
+                  .offload = choice.offload.has_value()};
+  check_same("model", question.base.modelled->model.name, scenario.modelled->model.name, where);
+  check_same("cluster", question.base.hardware->name, scenario.hardware->name, where);
+  const int ranks = point.tensor * point.context * point.pipeline * point.data;
+  check_same("GPUs:", question.gpus, ranks, where);
+  const long samples = static_cast<long>(scenario.batch.microbatches) * point.micro_batch;
+  check_same("global_batch_size", question.global_batch, samples * point.data, where);
+  check_same("seq_length", *question.base.batch.seq_length, *scenario.batch.seq_length, where);
+  const Case made = prepare_first(std::move(scenario));
+  const Result result = simulate(made);
+  Planned planned = planned_of(made, result);
+  planned.point = point;
+  if (made.layout) planned.layout = *made.layout;
+  planned.runs_on = frameworks_of(made, *result.program);
+  return planned;
+}
+
+}  // namespace pipesim

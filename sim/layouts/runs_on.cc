@@ -1,0 +1,70 @@
+#include "sim/layouts/runs_on.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/interop/megatron/model_flags.h"
+#include "sim/scenario/modelled.h"
+
+namespace pipesim {
+namespace {
+
+// Megatron-LM's arguments name core_attn, layernorm and the like; full recomputation has its own.
+bool has_flags(RecomputeGranularity recompute, bool modules) {
+  if (!recompute.of_modules()) return true;
+  if (!modules) return recompute == RecomputeGranularity::kSelective;
+  for (size_t i = kMegatronModules; i < kRecomputeModules.size(); ++i) {
+    if (recompute.any(static_cast<RecomputeModule>(i))) return false;
+  }
+  return true;
+}
+
+bool fork_runs(const PlanQuestion& question, const PlanPoint& point) {
+  const Modelled& modelled = *question.base.modelled;
+  const auto& schedule = *point.schedule;
+  // Its own greedy takes a limit in microbatches; its V schedules take none.
+  const bool limit = schedule.memory_limit && schedule.name != "zb";
+  const bool own_width = modelled.model.experts && point.expert_tensor != point.tensor;
+  return schedule.runs_on == Runtime::kZeroBubbleFork && !limit && point.pipeline > 1 &&
+         point.context == 1 && point.split == PlanSplit::kEven && !own_width &&
+         has_flags(point.recompute, false);
+}
+
+bool megatron_runs(const PlanPoint& point) {
+  return point.schedule->runs_on == Runtime::kMegatron && has_flags(point.recompute, true) &&
+         (point.pipeline > 1 || point.chunks == 1);
+}
+
+}  // namespace
+
+bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint& point) {
+  if (point.vocabulary != VocabularyPlacement::kFirstLast || point.offload) return false;
+  return framework == Framework::kZeroBubble ? fork_runs(question, point) : megatron_runs(point);
+}
+
+std::string why_it_runs_none(Framework framework, const PlanQuestion& question) {
+  const Modelled& modelled = *question.base.modelled;
+  if (const std::string fault = why_no_flags(modelled.model); !fault.empty()) return fault;
+  if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
+  if (framework != Framework::kZeroBubble) return "";
+  const Overlap& overlap = question.base.roofline->overlap;
+  if (modelled.context.precision == Precision::kFp8) return "its runtime has no fp8";
+  if (modelled.model.latent) return "it has no latent attention";
+  if (modelled.model.mtp_layers > 0) return "it has no MTP layers";
+  if (modelled.model.experts) return "it has no experts of a width of their own";
+  if (modelled.state.distributed_optimizer && overlap.gradient_reduce) {
+    return "it does not overlap gradients with its distributed optimizer";
+  }
+  if (overlap.parameter_gather) return "it gathers no parameters behind forwards";
+  return "";
+}
+
+// CommOverlapConfig of Megatron-Bridge (training/comm_overlap.py, 0685ff5) overlaps gradients and
+// parameters wherever there are data ranks and a distributed optimizer; Megatron-LM overlaps
+// neither unless its flags say so.
+std::vector<FrameworkDefault> defaults_of(Framework framework) {
+  if (framework != Framework::kMegatronBridge) return {};
+  return {{"cost.overlap_grad_reduce", "true"}, {"cost.overlap_param_gather", "true"}};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,111 @@
+// What frameworks run of a plan, and what its layouts are held against.
+#include "sim/layouts/runs_on.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+#include "sim/layouts/baseline.h"
+#include "sim/layouts/difference.h"
+#include "sim/layouts/plan.h"
+#include "sim/layouts/question.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+ClusterPlan ask(const std::string& model, int gpus, long batch, const std::string& seq_length) {
+  std::vector<Override> overrides;
+  for (const auto& [path, value] : std::vector<std::pair<std::string, std::string>>{
+           {"model", model}, {"cluster", "dgx-h100"}, {"batch.seq_length", seq_length}}) {
+    overrides.push_back({path, value, {"command line", 1, 1, ""}});
+  }
+  ClusterPlan plan = read_plan_question(overrides);
+  plan.question.gpus = gpus;
+  plan.question.global_batch = batch;
+  plan.question.axes.chunks = {2, 5};
+  return plan;
+}
+
+// Whatever the filter lets through and can be run at all has a configuration.
+TEST(RunsOn, LetsOnlyThroughWhatHasAConfiguration) {
+  for (const auto& [model, seq_length] : std::vector<std::pair<std::string, std::string>>{
+           {"llama3-8b", "4096"}, {"gpt-oss-20b", "4096"}, {"mixtral-8x7b", "4096"}}) {
+    const ClusterPlan plan = ask(model, 16, 64, seq_length);
+    const std::vector<PlanPoint> points = plan_space(plan.question).points;
+    for (const Framework framework : kFrameworks) {
+      const std::string why = why_it_runs_none(framework, plan.question);
+      size_t passed = 0;
+      for (size_t id = 0; id < points.size(); id += 7) {
+        if (!why.empty() || !may_run(framework, plan.question, points[id])) continue;
+        if (points[id].split == PlanSplit::kBalanced) continue;  // needs its layout
+        try {
+          Planned planned;
+          planned.point = points[id];
+          const auto run = frameworks_of(plan.question, planned);
+          EXPECT_GT(std::ranges::count(run, framework), 0)
+              << to_text(framework) << ": " << label_of(points[id]) << ", " << sizes_of(points[id]);
+          ++passed;
+        } catch (const InputError&) {
+        } catch (const InfeasibleError&) {
+        }
+      }
+      EXPECT_EQ(passed == 0, !why.empty()) << model << " on " << to_text(framework) << why;
+    }
+  }
+}
+
+TEST(RunsOn, APlanForAFrameworkNamesItsLayoutsAlone) {
+  for (const Framework framework : kFrameworks) {
+    ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
+    plan.question.axes.runs_on = framework;
+    plan.result = pipesim::plan(plan.question, {.best = 5});
+    ASSERT_EQ(plan.result.best.size(), 5U);
+    for (const Planned& planned : plan.result.best) {
+      EXPECT_GT(std::ranges::count(planned.runs_on, framework), 0) << label_of(planned.point);
+    }
+  }
+}
+
+TEST(Baseline, IsTheUsualLayoutThatFits) {
+  const ClusterPlan plan = ask("llama3-70b", 64, 128, "8192");
+  const auto usual = usual_layout(plan.question);
+  ASSERT_TRUE(usual.has_value());
+  EXPECT_EQ(sizes_of(usual->point), "tp 8, cp 1, pp 2, vpp 1, dp 4, mbs 1");
+  EXPECT_LE(usual->peak, plan.question.limit());
+  EXPECT_FALSE(usual->runs_on.empty());
+  EXPECT_FALSE(usual_layout(ask("llama3.1-405b", 8, 128, "8192").question).has_value());
+}
+
+TEST(Baseline, OfAScenarioIsHeldAgainstTheSameQuestion) {
+  const ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
+  const auto read = [](const std::string& batch, const std::string& schedule) {
+    return read_scenario(YamlSource(
+        "b.yaml", "model: llama3-8b\ncluster: dgx-h100\nschedule: " + schedule +
+                      "\nparallel: {pipeline_model_parallel_size: 2, data_parallel_size: 8}\n"
+                      "batch: {micro_batch_size: 1, seq_length: 4096, global_batch_size: " +
+                      batch + "}\nmemory: {kind: model, use_distributed_optimizer: true}\n"));
+  };
+  const Planned baseline = baseline_of(plan.question, read("64", "1f1b"), {});
+  EXPECT_EQ(baseline.point.data, 8);
+  EXPECT_GT(baseline.iteration, Seconds(0));
+  EXPECT_THROW((void)baseline_of(plan.question, read("128", "1f1b"), {}), InputError);
+  EXPECT_THROW((void)baseline_of(plan.question, read("64", "[1f1b, gpipe]"), {}), InputError);
+}
+
+TEST(Difference, PartsSumToTheSecondsBetweenTwoLayouts) {
+  ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
+  plan.result = pipesim::plan(plan.question, {.best = 10});
+  const auto& best = plan.result.best;
+  ASSERT_EQ(best.size(), 10U);
+  for (const Planned& than : best) {
+    for (const Planned& other : best) {
+      const PlanDifference difference = difference_of(than, other);
+      EXPECT_NEAR(difference.total().value(), (other.expected() - than.expected()).value(),
+                  1e-9 * than.expected().value());
+      EXPECT_EQ(difference.memory, other.peak - than.peak);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
