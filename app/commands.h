@@ -36,6 +36,7 @@ Subcommand add_sweep(Parser& program);
 Subcommand add_plan(Parser& program);
 Subcommand add_report(Parser& program);
 Subcommand add_sensitivity(Parser& program);
+Subcommand add_goodput(Parser& program);
 Subcommand add_validate(Parser& program);
 Subcommand add_anchor(Parser& program);
 Subcommand add_calibrate(Parser& program);

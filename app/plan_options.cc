@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/outputs.h"
+#include "app/tokens.h"
 #include "sim/core/text.h"
 #include "sim/layouts/baseline.h"
 #include "sim/layouts/question.h"
@@ -38,29 +39,6 @@ void check_once(const std::vector<T>& given, const std::string& option, const Co
     throw InputError(line.where(option, value),
                      fmt::format("{}: '{}' is there twice", option, value));
   }
-}
-
-// "15T", "300B": K, M, B and T stand for 10^3 to 10^12.
-double read_tokens(const std::string& text, const Location& where) {
-  static const std::string kLetters = "KMBT";
-  std::string digits = text;
-  double unit = 1;
-  if (const size_t letter = digits.empty() ? std::string::npos : kLetters.find(digits.back());
-      letter != std::string::npos) {
-    digits.pop_back();
-    for (size_t i = 0; i <= letter; ++i) unit *= 1000;
-  }
-  size_t read = 0;
-  double number = 0;
-  try {
-    number = std::stod(digits, &read);
-  } catch (const std::exception&) {
-    read = 0;
-  }
-  if (read == 0 || read != digits.size() || !(number > 0) || number > 1e30) {
-    throw InputError(where, fmt::format("'{}': expected a number of tokens, such as 15T", text));
-  }
-  return number * unit;
 }
 
 // Of `names`, by their numbers.

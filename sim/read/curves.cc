@@ -56,6 +56,12 @@ void put(std::vector<Sourced>& numbers, Sourced number) {
   }
 }
 
+Seconds positive_seconds(const YamlValue& value) {
+  const Seconds seconds = value.seconds();
+  if (seconds <= Seconds(0)) value.fail("must be greater than 0");
+  return seconds;
+}
+
 BytesPerSecond positive_bandwidth(const YamlValue& value) {
   const BytesPerSecond bandwidth = value.bandwidth();
   if (bandwidth <= BytesPerSecond(0)) value.fail("must be greater than 0");

@@ -16,6 +16,7 @@
 namespace pipesim {
 
 BytesPerSecond positive_bandwidth(const YamlValue& value);
+Seconds positive_seconds(const YamlValue& value);
 
 // Numbers that share a source. Every number that is read is noted in `numbers`.
 class NumberGroup {

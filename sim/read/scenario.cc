@@ -6,12 +6,14 @@
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/band.h"
+#include "sim/read/curves.h"
 #include "sim/read/hardware.h"
 #include "sim/read/measured_passes.h"
 #include "sim/read/modelled.h"
 #include "sim/read/offload.h"
 #include "sim/read/perturb.h"
 #include "sim/read/recompute.h"
+#include "sim/read/reliability.h"
 #include "sim/read/schedules.h"
 #include "sim/read/software.h"
 #include "sim/read/vocabulary.h"
@@ -146,12 +148,6 @@ void check_length(const YamlValue& value, size_t length, CostBasis per, const Sc
     value.fail(fmt::format("expected one value or one per stage ({} for {}), not {}", stages,
                            choice.name, length));
   }
-}
-
-Seconds positive_seconds(const YamlValue& value) {
-  const Seconds seconds = value.seconds();
-  if (seconds <= Seconds(0)) value.fail("must be greater than 0");
-  return seconds;
 }
 
 std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Scenario& scenario) {
@@ -434,6 +430,9 @@ Scenario read_scenario(const YamlSource& source) {
   scenario.band = read_band(scenario);
   if (const auto perturb = root.find("perturb"))
     scenario.perturb = read_perturb(*perturb, scenario);
+  if (const auto reliability = root.find("reliability")) {
+    scenario.reliability = read_reliability(*reliability);
+  }
   root.finish();
   check_limits(scenario);
   return scenario;

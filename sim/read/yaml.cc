@@ -51,8 +51,15 @@ std::optional<double> to_double(std::string_view text) {
 
 using Unit = std::pair<std::string, double>;
 
-const std::array<Unit, 6> kTimeUnits{
-    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ns", 1e-9}}};
+const std::array<Unit, 9> kTimeUnits{{{"s", 1},
+                                      {"ms", 1e-3},
+                                      {"us", 1e-6},
+                                      {"µs", 1e-6},
+                                      {"μs", 1e-6},
+                                      {"ns", 1e-9},
+                                      {"min", 60},
+                                      {"h", 3600},
+                                      {"d", 86400}}};
 const std::array<Unit, 11> kByteUnits{{{"B", 1},
                                        {"KB", 1e3},
                                        {"MB", 1e6},

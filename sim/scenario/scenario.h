@@ -24,6 +24,7 @@
 #include "sim/pipeline/program.h"
 #include "sim/scenario/measured_passes.h"
 #include "sim/scenario/modelled.h"
+#include "sim/scenario/reliability.h"
 #include "sim/scenario/sourced.h"
 
 namespace pipesim {
@@ -241,6 +242,7 @@ struct Scenario {
   Transfers transfers = Transfers::kOverlapped;
   FrameworkName framework = {};
   Perturbation perturb;
+  std::optional<Reliability> reliability = {};  // what whole training runs meet
 };
 
 // Whether layers are to be balanced over the stages: sim/prepare finds where they stand.
