@@ -137,7 +137,7 @@ int import_passes(const ImportOptions& options, const CommandLine& line) {
     }
     write_outputs(outputs);
   }
-  std::cout << summary_of(run, measured) << std::flush;
+  std::cout << printable(summary_of(run, measured)) << std::flush;
   return kDone;
 }
 
@@ -207,9 +207,9 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
 
 int import_settings(const ImportOptions& options, const CommandLine& line) {
   const Draft draft = draft_of(options, line);
-  const std::string text = scenario_of(draft);
-  // Without a file the text itself says what became of the settings.
+  // Without a file the text itself says what became of the settings, on a terminal.
   const bool alone = options.output.empty() || options.output == "-";
+  const std::string text = alone ? printable(scenario_of(draft)) : scenario_of(draft);
   std::string said = alone ? "" : summary_of(draft);
   // Nothing is written before it has been simulated.
   if (draft.missing.empty()) said += prediction(options, line, text);
@@ -219,7 +219,7 @@ int import_settings(const ImportOptions& options, const CommandLine& line) {
     write_outputs({{options.output, line.of_option(options.output),
                     [&text](std::ostream& out) { out << text; }}});
   }
-  (alone ? std::cerr : std::cout) << said << std::flush;
+  (alone ? std::cerr : std::cout) << printable(said) << std::flush;
   return draft.missing.empty() ? kDone : kFailed;
 }
 

@@ -113,9 +113,21 @@ class Unfinished {
       cannot_write(output_, errno, written);
     }
     written.push_back(output_.path);
+    if (const int error = settle_place(); error != 0) cannot_write(output_, error, written);
   }
 
  private:
+  // The folder, which holds the new name, on the disk too; 0, or the number of the error. One that
+  // may be written but not read cannot be asked for it, nor can some file systems.
+  [[nodiscard]] int settle_place() const {
+    const fs::path folder = place_.has_parent_path() ? place_.parent_path() : fs::path(".");
+    const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return 0;
+    const int error = ::fsync(opened) == 0 || errno == EINVAL ? 0 : errno;
+    ::close(opened);
+    return error;
+  }
+
   // The mode of what is replaced, or a new file's; and on the disk.
   [[nodiscard]] int settle() const {
     struct stat before {};

@@ -219,11 +219,13 @@ int run_sweep_command(const SweepCommand& command, const CommandLine& line,
                      [&evaluate](std::uint32_t point) { return to_bytes(evaluate(point)); });
   if (!launched) return lead(command, line, sweep, local, inputs);
   const Mpi mpi(*launched);
+  const std::string digest = hex(sweep.identity()) + build_of_program(PIPESIM_VERSION);
   if (launched->rank > 0) {
-    serve_rank(local, mpi);
+    serve_rank(local, mpi, digest);
     return kDone;
   }
   MpiWorkers all(local, mpi);
+  all.check_same(digest, line.where(command.file));
   return lead(command, line, sweep, all, inputs);
 }
 

@@ -20,9 +20,13 @@ constexpr std::array<const char*, 8> kColumns{
     "framework", "year", "published_seconds", "simulated_seconds"};
 using Places = std::array<size_t, kColumns.size()>;
 
-std::vector<std::string> fields_of(const std::string& line) {
-  const boost::tokenizer<boost::escaped_list_separator<char>> fields(line);
-  return {fields.begin(), fields.end()};
+std::vector<std::string> fields_of(const std::string& line, const Location& where) {
+  try {
+    const boost::tokenizer<boost::escaped_list_separator<char>> fields(line);
+    return {fields.begin(), fields.end()};
+  } catch (const boost::escaped_list_error& error) {
+    throw InputError(where, fmt::format("is no line of a CSV file: {}", error.what()));
+  }
 }
 
 Places places_of(const std::vector<std::string>& header, const Location& where) {
@@ -70,7 +74,7 @@ std::vector<Residual> parse_residuals(const std::string& text, const std::string
   for (int number = 1; std::getline(in, line); ++number) {
     if (line.empty() || line.front() == '#') continue;
     const Location where{name, number, 1, line};
-    const auto fields = fields_of(line);
+    const auto fields = fields_of(line, where);
     if (places) {
       residuals.push_back(residual_of(fields, *places, where));
     } else {

@@ -19,8 +19,11 @@ std::string folded(std::string_view name) {
   return out;
 }
 
-// Restricted Damerau-Levenshtein distance (adjacent transpositions count once).
-size_t edit_distance(std::string_view a, std::string_view b) {
+// Restricted Damerau-Levenshtein distance (adjacent transpositions count once), or `most` where it
+// is no less.
+size_t edit_distance(std::string_view a, std::string_view b, size_t most) {
+  // No fewer letters can differ than one has more than the other.
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= most) return most;
   std::vector<size_t> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -34,8 +37,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     }
     std::swap(before, previous);
     std::swap(previous, row);
+    // What follows is made of these two rows and is no less.
+    if (std::ranges::min(previous) >= most && std::ranges::min(before) >= most) return most;
   }
-  return previous[b.size()];
+  return std::min(previous[b.size()], most);
 }
 
 struct Scale {
@@ -79,7 +84,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   std::string best;
   size_t best_distance = allowed + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = edit_distance(wanted, folded(candidate));
+    const size_t distance = edit_distance(wanted, folded(candidate), best_distance);
     if (distance < best_distance && distance < std::max(wanted.size(), candidate.size())) {
       best_distance = distance;
       best = candidate;

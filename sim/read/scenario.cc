@@ -23,7 +23,8 @@ namespace {
 
 constexpr long kMaxDevices = 1 << 16;
 constexpr long kMaxMicrobatches = 1 << 20;
-constexpr long kMaxPasses = 1L << 28;
+constexpr double kMaxPasses = 1L << 28;
+constexpr double kMaxPassesOfRuns = 1L << 34;
 
 ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
                             ModelParallel& model) {
@@ -337,14 +338,30 @@ void check_programs(const YamlValue& parallel, const YamlValue& batch, const Sce
   }
 }
 
+// Of an iteration; the product of sizes that may all be large.
+double passes_of(const Scenario& scenario, const ScheduleChoice& choice) {
+  return 2.0 * scenario.parallel.pipeline * scenario.parallel.pipelines *
+         scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
+}
+
 // An iteration beyond what one machine simulates is refused before anything of its size is made.
 void check_passes(const YamlValue& batch, const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
-    const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
-                        scenario.batch.microbatches * chunks_of(choice) * splits_of(choice);
+    const double passes = passes_of(scenario, choice);
     if (passes <= kMaxPasses) continue;
-    batch.fail(fmt::format("{} passes in an iteration of {}; at most {} can be simulated", passes,
-                           choice.name, kMaxPasses));
+    batch.fail(fmt::format("{:.0f} passes in an iteration of {}; at most {:.0f} can be simulated",
+                           passes, choice.name, kMaxPasses));
+  }
+}
+
+// The same of an ensemble's iterations together.
+void check_runs(const YamlValue& perturb, const Scenario& scenario) {
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    const double passes = passes_of(scenario, choice) * scenario.perturb.runs;
+    if (passes <= kMaxPassesOfRuns) continue;
+    perturb.fail(fmt::format(
+        "{:.0f} passes in {} runs of {}; at most {:.0f} can be simulated: set fewer runs", passes,
+        scenario.perturb.runs, choice.name, kMaxPassesOfRuns));
   }
 }
 
@@ -428,8 +445,10 @@ Scenario read_scenario(const YamlSource& source) {
     read_framework(*framework, scenario);
   }
   scenario.band = read_band(scenario);
-  if (const auto perturb = root.find("perturb"))
+  if (const auto perturb = root.find("perturb")) {
     scenario.perturb = read_perturb(*perturb, scenario);
+    check_runs(*perturb, scenario);
+  }
   if (const auto reliability = root.find("reliability")) {
     scenario.reliability = read_reliability(*reliability);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
+#include <thread>
 
 namespace pipesim {
 namespace {
@@ -10,9 +12,10 @@ namespace {
 // How long a rank looks at its own workers before it looks at other ranks.
 constexpr int kTurnMilliseconds = 1;
 
-// Between ranks: the number of a worker in its rank, or kEnd, and to rank 0 what has happened; then
-// points or the event's text.
+// Between ranks: first of all kDigest and the digest to rank 0; then the number of a worker in its
+// rank, or kEnd, and to rank 0 what has happened; then points or the event's text.
 constexpr std::int32_t kEnd = -1;
+constexpr std::int32_t kDigest = -2;
 
 std::string message(std::int32_t head, std::string_view rest) {
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
@@ -36,6 +39,25 @@ MpiWorkers::~MpiWorkers() {
   }
 }
 
+void MpiWorkers::check_same(const std::string& digest, const Location& asked) const {
+  int other = 0;
+  for (int left = mpi_.size() - 1; left > 0;) {
+    const auto came = mpi_.receive();
+    if (!came) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kTurnMilliseconds));
+      continue;
+    }
+    --left;
+    const bool same = came->bytes == message(kDigest, digest);
+    if (!same && (other == 0 || came->from < other)) other = came->from;
+  }
+  if (other == 0) return;
+  throw InputError(asked,
+                   fmt::format("rank {} has read other files than rank 0, or is another build "
+                               "of pipesim: the same must stand on all machines",
+                               other));
+}
+
 void MpiWorkers::give(int worker, std::span<const std::uint32_t> points) {
   if (worker < local_.count()) return local_.give(worker, points);
   const std::string_view bytes(reinterpret_cast<const char*>(points.data()), points.size_bytes());
@@ -56,7 +78,8 @@ std::vector<WorkerEvent> MpiWorkers::wait(int milliseconds) {
   return events;
 }
 
-void serve_rank(LocalWorkers& local, const Mpi& mpi) {
+void serve_rank(LocalWorkers& local, const Mpi& mpi, const std::string& digest) {
+  mpi.send(0, message(kDigest, digest));
   for (;;) {
     while (const auto came = mpi.receive()) {
       const std::int32_t worker = head_of(came->bytes);

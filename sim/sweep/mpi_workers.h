@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/error.h"
 #include "sim/mpi/mpi.h"
 #include "sim/sweep/workers.h"
 
@@ -19,6 +20,9 @@ class MpiWorkers final : public Workers {
  public:
   MpiWorkers(LocalWorkers& local, const Mpi& mpi) : local_(local), mpi_(mpi) {}
   ~MpiWorkers() override;
+  // Waits until every rank has said what it has read. InputError, at `asked`, for the first whose
+  // `digest` is another.
+  void check_same(const std::string& digest, const Location& asked) const;
 
   [[nodiscard]] int count() const override { return local_.count() * mpi_.size(); }
   void give(int worker, std::span<const std::uint32_t> points) override;
@@ -29,7 +33,7 @@ class MpiWorkers final : public Workers {
   const Mpi& mpi_;
 };
 
-// What a rank above 0 does until rank 0 has no more points.
-void serve_rank(LocalWorkers& local, const Mpi& mpi);
+// What a rank above 0 does until rank 0 has no more points; `digest` is of what it has read.
+void serve_rank(LocalWorkers& local, const Mpi& mpi, const std::string& digest);
 
 }  // namespace pipesim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
@@ -41,10 +42,12 @@ void bind_fingerprint(sqlite3_stmt* statement, int at, const Fingerprint& value)
   sqlite3_bind_blob(statement, at, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
 }
 
-// Of a row of `result`, which is of no point. SQLite keeps no sign of a zero.
+// Of a row of `result`, which is of no point. SQLite keeps no sign of a zero, and what is no number
+// as nothing.
 Fingerprint checksum_of(PointResult result) {
   result.point = 0;
   for (auto& value : result.metrics) {
+    if (value && std::isnan(*value)) value.reset();
     if (value) *value += 0.0;
   }
   return fingerprint(to_bytes(result));

@@ -42,6 +42,16 @@ void collect_texts(const YamlValue& value, std::vector<std::string>& texts) {
   }
 }
 
+// All that the file says but for the leave to have many points: given more of it, a sweep goes on.
+std::string without_limit(const YamlSource& whole) {
+  YAML::Node copy = YAML::Clone(whole.root().node());
+  for (const auto& [key, value] : YamlValue(whole, copy, "").entries()) {
+    if (key != kSection || !value.is_map()) continue;
+    for (const char* limit : {"max_points", "max-points"}) copy[kSection].remove(limit);
+  }
+  return YamlValue(whole, copy, "").one_line();
+}
+
 double weight_of(const Axis& axis, size_t value) {
   double weight = 1;
   for (const SweptKey& key : axis.keys) {
@@ -92,7 +102,7 @@ Sweep::Sweep(std::string name, std::string text, std::vector<Override> overrides
   find_surroundings(whole.root());
   // The order of keys numbers the points, and one_line() does not keep it.
   identity_ = fingerprint(
-      fmt::format("{}\n{}{}", whole.root().one_line(), fmt::join(keys_, "\n"), surroundings_));
+      fmt::format("{}\n{}{}", without_limit(whole), fmt::join(keys_, "\n"), surroundings_));
   check_base();
   check_settings();
 }

@@ -33,6 +33,15 @@ class Import : public testing::Command {
   }
 };
 
+TEST_F(Import, OfSettingsPrintsNothingThatATerminalWouldObey) {
+  write("run.sh", "--num-layers 4 --unheard-of \"a\x1b[2Jb\"\n");
+  for (const char* output : {"", " -o -", " -o run.yaml"}) {
+    const testing::Outcome told = run(std::string("import run.sh --format megatron") + output);
+    EXPECT_EQ(told.output.find('\x1b'), std::string::npos) << told.output;
+    EXPECT_NE(told.output.find("a\\x1b[2Jb"), std::string::npos) << told.output;
+  }
+}
+
 TEST_F(Import, OfPassesComparesTheRunAndMakesAScenario) {
   write_passes();
   const testing::Outcome told = run("import passes.csv --format passes");

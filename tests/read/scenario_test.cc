@@ -284,6 +284,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"cost.optimizer=1 ms", "optimizer={sync: none}"}, "costs without an optimizer"},
         Bad{{"perturb={stragglers: [{rank: 4, factor: 2}]}"}, "from 0 to 3"},
         Bad{{"perturb={jitter: 2}"}, "a number from 0 to 1"},
+        Bad{{"perturb={jitter: 0.1, runs: 10000}", "batch.num_microbatches=1000000"},
+            "000000 passes in 10000 runs of 1f1b; at most 17179869184 can be simulated"},
         Bad{{"pipelines=4", "parallel.data_parallel_size=2"}, "data_parallel_size is 2"},
         Bad{{"batch.num_microbatches=1000000", "parallel.pipeline_model_parallel_size=65536"},
             "at most"},

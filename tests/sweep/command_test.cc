@@ -179,6 +179,15 @@ TEST_F(SweepCommand, SpreadsOverRanksOfMpi) {
   const std::string message = "is swept";
   EXPECT_NE(bad.output.find(message), std::string::npos) << bad.output;
   EXPECT_EQ(bad.output.find(message), bad.output.rfind(message)) << bad.output;
+  // Nor do they mix what two machines have under one name.
+  const Outcome mixed = shell(mpirun +
+                              "sh -c 'cp s.yaml $OMPI_COMM_WORLD_RANK.yaml; [ "
+                              "$OMPI_COMM_WORLD_RANK != 1 ] || sed -i \"s/10 ms/40 ms/\" "
+                              "1.yaml; " +
+                              PIPESIM_EXECUTABLE + " sweep $OMPI_COMM_WORLD_RANK.yaml -o mixed'");
+  EXPECT_NE(mixed.output.find("rank 1 has read other files than rank 0"), std::string::npos)
+      << mixed.output;
+  EXPECT_FALSE(fs::exists(folder_ / "mixed/results.sqlite"));
 }
 
 TEST_F(SweepCommand, SaysWhenItIsLaunchedAsRanksAndHasNoMpi) {

@@ -1,6 +1,7 @@
 // The store of results: each once, back in order, and left alone when it is not ours.
 #include "sim/sweep/store.h"
 
+#include <cmath>
 #include <csignal>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -84,6 +85,18 @@ TEST_F(Store, GivesBackWhatWasCommittedInTheOrderOfPoints) {
   EXPECT_FALSE(store->stored()[2]);
 }
 
+// The sign of what is no number is kept by nobody.
+TEST_F(Store, TakesWhatIsNoNumberAsNothing) {
+  for (const double none : {std::nan(""), -std::nan("")}) {
+    const auto store = open();
+    const std::uint32_t point = std::signbit(none) ? 1 : 2;
+    store->add(result_of(point, none));
+    store->commit();
+    EXPECT_FALSE(all(*store)[0].metrics[0].has_value());
+  }
+  EXPECT_EQ(all(*open()).size(), 2U);
+}
+
 TEST_F(Store, KeepsTheFirstResultOfAPointAndOfAKey) {
   const auto store = open();
   store->add(result_of(1, 1));
@@ -122,6 +135,16 @@ TEST_F(Store, RefusesAnotherSweep) {
   other.replace(other.find("12.5 ms"), 7, "12.6 ms");
   { const ResultStore store(folder_.string(), Sweep("s.yaml", other), "1", kAsked); }
   expect_refused("results of another sweep");
+}
+
+TEST_F(Store, GoesOnWithLeaveForMorePoints) {
+  const auto limited = [](const std::string& limit) {
+    return Sweep("s.yaml", kSmallSweep + "  " + limit + "\n");
+  };
+  { const ResultStore store(folder_.string(), limited("max_points: 12"), "1", kAsked); }
+  for (const char* limit : {"max_points: 13", "max-points: 13", ""}) {
+    EXPECT_NO_THROW(ResultStore(folder_.string(), limited(limit), "1", kAsked)) << limit;
+  }
 }
 
 TEST_F(Store, RefusesADatabaseOfSomebodyElse) {
