@@ -14,6 +14,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -62,6 +63,29 @@ void Replay(benchmark::State& state) {
       at.graph.resident_bytes() + timeline_bytes + at.program->size() * sizeof(Pass);
   state.counters["bytes_per_task"] =
       static_cast<double>(resident) / static_cast<double>(at.graph.size());
+}
+
+// As Replay, where every microbatch costs something else.
+void ReplayUnequal(benchmark::State& state) {
+  Problem problem =
+      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
+  std::vector<UnitKind> kinds;
+  std::vector<std::uint32_t> numbers;
+  for (int unit = 0; unit < problem.shape.units(); ++unit) {
+    UnitKind kind;
+    for (const StageCost& stage : problem.stages) {
+      kind.stages.push_back(scaled(stage, 1 + 0.001 * (unit * 7919 % 1000)));
+    }
+    kinds.push_back(std::move(kind));
+    numbers.push_back(static_cast<std::uint32_t>(unit));
+  }
+  set_kinds(problem, std::move(kinds), std::move(numbers));
+  const TaskGraph graph = build_task_graph(program, problem);
+  const auto engine = make_replay_engine();
+  benchmark::DoNotOptimize(engine->run(graph, {}, {}).end.data());
+  for (auto _ : state) benchmark::DoNotOptimize(engine->run(graph, {}, {}).end.data());
+  count_tasks(state, graph.size());
 }
 
 // One pass over what Replay reads (classes, rows, edges) and writes (a fresh start and end), in the
@@ -146,6 +170,7 @@ void one_size(benchmark::internal::Benchmark* bench) {
 }
 
 BENCHMARK(Replay)->Apply(sizes);
+BENCHMARK(ReplayUnequal)->ArgNames({"p", "m"})->Args({64, 1024})->Unit(benchmark::kMillisecond);
 BENCHMARK(MemoryPass)->Apply(sizes);
 BENCHMARK(Plan)->Apply(one_size);
 BENCHMARK(Build)->Apply(one_size);

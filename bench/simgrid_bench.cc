@@ -45,7 +45,7 @@ Case make_case(int devices, int microbatches, int pipelines, double message_seco
   }
   BuildOptions options;
   const Seconds latency = made.cluster.nic_latency;
-  options.message = [message_seconds, latency](int, int, int, int) {
+  options.message = [message_seconds, latency](int, int, int, int, std::uint32_t) {
     return MessageCost{Seconds(message_seconds), latency};
   };
   made.graph = std::make_unique<TaskGraph>(

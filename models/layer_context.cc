@@ -1,7 +1,10 @@
 #include "models/layer_context.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
+#include <numeric>
 
 namespace pipesim {
 namespace {
@@ -70,6 +73,32 @@ std::string fault_of_parts(const Transformer& model, const LayerContext& context
 
 }  // namespace
 
+double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context) {
+  if (context.documents.empty() && context.slices == 1) {
+    return layer_tokens(context) * mean_keys(model, mixer, context.seq_length, context.causal);
+  }
+  const std::span<const int> documents =
+      context.documents.empty() ? std::span(&context.seq_length, 1) : context.documents;
+  const double tokens = std::accumulate(documents.begin(), documents.end(), 0.0);
+  const double begin = tokens * context.slice / context.slices;
+  const double end = tokens * (context.slice + 1) / context.slices;
+  double pairs = 0;
+  double before = 0;  // tokens of earlier documents
+  for (const int document : documents) {
+    // Of a document's first tokens; those behind them are not seen where attention is causal.
+    const auto of_first = [&](double first) {
+      const int most =
+          static_cast<int>(std::lround(std::clamp(first - before, 0.0, 1.0 * document)));
+      return most == 0
+                 ? 0
+                 : most * mean_keys(model, mixer, context.causal ? most : document, context.causal);
+    };
+    pairs += of_first(end) - of_first(begin);
+    before += document;
+  }
+  return context.slices * context.micro_batch_size * pairs / context.context;
+}
+
 LayerContext encoder_context(const Transformer& model, const LayerContext& context) {
   LayerContext own = context;
   own.micro_batch_size = context.micro_batch_size * model.encoder->images;
@@ -78,6 +107,8 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
   own.expert = 1;
   own.expert_tensor = 1;
   own.causal = false;
+  own.documents = {};
+  own.slices = 1;
   return own;
 }
 

@@ -1,6 +1,7 @@
 // How a layer runs: the microbatch, over which ranks it is divided, and what the framework does.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "models/recompute.h"
@@ -12,6 +13,14 @@ namespace pipesim {
 struct LayerContext {
   int micro_batch_size = 1;
   int seq_length = 0;
+  // Tokens of the documents that a microbatch of one sequence is packed of, which do not attend to
+  // each other; the rest of the sequence is padding. Empty: every sequence is one document. Owned
+  // by whoever made the context.
+  std::span<const int> documents = {};
+  // Attention is that of a microbatch which consisted of slices like number `slice` of its `slices`
+  // sequence splits: slices times the scores of that one.
+  int slice = 0;
+  int slices = 1;
   int tensor = 1;
   bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
   int context = 1;                 // ranks that divide a sequence
@@ -47,6 +56,8 @@ inline double layer_tokens(const LayerContext& context) {
 inline double divided_tokens(const LayerContext& context) {
   return layer_tokens(context) / (context.sequence_parallel ? context.tensor : 1);
 }
+// Scores that a head makes of a microbatch on a GPU: pairs of a query and a key.
+double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context);
 // How the encoder's layers run: its own tokens, which see each other within an image, and whole
 // on every context rank.
 LayerContext encoder_context(const Transformer& model, const LayerContext& context);

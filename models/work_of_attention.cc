@@ -179,7 +179,7 @@ void WorkBuilder::fused_core(bool backward) {
   const double heads = model_.num_attention_heads / ranks_;
   const double qk = qk_head_size(model_);
   const double v = v_head_size(model_);
-  const double pairs = tokens_ * mean_keys(model_, mixer_, context_.seq_length, context_.causal);
+  const double pairs = attended_pairs(model_, mixer_, context_);
   const double depth = backward ? 3 * qk + 2 * v : qk + v;
   const double groups =
       (model_.latent ? model_.num_attention_heads : model_.num_query_groups) / ranks_;

@@ -36,6 +36,8 @@ struct Case : Outline {
   std::optional<Layout> layout = {};          // with a model
   std::optional<MemoryEstimate> memory = {};  // likewise
   Problem problem = {};
+  // The scenario's microbatches as they are put in; empty: as they were drawn.
+  std::vector<int> microbatch_order = {};
   std::vector<StepCost> closing = {};  // by device; where seconds follow from a model
   // The calls in which transfers hold the devices. Empty when they overlap compute: because the
   // scenario says so, or because the schedule's runtime is asynchronous (Schedule::calls). A

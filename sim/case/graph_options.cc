@@ -18,8 +18,9 @@ double link_factor(const Scenario& scenario, int from, int to) {
 }
 
 // Only the bytes' time is spent on a way that others share, or that is degraded.
-MessageCost modelled_message(const Case& made, int from, int to, double factor) {
-  const Seconds whole = made.problem.stage(std::min(from, to)).transfer;
+MessageCost modelled_message(const Case& made, int from, int to, std::uint32_t unit,
+                             double factor) {
+  const Seconds whole = made.problem.stage(std::min(from, to), unit).transfer;
   const Placement& place = made.placement;
   const Seconds latency =
       message_latency(made.scenario->modelled->model, *made.setting, *made.scenario->hardware,
@@ -28,18 +29,19 @@ MessageCost modelled_message(const Case& made, int from, int to, double factor) 
 }
 
 // Between two virtual stages on two ranks.
-MessageCost message(const Case& made, int from, int to, int rank_from, int rank_to) {
+MessageCost message(const Case& made, int from, int to, int rank_from, int rank_to,
+                    std::uint32_t unit) {
   const Scenario& scenario = *made.scenario;
   const double factor = link_factor(scenario, rank_from, rank_to);
-  if (made.setting) return modelled_message(made, from, to, factor);
+  if (made.setting) return modelled_message(made, from, to, unit, factor);
   if (!scenario.cost.message) {
     // On a cluster a message of a given time fills its way for that long; without one it has no
     // way to share, only time that passes.
-    const Seconds seconds = factor * made.problem.stage(std::min(from, to)).transfer;
+    const Seconds seconds = factor * made.problem.stage(std::min(from, to), unit).transfer;
     return {seconds, scenario.cluster ? Seconds(0) : seconds};
   }
   const Route way = route(*scenario.cluster, rank_from, rank_to);
-  const Bytes bytes = *scenario.cost.message / made.problem.shape.splits;
+  const Bytes bytes = made.problem.size(unit) * *scenario.cost.message / made.problem.shape.splits;
   return {way.latency + factor * (bytes / way.bandwidth), way.latency};
 }
 
@@ -76,8 +78,8 @@ BuildOptions graph_options(const Case& made, int iterations) {
   options.collective = scenario.cost.collective;
   options.optimizer = scenario.cost.optimizer;
   add_closing(made, options);
-  options.message = [&made](int from, int to, int rank_from, int rank_to) {
-    return message(made, from, to, rank_from, rank_to);
+  options.message = [&made](int from, int to, int rank_from, int rank_to, std::uint32_t unit) {
+    return message(made, from, to, rank_from, rank_to, unit);
   };
   add_stragglers(scenario, options);
   return options;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "sim/case/given_costs.h"
-#include "sim/case/host_links.h"
+#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
-#include "sim/case/roofline.h"
+#include "sim/case/stage_costs.h"
+#include "sim/case/unequal_units.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 
@@ -89,6 +89,9 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
     outline.context = asked.modelled->context;
     if (outline.choice.recompute) outline.context->recompute = granularity_of(outline.choice);
   }
+  if (asked.batch.unequal && asked.batch.unequal->lengths) {
+    outline.context = longest_microbatch(*outline.context, asked.batch.unequal->documents);
+  }
   if (asked.roofline) {
     outline.setting = cost_setting(asked, outline.choice, *outline.context);
   }
@@ -105,14 +108,11 @@ Case make_case(Outline outline, const Layout* balanced) {
   made.problem = empty_problem(made);
   if (scenario.modelled) {
     made.layout = layout_of(*scenario.modelled, made.placement, made.choice.name, balanced);
-    made.memory = estimate_memory(scenario.modelled->model, *made.context, *made.layout,
-                                  made.placement, scenario.modelled->state);
   }
-  add_given_costs(made);
-  add_bytes(made);
-  if (scenario.roofline) add_roofline(made);
-  add_host_links(made);
+  add_stage_costs(made);
+  add_unequal_units(made);
   made.problem.activation_limit = activation_limit(made);
+  order_microbatches(made);
   return made;
 }
 

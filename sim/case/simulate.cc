@@ -5,11 +5,13 @@
 #include <thread>
 
 #include "sim/case/graph_options.h"
+#include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
 #include "sim/engine/jitter.h"
 #include "sim/engine/simgrid.h"
 #include "sim/metrics/analyze.h"
+#include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
 namespace {
@@ -129,6 +131,53 @@ class Run {
   Result result_;
 };
 
+// The same case with the microbatches of another seed.
+Case redrawn(const Case& made, std::uint64_t seed) {
+  Scenario scenario = *made.scenario;
+  draw_batch(scenario, seed);
+  const auto shared = std::make_shared<const Scenario>(std::move(scenario));
+  return make_case(outline_of(shared, made.choice), made.layout ? &*made.layout : nullptr);
+}
+
+// Of every device that of the draw in which it holds most.
+void take_largest_peaks(Report& report, std::span<const Report> draws) {
+  for (const Report& draw : draws) {
+    for (size_t d = 0; d < report.devices.size(); ++d) {
+      DeviceReport& device = report.devices[d];
+      if (draw.devices[d].peak_activation <= device.peak_activation) continue;
+      device.peak_activation = draw.devices[d].peak_activation;
+      device.peak_pass = draw.devices[d].peak_pass;
+      device.memory = draw.devices[d].memory;
+    }
+    report.peak_activation = std::max(report.peak_activation, draw.peak_activation);
+    if (report.peak_memory) {
+      report.peak_memory = std::max(*report.peak_memory, *draw.peak_memory);
+    }
+  }
+}
+
+// Over several draws of its microbatches the means and the largest peaks, all else that of the
+// first.
+Result result_of(const Case& made, const Engine& engine) {
+  Result first = Run(made, engine).result();
+  const auto& unequal = made.scenario->batch.unequal;
+  if (!unequal || unequal->draw.runs == 1) return first;
+  std::vector<Report> reports{first.report};
+  std::vector<Throughput> rates{first.throughput.value_or(Throughput{})};
+  for (int run = 1; run < unequal->draw.runs; ++run) {
+    const auto seed = unequal->draw.seed + static_cast<std::uint64_t>(run);
+    const Result other = Run(redrawn(made, seed), engine).result();
+    reports.push_back(other.report);
+    rates.push_back(other.throughput.value_or(Throughput{}));
+    if (first.fits) *first.fits = *first.fits && *other.fits;
+  }
+  const double jitter = first.report.ensemble ? first.report.ensemble->jitter : 0;
+  first.report = ensemble_of(reports, unequal->draw.seed, jitter);
+  take_largest_peaks(first.report, reports);
+  if (first.throughput) first.throughput = mean_of(rates);
+  return first;
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
@@ -142,9 +191,9 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
 }
 
 Result simulate(const Case& made, const Engine* engine) {
-  if (engine != nullptr) return Run(made, *engine).result();
+  if (engine != nullptr) return result_of(made, *engine);
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return Run(made, *make_engine(*made.scenario, cores)).result();
+  return result_of(made, *make_engine(*made.scenario, cores));
 }
 
 }  // namespace pipesim

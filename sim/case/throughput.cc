@@ -7,12 +7,33 @@
 namespace pipesim {
 namespace {
 
+// Tokens of all documents, where they differ.
+double tokens_of(const UnequalBatch& unequal) {
+  double tokens = 0;
+  for (const Documents& documents : unequal.documents) {
+    for (const int document : documents) tokens += document;
+  }
+  return tokens;
+}
+
+// Where documents differ a sample stands for seq_length tokens of them.
+Flops flops_of_sample(const Scenario& scenario, const LayerContext& context) {
+  const Transformer& model = scenario.modelled->model;
+  const auto& unequal = scenario.batch.unequal;
+  if (!unequal || !unequal->lengths) return model_flops(model, context.seq_length, false);
+  Flops sum;
+  for (const Documents& documents : unequal->documents) {
+    for (const int document : documents) sum += model_flops(model, document, false);
+  }
+  return *scenario.batch.seq_length / tokens_of(*unequal) * sum;
+}
+
 // Model FLOPs count all of attention, as Megatron-LM does, and nothing that is run again.
 void add_utilization(const Case& made, Throughput& rate) {
   const Scenario& scenario = *made.scenario;
   if (!scenario.modelled || !scenario.hardware) return;
   const LayerContext& context = *made.context;
-  const Flops flops = model_flops(scenario.modelled->model, context.seq_length, false);
+  const Flops flops = flops_of_sample(scenario, context);
   const FlopsPerSecond peak = scenario.hardware->gpu.peak[static_cast<size_t>(context.precision)];
   const double used = rate.samples_per_second_per_gpu * flops.value();
   rate.model_tflops_per_gpu = used / 1e12;
@@ -25,11 +46,30 @@ void add_utilization(const Case& made, Throughput& rate) {
 
 }  // namespace
 
+Throughput mean_of(std::span<const Throughput> runs) {
+  const double share = 1 / static_cast<double>(runs.size());
+  Throughput mean{.model_tflops_per_gpu = 0, .mfu = 0, .hfu = 0};
+  for (const Throughput& run : runs) {
+    mean.samples_per_second += share * run.samples_per_second;
+    mean.samples_per_second_per_gpu += share * run.samples_per_second_per_gpu;
+    for (const auto rate :
+         {&Throughput::model_tflops_per_gpu, &Throughput::mfu, &Throughput::hfu}) {
+      mean.*rate = mean.*rate && run.*rate ? std::optional(*(mean.*rate) + share * *(run.*rate))
+                                           : std::nullopt;
+    }
+  }
+  return mean;
+}
+
 std::optional<Throughput> throughput_of(const Case& made, Seconds iteration) {
   const Scenario& scenario = *made.scenario;
   if (!scenario.batch.micro_batch_size) return std::nullopt;
-  const double samples = static_cast<double>(scenario.batch.microbatches) *
-                         *scenario.batch.micro_batch_size * scenario.parallel.data;
+  const auto& unequal = scenario.batch.unequal;
+  const double of_pipeline =
+      unequal && unequal->lengths
+          ? tokens_of(*unequal) / *scenario.batch.seq_length
+          : static_cast<double>(scenario.batch.microbatches) * *scenario.batch.micro_batch_size;
+  const double samples = of_pipeline * scenario.parallel.data;
   const double gpus = static_cast<double>(scenario.parallel.pipeline) * scenario.parallel.tensor *
                       scenario.parallel.context * scenario.parallel.data;
   const double rate = samples / iteration.value();

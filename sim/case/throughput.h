@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "sim/case/case.h"
 #include "sim/core/units.h"
@@ -17,6 +18,9 @@ struct Throughput {
   std::optional<double> mfu = {};
   std::optional<double> hfu = {};
 };
+
+// Of several runs. What one does not know the mean does not.
+Throughput mean_of(std::span<const Throughput> runs);
 
 // Empty where the micro batch size is not known.
 std::optional<Throughput> throughput_of(const Case& made, Seconds iteration);

@@ -35,8 +35,8 @@ class TimeVisitor {
     return state.clock;
   }
 
-  Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
-    return std::ranges::max(results) + problem_.barriers[barrier].value();
+  Value join(Barrier barrier, std::uint32_t unit, std::span<const Value> results) {
+    return std::ranges::max(results) + problem_.barrier(barrier, unit).value();
   }
   [[nodiscard]] Value last(int device) const { return devices_[device].clock; }
   void hold(int device, Value until) {
@@ -48,13 +48,12 @@ class TimeVisitor {
     double& link = links_[program_.copies()->link_of(copy.device)][out ? 0 : 1];
     const double start = std::max({link, a, b});
     link = start + copy_seconds(problem_, program_, copy, out).value();
-    const auto device = static_cast<int>(copy.device);
-    const double bytes = copied_bytes(problem_, program_, device, copy.chunk).value();
+    const double bytes = copied_bytes(problem_, program_, copy).value();
     changes_[copy.device].push_back(out ? Change{link, -bytes} : Change{start, bytes});
     return link;
   }
-  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t /*unit*/) {
-    return to < 0 ? result : result + problem_.transfer(from, to).value();
+  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t unit) {
+    return to < 0 ? result : result + problem_.transfer(from, to, unit).value();
   }
 
   [[nodiscard]] Evaluation finish() {
@@ -136,17 +135,18 @@ class TimeVisitor {
   std::vector<std::vector<Change>> changes_;  // by device
 };
 
-Seconds vocabulary_seconds(const Problem& problem, int device, PassKind kind) {
+Seconds vocabulary_seconds(const Problem& problem, int device, const Pass& pass) {
   const VocabularyCost& cost = problem.vocabulary_costs[device];
-  switch (kind) {
+  const double size = problem.size(pass.microbatch);
+  switch (pass.kind) {
     case PassKind::kS:
-      return cost.output_forward;
+      return size * cost.output_forward;
     case PassKind::kT:
-      return cost.output_backward;
+      return size * cost.output_backward;
     case PassKind::kIF:
-      return cost.input_forward;
+      return size * cost.input_forward;
     default:
-      return cost.input_backward;
+      return size * cost.input_backward;
   }
 }
 
@@ -177,14 +177,17 @@ Seconds pass_seconds(const Problem& problem, const Program& program, int device,
   if (pass.kind == PassKind::kFB) {
     const OverlappedPair& pair = program.pair(pass);
     const Placement& place = program.placement();
-    const auto& forward = problem.stage(place.virtual_stage(device, pair.forward.chunk));
-    const auto& backward = problem.stage(place.virtual_stage(device, pair.backward.chunk));
+    const auto& forward =
+        problem.stage(place.virtual_stage(device, pair.forward.chunk), pair.forward.microbatch);
+    const auto& backward =
+        problem.stage(place.virtual_stage(device, pair.backward.chunk), pair.backward.microbatch);
     const auto seconds = block_seconds(forward, backward);
     if (!seconds) throw LogicError("an overlapped block has no cost");
     return *seconds;
   }
-  if (is_vocabulary(pass.kind)) return vocabulary_seconds(problem, device, pass.kind);
-  const StageCost& cost = problem.stage(program.placement().virtual_stage(device, pass.chunk));
+  if (is_vocabulary(pass.kind)) return vocabulary_seconds(problem, device, pass);
+  const StageCost& cost =
+      problem.stage(program.placement().virtual_stage(device, pass.chunk), pass.microbatch);
   switch (pass.kind) {
     case PassKind::kF:
       return cost.forward;
@@ -200,14 +203,15 @@ Seconds pass_seconds(const Problem& problem, const Program& program, int device,
 }
 
 Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out) {
-  const StageCost& cost =
-      problem.stage(program.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk));
+  const StageCost& cost = problem.stage(
+      program.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk), copy.unit);
   return (copy.alone ? problem.copy_alone_factor : 1) * (out ? cost.copy_out : cost.copy_in);
 }
 
-Bytes copied_bytes(const Problem& problem, const Program& program, int device, int chunk) {
+Bytes copied_bytes(const Problem& problem, const Program& program, const Copy& copy) {
+  const Pass made{PassKind::kF, copy.chunk, copy.unit};
   return problem.offload_ratio *
-         pass_bytes(problem, program, device, make_pass(PassKind::kF, 0, chunk)).acquired;
+         pass_bytes(problem, program, static_cast<int>(copy.device), made).acquired;
 }
 
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass) {
@@ -217,12 +221,13 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
             pass_bytes(problem, program, device, pair.backward).released};
   }
   if (is_vocabulary(pass.kind)) {
-    const Bytes bytes = problem.vocabulary_costs[device].output_activation;
+    const Bytes bytes =
+        problem.size(pass.microbatch) * problem.vocabulary_costs[device].output_activation;
     return {pass.kind == PassKind::kS ? bytes : Bytes(0),
             pass.kind == PassKind::kT ? bytes : Bytes(0)};
   }
   const int vs = program.placement().virtual_stage(device, pass.chunk);
-  const StageCost& cost = problem.stage(vs);
+  const StageCost& cost = problem.stage(vs, pass.microbatch);
   switch (pass.kind) {
     case PassKind::kF:
       return {program.recomputes(vs) ? cost.checkpoint : cost.activation, Bytes(0)};

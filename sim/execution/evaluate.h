@@ -64,8 +64,8 @@ struct PassBytes {
 };
 PassBytes pass_bytes(const Problem& problem, const Program& program, int device, const Pass& pass);
 
-// What a copy to the host, or back, moves of what F of the device's chunk acquired.
-Bytes copied_bytes(const Problem& problem, const Program& program, int device, int chunk);
+// What a copy to the host, or back, moves of what its unit's F acquired.
+Bytes copied_bytes(const Problem& problem, const Program& program, const Copy& copy);
 
 // Of such a copy.
 Seconds copy_seconds(const Problem& problem, const Program& program, const Copy& copy, bool out);

@@ -52,11 +52,11 @@ class TimesVisitor {
     end[device].push_back(clock);
     return clock;
   }
-  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t /*unit*/) {
-    return to < 0 ? result : result + problem_.transfer(from, to).value();
+  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t unit) {
+    return to < 0 ? result : result + problem_.transfer(from, to, unit).value();
   }
-  Value join(Barrier barrier, std::uint32_t /*unit*/, std::span<const Value> results) {
-    return std::ranges::max(results) + problem_.barriers[barrier].value();
+  Value join(Barrier barrier, std::uint32_t unit, std::span<const Value> results) {
+    return std::ranges::max(results) + problem_.barrier(barrier, unit).value();
   }
   [[nodiscard]] Value last(int device) const { return clock_[device]; }
   void hold(int device, Value until) {
@@ -223,8 +223,8 @@ class Offload {
       const int vs = place_.virtual_stage(at.device, pass.chunk);
       if (const int down = place_.downstream(vs); down >= 0) {
         const Use& next = uses_(down, pass.microbatch);
-        latest =
-            std::min(latest, start(next.forward) - seconds - problem_.stage(vs).transfer.value());
+        latest = std::min(latest, start(next.forward) - seconds -
+                                      problem_.stage(vs, pass.microbatch).transfer.value());
       }
       if (latest <= start(at)) continue;
       start(at) = latest;
@@ -265,8 +265,6 @@ class Offload {
     for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
       if (ranks[chunk] < 0) continue;
       const int vs = place_.virtual_stage(device, chunk);
-      const StageCost& cost = problem_.stage(vs);
-      const double bytes = copied_bytes(problem_, program_, device, chunk).value();
       for (int unit = first_unit(vs); unit < end_unit(vs); ++unit) {
         if (!may_leave(unit)) continue;
         const Use& use = uses_(vs, unit);
@@ -274,9 +272,10 @@ class Offload {
         each.copy.device = static_cast<std::uint32_t>(device);
         each.copy.unit = static_cast<std::uint32_t>(unit);
         each.copy.chunk = static_cast<std::uint16_t>(chunk);
+        const StageCost& cost = problem_.stage(vs, each.copy.unit);
         each.out = cost.copy_out.value();
         each.back = cost.copy_in.value();
-        each.bytes = bytes;
+        each.bytes = copied_bytes(problem_, program_, each.copy).value();
         each.rank = ranks[chunk];
         each.made = end(use.forward);
         each.needed = start(use.backward) - problem_.prefetch * cost.backward_input.value();

@@ -1,6 +1,7 @@
 // How a program becomes a task graph (build.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -26,9 +27,10 @@ struct BuildOptions {
   // gradients before the reduction that joins all. Empty: as above, and nothing.
   std::vector<Seconds> optimizer_of_device = {};
   std::vector<Seconds> gradients_of_device = {};
-  // Cost of a message from virtual stage `from` to `to` between two ranks of the cluster. Empty:
-  // the problem's transfer seconds, no latency.
-  std::function<MessageCost(int from, int to, int rank_from, int rank_to)> message;
+  // Cost of a unit's message from virtual stage `from` to `to` between two ranks of the cluster.
+  // Empty: the problem's transfer seconds, no latency.
+  std::function<MessageCost(int from, int to, int rank_from, int rank_to, std::uint32_t unit)>
+      message;
   // Factor on all compute seconds of a device (a straggler), by rank. Empty: 1.
   std::vector<double> slowdown_of_rank;
   // Transfers hold the compute stream, in the calls of this framework (comm_batches.h). Empty: they

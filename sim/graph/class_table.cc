@@ -1,8 +1,19 @@
 #include "sim/graph/class_table.h"
 
+#include <algorithm>
+
 #include "sim/execution/evaluate.h"
 
 namespace pipesim {
+namespace {
+
+size_t kinds_of(const Problem& problem) { return std::max<size_t>(1, problem.kinds.size()); }
+
+size_t rows_of(const Program& program, const Problem& problem) {
+  return kinds_of(problem) * static_cast<size_t>(program.placement().virtual_stages());
+}
+
+}  // namespace
 
 ClassTable::ClassTable(std::vector<TaskClass>& classes, const Program& program,
                        const Problem& problem, const std::vector<int>& ranks,
@@ -13,12 +24,14 @@ ClassTable::ClassTable(std::vector<TaskClass>& classes, const Program& program,
       ranks_(ranks),
       options_(options),
       pipeline_(pipeline),
-      compute_(program.placement().virtual_stages(), kPassKinds, kNoClass),
-      transfer_(program.placement().virtual_stages(), 2, kNoClass),
-      copy_(program.placement().virtual_stages(), 4, kNoClass),
-      overlapped_(program.placement().virtual_stages(), program.placement().chunks(), kNoClass) {
-  barrier_.fill(kNoClass);
-}
+      compute_(rows_of(program, problem), kPassKinds, kNoClass),
+      transfer_(rows_of(program, problem), 2, kNoClass),
+      barrier_(kinds_of(problem), kBarriers, kNoClass),
+      copy_(rows_of(program, problem), 4, kNoClass),
+      overlapped_(problem.kinds.empty()
+                      ? Grid<std::uint32_t>(program.placement().virtual_stages(),
+                                            program.placement().chunks(), kNoClass)
+                      : Grid<std::uint32_t>(program.pairs().size(), 1, kNoClass)) {}
 
 TaskClass ClassTable::made_compute(int device, const Pass& pass) const {
   const bool block = pass.kind == PassKind::kFB;
@@ -33,7 +46,7 @@ TaskClass ClassTable::made_compute(int device, const Pass& pass) const {
   return made;
 }
 
-TaskClass ClassTable::made_transfer(bool forward, int from, int to) const {
+TaskClass ClassTable::made_transfer(bool forward, int from, int to, std::uint32_t unit) const {
   const Placement& place = program_.placement();
   TaskClass made = on_device(TaskKind::kTransfer, place.device(from));
   made.pass = forward ? PassKind::kF : PassKind::kB;
@@ -41,28 +54,28 @@ TaskClass ClassTable::made_transfer(bool forward, int from, int to) const {
   made.receiver = number(place.device(to));
   if (options_.message) {
     const MessageCost cost =
-        options_.message(from, to, rank(place.device(from)), rank(place.device(to)));
+        options_.message(from, to, rank(place.device(from)), rank(place.device(to)), unit);
     made.seconds = cost.seconds;
     made.latency = cost.latency;
   } else {
-    made.seconds = problem_.transfer(from, to);
+    made.seconds = problem_.transfer(from, to, unit);
   }
   return made;
 }
 
-std::uint32_t ClassTable::barrier(Barrier barrier) {
-  std::uint32_t& known = barrier_[barrier];
+std::uint32_t ClassTable::barrier(Barrier barrier, std::uint32_t unit) {
+  std::uint32_t& known = barrier_(problem_.kind(unit), static_cast<int>(barrier));
   if (known != kNoClass) return known;
   TaskClass made = on_device(TaskKind::kBarrier, 0);
   made.barrier = barrier;
-  made.seconds = problem_.barriers[barrier];
+  made.seconds = problem_.barrier(barrier, unit);
   return known = add(made);
 }
 
 std::uint32_t ClassTable::copy(const Copy& copy, bool out) {
   const int vs = program_.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk);
   const bool alone = copy.alone && !options_.contending_copies;
-  std::uint32_t& known = copy_(vs, (out ? 0 : 2) + (alone ? 1 : 0));
+  std::uint32_t& known = copy_(row(vs, copy.unit), (out ? 0 : 2) + (alone ? 1 : 0));
   if (known == kNoClass) known = add(made_copy(copy, out));
   return known;
 }
@@ -73,12 +86,12 @@ TaskClass ClassTable::made_copy(const Copy& copy, bool out) const {
   made.chunk = copy.chunk;
   if (options_.contending_copies) {
     const int vs = program_.placement().virtual_stage(device, copy.chunk);
-    const StageCost& cost = problem_.stage(vs);
+    const StageCost& cost = problem_.stage(vs, copy.unit);
     made.seconds = *options_.contending_copies * (out ? cost.copy_out : cost.copy_in);
   } else {
     made.seconds = copy_seconds(problem_, program_, copy, out);
   }
-  (out ? made.released : made.acquired) = copied_bytes(problem_, program_, device, copy.chunk);
+  (out ? made.released : made.acquired) = copied_bytes(problem_, program_, copy);
   return made;
 }
 

@@ -22,17 +22,17 @@ class ClassTable {
     const bool block = pass.kind == PassKind::kFB;
     const Pass& forward = block ? program_.pair(pass).forward : pass;
     const int vs = program_.placement().virtual_stage(device, forward.chunk);
-    std::uint32_t& known = block ? overlapped_(vs, program_.pair(pass).backward.chunk)
-                                 : compute_(vs, static_cast<int>(pass.kind));
+    std::uint32_t& known = block ? overlapped(vs, pass)
+                                 : compute_(row(vs, pass.microbatch), static_cast<int>(pass.kind));
     if (known == kNoClass) known = add(made_compute(device, pass));
     return known;
   }
-  std::uint32_t transfer(bool forward, int from, int to) {
-    std::uint32_t& known = transfer_(from, forward ? 0 : 1);
-    if (known == kNoClass) known = add(made_transfer(forward, from, to));
+  std::uint32_t transfer(bool forward, int from, int to, std::uint32_t unit) {
+    std::uint32_t& known = transfer_(row(from, unit), forward ? 0 : 1);
+    if (known == kNoClass) known = add(made_transfer(forward, from, to, unit));
     return known;
   }
-  std::uint32_t barrier(Barrier barrier);
+  std::uint32_t barrier(Barrier barrier, std::uint32_t unit);
   std::uint32_t copy(const Copy& copy, bool out);
 
   // A class of its own with every call.
@@ -44,11 +44,22 @@ class ClassTable {
   static constexpr std::uint32_t kNoClass = 0xffffffff;
 
   [[nodiscard]] TaskClass made_compute(int device, const Pass& pass) const;
-  [[nodiscard]] TaskClass made_transfer(bool forward, int from, int to) const;
+  [[nodiscard]] TaskClass made_transfer(bool forward, int from, int to, std::uint32_t unit) const;
   [[nodiscard]] TaskClass made_copy(const Copy& copy, bool out) const;
   std::uint32_t closing(int device, Seconds seconds);
   [[nodiscard]] TaskClass on_device(TaskKind kind, int device) const;
   std::uint32_t add(const TaskClass& made);
+
+  // Of a stage and the unit's kind; where all units cost alike there is one kind.
+  [[nodiscard]] int row(int vs, std::uint32_t unit) const {
+    if (problem_.kinds.empty()) return vs;
+    return static_cast<int>(problem_.kind(unit)) * program_.placement().virtual_stages() + vs;
+  }
+  // Where units differ every block is a class of its own.
+  std::uint32_t& overlapped(int vs, const Pass& block) {
+    if (!problem_.kinds.empty()) return overlapped_(static_cast<int>(block.microbatch), 0);
+    return overlapped_(vs, program_.pair(block).backward.chunk);
+  }
 
   [[nodiscard]] std::uint32_t number(int device) const;  // among the devices of all pipelines
   [[nodiscard]] int rank(int device) const { return ranks_[device]; }
@@ -62,11 +73,12 @@ class ClassTable {
   const std::vector<int>& ranks_;
   const BuildOptions& options_;
   std::uint32_t pipeline_;
-  Grid<std::uint32_t> compute_;   // by virtual stage and kind of pass
-  Grid<std::uint32_t> transfer_;  // by sending stage; forward and backward
-  EnumArray<Barrier, std::uint32_t> barrier_{};
-  Grid<std::uint32_t> copy_;        // by virtual stage; out and back, among others and alone
-  Grid<std::uint32_t> overlapped_;  // by stage of the forward, and chunk of the backward
+  Grid<std::uint32_t> compute_;   // by row and kind of pass
+  Grid<std::uint32_t> transfer_;  // by row of the sending stage; forward and backward
+  Grid<std::uint32_t> barrier_;   // by kind of unit and barrier
+  Grid<std::uint32_t> copy_;      // by row; out and back, among others and alone
+  // By stage of the forward, and chunk of the backward; where units differ by block.
+  Grid<std::uint32_t> overlapped_;
 };
 
 }  // namespace pipesim

@@ -93,7 +93,7 @@ class TaskVisitor {
     for (const Value result : results) {
       if (result < kNothing) rows_.wait_once_for(result);
     }
-    return rows_.close(classes_.barrier(barrier), first_unit_ + unit);
+    return rows_.close(classes_.barrier(barrier, unit), first_unit_ + unit);
   }
   [[nodiscard]] Value last(int device) const {
     const TaskId last = last_[device];
@@ -113,7 +113,7 @@ class TaskVisitor {
 
   // A message that waits for the edges that have been appended.
   TaskId transfer(bool forward, int from, int to, std::uint32_t unit) {
-    return rows_.close(classes_.transfer(forward, from, to), first_unit_ + unit);
+    return rows_.close(classes_.transfer(forward, from, to, unit), first_unit_ + unit);
   }
 
  private:

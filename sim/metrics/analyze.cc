@@ -75,18 +75,22 @@ class Analysis {
   }
 
  private:
-  // Seconds of one microbatch on each stage, by device and chunk, with the stragglers that the
-  // graph knows of.
+  // Seconds of one microbatch (the mean of those that differ) on each stage, by device and chunk,
+  // with the stragglers that the graph knows of.
   void sum_stage_seconds() {
     const auto chunks = static_cast<size_t>(graph_.pipelines().front().program->shape().chunks);
     chunks_ = chunks;
     std::vector<EnumArray<PassKind, double>> seconds(devices_.size() * chunks);
+    std::vector<EnumArray<PassKind, double>> classes(seconds.size());
     for (const TaskClass& of : graph_.classes()) {
       if (of.kind != TaskKind::kCompute) continue;
-      seconds[of.device * chunks + of.chunk][of.pass] = of.seconds.value();
+      seconds[of.device * chunks + of.chunk][of.pass] += of.seconds.value();
+      classes[of.device * chunks + of.chunk][of.pass] += 1;
     }
-    for (const auto& by_kind : seconds) {
-      const auto of = [&by_kind](PassKind kind) { return by_kind[kind]; };
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      const auto of = [&](PassKind kind) {
+        return seconds[i][kind] / std::max(1.0, classes[i][kind]);
+      };
       const double backward = std::max(of(PassKind::kBW), of(PassKind::kB) + of(PassKind::kW));
       stage_seconds_.push_back(of(PassKind::kR) +
                                std::max(of(PassKind::kF) + backward, of(PassKind::kFB)));

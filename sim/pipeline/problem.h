@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,12 +37,24 @@ struct StageCost {
   Seconds copy_in = {};
 };
 
+// Of units that cost alike, where not all do (batch.lengths, causal slices).
+struct UnitKind {
+  // Bytes of its messages and collectives and work of its vocabulary passes, to what the problem
+  // says of them.
+  double size = 1;
+  std::vector<StageCost> stages;  // by virtual stage
+};
+
 using OptionValue = std::variant<bool, long, double, std::string>;
 
 struct Problem {
   Shape shape;
   Placement placement = Placement::looped(1, 1);
-  std::vector<StageCost> stages;          // by virtual stage
+  std::vector<StageCost> stages;  // by virtual stage
+  // Where units differ, what each costs; `stages` is then what is planned with: the mean seconds
+  // and the largest bytes. Empty: all units cost what `stages` says.
+  std::vector<UnitKind> kinds = {};
+  std::vector<std::uint32_t> kind_of_unit = {};
   std::optional<Bytes> activation_limit;  // per device
   // Chunks of every device that offload (sim/execution/with_offload.h), and by how many backwards
   // of their stage their copies back end before they are needed.
@@ -60,10 +73,25 @@ struct Problem {
       options;  // checked against the schedule's own list
 
   [[nodiscard]] const StageCost& stage(int vs) const { return stages[vs]; }
+  [[nodiscard]] const StageCost& stage(int vs, std::uint32_t unit) const {
+    return kinds.empty() ? stages[vs] : kinds[kind_of_unit[unit]].stages[vs];
+  }
+  [[nodiscard]] std::uint32_t kind(std::uint32_t unit) const {
+    return kinds.empty() ? 0 : kind_of_unit[unit];
+  }
+  [[nodiscard]] double size(std::uint32_t unit) const {
+    return kinds.empty() ? 1 : kinds[kind_of_unit[unit]].size;
+  }
 
   // Of the message from a stage to its neighbour, either way; no time within a stage.
   [[nodiscard]] Seconds transfer(int from, int to) const {
     return from == to ? Seconds(0) : stage(std::min(from, to)).transfer;
+  }
+  [[nodiscard]] Seconds transfer(int from, int to, std::uint32_t unit) const {
+    return from == to ? Seconds(0) : stage(std::min(from, to), unit).transfer;
+  }
+  [[nodiscard]] Seconds barrier(Barrier each, std::uint32_t unit) const {
+    return size(unit) * barriers[each];
   }
 
   // The largest activation that one microbatch keeps on a device: the unit of a relative memory

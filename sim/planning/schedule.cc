@@ -197,10 +197,14 @@ RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {
 
 Problem for_planning(Problem problem) {
   const bool bytes_known = problem.device_activation() > Bytes(0);
-  for (StageCost& stage : problem.stages) {
-    if (!bytes_known) stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.splits);
-    stage.activation = std::max(stage.activation, stage.weight_stash);
-  }
+  const auto settle = [&](std::vector<StageCost>& stages) {
+    for (StageCost& stage : stages) {
+      if (!bytes_known) stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.splits);
+      stage.activation = std::max(stage.activation, stage.weight_stash);
+    }
+  };
+  settle(problem.stages);
+  for (UnitKind& kind : problem.kinds) settle(kind.stages);
   return problem;
 }
 

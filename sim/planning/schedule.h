@@ -118,6 +118,9 @@ struct Schedule {
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   std::function<Program(const Problem&)> plan = nullptr;
   Claims claims = {};
+  // Plans with what each unit costs (Problem::kinds); others see what all cost on average and keep
+  // at most.
+  bool each_unit = false;
   // Where the vocabulary may be sharded; problems in which it is not are accepted anyway.
   std::vector<VocabularySupport> vocabulary = {};
   // The calls in which its framework holds the compute stream for transfers. Empty: its runtime

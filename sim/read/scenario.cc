@@ -16,6 +16,7 @@
 #include "sim/read/reliability.h"
 #include "sim/read/schedules.h"
 #include "sim/read/software.h"
+#include "sim/read/unequal_batch.h"
 #include "sim/read/vocabulary.h"
 
 namespace pipesim {
@@ -67,7 +68,7 @@ void read_pipelines(YamlMap& root, ParallelSizes& sizes) {
   }
 }
 
-Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
+Batch read_batch(const YamlValue& value, const ParallelSizes& sizes, const std::string& file) {
   YamlMap map(value);
   Batch batch;
   if (const auto size = map.find("micro_batch_size")) {
@@ -104,6 +105,7 @@ Batch read_batch(const YamlValue& value, const ParallelSizes& sizes) {
     (void)map.require("num_microbatches",
                       "the microbatches of one iteration (or global_batch_size)");
   }
+  batch.unequal = read_unequal_batch(map, batch, file);
   map.finish();
   return batch;
 }
@@ -193,6 +195,9 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   }
   if (const auto given = map.find("recompute")) {
     cost.recompute = read_times(*given, cost.per, scenario);
+  }
+  if (const auto share = map.find("attention_share")) {
+    cost.attention_share = share->number(0, 1);
   }
   read_vocabulary_cost(map, scenario, cost);
   const auto copies = [&](const YamlValue& given) {
@@ -407,7 +412,7 @@ Scenario read_scenario(const YamlSource& source) {
   scenario.parallel = read_parallel(parallel, scenario.schedules, model);
   read_pipelines(root, scenario.parallel);
   const YamlValue batch = root.require("batch", "a map with num_microbatches");
-  scenario.batch = read_batch(batch, scenario.parallel);
+  scenario.batch = read_batch(batch, scenario.parallel, scenario.file);
   check_programs(parallel, batch, scenario);
   const bool modelled = memory_is_modelled(root, model);
   if (const auto given = root.find("vocabulary")) {
@@ -436,6 +441,7 @@ Scenario read_scenario(const YamlSource& source) {
     scenario.cost = read_cost(
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);
   }
+  settle_unequal_batch(scenario);
   if (const auto memory = root.find("memory"); memory && !modelled) {
     scenario.memory = read_memory(*memory, scenario);
   }

@@ -56,6 +56,7 @@ Durations durations_of(const ExecutionPlan& plan, Pace pace) {
   durations.messages.assign(2UL * program.placement().virtual_stages() * program.shape().units(),
                             0);
   durations.passes.resize(program.placement().devices());
+  durations.barriers.resize(program.shape().units());
   if (program.copies() != nullptr) durations.copies.resize(program.copies()->links.size());
   const auto places = places_of(*plan.graph, program);
   for (TaskId task = 0; task < plan.graph->size(); ++task) {
@@ -66,7 +67,7 @@ Durations durations_of(const ExecutionPlan& plan, Pace pace) {
     } else if (where.kind == Where::Kind::kMessage) {
       durations.messages[where.number] = seconds;
     } else if (where.kind == Where::Kind::kBarrier) {
-      durations.barriers[static_cast<Barrier>(where.row)] = seconds;
+      durations.barriers[where.number][static_cast<Barrier>(where.row)] = seconds;
     } else if (where.kind == Where::Kind::kCopy) {
       durations.copies[where.row][where.out ? 0 : 1].push_back(seconds);
     }

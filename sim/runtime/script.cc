@@ -170,7 +170,7 @@ class Scribe {
   }
 
   void add_barrier(Item& item, Barrier barrier, std::uint32_t unit) {
-    const double seconds = durations_.barriers[barrier];
+    const double seconds = durations_.barriers[unit][barrier];
     if (!joins_all_devices(barrier)) {
       const int of = place_.device(gathered_by(place_, barrier).vs);
       item.waits.push_back(for_note(ids_.part(barrier, unit, of), seconds));

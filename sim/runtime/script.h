@@ -56,9 +56,9 @@ class NoteIds {
 
 // Seconds of everything that a script waits or works for.
 struct Durations {
-  std::vector<std::vector<double>> passes;  // by device and position
-  std::vector<double> messages;             // by MessageId
-  EnumArray<Barrier, double> barriers{};
+  std::vector<std::vector<double>> passes;                 // by device and position
+  std::vector<double> messages;                            // by MessageId
+  std::vector<EnumArray<Barrier, double>> barriers;        // by unit
   std::vector<std::array<std::vector<double>, 2>> copies;  // by link; out, back; as planned
 };
 

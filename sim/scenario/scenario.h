@@ -26,6 +26,7 @@
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/reliability.h"
 #include "sim/scenario/sourced.h"
+#include "sim/scenario/unequal_batch.h"
 
 namespace pipesim {
 
@@ -127,6 +128,7 @@ struct Batch {
   int microbatches = 1;  // per pipeline
   std::optional<int> micro_batch_size;
   std::optional<int> seq_length;
+  std::optional<UnequalBatch> unequal = {};
 };
 
 enum class CostBasis {
@@ -144,6 +146,7 @@ struct GivenCost {
   std::vector<Seconds> backward_weight;
   std::vector<Seconds> overlapped;  // empty: no overlapped blocks
   std::vector<Seconds> recompute;   // empty: as long as forward
+  double attention_share = 0;  // of F and of B, causal attention: a slice takes by its position
   // A device's share of a sharded vocabulary, one value or one per device whatever `per` is.
   std::vector<Seconds> output_forward;
   std::vector<Seconds> output_backward;

@@ -56,7 +56,7 @@ struct Bench {
     BuildOptions options;
     options.sync = OptimizerSync::kAllReduce;
     options.collective = Seconds(collective);
-    options.message = [this](int, int, int, int) {
+    options.message = [this](int, int, int, int, std::uint32_t) {
       return MessageCost{Seconds(latency + flow), Seconds(latency)};
     };
     return build_task_graph(std::make_shared<Program>(gpipe.plan(problem)), problem, ranks,
@@ -168,7 +168,7 @@ struct CopyBench {
     add(0, 1, 2);
     BuildOptions options;
     options.contending_copies = 1;
-    options.message = [this](int, int, int, int) {
+    options.message = [this](int, int, int, int, std::uint32_t) {
       return MessageCost{Seconds(message), Seconds(0)};
     };
     const auto program = std::make_shared<Program>(gpipe.plan(problem).with_copies(plan));

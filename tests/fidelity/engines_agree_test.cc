@@ -20,6 +20,7 @@
 #include "sim/engine/simgrid.h"
 #include "sim/execution/with_offload.h"
 #include "sim/graph/build.h"
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -79,6 +80,20 @@ Problem draw_problem(Draw& draw, const Schedule& schedule) {
   return problem;
 }
 
+// Every microbatch costs something else.
+void set_factors(Problem& problem, std::uint64_t seed) {
+  Draw draw(seed + 1);
+  std::vector<UnitKind> kinds;
+  std::vector<std::uint32_t> numbers;
+  for (int unit = 0; unit < problem.shape.units(); ++unit) {
+    UnitKind kind{draw.between(0.5, 2), {}};
+    for (const StageCost& stage : problem.stages) kind.stages.push_back(scaled(stage, kind.size));
+    kinds.push_back(std::move(kind));
+    numbers.push_back(static_cast<std::uint32_t>(unit));
+  }
+  set_kinds(problem, std::move(kinds), std::move(numbers));
+}
+
 // Copies of any length, most of them short, so that some cases have none that meet.
 void draw_copies(Draw& draw, Problem& problem, Cluster& cluster) {
   const double share = draw.scale(1e-4, 0.5);
@@ -114,7 +129,7 @@ BuildOptions draw_build_options(Draw& draw, const Cluster& cluster, double unit)
   // A message takes this share of a pass over a card; some are empty.
   const double share = draw.chance(0.1) ? 0 : draw.scale(1e-4, 0.1);
   const Bytes size = Seconds(share * unit) * cluster.nic_bandwidth;
-  options.message = [&cluster, size](int, int, int from, int to) {
+  options.message = [&cluster, size](int, int, int from, int to, std::uint32_t) {
     return MessageCost{message_seconds(cluster, from, to, size), route(cluster, from, to).latency};
   };
   return options;
@@ -130,6 +145,8 @@ Case draw_case(std::uint64_t seed) {
   const bool copies = draw.chance(0.4);
   if (copies) draw_copies(draw, problem, made.cluster);
   auto program = std::make_shared<Program>(schedule.plan(problem));
+  const bool unequal = seed % 3 == 0;
+  if (unequal) set_factors(problem, seed);
   if (copies && program->copies() == nullptr) {
     program = std::make_shared<Program>(with_offload(*program, problem, problem.shape.chunks));
   }
@@ -143,6 +160,14 @@ Case draw_case(std::uint64_t seed) {
     }
   }
   BuildOptions options = draw_build_options(draw, made.cluster, problem.stage(0).forward.value());
+  if (unequal) {
+    options.message = [&problem, equal = options.message](int from, int to, int rank_from,
+                                                          int rank_to, std::uint32_t unit) {
+      const MessageCost cost = equal(from, to, rank_from, rank_to, unit);
+      return MessageCost{cost.latency + problem.size(unit) * (cost.seconds - cost.latency),
+                         cost.latency};
+    };
+  }
   if (copies) {
     options.contending_copies = made.cluster.host.duplex;
   } else if (draw.chance(0.3)) {
@@ -157,9 +182,9 @@ Case draw_case(std::uint64_t seed) {
     }
   }
   made.description = fmt::format(
-      "seed {}: {} p={} v={} m={}, {} pipelines, {} GPUs and {} cards per node{}", seed,
+      "seed {}: {} p={} v={} m={}{}, {} pipelines, {} GPUs and {} cards per node{}", seed,
       schedule.name, problem.shape.devices, problem.shape.chunks, problem.shape.microbatches,
-      pipelines, made.cluster.gpus_per_node, made.cluster.nics_per_node,
+      unequal ? " unequal" : "", pipelines, made.cluster.gpus_per_node, made.cluster.nics_per_node,
       copies ? fmt::format(", copies with {} devices per link", problem.devices_per_host_link)
              : "");
   return made;

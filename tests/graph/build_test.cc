@@ -243,7 +243,7 @@ TEST(Pipelines, AskForEachMessageOnceWithItsStagesAndRanks) {
   const auto [problem, program] = planned("1f1b", {2, 1, 4, 1}, {1, 1, 1, 1});
   BuildOptions options;
   std::vector<std::vector<int>> asked;
-  options.message = [&asked](int from, int to, int rank_from, int rank_to) {
+  options.message = [&asked](int from, int to, int rank_from, int rank_to, std::uint32_t) {
     asked.push_back({from, to, rank_from, rank_to});
     return MessageCost{Seconds(7), Seconds(2)};
   };

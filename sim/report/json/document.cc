@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "models/layer_parameters.h"
 #include "sim/planning/description.h"
@@ -343,6 +344,28 @@ void add_memory(Json& json, const Answer& answer) {
   if (!made.offload_reason.empty()) json["offload_choice"] = made.offload_reason;
 }
 
+// In the order in which they are put in; of an ensemble, of its first draw.
+Json microbatches_json(const UnequalBatch& unequal, const Case& made) {
+  Json json{{"order", kMicrobatchOrderNames[static_cast<size_t>(unequal.order)]}};
+  if (unequal.lengths) json["packing"] = kPackingNames[static_cast<size_t>(unequal.packing)];
+  if (!unequal.draw.listed()) json["seed"] = unequal.draw.seed;
+  std::vector<int> order = made.microbatch_order;
+  if (order.empty()) {
+    order.resize(unequal.microbatches());
+    std::iota(order.begin(), order.end(), 0);
+  }
+  for (const int each : order) {
+    const auto at = static_cast<size_t>(each);
+    json["drawn_as"].push_back(each);
+    if (unequal.lengths) {
+      json["lengths"].push_back(unequal.documents[at]);
+    } else {
+      json["factors"].push_back(unequal.factors[at]);
+    }
+  }
+  return json;
+}
+
 Json result_json(const Answer& answer, bool timings) {
   const Case& made = answer.made;
   const Report& report = answer.result.report;
@@ -360,6 +383,9 @@ Json result_json(const Answer& answer, bool timings) {
   json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) {
     json["devices"].push_back(device_json(device, knows_memory(*made.scenario)));
+  }
+  if (made.scenario->batch.unequal) {
+    json["microbatches"] = microbatches_json(*made.scenario->batch.unequal, made);
   }
   json["ensemble"] = report.ensemble ? ensemble_json(*report.ensemble) : Json(nullptr);
   json["band"] = band_json(made.scenario->band, report.iteration);

@@ -214,10 +214,11 @@ std::string copies_text(const Scenario& scenario, const Problem& problem, const 
   const Placement& place = problem.placement;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const StageCost& stage = problem.stage(vs);
+    const Copy copy{static_cast<std::uint32_t>(place.device(vs)), 0,
+                    static_cast<std::uint16_t>(place.chunk(vs))};
     rows.push_back({fmt::format("{}", vs), fmt::format("{}", place.device(vs)),
-                    human(copied_bytes(problem, program, place.device(vs), place.chunk(vs))),
-                    human(stage.copy_out), human(stage.copy_in),
-                    human(problem.copy_alone_factor * stage.copy_out)});
+                    human(copied_bytes(problem, program, copy)), human(stage.copy_out),
+                    human(stage.copy_in), human(problem.copy_alone_factor * stage.copy_out)});
   }
   std::string text = "copies to the host, a microbatch\n" + aligned(rows);
   if (!scenario.hardware || !scenario.cost.copy_out.empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <numeric>
 #include <vector>
 
 #include "sim/core/text.h"
@@ -117,10 +118,39 @@ Row row_of(const Answer& answer, const Columns& columns) {
 std::string ensemble_line(const Answer& answer) {
   const auto& ensemble = answer.result.report.ensemble;
   if (!ensemble) return "";
+  const auto& unequal = answer.made.scenario->batch.unequal;
+  if (unequal && unequal->draw.runs > 1) {
+    return fmt::format(
+        "{}: mean of {} draws of its microbatches from seed {}; of draws alone +- {}, "
+        "p05 {}, p95 {}\n",
+        answer.made.label, ensemble->runs, ensemble->seed, human(ensemble->stddev),
+        human(ensemble->p05), human(ensemble->p95));
+  }
   return fmt::format(
       "{}: mean of {} runs from seed {}, jitter {:g}; of jitter alone +- {}, p05 {}, p95 {}\n",
       answer.made.label, ensemble->runs, ensemble->seed, ensemble->jitter, human(ensemble->stddev),
       human(ensemble->p05), human(ensemble->p95));
+}
+
+// What differs among the microbatches; nothing where they are alike.
+std::string microbatches_line(const Scenario& scenario) {
+  if (!scenario.batch.unequal) return "";
+  const UnequalBatch& unequal = *scenario.batch.unequal;
+  std::vector<double> sizes = unequal.factors;
+  for (const Documents& documents : unequal.documents) {
+    sizes.push_back(std::accumulate(documents.begin(), documents.end(), 0.0));
+  }
+  const auto [least, most] = std::ranges::minmax(sizes);
+  const double mean =
+      std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
+  if (!unequal.lengths) {
+    return fmt::format(
+        "{} microbatches that cost {:.3g} to {:.3g} times as much, on average {:.3g}\n",
+        sizes.size(), least, most, mean);
+  }
+  return fmt::format("{} microbatches of {:.0f} to {:.0f} tokens, on average {:.0f}; packing: {}\n",
+                     sizes.size(), least, most, mean,
+                     kPackingNames[static_cast<size_t>(unequal.packing)]);
 }
 
 // Of the fastest schedule; the others' bands are as wide, as shares.
@@ -142,6 +172,7 @@ std::string comparison_table(std::span<const Answer> answers) {
   std::vector<Row> rows{header_of(columns)};
   for (const Answer& answer : answers) rows.push_back(row_of(answer, columns));
   std::string text = aligned(rows) + band_of_fastest(answers);
+  text += microbatches_line(*answers.front().made.scenario);
   for (const Answer& answer : answers) text += ensemble_line(answer);
   for (const Answer& answer : answers) {
     text += fit_line(answer);

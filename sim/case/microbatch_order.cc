@@ -1,0 +1,208 @@
+#include "sim/case/microbatch_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "sim/case/program.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+namespace {
+
+using Order = std::vector<int>;
+
+constexpr size_t kCandidates = 200;
+constexpr size_t kPasses = 10'000'000;
+
+Order as_given(const Problem& problem) {
+  Order order(static_cast<size_t>(problem.shape.microbatches));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+std::vector<std::uint32_t> kinds_in(const Order& order, const Problem& given) {
+  const auto splits = static_cast<size_t>(given.shape.splits);
+  std::vector<std::uint32_t> kinds;
+  for (const int microbatch : order) {
+    const size_t first = static_cast<size_t>(microbatch) * splits;
+    for (size_t split = 0; split < splits; ++split) {
+      kinds.push_back(given.kind_of_unit[first + split]);
+    }
+  }
+  return kinds;
+}
+
+// Seconds of F, B and W of every microbatch on all stages.
+std::vector<double> works_of(const Problem& problem) {
+  std::vector<double> of_kind;
+  for (const UnitKind& kind : problem.kinds) {
+    double sum = 0;
+    for (const StageCost& stage : kind.stages) {
+      sum += (stage.forward + stage.backward_input + stage.backward_weight).value();
+    }
+    of_kind.push_back(sum);
+  }
+  std::vector<double> works(static_cast<size_t>(problem.shape.microbatches), 0);
+  const auto splits = static_cast<size_t>(problem.shape.splits);
+  for (size_t unit = 0; unit < problem.kind_of_unit.size(); ++unit) {
+    works[unit / splits] += of_kind[problem.kind_of_unit[unit]];
+  }
+  return works;
+}
+
+Order sorted(const Problem& problem, bool longest_first) {
+  const std::vector<double> works = works_of(problem);
+  Order order = as_given(problem);
+  std::ranges::stable_sort(order, [&](int a, int b) {
+    return longest_first ? works[a] > works[b] : works[a] < works[b];
+  });
+  return order;
+}
+
+// Microbatches of like work together, by Lloyd's algorithm from evenly spread ones; in each as they
+// stand.
+std::vector<Order> clusters_of(const Problem& problem, size_t count) {
+  const std::vector<double> works = works_of(problem);
+  const Order by_work = sorted(problem, false);
+  std::vector<double> centres;
+  for (size_t i = 0; i < count; ++i) {
+    centres.push_back(works[by_work[(2 * i + 1) * by_work.size() / (2 * count)]]);
+  }
+  constexpr int kRounds = 32;
+  std::vector<Order> clusters;
+  for (int round = 0; round < kRounds; ++round) {
+    clusters.assign(count, {});
+    for (const int each : as_given(problem)) {
+      const auto nearest = std::ranges::min_element(
+          centres, {}, [&](double centre) { return std::abs(centre - works[each]); });
+      clusters[static_cast<size_t>(nearest - centres.begin())].push_back(each);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      double sum = 0;
+      for (const int each : clusters[i]) sum += works[each];
+      if (!clusters[i].empty()) centres[i] = sum / static_cast<double>(clusters[i].size());
+    }
+  }
+  return clusters;
+}
+
+class OrderSearch {
+ public:
+  explicit OrderSearch(const Case& made)
+      : choice_(made.choice),
+        given_(made.problem),
+        problem_(made.problem),
+        program_(make_program(made)) {
+    planned_anew_ = !choice_.program && schedule_of(choice_).each_unit;
+    left_ = std::max(kCandidates, kPasses / std::max<size_t>(1, program_->size()));
+  }
+
+  // Whether the order is better than what was tried before it.
+  bool take(const Order& order) {
+    if (left_ == 0) return false;
+    --left_;
+    problem_.kind_of_unit = kinds_in(order, given_);
+    if (planned_anew_) program_ = make_program(choice_, problem_);
+    const Evaluation now = evaluate(*program_, problem_);
+    const Bytes peak = now.peak_activation();
+    const bool fits = !given_.activation_limit || peak <= *given_.activation_limit;
+    const Score score{fits ? 0 : peak.value(), now.makespan.value()};
+    if (score >= best_score_) return false;
+    best_score_ = score;
+    best_ = order;
+    return true;
+  }
+
+  // DynaPipe: every order of at most four clusters (three where there are many microbatches), or of
+  // the microbatches themselves where they are as few.
+  void take_clusters() {
+    const auto microbatches = static_cast<size_t>(given_.shape.microbatches);
+    const size_t count = std::min<size_t>(microbatches, microbatches > 20 ? 3 : 4);
+    std::vector<Order> clusters = clusters_of(given_, count);
+    if (microbatches == count) {
+      for (size_t i = 0; i < count; ++i) clusters[i] = {static_cast<int>(i)};
+    }
+    Order permutation(count);
+    std::iota(permutation.begin(), permutation.end(), 0);
+    do {
+      Order order;
+      for (const int each : permutation) {
+        order.insert(order.end(), clusters[each].begin(), clusters[each].end());
+      }
+      take(order);
+    } while (std::ranges::next_permutation(permutation).found);
+    take(as_given(given_));
+  }
+
+  // Exchanges of two microbatches, as long as one is better.
+  void improve() {
+    for (bool better = true; better && left_ > 0;) {
+      better = false;
+      for (size_t a = 0; a < best_.size(); ++a) {
+        for (size_t b = a + 1; b < best_.size() && left_ > 0; ++b) better |= exchange(a, b);
+      }
+    }
+  }
+
+  [[nodiscard]] const Order& best() const { return best_; }
+
+ private:
+  using Score = std::pair<double, double>;  // what is above the limit, seconds
+
+  bool exchange(size_t a, size_t b) {
+    Order other = best_;
+    std::swap(other[a], other[b]);
+    return take(other);
+  }
+
+  const ScheduleChoice& choice_;
+  const Problem& given_;
+  bool planned_anew_ = false;  // the order of passes follows that of microbatches
+  Problem problem_;
+  std::shared_ptr<const Program> program_;
+  size_t left_ = 0;
+  Order best_;
+  Score best_score_{std::numeric_limits<double>::infinity(), 0};
+};
+
+Order tried(const Case& made, bool search) {
+  OrderSearch tries(made);
+  if (search) {
+    for (const bool longest_first : {true, false}) tries.take(sorted(made.problem, longest_first));
+  }
+  tries.take_clusters();
+  if (search) tries.improve();
+  return tries.best();
+}
+
+Order asked_order(const Case& made, MicrobatchOrder asked) {
+  switch (asked) {
+    case MicrobatchOrder::kLongestFirst:
+      return sorted(made.problem, true);
+    case MicrobatchOrder::kShortestFirst:
+      return sorted(made.problem, false);
+    case MicrobatchOrder::kDynaPipe:
+      return tried(made, false);
+    case MicrobatchOrder::kSearch:
+      return tried(made, true);
+    case MicrobatchOrder::kGiven:
+      break;
+  }
+  return as_given(made.problem);
+}
+
+}  // namespace
+
+void order_microbatches(Case& made) {
+  const auto& unequal = made.scenario->batch.unequal;
+  if (!unequal || made.problem.kinds.empty()) return;
+  if (unequal->order == MicrobatchOrder::kGiven) return;
+  made.microbatch_order = asked_order(made, unequal->order);
+  made.problem.kind_of_unit = kinds_in(made.microbatch_order, made.problem);
+}
+
+}  // namespace pipesim

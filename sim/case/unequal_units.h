@@ -1,0 +1,26 @@
+// What units cost that are not alike: microbatches of other documents or other factors, and slices
+// of a sequence, whose attention grows with their position (docs/reference/model.md, "Unequal
+// microbatches").
+#pragma once
+
+#include <span>
+
+#include "models/layer_context.h"
+#include "sim/case/case.h"
+#include "sim/scenario/unequal_batch.h"
+
+namespace pipesim {
+
+// The context of a microbatch that is packed of these documents as one sequence, padded to what its
+// ranks can divide. It refers to `documents`.
+LayerContext packed_microbatch(LayerContext context, std::span<const int> documents);
+
+// Of the microbatch with most tokens, by which buffers are sized.
+LayerContext longest_microbatch(const LayerContext& context,
+                                std::span<const Documents> microbatches);
+
+// Adds their kinds to the case's problem; nothing where all units cost alike.
+// O(different microbatches x splits x stages).
+void add_unequal_units(Case& made);
+
+}  // namespace pipesim

@@ -1,0 +1,20 @@
+// Units of a problem that cost unequally: microbatches of other lengths, slices of a sequence.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+// All seconds and bytes of a stage times a factor; what is not known stays so.
+StageCost scaled(const StageCost& cost, double factor);
+
+// Gives every unit its kind. `Problem::stages` becomes what is planned with: the mean seconds over
+// the units and the largest bytes. Where there is one kind only the problem becomes one of equal
+// units. Requires a kind for every unit, and of every kind a unit. O(kinds x stages + units).
+void set_kinds(Problem& problem, std::vector<UnitKind> kinds,
+               std::vector<std::uint32_t> kind_of_unit);
+
+}  // namespace pipesim

@@ -1,0 +1,193 @@
+#include "sim/read/unequal_batch.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+#include "sim/core/input_text.h"
+#include "sim/scenario/draw_batch.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kLongest = 1 << 28;
+constexpr double kLargestFactor = 1e6;
+
+// Numbers of one kind: tokens of documents, or factors.
+class DrawReader {
+ public:
+  DrawReader(bool lengths, double most, const std::string& scenario_file)
+      : lengths_(lengths), most_(most), scenario_file_(scenario_file) {}
+
+  [[nodiscard]] Draw read(const YamlValue& value) const {
+    Draw draw;
+    draw.where = value.where();
+    if (value.is_list()) {
+      for (const YamlValue& each : value.list()) draw.values.push_back(number(each));
+      if (draw.values.empty()) value.fail("expected at least one number");
+      return draw;
+    }
+    YamlMap map(value);
+    if (const auto file = map.find("file")) {
+      draw.kind = Draw::Kind::kHistogram;
+      read_histogram(*file, draw);
+      draw.least = *std::ranges::min_element(draw.values);
+      draw.most = *std::ranges::max_element(draw.values);
+    } else {
+      read_distribution(map, draw);
+    }
+    if (const auto seed = map.find("seed")) {
+      draw.seed = static_cast<std::uint64_t>(seed->integer(0, 1L << 53));
+    }
+    if (const auto runs = map.find("runs")) {
+      draw.runs = static_cast<int>(runs->integer(1, 10000));
+    }
+    map.finish();
+    return draw;
+  }
+
+ private:
+  [[nodiscard]] double number(const YamlValue& value) const {
+    if (lengths_) return static_cast<double>(value.tokens(1, static_cast<long>(most_)));
+    const double factor = value.number(0, most_);
+    if (factor <= 0) value.fail("must be greater than 0");
+    return factor;
+  }
+
+  void read_distribution(YamlMap& map, Draw& draw) const {
+    static const std::vector<std::string> kNames{"lognormal", "uniform"};
+    const std::string name =
+        map.require("distribution", "lognormal or uniform (or 'file': a histogram)").choice(kNames);
+    const auto max = map.find("max");
+    draw.most = max ? number(*max) : most_;
+    if (name == "lognormal") {
+      draw.kind = Draw::Kind::kLognormal;
+      draw.mean = number(map.require("mean", "the mean of what is drawn"));
+      draw.sigma = map.require("sigma", "the spread of its logarithm").number(0, 10);
+      draw.least = lengths_ ? 1 : 1 / kLargestFactor;
+      return;
+    }
+    draw.kind = Draw::Kind::kUniform;
+    if (!max) (void)map.require("max", "the largest that is drawn");
+    const YamlValue min = map.require("min", "the smallest that is drawn");
+    draw.least = number(min);
+    if (draw.least > draw.most) min.fail("is larger than max");
+  }
+
+  // Lines `value,count`; a first line of words, empty lines and those with # are passed over.
+  void read_histogram(const YamlValue& file, Draw& draw) const {
+    const std::string path = file_beside(scenario_file_, file.text());
+    const std::string text = read_input(path, file.where());
+    int line = 0;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      std::string one = text.substr(begin, end - begin);
+      if (one.ends_with('\r')) one.pop_back();
+      read_bin({path, ++line, 1, one}, one, draw);
+      begin = end + 1;
+    }
+    if (draw.values.empty()) file.fail("has no lines of the form 'value,count'");
+  }
+
+  void read_bin(const Location& where, const std::string& line, Draw& draw) const {
+    if (line.empty() || line.starts_with('#')) return;
+    const char* end = line.data() + line.size();
+    double value = 0;
+    double count = 0;
+    const auto [comma, bad] = std::from_chars(line.data(), end, value);
+    const bool words = bad != std::errc() && draw.values.empty() && where.line == 1;
+    if (words) return;
+    const bool paired = bad == std::errc() && comma != end && *comma == ',';
+    const auto [stop, worse] =
+        paired ? std::from_chars(comma + 1, end, count) : std::from_chars_result{end, bad};
+    const bool read = paired && worse == std::errc() && stop == end;
+    const double least = lengths_ ? 1 : 0;
+    if (!read || !(value >= least && value <= most_ && value > 0) || !(count > 0 && count < 1e15)) {
+      throw InputError(where, fmt::format("expected '{},count', {} at most {} and a count above 0",
+                                          lengths_ ? "tokens" : "factor",
+                                          lengths_ ? "tokens" : "a factor", most_));
+    }
+    draw.values.push_back(value);
+    draw.counts.push_back(count);
+  }
+
+  bool lengths_;
+  double most_;
+  const std::string& scenario_file_;
+};
+
+std::vector<std::string> words(std::span<const std::string_view> names) {
+  return {names.begin(), names.end()};
+}
+
+void read_packing(const YamlValue& value, UnequalBatch& unequal) {
+  static const std::vector<std::string> kNames = words(kPackingNames);
+  const auto chosen = [](const YamlValue& name) {
+    const std::string text = name.choice(kNames);
+    return static_cast<Packing>(std::ranges::find(kNames, text) - kNames.begin());
+  };
+  if (!value.is_map()) {
+    unequal.packing = chosen(value);
+    return;
+  }
+  YamlMap map(value);
+  unequal.packing = chosen(map.require("name", "none, greedy or balanced"));
+  if (const auto room = map.find("room")) {
+    if (unequal.packing != Packing::kBalanced) room->fail("is of packing balanced");
+    unequal.room = room->number(1, 1000);
+  }
+  map.finish();
+}
+
+}  // namespace
+
+std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
+                                               const std::string& scenario_file) {
+  const auto lengths = map.find("lengths");
+  const auto factors = map.find("factors");
+  const auto packing = map.find("packing");
+  const auto order = map.find("order");
+  if (lengths && factors) factors->fail("stands beside 'lengths': give one of the two");
+  if (packing && !lengths) packing->fail("is of documents: give 'lengths'");
+  if (order && !lengths && !factors) order->fail("needs 'lengths' or 'factors' to order by");
+  if (!lengths && !factors) return std::nullopt;
+  UnequalBatch unequal;
+  unequal.lengths = lengths.has_value();
+  const double most = lengths ? batch.seq_length.value_or(kLongest) : kLargestFactor;
+  unequal.draw =
+      DrawReader(unequal.lengths, most, scenario_file).read(lengths ? *lengths : *factors);
+  if (packing) read_packing(*packing, unequal);
+  if (order) {
+    static const std::vector<std::string> kNames = words(kMicrobatchOrderNames);
+    unequal.order = static_cast<MicrobatchOrder>(std::ranges::find(kNames, order->choice(kNames)) -
+                                                 kNames.begin());
+  }
+  return unequal;
+}
+
+void settle_unequal_batch(Scenario& scenario) {
+  if (!scenario.batch.unequal) return;
+  const UnequalBatch& unequal = *scenario.batch.unequal;
+  const Location& where = unequal.draw.where;
+  if (unequal.lengths && !scenario.roofline) {
+    throw InputError(where,
+                     "lengths need a model and its seconds, which say what a token costs: give "
+                     "'factors' where costs are given");
+  }
+  if (!unequal.lengths && scenario.roofline) {
+    throw InputError(where,
+                     "factors are for given costs: give 'lengths' where seconds follow from "
+                     "a model");
+  }
+  if (unequal.lengths && !scenario.modelled->context.flash_attention) {
+    throw InputError(where, "lengths need flash attention, which stays within a document");
+  }
+  if (unequal.lengths && scenario.modelled->model.encoder) {
+    throw InputError(where,
+                     "lengths are not known beside an encoder: encoder: {images: 0} leaves "
+                     "it out");
+  }
+  draw_batch(scenario, unequal.draw.seed);
+}
+
+}  // namespace pipesim

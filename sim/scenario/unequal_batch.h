@@ -1,0 +1,77 @@
+// Microbatches that differ: documents of unequal lengths and how they are packed, or factors on
+// what a microbatch costs (docs/reference/model.md, "Unequal microbatches").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/enum_array.h"
+#include "sim/core/error.h"
+
+namespace pipesim {
+
+// Where numbers come from. Draws are the same on any machine.
+struct Draw {
+  enum class Kind { kListed, kLognormal, kUniform, kHistogram };
+  Kind kind = Kind::kListed;
+  std::vector<double> values;  // as listed, or of the histogram
+  std::vector<double> counts;  // of the histogram
+  double mean = 1;             // of the log-normal, before `least` and `most` cut it
+  double sigma = 0;            // of its logarithm
+  double least = 0;
+  double most = 0;
+  std::uint64_t seed = 1;
+  int runs = 1;  // with seeds from `seed` on: more than one make an ensemble
+  Location where = {};
+
+  [[nodiscard]] bool listed() const { return kind == Kind::kListed; }
+};
+
+// As many as asked for, from seed `seed`; of a list all that there are. O(count).
+std::vector<double> drawn(const Draw& draw, std::uint64_t seed, size_t count);
+
+enum class Packing {
+  kNone,      // micro_batch_size documents each, in their order
+  kGreedy,    // in their order until micro_batch_size x seq_length tokens are full; cut there
+  kBalanced,  // the longest first, each to the microbatch with the least work
+};
+inline constexpr std::array<std::string_view, 3> kPackingNames{"none", "greedy", "balanced"};
+
+enum class MicrobatchOrder { kGiven, kLongestFirst, kShortestFirst, kDynaPipe, kSearch };
+inline constexpr std::array<std::string_view, 5> kMicrobatchOrderNames{
+    "given", "longest_first", "shortest_first", "dynapipe", "search"};
+
+using Documents = std::vector<int>;  // tokens of each
+
+struct UnequalBatch {
+  Draw draw;
+  bool lengths = false;  // of documents; otherwise factors
+  Packing packing = Packing::kNone;
+  double room = 1.5;  // tokens of a balanced microbatch, at most, to those of an even one
+  MicrobatchOrder order = MicrobatchOrder::kGiven;
+
+  // What was drawn, by microbatch: one of the two.
+  std::vector<Documents> documents = {};
+  std::vector<double> factors = {};
+
+  [[nodiscard]] size_t microbatches() const { return lengths ? documents.size() : factors.size(); }
+};
+
+// Documents in their order, each microbatch filled to `capacity` tokens; one that does not fit is
+// cut, and goes on in the next. What is left over after the last is left out.
+std::vector<Documents> packed_in_order(std::span<const int> documents, size_t microbatches,
+                                       long capacity);
+
+// The longest first (ties: as they stand), each to the microbatch of least work that has room, or,
+// where that has none, to the one of fewest tokens: WLB-LLM's heuristic (arXiv 2503.17924) without
+// what it keeps for a later iteration. Within a microbatch as they stand.
+// O(documents x microbatches).
+std::vector<Documents> packed_by_work(std::span<const int> documents, size_t microbatches,
+                                      long capacity, double room,
+                                      const std::function<double(int)>& work);
+
+}  // namespace pipesim

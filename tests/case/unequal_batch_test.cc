@@ -1,0 +1,302 @@
+// Unequal microbatches of a scenario: lengths and factors, packing, order, slices, draws.
+#include <algorithm>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <numeric>
+
+#include "models/layer_context.h"
+#include "sim/case/simulate.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "sim/scenario/draw_batch.h"
+
+namespace pipesim {
+namespace {
+
+const std::string kGiven =
+    "schedule: 1f1b\n"
+    "parallel: {pipeline_model_parallel_size: 4}\n"
+    "batch: {num_microbatches: 4, micro_batch_size: 1, factors: [1, 2, 0.5, 3]}\n"
+    "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms}\n"
+    "memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}\n";
+const std::string kModelled =
+    "schedule: 1f1b\n"
+    "model: llama2-7b\n"
+    "cluster: dgx-h100\n"
+    "parallel: {pipeline_model_parallel_size: 4, tensor_model_parallel_size: 2, sequence_parallel: "
+    "true}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 8192}\n";
+const std::string kDrawn =
+    "batch.lengths={distribution: lognormal, mean: 2000, sigma: 1.2, seed: 7}";
+
+Scenario read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  std::vector<Override> parsed;
+  for (const auto& each : overrides)
+    parsed.push_back(parse_override(each, {"command line", 1, 1, ""}));
+  return read_scenario(YamlSource("s.yaml", text, parsed));
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides) {
+  try {
+    (void)read(text, overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Report report_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return simulate(prepare_first(read(text, overrides))).report;
+}
+
+const Bytes kGiB = Bytes(1073741824.0);
+
+TEST(UnequalBatch, FillsGPipeAsAFlowShopByHand) {
+  const Report report = report_of(kGiven, {"schedule=gpipe"});
+  EXPECT_NEAR(report.iteration.value(), 0.030 * (6.5 + 3 * 3), 1e-12);
+  EXPECT_EQ(report.peak_activation, 6.5 * kGiB);
+}
+
+TEST(UnequalBatch, WithFactorsOfOneIsTheScenarioWithout) {
+  const std::string without = "batch={num_microbatches: 4, micro_batch_size: 1}";
+  for (const char* schedule : {"1f1b", "gpipe", "zb-h1", "zb-v", "dualpipev", "seq-1f1b"}) {
+    const std::vector<std::string> common{std::string("schedule=") + schedule,
+                                          "cost.overlapped=25 ms", "cost.transfer=1 ms"};
+    std::vector<std::string> one = common;
+    one.emplace_back("batch.factors=[1, 1, 1, 1]");
+    std::vector<std::string> none = common;
+    none.emplace_back(without);
+    const Report equal = report_of(kGiven, one);
+    const Report before = report_of(kGiven, none);
+    EXPECT_EQ(equal.iteration, before.iteration) << schedule;
+    EXPECT_EQ(equal.peak_activation, before.peak_activation) << schedule;
+  }
+}
+
+TEST(UnequalBatch, TakesTheSameUnderBothEngines) {
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "dynapipe", "interleaved-1f1b"}) {
+    const std::vector<std::string> given{std::string("schedule=") + schedule, "cost.transfer=1 ms",
+                                         "batch.order=search"};
+    std::vector<std::string> simgrid = given;
+    simgrid.emplace_back("engine=simgrid");
+    EXPECT_NEAR(report_of(kGiven, given).iteration.value(),
+                report_of(kGiven, simgrid).iteration.value(), 1e-12);
+  }
+}
+
+TEST(UnequalBatch, OfDocumentsAsLongAsTheSampleIsTheScenarioWithout) {
+  const Problem without = prepare_first(read(kModelled)).problem;
+  const Problem with =
+      prepare_first(read(kModelled, {"batch.lengths=[8192, 8192, 8192, 8192, 8192, 8192, 8192, "
+                                     "8192]"}))
+          .problem;
+  EXPECT_TRUE(with.kinds.empty());
+  for (size_t vs = 0; vs < without.stages.size(); ++vs) {
+    EXPECT_EQ(with.stages[vs].forward, without.stages[vs].forward);
+    EXPECT_EQ(with.stages[vs].backward_input, without.stages[vs].backward_input);
+    EXPECT_EQ(with.stages[vs].activation, without.stages[vs].activation);
+  }
+}
+
+TEST(UnequalBatch, AttendsWithinDocumentsOnly) {
+  const Scenario scenario = read(kModelled);
+  const Transformer& model = scenario.modelled->model;
+  LayerContext context;
+  context.seq_length = 8192;
+  EXPECT_EQ(attended_pairs(model, Mixer::kAttention, context), 8192.0 * 4096);
+  const std::vector<int> halves{4096, 4096};
+  context.documents = halves;
+  EXPECT_EQ(attended_pairs(model, Mixer::kAttention, context), 8192.0 * 2048);
+  // Slices of what is packed, each as if all were like it.
+  context.slices = 4;
+  std::vector<double> slices;
+  for (context.slice = 0; context.slice < 4; ++context.slice) {
+    slices.push_back(attended_pairs(model, Mixer::kAttention, context) / (8192.0 * 2048));
+  }
+  EXPECT_EQ(slices, (std::vector<double>{0.5, 1.5, 0.5, 1.5}));
+  context.documents = {};
+  slices.clear();
+  for (context.slice = 0; context.slice < 4; ++context.slice) {
+    slices.push_back(attended_pairs(model, Mixer::kAttention, context) / (8192.0 * 4096));
+  }
+  EXPECT_EQ(slices, (std::vector<double>{0.25, 0.75, 1.25, 1.75}));
+}
+
+// The packed microbatch takes less: all that is missing is attention.
+TEST(UnequalBatch, CostsByItsDocuments) {
+  const std::string lengths = "batch.lengths=[8192, 4096, 4096, 8192]";
+  const Problem problem =
+      prepare_first(read(kModelled, {lengths, "batch.packing=greedy", "batch.num_microbatches=3"}))
+          .problem;
+  ASSERT_EQ(problem.kinds.size(), 2U);
+  EXPECT_EQ(problem.kind_of_unit, (std::vector<std::uint32_t>{0, 1, 0}));
+  for (int vs = 0; vs < problem.shape.devices; ++vs) {
+    const StageCost& whole = problem.stage(vs, 0);
+    const StageCost& halves = problem.stage(vs, 1);
+    EXPECT_LT(halves.forward, whole.forward);
+    EXPECT_LT(halves.backward_input, whole.backward_input);
+    EXPECT_EQ(halves.backward_weight, whole.backward_weight);
+    EXPECT_EQ(halves.activation, whole.activation);
+    EXPECT_EQ(halves.transfer, whole.transfer);
+  }
+}
+
+TEST(UnequalBatch, SlicesTakeByTheirPosition) {
+  // Of F 40% and of B 40% is attention: slice k of two takes 1 - 0.4 + 0.4 (2k+1)/2 of half.
+  const Problem given =
+      prepare_first(read(kGiven, {"schedule={name: seq-1f1b, splits: 2}",
+                                  "cost.attention_share=0.4", "batch={num_microbatches: 4}"}))
+          .problem;
+  ASSERT_EQ(given.shape.splits, 2);
+  EXPECT_NEAR(given.stage(0, 0).forward.value(), 0.8 * 0.005, 1e-15);
+  EXPECT_NEAR(given.stage(0, 1).forward.value(), 1.2 * 0.005, 1e-15);
+  EXPECT_EQ(given.stage(0, 1).backward_weight, Seconds(0.004));
+  // Modelled, the slices of a microbatch take what it takes whole.
+  const Problem whole = prepare_first(read(kModelled)).problem;
+  const Problem sliced =
+      prepare_first(read(kModelled, {"schedule={name: seq-1f1b, splits: 2}"})).problem;
+  for (int vs = 0; vs < 4; ++vs) {
+    EXPECT_GT(sliced.stage(vs, 1).forward, sliced.stage(vs, 0).forward);
+    EXPECT_GT(sliced.stage(vs, 1).backward_input, sliced.stage(vs, 0).backward_input);
+    EXPECT_EQ(sliced.stage(vs, 1).backward_weight, sliced.stage(vs, 0).backward_weight);
+    const double sum = (sliced.stage(vs, 0).forward + sliced.stage(vs, 1).forward).value();
+    EXPECT_NEAR(sum, whole.stage(vs).forward.value(), 1e-12);
+  }
+}
+
+TEST(UnequalBatch, IsDrawnByItsSeed) {
+  const auto documents = [](const std::string& seed) {
+    return read(kModelled, {kDrawn, "batch.packing=greedy", "batch.lengths.seed=" + seed})
+        .batch.unequal->documents;
+  };
+  EXPECT_EQ(documents("7"), documents("7"));
+  EXPECT_NE(documents("7"), documents("8"));
+  for (const Documents& each : documents("7")) {
+    EXPECT_EQ(std::accumulate(each.begin(), each.end(), 0), 8192);
+  }
+}
+
+TEST(UnequalBatch, BalancedEvensOutTheWorkOfWholeDocuments) {
+  // In their order: two documents, four, eight, sixteen to a microbatch.
+  std::string lengths;
+  for (const int count : {2, 4, 8, 16}) {
+    for (int i = 0; i < count; ++i) {
+      lengths += fmt::format("{}{}", lengths.empty() ? "" : ", ", 65536 / count);
+    }
+  }
+  const auto packed = [&lengths](const std::string& packing) {
+    return prepare_first(
+        read(kModelled, {"batch={num_microbatches: 4, micro_batch_size: 1, seq_length: 65536}",
+                         "batch.packing=" + packing, "batch.lengths=[" + lengths + "]"}));
+  };
+  const auto longest = [](const Case& made) {
+    Seconds most;
+    for (const UnitKind& kind : made.problem.kinds) most = std::max(most, kind.stages[1].forward);
+    return most;
+  };
+  const Case greedy = packed("greedy");
+  const Case balanced = packed("balanced");
+  EXPECT_LT(longest(balanced), longest(greedy));
+  EXPECT_LT(simulate(balanced).report.iteration, simulate(greedy).report.iteration);
+  long tokens = 0;
+  for (const Documents& each : balanced.scenario->batch.unequal->documents) {
+    tokens += std::accumulate(each.begin(), each.end(), 0L);
+  }
+  EXPECT_EQ(tokens, 4 * 65536);
+}
+
+TEST(UnequalBatch, BalancedKeepsToTheRoomThatItIsGiven) {
+  const std::vector<int> documents{6, 1, 1, 1, 1, 1, 1};
+  // By work alone the long one stands by itself.
+  const auto square = [](int length) { return 1.0 * length * length; };
+  EXPECT_EQ(packed_by_work(documents, 2, 6, 2, square),
+            (std::vector<Documents>{{6}, {1, 1, 1, 1, 1, 1}}));
+  const auto none = [](int) { return 0.0; };
+  EXPECT_EQ(packed_by_work(documents, 2, 6, 1, none),
+            (std::vector<Documents>{{6}, {1, 1, 1, 1, 1, 1}}));
+}
+
+TEST(UnequalBatch, IsOrderedAsAsked) {
+  const auto order = [](const std::string& way) {
+    return prepare_first(read(kGiven, {"batch.order=" + way})).microbatch_order;
+  };
+  EXPECT_EQ(order("longest_first"), (std::vector<int>{3, 1, 0, 2}));
+  EXPECT_EQ(order("shortest_first"), (std::vector<int>{2, 0, 1, 3}));
+  EXPECT_TRUE(order("given").empty());
+  const auto seconds = [](const std::string& way) {
+    return report_of(kGiven, {"batch.order=" + way}).iteration;
+  };
+  // Of four microbatches dynapipe tries every order.
+  std::vector<int> all{0, 1, 2, 3};
+  Case made = prepare_first(read(kGiven));
+  const auto given = made.problem.kind_of_unit;
+  const Program program = find_schedule("1f1b")->plan(made.problem);
+  Seconds least = Seconds(1e9);
+  do {
+    for (size_t i = 0; i < all.size(); ++i) made.problem.kind_of_unit[i] = given[all[i]];
+    least = std::min(least, evaluate(program, made.problem).makespan);
+  } while (std::ranges::next_permutation(all).found);
+  EXPECT_EQ(seconds("dynapipe"), least);
+  EXPECT_EQ(seconds("search"), least);
+  EXPECT_LT(least, seconds("given"));
+}
+
+TEST(UnequalBatch, ReportsTheMeanOverItsDraws) {
+  const std::string batch =
+      "batch={num_microbatches: 8, factors: {distribution: uniform, min: 0.5, max: 2, seed: 3}}";
+  const Report together = report_of(kGiven, {batch, "batch.factors.runs=5"});
+  ASSERT_TRUE(together.ensemble.has_value());
+  EXPECT_EQ(together.ensemble->runs, 5);
+  double sum = 0;
+  Bytes peak;
+  for (int seed = 3; seed < 8; ++seed) {
+    const Report one = report_of(kGiven, {batch, "batch.factors.seed=" + std::to_string(seed)});
+    EXPECT_FALSE(one.ensemble.has_value());
+    sum += one.iteration.value();
+    peak = std::max(peak, one.peak_activation);
+  }
+  EXPECT_NEAR(together.iteration.value(), sum / 5, 1e-12);
+  EXPECT_EQ(together.peak_activation, peak);
+  EXPECT_GT(together.ensemble->stddev, Seconds(0));
+}
+
+TEST(UnequalBatch, CountsItsOwnTokens) {
+  const Case made = prepare_first(read(kModelled, {kDrawn}));
+  double tokens = 0;
+  for (const Documents& each : made.scenario->batch.unequal->documents) tokens += each[0];
+  const auto rate = throughput_of(made, Seconds(2));
+  ASSERT_TRUE(rate.has_value());
+  EXPECT_NEAR(rate->samples_per_second * 8192, tokens / 2, 1e-6);
+}
+
+TEST(UnequalBatch, RefusesWithAPlace) {
+  const std::string three = refusal(kGiven, {"batch.factors=[1, 2, 3]"});
+  EXPECT_TRUE(has(three, "3 factors, but there are 4 microbatches")) << three;
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.factors=[1, 2, 3, 0]"}), "must be greater than 0"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch={num_microbatches: 2, lengths: [5, 6]}"}),
+                  "lengths need a model"));
+  EXPECT_TRUE(has(refusal(kModelled, {"batch.factors=[1, 1, 1, 1, 1, 1, 1, 2]"}),
+                  "factors are for given costs"));
+  EXPECT_TRUE(has(refusal(kModelled, {"batch.lengths=[9000]"}), "8192"));
+  EXPECT_TRUE(has(refusal(kModelled, {"batch.lengths=[100]"}), "1 lengths, but 8 microbatches"));
+  EXPECT_TRUE(has(refusal(kModelled, {"batch.lengths=[8192, 8192]", "batch.packing=greedy"}),
+                  "16384 tokens fill 2 microbatches of 8192, not 8"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.packing=greedy"}), "give 'lengths'"));
+  EXPECT_TRUE(has(refusal(kModelled, {kDrawn, "batch.packing={name: greedy, room: 2}"}),
+                  "is of packing balanced"));
+  EXPECT_TRUE(
+      has(refusal(kModelled, {kDrawn, "memory={flash_attention: false}"}), "need flash attention"));
+  EXPECT_TRUE(
+      has(refusal(kModelled, {"batch.lengths={distribution: normal, mean: 3}"}), "lognormal"));
+  const std::string s = refusal(kModelled, {"batch.lengths={file: tests/case/no_such.csv}"});
+  EXPECT_TRUE(has(s, "no_such.csv")) << s;
+}
+
+}  // namespace
+}  // namespace pipesim
