@@ -173,13 +173,21 @@ std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& 
                    std::min(f, *forward.overlapped), std::min(bw, *backward.overlapped)});
 }
 
+std::optional<Seconds> block_seconds(const Problem& problem, int vs_forward, int vs_backward) {
+  if (problem.blocks.empty()) {
+    return block_seconds(problem.stage(vs_forward), problem.stage(vs_backward));
+  }
+  const Placement& place = problem.placement;
+  return problem
+      .blocks[static_cast<size_t>(vs_forward) * place.chunks() + place.chunk(vs_backward)];
+}
+
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
   if (pass.kind == PassKind::kFB) {
     const OverlappedPair& pair = program.pair(pass);
     const Placement& place = program.placement();
-    const auto& forward = problem.stage(place.virtual_stage(device, pair.forward.chunk));
-    const auto& backward = problem.stage(place.virtual_stage(device, pair.backward.chunk));
-    const auto seconds = block_seconds(forward, backward);
+    const auto seconds = block_seconds(problem, place.virtual_stage(device, pair.forward.chunk),
+                                       place.virtual_stage(device, pair.backward.chunk));
     if (!seconds) throw LogicError("an overlapped block has no cost");
     return *seconds;
   }

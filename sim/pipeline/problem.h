@@ -41,7 +41,10 @@ using OptionValue = std::variant<bool, long, double, std::string>;
 struct Problem {
   Shape shape;
   Placement placement = Placement::looped(1, 1);
-  std::vector<StageCost> stages;          // by virtual stage
+  std::vector<StageCost> stages;  // by virtual stage
+  // FB of two chunks of a device: by virtual stage of F, and by chunk of BW. Empty: what
+  // block_seconds (sim/execution/evaluate.h) makes of the two stages' own.
+  std::vector<Seconds> blocks;
   std::optional<Bytes> activation_limit;  // per device
   // Chunks of every device that offload (sim/execution/with_offload.h), and by how many backwards
   // of their stage their copies back end before they are needed.
