@@ -160,9 +160,6 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
   LayerCost cost{pass_cost(model, kind, PassKind::kF, setting, hardware),
                  work_cost(backward, setting, hardware),
                  pass_cost(model, kind, PassKind::kW, setting, hardware)};
-  for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
-    if (setting.overlap.expert) pass->hidden = std::min(pass->expert, pass->compute());
-  }
   if (setting.context.tensor > 1) hide_tensor(model, kind, setting, hardware, cost);
   for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
     pass->hidden = (1 - hardware.interconnect.exchange_share) * pass->hidden;

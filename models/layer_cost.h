@@ -9,8 +9,6 @@
 // - with Overlap::tensor (tp_comm_overlap), of F and B all but one of t parts of what the tensor
 //   ranks gather and scatter, as far as the matmuls of the pass last: collective and matmul are cut
 //   into a part per rank and run a part apart;
-// - with Overlap::expert, of every pass the exchange of tokens, as far as the pass computes: a
-//   forward runs beside a backward, which computes for longer.
 // What runs behind a matmul takes Interconnect::exchange_share of the GPU from it, so that only the
 // rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
@@ -19,6 +17,7 @@
 #include "models/device_memory.h"
 #include "models/hardware.h"
 #include "models/layer_context.h"
+#include "models/pair.h"
 #include "models/software.h"
 #include "models/transformer.h"
 #include "models/work.h"
@@ -32,8 +31,6 @@ struct Overlap {
   bool tensor = false;            // tp_comm_overlap; only with sequence parallelism
   bool gradient_reduce = false;   // overlap_grad_reduce
   bool parameter_gather = false;  // overlap_param_gather; only with a distributed optimizer
-  // overlap_moe_expert_parallel_comm: tokens are exchanged behind the compute of another microbatch
-  bool expert = false;
 };
 
 // What measured steps say beside the model of a machine and its software (sim/anchor).
@@ -48,6 +45,7 @@ struct CostSetting {
   ParameterState state;
   Overlap overlap;
   bool fused_backward = false;  // B and W run as one pass
+  PairOptions pair = {};        // of blocks; the share of the exchange is the hardware's
   Software software = {};
   CostFactors factors = {};
 };

@@ -38,6 +38,13 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
   return builder.work();
 }
 
+Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
+               const LayerContext& context) {
+  WorkBuilder builder(model, pass, context);
+  builder.feed(kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind);
+  return builder.work();
+}
+
 Flops flops(const Work& work) {
   Flops sum;
   for (const Matmul& matmul : work.matmuls) sum += matmul.flops();

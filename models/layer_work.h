@@ -34,6 +34,11 @@ namespace pipesim {
 Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
                 const LayerContext& context);
 
+// Of that, what a decoder layer or an MTP module runs between the two exchanges of tokens: routed
+// experts, and rows sorted by them and back. The MLP where it has no experts; nothing without one.
+Work feed_work(const Transformer& model, LayerKind kind, PassKind pass,
+               const LayerContext& context);
+
 // Of all matmuls and attention kernels.
 Flops flops(const Work& work);
 

@@ -7,30 +7,11 @@
 
 #include "models/layer_cost.h"
 #include "models/layout.h"
+#include "models/stage_passes.h"
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/problem.h"
 
 namespace pipesim {
-
-struct StagePasses {
-  PassCost forward;
-  PassCost backward_input;
-  PassCost backward_weight;
-  PassCost recompute;  // F of all layers; embedding and output are not run again
-};
-
-// Sums over the stage's layers; an MTP module runs the output once more. O(1).
-StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
-                         const LayerCosts& costs);
-
-// F of one microbatch and BW of another, the expert exchange of each behind the compute of the
-// other. c: all but the exchange, a: the exchange; the larger of
-//   c_F + c_BW + exchange_share (a_F + a_BW)  everything that computes, slowed while it exchanges
-//   a_F + a_BW                                 everything that is exchanged
-//   c_F + a_F and c_BW + a_BW                  each in itself
-// and never more than one after the other.
-Seconds overlapped_seconds(const StagePasses& forward, const StagePasses& backward,
-                           double exchange_share);
 
 // A microbatch's activations (or gradients) between two devices, every tensor, context and data
 // rank sending at once: a send and receive, and, where the framework scatters, the tensor ranks'

@@ -113,6 +113,21 @@ void WorkBuilder::layer(LayerKind kind) {
   }
 }
 
+void WorkBuilder::feed(LayerKind kind) {
+  if (feed_of(kind) == Feed::kMlp) {
+    again(kMlp, &WorkBuilder::dense_mlp);
+    dense_mlp();
+  }
+  if (feed_of(kind) != Feed::kExperts) return;
+  again(kMoe, &WorkBuilder::routed_experts);
+  routed_experts();
+  if (pass_ == PassKind::kW) return;
+  // Rows are sorted by expert, and back.
+  const double sorted = 4 * model_.experts->experts_per_token * divided_ * hidden_ * kElement;
+  stream(pass_, sorted, 2);
+  work_.permuted += Bytes(sorted);
+}
+
 void WorkBuilder::mlp_block() {
   norm(divided_, hidden_, kLayerNorm);
   again(kMlp, &WorkBuilder::dense_mlp);
@@ -166,13 +181,18 @@ void WorkBuilder::moe() {
           .outputs = 1.0 * experts.num_experts,
           .bf16 = true});
   dispatch();
+  routed_experts();
+  if (experts.shared_experts == 0) return;
+  if (!context_.recompute.any(kMoe)) again(kSharedExperts, &WorkBuilder::shared_experts);
+  shared_experts();
+}
+
+void WorkBuilder::routed_experts() {
+  const Experts& experts = *model_.experts;
   const double rows = expert_rows(model_, context_);
   const double held = std::min(1.0 * experts.num_experts / context_.expert, std::ceil(rows));
   mlp(rows / held, experts.ffn_hidden_size, context_.expert_tensor, held,
       {"experts, first", "experts, second", kMoeActivation, kMoe});
-  if (experts.shared_experts == 0) return;
-  if (!context_.recompute.any(kMoe)) again(kSharedExperts, &WorkBuilder::shared_experts);
-  shared_experts();
 }
 
 void WorkBuilder::shared_experts() {

@@ -22,6 +22,8 @@ class WorkBuilder {
         ranks_(context.tensor) {}
 
   void layer(LayerKind kind);
+  // Of `layer`: what runs between the two exchanges of tokens; without experts, the MLP.
+  void feed(LayerKind kind);
   // What stands on the ends: not the shares of a vocabulary that all devices divide.
   void embedding();
   void output();
@@ -86,6 +88,7 @@ class WorkBuilder {
   void dense_mlp();
   void moe_block();
   void moe();
+  void routed_experts();
   void dispatch();
   void projector();
   void shared_experts();

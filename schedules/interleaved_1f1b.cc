@@ -1,6 +1,7 @@
 // Interleaved 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2.2), with Megatron's group
 // size N (microbatch_group_size_per_vp_stage), p <= N <= m: microbatches go through the chunks in
-// groups of N.
+// groups of N. Combined 1F1B (megatron/core/pipeline_parallel/combined_1f1b.py) runs one more
+// forward in the warm-up, so that the F and the BW of a step do not depend on each other.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -8,6 +9,11 @@
 
 namespace pipesim {
 namespace {
+
+// Megatron-LM's names.
+constexpr auto kCombined = "overlap_moe_expert_parallel_comm";
+constexpr auto kDelayed = "delay_wgrad_compute";
+constexpr auto kEarly = "ep_overlap_early_attn_memory_release";
 
 std::optional<long> wanted_group(const Problem& problem) {
   return problem.option<long>("microbatch_group_size_per_vp_stage");
@@ -26,6 +32,12 @@ bool groups_fit(int group, int devices, int microbatches) {
 
 std::optional<Refusal> refuse(const Problem& problem) {
   const Shape& shape = problem.shape;
+  for (const char* option : {kDelayed, kEarly}) {
+    if (problem.option<bool>(option).value_or(false) &&
+        !problem.option<bool>(kCombined).value_or(false)) {
+      return Refusal{fmt::format("{} needs {}", option, kCombined), shape};
+    }
+  }
   const int group = group_size(problem);
   if (groups_fit(group, shape.devices, shape.microbatches)) return std::nullopt;
   Refusal refusal;
@@ -62,7 +74,9 @@ std::vector<Pass> forward_order(const Shape& shape, int group) {
 Program plan(const Problem& problem) {
   const Shape& shape = problem.shape;
   const int group = group_size(problem);
-  const bool extra = problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
+  const bool extra = problem.option<bool>(kCombined).value_or(false);
+  const bool blocks = extra && problem.stages.front().overlapped;
+  std::vector<OverlappedPair> pairs;
   const std::vector<Pass> forwards = forward_order(shape, group);
   PassLists lists(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
@@ -72,24 +86,28 @@ Program plan(const Problem& problem) {
     size_t next = 0;
     while (next < std::min(warm_up, forwards.size())) list.push_back(forwards[next++]);
     for (Pass pass : forwards) {  // backwards come in the same order, last chunk first
-      if (next < forwards.size()) list.push_back(forwards[next++]);
       pass.kind = PassKind::kBW;
       pass.chunk = static_cast<std::uint16_t>(shape.chunks - 1 - pass.chunk);
-      list.push_back(pass);
+      if (next == forwards.size()) {
+        list.push_back(pass);
+      } else if (blocks) {
+        list.push_back(make_pass(PassKind::kFB, static_cast<int>(pairs.size())));
+        pairs.push_back({forwards[next++], pass});
+      } else {
+        list.push_back(forwards[next++]);
+        list.push_back(pass);
+      }
     }
   }
   const bool paper = problem.option<bool>("zero_bubble_table5_dependencies").value_or(false);
-  return {shape,
-          problem.placement,
-          std::move(lists),
-          {},
+  return {shape, problem.placement, std::move(lists), std::move(pairs),
           paper ? WrapAround::kFirstOfGroup : WrapAround::kEvery};
 }
 
 bool plain_groups(const Problem& problem) {
   return group_size(problem) == problem.shape.devices &&
          problem.shape.microbatches % problem.shape.devices == 0 &&
-         !problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false);
+         !problem.option<bool>(kCombined).value_or(false);
 }
 
 const RegisteredSchedule kInterleaved{{
@@ -105,9 +123,21 @@ const RegisteredSchedule kInterleaved{{
                  .minimum = 1,
                  .maximum = 1 << 20,
                  .default_text = "the number of devices"},
-                {.name = "overlap_moe_expert_parallel_comm",
+                {.name = kCombined,
                  .type = OptionSpec::Type::kFlag,
-                 .help = "one more warm-up forward, as Megatron-LM runs with this flag",
+                 .help = "Megatron-LM's combined 1F1B: one more warm-up forward, and F and BW of "
+                         "the steady state as one block where its seconds are known "
+                         "(cost.overlapped, or a model's)",
+                 .default_text = "false"},
+                {.name = kDelayed,
+                 .type = OptionSpec::Type::kFlag,
+                 .help = "weight gradients of modelled blocks run apart, behind the exchange of "
+                         "tokens; only with overlap_moe_expert_parallel_comm",
+                 .default_text = "false"},
+                {.name = kEarly,
+                 .type = OptionSpec::Type::kFlag,
+                 .help = "attention's backward of modelled blocks goes before the forward's "
+                         "experts; only with overlap_moe_expert_parallel_comm",
                  .default_text = "false"},
                 {.name = "zero_bubble_table5_dependencies",
                  .type = OptionSpec::Type::kFlag,

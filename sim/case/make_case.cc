@@ -26,11 +26,19 @@ void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
   refuse_shape(choice, asked.shape, *schedule.refusal(asked));
 }
 
+// DeepSeek's blocks always run W apart.
+PairOptions pair_options(const ScheduleChoice& choice) {
+  const bool apart = choice.program || schedule_of(choice).calls == CallGroups::kDualPipe;
+  return {.delay_weight = apart || has_flag(choice, "delay_wgrad_compute"),
+          .early_attention = has_flag(choice, "ep_overlap_early_attn_memory_release")};
+}
+
 // How the choice's passes run. Megatron-LM's own schedules run B and W as one pass.
 CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
                          const LayerContext& context) {
   CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
   setting.software = scenario.roofline->software;
+  setting.pair = pair_options(choice);
   setting.fused_backward = !choice.program && schedule_of(choice).calls == CallGroups::kMegatron;
   if (const auto& anchor = scenario.roofline->anchor) setting.factors = anchor->factors;
   return setting;

@@ -1,6 +1,7 @@
 #include "sim/case/roofline.h"
 
 #include "models/stage_cost.h"
+#include "models/stage_pair.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
 
@@ -34,6 +35,21 @@ void share_by_splits(Case& made) {
     if (stage.overlapped) *stage.overlapped = *stage.overlapped / splits;
     if (stage.recompute) *stage.recompute = *stage.recompute / splits;
   }
+  for (Seconds& block : made.problem.blocks) block = block / splits;
+}
+
+void add_blocks(Case& made, const LayerCosts& costs) {
+  const Scenario& scenario = *made.scenario;
+  const StagePairs pairs(scenario.modelled->model, *made.setting, *scenario.hardware, costs);
+  const Placement& place = made.placement;
+  const auto& stages = made.layout->stages;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+      const int other = place.virtual_stage(place.device(vs), chunk);
+      made.problem.blocks.push_back(
+          pairs.seconds(stages[place.model_stage(vs)], stages[place.model_stage(other)]));
+    }
+  }
 }
 
 }  // namespace
@@ -44,6 +60,7 @@ void add_roofline(Case& made) {
   const LayerCosts costs = layer_costs(model, *made.setting, *scenario.hardware);
   fill_stage_seconds(model, *made.setting, *scenario.hardware, *made.layout, made.placement, costs,
                      made.problem.stages);
+  if (runs_blocks(made.choice)) add_blocks(made, costs);
   if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
   share_by_splits(made);
   for (int device = 0; device < made.placement.devices(); ++device) {

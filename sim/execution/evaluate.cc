@@ -173,15 +173,38 @@ std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& 
                    std::min(f, *forward.overlapped), std::min(bw, *backward.overlapped)});
 }
 
+std::optional<Seconds> block_seconds(const Problem& problem, int vs_forward, int vs_backward) {
+  if (problem.blocks.empty()) {
+    return block_seconds(problem.stage(vs_forward), problem.stage(vs_backward));
+  }
+  const Placement& place = problem.placement;
+  return problem
+      .blocks[static_cast<size_t>(vs_forward) * place.chunks() + place.chunk(vs_backward)];
+}
+
+namespace {
+
+// Of units that differ from the mean, the block takes as much of their F and BW as of the mean's.
+std::optional<Seconds> pair_seconds(const Problem& problem, int vs_forward, int vs_backward,
+                                    const OverlappedPair& pair) {
+  const StageCost& forward = problem.stage(vs_forward, pair.forward.microbatch);
+  const StageCost& backward = problem.stage(vs_backward, pair.backward.microbatch);
+  if (problem.blocks.empty()) return block_seconds(forward, backward);
+  const auto block = block_seconds(problem, vs_forward, vs_backward);
+  if (problem.kinds.empty() || !block) return block;
+  const Seconds apart =
+      problem.stage(vs_forward).forward + backward_of(problem.stage(vs_backward));
+  return *block * ((forward.forward + backward_of(backward)) / apart);
+}
+
+}  // namespace
+
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass) {
   if (pass.kind == PassKind::kFB) {
     const OverlappedPair& pair = program.pair(pass);
     const Placement& place = program.placement();
-    const auto& forward =
-        problem.stage(place.virtual_stage(device, pair.forward.chunk), pair.forward.microbatch);
-    const auto& backward =
-        problem.stage(place.virtual_stage(device, pair.backward.chunk), pair.backward.microbatch);
-    const auto seconds = block_seconds(forward, backward);
+    const auto seconds = pair_seconds(problem, place.virtual_stage(device, pair.forward.chunk),
+                                      place.virtual_stage(device, pair.backward.chunk), pair);
     if (!seconds) throw LogicError("an overlapped block has no cost");
     return *seconds;
   }

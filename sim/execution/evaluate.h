@@ -54,6 +54,9 @@ Evaluation evaluate(const Program& program, const Problem& problem);
 // Nothing where either stage's block has no cost.
 std::optional<Seconds> block_seconds(const StageCost& forward, const StageCost& backward);
 
+// Of the block of two stages of a device: Problem::blocks, or as above.
+std::optional<Seconds> block_seconds(const Problem& problem, int vs_forward, int vs_backward);
+
 // Duration of a pass; throws LogicError for an overlapped block without a cost.
 Seconds pass_seconds(const Problem& problem, const Program& program, int device, const Pass& pass);
 

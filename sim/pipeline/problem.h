@@ -55,6 +55,9 @@ struct Problem {
   // and the largest bytes. Empty: all units cost what `stages` says.
   std::vector<UnitKind> kinds = {};
   std::vector<std::uint32_t> kind_of_unit = {};
+  // FB of two chunks of a device: by virtual stage of F, and by chunk of BW. Empty: what
+  // block_seconds (sim/execution/evaluate.h) makes of the two stages' own.
+  std::vector<Seconds> blocks = {};
   std::optional<Bytes> activation_limit;  // per device
   // Chunks of every device that offload (sim/execution/with_offload.h), and by how many backwards
   // of their stage their copies back end before they are needed.

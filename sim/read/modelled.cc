@@ -105,7 +105,6 @@ void read_framework(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
   const SoftwareEntry& generation =
       software ? find_software(*software) : catalogue_software().front();
   cost.software = generation.software;
-  set_flag(map, "overlap_moe_expert_parallel_comm", cost.overlap.expert);
   bool forced = false;
   set_flag(map, "moe_router_force_load_balancing", forced);
   if (forced) cost.software.fullest = 1;

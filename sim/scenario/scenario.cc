@@ -16,6 +16,18 @@ const Schedule& schedule_of(const ScheduleChoice& choice) {
   return choice.described ? choice.described->schedule : *find_schedule(choice.name);
 }
 
+bool has_flag(const ScheduleChoice& choice, std::string_view option) {
+  const auto found = choice.options.find(option);
+  const bool* set = found == choice.options.end() ? nullptr : std::get_if<bool>(&found->second);
+  return set != nullptr && *set;
+}
+
+bool runs_blocks(const ScheduleChoice& choice) {
+  if (choice.program) return !choice.program->pairs().empty();
+  return schedule_of(choice).calls == CallGroups::kDualPipe ||
+         has_flag(choice, "overlap_moe_expert_parallel_comm");
+}
+
 Placement placement_of(const ScheduleChoice& choice, int devices) {
   if (choice.program) return choice.program->placement();
   return schedule_of(choice).place(devices, chunks_of(choice));

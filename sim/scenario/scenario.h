@@ -94,6 +94,10 @@ struct ScheduleChoice {
 
 // Of a choice without a program: the one of the registry, or the described one.
 const Schedule& schedule_of(const ScheduleChoice& choice);
+// Of an option that is a flag, and false where it was not given.
+bool has_flag(const ScheduleChoice& choice, std::string_view option);
+// Whether it may run F and BW of two microbatches as one block.
+bool runs_blocks(const ScheduleChoice& choice);
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.

@@ -11,12 +11,14 @@ double least_overlap(const Problem& problem) {
   double least = 1;
   for (int d = 0; d < place.devices(); ++d) {
     for (int f = 0; f < place.chunks(); ++f) {
-      const StageCost& forward = problem.stage(place.virtual_stage(d, f));
+      const int vs = place.virtual_stage(d, f);
+      const StageCost& forward = problem.stage(vs);
       for (int b = 0; b < place.chunks(); ++b) {
-        const StageCost& backward = problem.stage(place.virtual_stage(d, b));
+        const int other = place.virtual_stage(d, b);
+        const StageCost& backward = problem.stage(other);
         const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;
         if (apart > Seconds(0))
-          least = std::min(least, block_seconds(forward, backward).value_or(apart) / apart);
+          least = std::min(least, block_seconds(problem, vs, other).value_or(apart) / apart);
       }
     }
   }

@@ -6,6 +6,7 @@
 #include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/execution/evaluate.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
@@ -219,6 +220,59 @@ TEST(Roofline, SharesTheWaysOnWhichMessagesMeetUnderSimGrid) {
   const Result simgrid = run(read(shared));
   EXPECT_TRUE(simgrid.timeline.shared_links);
   EXPECT_GT(simgrid.report.iteration, run(read(of)).report.iteration);
+}
+
+constexpr const char* kExperts = R"(
+model: {base: qwen3-235b-a22b, num_layers: 16}
+cluster: dgx-h100
+schedule: interleaved-1f1b
+parallel: {pipeline_model_parallel_size: 4, data_parallel_size: 16,
+           virtual_pipeline_model_parallel_size: 2, expert_model_parallel_size: 16}
+batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 4096}
+)";
+
+TEST(Roofline, RunsForwardsAndBackwardsTogetherWhereExpertsExchangeTokens) {
+  const auto seconds = [](const std::string& options) {
+    const std::string schedule = "{name: interleaved-1f1b" + options + "}";
+    return run(read({{"schedule", schedule}}, kExperts)).report.iteration;
+  };
+  const std::string combined = ", overlap_moe_expert_parallel_comm: true";
+  EXPECT_LT(seconds(combined), 0.95 * seconds(""));
+  EXPECT_LT(seconds(combined + ", delay_wgrad_compute: true"), seconds(combined));
+  EXPECT_NE(seconds(combined + ", ep_overlap_early_attn_memory_release: true"), seconds(combined));
+}
+
+// With the parts of their own layers: of a stage with the output, and one without.
+TEST(Roofline, TimesTheBlockOfEveryTwoChunksOfADevice) {
+  const std::string schedule = "{name: interleaved-1f1b, overlap_moe_expert_parallel_comm: true}";
+  const Problem problem = prepare_first(read({{"schedule", schedule}}, kExperts)).problem;
+  ASSERT_EQ(problem.blocks.size(), 16U);
+  const auto block = [&](int forward, int backward) {
+    return *block_seconds(problem, forward, backward);
+  };
+  for (int vs = 0; vs < 8; ++vs) EXPECT_EQ(block(vs, vs), *problem.stage(vs).overlapped);
+  const auto both = [&](int forward, int backward) {
+    const StageCost& b = problem.stage(backward);
+    return problem.stage(forward).forward + b.backward_input + b.backward_weight;
+  };
+  EXPECT_LT(block(3, 7), both(3, 7));
+  EXPECT_LT(block(7, 3), both(7, 3));
+  EXPECT_NE(block(3, 7), block(7, 3));
+  EXPECT_TRUE(prepare_first(read({}, kExperts)).problem.blocks.empty());
+}
+
+TEST(Roofline, RefusesToDelayWeightGradientsOutsideBlocks) {
+  const auto fault = [](const std::string& option) -> std::string {
+    try {
+      (void)run(read({{"schedule", "{name: interleaved-1f1b, " + option + ": true}"}}, kExperts));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* option : {"delay_wgrad_compute", "ep_overlap_early_attn_memory_release"}) {
+    EXPECT_NE(fault(option).find("needs overlap_moe_expert_parallel_comm"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -273,7 +273,8 @@ TEST(MegatronImport, TakesBackWhatExportWroteOfEverySchedule) {
 TEST(MegatronImport, TakesBackOptionsOfSchedules) {
   const char* interleaved =
       "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
-      "microbatch_group_size_per_vp_stage: 6, overlap_moe_expert_parallel_comm: true}";
+      "microbatch_group_size_per_vp_stage: 6, overlap_moe_expert_parallel_comm: true, "
+      "delay_wgrad_compute: true, ep_overlap_early_attn_memory_release: true}";
   const std::string text = exported(scenario_with(interleaved, kModels[0]));
   EXPECT_EQ(exported(read(megatron(text))), text);
   for (const char* schedule :

@@ -110,12 +110,15 @@ TEST(MegatronFlags, SayWhatTheScenarioLeavesOpen) {
 }
 
 TEST(MegatronFlags, FollowTheOptionsOfInterleaving) {
-  const MegatronFlags flags = flags_of(scenario_of(
-      "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
-      "microbatch_group_size_per_vp_stage: 8, overlap_moe_expert_parallel_comm: true}"));
+  const MegatronFlags flags = flags_of(
+      scenario_of("{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
+                  "microbatch_group_size_per_vp_stage: 8, overlap_moe_expert_parallel_comm: true, "
+                  "delay_wgrad_compute: true, ep_overlap_early_attn_memory_release: true}"));
   EXPECT_TRUE(has(flags, "--num-virtual-stages-per-pipeline-rank 3"));
   EXPECT_TRUE(has(flags, "--microbatch-group-size-per-virtual-pipeline-stage 8"));
   EXPECT_TRUE(has(flags, "--overlap-moe-expert-parallel-comm"));
+  EXPECT_TRUE(has(flags, "--delay-wgrad-compute"));
+  EXPECT_TRUE(has(flags, "--ep-overlap-early-attn-memory-release"));
   EXPECT_EQ(flags_of(scenario_of("interleaved-1f1b")).flags.size(), 5U);
   EXPECT_NE(
       refusal_of(scenario_of("{name: interleaved-1f1b, zero_bubble_table5_dependencies: true}"))

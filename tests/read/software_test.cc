@@ -57,9 +57,8 @@ TEST(SoftwareCatalogue, NamesTheNearestGeneration) {
   EXPECT_NE(refusal("software: megatron-cor").find("megatron-core"), std::string::npos);
 }
 
-TEST(ExpertsInAScenario, TakeLessWhereTheExchangeIsHiddenOrSentOnceANode) {
+TEST(ExpertsInAScenario, TakeLessWhereTheExchangeIsSentOnceANode) {
   EXPECT_LT(seconds("moe_token_dispatcher_type: flex"), seconds());
-  EXPECT_LT(seconds("overlap_moe_expert_parallel_comm: true"), seconds());
   EXPECT_LT(seconds("moe_router_force_load_balancing: true"), seconds());
   EXPECT_LT(seconds("moe_token_dispatcher_type: flex, moe_flex_dispatcher_backend: hybridep"),
             seconds("moe_token_dispatcher_type: flex"));

@@ -176,9 +176,8 @@ void put_exchange(Settings& settings, Draft& draft) {
   if (dispatcher == "allgather") {
     draft.not_modelled.emplace_back("moe_token_dispatcher_type allgather: tokens go all to all");
   }
-  for (const char* key : {"overlap_moe_expert_parallel_comm", "moe_router_force_load_balancing"}) {
-    if (settings.is_set({key})) put_flag(cost, key, true);
-  }
+  const char* forced = "moe_router_force_load_balancing";
+  if (settings.is_set({forced})) put_flag(cost, forced, true);
 }
 
 void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string& cluster,

@@ -103,8 +103,9 @@ std::string interleaved(Settings& settings, const MegatronSizes& sizes) {
                                          1)) {
     text += fmt::format(", microbatch_group_size_per_vp_stage: {}", *group);
   }
-  if (settings.is_set({"overlap_moe_expert_parallel_comm"})) {
-    text += ", overlap_moe_expert_parallel_comm: true";
+  for (const char* key : {"overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
+                          "ep_overlap_early_attn_memory_release"}) {
+    if (settings.is_set({key})) text += fmt::format(", {}: true", key);
   }
   return text + "}";
 }

@@ -46,6 +46,12 @@ std::string interleaved(const Asked& asked, MegatronFlags& to) {
   if (problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false)) {
     to.flags.emplace_back("--overlap-moe-expert-parallel-comm");
   }
+  if (problem.option<bool>("delay_wgrad_compute").value_or(false)) {
+    to.flags.emplace_back("--delay-wgrad-compute");
+  }
+  if (problem.option<bool>("ep_overlap_early_attn_memory_release").value_or(false)) {
+    to.flags.emplace_back("--ep-overlap-early-attn-memory-release");
+  }
   return "";
 }
 
@@ -187,7 +193,8 @@ void check_passes(const ScheduleChoice& choice, const Program& program) {
   for (int device = 0; device < program.shape().devices; ++device) {
     for (const Pass& pass : program.passes(device)) {
       const bool plain = pass.kind == PassKind::kF || pass.kind == PassKind::kB ||
-                         pass.kind == PassKind::kW || pass.kind == PassKind::kBW;
+                         pass.kind == PassKind::kW || pass.kind == PassKind::kBW ||
+                         pass.kind == PassKind::kFB;
       if (plain || (pass.kind == PassKind::kR && recomputes_in_full(choice))) continue;
       refuse(choice, fmt::format("these flags do not place its {} passes, such as {}",
                                  to_text(pass.kind), program.text(device, pass)));

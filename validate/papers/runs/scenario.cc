@@ -134,7 +134,12 @@ std::string schedule_of(const Row& row, const RunSizes& sizes) {
   for (const char* name : {"v-half", "v-min", "zb-v", "zbv", "zero-bubble"}) {
     if (has(stated, name)) return std::string(name) == "zbv" ? "zb-v" : name;
   }
-  return sizes.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  if (sizes.chunks == 1) return "1f1b";
+  const std::string note = row.text("note");
+  if (!has(note, "1F1B overlap") && !has(note, "A2A overlap")) return "interleaved-1f1b";
+  // A2A_OVERLAP of NVIDIA's script (Megatron-MoE-ModelZoo, sbatch_benchmarking.sh) sets both.
+  return "{name: interleaved-1f1b, overlap_moe_expert_parallel_comm: true, "
+         "delay_wgrad_compute: true}";
 }
 
 std::string memory_text(const Settings& settings, const Row& row, const std::string& precision) {
@@ -158,16 +163,13 @@ std::string parallel_text(const RunSizes& sizes, const Settings& settings,
       settings.sequence_parallel && sizes.tensor > 1, where);
 }
 
-// DeepEP and HybridEP send a token once to a node; a combined 1F1B hides the exchange.
+// DeepEP and HybridEP send a token once to a node.
 std::string experts_text(const Row& row, const Settings& settings) {
   const std::string said = row.text("dispatcher") + " " + row.text("note");
   std::string text;
   if (has(said, "DeepEP") || has(said, "HybridEP") || has(said, "flex")) {
     text += ", moe_token_dispatcher_type: flex";
     if (has(said, "HybridEP")) text += ", moe_flex_dispatcher_backend: hybridep";
-  }
-  if (has(said, "1F1B overlap") || has(said, "A2A overlap")) {
-    text += ", overlap_moe_expert_parallel_comm: true";
   }
   const bool balanced = has(said, "force-balanced") || has(said, "forced balance");
   if (settings.forced_balance || balanced) text += ", moe_router_force_load_balancing: true";

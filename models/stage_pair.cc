@@ -1,0 +1,84 @@
+#include "models/stage_pair.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/layer_work.h"
+#include "models/stage_passes.h"
+
+namespace pipesim {
+namespace {
+
+// In the order in which they stand.
+std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& stage) {
+  std::vector<LayerKind> kinds;
+  for (int i = 0; i < stage.layers; ++i) kinds.push_back(layer_kind(model, stage.first + i));
+  kinds.insert(kinds.end(), stage.mtp, LayerKind::kMtp);
+  return kinds;
+}
+
+Seconds backward_total(const LayerCost& cost) {
+  return cost.backward_input.total() + cost.backward_weight.total();
+}
+
+// All of a pass but its exchange, in two: that of `feed`, and the rest.
+struct Split {
+  Seconds feed, rest;
+};
+Split split(const PassCost& pass, const PassCost& feed) {
+  const Seconds all = pass.total() - pass.expert;
+  const Seconds part = std::min(all, feed.total());
+  return {part, all - part};
+}
+
+}  // namespace
+
+StagePairs::StagePairs(const Transformer& model, const CostSetting& setting,
+                       const Hardware& hardware, const LayerCosts& costs)
+    : model_(model), costs_(costs), options_(setting.pair) {
+  options_.exchange_share = hardware.interconnect.exchange_share;
+  for (const LayerKind kind : kLayerKinds) {
+    exchanges_ = exchanges_ || costs[kind].forward.expert > Seconds(0);
+  }
+  if (!exchanges_) return;
+  for (const LayerKind kind : kLayerKinds) {
+    const bool paired =
+        kind == LayerKind::kMtp || std::ranges::find(kDecoderKinds, kind) != kDecoderKinds.end();
+    if (paired && count_all(model, kind) > 0) parts_[kind] = parts_of(kind, setting, hardware);
+  }
+}
+
+StagePairs::Parts StagePairs::parts_of(LayerKind kind, const CostSetting& setting,
+                                       const Hardware& hardware) const {
+  const LayerCost& cost = costs_[kind];
+  const auto in = [&](PassKind pass, const PassCost& of) {
+    return split(of, work_cost(feed_work(model_, kind, pass, setting.context), setting, hardware));
+  };
+  const Split f = in(PassKind::kF, cost.forward);
+  const Split b = in(PassKind::kB, cost.backward_input);
+  const Split w = in(PassKind::kW, cost.backward_weight);
+  const Seconds sent = 0.5 * cost.forward.expert;
+  const Seconds back = 0.5 * cost.backward_input.expert;
+  return {{f.rest, sent, f.feed, sent}, {back, b.feed, back, b.rest, w.feed, w.rest}};
+}
+
+Seconds StagePairs::seconds(const StageLayers& forward, const StageLayers& backward) const {
+  const StagePasses f = stage_passes(model_, forward, costs_);
+  const StagePasses b = stage_passes(model_, backward, costs_);
+  const Seconds sum = f.forward.total() + (b.backward_input.total() + b.backward_weight.total());
+  if (!exchanges_) return sum;
+  Seconds ends = sum;
+  std::vector<ForwardParts> forwards;
+  for (const LayerKind kind : kinds_of(model_, forward)) {
+    forwards.push_back(parts_[kind].forward);
+    ends -= costs_[kind].forward.total();
+  }
+  std::vector<BackwardParts> backwards;
+  for (const LayerKind kind : kinds_of(model_, backward)) {
+    backwards.push_back(parts_[kind].backward);
+    ends -= backward_total(costs_[kind]);
+  }
+  return std::max(Seconds(0), ends) + pair_times(forwards, backwards, options_).total;
+}
+
+}  // namespace pipesim

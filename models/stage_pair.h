@@ -1,0 +1,39 @@
+// Seconds of one microbatch's forward of a stage together with another's backward of the same or
+// another stage: models/pair.h's streams with the parts of modelled layers.
+//
+// Layers of decoder and MTP modules are paired; embedding, encoder and output run before and after
+// them. Half of the exchange of tokens of a pass is dispatch and half combine; the element-wise
+// tail of combine takes the GPU whichever stream it is on, and counts with attention. Without an
+// exchange the two passes take their sum.
+#pragma once
+
+#include "models/layer_cost.h"
+#include "models/layout.h"
+
+namespace pipesim {
+
+class StagePairs {
+ public:
+  // Keeps references; requires what layer_costs requires, which made `costs`.
+  StagePairs(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
+             const LayerCosts& costs);
+
+  // O(layers of both); allocates.
+  [[nodiscard]] Seconds seconds(const StageLayers& forward, const StageLayers& backward) const;
+
+ private:
+  struct Parts {
+    ForwardParts forward;
+    BackwardParts backward;
+  };
+  [[nodiscard]] Parts parts_of(LayerKind kind, const CostSetting& setting,
+                               const Hardware& hardware) const;
+
+  const Transformer& model_;
+  const LayerCosts& costs_;
+  PairOptions options_;
+  bool exchanges_ = false;
+  EnumArray<LayerKind, Parts> parts_{};
+};
+
+}  // namespace pipesim

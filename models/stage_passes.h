@@ -1,0 +1,20 @@
+// Passes of a stage: the sums of its layers'.
+#pragma once
+
+#include "models/layer_cost.h"
+#include "models/layout.h"
+
+namespace pipesim {
+
+struct StagePasses {
+  PassCost forward;
+  PassCost backward_input;
+  PassCost backward_weight;
+  PassCost recompute;  // F of all layers; embedding and output are not run again
+};
+
+// Sums over the stage's layers; an MTP module runs the output once more. O(1).
+StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
+                         const LayerCosts& costs);
+
+}  // namespace pipesim
