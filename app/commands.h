@@ -26,6 +26,7 @@ Subcommand add_new(Parser& program);
 Subcommand add_run(Parser& program);
 Subcommand add_execute(Parser& program);
 Subcommand add_show(Parser& program);
+Subcommand add_compare(Parser& program);
 Subcommand add_gallery(Parser& program);
 Subcommand add_export(Parser& program);
 Subcommand add_import(Parser& program);
