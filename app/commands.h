@@ -29,6 +29,8 @@ Subcommand add_show(Parser& program);
 Subcommand add_compare(Parser& program);
 Subcommand add_gallery(Parser& program);
 Subcommand add_export(Parser& program);
+Subcommand add_improve(Parser& program);
+Subcommand add_prove(Parser& program);
 Subcommand add_import(Parser& program);
 Subcommand add_list(Parser& program);
 Subcommand add_plot(Parser& program);

@@ -1,12 +1,10 @@
 // pipesim compare: two orders side by side.
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
-#include <iostream>
 #include <memory>
-#include <optional>
 
 #include "app/commands.h"
+#include "app/orders.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/report/compare/orders.h"
@@ -20,68 +18,10 @@ struct CompareOptions {
   std::string output = "-";
 };
 
-bool is_scenario(const std::string& argument) {
-  const auto extension = std::filesystem::path(argument).extension();
-  return extension == ".yaml" || extension == ".yml";
-}
-
-bool is_override(const std::string& argument) {
-  std::error_code ignored;
-  return argument.find('=') != std::string::npos && !std::filesystem::exists(argument, ignored);
-}
-
-// A scenario, and which order of it: of a schedule's name or a CSV file; or its only one.
-struct Asked {
-  std::string scenario;
-  std::string order = {};
-};
-
-std::string quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
-  return quoted + "'";
-}
-
-Scenario scenario_of(const Asked& asked, const std::vector<std::string>& overrides,
-                     const CommandLine& line) {
-  return read_scenario_file(asked.scenario, line.where(asked.scenario), line.overrides(overrides));
-}
-
-Case case_of(const Asked& asked, const std::vector<std::string>& overrides,
-             const CommandLine& line) {
-  if (asked.order.empty()) {
-    Scenario scenario = scenario_of(asked, overrides, line);
-    if (scenario.schedules.size() != 1) {
-      throw InputError(line.where(asked.scenario),
-                       fmt::format("two orders are compared, and this scenario has {} schedules: "
-                                   "name one behind it for each that is meant, or two of its own",
-                                   scenario.schedules.size()));
-    }
-    return prepare_first(std::move(scenario));
-  }
-  const Location where = line.where(asked.order);
-  const bool csv = std::filesystem::path(asked.order).extension() == ".csv";
-  if (!csv) {
-    // As the scenario has it, with its options.
-    Scenario scenario = scenario_of(asked, overrides, line);
-    const auto own = std::ranges::find_if(scenario.schedules, [&](const ScheduleChoice& choice) {
-      return !choice.program && choice.name == asked.order;
-    });
-    if (own != scenario.schedules.end()) {
-      scenario.schedules = {ScheduleChoice(*own)};
-      return prepare_first(std::move(scenario));
-    }
-  }
-  std::vector<Override> all = line.overrides(overrides);
-  all.push_back(
-      {"schedule", csv ? "{csv: " + quoted(asked.order) + "}" : quoted(asked.order), where, where});
-  return prepare_first(read_scenario_file(asked.scenario, line.where(asked.scenario), all));
-}
-
 // A and B, from one scenario with two schedules, two scenarios, or a scenario and orders for it.
 std::vector<Case> cases_of(const std::vector<std::string>& inputs,
                            const std::vector<std::string>& overrides, const CommandLine& line) {
-  const auto scenarios = std::ranges::count_if(inputs, is_scenario);
+  const auto scenarios = std::ranges::count_if(inputs, is_scenario_file);
   if (inputs.empty() || scenarios == 0) {
     throw InputError(
         inputs.empty() ? line.where(line.arguments().size()) : line.where(inputs.front()),
@@ -92,7 +32,8 @@ std::vector<Case> cases_of(const std::vector<std::string>& inputs,
                      "expected two scenarios, or one and two orders of it");
   }
   if (inputs.size() == 1) {
-    Scenario scenario = scenario_of({inputs[0]}, overrides, line);
+    Scenario scenario =
+        read_scenario_file(inputs[0], line.where(inputs[0]), line.overrides(overrides));
     if (scenario.schedules.size() != 2) {
       throw InputError(line.where(inputs[0]),
                        fmt::format("two orders are compared, and this scenario has {}: name two "
@@ -109,7 +50,7 @@ std::vector<Case> cases_of(const std::vector<std::string>& inputs,
   if (scenarios == 2) {
     return {case_of({inputs[0]}, overrides, line), case_of({inputs[1]}, overrides, line)};
   }
-  const std::string scenario = *std::ranges::find_if(inputs, is_scenario);
+  const std::string scenario = *std::ranges::find_if(inputs, is_scenario_file);
   std::vector<Case> cases;
   for (const std::string& input : inputs) {
     const bool itself = input == scenario;
@@ -128,11 +69,9 @@ std::string written(const std::string& format, const Answer& a, const Answer& b)
 }
 
 int compare_two(const CompareOptions& options, const CommandLine& line) {
-  std::vector<std::string> inputs, overrides;
-  for (const std::string& argument : options.arguments) {
-    (is_override(argument) ? overrides : inputs).push_back(argument);
-  }
-  const std::vector<Case> cases = cases_of(inputs, overrides, line);
+  const OrderArguments arguments(options.arguments);
+  const std::vector<std::string>& inputs = arguments.inputs;
+  const std::vector<Case> cases = cases_of(inputs, arguments.overrides, line);
   const auto size = [&cases](size_t i) {
     const Scenario& scenario = *cases[i].scenario;
     return std::pair(scenario.parallel.pipeline, scenario.parallel.pipelines);
