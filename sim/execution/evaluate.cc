@@ -192,8 +192,7 @@ std::optional<Seconds> pair_seconds(const Problem& problem, int vs_forward, int 
   if (problem.blocks.empty()) return block_seconds(forward, backward);
   const auto block = block_seconds(problem, vs_forward, vs_backward);
   if (problem.kinds.empty() || !block) return block;
-  const Seconds apart =
-      problem.stage(vs_forward).forward + backward_of(problem.stage(vs_backward));
+  const Seconds apart = problem.stage(vs_forward).forward + backward_of(problem.stage(vs_backward));
   return *block * ((forward.forward + backward_of(backward)) / apart);
 }
 

@@ -24,7 +24,7 @@ class DeviceBound {
   DeviceBound(std::vector<ChunkTimes> chunks, int microbatches, double limit, double to_first_b)
       : chunks_(std::move(chunks)), m_(microbatches), limit_(limit), to_first_b_(to_first_b) {}
 
-  [[nodiscard]] double cost() const {
+  [[nodiscard]] DeviceBoundParts parts() const {
     double work = 0;
     double held = 0;  // bytes x seconds of a microbatch
     for (const ChunkTimes& chunk : chunks_) {
@@ -34,12 +34,19 @@ class DeviceBound {
     }
     const double start = start_idle();
     double idle = start;
+    DeviceBoundParts parts;
+    parts.start = Seconds(start);
     for (size_t c = 0; c < chunks_.size(); ++c) {
       const bool disjoint = m_ * chunks_[c].activation > limit_;
       const double drain = drain_idle(c);
-      idle = std::max(idle, disjoint ? start + drain : drain);
+      const double both = disjoint ? start + drain : drain;
+      if (both <= idle) continue;
+      idle = both;
+      parts.start = Seconds(disjoint ? start : 0);
+      parts.drain = Seconds(drain);
     }
-    return std::max(work + idle, m_ * held / limit_);
+    parts.seconds = Seconds(std::max(work + idle, m_ * held / limit_));
+    return parts;
   }
 
  private:
@@ -130,9 +137,13 @@ StageWays::StageWays(const Problem& problem) {
 }
 
 Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in) {
+  return parts_of_device_bound(problem, limit, with_way_in).seconds;
+}
+
+DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool with_way_in) {
   const Placement& place = problem.placement;
   const auto [way, forward_start] = StageWays(problem);
-  double bound = 0;
+  DeviceBoundParts bound;
   for (int d = 0; d < place.devices(); ++d) {
     std::vector<ChunkTimes> chunks;
     for (int c = 0; c < place.chunks(); ++c) {
@@ -149,9 +160,13 @@ Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in) 
     const double before = with_way_in ? forward_start[first] : 0;
     const DeviceBound device(std::move(chunks), problem.shape.units(), limit.value() * kRounding,
                              to_first_b);
-    bound = std::max(bound, before + device.cost());
+    DeviceBoundParts one = device.parts();
+    one.device = d;
+    one.start += Seconds(before);
+    one.seconds += Seconds(before);
+    if (one.seconds > bound.seconds) bound = one;
   }
-  return Seconds(bound);
+  return bound;
 }
 
 }  // namespace pipesim

@@ -25,6 +25,15 @@ struct StageWays {
   std::vector<double> start;  // of F, from the start of the first stage's F
 };
 
+struct DeviceBoundParts {
+  Seconds seconds;
+  int device = 0;        // whose time it is
+  Seconds start, drain;  // idle, of its work's bound: before its first B, after a last F
+};
+
+DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit,
+                                       bool with_way_in = false);
+
 // Of the longest span of a device; `with_way_in` adds the way of the first F to the device, which
 // makes it one of the makespan.
 Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in = false);

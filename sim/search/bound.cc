@@ -1,14 +1,75 @@
 #include "sim/search/bound.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
+#include "sim/core/text.h"
 #include "sim/planning/device_bound.h"
 
 namespace pipesim {
 
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
   return std::max(bound_of_devices(problem, limit, objective == Objective::kMakespan),
-                  bound_of_windows(problem, limit, objective));
+                  bound_of_windows(problem, limit, objective).seconds);
+}
+
+namespace {
+
+constexpr double kNothing = 1e-9;  // share of a bound
+
+double work_of(const Problem& problem, int device) {
+  double work = 0;
+  for (int c = 0; c < problem.shape.chunks; ++c) {
+    const StageCost& cost = problem.stages[problem.placement.virtual_stage(device, c)];
+    work += (cost.forward + cost.backward_input + cost.backward_weight).value();
+  }
+  return problem.shape.units() * work;
+}
+
+// As many bytes as every microbatch at once takes.
+Bytes no_limit(const Problem& problem) {
+  return (problem.shape.units() + 1.0) * std::max(Bytes(1), problem.device_activation());
+}
+
+}  // namespace
+
+BoundReason reason_of_bound(const Problem& problem, Bytes limit, Objective objective) {
+  const auto alone = parts_of_device_bound(problem, limit, objective == Objective::kMakespan);
+  const auto windows = bound_of_windows(problem, limit, objective);
+  const bool by_windows = windows.seconds > alone.seconds;
+  const Seconds bound = by_windows ? windows.seconds : alone.seconds;
+  BoundReason reason;
+  reason.device = by_windows ? windows.device : alone.device;
+  reason.idle = bound - Seconds(work_of(problem, reason.device));
+  const Seconds after = by_windows ? windows.after : alone.drain;
+  if (reason.idle <= kNothing * bound) {
+    reason.holder = BoundHolder::kWork;
+  } else if (lower_bound(problem, no_limit(problem), objective) < (1 - kNothing) * bound) {
+    reason.holder = BoundHolder::kMemory;
+  } else if (by_windows && windows.through) {
+    reason.holder = BoundHolder::kRoundTrip;
+  } else {
+    reason.holder = 2 * after > reason.idle ? BoundHolder::kDrain : BoundHolder::kStart;
+  }
+  return reason;
+}
+
+std::string to_text(const BoundReason& reason) {
+  const std::string idle = human(reason.idle);
+  switch (reason.holder) {
+    case BoundHolder::kWork:
+      return fmt::format("the work of device {}", reason.device);
+    case BoundHolder::kStart:
+      return fmt::format("the start: device {} waits {} beside its work", reason.device, idle);
+    case BoundHolder::kDrain:
+      return fmt::format("the drain: device {} waits {} beside its work", reason.device, idle);
+    case BoundHolder::kMemory:
+      return fmt::format("memory: device {} waits {} beside its work", reason.device, idle);
+    case BoundHolder::kRoundTrip:
+      return fmt::format("the round trip of microbatches from device {} to one behind it",
+                         reason.device);
+  }
+  return "";
 }
 
 Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,

@@ -5,12 +5,36 @@
 // the first F to that device.
 #pragma once
 
+#include <string>
+
 #include "sim/pipeline/problem.h"
 #include "sim/search/windows.h"
 
 namespace pipesim {
 
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective = Objective::kCost);
+
+// What keeps a bound from being less.
+enum class BoundHolder {
+  kWork,       // of the busiest device
+  kStart,      // a device's time before the first passes, or until the first B comes back
+  kDrain,      // its time after the last F, until the last B is done
+  kMemory,     // without the limit the bound is less
+  kRoundTrip,  // the way through another device and back
+};
+
+struct BoundReason {
+  BoundHolder holder = BoundHolder::kWork;
+  int device = 0;  // whose time it is
+  Seconds idle;    // of the bound, beyond its device's work
+};
+
+// O(that of the bound).
+BoundReason reason_of_bound(const Problem& problem, Bytes limit,
+                            Objective objective = Objective::kCost);
+
+// "the drain: device 3 waits 1.2 ms beside its work"
+std::string to_text(const BoundReason& reason);
 
 // What programs may do beside their passes to stay within the limit.
 struct Relief {

@@ -5,12 +5,12 @@
 
 namespace pipesim {
 
-double one_machine_bound(std::vector<MachineJob> jobs) {
+MachineBound one_machine_bound(std::vector<MachineJob> jobs) {
   std::ranges::sort(jobs, {}, &MachineJob::head);
   const auto shorter = [](const MachineJob& a, const MachineJob& b) { return a.tail < b.tail; };
   std::priority_queue<MachineJob, std::vector<MachineJob>, decltype(shorter)> ready(shorter);
   double time = 0;
-  double bound = 0;
+  MachineBound bound;
   for (auto next = jobs.begin(); next != jobs.end() || !ready.empty();) {
     if (ready.empty()) time = std::max(time, next->head);
     for (; next != jobs.end() && next->head <= time; ++next) ready.push(*next);
@@ -23,7 +23,7 @@ double one_machine_bound(std::vector<MachineJob> jobs) {
     if (interrupted && job.seconds > 0) {
       ready.push(job);
     } else {
-      bound = std::max(bound, time + job.tail);
+      if (time + job.tail > bound.seconds) bound = {time + job.tail, job.tail};
     }
   }
   return bound;

@@ -11,8 +11,13 @@ struct MachineJob {
   double tail = 0;     // what follows its end
 };
 
+struct MachineBound {
+  double seconds = 0;
+  double tail = 0;  // of the job that decides it
+};
+
 // Jackson's preemptive schedule (Carlier 1982): at any time the job with the longest tail of those
 // that may run. O(jobs x log).
-double one_machine_bound(std::vector<MachineJob> jobs);
+MachineBound one_machine_bound(std::vector<MachineJob> jobs);
 
 }  // namespace pipesim

@@ -24,11 +24,12 @@ constexpr double kRound = 1000;     // least effort of a round, in programs eval
 // cannot.
 constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
 
-// Letters of one device: appends, and says whether the microbatches of each F and B are in order.
-// W passes are interchangeable: in another order they still follow their B.
+// Letters of one device: appends, and says whether there is one for the pass. The n-th pass of a
+// letter becomes that of microbatch n: where microbatches overtake each other this is never later,
+// since the n-th of what it waits for is not.
 class Speller {
  public:
-  Speller(int chunks, Order::Word& word) : chunks_(chunks), word_(word), next_(2 * chunks) {}
+  Speller(int chunks, Order::Word& word) : chunks_(chunks), word_(word) {}
 
   bool add(const Pass& pass) {
     switch (pass.kind) {
@@ -49,16 +50,14 @@ class Speller {
   bool add(int kind, const Pass& pass) {
     const int letter = kind * chunks_ + pass.chunk;
     word_.push_back(static_cast<std::uint8_t>(letter));
-    return kind == 2 || next_[letter]++ == pass.microbatch;
+    return true;
   }
 
   int chunks_;
   Order::Word& word_;
-  std::vector<std::uint32_t> next_;
 };
 
-// The words of a program, its BW split; empty when it has other passes or its microbatches overtake
-// each other.
+// The words of a program, its BW split; empty when it has other passes.
 Words words_of(const Program& program) {
   const Shape& shape = program.shape();
   if (!program.pairs().empty() || shape.splits != 1 || program.placement().directions() != 1) {

@@ -37,7 +37,7 @@ struct Stage {
 class Windows {
  public:
   Windows(const Problem& problem, Bytes limit);
-  [[nodiscard]] double bound(Objective objective);
+  [[nodiscard]] WindowsBound bound(Objective objective);
 
  private:
   // How many B of each of a device's one or two stages have run.
@@ -80,7 +80,7 @@ class Windows {
   void find_tails(int device);
   void tail_of_backward(int device, int s, int n);
   void tail_of_forward(int device, int s, int n);
-  [[nodiscard]] double one_machine(int device) const;
+  [[nodiscard]] MachineBound one_machine(int device) const;
   [[nodiscard]] double through(int device) const;
 
   int p_, m_, count_, first_ = 0;
@@ -116,10 +116,10 @@ Windows::Windows(const Problem& problem, Bytes limit)
   tail_ = head_;
 }
 
-double Windows::bound(Objective objective) {
+WindowsBound Windows::bound(Objective objective) {
   constexpr double kEffort = 1e4;  // windows; of a large problem not every device is looked at
   const int devices = std::clamp(static_cast<int>(kEffort / (count_ * m_)), 1, p_);
-  double bound = 0;
+  WindowsBound bound;
   for (int i = 0; i < devices; ++i) {
     const int device = i * p_ / devices;
     first_ = stages_of(device).front();
@@ -129,7 +129,11 @@ double Windows::bound(Objective objective) {
     for (int s = 0; objective == Objective::kMakespan && s < first_; ++s) {
       before += stage(s).seconds[kForward] + stage(s).from_downstream;
     }
-    bound = std::max({bound, before + one_machine(device), before + through(device)});
+    const MachineBound alone = one_machine(device);
+    const Seconds by_itself(before + alone.seconds);
+    if (by_itself > bound.seconds) bound = {by_itself, device, false, Seconds(alone.tail)};
+    const Seconds there_and_back(before + through(device));
+    if (there_and_back > bound.seconds) bound = {there_and_back, device, true, Seconds(0)};
   }
   return bound;
 }
@@ -382,7 +386,7 @@ void Windows::find_tails(int device) {
   }
 }
 
-double Windows::one_machine(int device) const {
+MachineBound Windows::one_machine(int device) const {
   std::vector<MachineJob> jobs;
   for (const int s : stages_of(device)) {
     for (const Kind kind : {kForward, kBackward, kWeight}) {
@@ -409,8 +413,8 @@ double Windows::through(int device) const {
 }  // namespace
 }  // namespace windows
 
-Seconds bound_of_windows(const Problem& problem, Bytes limit, Objective objective) {
-  return Seconds(windows::Windows(problem, limit).bound(objective));
+WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective) {
+  return windows::Windows(problem, limit).bound(objective);
 }
 
 }  // namespace pipesim

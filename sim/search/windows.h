@@ -13,6 +13,7 @@
 // of a device x log) for each.
 #pragma once
 
+#include "sim/execution/evaluate.h"
 #include "sim/pipeline/problem.h"
 
 namespace pipesim {
@@ -24,8 +25,19 @@ constexpr double kRounding = 1 + 1e-12;
 // iteration time where iterations overlap, or the makespan, which is it where they do not.
 enum class Objective { kCost, kMakespan };
 
+inline Seconds time_of(const Evaluation& result, Objective objective) {
+  return objective == Objective::kMakespan ? result.makespan : result.cost;
+}
+
+struct WindowsBound {
+  Seconds seconds;
+  int device = 0;        // whose windows say so
+  bool through = false;  // the way through another device and back
+  Seconds after;         // the last of its passes: of a device alone
+};
+
 // Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
 // all zero count as one per stage and microbatch.
-Seconds bound_of_windows(const Problem& problem, Bytes limit, Objective objective);
+WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective);
 
 }  // namespace pipesim

@@ -168,13 +168,14 @@ Program one_microbatch_at_a_time(const Problem& problem) {
 
 }  // namespace
 
-Program first_order(const Problem& problem) {
+Program first_order(const Problem& problem, Objective objective) {
   std::optional<Program> best;
   Seconds least;
   const auto consider = [&](Program program) {
     const Evaluation result = evaluate(program, problem);
-    if (!keeps_limit(result, problem) || (best && result.cost >= least)) return;
-    least = result.cost;
+    const Seconds time = time_of(result, objective);
+    if (!keeps_limit(result, problem) || (best && time >= least)) return;
+    least = time;
     best.emplace(std::move(program));
   };
   consider(one_microbatch_at_a_time(problem));

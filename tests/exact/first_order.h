@@ -5,12 +5,13 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/search/windows.h"
 
 namespace pipesim::exact {
 
 // The cheapest of what every schedule that accepts the problem plans within the limit, and of many
 // programs that start, again and again, one of the passes that can start soonest. Deterministic.
 // Throws InfeasibleError when not even one microbatch at a time fits.
-Program first_order(const Problem& problem);
+Program first_order(const Problem& problem, Objective objective);
 
 }  // namespace pipesim::exact

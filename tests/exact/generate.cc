@@ -58,4 +58,46 @@ std::vector<Instance> generate(std::uint64_t seed, int linear, int vee) {
   return instances;
 }
 
+std::vector<Instance> generate_alike(std::uint64_t seed, int count) {
+  testing::Random random(seed);
+  std::vector<Instance> instances;
+  for (int i = 0; i < count; ++i) {
+    const int devices = random.integer(2, 3);
+    const int microbatches = random.integer(2, 7 - devices);
+    std::vector<StageCost> costs(static_cast<size_t>(devices));
+    constexpr double kStash[] = {2, 1, 0};
+    const double stash = kStash[random.integer(0, 2)];
+    for (StageCost& cost : costs) {
+      cost.forward = Seconds(2 * random.integer(1, 9));
+      cost.backward_input = Seconds(2 * random.integer(1, 9));
+      cost.backward_weight = Seconds(2 * random.integer(1, 9));
+      cost.activation = Bytes(2);
+      cost.weight_stash = Bytes(stash);
+    }
+    const double transfer = random.coin() ? 0 : random.integer(1, 3);
+    const int most = std::min(2 * devices, microbatches);
+    const Bytes limit = Bytes(random.integer(2, 2 * most));
+    for (const std::string placement : {"linear", "looped", "vee"}) {
+      const Placement place = placement_of(placement, devices);
+      Instance& instance = instances.emplace_back();
+      instance.problem = testing::make_problem({devices, place.chunks(), microbatches, 1}, place);
+      for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+        const StageCost& of = costs[static_cast<size_t>(place.device(vs))];
+        const double share = 1.0 / place.chunks();
+        StageCost& cost = instance.problem.stages[vs];
+        cost.forward = share * of.forward;
+        cost.backward_input = share * of.backward_input;
+        cost.backward_weight = share * of.backward_weight;
+        cost.activation = share * of.activation;
+        cost.weight_stash = share * of.weight_stash;
+      }
+      testing::set_transfers(instance.problem, transfer);
+      instance.problem.activation_limit = limit;
+      instance.objective = Objective::kMakespan;
+      instance.id = fmt::format("{:02}-{}-p{}-m{}", i, placement, devices, microbatches);
+    }
+  }
+  return instances;
+}
+
 }  // namespace pipesim::exact

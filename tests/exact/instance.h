@@ -16,6 +16,7 @@
 #include "sim/core/error.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/search/windows.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim::exact {
@@ -23,7 +24,15 @@ namespace pipesim::exact {
 struct Instance {
   std::string id;
   Problem problem;
+  Objective objective = Objective::kCost;
 };
+
+inline Placement placement_of(const std::string& name, int devices) {
+  if (name == "linear") return Placement::looped(devices, 1);
+  if (name == "looped") return Placement::looped(devices, 2);
+  if (name == "vee") return Placement::vee(devices);
+  throw InputError({}, "placement must be linear, looped or vee, not " + name);
+}
 
 inline double whole(double seconds) {
   if (seconds < 0 || seconds != std::round(seconds)) {
@@ -34,14 +43,11 @@ inline double whole(double seconds) {
 
 inline Instance read_instance(const nlohmann::json& data) {
   Instance instance{data.at("id").get<std::string>(), {}};
-  const bool vee = data.at("placement") == "vee";
-  if (!vee && data.at("placement") != "linear") {
-    throw InputError({}, instance.id + ": placement must be linear or vee");
-  }
+  if (data.contains("objective")) instance.objective = Objective::kMakespan;
   const int devices = data.at("devices").get<int>();
-  const Shape shape{devices, vee ? 2 : 1, data.at("microbatches").get<int>(), 1};
-  instance.problem =
-      testing::make_problem(shape, vee ? Placement::vee(devices) : Placement::looped(devices, 1));
+  const Placement place = placement_of(data.at("placement"), devices);
+  const Shape shape{devices, place.chunks(), data.at("microbatches").get<int>(), 1};
+  instance.problem = testing::make_problem(shape, place);
   for (size_t vs = 0; vs < instance.problem.stages.size(); ++vs) {
     StageCost& cost = instance.problem.stages[vs];
     const auto value = [&data, vs](const char* key) { return data.at(key).at(vs).get<double>(); };
@@ -69,17 +75,23 @@ inline nlohmann::ordered_json write_instance(const Instance& instance) {
     for (const StageCost& cost : problem.stages) values.push_back(number((cost.*member).value()));
     return values;
   };
-  return {{"id", instance.id},
-          {"placement", problem.shape.chunks == 2 ? "vee" : "linear"},
-          {"devices", problem.shape.devices},
-          {"microbatches", problem.shape.microbatches},
-          {"forward", of_stages(&StageCost::forward)},
-          {"backward_input", of_stages(&StageCost::backward_input)},
-          {"backward_weight", of_stages(&StageCost::backward_weight)},
-          {"transfer", number(problem.stages.front().transfer.value())},
-          {"activation", of_stages(&StageCost::activation)},
-          {"weight_stash", of_stages(&StageCost::weight_stash)},
-          {"limit", number(problem.activation_limit.value().value())}};
+  const int devices = problem.shape.devices;
+  const bool vee = problem.placement == Placement::vee(devices);
+  nlohmann::ordered_json data{{"id", instance.id}};
+  if (instance.objective == Objective::kMakespan) data["objective"] = "makespan";
+  data.update(nlohmann::ordered_json{{"placement", problem.shape.chunks == 1 ? "linear"
+                                                   : vee                     ? "vee"
+                                                                             : "looped"},
+                                     {"devices", problem.shape.devices},
+                                     {"microbatches", problem.shape.microbatches},
+                                     {"forward", of_stages(&StageCost::forward)},
+                                     {"backward_input", of_stages(&StageCost::backward_input)},
+                                     {"backward_weight", of_stages(&StageCost::backward_weight)},
+                                     {"transfer", number(problem.stages.front().transfer.value())},
+                                     {"activation", of_stages(&StageCost::activation)},
+                                     {"weight_stash", of_stages(&StageCost::weight_stash)},
+                                     {"limit", number(problem.activation_limit.value().value())}});
+  return data;
 }
 
 // Throws LogicError when the order is no program of the problem.

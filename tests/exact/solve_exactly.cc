@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -14,10 +15,10 @@
 #include <vector>
 
 #include "sim/core/error.h"
+#include "sim/exact/cbc.h"
+#include "sim/exact/formulation.h"
 #include "sim/execution/evaluate.h"
-#include "tests/exact/cbc.h"
 #include "tests/exact/first_order.h"
-#include "tests/exact/formulation.h"
 #include "tests/exact/generate.h"
 #include "tests/exact/instance.h"
 
@@ -29,8 +30,10 @@ using nlohmann::ordered_json;
 
 constexpr const char* kUsage =
     "usage: solve_exactly generate SEED LINEAR VEE > INSTANCES.json\n"
+    "       solve_exactly alike SEED COUNT > INSTANCES.json\n"
     "       solve_exactly solve INSTANCES.json RESULTS.json SECONDS\n"
     "generate: random instances, LINEAR with one chunk per device and VEE with two\n"
+    "alike:    each of COUNT pipelines on three placements, by makespan\n"
     "solve:    at most SECONDS for each instance that RESULTS.json does not hold yet\n";
 
 struct Outcome {
@@ -42,11 +45,10 @@ struct Outcome {
 };
 
 // What the solver says is believed only if the program bears it out.
-void check(const Program& program, const Problem& problem, double cost) {
-  const Evaluation result = evaluate(program, problem);
-  if (std::abs(result.cost.value() - cost) > 0.01) {
-    throw LogicError(
-        fmt::format("the solver says {}, the program costs {}", cost, result.cost.value()));
+void check(const Outcome& outcome, const Problem& problem, double cost) {
+  const Evaluation result = evaluate(outcome.program, problem);
+  if (std::abs(outcome.cost - cost) > 0.01) {
+    throw LogicError(fmt::format("the solver says {}, the program costs {}", cost, outcome.cost));
   }
   for (const DeviceEvaluation& device : result.devices) {
     if (device.peak_activation > *problem.activation_limit) {
@@ -55,19 +57,22 @@ void check(const Program& program, const Problem& problem, double cost) {
   }
 }
 
-Outcome solve(const Problem& problem, int seconds, const std::filesystem::path& folder) {
-  const Program first = first_order(problem);
-  const double bound = evaluate(first, problem).cost.value();
-  const Ordering ordering(problem, bound);
+Outcome solve(const Instance& instance, int seconds, const std::filesystem::path& folder) {
+  const Problem& problem = instance.problem;
+  const Program first = first_order(problem, instance.objective);
+  const auto cost_of = [&](const Program& program) {
+    return time_of(evaluate(program, problem), instance.objective).value();
+  };
+  const Ordering ordering(problem, cost_of(first), instance.objective);
   const Formulation formulation(ordering);
   const Solution solution = run_cbc(formulation.milp(), formulation.encode(first), seconds, folder);
   Outcome outcome{formulation.decode(solution.values)};
-  outcome.cost = evaluate(outcome.program, problem).cost.value();
+  outcome.cost = cost_of(outcome.program);
   outcome.binaries = formulation.milp().binaries();
   outcome.proven = solution.proven;
   outcome.bound = outcome.proven ? outcome.cost : std::ceil(solution.bound - 1e-3);
   const auto value = solution.values.find("z");
-  check(outcome.program, problem, value == solution.values.end() ? 0 : value->second);
+  check(outcome, problem, value == solution.values.end() ? 0 : value->second);
   return outcome;
 }
 
@@ -104,16 +109,18 @@ void solve_all(const std::filesystem::path& from, const std::filesystem::path& t
   const json given = read_file(from);
   ordered_json results = {{"instances", json::array()}, {"unproven", json::array()}};
   if (std::filesystem::exists(to)) results = ordered_json::parse(std::ifstream(to));
-  results["solver"] = cbc_version();
   results["command"] = given.at("command");
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("solve_exactly-{}", getpid());
   std::filesystem::create_directories(folder);
+  const auto version = cbc_version(folder);
+  if (!version) throw InfeasibleError("there is no command cbc: install coinor-cbc");
+  results["solver"] = *version;
   for (const json& entry : given.at("instances")) {
     const Instance instance = read_instance(entry);
     if (holds(results, instance.id)) continue;
     const auto begin = std::chrono::steady_clock::now();
-    const Outcome outcome = solve(instance.problem, seconds, folder);
+    const Outcome outcome = solve(instance, seconds, folder);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     fmt::print("{:<18} cost {:>4} bound {:>4} {} binaries {:.1f} s\n", instance.id, outcome.cost,
                outcome.bound, outcome.binaries, took.count());
@@ -131,19 +138,21 @@ void solve_all(const std::filesystem::path& from, const std::filesystem::path& t
   std::filesystem::remove_all(folder);
 }
 
-void print_generated(const std::vector<std::string>& arguments) {
+void print_generated(const std::vector<Instance>& instances,
+                     const std::vector<std::string>& arguments) {
   ordered_json entries = json::array();
-  for (const Instance& instance :
-       generate(std::stoull(arguments[1]), std::stoi(arguments[2]), std::stoi(arguments[3]))) {
-    entries.push_back(write_instance(instance));
-  }
-  std::cout << "{\"command\": \"solve_exactly generate " << arguments[1] << " " << arguments[2]
-            << " " << arguments[3] << "\",\n \"instances\": " << list(entries) << "}\n";
+  for (const Instance& instance : instances) entries.push_back(write_instance(instance));
+  std::cout << fmt::format("{{\"command\": \"solve_exactly {}\",\n \"instances\": {}}}\n",
+                           fmt::join(arguments, " "), list(entries));
 }
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 4 && arguments[0] == "generate") {
-    print_generated(arguments);
+    print_generated(
+        generate(std::stoull(arguments[1]), std::stoi(arguments[2]), std::stoi(arguments[3])),
+        arguments);
+  } else if (arguments.size() == 3 && arguments[0] == "alike") {
+    print_generated(generate_alike(std::stoull(arguments[1]), std::stoi(arguments[2])), arguments);
   } else if (arguments.size() == 4 && arguments[0] == "solve") {
     solve_all(arguments[1], arguments[2], std::stoi(arguments[3]));
   } else {

@@ -57,6 +57,20 @@ double round_step(double least) {
   return 10 * step;
 }
 
+// So that the shortest pass has room for its number, as long as the page does not get too wide.
+SvgAxis axis_of(const Drawing& drawing) {
+  if (drawing.size() > kMostBoxes) return {drawing.seconds(), static_cast<double>(kPixels)};
+  double shortest = drawing.seconds();
+  for (size_t device = 0; device < drawing.devices(); ++device) {
+    for (const TaskId pass : drawing.passes(device)) {
+      const double seconds = drawing.end(pass) - drawing.start(pass);
+      if (seconds > 0) shortest = std::min(shortest, seconds);
+    }
+  }
+  return {drawing.seconds(), std::round(std::clamp(kBoxWidth * drawing.seconds() / shortest,
+                                                   kLeastWidth, kMostWidth))};
+}
+
 class SvgWriter {
  public:
   SvgWriter(std::ostream& out, const Case& made, const Result& result, const SvgOptions& options)
@@ -68,11 +82,12 @@ class SvgWriter {
         options_(options),
         drawing_(result),
         boxes_(drawing_.size() <= kMostBoxes),
-        width_(boxes_ ? width_of_boxes() : static_cast<double>(kPixels)) {}
+        axis_(options.axis.value_or(axis_of(drawing_))) {}
 
-  void write() {
+  SvgSize write() {
     const std::string title = options_.name + ": " + headline(made_, result_, options_.bytes);
-    const double width = std::max(kLeft + width_, kRight + width_of(title, kTitleLetter)) + kRight;
+    const double width =
+        std::max(kLeft + axis_.pixels, kRight + width_of(title, kTitleLetter)) + kRight;
     const double rows = kTop + static_cast<double>(drawing_.devices()) * (kRow + kGap);
     const double height = rows + 34 + kLegendLine * legend_lines(width) + kRight;
     fmt::print(out_,
@@ -91,24 +106,12 @@ class SvgWriter {
     write_axis(rows + 4);
     write_legend(rows + 38, width);
     fmt::print(out_, "</svg>\n");
+    return {width, height};
   }
 
  private:
-  // So that the shortest pass has room for its number, as long as the page does not get too wide.
-  [[nodiscard]] double width_of_boxes() const {
-    double shortest = drawing_.seconds();
-    for (size_t device = 0; device < drawing_.devices(); ++device) {
-      for (const TaskId pass : drawing_.passes(device)) {
-        const double seconds = drawing_.end(pass) - drawing_.start(pass);
-        if (seconds > 0) shortest = std::min(shortest, seconds);
-      }
-    }
-    return std::round(
-        std::clamp(kBoxWidth * drawing_.seconds() / shortest, kLeastWidth, kMostWidth));
-  }
-
   [[nodiscard]] double x_of(double seconds) const {
-    return kLeft + seconds / drawing_.seconds() * width_;
+    return kLeft + seconds / axis_.seconds * axis_.pixels;
   }
   [[nodiscard]] static double y_of(size_t device) {
     return kTop + static_cast<double>(device) * (kRow + kGap);
@@ -135,8 +138,8 @@ class SvgWriter {
   }
 
   // Every kind and chunk that is drawn has one class, for boxes and for the numbers on them.
-  static std::string class_of(PassKind kind, int chunk) {
-    return fmt::format("{}{}", to_text(kind), chunk);
+  [[nodiscard]] std::string class_of(PassKind kind, int chunk) const {
+    return fmt::format("{}{}{}", options_.prefix, to_text(kind), chunk);
   }
 
   void write_style() {
@@ -178,12 +181,13 @@ class SvgWriter {
     fmt::print(out_, "<g>\n<text class=\"e\" x=\"{}\" y=\"{}\">device {}</text>\n", px(kLeft - 8),
                px(y + 16), device);
     fmt::print(out_, "<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
-               px(kLeft), px(y), px(width_), px(kRow));
+               px(kLeft), px(y), px(axis_.pixels), px(kRow));
     if (boxes_) {
       for (const TaskId task : drawing_.passes(device)) write_pass(static_cast<int>(device), task);
     } else {
       write_pixels(device);
     }
+    if (device < options_.marked.size()) write_mark(device, options_.marked[device]);
     fmt::print(out_, "</g>\n");
   }
 
@@ -219,6 +223,18 @@ class SvgWriter {
                number);
   }
 
+  // Beyond the last pass there is nothing to frame.
+  void write_mark(size_t device, std::optional<size_t> position) {
+    const auto& passes = drawing_.passes(device);
+    if (!position || *position >= passes.size()) return;
+    const double from = x_of(drawing_.start(passes[*position]));
+    const double width = std::max(2.0, x_of(drawing_.end(passes[*position])) - from);
+    fmt::print(out_,
+               "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" "
+               "stroke=\"#000\" stroke-width=\"3\"/>\n",
+               px(from), px(y_of(device)), px(width), px(kRow));
+  }
+
   // The class of a pixel; a half of an overlapped block is too thin to be seen: its forward.
   [[nodiscard]] std::string pixel_class(TaskId owner) const {
     if (owner == kNoTask) return "";
@@ -229,7 +245,9 @@ class SvgWriter {
 
   // One path per kind and chunk, a stroke as high as the row for every run of pixels.
   void write_pixels(size_t device) {
-    const auto owners = drawing_.columns(device, kPixels);
+    const double pixels = axis_.pixels * drawing_.seconds() / axis_.seconds;
+    const auto owners =
+        drawing_.columns(device, static_cast<size_t>(std::max(1.0, std::round(pixels))));
     std::vector<std::string> looks;
     for (const TaskId owner : owners) looks.push_back(pixel_class(owner));
     for (const PassKind kind : legend()) {
@@ -250,11 +268,11 @@ class SvgWriter {
   }
 
   void write_axis(double y) {
-    const TimeUnit unit = unit_of(drawing_.seconds());
-    const double total = drawing_.seconds() / unit.seconds;
-    const double step = round_step(total / std::max(1.0, width_ / 60));
+    const TimeUnit unit = unit_of(axis_.seconds);
+    const double total = axis_.seconds / unit.seconds;
+    const double step = round_step(total / std::max(1.0, axis_.pixels / 60));
     fmt::print(out_, "<g stroke=\"#000\"><line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n",
-               px(kLeft), px(y), px(kLeft + width_), px(y));
+               px(kLeft), px(y), px(kLeft + axis_.pixels), px(y));
     const int ticks = static_cast<int>(total / step * (1 + 1e-12));
     for (int i = 0; i <= ticks; ++i) {
       const double x = x_of(i * step * unit.seconds);
@@ -329,7 +347,7 @@ class SvgWriter {
   const SvgOptions& options_;
   Drawing drawing_;
   bool boxes_;
-  double width_;  // of the time axis
+  SvgAxis axis_;
 };
 
 }  // namespace
@@ -350,9 +368,11 @@ std::string headline(const Case& made, const Result& result, bool bytes) {
   return text + count + (count == "1" ? " microbatch" : " microbatches");
 }
 
-void write_svg(std::ostream& out, const Case& made, const Result& result,
-               const SvgOptions& options) {
-  SvgWriter(out, made, result, options).write();
+SvgAxis axis_of(const Result& result) { return axis_of(Drawing(result)); }
+
+SvgSize write_svg(std::ostream& out, const Case& made, const Result& result,
+                  const SvgOptions& options) {
+  return SvgWriter(out, made, result, options).write();
 }
 
 }  // namespace pipesim

@@ -13,7 +13,9 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/case/simulate.h"
 
@@ -22,14 +24,31 @@ namespace pipesim {
 inline constexpr size_t kMostBoxes = 20000;
 inline constexpr size_t kPixels = 1200;
 
+// How long the time axis is, and how wide: drawings with the same one can be laid over each other.
+struct SvgAxis {
+  double seconds = 0;
+  double pixels = 0;
+};
+
+// That of a result alone.
+SvgAxis axis_of(const Result& result);
+
 struct SvgOptions {
-  std::string name;   // of the schedule, for the title; any text
-  bool bytes = true;  // peak activation in bytes too, not only in microbatches
+  std::string name;                  // of the schedule, for the title; any text
+  bool bytes = true;                 // peak activation in bytes too, not only in microbatches
+  std::optional<SvgAxis> axis = {};  // no shorter than the result's
+  std::string prefix = {};           // of class names, where two drawings stand in one document
+  std::vector<std::optional<size_t>> marked = {};  // by device: the position of a pass in a frame
+};
+
+struct SvgSize {
+  double width = 0;
+  double height = 0;
 };
 
 // Draws the first pipeline's middle iteration (of an ensemble: of its first run). O(passes).
-void write_svg(std::ostream& out, const Case& made, const Result& result,
-               const SvgOptions& options);
+SvgSize write_svg(std::ostream& out, const Case& made, const Result& result,
+                  const SvgOptions& options);
 
 // "p = 4, m = 8, bubble 28.63%, peak activation 4 microbatches": the numbers of the title. A peak
 // counts microbatches on a whole device, the device that keeps most for one being the measure.

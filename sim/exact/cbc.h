@@ -1,11 +1,13 @@
 // CBC, the solver of Debian's package coinor-cbc, run as a command on one thread.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
-#include "tests/exact/milp.h"
+#include "sim/exact/milp.h"
 
 namespace pipesim::exact {
 
@@ -16,11 +18,15 @@ struct Solution {
   std::map<std::string, double> values;  // of variables that are not 0
 };
 
-// "cbc 2.10.8". Throws InfeasibleError with the package's name when there is no such command.
-std::string cbc_version();
+// The files that it reads and writes in its folder.
+inline constexpr std::array kCbcFiles{"model.lp", "start.txt", "solution.txt", "log.txt"};
 
-// The objective must be a whole number in every best solution. Writes its files into the folder.
-// Throws InfeasibleError when CBC calls the program infeasible or says nothing.
+// "cbc 2.10.8"; nothing where there is no such command. Writes its log into the folder.
+std::optional<std::string> cbc_version(const std::filesystem::path& folder);
+
+// The objective must be a whole number in every best solution, or a difference of less than 1 not
+// matter. Writes its files into the folder. InfeasibleError when CBC is not there, calls the
+// program infeasible or says nothing.
 Solution run_cbc(const Milp& milp, const std::map<int, double>& start, int seconds,
                  const std::filesystem::path& folder);
 

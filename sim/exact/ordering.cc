@@ -1,4 +1,4 @@
-#include "tests/exact/ordering.h"
+#include "sim/exact/ordering.h"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,12 @@ namespace pipesim::exact {
 namespace {
 
 constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW};
-constexpr double kTolerance = 1e-6;  // all times are whole numbers
+constexpr double kTolerance = 1e-6;
 
 }  // namespace
 
-Ordering::Ordering(const Problem& problem, double bound) : problem_(problem), bound_(bound) {
+Ordering::Ordering(const Problem& problem, double bound, Objective objective)
+    : problem_(problem), bound_(bound), objective_(objective) {
   add_tasks();
   before_.assign(tasks_.size() * tasks_.size(), 0);
   add_arcs();
@@ -75,9 +76,8 @@ void Ordering::add_arcs() {
       add(f, b, Seconds(0));
       add(b, w, Seconds(0));
       if (down >= 0) {
-        const Seconds transfer = problem_.stage(stage).transfer;
-        add(f, number_of(down, PassKind::kF, i), transfer);
-        add(number_of(down, PassKind::kB, i), b, transfer);
+        add(f, number_of(down, PassKind::kF, i), problem_.transfer(stage, down));
+        add(number_of(down, PassKind::kB, i), b, problem_.transfer(down, stage));
       }
       if (i + 1 < problem_.shape.microbatches) {
         for (const int task : {f, b, w}) add(task, task + 1, Seconds(0));
@@ -96,7 +96,7 @@ void Ordering::close() {
     }
   }
   for (int i = 0; i < count(); ++i) {
-    if (precedes(i, i)) throw LogicError("no program costs that little within the limit");
+    if (precedes(i, i)) throw LogicError("no program takes so little within the limit");
   }
 }
 
@@ -157,7 +157,7 @@ void Ordering::tighten_windows() {
   };
   until_settled([this](Task& task, int i) { return tighten_release(task, i); });
   for (Task& task : tasks_) {
-    task.deadline = std::min(task.deadline, device_start(task.device) + bound_);
+    task.deadline = std::min(task.deadline, origin(task.device) + bound_);
   }
   until_settled([this](Task& task, int i) { return tighten_deadline(task, i); });
 }

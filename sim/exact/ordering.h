@@ -6,10 +6,10 @@
 // because it would not fit into memory. The rest is for the solver.
 //
 // The first pass of a device is the F of microbatch 0 in every program, and it starts as soon as
-// that microbatch arrives: the start of a device is a constant, and the bound on its span is a
-// deadline for everything that it runs.
+// that microbatch arrives: the start of a device is a constant, and the bound on its span, or on
+// the makespan, is a deadline for everything that it runs.
 //
-// Programs with the fixed order of microbatches only; linear and V-shape placement.
+// Programs with the fixed order of microbatches only, in one direction.
 #pragma once
 
 #include <limits>
@@ -17,6 +17,7 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/search/windows.h"
 
 namespace pipesim::exact {
 
@@ -43,8 +44,10 @@ struct Arc {
 
 class Ordering {
  public:
-  // Some program must cost `bound` or less and keep the limit.
-  Ordering(const Problem& problem, double bound);
+  // Some program must take `bound` or less, as the objective says, and keep the problem's limit.
+  // Times are compared to a millionth: of whole numbers, or of so many units that it does not
+  // matter.
+  Ordering(const Problem& problem, double bound, Objective objective);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] double bound() const { return bound_; }
@@ -54,6 +57,10 @@ class Ordering {
   [[nodiscard]] const std::vector<Arc>& arcs() const { return arcs_; }
   [[nodiscard]] double device_start(int device) const;
   [[nodiscard]] double device_work(int device) const;
+  // What the device's time counts from: its own start, or that of all.
+  [[nodiscard]] double origin(int device) const {
+    return objective_ == Objective::kMakespan ? 0 : device_start(device);
+  }
 
   [[nodiscard]] bool precedes(int i, int j) const { return before_[slot(i, j)] != 0; }
   [[nodiscard]] bool is_open(int i, int j) const {  // for two tasks of one device
@@ -82,6 +89,7 @@ class Ordering {
 
   const Problem& problem_;
   double bound_;
+  Objective objective_;
   std::vector<Task> tasks_;
   std::vector<std::vector<int>> of_device_;
   std::vector<Arc> arcs_;

@@ -1,4 +1,4 @@
-#include "tests/exact/milp.h"
+#include "sim/exact/milp.h"
 
 #include <fmt/format.h>
 #include <ostream>

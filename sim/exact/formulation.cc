@@ -1,4 +1,4 @@
-#include "tests/exact/formulation.h"
+#include "sim/exact/formulation.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ Formulation::Formulation(const Ordering& ordering) : ordering_(ordering) {
 void Formulation::add_variables() {
   double least = ordering_.least_cost();
   for (int device = 0; device < ordering_.problem().shape.devices; ++device) {
-    least = std::max(least, ordering_.device_work(device));
+    least = std::max(least, ordering_.device_start(device) - ordering_.origin(device) +
+                                ordering_.device_work(device));
     const auto& tasks = ordering_.of_device(device);
     for (const int i : tasks) {
       for (const int j : tasks) {
@@ -69,7 +70,8 @@ double Formulation::most_idle(int i) const {
   for (const int j : ordering_.of_device(task.device)) {
     if (ordering_.precedes(j, i)) idle -= ordering_.task(j).seconds;
   }
-  return std::min(ordering_.bound() - ordering_.device_work(task.device), idle);
+  const double before = ordering_.device_start(task.device) - ordering_.origin(task.device);
+  return std::min(ordering_.bound() - before - ordering_.device_work(task.device), idle);
 }
 
 void Formulation::add_arc(const Arc& arc) {
@@ -81,8 +83,9 @@ void Formulation::add_arc(const Arc& arc) {
 void Formulation::add_device(int device) {
   const auto& tasks = ordering_.of_device(device);
   const double work = ordering_.device_work(device);
+  const double before = ordering_.device_start(device) - ordering_.origin(device);
   for (const int i : tasks) {
-    Linear end = {-work};
+    Linear end = {-before - work};
     end.add(1, cost_).add(-1, idle_[i]);
     milp_.add_at_least(end, 0);
     for (const int j : tasks) {

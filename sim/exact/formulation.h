@@ -7,7 +7,7 @@
 // needed to switch that off for the other order, is then no horizon but the idle time that the
 // bound on the cost leaves. Triples of passes are kept free of cycles, which makes the order total.
 //
-// README.md beside this file compares it with the program of the Zero Bubble paper.
+// tests/exact/README.md compares it with the program of the Zero Bubble paper.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/exact/milp.h"
+#include "sim/exact/ordering.h"
 #include "sim/pipeline/program.h"
-#include "tests/exact/milp.h"
-#include "tests/exact/ordering.h"
 
 namespace pipesim::exact {
 

@@ -1,0 +1,113 @@
+// pipesim compare: two orders side by side.
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+
+#include "app/commands.h"
+#include "app/orders.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "sim/report/compare/orders.h"
+
+namespace pipesim {
+namespace {
+
+struct CompareOptions {
+  std::vector<std::string> arguments;
+  std::string format = "text";
+  std::string output = "-";
+};
+
+// A and B, from one scenario with two schedules, two scenarios, or a scenario and orders for it.
+std::vector<Case> cases_of(const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& overrides, const CommandLine& line) {
+  const auto scenarios = std::ranges::count_if(inputs, is_scenario_file);
+  if (inputs.empty() || scenarios == 0) {
+    throw InputError(
+        inputs.empty() ? line.where(line.arguments().size()) : line.where(inputs.front()),
+        "expected a scenario (.yaml), whose costs both orders take");
+  }
+  if (inputs.size() > 3 || scenarios > 2 || (inputs.size() == 3 && scenarios != 1)) {
+    throw InputError(line.where(inputs.back()),
+                     "expected two scenarios, or one and two orders of it");
+  }
+  if (inputs.size() == 1) {
+    Scenario scenario =
+        read_scenario_file(inputs[0], line.where(inputs[0]), line.overrides(overrides));
+    if (scenario.schedules.size() != 2) {
+      throw InputError(line.where(inputs[0]),
+                       fmt::format("two orders are compared, and this scenario has {}: name two "
+                                   "behind it",
+                                   scenario.schedules.size()));
+    }
+    std::vector<Case> cases;
+    for (const Prepared& each :
+         prepare_all(std::make_shared<const Scenario>(std::move(scenario)))) {
+      cases.push_back(each.get());
+    }
+    return cases;
+  }
+  if (scenarios == 2) {
+    return {case_of({inputs[0]}, overrides, line), case_of({inputs[1]}, overrides, line)};
+  }
+  const std::string scenario = *std::ranges::find_if(inputs, is_scenario_file);
+  std::vector<Case> cases;
+  for (const std::string& input : inputs) {
+    const bool itself = input == scenario;
+    if (itself && inputs.size() == 3) continue;
+    cases.push_back(case_of({scenario, itself ? "" : input}, overrides, line));
+  }
+  return cases;
+}
+
+std::string written(const std::string& format, const Answer& a, const Answer& b) {
+  const OrdersCompared compared = compare_orders(a.result, b.result);
+  if (format == "json") return orders_json(a, b, compared, PIPESIM_VERSION);
+  if (format == "svg") return orders_svg(a, b, compared);
+  if (format == "html") return orders_html(a, b, compared);
+  return orders_text(a, b, compared);
+}
+
+int compare_two(const CompareOptions& options, const CommandLine& line) {
+  const OrderArguments arguments(options.arguments);
+  const std::vector<std::string>& inputs = arguments.inputs;
+  const std::vector<Case> cases = cases_of(inputs, arguments.overrides, line);
+  const auto size = [&cases](size_t i) {
+    const Scenario& scenario = *cases[i].scenario;
+    return std::pair(scenario.parallel.pipeline, scenario.parallel.pipelines);
+  };
+  if (size(0) != size(1)) {
+    throw InputError(line.where(inputs.back()),
+                     fmt::format("orders are compared device by device: A has {} pipelines of {} "
+                                 "devices, B {} of {}",
+                                 size(0).second, size(0).first, size(1).second, size(1).first));
+  }
+  if (options.output != "-") check_writable({options.output}, line);
+  const Answer a{cases[0], simulate(cases[0])};
+  const Answer b{cases[1], simulate(cases[1])};
+  const std::string text = written(options.format, a, b);
+  write_outputs({{options.output, line.of_option(options.output),
+                  [&text](std::ostream& out) { out << text; }}});
+  return kDone;
+}
+
+}  // namespace
+
+Subcommand add_compare(Parser& program) {
+  auto options = std::make_shared<CompareOptions>();
+  Parser& parser = program.add_command(
+      "compare", "Two orders side by side: where they part, who waits for what",
+      "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1\n"
+      "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1 --format html -o page.html");
+  parser
+      .add_option("orders", options->arguments,
+                  "A scenario (YAML) and two of: a schedule's name, a PyTorch schedule CSV; or two "
+                  "scenarios; path.to.key=value changes the scenarios")
+      .required();
+  parser.add_option("--format", options->format, "text, json, svg, or html: one page")
+      .one_of({"text", "json", "svg", "html"});
+  parser.add_option("-o,--output", options->output, "File to write ('-': standard output)");
+  return {&parser, [options](const CommandLine& line) { return compare_two(*options, line); }};
+}
+
+}  // namespace pipesim

@@ -1,0 +1,33 @@
+// Orders as commands take them: a scenario's only schedule, a schedule's name, or a PyTorch
+// schedule CSV that runs with a scenario's costs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/command_line.h"
+#include "sim/case/case.h"
+
+namespace pipesim {
+
+struct NamedOrder {
+  std::string scenario;    // its file
+  std::string order = {};  // a name or a CSV file; empty: the scenario's only schedule
+};
+
+// Arguments that are `path.to.key=value` (unless a file is called so), and those that are not.
+struct OrderArguments {
+  explicit OrderArguments(const std::vector<std::string>& arguments);
+  std::vector<std::string> inputs, overrides;
+};
+
+bool is_scenario_file(const std::string& argument);
+
+// A name that the scenario has comes with its options there. InputError at the argument.
+Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
+             const CommandLine& line);
+
+// Of SCENARIO [ORDER].
+Case only_case_of(const OrderArguments& arguments, const CommandLine& line);
+
+}  // namespace pipesim

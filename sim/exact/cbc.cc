@@ -1,0 +1,109 @@
+#include "sim/exact/cbc.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "sim/core/error.h"
+
+namespace pipesim::exact {
+namespace {
+
+constexpr const char* kNone = "there is no command cbc: install Debian's package coinor-cbc";
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+// The number after the last `label`.
+double number_after(const std::string& text, std::string_view label, double otherwise) {
+  const size_t at = text.rfind(label);
+  return at == std::string::npos ? otherwise : std::strtod(&text[at + label.size()], nullptr);
+}
+
+// "Optimal - objective value 71.0", then lines of number, name, value, reduced cost; two stars
+// stand before a value that breaks a bound by some rounding.
+void read_values(const std::filesystem::path& file, Solution& solution) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  solution.proven = line.starts_with("Optimal");
+  solution.found = line.find("objective value") != std::string::npos &&
+                   line.find("Infeasible") == std::string::npos;
+  while (std::getline(in, line)) {
+    if (line.starts_with("**")) line.erase(0, 2);
+    std::istringstream fields(line);
+    int number = 0;
+    std::string name;
+    double value = 0;
+    if (fields >> number >> name >> value) solution.values[name] = value;
+  }
+}
+
+// Runs cbc in the folder, what it prints into log.txt there; whether there is such a command.
+bool run(std::vector<std::string> arguments, const std::filesystem::path& folder) {
+  arguments.insert(arguments.begin(), "cbc");
+  std::vector<char*> pointers;
+  for (std::string& each : arguments) pointers.push_back(each.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "log.txt",
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int failed =
+      ::posix_spawnp(&child, pointers.front(), &actions, nullptr, pointers.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return false;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> cbc_version(const std::filesystem::path& folder) {
+  if (!run({"-quit"}, folder)) return std::nullopt;
+  std::istringstream text(read_text(folder / "log.txt"));
+  for (std::string word; text >> word;) {
+    if (word == "Version:" && text >> word) return "cbc " + word;
+  }
+  return "cbc";
+}
+
+Solution run_cbc(const Milp& milp, const std::map<int, double>& start, int seconds,
+                 const std::filesystem::path& folder) {
+  std::ofstream model(folder / "model.lp");
+  milp.write_lp(model);
+  model.close();
+  std::ofstream given(folder / "start.txt");
+  milp.write_start(given, start);
+  given.close();
+  std::filesystem::remove(folder / "solution.txt");
+  const bool there = run({"model.lp", "-mipstart", "start.txt", "-timeMode", "elapsed", "-seconds",
+                          fmt::format("{}", seconds), "-allow", "0.99", "-increment", "0.99",
+                          "-solve", "-solution", "solution.txt"},
+                         folder);
+  if (!there) throw InfeasibleError(kNone);
+  Solution solution;
+  read_values(folder / "solution.txt", solution);
+  solution.bound = number_after(read_text(folder / "log.txt"), "Lower bound:", 0);
+  if (!solution.found) throw InfeasibleError("cbc found no solution of its program");
+  return solution;
+}
+
+}  // namespace pipesim::exact

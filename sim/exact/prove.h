@@ -1,0 +1,54 @@
+// The least time of all orders of a problem's passes on its placement within a memory limit, or how
+// far below the best known order it can be: by our own bound where that is reached, else by CBC.
+//
+// Seconds become whole units: the largest that divides all of them, where it is a multiple of a
+// power of ten of a second and the time no more than kMostUnits of it, else a kMostUnits-th of the
+// time. Nothing is faster than what is proven by a unit or more.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+#include "sim/search/windows.h"
+
+namespace pipesim::exact {
+
+inline constexpr double kMostUnits = 1e6;
+// Of passes on a device, whose order is undecided: more make a program that CBC does not solve.
+inline constexpr int kMostOpenPairs = 4000;
+
+enum class Ended {
+  kBoundReached,  // the order takes no longer than our own bound: no solver was needed
+  kProven,        // CBC excludes what is faster by a unit
+  kTimeLimit,     // CBC was stopped
+  kTooLarge,      // more than kMostOpenPairs
+  kNoSolver,      // there is no command cbc
+};
+
+struct Proof {
+  Program program;  // the best order that is known
+  Seconds time;     // of it, as the objective says
+  Seconds bound;    // nothing takes less
+  Seconds unit;
+  int open_pairs = 0;
+  Ended ended = Ended::kBoundReached;
+
+  [[nodiscard]] bool proven() const {
+    return ended == Ended::kBoundReached || ended == Ended::kProven;
+  }
+  [[nodiscard]] double gap() const { return proven() ? 0 : time / bound - 1; }
+};
+
+struct ProveOptions {
+  Objective objective = Objective::kMakespan;
+  int seconds = 60;              // of CBC
+  std::filesystem::path folder;  // for kCbcFiles
+};
+
+// `start` is an order of F, B and W in one direction, microbatches in their order, within `limit`
+// on every device: as `refine` returns it. LogicError where CBC's order is not what CBC says.
+Proof prove(const Program& start, const Problem& problem, Bytes limit, const ProveOptions& options);
+
+}  // namespace pipesim::exact

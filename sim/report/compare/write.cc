@@ -1,0 +1,157 @@
+// Two orders compared, as text, JSON, a drawing and a page.
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/report/compare/orders.h"
+#include "sim/report/compare/tables.h"
+#include "sim/report/json/schema.h"
+#include "sim/report/svg/svg.h"
+#include "sim/report/svg/xml.h"
+
+namespace pipesim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json placed_json(const PlacedPass& pass) {
+  if (pass.name.empty()) return nullptr;
+  return {{"pass", pass.name}, {"start_seconds", pass.start.value()}};
+}
+
+Json part_json(const std::optional<OrdersPart>& part) {
+  if (!part) return nullptr;
+  return {{"position", part->position}, {"a", placed_json(part->a)}, {"b", placed_json(part->b)}};
+}
+
+Json loss_json(const DeviceLoss& loss) {
+  Json json{{"busy", loss.busy.value()}};
+  for (size_t c = 0; c < kIdleCauseNames.size(); ++c) {
+    json[std::string(kIdleCauseNames[c])] = loss.idle[static_cast<IdleCause>(c)].value();
+  }
+  json["sum"] = loss.sum().value();
+  return json;
+}
+
+Json order_json(const Answer& answer, const PathSeconds& path) {
+  const Report& report = answer.result.report;
+  Json devices = Json::array();
+  for (const Seconds each : path.devices) devices.push_back(each.value());
+  return {
+      {"order", answer.made.label},
+      {"scenario", answer.made.scenario->file},
+      {"iteration_seconds", report.iteration.value()},
+      {"makespan_seconds", report.makespan.value()},
+      {"bubble_rate", report.bubble_rate},
+      {"bubble_rate_busiest", report.bubble_rate_busiest},
+      {"peak_activation_bytes",
+       knows_memory(*answer.made.scenario) ? Json(report.peak_activation.value()) : Json(nullptr)},
+      {"critical_path_seconds",
+       {{"devices", devices},
+        {"messages", path.messages.value()},
+        {"others", path.others.value()}}}};
+}
+
+// One of the two drawings.
+std::pair<std::string, SvgSize> drawing_of(const std::string& name, const Answer& answer,
+                                           const SvgOptions& shared) {
+  std::ostringstream text;
+  SvgOptions options = shared;
+  options.name = fmt::format("{}: {}", name, answer.made.label);
+  options.bytes = knows_memory(*answer.made.scenario);
+  options.prefix = name;
+  const SvgSize size = write_svg(text, answer.made, answer.result, options);
+  return {text.str(), size};
+}
+
+std::string html_table(const OrdersTable& table) {
+  std::string html = "<table>\n";
+  if (!table.title.empty()) {
+    html += fmt::format("<caption>{}</caption>\n", xml_escaped(table.title));
+  }
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    html += "<tr>";
+    for (size_t c = 0; c < table.rows[r].size(); ++c) {
+      html += fmt::format("<{0}{1}>{2}</{0}>", r == 0 ? "th" : "td",
+                          c < table.left ? " class=\"w\"" : "", xml_escaped(table.rows[r][c]));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</table>\n";
+}
+
+constexpr const char* kStyle =
+    "body{font:14px/1.45 Helvetica,Arial,sans-serif;margin:1.5em auto;padding:0 1em;max-width:"
+    "1720px;color:#111;background:#fff}table{border-collapse:collapse;margin:1em 0}caption{text-"
+    "align:left;font-weight:bold;padding:.3em 0}th,td{padding:.15em .8em;text-align:right;border-"
+    "bottom:1px solid #ddd;font-variant-numeric:tabular-nums}.w{text-align:left}.d{overflow-x:"
+    "auto}";
+
+}  // namespace
+
+std::string orders_text(const Answer& a, const Answer& b, const OrdersCompared& compared) {
+  const auto table = [](const OrdersTable& of) {
+    return (of.title.empty() ? "" : "\n" + of.title + "\n") + aligned(of.rows, of.left);
+  };
+  return table(summary_table(a, b)) + '\n' + verdict(a, b) + '\n' + first_part(compared) + '\n' +
+         whose_path(compared) + '\n' + table(parts_table(compared)) +
+         table(losses_table(compared)) + table(path_table(compared));
+}
+
+std::string orders_json(const Answer& a, const Answer& b, const OrdersCompared& compared,
+                        const std::string& version) {
+  Json parts = Json::array();
+  for (const auto& part : compared.parts) parts.push_back(part_json(part));
+  Json losses = Json::array();
+  for (const DeviceLoss& loss : compared.losses) losses.push_back(loss_json(loss));
+  const Json document{
+      {"schema", kJsonSchema},
+      {"pipesim", {{"version", version}}},
+      {"a", order_json(a, compared.path[0])},
+      {"b", order_json(b, compared.path[1])},
+      {"first_difference_device", compared.first ? Json(*compared.first) : Json(nullptr)},
+      {"first_differences", parts},
+      {"b_less_a_seconds", {{"devices", losses}, {"mean", loss_json(compared.mean)}}}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string orders_svg(const Answer& a, const Answer& b, const OrdersCompared& compared) {
+  SvgOptions options;
+  const SvgAxis of_a = axis_of(a.result);
+  const SvgAxis of_b = axis_of(b.result);
+  options.axis = SvgAxis{std::max(of_a.seconds, of_b.seconds), std::max(of_a.pixels, of_b.pixels)};
+  for (const auto& part : compared.parts) {
+    options.marked.push_back(part ? std::optional(part->position) : std::nullopt);
+  }
+  const auto [first, first_size] = drawing_of("A", a, options);
+  const auto [second, second_size] = drawing_of("B", b, options);
+  const double width = std::max(first_size.width, second_size.width);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.2f}\" height=\"{1:.2f}\" "
+      "viewBox=\"0 0 {0:.2f} {1:.2f}\" role=\"img\">\n<title>{2}</title>\n{3}"
+      "<g transform=\"translate(0 {4:.2f})\">\n{5}</g>\n</svg>\n",
+      width, first_size.height + second_size.height,
+      xml_escaped(verdict(a, b) + " " + first_part(compared)), first, first_size.height, second);
+}
+
+std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& compared) {
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{} and {}"
+      "</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{} and {}</h1>\n",
+      xml_escaped(a.made.label), xml_escaped(b.made.label), kStyle, xml_escaped(a.made.label),
+      xml_escaped(b.made.label));
+  html += html_table(summary_table(a, b));
+  for (const std::string& said : {verdict(a, b), first_part(compared), whose_path(compared)}) {
+    html += fmt::format("<p>{}</p>\n", xml_escaped(said));
+  }
+  html += "<p>A frame marks where the order of a device parts from the other's.</p>\n";
+  html += fmt::format("<div class=\"d\">\n{}</div>\n", orders_svg(a, b, compared));
+  for (const OrdersTable& table :
+       {losses_table(compared), parts_table(compared), path_table(compared)}) {
+    html += html_table(table);
+  }
+  return html + "</body>\n</html>\n";
+}
+
+}  // namespace pipesim

@@ -1,0 +1,141 @@
+#include "sim/search/improve.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+#include <vector>
+
+#include "sim/case/program.h"
+#include "sim/case/simulate.h"
+#include "sim/core/error.h"
+#include "sim/core/text.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/run_within.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
+
+namespace pipesim {
+namespace {
+
+void refuse_what_refinement_lacks(const Case& made, const Program& program) {
+  const auto refuse = [&made](const char* what) {
+    throw InfeasibleError(fmt::format(
+        "{}: refinement knows orders of F, B, W and BW; this one has {}", made.choice.name, what));
+  };
+  if (!program.pairs().empty()) refuse("overlapped blocks");
+  if (program.placement().directions() > 1) refuse("two directions");
+  if (program.shape().splits > 1) refuse("sequence splits");
+  if (program.wrap_around() != WrapAround::kEvery)
+    refuse("a way back that is not always waited for");
+  if (is_sharded(program.vocabulary())) refuse("a vocabulary on every device");
+  if (program.copies() != nullptr) refuse("activations that wait on the host");
+  for (int vs = 0; vs < program.placement().virtual_stages(); ++vs) {
+    if (program.recomputes(vs)) refuse("recomputation");
+  }
+  if (made.blocking) refuse("transfers that hold devices");
+}
+
+std::shared_ptr<const Scenario> undisturbed(const Case& made) {
+  Scenario scenario = *made.scenario;
+  scenario.engine = EngineKind::kReplay;
+  scenario.perturb = {};
+  return std::make_shared<const Scenario>(std::move(scenario));
+}
+
+PassLists lists_of(const Program& program) {
+  PassLists lists;
+  for (int d = 0; d < program.shape().devices; ++d) {
+    auto& list = lists.emplace_back();
+    for (Pass pass : program.passes(d)) {
+      if (pass.kind == PassKind::kBW) pass.kind = PassKind::kB;  // its W is owed
+      list.push_back(pass);
+    }
+  }
+  return lists;
+}
+
+// The order within the limit: as it is, or with each F held back until there is room.
+Program within(const Program& program, const Problem& problem, Bytes limit, bool& held_back) {
+  held_back = evaluate(program, problem).peak_activation() > kRounding * limit;
+  if (!held_back) return program;
+  if (limit < problem.device_activation()) {
+    throw InfeasibleError(fmt::format("no order keeps {}: one microbatch takes {}", human(limit),
+                                      human(problem.device_activation())));
+  }
+  const WithinResult run = run_within(problem, limit, lists_of(program), {.hold_back = true});
+  return {program.shape(), program.placement(), run.lists};
+}
+
+// What schedules of this placement plan within the limit.
+void add_planned(Problem problem, Bytes limit, std::vector<Program>& programs) {
+  problem.activation_limit = limit;
+  for (const Schedule* schedule : schedules()) {
+    const Shape& shape = problem.shape;
+    if (!schedule->memory_limit || schedule->offloads()) continue;
+    if (shape.chunks < schedule->min_chunks || shape.chunks > schedule->max_chunks) continue;
+    if (schedule->place(shape.devices, shape.chunks) != problem.placement) continue;
+    if (schedule->refusal(problem)) continue;
+    try {
+      Program planned = schedule->plan(problem);
+      const bool fits = evaluate(planned, problem).peak_activation() <= kRounding * limit;
+      if (fits && planned.pairs().empty()) programs.push_back(std::move(planned));
+    } catch (const InfeasibleError&) {
+      continue;  // not within this limit
+    }
+  }
+}
+
+const Program& least_of(const std::vector<Program>& programs, const Problem& problem,
+                        Objective objective) {
+  return *std::ranges::min_element(programs, {}, [&](const Program& each) {
+    return time_of(evaluate(each, problem), objective);
+  });
+}
+
+}  // namespace
+
+Objective objective_of(const Scenario& scenario) {
+  return scenario.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
+}
+
+Bytes unit_of_limit(const Case& made) {
+  return made.problem.shape.devices * for_planning(made.problem).device_activation();
+}
+
+Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions options, bool others) {
+  const auto scenario = undisturbed(made);
+  Improved result;
+  result.before = prepare(scenario, made.choice);
+  const auto program = make_program(result.before);
+  refuse_what_refinement_lacks(result.before, *program);
+  // As a program without a schedule's own runtime it is costed: B and W apart.
+  ScheduleChoice choice = made.choice;
+  choice.program = program;
+  choice.described = nullptr;
+  choice.memory_limit = {};
+  result.after = prepare(scenario, choice);
+  const Problem problem = for_planning(result.after.problem);
+  result.peak_before = evaluate(*program, problem).peak_activation();
+  result.limit = limit.value_or(result.peak_before);
+  options.objective = result.objective = objective_of(*scenario);
+  std::vector<Program> starts{within(*program, problem, result.limit, result.held_back)};
+  if (others || result.held_back) add_planned(problem, result.limit, starts);
+  auto refined = std::make_shared<const Program>(
+      refine(least_of(starts, problem, options.objective), problem, result.limit, options));
+  result.after.choice.program = refined;
+  result.seconds_before = simulate(result.before).report.iteration;
+  result.seconds_after = simulate(result.after).report.iteration;
+  if (!result.held_back && result.seconds_after >= result.seconds_before) {
+    result.after = result.before;
+    result.after.choice.program = refined = program;
+    result.seconds_after = result.seconds_before;
+  }
+  const Evaluation evaluated = evaluate(*refined, problem);
+  result.peak_after = evaluated.peak_activation();
+  result.time = time_of(evaluated, result.objective);
+  result.bound = lower_bound(problem, result.limit, result.objective);
+  result.reason = reason_of_bound(problem, result.limit, result.objective);
+  return result;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,40 @@
+// Anyone's order refined on its own placement: never longer, within a limit.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "sim/case/case.h"
+#include "sim/search/bound.h"
+#include "sim/search/refine.h"
+
+namespace pipesim {
+
+struct Improved {
+  Case before, after;  // undisturbed, by replay; `after` is a program read from nowhere
+  Seconds seconds_before, seconds_after;  // the iteration
+  Bytes peak_before, peak_after;
+  Bytes limit;
+  bool held_back = false;  // the order was above the limit and others stand in for it
+  // Of programs of this placement within the limit: what the objective says, without what closes an
+  // iteration.
+  Objective objective = Objective::kMakespan;
+  Seconds time, bound;
+  BoundReason reason;
+};
+
+// `others`: whether schedules of the same placement that plan within a limit are tried too, as they
+// are where the order itself does not keep it. Without a limit what the order itself holds at most.
+// The order is kept where nothing shorter is found. InfeasibleError for what refinement does not
+// know (overlapped blocks, two directions, sequence splits, recomputation, copies, a sharded
+// vocabulary, transfers that hold devices), and for a limit below one microbatch.
+Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions options,
+                 bool others = false);
+
+// The objective of the scenario: makespan, or cost where iterations overlap.
+Objective objective_of(const Scenario& scenario);
+
+// The limit's unit: p x the activation of one microbatch on a device, 1 each where none is known.
+Bytes unit_of_limit(const Case& made);
+
+}  // namespace pipesim

@@ -1,0 +1,68 @@
+// pipesim compare: what it takes as two orders, and what it refuses.
+#include <gtest/gtest.h>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Outcome;
+
+class Compare : public testing::Command {};
+
+bool says(const Outcome& outcome, const std::string& what) {
+  return outcome.output.find(what) != std::string::npos;
+}
+
+TEST_F(Compare, TakesTwoNamesAScenarioAndACsvOrTwoScenarios) {
+  const Outcome names = run("compare " + quickstart_ + " 1f1b zb-h1");
+  ASSERT_EQ(names.code, 0) << names.output;
+  EXPECT_TRUE(says(names, "B takes 146.344 ms less than A (-10.05%).")) << names.output;
+  EXPECT_TRUE(says(names, "They part first on device 7")) << names.output;
+
+  ASSERT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o order.csv").code, 0);
+  const Outcome csv = run("compare " + quickstart_ + " schedule=1f1b order.csv");
+  ASSERT_EQ(csv.code, 0) << csv.output;
+  EXPECT_TRUE(says(csv, "B takes 146.344 ms less than A (-10.05%).")) << csv.output;
+
+  ASSERT_EQ(run("compare " + quickstart_ + " 'schedule=[1f1b, zb-h1]'").output, names.output);
+  ASSERT_EQ(shell("cp " + quickstart_ + " other.yaml").code, 0);
+  const Outcome two = run("compare " + quickstart_ + " other.yaml schedule=zb-h1");
+  EXPECT_EQ(two.code, 0) << two.output;
+  EXPECT_TRUE(says(two, "The orders are the same on every device.")) << two.output;
+}
+
+TEST_F(Compare, WritesEveryFormatTheSameTwice) {
+  for (const std::string format : {"text", "json", "svg", "html"}) {
+    const std::string line = "compare " + quickstart_ + " 1f1b zb-v --format " + format;
+    ASSERT_EQ(run(line + " -o one." + format).code, 0) << format;
+    EXPECT_EQ(run(line).output, read("one." + format)) << format;
+  }
+}
+
+TEST_F(Compare, RefusesWhatIsNoPairOfOrders) {
+  const auto refused = [this](const std::string& arguments, const std::string& why) {
+    const Outcome outcome = run("compare " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_TRUE(says(outcome, why)) << outcome.output;
+  };
+  refused(quickstart_ + " zb-hh 1f1b", "did you mean 'zb-h1'?");
+  refused(quickstart_, "this scenario has 5");
+  refused(quickstart_ + " 1f1b", "this scenario has 5 schedules");
+  refused("order.csv 1f1b", "expected a scenario (.yaml)");
+  refused(quickstart_ + " 1f1b nothere.csv", "cannot read 'nothere.csv'");
+  refused(quickstart_ + " 1f1b zb-h1 zb-h2", "expected two scenarios, or one and two orders");
+  refused(quickstart_ + " 1f1b zb-h1 --format pdf", "--format");
+  write("short.yaml",
+        "schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 4}"
+        "\ncost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n");
+  write("long.yaml",
+        "schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 3}\nbatch: {num_microbatches: 4}"
+        "\ncost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n");
+  refused("short.yaml long.yaml", "1 pipelines of 2 devices, B 1 of 3");
+  EXPECT_EQ(
+      run("compare " + quickstart_ + " zb-v 'schedule={name: zb-v, memory_limit: 0.01}'").code, 1);
+}
+
+}  // namespace
+}  // namespace pipesim

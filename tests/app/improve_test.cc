@@ -1,0 +1,77 @@
+// pipesim improve and prove.
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+#include "tests/app/command.h"
+
+namespace pipesim {
+namespace {
+
+using testing::Outcome;
+
+class Improve : public testing::Command {
+ protected:
+  [[nodiscard]] bool solver() const { return shell("command -v cbc").code == 0; }
+  const std::string small_ = quickstart_ +
+                             " zb-h1 parallel.pipeline_model_parallel_size=3 "
+                             "batch.num_microbatches=4 --memory-limit 0.7";
+};
+
+bool has(const Outcome& outcome, const std::string& what) {
+  return outcome.output.find(what) != std::string::npos;
+}
+
+TEST_F(Improve, WritesAnOrderThatRunsAsItSays) {
+  const Outcome improved = run("improve " + quickstart_ + " 1f1b --effort 1e6 -o better.csv");
+  ASSERT_EQ(improved.code, 0) << improved.output;
+  EXPECT_TRUE(has(improved, "1f1b: iteration 1.457 s, peak 27.63 GiB")) << improved.output;
+  EXPECT_TRUE(has(improved, "gained: ")) << improved.output;
+  EXPECT_TRUE(has(improved, "held by memory: device 0")) << improved.output;
+  const size_t at = improved.output.find("improved: iteration ") + 20;
+  const std::string seconds = improved.output.substr(at, improved.output.find(',', at) - at);
+  const Outcome runs = run("run " + quickstart_ + " 'schedule={csv: better.csv}' --no-picture");
+  EXPECT_TRUE(has(runs, seconds)) << runs.output;
+  EXPECT_EQ(run("improve " + quickstart_ + " 1f1b --effort 1e6 -o -").output, read("better.csv"));
+}
+
+TEST_F(Improve, TakesACsvAndRefusesWhatItDoesNotKnow) {
+  ASSERT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o order.csv").code, 0);
+  EXPECT_EQ(run("improve " + quickstart_ + " order.csv --effort 1e5").code, 0);
+  EXPECT_EQ(run("improve " + quickstart_ + " --effort 1e5").code, 2);  // five schedules
+  EXPECT_EQ(run("improve order.csv").code, 2);
+  EXPECT_EQ(run("improve " + quickstart_ + " 1f1b --memory-limit many").code, 2);
+  const Outcome tight = run("improve " + quickstart_ + " 1f1b --memory-limit '1 GiB'");
+  EXPECT_EQ(tight.code, 1);
+  EXPECT_TRUE(has(tight, "one microbatch takes 3.45 GiB")) << tight.output;
+}
+
+TEST_F(Improve, ProvesSmallOrdersAndSaysWhyTheSearchEnded) {
+  const Outcome bound = run("prove " + quickstart_ +
+                            " zb-h1 parallel.pipeline_model_parallel_size=2 "
+                            "batch.num_microbatches=3");
+  EXPECT_EQ(bound.code, 0) << bound.output;
+  EXPECT_TRUE(has(bound, "no longer than the lower bound")) << bound.output;
+  if (!solver()) GTEST_SKIP() << "there is no cbc";
+  const Outcome proven = run("prove " + small_ + " -o best.csv");
+  EXPECT_EQ(proven.code, 0) << proven.output;
+  EXPECT_TRUE(has(proven, "optimum: makespan 289.075 ms")) << proven.output;
+  EXPECT_TRUE(has(proven, "CBC excludes every order that is 1.000 us faster")) << proven.output;
+  const Outcome runs = run("run " + quickstart_ +
+                           " 'schedule={csv: best.csv}' parallel.pipeline_model_parallel_size=3 "
+                           "batch.num_microbatches=4 --no-picture");
+  EXPECT_TRUE(has(runs, "289.075 ms")) << runs.output;
+  const Outcome large = run("prove " + quickstart_ + " 1f1b --memory-limit 2 --effort 1e5");
+  EXPECT_EQ(large.code, 0) << large.output;
+  EXPECT_TRUE(has(large, "CBC was not asked: the order of ")) << large.output;
+}
+
+TEST_F(Improve, FallsBackToTheBoundWhereThereIsNoSolver) {
+  const Outcome none =
+      shell("PATH=/nowhere " + std::string(PIPESIM_EXECUTABLE) + " prove " + small_);
+  EXPECT_EQ(none.code, 1);
+  EXPECT_TRUE(has(none, "not proven: best makespan 289.075 ms")) << none.output;
+  EXPECT_TRUE(has(none, "install Debian's package coinor-cbc")) << none.output;
+}
+
+}  // namespace
+}  // namespace pipesim

@@ -1,0 +1,111 @@
+// Anyone's order refined on its own placement, and what bounds it.
+#include "sim/search/improve.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "sim/execution/evaluate.h"
+#include "sim/planning/schedule.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+Case case_with(const std::string& schedule, const std::string& more = "") {
+  return prepare_first(read_scenario(YamlSource("test", "schedule: " + schedule + R"(
+parallel: {pipeline_model_parallel_size: 4}
+batch: {num_microbatches: 12}
+cost: {kind: given, per: device, forward: [10 ms, 14 ms, 9 ms, 11 ms], backward_input: 12 ms,
+       backward_weight: 8 ms, transfer: 0.4 ms, overlapped: 25 ms}
+)" + more)));
+}
+
+RefineOptions little() { return {.seed = 1, .effort = 3e5}; }
+
+TEST(Improve, IsNeverLongerAndKeepsWhatTheOrderHolds) {
+  for (const std::string sync : {"none", "post_validation", "all_reduce"}) {
+    for (const std::string schedule :
+         {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "v-half", "1f1b-v"}) {
+      SCOPED_TRACE(schedule + " " + sync);
+      const Improved improved =
+          improve(case_with(schedule, "optimizer: {sync: " + sync + "}\n"), std::nullopt, little());
+      EXPECT_LE(improved.seconds_after, improved.seconds_before);
+      EXPECT_LE(improved.peak_after, improved.limit * (1 + 1e-9));
+      EXPECT_EQ(improved.limit, improved.peak_before);
+      EXPECT_GE(improved.time.value() * (1 + 1e-9), improved.bound.value());
+      EXPECT_FALSE(improved.held_back);
+    }
+  }
+  EXPECT_LT(improve(case_with("1f1b"), std::nullopt, little()).seconds_after,
+            improve(case_with("1f1b"), std::nullopt, {.effort = 0}).seconds_after);
+}
+
+TEST(Improve, BringsAnOrderBelowTheLimitOrSaysThatNothingFits) {
+  const Case made = case_with("zb-h2");
+  const Bytes unit = unit_of_limit(made);
+  for (const double times : {0.25, 0.5, 1.0}) {
+    const Improved improved = improve(made, times * unit, little());
+    EXPECT_TRUE(improved.held_back) << times;
+    EXPECT_LE(improved.peak_after, times * unit * (1 + 1e-9));
+    EXPECT_GE(improved.time.value() * (1 + 1e-9), improved.bound.value());
+  }
+  EXPECT_THROW(improve(made, 0.2 * unit, little()), InfeasibleError);
+}
+
+TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
+  const auto refusal = [](const std::string& schedule, const std::string& more = "") {
+    try {
+      (void)improve(case_with(schedule, more), std::nullopt, little());
+    } catch (const InfeasibleError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal("dualpipev").find("overlapped blocks"), std::string::npos);
+  EXPECT_NE(refusal("{name: dualpipe, overlap: false}").find("two directions"), std::string::npos);
+  EXPECT_NE(refusal("1f1b", "recompute: full\n").find("recomputation"), std::string::npos);
+  EXPECT_NE(refusal("1f1b", "framework: {transfers: blocking}\n").find("hold devices"),
+            std::string::npos);
+}
+
+// Microbatches that overtake each other are put in their order, which costs nothing.
+TEST(Improve, TakesOrdersWhoseMicrobatchesOvertakeEachOther) {
+  const Problem problem = testing::make_problem({2, 1, 2, 1});
+  const auto pass = [](PassKind kind, int i) { return make_pass(kind, i, 0); };
+  const std::vector<Pass> order{pass(PassKind::kF, 1), pass(PassKind::kF, 0),
+                                pass(PassKind::kBW, 1), pass(PassKind::kBW, 0)};
+  const Program program(problem.shape, problem.placement, {order, order});
+  const Program refined = refine(program, problem, Bytes(2), {1, 1e4, Objective::kMakespan});
+  EXPECT_EQ(refined.passes(0)[0].microbatch, 0U);
+  EXPECT_LE(evaluate(refined, problem).makespan, evaluate(program, problem).makespan);
+}
+
+BoundReason reason(const Problem& problem, double limit, Objective objective) {
+  return reason_of_bound(problem, Bytes(limit), objective);
+}
+
+TEST(BoundReason, NamesWorkStartDrainAndMemory) {
+  // Times of F, B, W and transfer; one microbatch in flight at a time is all that 1 byte holds.
+  Problem problem = testing::make_problem({3, 1, 30, 1}, {10, 10, 10, 0});
+  EXPECT_EQ(reason(problem, 1, Objective::kCost).holder, BoundHolder::kMemory);
+  EXPECT_EQ(reason(problem, 100, Objective::kCost).holder, BoundHolder::kWork);
+  EXPECT_EQ(reason(problem, 100, Objective::kMakespan).holder, BoundHolder::kStart);
+  // A slow last stage: its F arrive late. A slow first one: its last B comes late.
+  problem.stages[2].backward_weight = Seconds(200);
+  const BoundReason late = reason(problem, 100, Objective::kMakespan);
+  EXPECT_EQ(late.holder, BoundHolder::kStart);
+  EXPECT_EQ(late.device, 2);
+  EXPECT_NEAR(late.idle.value(), 20, 1e-9);
+  // One microbatch: nothing but its way.
+  const Problem one = testing::make_problem({3, 1, 1, 1}, {10, 10, 10, 1});
+  const BoundReason trip = reason(one, 100, Objective::kCost);
+  EXPECT_TRUE(trip.holder == BoundHolder::kStart || trip.holder == BoundHolder::kDrain ||
+              trip.holder == BoundHolder::kRoundTrip);
+  EXPECT_GT(trip.idle, Seconds(0));
+  EXPECT_NE(to_text(late).find("device 2 waits 20.000 s"), std::string::npos) << to_text(late);
+}
+
+}  // namespace
+}  // namespace pipesim
