@@ -270,9 +270,12 @@ class DescriptionReader {
 
 std::shared_ptr<const DescribedSchedule> read_description_file(const std::string& path,
                                                                const Location& asked) {
-  const YamlSource source = YamlSource::from_file(path, asked);
+  return read_description(YamlSource::from_file(path, asked));
+}
+
+std::shared_ptr<const DescribedSchedule> read_description(const YamlSource& source) {
   if (source.root().is_null()) source.root().fail("expected a description: this file is empty");
-  return as_schedule(DescriptionReader(source.root(), path).read());
+  return as_schedule(DescriptionReader(source.root(), source.name()).read());
 }
 
 }  // namespace pipesim

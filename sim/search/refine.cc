@@ -148,6 +148,7 @@ std::optional<Words> lengthened(const Order& order, int letters, int first, int 
 struct Target {
   double effort;  // passes evaluated
   double bound;   // of the cost: nothing is below it
+  const std::function<bool()>& stop;
 };
 
 // Threshold accepting: moves of a few places, an allowance (of a mean pass) that falls to nothing.
@@ -165,6 +166,8 @@ Words improve_once(Order order, std::uint64_t seed, double most, const Target& t
   double least = order.score();
   double spent = 0;
   for (double tries = 0; spent < target.effort; ++tries) {
+    constexpr long kTriesBetween = 256;
+    if (static_cast<long>(tries) % kTriesBetween == 0 && target.stop()) break;
     // A move that is refused without an evaluation costs as much as a few passes.
     spent = static_cast<double>(order.evaluated()) - evaluated_before + kRefusedMove * tries;
     const double allowance = most * pass * std::max(0.0, 1 - spent / target.effort);
@@ -191,7 +194,8 @@ Words improve(const Order& start, std::uint64_t seed, const Target& target) {
   for (int round = 0; round < rounds && best.cost() > target.bound; ++round) {
     Order tried = best;
     tried.restart(improve_once(round % 2 == 0 ? start : best, seed + static_cast<unsigned>(round),
-                               kAllowances.at(round), {target.effort / rounds, target.bound}));
+                               kAllowances.at(round),
+                               {target.effort / rounds, target.bound, target.stop}));
     if (tried.evaluate() && tried.score() < best.score()) best = std::move(tried);
   }
   return best.words();
@@ -211,7 +215,8 @@ std::optional<Words> improve_short(const Order& order, const Problem& problem, d
   Problem shorter = problem;
   shorter.shape.microbatches = enough;
   const Target target{options.effort,
-                      lower_bound(shorter, Bytes(limit), options.objective).value() * kRounding};
+                      lower_bound(shorter, Bytes(limit), options.objective).value() * kRounding,
+                      options.stop};
   Order better(problem, enough, limit, improve(few, options.seed, target), options.objective);
   if (!better.evaluate()) return std::nullopt;
   std::optional<Words> best;
@@ -240,7 +245,8 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   Order order(problem, problem.shape.microbatches, bytes, words, options.objective);
   if (!order.evaluate()) return program;
   const Target target{options.effort / 2,
-                      lower_bound(problem, limit, options.objective).value() * kRounding};
+                      lower_bound(problem, limit, options.objective).value() * kRounding,
+                      options.stop};
   if (order.cost() <= target.bound) return program_of(problem, words);
   order.restart(improve_short(order, problem, bytes, options).value_or(words));
   if (!order.evaluate()) return program;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
@@ -23,6 +24,8 @@ struct RefineOptions {
   std::uint64_t seed = 1;
   double effort = 2e7;  // passes evaluated
   Objective objective = Objective::kCost;
+  // Asked now and then, from any thread; true ends refinement with what it has.
+  std::function<bool()> stop = [] { return false; };
 };
 
 // Never longer (as the objective says) than `program` with its BW split into B and W, and within

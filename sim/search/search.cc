@@ -461,6 +461,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
   in_parallel(points, [&](int i) {
     const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
     results[i] = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
+    options_.limit_done();
     if (!is_solved(results[i])) return;
     for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
   });

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ struct SearchOptions {
   bool recompute = false;
   bool refine = true;
   RefineOptions refinement;
+  // Of a frontier: after each of its limits, in any order and from any thread.
+  std::function<void()> limit_done = [] {};
 };
 
 // A program and what it costs; `program` is planned or refined for `problem`.

@@ -175,6 +175,7 @@ class Run {
     dispatch_.arrived(event.worker, result.point);
     store_.add(result);
     ++run_.progress.evaluated;
+    hooks_.result(result);
   }
 
   void failed(std::uint32_t point, const std::string& why) {

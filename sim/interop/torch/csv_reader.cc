@@ -33,6 +33,7 @@ struct Cell {
 struct Source {
   std::string name;
   std::vector<std::string> lines;
+  bool ours = false;  // its letters are those of Program::text
 
   [[nodiscard]] Location locate(int line, int column) const {
     return {name, line, column, lines[static_cast<size_t>(line) - 1]};
@@ -45,7 +46,22 @@ class CellParser {
   CellParser(std::string_view text, const Source& source, int line, int column)
       : text_(text), source_(source), line_(line), column_(column) {}
 
-  Cell parse() {
+  Cell parse() { return source_.ours ? parse_ours() : parse_torch(); }
+
+ private:
+  Cell parse_ours() {
+    Cell cell{{}, line_, column_};
+    cell.actions.push_back(action());
+    if (take('&')) {
+      cell.actions.push_back(action());
+      const bool known =
+          cell.actions[0].kind == PassKind::kF && cell.actions[1].kind == PassKind::kBW;
+      if (!known) fail("an overlapped block is an F and a BW");
+    }
+    if (at_ != text_.size()) fail("nothing may follow the pass");
+    return cell;
+  }
+  Cell parse_torch() {
     Cell cell{{}, line_, column_};
     if (skip_derived()) return cell;
     if (!take('(')) {
@@ -65,8 +81,6 @@ class CellParser {
     if (at_ != text_.size()) fail("nothing may follow the action");
     return cell;
   }
-
- private:
   [[noreturn]] void fail(const std::string& message) const {
     throw InputError(source_.locate(line_, column_ + static_cast<int>(at_)),
                      fmt::format("cell '{}': {}", text_, message));
@@ -96,36 +110,35 @@ class CellParser {
       if (value > kMaxNumber) fail(fmt::format("{} is larger than {}", what, kMaxNumber));
     }
     if (at_ == begin) {
-      fail(fmt::format("expected <stage><F|I|W|B|R><microbatch>, such as 2F0: no {} here", what));
+      fail(fmt::format("expected <stage><{}><microbatch>, such as 2F0: no {} here",
+                       source_.ours ? "F|B|W|BW|R" : "F|I|W|B|R", what));
     }
     return value;
   }
   Action action() {
     Action action;
     action.stage = number("stage");
-    const char letter = at_ < text_.size() ? text_[at_] : ' ';
-    switch (letter) {
-      case 'F':
-        action.kind = PassKind::kF;
-        break;
-      case 'I':
-        action.kind = PassKind::kB;
-        break;
-      case 'W':
-        action.kind = PassKind::kW;
-        break;
-      case 'B':
-        action.kind = PassKind::kBW;
-        break;
-      case 'R':
-        action.kind = PassKind::kR;
-        break;
-      default:
-        fail("expected F, I, W, B or R after the stage");
-    }
-    ++at_;
+    action.kind = source_.ours ? our_kind() : torch_kind();
     action.microbatch = number("microbatch");
     return action;
+  }
+  PassKind our_kind() {
+    for (const PassKind kind :
+         {PassKind::kBW, PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kR}) {
+      if (!text_.substr(at_).starts_with(to_text(kind))) continue;
+      at_ += to_text(kind).size();
+      return kind;
+    }
+    fail("expected F, B, W, BW or R after the stage");
+  }
+  PassKind torch_kind() {
+    constexpr std::string_view kLetters = "FIWBR";
+    constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kBW,
+                                PassKind::kR};
+    const size_t letter = at_ < text_.size() ? kLetters.find(text_[at_]) : std::string_view::npos;
+    if (letter == std::string_view::npos) fail("expected F, I, W, B or R after the stage");
+    ++at_;
+    return kKinds.at(letter);
   }
 
   std::string_view text_;
@@ -254,10 +267,7 @@ void check_count(const Rows& rows, const Source& source, size_t stages) {
   }
 }
 
-}  // namespace
-
-Program read_torch_csv(const std::string& name, const std::string& text) {
-  const Source source = split_lines(name, text);
+Program read_rows(const Source& source) {
   const Rows rows = parse(source);
   const std::vector<int> device_of = place_stages(rows, source);
   check_count(rows, source, device_of.size());
@@ -289,6 +299,18 @@ Program read_torch_csv(const std::string& name, const std::string& text) {
                      fault->message);
   }
   return {shape, placement, std::move(lists), std::move(pairs)};
+}
+
+}  // namespace
+
+Program read_torch_csv(const std::string& name, const std::string& text) {
+  return read_rows(split_lines(name, text));
+}
+
+Program read_pass_rows(const std::string& name, const std::string& text) {
+  Source source = split_lines(name, text);
+  source.ours = true;
+  return read_rows(source);
 }
 
 Program read_torch_csv_file(const std::string& path, const Location& asked) {

@@ -19,6 +19,10 @@ namespace pipesim {
 // InputError at the row and column of the first cell that is wrong, double or missing.
 Program read_torch_csv(const std::string& name, const std::string& text);
 
+// The same rows in the letters of Program::text: 2F0, 2B0, 2W0, 2BW0, 2R0, or 3F0&1BW2 for an
+// overlapped block.
+Program read_pass_rows(const std::string& name, const std::string& text);
+
 // `asked` locates the request for the file, for when it cannot be read.
 Program read_torch_csv_file(const std::string& path, const Location& asked);
 

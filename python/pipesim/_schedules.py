@@ -1,0 +1,113 @@
+"""Schedules that are Python functions, lists of passes or building blocks."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _pipesim, _yaml
+from ._errors import InputError
+
+_BLOCK_KEYS = {"placement", "period", "block"}
+
+
+class Schedule:
+    """A schedule that Python makes; ``schedule`` builds one."""
+
+    def __init__(self, make: Any, name: str, chunks: int, description: Mapping[str, Any]) -> None:
+        self.make = make
+        self.name = name
+        self.chunks = chunks
+        self.description = dict(description)
+
+    def __call__(self, devices: int, microbatches: int) -> Any:
+        return self.make(devices, microbatches) if callable(self.make) else self.make
+
+    def __repr__(self) -> str:
+        return f"<pipesim.Schedule {self.name}>"
+
+
+def schedule(make: Any = None, *, name: str | None = None, chunks: int = 1, **description: Any) -> Any:
+    """Makes a schedule of a function, a list of passes or a building block; also a decorator.
+
+    A function is called as ``make(devices, microbatches)``, with the numbers p and m of the scenario.
+    It returns or yields one list per device, in their order, of the passes that the device runs::
+
+        @pipesim.schedule
+        def gpipe(p, m):
+            for device in range(p):
+                yield ([f"{device}F{i}" for i in range(m)] +
+                       [f"{device}BW{i}" for i in range(m)])
+
+    A pass is ``<stage><kind><microbatch>`` (or a tuple of the three): F forward, B input gradient, W weight
+    gradient, BW both fused, R recomputation; ``3F0&1BW2`` is an overlapped block. A stage stands on the device
+    whose list names it; ``chunks`` says how many stages a device has. Or it returns or yields the lines of
+    a building block, dicts ``{"pass": "F", "stage": "s", "at": "s"}``, whose placement, period and other keys
+    stand in the decorator (docs/reference/descriptions.md)::
+
+        @pipesim.schedule(placement="linear", period=3)
+        def mine(p, m):
+            yield {"pass": "F", "stage": "s", "at": "s"}
+            yield {"pass": "BW", "stage": "s", "at": "3*p - 2 - 2*s"}
+
+    Mistakes are refused as those of files: InputError says device (line) and pass (column).
+    """
+    if make is None and "block" not in description:
+        return lambda function: schedule(function, name=name, chunks=chunks, **description)
+    if make is None:
+        make = description.pop("block")
+    if name is None:
+        name = getattr(make, "__name__", "schedule")
+    return Schedule(make, name, chunks, description)
+
+
+def as_schedule(value: Any) -> Schedule | None:
+    """The schedule that stands in a scenario in Python's own form, or None."""
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, Mapping) and _BLOCK_KEYS <= set(value):
+        rest = {key: each for key, each in value.items() if key not in ("block", "name")}
+        return schedule(name=value.get("name"), block=value["block"], **rest)
+    return schedule(value) if callable(value) else None
+
+
+def placeholder(made: Schedule) -> Any:
+    """What stands for it while the rest of the scenario is read: a schedule with as many chunks."""
+    chunks = made.description.get("chunks", 2) if made.description else made.chunks
+    if made.description.get("placement") == "linear" or chunks == 1:
+        return "1f1b"
+    return {"name": "interleaved-1f1b", "virtual_pipeline_model_parallel_size": chunks}
+
+
+def _pass(made: Schedule, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence) and len(value) == 3:
+        return "".join(str(part) for part in value)
+    raise InputError(f"<{made.name}>: expected a pass such as '2F0' or (2, 'F', 0), not {value!r}", f"<{made.name}>")
+
+
+def _where(made: Schedule) -> tuple[str, int, str]:
+    code = getattr(inspect.unwrap(made.make), "__code__", None) if callable(made.make) else None
+    if code is None:
+        return f"<{made.name}>", 0, ""
+    line = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n")
+    return code.co_filename, code.co_firstlineno, line
+
+
+def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.Scenario:
+    """The scenario with the schedule in the place of its placeholder."""
+    result: Iterable[Any] = made(scenario.devices, scenario.microbatches)
+    place = _pipesim.MadeSchedule(made.name, *_where(made))
+    if isinstance(result, Mapping):
+        return _pipesim.with_description(scenario, index, place, _yaml.block({**made.description, **result}))
+    lists = [list(each) if not isinstance(each, (str, Mapping)) else each for each in result]
+    if made.description or any(isinstance(each, Mapping) for each in lists):
+        text = _yaml.block(made.description) + "block:\n" + "".join(f"  - {_yaml.flow(each)}\n" for each in lists)
+        return _pipesim.with_description(scenario, index, place, text)
+    if any(isinstance(each, str) for each in lists):
+        raise InputError(f"<{made.name}>: expected a list of passes per device, not one list", f"<{made.name}>")
+    rows = "\n".join(", ".join(_pass(made, each) for each in of_device) or "," for of_device in lists)
+    return _pipesim.with_passes(scenario, index, place, made.chunks, rows)

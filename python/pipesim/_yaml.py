@@ -1,0 +1,61 @@
+"""Python's values as YAML, so that they are read, and refused, as files are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._errors import InputError
+
+# What YAML reads as itself without quotes; a colon only within a word, as in a path.
+_PLAIN = re.compile(r"[A-Za-z0-9_./+-]([A-Za-z0-9_ ./+%*()-]*[A-Za-z0-9_./+%*)-])?")
+_WORDS = {"", "null", "Null", "NULL", "~", "-"}
+
+
+def _scalar(value: Any, path: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "~"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) and value not in _WORDS and not value.startswith(("- ", "---"))
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    raise InputError(f"<dict>: {path or 'scenario'}: expected a number, text, list or dict, "
+                     f"not {type(value).__name__}", "<dict>")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def flow(value: Any, path: str = "") -> str:
+    """The value on one line."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()  # NumPy's arrays and numbers
+    if isinstance(value, Mapping):
+        entries = (f"{_scalar(str(key), path)}: {flow(each, f'{path}.{key}'.lstrip('.'))}"
+                   for key, each in value.items())
+        return "{" + ", ".join(entries) + "}"
+    if _is_list(value):
+        return "[" + ", ".join(flow(each, f"{path}.{i}") for i, each in enumerate(value)) + "]"
+    return _scalar(value, path)
+
+
+def block(value: Mapping[str, Any], indent: str = "", path: str = "") -> str:
+    """The dict as lines, a key on each; lists stand on one."""
+    lines = []
+    for key, each in value.items():
+        name = f"{indent}{_scalar(str(key), path)}:"
+        inner = f"{path}.{key}".lstrip(".")
+        if isinstance(each, Mapping) and each:
+            lines.append(f"{name}\n{block(each, indent + '  ', inner)}")
+        else:
+            lines.append(f"{name} {flow(each, inner)}\n")
+    return "".join(lines)

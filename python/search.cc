@@ -1,0 +1,135 @@
+// Searches under a limit on activation memory.
+#include "sim/search/search.h"
+
+#include <fmt/format.h>
+#include <optional>
+#include <variant>
+
+#include "python/bindings.h"
+#include "sim/core/text.h"
+#include "sim/planning/schedule.h"
+#include "sim/read/schedules.h"
+
+namespace pipesim {
+namespace {
+
+// The keys of `pipesim search --csv`, and the order itself.
+py::dict dict_of(const SearchResult& result, Bytes unit) {
+  py::dict row;
+  row["limit_bytes"] = result.limit.value();
+  row["limit_over_p_microbatches"] = result.limit / unit;
+  const Found& best = *result.best;
+  row["schedule"] = best.schedule;
+  row["refined"] = best.refined;
+  row["chunks"] = best.problem.shape.chunks;
+  row["cost_seconds"] = best.cost.value();
+  row["makespan_seconds"] = best.makespan.value();
+  row["bubble_rate"] = best.bubble_rate;
+  row["peak_activation_bytes"] = best.peak.value();
+  row["registered_schedule"] = py::none();
+  row["registered_cost_seconds"] = py::none();
+  if (result.registered) {
+    row["registered_schedule"] = result.registered->schedule;
+    row["registered_cost_seconds"] = result.registered->cost.value();
+  }
+  row["bound_seconds"] = result.bound.value();
+  row["offload_chunks"] = offload_chunks_of(best.choice);
+  row["recompute_chunks"] = recompute_chunks_of(best.choice);
+  py::list passes;
+  for (int device = 0; device < best.program->shape().devices; ++device) {
+    py::list of_device;
+    for (const Pass& pass : best.program->passes(device)) {
+      of_device.append(best.program->text(device, pass));
+    }
+    passes.append(of_device);
+  }
+  row["passes"] = passes;
+  return row;
+}
+
+void check_names(const std::vector<std::string>& names, const Scenario& scenario) {
+  std::vector<std::string> valid = schedule_names();
+  for (const ScheduleChoice& choice : scenario.schedules) {
+    if (choice.described) valid.push_back(choice.name);
+  }
+  for (const std::string& name : names) {
+    if (std::ranges::find(valid, name) != valid.end()) continue;
+    throw InputError({"schedules", 0, 0, ""},
+                     fmt::format("unknown schedule '{}'{}", name, suggestion(name, valid)));
+  }
+}
+
+// A limit as it is asked for: of activations, in bytes or of what p microbatches keep.
+Bytes limit_of(const std::string& text, const Scenario& scenario, Bytes unit) {
+  const Location where{"memory_limit", 1, 1, text};
+  const auto limit = parse_memory_limit(text, where);
+  const auto* bytes = std::get_if<Bytes>(&limit);
+  if (bytes == nullptr) return std::get<double>(limit) * unit;
+  if (!knows_memory(scenario)) {
+    throw InputError(
+        where, "a limit in bytes needs a memory section that says what F acquires, or a model");
+  }
+  return *bytes;
+}
+
+// What is asked beside the scenario.
+struct Asked {
+  std::string memory_limit;
+  std::optional<int> points;  // of a frontier
+  SearchOptions options;
+};
+
+// Rows of what is found, and the reasons of what was left out.
+py::tuple run_search(const Scenario& scenario, Asked asked, const py::object& progress) {
+  check_names(asked.options.schedules, scenario);
+  std::atomic<bool> stop = false;
+  std::atomic<int> done = 0;
+  asked.options.refinement.stop = [&stop] { return stop.load(); };
+  asked.options.limit_done = [&done] { ++done; };
+  struct Outcome {
+    std::vector<SearchResult> results;
+    std::vector<std::string> left_out;
+    Bytes unit;
+  };
+  const auto work = [&] {
+    const Search search(scenario, asked.options);
+    Outcome outcome{{}, search.left_out(), search.unit()};
+    if (asked.points) {
+      outcome.results = search.frontier(*asked.points);
+    } else {
+      outcome.results.push_back(search.at(limit_of(asked.memory_limit, scenario, search.unit())));
+    }
+    return outcome;
+  };
+  const Outcome outcome = heard_by_python(stop, work, [&] {
+    if (!progress.is_none() && asked.points) progress(done.load(), *asked.points);
+  });
+  py::list rows;
+  for (const SearchResult& result : outcome.results) {
+    if (result.best) rows.append(dict_of(result, outcome.unit));
+  }
+  return py::make_tuple(rows, outcome.left_out);
+}
+
+}  // namespace
+
+void bind_search(py::module_& module) {
+  module.def("search", [](const Scenario& scenario, std::string memory_limit,
+                          std::optional<int> points, std::vector<std::string> schedules,
+                          int max_chunks, int max_splits, bool offload, bool recompute, bool refine,
+                          std::optional<double> effort, std::uint64_t seed,
+                          const py::object& progress) {
+    SearchOptions options{.max_chunks = max_chunks,
+                          .max_splits = max_splits,
+                          .schedules = std::move(schedules),
+                          .offload = offload,
+                          .recompute = recompute,
+                          .refine = refine,
+                          .refinement = {}};
+    options.refinement.seed = seed;
+    options.refinement.effort = effort.value_or(points ? kFrontierEffort : RefineOptions{}.effort);
+    return run_search(scenario, {std::move(memory_limit), points, std::move(options)}, progress);
+  });
+}
+
+}  // namespace pipesim

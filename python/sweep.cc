@@ -1,0 +1,180 @@
+// A sweep as something that hands out its points as they are done.
+#include "sim/sweep/sweep.h"
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "python/bindings.h"
+#include "sim/sweep/build.h"
+#include "sim/sweep/point.h"
+#include "sim/sweep/results.h"
+#include "sim/sweep/run_sweep.h"
+
+namespace pipesim {
+namespace {
+
+class RunningSweep {
+ public:
+  // Forks `processes`, then runs the sweep on a thread until it is done or `this` ends.
+  RunningSweep(Sweep sweep, const std::string& folder, int processes)
+      : sweep_(std::move(sweep)),
+        evaluate_(sweep_),
+        workers_(processes, [this](std::uint32_t point) { return to_bytes(evaluate_(point)); }),
+        store_(folder, sweep_, build_of_program(PIPESIM_VERSION), {folder, 0, 0, ""}) {
+    progress_.points = sweep_.points();
+    store_.visit([this](const PointResult& result) { ready_.push_back(result); });
+    progress_.before = static_cast<std::uint32_t>(ready_.size());
+    thread_ = std::thread([this] { run(); });
+  }
+  RunningSweep(const RunningSweep&) = delete;
+  RunningSweep& operator=(const RunningSweep&) = delete;
+  ~RunningSweep() { stop(); }
+
+  // The next point that is done; None where none is left. Stored points come first.
+  py::object next() {
+    while (true) {
+      if (const auto result = wait()) return dict_of(*result);
+      if (at_end()) break;
+      try {
+        check_signals();
+      } catch (...) {
+        stop();
+        throw;
+      }
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    return py::none();
+  }
+
+  [[nodiscard]] py::dict progress() {
+    const std::lock_guard lock(mutex_);
+    py::dict progress;
+    progress["points"] = progress_.points;
+    progress["before"] = progress_.before;
+    progress["evaluated"] = progress_.evaluated;
+    progress["share"] = progress_.share;
+    return progress;
+  }
+
+  // Ends the run early; what is done is stored then.
+  void stop() {
+    const py::gil_scoped_release released;
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // The document of `pipesim sweep --json`. Requires that `next` has returned None.
+  [[nodiscard]] std::string json() const {
+    std::ostringstream out;
+    write_sweep_json(out, sweep_, store_, run_, PIPESIM_VERSION);
+    return std::move(out).str();
+  }
+
+ private:
+  void run() {
+    try {
+      run_ = run_sweep(sweep_, store_, workers_,
+                       {.stopped = [this] { return stop_.load(); },
+                        .progress =
+                            [this](const SweepProgress& progress) {
+                              const std::lock_guard lock(mutex_);
+                              progress_ = progress;
+                            },
+                        .result =
+                            [this](const PointResult& result) {
+                              {
+                                const std::lock_guard lock(mutex_);
+                                ready_.push_back(result);
+                                ++progress_.evaluated;
+                              }
+                              changed_.notify_one();
+                            }});
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [point, why] : run_.lost) {
+        PointResult& lost = ready_.emplace_back();
+        lost.point = point;
+        lost.outcome = PointResult::Outcome::kFault;
+        lost.reason = why;
+      }
+      ended_ = true;
+    }
+    changed_.notify_one();
+  }
+
+  // A tenth of a second at most, in which Python is free.
+  std::optional<PointResult> wait() {
+    constexpr std::chrono::milliseconds kMost(100);
+    const py::gil_scoped_release released;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kMost, [this] { return ended_ || !ready_.empty(); });
+    if (ready_.empty()) return std::nullopt;
+    PointResult result = std::move(ready_.front());
+    ready_.pop_front();
+    return result;
+  }
+
+  bool at_end() {
+    const std::lock_guard lock(mutex_);
+    return ended_ && ready_.empty();
+  }
+
+  [[nodiscard]] py::dict dict_of(const PointResult& result) const {
+    py::dict row;
+    row["point"] = result.point;
+    const std::vector<std::string> values = sweep_.values(sweep_.setting(result.point));
+    for (size_t i = 0; i < values.size(); ++i) row[py::str(sweep_.keys()[i])] = values[i];
+    row["schedule"] = result.schedule;
+    for (size_t i = 0; i < kMetricNames.size(); ++i) {
+      row[py::str(std::string(kMetricNames[i]))] = py::cast(result.metrics[i]);
+    }
+    const bool done = result.outcome == PointResult::Outcome::kDone;
+    row["reason"] = done ? py::object(py::none()) : py::object(py::str(result.reason));
+    return row;
+  }
+
+  const Sweep sweep_;
+  Evaluator evaluate_;
+  LocalWorkers workers_;
+  ResultStore store_;
+  std::mutex mutex_;  // of the next four
+  std::condition_variable changed_;
+  std::deque<PointResult> ready_;
+  SweepProgress progress_;
+  bool ended_ = false;
+  std::atomic<bool> stop_ = false;
+  SweepRun run_;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void bind_sweep(py::module_& module) {
+  py::class_<Sweep>(module, "Sweep")
+      .def_property_readonly("points", &Sweep::points)
+      .def_property_readonly("keys", &Sweep::keys);
+  py::class_<RunningSweep>(module, "RunningSweep")
+      .def(py::init<Sweep, const std::string&, int>())
+      .def("next", &RunningSweep::next)
+      .def("progress", &RunningSweep::progress)
+      .def("stop", &RunningSweep::stop)
+      .def("json", &RunningSweep::json);
+  module.def("sweep_of_file", [](const std::string& path, const Changes& changes) {
+    return Sweep::read(path, {path, 0, 0, ""}, overrides_of(changes));
+  });
+  module.def("sweep_of_text",
+             [](const std::string& name, const std::string& text, const Changes& changes) {
+               return Sweep(name, text, overrides_of(changes));
+             });
+}
+
+}  // namespace pipesim

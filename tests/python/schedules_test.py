@@ -1,0 +1,168 @@
+"""Schedules made in Python: what they come to, and that mistakes are refused as those of files are."""
+import pathlib
+import tempfile
+import unittest
+
+import pipesim
+from support import command, one_f_one_b, small
+
+
+def refusal(schedule, **sections):
+    try:
+        pipesim.simulate(small(schedule=schedule, **sections))
+    except pipesim.Error as error:
+        return error
+    raise AssertionError("nothing is refused")
+
+
+class Functions(unittest.TestCase):
+    def test_that_return_passes_are_simulated_as_the_registered_schedule(self):
+        own, known = pipesim.simulate(small(schedule=[one_f_one_b, "1f1b"]))
+        self.assertEqual(own.label, "one_f_one_b")
+        self.assertEqual(own.passes, known.passes)
+        self.assertEqual(own.iteration_seconds, known.iteration_seconds)
+
+    def test_may_give_passes_as_tuples(self):
+        def tuples(p, m):
+            return [[(d, "F", i) for i in range(m)] + [(d, "BW", i) for i in range(m)] for d in range(p)]
+
+        self.assertEqual(pipesim.simulate(small(schedule=tuples))[0].iteration_seconds,
+                         pipesim.simulate(small(schedule="gpipe"))[0].iteration_seconds)
+
+    def test_may_have_chunks_and_overlapped_blocks(self):
+        known = pipesim.simulate(small(schedule="zb-v"))[0]
+        again = pipesim.schedule(known.passes, name="again", chunks=2)
+        self.assertEqual(pipesim.simulate(small(schedule=again))[0].iteration_seconds, known.iteration_seconds)
+        cost = {**small()["cost"], "overlapped": "3 ms"}
+        blocks = pipesim.simulate(small(schedule="dualpipev", cost=cost))[0]
+        again = pipesim.schedule(blocks.passes, name="again", chunks=2)
+        self.assertIn("&", "".join(blocks.passes[0]))
+        self.assertEqual(pipesim.simulate(small(schedule=again, cost=cost))[0].iteration_seconds,
+                         blocks.iteration_seconds)
+
+    def test_that_yield_a_block_are_the_described_schedule(self):
+        @pipesim.schedule(placement="linear", period=3)
+        def block(p, m):
+            yield {"pass": "F", "stage": "s", "at": "s"}
+            yield {"pass": "BW", "stage": "s", "at": "3*p - 2 - 2*s"}
+
+        plain = {"placement": "linear", "period": 3, "block": list(block(4, 8))}
+        expected = pipesim.simulate(small(schedule="1f1b"))[0].iteration_seconds
+        for result in pipesim.simulate(small(schedule=[block, plain])):
+            self.assertEqual(result.iteration_seconds, expected)
+
+    def test_fit_a_scenario_of_stages_that_differ(self):
+        passes = pipesim.simulate(small(schedule="zb-v"))[0].passes
+        cost = {"kind": "given", "per": "stage", "forward": [f"{i % 3 + 1} ms" for i in range(8)],
+                "backward_input": "1 ms", "backward_weight": "1 ms"}
+        self.assertEqual(len(pipesim.simulate(small(schedule=pipesim.schedule(passes, chunks=2), cost=cost))), 1)
+
+
+class Refusals(unittest.TestCase):
+    def check(self, error, file, line, column, message):
+        self.assertIsInstance(error, pipesim.InputError)
+        self.assertEqual((error.file, error.line, error.column), (file, line, column))
+        self.assertIn(message, str(error))
+
+    def test_stand_at_the_device_and_the_pass(self):
+        def letters(p, m):
+            return [["0F0", "0X0"]]
+
+        self.check(refusal(letters), "<letters>", 1, 7, "cell '0X0': expected F, B, W, BW or R after the stage")
+
+        def twice(p, m):
+            return [[f"{d}F{i}" for i in range(m)] + [f"{d}BW{i % 7}" for i in range(m)] for d in range(p)]
+
+        error = refusal(twice)
+        self.assertEqual((error.file, error.line), ("<twice>", 1))
+        self.assertIn("0BW0", str(error))
+
+        def moved(p, m):
+            return [["0F0", "0BW0"], ["1F0", "0BW0"]]
+
+        self.check(refusal(moved), "<moved>", 2, 6, "stage 0 stands on rank 0 already")
+
+    def test_are_those_of_a_csv_file(self):
+        rows = [["0F0", "0F0", "0BW0", "0BW1"], ["1F0", "1F1", "1BW0", "1BW1"]]
+        error = refusal(pipesim.schedule(rows, name="rows"))
+        with tempfile.TemporaryDirectory() as folder:
+            csv = pathlib.Path(folder, "rows.csv")
+            csv.write_text("\n".join(", ".join(row).replace("BW", "B") for row in rows))
+            in_file = refusal({"csv": csv})
+        self.assertEqual((error.line, error.column), (in_file.line, in_file.column))
+        self.assertEqual(str(error).split("\n")[0].split(": ", 1)[1], str(in_file).split("\n")[0].split(": ", 1)[1])
+
+    def test_of_a_shape_stand_at_the_function(self):
+        def short(p, m):
+            return list(one_f_one_b(p, m - 1))
+
+        code = short.__code__
+        self.check(refusal(short), code.co_filename, code.co_firstlineno, 1, "has 7 microbatches: expected 8")
+        passes = pipesim.simulate(small(schedule="zb-v"))[0].passes
+        self.assertIn("has 2 chunks per device: expected 1", str(refusal(pipesim.schedule(passes))))
+
+    def test_of_a_block_stand_in_its_lines(self):
+        @pipesim.schedule(placement="linear", period=2)
+        def crowded(p, m):
+            yield {"pass": "F", "stage": "s", "at": "s"}
+            yield {"pass": "BW", "stage": "s", "at": "3*p - 2 - 2*s"}
+
+        error = refusal(crowded)
+        self.assertEqual((error.file, error.line), ("<crowded>", 5))
+        self.assertIn("share slot", str(error))
+
+    def test_of_an_order_that_cannot_run_name_the_cycle(self):
+        def backwards(p, m):
+            return [[f"{d}BW{i}" for i in range(m)] + [f"{d}F{i}" for i in range(m)] for d in range(p)]
+
+        error = refusal(backwards)
+        self.assertIsInstance(error, pipesim.InfeasibleError)
+        self.assertIn("deadlock", str(error))
+
+    def test_of_what_is_no_pass_say_what_one_is(self):
+        for wrong in ([["0F0", 7]], ["0F0", "0BW0"]):
+            self.assertIn("<schedule>: expected a", str(refusal(pipesim.schedule(wrong))))
+
+    def test_pass_on_what_a_function_raises(self):
+        def broken(p, m):
+            raise ZeroDivisionError("mine")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+            pipesim.simulate(small(schedule=broken))
+
+
+class Dicts(unittest.TestCase):
+    def test_are_refused_at_the_line_that_is_shown(self):
+        try:
+            pipesim.simulate(small(batchh=1))
+        except pipesim.InputError as error:
+            self.assertEqual((error.file, error.line, error.column, error.text), ("<dict>", 11, 1, "batchh: 1"))
+            self.assertIn("did you mean 'batch'?", str(error))
+
+    def test_are_refused_with_the_words_of_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "small.yaml")
+            path.write_text("schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 4}\n"
+                            "batch: {num_microbatches: 8}\n"
+                            "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n")
+            for change in ({"cost.forward": "1 mss"}, {"batch.num_microbatch": 3}, {"schedule": "zbh1"},
+                           {"cost.forward": 3}, {"batch.num_microbatches": -1}, {"parallel": None}):
+                error = None
+                try:
+                    pipesim.simulate(path, change)
+                except pipesim.InputError as refused:
+                    error = refused
+                said = command("run", path, *(f"{key}={'~' if value is None else value}"
+                                              for key, value in change.items()))
+                self.assertEqual(said[0], 2, change)
+                first = said[2].splitlines()[0].split(": ", 2)[2]
+                self.assertEqual(str(error).splitlines()[0].split(": ", 1)[1], first)
+                self.assertEqual(error.file, "<change>")
+
+    def test_cannot_hold_what_yaml_has_no_word_for(self):
+        with self.assertRaisesRegex(pipesim.InputError, "<dict>: cost: expected a number, text, list or dict, not obj"):
+            pipesim.simulate(small(cost=object()))
+
+
+if __name__ == "__main__":
+    unittest.main()
