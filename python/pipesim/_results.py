@@ -27,7 +27,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
     """A pandas.DataFrame of the rows; needs pandas."""
     import pandas
 
-    return pandas.DataFrame(list(rows))
+    return pandas.DataFrame([dict(row) for row in rows])
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
