@@ -8,6 +8,7 @@ import sys
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import SetupError
 
 ROOT = pathlib.Path(__file__).resolve().parent
 
@@ -16,6 +17,8 @@ class BuildWithCMake(build_ext):
     """Configures a build of its own, or takes the one that PIPESIM_BUILD names, and installs from there."""
 
     def run(self):
+        if self.editable_mode or self.inplace:
+            raise SetupError("an editable install has no module: set PYTHONPATH to python/ of a build instead")
         given = os.environ.get("PIPESIM_BUILD")
         build = pathlib.Path(given or self.build_temp).resolve()
         if not given:

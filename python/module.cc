@@ -1,4 +1,7 @@
 // The module pipesim._pipesim: exceptions, and what the other files here bind.
+#include <exception>
+#include <utility>
+
 #include "python/bindings.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
@@ -15,7 +18,7 @@ void set_error(const char* name, const Arguments&... arguments) {
 
 void translate(std::exception_ptr thrown) {
   try {
-    if (thrown) std::rethrow_exception(thrown);
+    if (thrown) std::rethrow_exception(std::move(thrown));
   } catch (const InputError& error) {
     const Location& where = error.where();
     set_error("InputError", printable(error.what()), where.file, where.line, where.column,

@@ -48,7 +48,8 @@ SharedScenario with(const Scenario& scenario, size_t index, ScheduleChoice choic
 SharedScenario with_passes(const Scenario& scenario, size_t index, const Made& made, int chunks,
                            const std::string& rows) {
   ScheduleChoice choice = choice_of(scenario, index, made);
-  choice.program = std::make_shared<const Program>(read_pass_rows("<" + made.name + ">", rows));
+  choice.program =
+      std::make_shared<const Program>(read_pass_rows(fmt::format("<{}>", made.name), rows));
   const Shape& shape = choice.program->shape();
   const auto check = [&choice](const char* what, int is, int expected) {
     if (is == expected) return;
@@ -65,7 +66,7 @@ SharedScenario with_passes(const Scenario& scenario, size_t index, const Made& m
 SharedScenario with_description(const Scenario& scenario, size_t index, const Made& made,
                                 const std::string& text) {
   ScheduleChoice choice = choice_of(scenario, index, made);
-  choice.described = read_description(YamlSource("<" + made.name + ">", text));
+  choice.described = read_description(YamlSource(fmt::format("<{}>", made.name), text));
   return with(scenario, index, std::move(choice));
 }
 
@@ -74,7 +75,7 @@ SharedScenario with_description(const Scenario& scenario, size_t index, const Ma
 std::vector<Override> overrides_of(const Changes& changes) {
   std::vector<Override> overrides;
   for (const auto& [path, value] : changes) {
-    const std::string text = path + "=" + value;
+    const std::string text = fmt::format("{}={}", path, value);
     overrides.push_back(parse_override(text, {"<change>", 1, 1, text}));
   }
   return overrides;

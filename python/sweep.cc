@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <stop_token>
 #include <thread>
 
 #include "python/bindings.h"
@@ -29,11 +30,8 @@ class RunningSweep {
     progress_.points = sweep_.points();
     store_.visit([this](const PointResult& result) { ready_.push_back(result); });
     progress_.before = static_cast<std::uint32_t>(ready_.size());
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
-  RunningSweep(const RunningSweep&) = delete;
-  RunningSweep& operator=(const RunningSweep&) = delete;
-  ~RunningSweep() { stop(); }
 
   // The next point that is done; None where none is left. Stored points come first.
   py::object next() {
@@ -64,7 +62,7 @@ class RunningSweep {
   // Ends the run early; what is done is stored then.
   void stop() {
     const py::gil_scoped_release released;
-    stop_ = true;
+    thread_.request_stop();
     if (thread_.joinable()) thread_.join();
   }
 
@@ -76,10 +74,10 @@ class RunningSweep {
   }
 
  private:
-  void run() {
+  void run(const std::stop_token& stop) {
     try {
       run_ = run_sweep(sweep_, store_, workers_,
-                       {.stopped = [this] { return stop_.load(); },
+                       {.stopped = [&stop] { return stop.stop_requested(); },
                         .progress =
                             [this](const SweepProgress& progress) {
                               const std::lock_guard lock(mutex_);
@@ -150,10 +148,9 @@ class RunningSweep {
   std::deque<PointResult> ready_;
   SweepProgress progress_;
   bool ended_ = false;
-  std::atomic<bool> stop_ = false;
   SweepRun run_;
   std::exception_ptr failure_;
-  std::thread thread_;
+  std::jthread thread_;  // ends before what it works on
 };
 
 }  // namespace

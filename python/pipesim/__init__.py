@@ -46,7 +46,7 @@ def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memor
     memory_limit: a multiple of p times the activation of one microbatch on a device, or bytes: "40 GiB".
     points: so many limits instead, from one microbatch to where more memory does not help; the frontier.
     progress: of a frontier, called as progress(limits done, limits) some ten times a second.
-    The others are the command's options (docs/how-to/search.md); keywords change the scenario.
+    The others are the command's options (docs/how-to/search.md); keywords that are none change the scenario.
 
     Returns a Found, or for a frontier Rows of them. Ctrl-C ends the search and raises KeyboardInterrupt.
     """
@@ -84,6 +84,7 @@ class Sweep(Iterator[dict[str, Any]]):
         self.points: int = described.points
         self._progress = progress
         self._json: Optional[str] = None
+        self._running: Any = None
         self._own = None if folder is not None else _tempfile.mkdtemp(prefix="pipesim-")
         self._running = _pipesim.RunningSweep(described, self._own or folder, min(processes, self.points))
 
@@ -92,13 +93,13 @@ class Sweep(Iterator[dict[str, Any]]):
 
     def close(self) -> None:
         """Stops the sweep; what is done stays in its folder, where it has one."""
-        self._running.stop()
+        if self._running is not None:
+            self._running.stop()
         if self._own is not None:
             _shutil.rmtree(self._own, ignore_errors=True)
 
     def __del__(self) -> None:
-        if hasattr(self, "_running"):
-            self.close()
+        self.close()
 
     def __next__(self) -> dict[str, Any]:
         point = self._running.next()

@@ -27,7 +27,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
     """A pandas.DataFrame of the rows; needs pandas."""
     import pandas
 
-    return pandas.DataFrame(list(rows))
+    return pandas.DataFrame([dict(row) for row in rows])
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -132,7 +132,6 @@ class Result(Mapping[str, Any]):
         self._comparison = comparison
         self._index = index
         self._answer = comparison._made.answer(index)
-        self._timeline = Timeline(self._answer)
 
     def to_dict(self) -> dict[str, Any]:
         return self._comparison.to_dict()["results"][self._index]
@@ -158,7 +157,7 @@ class Result(Mapping[str, Any]):
 
     @property
     def timeline(self) -> Timeline:
-        return self._timeline
+        return self._comparison._timelines.setdefault(self._index, Timeline(self._answer))
 
     @property
     def passes(self) -> list[list[str]]:
@@ -195,12 +194,11 @@ class Comparison(Sequence[Result]):
     def __init__(self, made: _pipesim.Comparison) -> None:
         self._made = made
         self._document: dict[str, Any] | None = None
-        self._results: list[Result] | None = None
+        self._timelines: dict[int, Timeline] = {}
 
+    # Results are not kept: they refer to this, and a circle would hold large memory until Python looks for circles.
     def _all(self) -> list[Result]:
-        if self._results is None:
-            self._results = [Result(self, i) for i in range(self._made.size)]
-        return self._results
+        return [Result(self, i) for i in range(self._made.size)]
 
     def __len__(self) -> int:
         return self._made.size

@@ -26,7 +26,8 @@ struct SweepProgress {
 struct SweepHooks {
   std::function<bool()> stopped = [] { return false; };  // asked some ten times a second
   std::function<void(const SweepProgress&)> progress = [](const SweepProgress&) {};
-  std::function<void(const PointResult&)> result = [](const PointResult&) {};  // as each arrives
+  // As each arrives; not those that were stored before.
+  std::function<void(const PointResult&)> result = [](const PointResult&) {};
 };
 
 // Points whose processes ended, or that met a fault of ours, twice: not stored; why.

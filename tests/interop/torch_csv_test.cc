@@ -6,6 +6,7 @@
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/interop/torch/csv_writer.h"
 #include "sim/planning/schedule.h"
+#include "tests/pipeline/problems.h"
 
 namespace pipesim {
 namespace {
@@ -71,6 +72,48 @@ TEST(TorchCsv, LocatesABadCell) {
   EXPECT_NE(refusal("0F0;0B0\n").find("nothing may follow"), std::string::npos);
   EXPECT_NE(refusal("(0F0;0I0)OVERLAP_F_B\n").find("full backward"), std::string::npos);
   EXPECT_NE(refusal("").find("a row per rank"), std::string::npos);
+}
+
+TEST(PassRows, HaveThePassesAsProgramsWriteThem) {
+  for (const char* name : {"zb-h1", "1f1b", "zb-v", "dualpipev"}) {
+    const Schedule& schedule = *find_schedule(name);
+    Problem problem = testing::make_problem({4, schedule.default_chunks, 8, 1}, {1, 1, 1, 0});
+    problem.placement = schedule.place(4, schedule.default_chunks);
+    for (StageCost& stage : problem.stages) stage.overlapped = Seconds(3);
+    const Program written = schedule.plan(for_planning(problem));
+    std::string rows;
+    for (int device = 0; device < 4; ++device) {
+      for (const Pass& pass : written.passes(device)) rows += written.text(device, pass) + ", ";
+      rows += '\n';
+    }
+    const Program read = read_pass_rows("rows", rows);
+    for (int device = 0; device < 4; ++device) {
+      ASSERT_EQ(read.passes(device).size(), written.passes(device).size()) << name;
+      for (size_t i = 0; i < read.passes(device).size(); ++i) {
+        EXPECT_EQ(read.text(device, read.passes(device)[i]),
+                  written.text(device, written.passes(device)[i]));
+      }
+    }
+  }
+}
+
+TEST(PassRows, AreRefusedInTheirOwnLetters) {
+  const auto refusal_of = [](const std::string& text) -> std::string {
+    try {
+      (void)read_pass_rows("rows", text);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(refusal_of("0F0, 0I0")
+                  .starts_with("rows:1:7: cell '0I0': expected F, B, W, BW or R after the stage"));
+  EXPECT_TRUE(refusal_of("0F0, 0BW")
+                  .starts_with("rows:1:9: cell '0BW': expected <stage><F|B|W|BW|R><microbatch>"));
+  EXPECT_TRUE(refusal_of("0F0&0B1").starts_with(
+      "rows:1:8: cell '0F0&0B1': an overlapped block is an F and a BW"));
+  EXPECT_TRUE(refusal_of("0F0, 0BW0;").starts_with("rows:1:10: cell '0BW0;': nothing may follow"));
+  EXPECT_TRUE(refusal_of("0F0, 0SEND_F0").starts_with("rows:1:7: cell '0SEND_F0': expected F"));
 }
 
 TEST(TorchCsv, LocatesADoubleAndAMissingPass) {

@@ -1,11 +1,16 @@
-"""Runs the code cells of a notebook in order, without Jupyter, and shows what each ends with as Jupyter would.
+"""Runs the code cells of a notebook, or the Python blocks of a page, in order and without Jupyter.
+
+What a cell ends with is shown as Jupyter would show it. They run in a folder of their own that has scenarios/.
 
 A cell that raises fails the run, as does a value whose drawing or table cannot be made.
 """
 import ast
 import json
+import os
 import pathlib
+import re
 import sys
+import tempfile
 
 
 def shown(value):
@@ -17,8 +22,15 @@ def shown(value):
     return repr(value)
 
 
+def cells_of(path):
+    text = path.read_text()
+    if path.suffix == ".md":
+        return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+
+
 def run(cell, number, names):
-    tree = ast.parse("".join(cell["source"]), f"cell {number}")
+    tree = ast.parse(cell, f"cell {number}")
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, f"cell {number}", "exec"), names)
     if last is not None:
@@ -28,11 +40,14 @@ def run(cell, number, names):
 
 
 def main(path):
-    notebook = json.loads(pathlib.Path(path).read_text())
+    cells = cells_of(pathlib.Path(path))
     names = {"__name__": "__main__"}
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    for number, cell in enumerate(cells, 1):
-        run(cell, number, names)
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(pathlib.Path(os.environ["PIPESIM_SOURCE_DIR"], "scenarios"), pathlib.Path(folder, "scenarios"))
+        os.chdir(folder)
+        for number, cell in enumerate(cells, 1):
+            run(cell, number, names)
+        os.chdir("/")
     print(f"{len(cells)} cells")
     return 0 if cells else 1
 

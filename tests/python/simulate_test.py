@@ -1,4 +1,5 @@
 """simulate: the numbers of `pipesim run --json`, bit for bit, and a timeline that is not copied."""
+import gc
 import json
 import os
 import subprocess
@@ -6,6 +7,7 @@ import sys
 import threading
 import time
 import unittest
+import weakref
 
 import numpy
 import pipesim
@@ -118,6 +120,18 @@ class Timelines(unittest.TestCase):
             pipesim.simulate(QUICKSTART)
         self.assertTrue(numpy.array_equal(start, expected))
 
+    def test_go_with_the_last_reference(self):
+        gc.disable()
+        self.addCleanup(gc.enable)
+        comparison = pipesim.simulate(QUICKSTART)
+        gone = weakref.ref(comparison)
+        used = [(result.iteration_seconds, result.timeline.device, result.svg) for result in comparison]
+        result = comparison[0]
+        del comparison, used
+        self.assertIsNotNone(gone())
+        del result
+        self.assertIsNone(gone())
+
     def test_stay_readable_without_numpy(self):
         code = ("import sys; sys.modules['numpy'] = None\n"
                 "import pipesim\n"
@@ -154,7 +168,7 @@ class Drawings(unittest.TestCase):
 
 class Threads(unittest.TestCase):
     def test_run_while_a_simulation_does(self):
-        read = pipesim.scenario(QUICKSTART, batch__num_microbatches=60000, schedule="zb-h1")
+        read = pipesim.scenario(QUICKSTART, batch__num_microbatches=20000, schedule="zb-h1")
         counted = []
         done = threading.Event()
 

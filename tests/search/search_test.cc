@@ -59,6 +59,17 @@ TEST(Refine, FindsTheSameProgramAgain) {
   }
 }
 
+TEST(Refine, EndsWithWhatItHasWhenItIsStopped) {
+  Problem problem = testing::make_problem({4, 1, 40, 1}, {10, 12, 8, 1});
+  problem.activation_limit = Bytes(6);
+  const Program start = find_schedule("zb")->plan(problem);
+  int asked = 0;
+  RefineOptions options{.effort = 1e15};  // days
+  options.stop = [&asked] { return ++asked > 10; };
+  const Program refined = refine(start, problem, Bytes(6), options);
+  EXPECT_LE(evaluate(refined, problem).cost, evaluate(start, problem).cost);
+}
+
 TEST(Refine, LeavesAProgramAboveTheLimitAlone) {
   const Problem problem = testing::make_problem({3, 1, 6, 1});
   const Program start = find_schedule("1f1b")->plan(problem);

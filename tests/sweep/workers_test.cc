@@ -75,6 +75,18 @@ class RunSweep : public testing::Folder {
   Evaluator evaluator_{sweep_};
 };
 
+TEST_F(RunSweep, HandsOutEveryResultAsItArrives) {
+  std::vector<bool> seen(12);
+  SweepHooks hooks;
+  hooks.result = [&seen](const PointResult& result) {
+    EXPECT_FALSE(seen.at(result.point));
+    EXPECT_NE(result.outcome, PointResult::Outcome::kFault);
+    seen[result.point] = true;
+  };
+  (void)run([this](std::uint32_t point) { return to_bytes(evaluator_(point)); }, 2, hooks);
+  EXPECT_EQ(std::ranges::count(seen, true), 12);
+}
+
 TEST_F(RunSweep, StoresEveryPointOnceAndThenHasNothingToDo) {
   const auto evaluate = [this](std::uint32_t point) { return to_bytes(evaluator_(point)); };
   EXPECT_EQ(run(evaluate).progress.evaluated, 12U);
