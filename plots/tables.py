@@ -201,15 +201,20 @@ def read_json(path: str) -> dict | list:
             return json.load(file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, numbers and depths beyond any
         at = f"{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else "1:1"
         raise InputError(f"{path}:{at}: this is no JSON document") from None
 
 
 def part(document: dict | list, name: str, path: str, made_by: str) -> list:
-    if not isinstance(document, dict) or name not in document:
+    found = document.get(name) if isinstance(document, dict) else None
+    if not _are_maps(found):
         raise InputError(f"{path}:1:1: expected a document with '{name}', as {made_by} writes it")
-    return document[name]
+    return found
+
+
+def _are_maps(values) -> bool:
+    return isinstance(values, list) and all(isinstance(each, dict) for each in values)
 
 
 def read_table(path: str) -> Table:
@@ -232,25 +237,33 @@ def _read_csv(path: str) -> Table:
             lines = [(number, line) for number, line in enumerate(file, 1) if not line.startswith("#")]
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}:1:1: this is no UTF-8 text") from None
     reader = csv.reader(line for _, line in lines)
-    columns = next(reader, [])
-    if len(columns) < 2:
-        raise InputError(f"{path}:1:1: expected a table with named columns")
     rows = []
-    for cells in reader:
-        number = lines[reader.line_num - 1][0]
-        if len(cells) != len(columns):
-            raise InputError(f"{path}:{number}:1: {len(cells)} cells, but {len(columns)} columns")
-        rows.append(dict(zip(columns, cells)) | {"": str(number)})
+    try:
+        columns = next(reader, [])
+        if len(columns) < 2:
+            raise InputError(f"{path}:1:1: expected a table with named columns")
+        for cells in reader:
+            number = lines[reader.line_num - 1][0]
+            if len(cells) != len(columns):
+                raise InputError(f"{path}:{number}:1: {len(cells)} cells, but {len(columns)} columns")
+            rows.append(dict(zip(columns, cells)) | {"": str(number)})
+    except csv.Error as error:
+        raise InputError(f"{path}:{lines[reader.line_num - 1][0]}:1: {error}") from None
     return Table(path, columns, [column for column in columns if is_key(column)], rows)
 
 
 def _of_document(path: str, document: dict | list) -> Table:
-    if isinstance(document, list):
+    if _are_maps(document):
         return _of_validation(path, document)
     results = part(document, "results", path, "pipesim run --json or sweep --json")
+    failed = document.get("failed", [])
+    if not _are_maps(failed) or not all(isinstance(each.get("values", {}), dict) for each in results + failed):
+        raise InputError(f"{path}:1:1: expected points with 'values', as pipesim sweep --json writes them")
     rows = [_plain(result) for result in results]
-    refused = [_plain(result) for result in document.get("failed", [])]
+    refused = [_plain(result) for result in failed]
     columns = list(rows[0]) if rows else []
     keys = [str(key) for key in results[0].get("values", {})] if results else []
     return Table(path, columns, keys + ["schedule"], rows, refused)

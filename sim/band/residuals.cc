@@ -51,6 +51,16 @@ double positive(const std::string& text, const Location& where) {
   return value;
 }
 
+int year(const std::string& text, const Location& where) {
+  constexpr double kFirst = 1900;
+  constexpr double kLast = 2200;
+  const double value = positive(text, where);
+  if (value < kFirst || value > kLast) {
+    throw InputError(where, fmt::format("expected a year, not '{}'", text));
+  }
+  return static_cast<int>(value);
+}
+
 Residual residual_of(const std::vector<std::string>& fields, const Places& places,
                      const Location& where) {
   if (fields.size() <= std::ranges::max(places)) throw InputError(where, "has too few fields");
@@ -60,7 +70,7 @@ Residual residual_of(const std::vector<std::string>& fields, const Places& place
           text(kPrecision),
           text(kKind),
           text(kFramework),
-          static_cast<int>(positive(text(kYear), where)),
+          year(text(kYear), where),
           std::log(positive(text(kPublished), where) / positive(text(kSimulated), where))};
 }
 

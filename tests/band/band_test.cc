@@ -126,6 +126,8 @@ TEST(Residuals, ThatAreWrongAreRefusedWhereTheyStand) {
             std::string::npos);
   EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,2023,8,nan,1\n").find("not 'nan'"),
             std::string::npos);
+  EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,1e29,8,1,1\n").find("a year, not '1e29'"),
+            std::string::npos);
   EXPECT_NE(refusal(header + "a\\b,g,h,bf16,dense,n,2023,8,1,1\n").find("r.csv:2:1: is no line"),
             std::string::npos);
 }

@@ -249,11 +249,21 @@ TEST_F(Figures, EveryFormatIsItselfAndTheSameBytesAgain) {
 TEST_F(Figures, MistakesAreNamedAndNothingIsWritten) {
   write("results.csv", kSweep);
   write("broken.csv", "schedule,mfu\n1f1b,0.4\nzb-h1\n");
+  write("bytes.csv", "schedule,mfu\n1f1b,\xff\n");
+  write("digits.json", "[" + std::string(5000, '9') + "]");
+  write("texts.json", "{\"results\": [\"1f1b\"]}");
+  write("numbers.json", "[1, 2]");
+  write("values.json", "{\"results\": [{\"values\": 1}]}");
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
            {"pareto results.csv --x iteration_seconds --y bubbel_rate",
             "did you mean 'bubble_rate'?"},
            {"pareto results.csv --x mfu --where schedule=2f2b", "there are 1f1b, zb-h1"},
            {"pareto broken.csv", "broken.csv:3:1: 1 cells, but 2 columns"},
+           {"pareto bytes.csv", "bytes.csv:1:1: this is no UTF-8 text"},
+           {"pareto digits.json", "digits.json:1:1: this is no JSON document"},
+           {"pareto texts.json", "texts.json:1:1: expected a document with 'results'"},
+           {"pareto numbers.json", "numbers.json:1:1: expected a document with 'results'"},
+           {"pareto values.json", "values.json:1:1: expected points with 'values'"},
            {"heatmap " + quickstart_, "expected results.csv"},
            {"timeline results.csv", "results.csv:1:1: this is no JSON document"},
            {"timeline results.csv --panel mfu", "a figure of kind timeline takes no --panel"},

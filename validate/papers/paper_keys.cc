@@ -113,4 +113,12 @@ int microbatches_of(const YamlValue& batch, int data, int micro_batch) {
   return static_cast<int>(global / samples);
 }
 
+std::string doubt_of_passes(int devices, int chunks, int microbatches) {
+  constexpr double kMost = 1 << 24;
+  const double passes = 2.0 * devices * chunks * microbatches;
+  if (passes <= kMost) return "";
+  return fmt::format("{:.0f} passes in an iteration, more than any published run has ({:.0f})",
+                     passes, kMost);
+}
+
 }  // namespace pipesim

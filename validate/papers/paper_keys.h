@@ -25,6 +25,10 @@ std::vector<std::string> not_compared(const std::string& folder, const std::stri
 // not divide it, or are more than 65,536, which no published run has.
 int microbatches_of(const YamlValue& batch, int data, int micro_batch);
 
+// Whether an iteration of these sizes has more passes than any published run, by far: why it is not
+// simulated, else nothing.
+std::string doubt_of_passes(int devices, int chunks, int microbatches);
+
 // A cell as papers print it.
 struct Printed {
   enum class Kind { kNumber, kOutOfMemory, kNothing };

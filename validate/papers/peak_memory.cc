@@ -11,6 +11,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_recompute.h"
 #include "sim/planning/schedule.h"
+#include "validate/papers/paper_keys.h"
 
 namespace pipesim {
 namespace {
@@ -45,6 +46,10 @@ struct Peaks {
 Peaks peaks_of(const MeasuredRun& run) {
   const Schedule* schedule = find_schedule(run.schedule);
   if (schedule == nullptr) throw LogicError("no schedule " + run.schedule);
+  if (const auto doubt = doubt_of_passes(run.devices, run.chunks, run.microbatches);
+      !doubt.empty()) {
+    throw InfeasibleError(doubt);
+  }
   Problem problem;
   problem.placement = schedule->place(run.devices, run.chunks);
   const Placement& place = problem.placement;

@@ -11,6 +11,7 @@
 #include "sim/engine/engine.h"
 #include "sim/metrics/analyze.h"
 #include "sim/planning/schedule.h"
+#include "validate/papers/paper_keys.h"
 
 namespace pipesim {
 namespace {
@@ -171,6 +172,10 @@ StageCost mean_stage(const TimedRun& given) {
 Seconds iteration_seconds(const TimedRun& given) {
   constexpr int kMaxIterations = 64;
   const TimedRun run = completed(given);
+  if (const auto doubt = doubt_of_passes(run.devices, run.chunks, run.microbatches);
+      !doubt.empty()) {
+    throw InfeasibleError(doubt);
+  }
   const Schedule& schedule = schedule_of(run);
   const Placement place = schedule.place(run.devices, run.chunks);
   const Layout layout = layout_of(run, place);

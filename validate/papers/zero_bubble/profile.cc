@@ -11,6 +11,12 @@ namespace {
 // Every model of the paper has this sequence length (Table 3).
 constexpr double kSequence = 1024;
 
+void check_passes(const YamlValue& row, int devices, int microbatches) {
+  constexpr int kMostChunks = 2;
+  const std::string doubt = doubt_of_passes(devices, kMostChunks, microbatches);
+  if (!doubt.empty()) row.fail(doubt);
+}
+
 std::vector<Profile> read_table(YamlMap& root, const std::string& key, double chunks_per_stage) {
   std::vector<Profile> profiles;
   const auto rows = root.find(key);
@@ -24,6 +30,7 @@ std::vector<Profile> read_table(YamlMap& root, const std::string& key, double ch
     profile.model = map.require("model", "the model's name").text();
     profile.devices = static_cast<int>(map.require("p", "devices").integer(1, 1 << 16));
     profile.microbatches = static_cast<int>(map.require("n", "microbatches").integer(1, 1 << 20));
+    check_passes(row, profile.devices, profile.microbatches);
     profile.layers =
         static_cast<int>(map.require("l", "layers, two virtual ones included").integer(1, 1 << 16));
     profile.hidden = number("h");
@@ -59,6 +66,7 @@ Setting read_setting(YamlMap& map) {
   if (const auto batch = map.find("b")) {
     setting.micro_batch = static_cast<int>(batch->integer(1, 1 << 20));
   }
+  check_passes(map.value(), setting.devices, setting.microbatches);
   return setting;
 }
 
