@@ -50,9 +50,9 @@ std::span<const SpeedChange> speeds_of(const Scenario& scenario) {
 // One case on its way through an engine.
 class Run {
  public:
-  Run(const Case& made, const Engine& engine)
-      : made_(made), engine_(engine), cluster_(cluster_of(made)) {
-    result_.program = make_program(made);
+  Run(const Case& made, const Engine& engine, Reuse* reuse, IdleCauses causes)
+      : made_(made), engine_(engine), reuse_(reuse), causes_(causes), cluster_(cluster_of(made)) {
+    result_.program = make_program(made, reuse);
     result_.seconds.plan = watch_.lap();
   }
 
@@ -61,9 +61,7 @@ class Run {
     const Perturbation& perturb = made_.scenario->perturb;
     const double jitter =
         perturb.jitter.value_or(result_.timeline.shared_links ? kContentionJitter : 0);
-    result_.report = jitter > 0
-                         ? run_ensemble(jitter)
-                         : analyze(*result_.graph, result_.timeline, speeds_of(*made_.scenario));
+    result_.report = jitter > 0 ? run_ensemble(jitter) : analyzed(result_.timeline);
     add_memory();
     result_.throughput = throughput_of(made_, result_.report.iteration);
     result_.host = host_memory_of(*made_.scenario, *result_.graph, result_.timeline);
@@ -76,8 +74,12 @@ class Run {
     const auto ranks = ranks_of(*made_.scenario);
     const bool overlap = made_.scenario->sync == OptimizerSync::kPostValidation;
     for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
-      result_.graph = std::make_unique<TaskGraph>(build_task_graph(
-          result_.program, made_.problem, ranks, graph_options(made_, iterations)));
+      const BuildOptions options = graph_options(made_, iterations);
+      result_.graph.reset();
+      result_.graph = reuse_ != nullptr
+                          ? reuse_->graph(result_.program, made_.problem, ranks, options)
+                          : std::make_shared<const TaskGraph>(
+                                build_task_graph(result_.program, made_.problem, ranks, options));
       result_.seconds.build += watch_.lap();
       result_.timeline = engine_.run(*result_.graph, cluster_, {});
       result_.seconds.run += watch_.lap();
@@ -86,6 +88,10 @@ class Run {
         return;
       }
     }
+  }
+
+  [[nodiscard]] Report analyzed(const Timeline& timeline) const {
+    return analyze(*result_.graph, timeline, speeds_of(*made_.scenario), causes_);
   }
 
   Report run_ensemble(double jitter) {
@@ -102,7 +108,7 @@ class Run {
       auto timelines = engine_.run_all(*result_.graph, cluster_, seconds);
       result_.seconds.run += watch_.lap();
       for (const Timeline& timeline : timelines) {
-        reports.push_back(analyze(*result_.graph, timeline, speeds_of(*made_.scenario)));
+        reports.push_back(analyzed(timeline));
       }
       if (first == 0) result_.timeline = std::move(timelines.front());
       result_.seconds.metrics += watch_.lap();
@@ -124,6 +130,8 @@ class Run {
 
   const Case& made_;
   const Engine& engine_;
+  Reuse* reuse_;
+  IdleCauses causes_;
   Cluster cluster_;
   Stopwatch watch_;
   Result result_;
@@ -141,10 +149,10 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
   return make_simgrid_engine(options);
 }
 
-Result simulate(const Case& made, const Engine* engine) {
-  if (engine != nullptr) return Run(made, *engine).result();
+Result simulate(const Case& made, const Engine* engine, Reuse* reuse, IdleCauses causes) {
+  if (engine != nullptr) return Run(made, *engine, reuse, causes).result();
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return Run(made, *make_engine(*made.scenario, cores)).result();
+  return Run(made, *make_engine(*made.scenario, cores), reuse, causes).result();
 }
 
 }  // namespace pipesim
