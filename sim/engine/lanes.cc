@@ -52,16 +52,15 @@ void replay_all(const Arrays& of) {
 
 }  // namespace
 
-LaneTimes replay_lanes(const TaskGraph& graph, std::span<const double> seconds, size_t lanes) {
+void replay_lanes(const TaskGraph& graph, std::span<const double> seconds, size_t lanes,
+                  LaneTimes& times) {
   if (seconds.size() != graph.classes().size() * lanes) {
     throw LogicError("seconds of lanes: expected one for every class and lane");
   }
-  LaneTimes times;
   times.lanes = lanes;
   times.end.resize(graph.size() * lanes);
   replay_all({graph.row_starts().data(), graph.edges().data(), graph.class_of().data(),
               seconds.data(), times.end.data(), graph.size(), lanes});
-  return times;
 }
 
 }  // namespace pipesim

@@ -37,7 +37,8 @@ void expect_single_runs(testing::Random& random, const std::shared_ptr<const Pro
   for (size_t of = 0; of < graphs.front().classes().size(); ++of) {
     for (const TaskGraph& graph : graphs) seconds.push_back(graph.classes()[of].seconds.value());
   }
-  const LaneTimes times = replay_lanes(graphs.front(), seconds, lanes);
+  LaneTimes times{3, {1, 2, 3}};  // of another use
+  replay_lanes(graphs.front(), seconds, lanes, times);
   ASSERT_EQ(times.end.size(), graphs.front().size() * lanes);
   for (size_t lane = 0; lane < lanes; ++lane) {
     const Timeline single = make_replay_engine()->run(graphs[lane], {}, {});
@@ -84,7 +85,8 @@ TEST(Lanes, RefuseOtherNumbersOfSeconds) {
   const TaskGraph graph = build_task_graph(
       std::make_shared<const Program>(find_schedule("1f1b")->plan(problem)), problem);
   const std::vector<double> seconds(graph.classes().size(), 1);
-  EXPECT_THROW((void)replay_lanes(graph, seconds, 2), LogicError);
+  LaneTimes times;
+  EXPECT_THROW(replay_lanes(graph, seconds, 2, times), LogicError);
 }
 
 }  // namespace
