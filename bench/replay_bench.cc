@@ -11,6 +11,7 @@
 #include "bench/problems.h"
 #include "sim/case/make_case.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/lanes.h"
 #include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
@@ -86,6 +87,26 @@ void ReplayUnequal(benchmark::State& state) {
   benchmark::DoNotOptimize(engine->run(graph, {}, {}).end.data());
   for (auto _ : state) benchmark::DoNotOptimize(engine->run(graph, {}, {}).end.data());
   count_tasks(state, graph.size());
+}
+
+// As many costs at a time as the last argument says; items are tasks of all of them. To compare
+// with Replay: items per second of one run over the other.
+void Lanes(benchmark::State& state) {
+  const Case at = make_case(state);
+  const auto lanes = static_cast<size_t>(state.range(2));
+  std::vector<double> seconds;
+  for (const TaskClass& of : at.graph.classes()) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      seconds.push_back(of.seconds.value() * (1 + 0.01 * static_cast<double>(lane)));
+    }
+  }
+  LaneTimes times;
+  replay_lanes(at.graph, seconds, lanes, times);  // touches its memory
+  for (auto _ : state) {
+    replay_lanes(at.graph, seconds, lanes, times);
+    benchmark::DoNotOptimize(times.end.data());
+  }
+  count_tasks(state, at.graph.size() * lanes);
 }
 
 // One pass over what Replay reads (classes, rows, edges) and writes (a fresh start and end), in the
@@ -169,8 +190,14 @@ void one_size(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"p", "m"})->Args({64, 512})->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK(Replay)->Apply(sizes);
+void lanes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"p", "m", "lanes"})->Unit(benchmark::kMillisecond);
+  for (const int lanes : {8, 16, 64}) bench->Args({8, 64, lanes})->Args({64, 1024, lanes});
+}
+
+BENCHMARK(Replay)->Apply(sizes)->Args({8, 64});
 BENCHMARK(ReplayUnequal)->ArgNames({"p", "m"})->Args({64, 1024})->Unit(benchmark::kMillisecond);
+BENCHMARK(Lanes)->Apply(lanes);
 BENCHMARK(MemoryPass)->Apply(sizes);
 BENCHMARK(Plan)->Apply(one_size);
 BENCHMARK(Build)->Apply(one_size);

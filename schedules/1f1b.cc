@@ -31,6 +31,7 @@ const RegisteredSchedule k1F1B{{
     .source = "Narayanan et al. 2021, arXiv 2104.04473, section 2.2.1",
     .order = "p-1-d F, then F and BW in turn, then BW",
     .plan = plan,
+    .fixed_order = vocabulary_not_sharded,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W)",
                           .domain =
                               "every m; equal stages, free transfers (else each round trip exposes "

@@ -38,6 +38,7 @@ const RegisteredSchedule k2bp{{
                  .help = "F and B as 1F1B has them; false: as GPipe",
                  .default_text = "true"}},
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (F+B)",
                           .domain = "every m; equal stages, free transfers",
                           .holds =

@@ -101,6 +101,7 @@ const RegisteredSchedule kChimera{{
     .place = [](int devices, int) { return Placement::bidirectional(devices); },
     .refuse = refuse,
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-2) (min(F, B+W) + m/p |B+W-F|)",
                           .domain = "p even, m a multiple of p; equal stages, free transfers",
                           .gap = "p odd is refused",

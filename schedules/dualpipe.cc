@@ -231,6 +231,7 @@ const RegisteredSchedule kDualPipe{{
     .options = {kOverlap},
     .refuse = refuse_odd,
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "n (F + max(0, B-W)) + max(n F, n B - F), n = p/2-1",
                           .domain = "m even, m >= 2p, FB = F+B+W; equal stages, free transfers. "
                                     "The published n (FB+B-2W) is the case F = B, W <= B",
@@ -260,6 +261,7 @@ const RegisteredSchedule kDualPipeV{{
     .place = [](int devices, int) { return Placement::vee(devices); },
     .options = {kOverlap},
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "n (F + max(0, B-W)) + max(n F, n B - F), n = p-1; F, B, W "
                                      "of a chunk",
                           .domain = "m >= 2p, FB = F+B+W; equal stages, free transfers. The "

@@ -28,6 +28,7 @@ const RegisteredSchedule kGpipe{{
     .source = "GPipe, arXiv 1811.06965, section 2.3",
     .order = "all F, then all BW, both in order of microbatches",
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W) + 2 Tcomm of every boundary",
                           .domain = "every m; equal stages",
                           .holds = uniform,

@@ -81,6 +81,7 @@ const RegisteredSchedule kHanayo{{
     .place = Placement::wave,
     .refuse = refuse,
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "2(p-1) max(F, B+W), F, B, W of a chunk",
                           .domain = "m >= p; equal stages, free transfers",
                           .holds =

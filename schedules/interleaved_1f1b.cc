@@ -147,6 +147,7 @@ const RegisteredSchedule kInterleaved{{
                  .default_text = "false"}},
     .refuse = refuse,
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W) / v, F, B, W of a device",
                           .domain = "N = p, m a multiple of p; equal stages, free transfers",
                           .holds =

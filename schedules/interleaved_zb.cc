@@ -77,6 +77,7 @@ const RegisteredSchedule kInterleavedZb{{
     .max_chunks = 1024,
     .refuse = refuse,
     .plan = plan,
+    .fixed_order = everywhere,
     .claims =
         {.bubble = {.formula = "(p-1) (F+B-W), F, B, W of a chunk",
                     .domain =

@@ -42,6 +42,7 @@ const RegisteredSchedule kSeq1F1B{{
                  .maximum = 1 << 10,
                  .default_text = "4"}},
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W), F, B, W of a split",
                           .domain = "every m and number of splits; equal stages, free transfers",
                           .holds =

@@ -52,6 +52,7 @@ const RegisteredSchedule kV1f1b{{
     .max_chunks = 2,
     .place = [](int devices, int /*chunks*/) { return Placement::vee(devices); },
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {
                    .formula = "5(p-1) passes if p = 1 modulo 3, 5p-7 if p = 2 (4 for two "
                               "devices)",

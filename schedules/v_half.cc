@@ -18,8 +18,9 @@
 namespace pipesim {
 namespace {
 
+constexpr int kPeriod = 6;  // slots from one microbatch to the next: its passes on one device
+
 Slotted slotted(const Problem& problem, VeeSlots (*block)(int, int)) {
-  constexpr int kPeriod = 6;  // slots from one microbatch to the next: its passes on one device
   constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB, PassKind::kB};
   constexpr std::array kChunks{0, 1, 1, 0};
   Slotted made{problem.shape, problem.placement, {}};
@@ -40,6 +41,14 @@ template <VeeSlots (*block)(int, int)>
 Program plan(const Problem& problem) {
   if (is_sharded(problem.vocabulary)) return vocabulary_v_half(problem, block);
   return plan_from_slots(problem, slotted(problem, block), {.warm_up = true, .cool_down = true});
+}
+
+// Whether the block's last F of the first stage comes after that stage's first B.
+template <VeeSlots (*block)(int, int)>
+bool fixed_order(const Problem& problem) {
+  const bool steady =
+      kPeriod * (problem.shape.microbatches - 1) > block(problem.shape.devices, 0)[3];
+  return steady && !is_sharded(problem.vocabulary);
 }
 
 Placement place(int devices, int /*chunks*/) { return Placement::vee(devices); }
@@ -92,6 +101,7 @@ const RegisteredSchedule kVHalf{{
     .max_chunks = 2,
     .place = place,
     .plan = plan<v_half_slots>,
+    .fixed_order = fixed_order<v_half_slots>,
     .claims = {.bubble = {"3p-7 passes if p is even (1 if p = 2), 3p-4 if odd", kBubbleDomain,
                           kBubbleGap, bubble_holds, v_half_bubble},
                .peak = {"p+2 chunks if p is even, p+1 if odd", "m > p, or m = p and p odd",
@@ -111,6 +121,7 @@ const RegisteredSchedule kVMin{{
     .max_chunks = 2,
     .place = place,
     .plan = plan<v_min_slots>,
+    .fixed_order = fixed_order<v_min_slots>,
     .claims = {.bubble = {"4p-5 passes, 4p-7 if p is a multiple of 3", kBubbleDomain, kBubbleGap,
                           bubble_holds, v_min_bubble},
                .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",

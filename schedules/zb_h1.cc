@@ -33,6 +33,7 @@ const RegisteredSchedule kZbH1{{
     .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
     .order = "1F1B's warm-up; W runs once a device owes d of them",
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (B + max(0, F-W))",
                           .domain =
                               "m >= p; equal stages, free transfers. The paper's (p-1) (F+B-W) is "

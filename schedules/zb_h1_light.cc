@@ -44,6 +44,7 @@ const RegisteredSchedule kZbH1Light{{
     .order =
         "ZB-H1 inside 1F1B's loop, newest owed W first, W fused with its own B while F are left",
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (B + max(0, F-W))",
                           .domain = "m >= p; equal stages, free transfers",
                           .holds =

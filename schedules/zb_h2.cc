@@ -37,6 +37,7 @@ const RegisteredSchedule kZbH2{{
     .source = "Zero Bubble, arXiv 2401.10241, section 2.2 and Table 5",
     .order = "warm-up 2(p-1-d); W once a device owes 2d",
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {
                    .formula = "(p-1) max(0, F+B-2W)",
                    .domain = "m >= 2p-1, W <= F; equal stages, free transfers",

@@ -83,6 +83,7 @@ const RegisteredSchedule kZbVHandmade{{
     .max_chunks = 2,
     .place = [](int devices, int) { return Placement::vee(devices); },
     .plan = plan,
+    .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "max(0, 2 (2p-1-m)) F, F of a chunk",
                           .domain = "F = B = W; equal stages, free transfers",
                           .gap = "with unequal times no closed form is known",

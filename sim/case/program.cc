@@ -51,6 +51,12 @@ OffloadScope scope_of(const Offload& offload, const Problem& problem) {
   return scope;
 }
 
+// Copies to the host were planned with what recomputes.
+Program recomputing(const Program& program, const Problem& problem) {
+  if (program.copies() != nullptr || problem.recompute_chunks == 0) return program;
+  return with_recompute(program, problem.recompute_chunks);
+}
+
 void check_overlapped(const ScheduleChoice& choice, const Program& program,
                       const Problem& problem) {
   if (program.pairs().empty() || problem.stages.front().overlapped) return;
@@ -79,7 +85,8 @@ void refuse_unknown_copies(const Location& where, std::string_view what) {
                                what));
 }
 
-std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem) {
+std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem,
+                                            Reuse* reuse) {
   std::shared_ptr<const Program> program = choice.program;
   if (program && program->vocabulary() != problem.vocabulary && is_sharded(problem.vocabulary)) {
     throw InputError(
@@ -100,13 +107,15 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       refuse_shape(choice, problem.shape, *refusal);
     }
     if (schedule.offloads()) check_copies(choice, problem);
-    program = std::make_shared<const Program>(schedule.plan(planning));
+    const auto make = [&] { return recomputing(schedule.plan(planning), problem); };
+    program = reuse != nullptr && schedule.fixed_order(planning)
+                  ? reuse->program(schedule, planning, make)
+                  : std::make_shared<const Program>(make());
+  } else if (problem.recompute_chunks > 0) {
+    program = std::make_shared<const Program>(recomputing(*program, problem));
   }
   check_overlapped(choice, *program, problem);
   if (program->copies() != nullptr) return program;
-  if (problem.recompute_chunks > 0) {
-    program = std::make_shared<const Program>(with_recompute(*program, problem.recompute_chunks));
-  }
   if (problem.offload_chunks > 0) {
     check_copies(choice, problem);
     program = offloaded(choice, *program, problem);

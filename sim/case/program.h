@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sim/case/case.h"
+#include "sim/case/reuse.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/schedule.h"
@@ -14,9 +15,11 @@ namespace pipesim {
 
 // The choice's program. InputError at the choice when the schedule does not accept the shape: why,
 // and the nearest one that it does accept. InfeasibleError when it does not fit the memory limit.
-std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem);
-inline std::shared_ptr<const Program> make_program(const Case& made) {
-  return make_program(made.choice, made.problem);
+// `reuse` has it, where the order is fixed, if one of the shape was made before.
+std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem,
+                                            Reuse* reuse = nullptr);
+inline std::shared_ptr<const Program> make_program(const Case& made, Reuse* reuse = nullptr) {
+  return make_program(made.choice, made.problem, reuse);
 }
 
 // The program with the copies that the choice asks for (Offload), problem.offload_chunks chunks of

@@ -52,9 +52,14 @@ std::span<const SpeedChange> speeds_of(const Scenario& scenario) {
 // One case on its way through an engine.
 class Run {
  public:
-  Run(const Case& made, const Engine& engine)
-      : made_(made), engine_(engine), cluster_(cluster_of(made)) {
-    result_.program = make_program(made);
+  Run(const Case& made, const Engine& engine, Reuse* reuse, IdleCauses causes)
+      : made_(made),
+        engine_(engine),
+        // What is kept knows one cost for all microbatches of a stage.
+        reuse_(made.problem.kinds.empty() ? reuse : nullptr),
+        causes_(causes),
+        cluster_(cluster_of(made)) {
+    result_.program = make_program(made, reuse_);
     result_.seconds.plan = watch_.lap();
   }
 
@@ -63,9 +68,7 @@ class Run {
     const Perturbation& perturb = made_.scenario->perturb;
     const double jitter =
         perturb.jitter.value_or(result_.timeline.shared_links ? kContentionJitter : 0);
-    result_.report = jitter > 0
-                         ? run_ensemble(jitter)
-                         : analyze(*result_.graph, result_.timeline, speeds_of(*made_.scenario));
+    result_.report = jitter > 0 ? run_ensemble(jitter) : analyzed(result_.timeline);
     add_memory();
     result_.throughput = throughput_of(made_, result_.report.iteration);
     result_.host = host_memory_of(*made_.scenario, *result_.graph, result_.timeline);
@@ -78,8 +81,12 @@ class Run {
     const auto ranks = ranks_of(*made_.scenario);
     const bool overlap = made_.scenario->sync == OptimizerSync::kPostValidation;
     for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
-      result_.graph = std::make_unique<TaskGraph>(build_task_graph(
-          result_.program, made_.problem, ranks, graph_options(made_, iterations)));
+      const BuildOptions options = graph_options(made_, iterations);
+      result_.graph.reset();
+      result_.graph = reuse_ != nullptr
+                          ? reuse_->graph(result_.program, made_.problem, ranks, options)
+                          : std::make_shared<const TaskGraph>(
+                                build_task_graph(result_.program, made_.problem, ranks, options));
       result_.seconds.build += watch_.lap();
       result_.timeline = engine_.run(*result_.graph, cluster_, {});
       result_.seconds.run += watch_.lap();
@@ -88,6 +95,10 @@ class Run {
         return;
       }
     }
+  }
+
+  [[nodiscard]] Report analyzed(const Timeline& timeline) const {
+    return analyze(*result_.graph, timeline, speeds_of(*made_.scenario), causes_);
   }
 
   Report run_ensemble(double jitter) {
@@ -104,7 +115,7 @@ class Run {
       auto timelines = engine_.run_all(*result_.graph, cluster_, seconds);
       result_.seconds.run += watch_.lap();
       for (const Timeline& timeline : timelines) {
-        reports.push_back(analyze(*result_.graph, timeline, speeds_of(*made_.scenario)));
+        reports.push_back(analyzed(timeline));
       }
       if (first == 0) result_.timeline = std::move(timelines.front());
       result_.seconds.metrics += watch_.lap();
@@ -126,6 +137,8 @@ class Run {
 
   const Case& made_;
   const Engine& engine_;
+  Reuse* reuse_;
+  IdleCauses causes_;
   Cluster cluster_;
   Stopwatch watch_;
   Result result_;
@@ -158,15 +171,15 @@ void take_largest_peaks(Report& report, std::span<const Report> draws) {
 
 // Over several draws of its microbatches the means and the largest peaks, all else that of the
 // first.
-Result result_of(const Case& made, const Engine& engine) {
-  Result first = Run(made, engine).result();
+Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCauses causes) {
+  Result first = Run(made, engine, reuse, causes).result();
   const auto& unequal = made.scenario->batch.unequal;
   if (!unequal || unequal->draw.runs == 1) return first;
   std::vector<Report> reports{first.report};
   std::vector<Throughput> rates{first.throughput.value_or(Throughput{})};
   for (int run = 1; run < unequal->draw.runs; ++run) {
     const auto seed = unequal->draw.seed + static_cast<std::uint64_t>(run);
-    const Result other = Run(redrawn(made, seed), engine).result();
+    const Result other = Run(redrawn(made, seed), engine, reuse, causes).result();
     reports.push_back(other.report);
     rates.push_back(other.throughput.value_or(Throughput{}));
     if (first.fits) *first.fits = *first.fits && *other.fits;
@@ -190,10 +203,10 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
   return make_simgrid_engine(options);
 }
 
-Result simulate(const Case& made, const Engine* engine) {
-  if (engine != nullptr) return result_of(made, *engine);
+Result simulate(const Case& made, const Engine* engine, Reuse* reuse, IdleCauses causes) {
+  if (engine != nullptr) return result_of(made, *engine, reuse, causes);
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return result_of(made, *make_engine(*made.scenario, cores));
+  return result_of(made, *make_engine(*made.scenario, cores), reuse, causes);
 }
 
 }  // namespace pipesim

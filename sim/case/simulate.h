@@ -6,10 +6,12 @@
 
 #include "sim/case/case.h"
 #include "sim/case/host_links.h"
+#include "sim/case/reuse.h"
 #include "sim/case/throughput.h"
 #include "sim/engine/engine.h"
 #include "sim/graph/task_graph.h"
 #include "sim/graph/timeline.h"
+#include "sim/metrics/analyze.h"
 #include "sim/metrics/report.h"
 #include "sim/pipeline/program.h"
 
@@ -25,7 +27,7 @@ struct StepSeconds {
 
 struct Result {
   std::shared_ptr<const Program> program;
-  std::unique_ptr<TaskGraph> graph;
+  std::shared_ptr<const TaskGraph> graph;
   Timeline timeline;  // of an ensemble: of its first run
   Report report;
   std::optional<Throughput> throughput;
@@ -40,9 +42,11 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // Under post-validation, whose iterations overlap, as many iterations are simulated as it takes to
 // settle (at most 64); otherwise every iteration starts afresh and one is the steady state. Jitter,
 // or messages or copies that shared a link, make the result an ensemble. `engine` is as make_engine
-// makes it; without one it is made for the call. Throws InputError (a schedule that does not accept
+// makes it; without one it is made for the call. `reuse`: what simulations before have left,
+// and this one leaves. `causes`: as analyze. Throws InputError (a schedule that does not accept
 // the shape) and InfeasibleError (a memory limit, a deadlock of the program or of blocking
 // transfers).
-Result simulate(const Case& made, const Engine* engine = nullptr);
+Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
+                IdleCauses causes = IdleCauses::kFollowed);
 
 }  // namespace pipesim

@@ -7,6 +7,7 @@
 #include "sim/execution/comm_batches.h"
 #include "sim/execution/walk.h"
 #include "sim/graph/class_table.h"
+#include "sim/graph/renumber.h"
 #include "sim/graph/task_visitors.h"
 
 namespace pipesim {
@@ -32,8 +33,8 @@ class GraphBuilder {
     parts_.pipelines.reserve(ranks.size());  // the tables keep references into it
     for (size_t i = 0; i < ranks.size(); ++i) {
       parts_.pipelines.push_back({program, ranks[i]});
-      tables_.emplace_back(parts_.classes, program_, problem, parts_.pipelines[i].rank_of_device,
-                           options_, static_cast<std::uint32_t>(i));
+      tables_.emplace_back(parts_, program_, problem, parts_.pipelines[i].rank_of_device, options_,
+                           static_cast<std::uint32_t>(i));
     }
     reserve();
   }
@@ -123,17 +124,10 @@ class GraphBuilder {
   }
 
   void make_closing_classes() {
-    const auto add = [this](Seconds seconds) {
-      TaskClass made;
-      made.kind = TaskKind::kCollective;
-      made.seconds = seconds;
-      parts_.classes.push_back(made);
-      return static_cast<std::uint32_t>(parts_.classes.size() - 1);
-    };
-    barrier_ = add(Seconds(0));
-    reduction_ = add(options_.collective);
+    barrier_ = tables_.front().join();
+    reduction_ = tables_.front().reduction();
     const bool replicas = options_.sync == OptimizerSync::kPostValidation && tables_.size() > 1;
-    const bool steps = options_.optimizer > Seconds(0) || !options_.optimizer_of_device.empty();
+    const bool steps = structure_of(options_).steps;
     for (size_t i = 0; i < last_.size(); ++i) {
       ClassTable& table = tables_[i / devices_];
       const int device = static_cast<int>(i % devices_);

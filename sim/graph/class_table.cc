@@ -15,25 +15,31 @@ size_t rows_of(const Program& program, const Problem& problem) {
 
 }  // namespace
 
-ClassTable::ClassTable(std::vector<TaskClass>& classes, const Program& program,
-                       const Problem& problem, const std::vector<int>& ranks,
-                       const BuildOptions& options, std::uint32_t pipeline)
-    : classes_(classes),
-      program_(program),
-      problem_(problem),
-      ranks_(ranks),
-      options_(options),
-      pipeline_(pipeline),
-      compute_(rows_of(program, problem), kPassKinds, kNoClass),
-      transfer_(rows_of(program, problem), 2, kNoClass),
-      barrier_(kinds_of(problem), kBarriers, kNoClass),
-      copy_(rows_of(program, problem), 4, kNoClass),
-      overlapped_(problem.kinds.empty()
-                      ? Grid<std::uint32_t>(program.placement().virtual_stages(),
-                                            program.placement().chunks(), kNoClass)
-                      : Grid<std::uint32_t>(program.pairs().size(), 1, kNoClass)) {}
+TaskClass ClassMaker::made(const ClassOrigin& origin) const {
+  const auto& step_of_device = options_.optimizer_of_device;
+  switch (origin.of) {
+    case ClassOrigin::Of::kPass:
+      return made_compute(origin.device, origin.pass);
+    case ClassOrigin::Of::kMessage:
+      return made_transfer(origin.forward, origin.from, origin.to, origin.unit);
+    case ClassOrigin::Of::kBarrier:
+      return made_barrier(origin.barrier, origin.unit);
+    case ClassOrigin::Of::kCopy:
+      return made_copy(origin.copy, origin.forward);
+    case ClassOrigin::Of::kOptimizer:
+      return closing(origin.device,
+                     step_of_device.empty() ? options_.optimizer : step_of_device[origin.device]);
+    case ClassOrigin::Of::kGradients:
+      return closing(origin.device, options_.gradients_of_device[origin.device]);
+    case ClassOrigin::Of::kReduction:
+      return joining(options_.collective);
+    case ClassOrigin::Of::kJoin:
+      break;
+  }
+  return joining(Seconds(0));
+}
 
-TaskClass ClassTable::made_compute(int device, const Pass& pass) const {
+TaskClass ClassMaker::made_compute(int device, const Pass& pass) const {
   const bool block = pass.kind == PassKind::kFB;
   TaskClass made = on_device(TaskKind::kCompute, device);
   made.pass = pass.kind;
@@ -46,7 +52,7 @@ TaskClass ClassTable::made_compute(int device, const Pass& pass) const {
   return made;
 }
 
-TaskClass ClassTable::made_transfer(bool forward, int from, int to, std::uint32_t unit) const {
+TaskClass ClassMaker::made_transfer(bool forward, int from, int to, std::uint32_t unit) const {
   const Placement& place = program_.placement();
   TaskClass made = on_device(TaskKind::kTransfer, place.device(from));
   made.pass = forward ? PassKind::kF : PassKind::kB;
@@ -63,24 +69,14 @@ TaskClass ClassTable::made_transfer(bool forward, int from, int to, std::uint32_
   return made;
 }
 
-std::uint32_t ClassTable::barrier(Barrier barrier, std::uint32_t unit) {
-  std::uint32_t& known = barrier_(problem_.kind(unit), static_cast<int>(barrier));
-  if (known != kNoClass) return known;
+TaskClass ClassMaker::made_barrier(Barrier barrier, std::uint32_t unit) const {
   TaskClass made = on_device(TaskKind::kBarrier, 0);
   made.barrier = barrier;
   made.seconds = problem_.barrier(barrier, unit);
-  return known = add(made);
+  return made;
 }
 
-std::uint32_t ClassTable::copy(const Copy& copy, bool out) {
-  const int vs = program_.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk);
-  const bool alone = copy.alone && !options_.contending_copies;
-  std::uint32_t& known = copy_(row(vs, copy.unit), (out ? 0 : 2) + (alone ? 1 : 0));
-  if (known == kNoClass) known = add(made_copy(copy, out));
-  return known;
-}
-
-TaskClass ClassTable::made_copy(const Copy& copy, bool out) const {
+TaskClass ClassMaker::made_copy(const Copy& copy, bool out) const {
   const auto device = static_cast<int>(copy.device);
   TaskClass made = on_device(out ? TaskKind::kCopyOut : TaskKind::kCopyIn, device);
   made.chunk = copy.chunk;
@@ -95,22 +91,20 @@ TaskClass ClassTable::made_copy(const Copy& copy, bool out) const {
   return made;
 }
 
-std::uint32_t ClassTable::optimizer(int device) {
-  const auto& each = options_.optimizer_of_device;
-  return closing(device, each.empty() ? options_.optimizer : each[device]);
-}
-
-std::uint32_t ClassTable::gradients(int device) {
-  return closing(device, options_.gradients_of_device[device]);
-}
-
-std::uint32_t ClassTable::closing(int device, Seconds seconds) {
+TaskClass ClassMaker::closing(int device, Seconds seconds) const {
   TaskClass made = on_device(TaskKind::kOptimizer, device);
   made.seconds = seconds * slowdown(device);
-  return add(made);
+  return made;
 }
 
-TaskClass ClassTable::on_device(TaskKind kind, int device) const {
+TaskClass ClassMaker::joining(Seconds seconds) const {
+  TaskClass made;
+  made.kind = TaskKind::kCollective;
+  made.seconds = seconds;
+  return made;
+}
+
+TaskClass ClassMaker::on_device(TaskKind kind, int device) const {
   TaskClass made;
   made.kind = kind;
   made.pipeline = pipeline_;
@@ -118,14 +112,48 @@ TaskClass ClassTable::on_device(TaskKind kind, int device) const {
   return made;
 }
 
-std::uint32_t ClassTable::number(int device) const {
+std::uint32_t ClassMaker::number(int device) const {
   return pipeline_ * static_cast<std::uint32_t>(program_.placement().devices()) +
          static_cast<std::uint32_t>(device);
 }
 
-std::uint32_t ClassTable::add(const TaskClass& made) {
-  classes_.push_back(made);
-  return static_cast<std::uint32_t>(classes_.size() - 1);
+ClassTable::ClassTable(TaskGraph::Parts& parts, const Program& program, const Problem& problem,
+                       const std::vector<int>& ranks, const BuildOptions& options,
+                       std::uint32_t pipeline)
+    : parts_(parts),
+      program_(program),
+      problem_(problem),
+      options_(options),
+      pipeline_(pipeline),
+      maker_(program, problem, ranks, options, pipeline),
+      compute_(rows_of(program, problem), kPassKinds, kNoClass),
+      transfer_(rows_of(program, problem), 2, kNoClass),
+      barrier_(kinds_of(problem), kBarriers, kNoClass),
+      copy_(rows_of(program, problem), 4, kNoClass),
+      overlapped_(problem.kinds.empty()
+                      ? Grid<std::uint32_t>(program.placement().virtual_stages(),
+                                            program.placement().chunks(), kNoClass)
+                      : Grid<std::uint32_t>(program.pairs().size(), 1, kNoClass)) {}
+
+std::uint32_t ClassTable::barrier(Barrier barrier, std::uint32_t unit) {
+  std::uint32_t& known = barrier_(problem_.kind(unit), static_cast<int>(barrier));
+  if (known == kNoClass) known = add({.of = Of::kBarrier, .unit = unit, .barrier = barrier});
+  return known;
+}
+
+std::uint32_t ClassTable::copy(const Copy& copy, bool out) {
+  const int vs = program_.placement().virtual_stage(static_cast<int>(copy.device), copy.chunk);
+  const bool alone = copy.alone && !options_.contending_copies;
+  std::uint32_t& known = copy_(row(vs, copy.unit), (out ? 0 : 2) + (alone ? 1 : 0));
+  if (known == kNoClass) known = add({.of = Of::kCopy, .forward = out, .copy = copy});
+  return known;
+}
+
+std::uint32_t ClassTable::add(ClassOrigin origin) {
+  origin.pipeline = pipeline_;
+  parts_.classes.push_back(maker_.made(origin));
+  parts_.origins.push_back(origin);
+  return static_cast<std::uint32_t>(parts_.classes.size() - 1);
 }
 
 }  // namespace pipesim

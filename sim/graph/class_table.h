@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/core/enum_array.h"
 #include "sim/core/grid.h"
 #include "sim/graph/build_options.h"
 #include "sim/graph/task_graph.h"
@@ -12,10 +11,45 @@
 
 namespace pipesim {
 
-// Adds to `classes`; keeps references to all that it is given. Every question is O(1).
+// What a class is like, numbers included. Keeps references to all that it is given.
+class ClassMaker {
+ public:
+  ClassMaker(const Program& program, const Problem& problem, const std::vector<int>& ranks,
+             const BuildOptions& options, std::uint32_t pipeline)
+      : program_(program),
+        problem_(problem),
+        ranks_(ranks),
+        options_(options),
+        pipeline_(pipeline) {}
+
+  [[nodiscard]] TaskClass made(const ClassOrigin& origin) const;
+
+ private:
+  [[nodiscard]] TaskClass made_compute(int device, const Pass& pass) const;
+  [[nodiscard]] TaskClass made_transfer(bool forward, int from, int to, std::uint32_t unit) const;
+  [[nodiscard]] TaskClass made_barrier(Barrier barrier, std::uint32_t unit) const;
+  [[nodiscard]] TaskClass made_copy(const Copy& copy, bool out) const;
+  [[nodiscard]] TaskClass closing(int device, Seconds seconds) const;
+  [[nodiscard]] TaskClass joining(Seconds seconds) const;
+  [[nodiscard]] TaskClass on_device(TaskKind kind, int device) const;
+
+  [[nodiscard]] std::uint32_t number(int device) const;  // among the devices of all pipelines
+  [[nodiscard]] int rank(int device) const { return ranks_[device]; }
+  [[nodiscard]] double slowdown(int device) const {
+    return options_.slowdown_of_rank.empty() ? 1.0 : options_.slowdown_of_rank[rank(device)];
+  }
+
+  const Program& program_;
+  const Problem& problem_;
+  const std::vector<int>& ranks_;
+  const BuildOptions& options_;
+  std::uint32_t pipeline_;
+};
+
+// Adds to the classes of `parts`; keeps references to all that it is given. Every question is O(1).
 class ClassTable {
  public:
-  ClassTable(std::vector<TaskClass>& classes, const Program& program, const Problem& problem,
+  ClassTable(TaskGraph::Parts& parts, const Program& program, const Problem& problem,
              const std::vector<int>& ranks, const BuildOptions& options, std::uint32_t pipeline);
 
   std::uint32_t compute(int device, const Pass& pass) {
@@ -24,31 +58,29 @@ class ClassTable {
     const int vs = program_.placement().virtual_stage(device, forward.chunk);
     std::uint32_t& known = block ? overlapped(vs, pass)
                                  : compute_(row(vs, pass.microbatch), static_cast<int>(pass.kind));
-    if (known == kNoClass) known = add(made_compute(device, pass));
+    if (known == kNoClass) known = add({.of = Of::kPass, .device = device, .pass = pass});
     return known;
   }
   std::uint32_t transfer(bool forward, int from, int to, std::uint32_t unit) {
     std::uint32_t& known = transfer_(row(from, unit), forward ? 0 : 1);
-    if (known == kNoClass) known = add(made_transfer(forward, from, to, unit));
+    if (known == kNoClass) {
+      known = add({.of = Of::kMessage, .from = from, .to = to, .forward = forward, .unit = unit});
+    }
     return known;
   }
   std::uint32_t barrier(Barrier barrier, std::uint32_t unit);
   std::uint32_t copy(const Copy& copy, bool out);
 
-  // A class of its own with every call.
-  std::uint32_t optimizer(int device);
-  // What a device does with its gradients; counts as the optimizer's work too.
-  std::uint32_t gradients(int device);
+  // A class of its own with every call. Of a device's own work: its optimizer step, and what it
+  // does with its gradients; of all devices': the join of an iteration and the reduction.
+  std::uint32_t optimizer(int device) { return add({.of = Of::kOptimizer, .device = device}); }
+  std::uint32_t gradients(int device) { return add({.of = Of::kGradients, .device = device}); }
+  std::uint32_t join() { return add({.of = Of::kJoin}); }
+  std::uint32_t reduction() { return add({.of = Of::kReduction}); }
 
  private:
+  using Of = ClassOrigin::Of;
   static constexpr std::uint32_t kNoClass = 0xffffffff;
-
-  [[nodiscard]] TaskClass made_compute(int device, const Pass& pass) const;
-  [[nodiscard]] TaskClass made_transfer(bool forward, int from, int to, std::uint32_t unit) const;
-  [[nodiscard]] TaskClass made_copy(const Copy& copy, bool out) const;
-  std::uint32_t closing(int device, Seconds seconds);
-  [[nodiscard]] TaskClass on_device(TaskKind kind, int device) const;
-  std::uint32_t add(const TaskClass& made);
 
   // Of a stage and the unit's kind; where all units cost alike there is one kind.
   [[nodiscard]] int row(int vs, std::uint32_t unit) const {
@@ -60,19 +92,14 @@ class ClassTable {
     if (!problem_.kinds.empty()) return overlapped_(static_cast<int>(block.microbatch), 0);
     return overlapped_(vs, program_.pair(block).backward.chunk);
   }
+  std::uint32_t add(ClassOrigin origin);
 
-  [[nodiscard]] std::uint32_t number(int device) const;  // among the devices of all pipelines
-  [[nodiscard]] int rank(int device) const { return ranks_[device]; }
-  [[nodiscard]] double slowdown(int device) const {
-    return options_.slowdown_of_rank.empty() ? 1.0 : options_.slowdown_of_rank[rank(device)];
-  }
-
-  std::vector<TaskClass>& classes_;
+  TaskGraph::Parts& parts_;
   const Program& program_;
   const Problem& problem_;
-  const std::vector<int>& ranks_;
   const BuildOptions& options_;
   std::uint32_t pipeline_;
+  ClassMaker maker_;
   Grid<std::uint32_t> compute_;   // by row and kind of pass
   Grid<std::uint32_t> transfer_;  // by row of the sending stage; forward and backward
   Grid<std::uint32_t> barrier_;   // by kind of unit and barrier

@@ -8,6 +8,7 @@ namespace pipesim {
 
 TaskGraph::TaskGraph(Parts parts)
     : classes_(std::move(parts.classes)),
+      origins_(std::move(parts.origins)),
       class_of_(std::move(parts.class_of)),
       number_(std::move(parts.number)),
       pipelines_(std::move(parts.pipelines)),
@@ -18,6 +19,11 @@ TaskGraph::TaskGraph(Parts parts)
   // The rows are handed over whole: Boost's own constructors would copy them edge by edge.
   rows_.m_forward.m_rowstart = std::move(parts.row);
   rows_.m_forward.m_column = std::move(parts.waits_for);
+}
+
+void TaskGraph::set_classes(std::vector<TaskClass> classes) {
+  if (classes.size() != classes_.size()) throw LogicError("task graph: other classes");
+  classes_ = std::move(classes);
 }
 
 int TaskGraph::devices() const {
@@ -83,8 +89,8 @@ std::string TaskGraph::name(TaskId task) const {
 }
 
 size_t TaskGraph::resident_bytes() const {
-  return classes_.size() * sizeof(TaskClass) + (class_of_.size() + number_.size()) * 4 +
-         row_starts().size_bytes() + edges().size_bytes();
+  return classes_.size() * sizeof(TaskClass) + origins_.size() * sizeof(ClassOrigin) +
+         (class_of_.size() + number_.size()) * 4 + row_starts().size_bytes() + edges().size_bytes();
 }
 
 }  // namespace pipesim

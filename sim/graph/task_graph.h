@@ -5,7 +5,7 @@
 // for; the edges of a task stand together (program order first), as compressed rows of Boost.Graph,
 // so that its algorithms run on `rows()`. What tasks have in common - device, pass kind, duration,
 // bytes - stands once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per edge.
-// Immutable after `build_task_graph` (build.h).
+// Immutable after `build_task_graph` (build.h), but for its numbers (renumber.h).
 #pragma once
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -54,6 +54,30 @@ struct TaskClass {
   Bytes released;                // activations, at the end
 };
 
+// What the numbers of a class are those of (class_table.h).
+struct ClassOrigin {
+  enum class Of : std::uint8_t {
+    kPass,
+    kMessage,
+    kBarrier,
+    kCopy,
+    kOptimizer,
+    kGradients,
+    kJoin,       // of all devices at the end of an iteration, at no cost
+    kReduction,  // the same with the collective
+  };
+  Of of = Of::kJoin;
+  std::uint32_t pipeline = 0;
+  int device = 0;  // of a pass, an optimizer step or gradients: position in the pipeline
+  Pass pass = {};  // one of them
+  int from = 0;    // virtual stages of a message
+  int to = 0;
+  bool forward = false;    // of a message; of a copy: out
+  std::uint32_t unit = 0;  // of a message and a barrier: one of those that cost alike
+  Barrier barrier = Barrier::kEmbedding;
+  Copy copy = {};
+};
+
 // One pipeline as it was put into the graph.
 struct PipelineInstance {
   std::shared_ptr<const Program> program;
@@ -68,6 +92,7 @@ class TaskGraph {
 
   struct Parts {
     std::vector<TaskClass> classes;
+    std::vector<ClassOrigin> origins;  // of each class; of a graph that is never renumbered, none
     std::vector<std::uint32_t> class_of;
     std::vector<std::uint32_t>
         number;                      // iteration * units (or pairs, of FB) + microbatch (or pair)
@@ -105,6 +130,10 @@ class TaskGraph {
   // "3F2", "3F2 -> device 4", "optimizer of device 1": for messages and traces.
   [[nodiscard]] std::string name(TaskId task) const;
 
+  [[nodiscard]] const std::vector<ClassOrigin>& origins() const { return origins_; }
+  // As many classes, of the same tasks, with other seconds and bytes.
+  void set_classes(std::vector<TaskClass> classes);
+
   // Bytes that the graph's arrays occupy.
   [[nodiscard]] size_t resident_bytes() const;
 
@@ -115,6 +144,7 @@ class TaskGraph {
   [[nodiscard]] std::uint32_t numbers_per_iteration(const TaskClass& task) const;
 
   std::vector<TaskClass> classes_;
+  std::vector<ClassOrigin> origins_;
   std::vector<std::uint32_t> class_of_;
   std::vector<std::uint32_t> number_;
   Rows rows_;

@@ -35,10 +35,12 @@ struct DeviceState {
 // Streams the tasks of one iteration and charges every gap on every device.
 class Analysis {
  public:
-  Analysis(const TaskGraph& graph, const Timeline& timeline, std::span<const SpeedChange> speeds)
+  Analysis(const TaskGraph& graph, const Timeline& timeline, std::span<const SpeedChange> speeds,
+           IdleCauses causes)
       : graph_(graph),
         timeline_(timeline),
         speeds_(speeds),
+        follows_(causes == IdleCauses::kFollowed),
         middle_(graph.iterations() / 2),
         devices_(graph.devices()) {
     size_t first = 0;
@@ -117,7 +119,9 @@ class Analysis {
         device.first_start = start;
         if (!single) device.covered_to = start;
       }
-      if (start > device.covered_to) explain_gap(device, task, of, start - device.covered_to);
+      if (follows_ && start > device.covered_to) {
+        explain_gap(device, task, of, start - device.covered_to);
+      }
       const bool has_forward = of.pass == PassKind::kF || of.pass == PassKind::kFB;
       if (has_forward) --device.forwards_left;
       const bool has_backward =
@@ -258,6 +262,7 @@ class Analysis {
   const TaskGraph& graph_;
   const Timeline& timeline_;
   std::span<const SpeedChange> speeds_;
+  bool follows_;
   int middle_;
   size_t chunks_ = 1;
   std::vector<DeviceState> devices_;
@@ -275,13 +280,13 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 Report analyze(const TaskGraph& graph, const Timeline& timeline,
-               std::span<const SpeedChange> speeds) {
-  return Analysis(graph, timeline, speeds).run();
+               std::span<const SpeedChange> speeds, IdleCauses causes) {
+  return Analysis(graph, timeline, speeds, causes).run();
 }
 
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative) {
   if (graph.iterations() == 1) return true;
-  const Report report = analyze(graph, timeline);
+  const Report report = analyze(graph, timeline, {}, IdleCauses::kLeftOut);
   const double period = report.iteration.value();
   return std::ranges::all_of(report.devices, [&](const DeviceReport& device) {
     return std::abs((device.busy + device.idle).value() - period) <= relative * period;

@@ -11,6 +11,9 @@
 
 namespace pipesim {
 
+// Whether idle seconds are followed back to what caused them: most of the work where passes differ.
+enum class IdleCauses : std::uint8_t { kFollowed, kLeftOut };
+
 // Analyses the middle iteration of the graph.
 //
 // The period of a device runs from its first pass to its first pass of the next iteration; with a
@@ -19,10 +22,11 @@ namespace pipesim {
 // device are charged to causes that sum to them: a gap before the first B is warm-up, one after the
 // last F cool-down; any other is followed back along what was waited for, messages and compute
 // upstream, each of which took its part of it. `speeds`, by rank in order of time, are what the
-// graph's seconds leave out: which stage is the slower one depends on them. One pass over the tasks
-// plus those chains, allocating per device only.
+// graph's seconds leave out: which stage is the slower one depends on them. Where causes are left
+// out, `idle_by_cause` is not what idle seconds sum to, and all else is the same. One pass over the
+// tasks plus those chains, allocating per device only.
 Report analyze(const TaskGraph& graph, const Timeline& timeline,
-               std::span<const SpeedChange> speeds = {});
+               std::span<const SpeedChange> speeds = {}, IdleCauses causes = IdleCauses::kFollowed);
 
 // Whether all devices have the same period to `relative`: with fewer iterations than the pipeline
 // needs to settle they have not. Always true with one iteration.

@@ -40,6 +40,10 @@ struct Refusal {
 };
 
 inline bool nowhere(const Problem& /*problem*/) { return false; }
+inline bool everywhere(const Problem& /*problem*/) { return true; }
+inline bool vocabulary_not_sharded(const Problem& problem) {
+  return !is_sharded(problem.vocabulary);
+}
 
 // A closed form and where it holds, or none: a claim that is left out holds nowhere, and
 // `no_closed_form` says why. `domain` says in words what `holds` decides; it must cover p 2..16, m
@@ -117,6 +121,10 @@ struct Schedule {
   std::function<std::optional<Refusal>(const Problem&)> refuse = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   std::function<Program(const Problem&)> plan = nullptr;
+  // Where `plan` looks at nothing but shape, options, vocabulary placement and recompute_chunks:
+  // the order of one problem is then that of every other with the same. What decides must be of
+  // these.
+  bool (*fixed_order)(const Problem&) = nowhere;
   Claims claims = {};
   // Plans with what each unit costs (Problem::kinds); others see what all cost on average and keep
   // at most.

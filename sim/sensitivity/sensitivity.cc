@@ -35,7 +35,8 @@ std::string reason_of(const InputError& error) {
   return start == std::string::npos ? text : text.substr(start + 2);
 }
 
-Effect effect_of(const WhatIf& what_if, Scenario scenario, const Answer& base, double factor) {
+Effect effect_of(const WhatIf& what_if, Scenario scenario, const Answer& base, double factor,
+                 Reuse& reuse) {
   Effect effect{.what = what_if.name,
                 .key = what_if.key,
                 .factor = factor,
@@ -50,7 +51,7 @@ Effect effect_of(const WhatIf& what_if, Scenario scenario, const Answer& base, d
     effect.to = std::move(change.to);
     effect.applied = change.applied.value_or(factor);
     const Case made = prepare_first(std::move(scenario));
-    effect.outcome = outcome_of(made, simulate(made));
+    effect.outcome = outcome_of(made, simulate(made, nullptr, &reuse));
   } catch (const InputError& error) {
     effect.refusal = reason_of(error);
   } catch (const InfeasibleError& error) {
@@ -91,7 +92,8 @@ Size size_of(std::span<const Effect> effects, const Outcome& base) {
 Sensitivity sensitivity_of(const Case& made, std::span<const double> factors) {
   Scenario alone = *made.scenario;
   alone.schedules = {made.choice};
-  const Answer base{made, simulate(made), {}};
+  Reuse reuse;
+  const Answer base{made, simulate(made, nullptr, &reuse), {}};
   Sensitivity result{made.label, outcome_of(made, base.result), {}, {}};
   std::vector<std::vector<Effect>> groups;
   for (const WhatIf& what_if : what_ifs()) {
@@ -100,7 +102,9 @@ Sensitivity sensitivity_of(const Case& made, std::span<const double> factors) {
       continue;
     }
     auto& group = groups.emplace_back();
-    for (const double factor : factors) group.push_back(effect_of(what_if, alone, base, factor));
+    for (const double factor : factors) {
+      group.push_back(effect_of(what_if, alone, base, factor, reuse));
+    }
   }
   std::ranges::stable_sort(groups, [&result](const auto& a, const auto& b) {
     return size_of(a, result.base) > size_of(b, result.base);

@@ -50,6 +50,7 @@ class Evaluator {
   std::optional<std::uint32_t> setting_;
   std::optional<YamlSource> source_;
   std::vector<Prepared> cases_;  // of all schedules; none where the scenario cannot be read
+  Reuse reuse_;
   std::unique_ptr<Engine> engine_;
   EngineKind engine_kind_ = EngineKind::kReplay;
   GpuModel engine_gpu_ = GpuModel::kTimer;

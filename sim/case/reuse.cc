@@ -1,0 +1,82 @@
+#include "sim/case/reuse.h"
+
+#include <algorithm>
+
+#include "sim/graph/build.h"
+
+namespace pipesim {
+namespace {
+
+bool stands_on(const TaskGraph& graph, const std::vector<std::vector<int>>& ranks) {
+  return std::ranges::equal(graph.pipelines(), ranks, {}, &PipelineInstance::rank_of_device);
+}
+
+}  // namespace
+
+size_t Reuse::Entry::bytes() const {
+  size_t bytes = program->size() * sizeof(Pass);
+  for (const KeptGraph& kept : graphs) bytes += kept.graph->resident_bytes();
+  return bytes;
+}
+
+size_t Reuse::bytes() const {
+  size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.bytes();
+  return bytes;
+}
+
+// The latest stays whatever its size.
+void Reuse::make_room() {
+  size_t all = bytes();
+  while (all > most_bytes_ && entries_.size() > 1) {
+    all -= entries_.back().bytes();
+    entries_.pop_back();
+  }
+}
+
+std::shared_ptr<const Program> Reuse::program(const Schedule& schedule, const Problem& problem,
+                                              const std::function<Program()>& make) {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.schedule == &schedule && entry.shape == problem.shape &&
+           entry.recompute_chunks == problem.recompute_chunks &&
+           entry.vocabulary == problem.vocabulary && entry.options == problem.options;
+  });
+  if (found != entries_.end()) {
+    entries_.splice(entries_.begin(), entries_, found);
+  } else {
+    entries_.push_front({&schedule,
+                         problem.shape,
+                         problem.recompute_chunks,
+                         problem.vocabulary,
+                         problem.options,
+                         std::make_shared<const Program>(make()),
+                         {}});
+    make_room();
+  }
+  return entries_.front().program;
+}
+
+std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Program>& program,
+                                              const Problem& problem,
+                                              const std::vector<std::vector<int>>& ranks,
+                                              const BuildOptions& options) {
+  const auto build = [&] {
+    return std::make_shared<TaskGraph>(build_task_graph(program, problem, ranks, options));
+  };
+  const auto entry = std::ranges::find(entries_, program, &Entry::program);
+  if (entry == entries_.end()) return build();
+  const GraphStructure structure = structure_of(options);
+  for (const KeptGraph& kept : entry->graphs) {
+    const bool free = kept.graph.use_count() == 1;
+    if (!free || !(kept.structure == structure) || !stands_on(*kept.graph, ranks)) continue;
+    renumber(*kept.graph, problem, options);
+    return kept.graph;
+  }
+  auto graph = build();
+  entry->graphs.push_back({structure, graph});
+  entries_.splice(entries_.begin(), entries_, entry);
+  make_room();
+  return graph;
+}
+
+}  // namespace pipesim

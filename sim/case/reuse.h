@@ -1,0 +1,62 @@
+// Programs and graphs that the next simulation of one shape can use: what many what-ifs of few
+// shapes keep between them.
+//
+// The results are those without it, to the last bit. Bounded memory: what was used longest ago
+// goes first. For one thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "sim/graph/build_options.h"
+#include "sim/graph/renumber.h"
+#include "sim/graph/task_graph.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+
+class Reuse {
+ public:
+  static constexpr size_t kUsualBytes = size_t{128} << 20;
+  explicit Reuse(size_t most_bytes = kUsualBytes) : most_bytes_(most_bytes) {}
+
+  // What `make` gives for such a problem of the schedule, which must have a fixed order there.
+  std::shared_ptr<const Program> program(const Schedule& schedule, const Problem& problem,
+                                         const std::function<Program()>& make);
+
+  // As build_task_graph. The graph of a kept program, once nobody else holds it, is the next one's.
+  std::shared_ptr<const TaskGraph> graph(const std::shared_ptr<const Program>& program,
+                                         const Problem& problem,
+                                         const std::vector<std::vector<int>>& ranks,
+                                         const BuildOptions& options);
+
+  [[nodiscard]] size_t bytes() const;
+
+ private:
+  struct KeptGraph {
+    GraphStructure structure;
+    std::shared_ptr<TaskGraph> graph;
+  };
+  // Of a program, what its order follows from: of the problem only that.
+  struct Entry {
+    const Schedule* schedule = nullptr;
+    Shape shape;
+    int recompute_chunks = 0;
+    VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
+    std::map<std::string, OptionValue, std::less<>> options;
+    std::shared_ptr<const Program> program;
+    std::vector<KeptGraph> graphs;
+    [[nodiscard]] size_t bytes() const;
+  };
+  void make_room();
+
+  size_t most_bytes_;
+  std::list<Entry> entries_;  // the latest first
+};
+
+}  // namespace pipesim

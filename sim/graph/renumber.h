@@ -1,0 +1,31 @@
+// New numbers for a graph that stands: what-ifs of one program differ in nothing else.
+#pragma once
+
+#include <optional>
+
+#include "sim/graph/build_options.h"
+#include "sim/graph/task_graph.h"
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+// What of the options decides which tasks there are and what they wait for. Graphs of one program
+// on the same ranks whose structures are equal differ in their classes' numbers alone.
+struct GraphStructure {
+  int iterations = 1;
+  OptimizerSync sync = OptimizerSync::kNone;
+  bool reduces = false;
+  bool steps = false;
+  bool gradients = false;
+  std::optional<CallGroups> blocking = {};
+  bool copies_contend = false;
+  friend bool operator==(const GraphStructure&, const GraphStructure&) = default;
+};
+GraphStructure structure_of(const BuildOptions& options);
+
+// The graph as build_task_graph makes it of its programs and ranks with this problem and these
+// options, whose structure must be that of the options it was built with. LogicError for a graph
+// that was not built by build_task_graph. O(classes).
+void renumber(TaskGraph& graph, const Problem& problem, const BuildOptions& options);
+
+}  // namespace pipesim

@@ -1,0 +1,102 @@
+#include "sim/case/reuse.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/case/simulate.h"
+#include "sim/planning/schedule.h"
+#include "tests/case/cases.h"
+
+namespace pipesim {
+namespace {
+
+Scenario scenario_of(const char* schedule, int microbatches, double forward_ms) {
+  Scenario scenario;
+  scenario.parallel.pipeline = 4;
+  scenario.batch.microbatches = microbatches;
+  scenario.cost.forward = {Seconds(1e-3 * forward_ms)};
+  scenario.cost.backward_input = {Seconds(12e-3)};
+  scenario.cost.backward_weight = {Seconds(8e-3)};
+  scenario.cost.transfer = Seconds(0.3e-3);
+  ScheduleChoice choice;
+  choice.name = schedule;
+  scenario.schedules = {choice};
+  return scenario;
+}
+
+Case case_at(const char* schedule, int microbatches, double forward_ms) {
+  return prepare_first(scenario_of(schedule, microbatches, forward_ms));
+}
+
+TEST(Reuse, ChangesNoBit) {
+  Reuse reuse;
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-1p", "v-half", "interleaved-1f1b"}) {
+    for (const double forward : {10.0, 7.3, 13.1}) {
+      const Case made = case_at(schedule, 16, forward);
+      const Result alone = simulate(made);
+      const Result again = simulate(made, nullptr, &reuse);
+      EXPECT_EQ(alone.timeline.end, again.timeline.end) << schedule;
+      EXPECT_EQ(alone.report.iteration, again.report.iteration);
+      EXPECT_EQ(alone.report.peak_activation, again.report.peak_activation);
+      EXPECT_EQ(alone.report.devices.back().idle_by_cause,
+                again.report.devices.back().idle_by_cause);
+    }
+  }
+}
+
+TEST(Reuse, KeepsOneProgramAndOneGraphOfAShapeWhoseOrderIsFixed) {
+  Reuse reuse;
+  const TaskGraph* graph = nullptr;
+  const Program* program = nullptr;
+  for (const double forward : {10.0, 7.3, 13.1}) {
+    const Result result = simulate(case_at("zb-h1", 16, forward), nullptr, &reuse);
+    EXPECT_TRUE(graph == nullptr || result.graph.get() == graph) << forward;
+    EXPECT_TRUE(program == nullptr || result.program.get() == program) << forward;
+    graph = result.graph.get();
+    program = result.program.get();
+  }
+  const Result other = simulate(case_at("zb-h1", 17, 10), nullptr, &reuse);
+  EXPECT_NE(other.program.get(), program);
+}
+
+TEST(Reuse, LeavesAGraphThatSomeoneHoldsAsItIs) {
+  Reuse reuse;
+  const Result first = simulate(case_at("zb-h1", 16, 10), nullptr, &reuse);
+  const Seconds before = first.graph->classes().back().seconds;
+  const Result second = simulate(case_at("zb-h1", 16, 20), nullptr, &reuse);
+  EXPECT_NE(first.graph.get(), second.graph.get());
+  EXPECT_EQ(first.graph->classes().back().seconds, before);
+}
+
+TEST(Reuse, PlansAnewWhereTheOrderFollowsCosts) {
+  Reuse reuse;
+  const Result first = simulate(case_at("zb-1p", 16, 10), nullptr, &reuse);
+  const Result second = simulate(case_at("zb-1p", 16, 10), nullptr, &reuse);
+  EXPECT_NE(first.program.get(), second.program.get());
+  EXPECT_EQ(reuse.bytes(), 0U);
+}
+
+TEST(Reuse, StaysWithinItsBytes) {
+  Reuse reuse(20'000);
+  for (int m = 4; m < 64; ++m) {
+    (void)simulate(case_at("1f1b", m, 10), nullptr, &reuse);
+    const Result latest = simulate(case_at("1f1b", 4, 10), nullptr, &reuse);
+    EXPECT_LE(reuse.bytes(), 20'000 + 40 * latest.graph->size()) << m;
+  }
+}
+
+TEST(Simulate, LeavesOutNothingButCauses) {
+  const Case made = case_at("1f1b", 8, 10);
+  const Report whole = simulate(made).report;
+  const Report numbers = simulate(made, nullptr, nullptr, IdleCauses::kLeftOut).report;
+  EXPECT_EQ(whole.iteration, numbers.iteration);
+  EXPECT_EQ(whole.bubble_rate, numbers.bubble_rate);
+  EXPECT_EQ(whole.bubble_over_ideal, numbers.bubble_over_ideal);
+  EXPECT_EQ(whole.bubble_rate_makespan, numbers.bubble_rate_makespan);
+  EXPECT_EQ(whole.peak_activation, numbers.peak_activation);
+  for (size_t d = 0; d < whole.devices.size(); ++d) {
+    EXPECT_EQ(whole.devices[d].idle, numbers.devices[d].idle);
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
