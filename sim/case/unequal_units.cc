@@ -164,8 +164,12 @@ LayerContext longest_microbatch(const LayerContext& context,
 }
 
 void add_unequal_units(Case& made) {
+  const auto& unequal = made.scenario->batch.unequal;
+  if (unequal && std::cmp_not_equal(unequal->microbatches(), made.problem.shape.microbatches)) {
+    throw LogicError("as many microbatches were drawn as the scenario had then");
+  }
   UnequalUnits units(made);
-  if (made.scenario->batch.unequal || units.slices_differ()) units.add();
+  if (unequal || units.slices_differ()) units.add();
 }
 
 }  // namespace pipesim

@@ -22,10 +22,11 @@ bool given_by_device(const GivenCost& cost) {
       [](size_t length) { return length > 1; });
 }
 
-std::shared_ptr<const Scenario> in_setting(const Scenario& scenario, const MemorySetting& setting) {
+std::shared_ptr<const Scenario> scenario_in(const Outline& outline, const MemorySetting& setting) {
+  const Scenario& scenario = *outline.scenario;
   auto changed = std::make_shared<Scenario>(scenario);
   Modelled& modelled = *changed->modelled;
-  const int parts = modelled.context.micro_batch_size / setting.context.micro_batch_size;
+  const int parts = outline.context->micro_batch_size / setting.context.micro_batch_size;
   changed->batch.microbatches *= parts;
   changed->parallel.pipeline = setting.pipeline;
   modelled.context = setting.context;
@@ -66,7 +67,7 @@ std::optional<Bytes> peak_of(const Outline& outline) {
 }
 
 std::optional<Bytes> peak_in(const Outline& outline, const MemorySetting& setting) {
-  auto scenario = in_setting(*outline.scenario, setting);
+  auto scenario = scenario_in(outline, setting);
   const Modelled& modelled = *scenario->modelled;
   const ScheduleChoice choice = in_setting(outline, setting);
   const bool possible = fault_of(modelled.model, modelled.context).empty() &&

@@ -9,6 +9,7 @@
 #include "sim/case/ranks.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
+#include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
 namespace {
@@ -228,11 +229,16 @@ ValueChange memory_limit(Scenario& scenario, const Answer&, double factor) {
 // Work -------------------------------------------------------------------------------------------
 
 std::string lacks_free_batch(const Scenario& scenario) {
+  if (scenario.batch.unequal && scenario.batch.unequal->draw.listed()) {
+    return "microbatches that are listed have their own count";
+  }
   return scenario.schedules.front().program ? "a program from a CSV file has its own count" : "";
 }
 
 ValueChange microbatches(Scenario& scenario, const Answer&, double factor) {
-  return multiply_count(scenario.batch.microbatches, factor);
+  const ValueChange change = multiply_count(scenario.batch.microbatches, factor);
+  if (scenario.batch.unequal) draw_batch(scenario, scenario.batch.unequal->draw.seed);
+  return change;
 }
 
 bool shares_given(const Scenario& scenario) { return !scenario.cost.output_forward.empty(); }
