@@ -287,6 +287,10 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
       std::cout << crowded << '\n';
     }
   }
+  if (results.size() == 1) {
+    std::cout << fmt::format("bound {}, held by {}\n", human(results.front().bound),
+                             to_text(results.front().reason));
+  }
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
 }

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "sim/exact/milp.h"
-#include "sim/exact/ordering.h"
 #include "sim/pipeline/program.h"
+#include "sim/search/ordering.h"
 
 namespace pipesim::exact {
 

@@ -10,9 +10,9 @@
 #include "sim/core/error.h"
 #include "sim/exact/cbc.h"
 #include "sim/exact/formulation.h"
-#include "sim/exact/ordering.h"
 #include "sim/execution/evaluate.h"
 #include "sim/search/bound.h"
+#include "sim/search/ordering.h"
 
 namespace pipesim::exact {
 namespace {
@@ -123,6 +123,7 @@ Proof prove(const Program& start, const Problem& problem, Bytes limit,
   const Problem whole = scaled(problem, limit, proof.unit.value());
   const double time = time_in(start, whole, options.objective).value();
   const Ordering ordering(whole, time * (1 + 1e-12), options.objective);
+  if (ordering.impossible()) throw LogicError("the order takes less than is held possible");
   proof.open_pairs = open_pairs_of(ordering);
   proof.bound =
       std::max(proof.bound, Seconds(ordering.least_cost() * proof.unit.value() * (1 - 1e-9)));

@@ -13,6 +13,7 @@
 #include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
+#include "sim/search/first_come.h"
 
 namespace pipesim {
 namespace {
@@ -66,8 +67,9 @@ Program within(const Program& program, const Problem& problem, Bytes limit, bool
   return {program.shape(), program.placement(), run.lists};
 }
 
-// What schedules of this placement plan within the limit.
+// What schedules of this placement plan within the limit, and one that comes of itself.
 void add_planned(Problem problem, Bytes limit, std::vector<Program>& programs) {
+  if (limit >= problem.device_activation()) programs.push_back(first_come(problem, limit));
   problem.activation_limit = limit;
   for (const Schedule* schedule : schedules()) {
     const Shape& shape = problem.shape;

@@ -19,6 +19,8 @@
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/bound.h"
+#include "sim/search/excluded.h"
+#include "sim/search/first_come.h"
 #include "sim/search/in_parallel.h"
 #include "sim/search/least_overlap.h"
 
@@ -148,6 +150,7 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
   for (const ScheduleChoice& choice : scenario_->schedules) {
     if (choice.described && wanted(choice.name)) add_described(choice);
   }
+  if (options_.refine && options_.schedules.empty()) add_bare_placements();
   if (families_.empty()) {
     throw InfeasibleError(
         fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
@@ -235,6 +238,34 @@ void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule
       const size_t families = families_.size();
       add(variant, schedule.memory_limit);
       if (families_.size() == families) return;  // what its variants would be left out for too
+    }
+  }
+}
+
+// Also of schedules that refuse the shape.
+void Search::add_bare_placements() {
+  const auto is_there = [this](const Placement& place) {
+    return std::ranges::any_of(
+        bare_, [&place](const Family& family) { return family.problem.placement == place; });
+  };
+  const int devices = scenario_->parallel.pipeline;
+  for (const Schedule* schedule : schedules()) {
+    const int most = std::min(schedule->max_chunks, options_.max_chunks);
+    for (int chunks = schedule->min_chunks; chunks <= most; ++chunks) {
+      const Placement place = schedule->place(devices, chunks);
+      if (place.directions() > 1 || schedule->default_splits > 1 || schedule->offloads() ||
+          is_there(place)) {
+        continue;
+      }
+      ScheduleChoice choice;
+      choice.name = schedule->name;
+      choice.chunks = chunks;
+      try {
+        const Case made = prepare(scenario_, choice);
+        bare_.push_back({choice, made.layout, for_planning(made.problem), std::nullopt, nullptr});
+      } catch (const std::runtime_error&) {
+        continue;  // its layers cannot be divided so: said of the schedule already
+      }
     }
   }
 }
@@ -358,31 +389,46 @@ std::optional<Found> Search::best_of(const Family& family, Bytes limit,
 
 // Families of one placement and split of layers have one problem and one bound, those with
 // overlapped blocks another.
-Seconds Search::bound(Bytes limit) const {
-  std::optional<Seconds> least;
+Search::Least Search::bound(Bytes limit, std::optional<Seconds> best) const {
+  std::optional<Least> least;
   const auto overlaps = [](const Family& family) {
     return family.fixed && !family.fixed->program->pairs().empty();
   };
-  for (size_t i = 0; i < families_.size(); ++i) {
-    const Problem& problem = families_[i].problem;
+  std::vector<const Family*> all;
+  for (const auto* families : {&families_, &bare_}) {
+    for (const Family& family : *families) all.push_back(&family);
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Family& family = *all[i];
+    const Problem& problem = family.problem;
     const bool seen = std::any_of(
-        families_.begin(), families_.begin() + static_cast<std::ptrdiff_t>(i),
-        [&](const Family& earlier) {
-          return earlier.layout == families_[i].layout && earlier.problem.shape == problem.shape &&
-                 earlier.problem.placement == problem.placement &&
-                 overlaps(earlier) == overlaps(families_[i]);
+        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [&](const Family* earlier) {
+          return earlier->layout == family.layout && earlier->problem.shape == problem.shape &&
+                 earlier->problem.placement == problem.placement &&
+                 overlaps(*earlier) == overlaps(family);
         });
     if (seen) continue;
-    const Problem bounded = overlaps(families_[i]) ? without_overlap(problem) : problem;
+    const Problem bounded = overlaps(family) ? without_overlap(problem) : problem;
     const Objective objective = options_.refinement.objective;
     Seconds one = lower_bound(bounded, limit, objective);
+    if (best && !options_.offload && !options_.recompute) {
+      one = excluded_below(bounded, limit, objective, one, *best);
+    }
     for (int chunks = 0; chunks <= (options_.recompute ? problem.shape.chunks : 0); ++chunks) {
       if (chunks == 0 && !options_.offload) continue;
       one = std::min(one, lower_bound(bounded, limit, {chunks, options_.offload}, objective));
     }
-    least = least ? std::min(*least, one) : one;
+    if (!least || one < least->seconds) {
+      least = {one, reason_of_bound(bounded, limit, objective)};
+    }
   }
-  return least.value_or(Seconds(0));
+  return least.value_or(Least{});
+}
+
+// Whether the bound of its placement leaves anything below the best that was found.
+bool Search::may_be_better(const Found& found, const SearchResult& result) const {
+  return kRounding * lower_bound(found.problem, result.limit, options_.refinement.objective) <
+         result.best->time;
 }
 
 // Empty for what refinement does not know. The order of a program that offloads is refined as if it
@@ -415,7 +461,9 @@ SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo);
 SearchResult Search::at(Bytes limit, Plans plans) const {
   SearchResult result;
   result.limit = limit;
-  result.bound = bound(limit);
+  const Least least = bound(limit);
+  result.bound = least.seconds;
+  result.reason = least.reason;
   if (plans == Plans::kNone) return result;
   const std::vector<Found> all = candidates(limit, plans, result.without_room);
   if (all.empty()) return result;
@@ -424,7 +472,11 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     const auto kept = std::ranges::find_if(all, keeps_all);
     if (kept != all.end()) result.kept = *kept;
   }
-  if (options_.refine) add_refined(all, result);
+  if (options_.refine) {
+    add_refined(all, result);
+    refine_bare(all, result);
+  }
+  result.bound = std::max(result.bound, bound(limit, result.best->time).seconds);
   if (result.without_room && !(result.without_room->time < result.best->time)) {
     result.without_room = std::nullopt;
   }
@@ -434,16 +486,40 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
   return result;
 }
 
-// Refines the best of those that keep all; of those that offload or recompute only the best of all.
+// Refines the best two of those that keep all, and the best of every placement that may still be
+// better; of those that offload or recompute only the best of all.
 void Search::add_refined(const std::vector<Found>& all, SearchResult& result) const {
   size_t left = 2;
+  std::vector<const Placement*> placements;
   for (const Found& each : all) {
-    if (left == 0) return;
     if (!keeps_all(each) && &each != &all.front()) continue;
-    if (keeps_all(each)) --left;
+    const Placement& place = each.problem.placement;
+    const bool seen = std::ranges::any_of(
+        placements, [&place](const Placement* other) { return *other == place; });
+    if (left == 0 && (seen || !may_be_better(each, result))) continue;
+    placements.push_back(&place);
+    if (keeps_all(each) && left > 0) --left;
     auto found = refined(each, result.limit);
     if (!found || !fits(*found, result.limit) || !has_room(*found)) continue;
     if (result.kept && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
+    if (found->time < result.best->time) result.best = std::move(found);
+  }
+}
+
+// Placements that no schedule has an order for.
+void Search::refine_bare(const std::vector<Found>& all, SearchResult& result) const {
+  for (const Family& family : bare_) {
+    const bool planned = std::ranges::any_of(all, [&family](const Found& each) {
+      return keeps_all(each) && each.problem.placement == family.problem.placement;
+    });
+    if (planned || result.limit < family.problem.device_activation()) continue;
+    Found start = measure(family, family.problem,
+                          std::make_shared<const Program>(first_come(family.problem, result.limit)),
+                          options_.refinement.objective);
+    start.schedule = start.choice.name =
+        fmt::format("order on the placement of {}", family.choice.name);
+    if (!may_be_better(start, result)) continue;
+    auto found = refined(start, result.limit);
     if (found->time < result.best->time) result.best = std::move(found);
   }
 }
@@ -452,7 +528,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
   const Bytes least = unit_ / families_.front().problem.shape.devices;
   const Bytes top = top_of_frontier(least);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  const Seconds least_time = kRounding * bound(top);
+  const Seconds least_time = kRounding * bound(top).seconds;
   const auto is_solved = [least_time](const SearchResult& result) {
     return result.best && result.best->time <= least_time;
   };

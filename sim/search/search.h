@@ -7,9 +7,11 @@
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
 // model, unless allowed what copies to the host or recomputes, and, unless asked for, what splits
 // microbatches: a part of one is not as cheap as costs shared evenly say. What takes more of a
-// node's host memory than the cluster says there is does not count. The bound is the least over the
-// placements that were considered. Results depend on the scenario, the options and the
-// seed, not on the number of threads.
+// node's host memory than the cluster says there is does not count. Of every placement the best is
+// refined; where none of its schedules has an order, one that comes of itself
+// (first_come.h) unless only some families are asked for. The bound is the least over the
+// placements that were considered. Results depend on the scenario, the options and the seed, not on
+// the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +25,7 @@
 #include "sim/case/host_links.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
+#include "sim/search/bound.h"
 #include "sim/search/refine.h"
 
 namespace pipesim {
@@ -71,6 +74,7 @@ struct SearchResult {
   // What would take the least time, and less than `best`, if the host had room for it.
   std::optional<Found> without_room;
   Seconds bound;
+  BoundReason reason;  // of the placement that has it
   [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
 
@@ -109,6 +113,7 @@ class Search {
   void add_described(const ScheduleChoice& asked);
   void add_variants(const ScheduleChoice& choice, const Schedule& schedule);
   void add(ScheduleChoice choice, bool takes_limit);
+  void add_bare_placements();
   void leave_out(std::string reason);
   [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,
                                              Bytes limit) const;
@@ -117,6 +122,8 @@ class Search {
   [[nodiscard]] bool has_room(Found& found) const;
   [[nodiscard]] std::optional<Found> best_of(const Family& family, Bytes limit,
                                              std::optional<Found>& without_room) const;
+  void refine_bare(const std::vector<Found>& all, SearchResult& result) const;
+  [[nodiscard]] bool may_be_better(const Found& found, const SearchResult& result) const;
   void add_refined(const std::vector<Found>& all, SearchResult& result) const;
   [[nodiscard]] Bytes top_of_frontier(Bytes least) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
@@ -126,7 +133,13 @@ class Search {
   [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,
                                               std::optional<Found>& without_room) const;
-  [[nodiscard]] Seconds bound(Bytes limit) const;
+  // The least of all placements, and what holds it. With the time of a program in `best`, small
+  // placements also exclude times below it (excluded.h).
+  struct Least {
+    Seconds seconds;
+    BoundReason reason;
+  };
+  [[nodiscard]] Least bound(Bytes limit, std::optional<Seconds> best = std::nullopt) const;
 
   std::shared_ptr<const Scenario>
       scenario_;  // undisturbed and without contention, as programs are evaluated
@@ -134,6 +147,7 @@ class Search {
   SearchOptions options_;  // its objective is the scenario's
   Bytes unit_;
   std::vector<Family> families_;
+  std::vector<Family> bare_;  // a placement each: refined where no schedule has an order for it
   std::vector<std::string> left_out_;
 };
 

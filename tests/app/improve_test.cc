@@ -60,7 +60,9 @@ TEST_F(Improve, ProvesSmallOrdersAndSaysWhyTheSearchEnded) {
                            " 'schedule={csv: best.csv}' parallel.pipeline_model_parallel_size=3 "
                            "batch.num_microbatches=4 --no-picture");
   EXPECT_TRUE(has(runs, "289.075 ms")) << runs.output;
-  const Outcome large = run("prove " + quickstart_ + " 1f1b --memory-limit 2 --effort 1e5");
+  const Outcome large = run("prove " + quickstart_ +
+                            " 1f1b --memory-limit 0.75 --effort 1e5 "
+                            "batch.num_microbatches=40");
   EXPECT_EQ(large.code, 0) << large.output;
   EXPECT_TRUE(has(large, "CBC was not asked: the order of ")) << large.output;
 }

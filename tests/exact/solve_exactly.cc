@@ -64,6 +64,7 @@ Outcome solve(const Instance& instance, int seconds, const std::filesystem::path
     return time_of(evaluate(program, problem), instance.objective).value();
   };
   const Ordering ordering(problem, cost_of(first), instance.objective);
+  if (ordering.impossible()) throw LogicError("no program costs that little within the limit");
   const Formulation formulation(ordering);
   const Solution solution = run_cbc(formulation.milp(), formulation.encode(first), seconds, folder);
   Outcome outcome{formulation.decode(solution.values)};

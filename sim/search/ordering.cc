@@ -1,12 +1,13 @@
-#include "sim/exact/ordering.h"
+#include "sim/search/ordering.h"
 
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <utility>
 
-#include "sim/core/error.h"
+#include "sim/search/one_machine.h"
 
-namespace pipesim::exact {
+namespace pipesim {
 namespace {
 
 constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW};
@@ -21,12 +22,25 @@ Ordering::Ordering(const Problem& problem, double bound, Objective objective)
   add_arcs();
   close();
   bool changed = true;
-  while (changed) {
-    tighten_windows();
+  while (changed && !impossible_) {
+    if (!tighten_windows()) {
+      impossible_ = true;
+      return;
+    }
     changed = decide_by_windows();
     changed = decide_by_memory() || changed;
     close();
   }
+}
+
+// One machine with heads and tails whose jobs may be interrupted.
+bool Ordering::in_time(int device) const {
+  std::vector<MachineJob> jobs;
+  for (const int i : of_device(device)) {
+    const Task& each = task(i);
+    jobs.push_back({each.release, each.seconds, origin(device) + bound_ - each.deadline});
+  }
+  return one_machine_bound(std::move(jobs)).seconds <= origin(device) + bound_ + kTolerance;
 }
 
 void Ordering::add_tasks() {
@@ -90,13 +104,13 @@ void Ordering::close() {
   for (int k = 0; k < count(); ++k) {
     for (int i = 0; i < count(); ++i) {
       if (!precedes(i, k)) continue;
-      for (int j = 0; j < count(); ++j) {
-        if (precedes(k, j)) before_[slot(i, j)] = 1;
-      }
+      const char* from = &before_[slot(k, 0)];
+      char* to = &before_[slot(i, 0)];
+      for (int j = 0; j < count(); ++j) to[j] = static_cast<char>(to[j] | from[j]);
     }
   }
   for (int i = 0; i < count(); ++i) {
-    if (precedes(i, i)) throw LogicError("no program takes so little within the limit");
+    if (precedes(i, i)) impossible_ = true;
   }
 }
 
@@ -145,10 +159,13 @@ bool Ordering::tighten_deadline(Task& task, int i) {
   return tighter;
 }
 
-void Ordering::tighten_windows() {
-  const auto until_settled = [this](auto tighten) {
+bool Ordering::tighten_windows() {
+  const auto fits = [](const Task& task) {
+    return task.release + task.seconds <= task.deadline + kTolerance;
+  };
+  const auto until_settled = [&](auto tighten) {
     bool changed = true;
-    while (changed) {
+    while (changed && std::ranges::all_of(tasks_, fits)) {
       changed = false;
       for (int i = 0; i < count(); ++i) {
         changed = tighten(tasks_[i], i) || changed;
@@ -160,6 +177,11 @@ void Ordering::tighten_windows() {
     task.deadline = std::min(task.deadline, origin(task.device) + bound_);
   }
   until_settled([this](Task& task, int i) { return tighten_deadline(task, i); });
+  if (!std::ranges::all_of(tasks_, fits)) return false;
+  for (int device = 0; device < problem_.shape.devices; ++device) {
+    if (!in_time(device)) return false;
+  }
+  return true;
 }
 
 bool Ordering::decide(int i, int j) {
@@ -235,4 +257,4 @@ double Ordering::least_cost() const {
   return least;
 }
 
-}  // namespace pipesim::exact
+}  // namespace pipesim

@@ -19,7 +19,7 @@
 #include "sim/pipeline/program.h"
 #include "sim/search/windows.h"
 
-namespace pipesim::exact {
+namespace pipesim {
 
 struct Task {
   int device = 0;
@@ -44,11 +44,14 @@ struct Arc {
 
 class Ordering {
  public:
-  // Some program must take `bound` or less, as the objective says, and keep the problem's limit.
+  // As if some program took `bound` or less, as the objective says, and kept the problem's limit.
   // Times are compared to a millionth: of whole numbers, or of so many units that it does not
   // matter.
   Ordering(const Problem& problem, double bound, Objective objective);
 
+  // Nothing takes so little within the limit: what is known contradicts itself. Nothing else is
+  // meant for use then.
+  [[nodiscard]] bool impossible() const { return impossible_; }
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] double bound() const { return bound_; }
   [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
@@ -76,11 +79,12 @@ class Ordering {
   void close();  // transitively
   bool tighten_release(Task& task, int i);
   bool tighten_deadline(Task& task, int i);
-  void tighten_windows();
+  bool tighten_windows();  // false where some window is too short for its pass
   bool decide_by_windows();
   bool decide_by_memory();
   bool decide_by_memory_at(int j);
   bool decide(int i, int j);
+  [[nodiscard]] bool in_time(int device) const;
 
   [[nodiscard]] size_t slot(int i, int j) const {
     return static_cast<size_t>(i) * tasks_.size() + static_cast<size_t>(j);
@@ -90,10 +94,11 @@ class Ordering {
   const Problem& problem_;
   double bound_;
   Objective objective_;
+  bool impossible_ = false;
   std::vector<Task> tasks_;
   std::vector<std::vector<int>> of_device_;
   std::vector<Arc> arcs_;
   std::vector<char> before_;
 };
 
-}  // namespace pipesim::exact
+}  // namespace pipesim

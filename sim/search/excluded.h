@@ -1,0 +1,20 @@
+// A lower bound that comes from excluding times: what is known about the order of passes if some
+// program took no longer (ordering.h) contradicts itself.
+//
+// For small problems, as each time that is tried costs about O(passes^3): where the passes of all
+// devices are more than kMostExcluded, the bound that is given comes back.
+#pragma once
+
+#include "sim/pipeline/problem.h"
+#include "sim/search/windows.h"
+
+namespace pipesim {
+
+inline constexpr int kMostExcluded = 150;
+
+// Between `least`, a lower bound, and `most`, the time of some program within the limit: the
+// largest that is found by halving to a five-hundredth of `most`.
+Seconds excluded_below(const Problem& problem, Bytes limit, Objective objective, Seconds least,
+                       Seconds most);
+
+}  // namespace pipesim
