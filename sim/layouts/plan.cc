@@ -29,6 +29,7 @@ struct Candidate {
   double bound = 0;  // of iteration seconds
   bool sharp = false;
   const Layout* layout = nullptr;  // where the split is balanced
+  bool ran_without = false;        // of one that offloads: it was run without
 };
 
 // Which of two waits behind the other.
@@ -163,10 +164,12 @@ class Planner {
       return;
     }
     try {
-      if (step.candidate.sharp) {
-        evaluate(step);
-      } else {
+      if (!step.candidate.sharp) {
         sharpen(step);
+      } else if (is_worth_running_without(step.candidate)) {
+        run_without_offload(step);
+      } else {
+        evaluate(step);
       }
     } catch (const InputError&) {
       step.fate = Fate::kRefused;
@@ -204,6 +207,24 @@ class Planner {
     }
     step.fate = Fate::kRepeated;
     return false;
+  }
+
+  // Copies only make passes wait: what a point takes without them bounds it, and planning them
+  // takes longer than to run it. Periods of iterations that overlap are differences, which bound
+  // nothing.
+  [[nodiscard]] bool is_worth_running_without(const Candidate& candidate) const {
+    return points_[candidate.id].offload && !candidate.ran_without && !options_.exhaustive &&
+           question_.base.sync != OptimizerSync::kPostValidation;
+  }
+
+  void run_without_offload(Step& step) const {
+    Candidate& candidate = step.candidate;
+    candidate.ran_without = true;
+    PlanPoint point = points_[candidate.id];
+    point.offload = false;
+    const Case made = make_case(outline(point, candidate.layout));
+    const Report report = simulate(made, nullptr, nullptr, IdleCauses::kLeftOut).report;
+    candidate.bound = std::max(candidate.bound, report.iteration.value());
   }
 
   void evaluate(Step& step) const {

@@ -1,11 +1,12 @@
 // The fastest layouts of a model on so many GPUs, of all that plan_space names and that fit.
 //
 // Best first: points wait in the order of their lower bound on iteration time (bound.h). The
-// one in front gets a sharper bound and waits again, or is run by replay, as `pipesim run` does;
-// when the least bound left is no better than the last of the layouts that are asked for, no point
-// left is. So nothing better is lost: `exhaustive` runs every point and finds the same. What cannot
-// fit by its bound on memory is not run. Ties go to the earlier point. A layout that offloads
-// beside its schedule is left out where it fits without.
+// one in front gets a sharper bound and waits again (what offloads, also a run without, which no
+// copy can shorten), or is run by replay, as `pipesim run` does; when the least bound left is no
+// better than the last of the layouts that are asked for, no point left is. So nothing better is
+// lost: `exhaustive` runs every point and finds the same. What cannot fit by its bound on memory is
+// not run. Ties go to the earlier point. A layout that offloads beside its schedule is left out
+// where it fits without.
 //
 // Results do not depend on the number of threads: a fixed number of points is looked at at a time.
 #pragma once

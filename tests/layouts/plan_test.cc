@@ -238,6 +238,24 @@ TEST(Plan, RefusesWhatIsPlannedWithTheWayToNarrowIt) {
       << message("memry.dropout");
 }
 
+TEST(Plan, MayTakeARunWithoutOffloadAsABound) {
+  const ClusterPlan plan = small("80 GiB");
+  size_t runs = 0;
+  for (PlanPoint point : plan_space(plan.question).points) {
+    if (!point.offload || point.split == PlanSplit::kBalanced) continue;
+    try {
+      const Report with = simulate(prepare_first(scenario_of(plan.question, point))).report;
+      point.offload = false;
+      const Report without = simulate(prepare_first(scenario_of(plan.question, point))).report;
+      EXPECT_GE(with.iteration, without.iteration) << label_of(point);
+      ++runs;
+    } catch (const InputError&) {
+      continue;  // refused by the schedule
+    }
+  }
+  EXPECT_GT(runs, 10U);
+}
+
 TEST(RunBound, IsNeverAboveTheRun) {
   for (const ClusterPlan& plan : {small("80 GiB"), experts()}) {
     const auto points = plan_space(plan.question).points;
