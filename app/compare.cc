@@ -18,6 +18,19 @@ struct CompareOptions {
   std::string output = "-";
 };
 
+std::vector<Case> both_of(Scenario scenario, const Location& where) {
+  if (scenario.schedules.size() != 2) {
+    throw InputError(where, fmt::format("two orders are compared, and this scenario has {}: name "
+                                        "two behind it",
+                                        scenario.schedules.size()));
+  }
+  std::vector<Case> cases;
+  for (const Prepared& each : prepare_all(std::make_shared<const Scenario>(std::move(scenario)))) {
+    cases.push_back(each.get());
+  }
+  return cases;
+}
+
 // A and B, from one scenario with two schedules, two scenarios, or a scenario and orders for it.
 std::vector<Case> cases_of(const std::vector<std::string>& inputs,
                            const std::vector<std::string>& overrides, const CommandLine& line) {
@@ -32,20 +45,8 @@ std::vector<Case> cases_of(const std::vector<std::string>& inputs,
                      "expected two scenarios, or one and two orders of it");
   }
   if (inputs.size() == 1) {
-    Scenario scenario =
-        read_scenario_file(inputs[0], line.where(inputs[0]), line.overrides(overrides));
-    if (scenario.schedules.size() != 2) {
-      throw InputError(line.where(inputs[0]),
-                       fmt::format("two orders are compared, and this scenario has {}: name two "
-                                   "behind it",
-                                   scenario.schedules.size()));
-    }
-    std::vector<Case> cases;
-    for (const Prepared& each :
-         prepare_all(std::make_shared<const Scenario>(std::move(scenario)))) {
-      cases.push_back(each.get());
-    }
-    return cases;
+    const Location where = line.where(inputs[0]);
+    return both_of(read_scenario_file(inputs[0], where, line.overrides(overrides)), where);
   }
   if (scenarios == 2) {
     return {case_of({inputs[0]}, overrides, line), case_of({inputs[1]}, overrides, line)};

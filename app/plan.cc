@@ -48,6 +48,14 @@ std::string show_progress(const std::string& cluster, const PlanProgress& progre
                      progress.best ? ", best " + human(*progress.best) : "");
 }
 
+// What the layouts that were found are held against.
+void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan) {
+  if (command.baseline == "usual") {
+    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
+  }
+  if (command.what_if) plan.what_ifs = plan_what_ifs(plan.question, options);
+}
+
 void search(const PlanCommand& command, ClusterPlan& plan) {
   PlanOptions options = command.options;
   options.stop = [] { return interrupted.load(); };
@@ -73,11 +81,9 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
     }
     best[i].contended = with_contention(plan.question, best[i]);
   }
-  plan.result.stopped = plan.result.stopped || interrupted;
   rank_by_contention(best);
-  if (command.baseline == "usual" && !best.empty() && !interrupted) {
-    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
-  }
+  if (!best.empty() && !interrupted) add_comparisons(command, options, plan);
+  plan.result.stopped = plan.result.stopped || interrupted;
   if (terminal) std::cerr << "\r\033[K" << std::flush;
 }
 

@@ -260,6 +260,8 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
   add_list(parser, "--why", command.why,
            "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
       .range(0, 10000);
+  parser.add_flag("--what-if", command.what_if,
+                  "Search again with more memory, bandwidth and GPUs, one at a time");
   parser.add_option("--export", command.configurations,
                     "Folder for the fastest layout of each framework as its configuration");
   parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");

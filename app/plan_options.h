@@ -30,6 +30,7 @@ struct PlanCommand {
   std::string runs_on = "any";
   std::string baseline = "usual";
   std::vector<int> why;  // two rows
+  bool what_if = false;
   PlanOptions options;
   std::string json, csv, output, configurations;
 };

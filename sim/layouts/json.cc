@@ -113,6 +113,21 @@ Json nearest_json(const std::optional<NearMiss>& miss) {
   return json;
 }
 
+Json what_ifs_json(const ClusterPlan& plan) {
+  Json json = Json::array();
+  for (const PlanWhatIf& each : plan.what_ifs) {
+    Json row{{"change", each.change}, {"gpus", each.gpus}, {"layout", nullptr}};
+    if (!each.best.empty()) {
+      const Planned& best = each.best.front();
+      row["layout"] = point_json(best.point);
+      row["layout"]["iteration_seconds"] = best.iteration.value();
+      row["layout"]["tokens_per_second_per_gpu"] = best.tokens_per_second_per_gpu;
+    }
+    json.push_back(std::move(row));
+  }
+  return json;
+}
+
 Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
   const PlanQuestion& question = plan.question;
   const PlanCounts& counts = plan.result.counts;
@@ -138,6 +153,7 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
             {"stopped", plan.result.stopped},
             {"nearest", nearest_json(plan.result.nearest)},
             {"baseline", baseline_json(plan, tokens)},
+            {"what_ifs", what_ifs_json(plan)},
             {"layouts", Json::array()}};
   for (const Planned& planned : plan.result.best) {
     json["layouts"].push_back(planned_json(plan, planned, tokens));

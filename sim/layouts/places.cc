@@ -57,6 +57,26 @@ std::string baseline_text(const ClusterPlan& plan) {
                      parts, signed_text(difference.memory));
 }
 
+std::string what_ifs_text(const ClusterPlan& plan) {
+  if (plan.result.best.empty()) return "";
+  const Planned& first = *std::ranges::min_element(plan.result.best, {}, &Planned::rank_by_replay);
+  std::string text;
+  for (const PlanWhatIf& each : plan.what_ifs) {
+    text += fmt::format("{}: {}: ", plan.question.base.hardware->name, each.change);
+    if (each.best.empty()) {
+      text += "nothing fits\n";
+      continue;
+    }
+    const Planned& best = each.best.front();
+    text +=
+        fmt::format("iteration {:+.1f}%, tokens/s/GPU {:+.1f}% ({}, {})\n",
+                    100 * (best.iteration / first.iteration - 1),
+                    100 * (best.tokens_per_second_per_gpu / first.tokens_per_second_per_gpu - 1),
+                    label_of(best.point), sizes_of(best.point));
+  }
+  return text;
+}
+
 std::string why_text(const ClusterPlan& plan, size_t than, size_t other) {
   const Planned& from = row_of(plan, than);
   const PlanDifference difference = difference_of(from, row_of(plan, other));

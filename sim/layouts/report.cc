@@ -259,7 +259,7 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
   for (const ClusterPlan& plan : plans) {
     if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
     text += band_of_first(plan, tokens) + places_text(plan) + baseline_text(plan) +
-            contention_line(plan) + counts_line(plan);
+            what_ifs_text(plan) + contention_line(plan) + counts_line(plan);
   }
   return text;
 }

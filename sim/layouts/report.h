@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/layouts/plan.h"
+#include "sim/layouts/what_if.h"
 #include "sim/read/hardware.h"
 
 namespace pipesim {
@@ -31,6 +32,7 @@ struct ClusterPlan {
   std::optional<double> price;        // of a GPU for an hour
   PlanResult result;
   std::optional<Baseline> baseline = {};
+  std::vector<PlanWhatIf> what_ifs = {};
 };
 
 // "interleaved-1f1b (recompute), balanced layers".
@@ -53,6 +55,9 @@ std::string baseline_text(const ClusterPlan& plan);
 // Why row `other` takes the time that it does, against row `than`: seconds by part and by cause,
 // and the memory. Rows count from 1; 0 is the baseline. Requires that the plan has both.
 std::string why_text(const ClusterPlan& plan, size_t than, size_t other);
+
+// What more of something would bring, against the fastest by replay; nothing without what-ifs.
+std::string what_ifs_text(const ClusterPlan& plan);
 
 // Whether the measured runs near the plan tell the row from the first.
 bool is_tied(const ClusterPlan& plan, const Planned& planned);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <limits>
+#include <optional>
 
 #include "sim/core/input_text.h"
 #include "sim/scenario/draw_batch.h"
@@ -12,6 +14,29 @@ namespace {
 
 constexpr int kLongest = 1 << 28;
 constexpr double kLargestFactor = 1e6;
+
+constexpr double kMostCount = 1e15;
+
+// A line of a histogram, "value,count".
+struct Bin {
+  double value = 0;
+  double count = 0;
+};
+
+bool starts_as_number(const std::string& line) {
+  double value = 0;
+  return std::from_chars(line.data(), line.data() + line.size(), value).ec == std::errc();
+}
+
+std::optional<Bin> bin_of(const std::string& line) {
+  const char* end = line.data() + line.size();
+  Bin bin;
+  const auto [comma, bad] = std::from_chars(line.data(), end, bin.value);
+  if (bad != std::errc() || comma == end || *comma != ',') return std::nullopt;
+  const auto [stop, worse] = std::from_chars(comma + 1, end, bin.count);
+  if (worse != std::errc() || stop != end) return std::nullopt;
+  return bin;
+}
 
 // Numbers of one kind: tokens of documents, or factors.
 class DrawReader {
@@ -91,24 +116,19 @@ class DrawReader {
 
   void read_bin(const Location& where, const std::string& line, Draw& draw) const {
     if (line.empty() || line.starts_with('#')) return;
-    const char* end = line.data() + line.size();
-    double value = 0;
-    double count = 0;
-    const auto [comma, bad] = std::from_chars(line.data(), end, value);
-    const bool words = bad != std::errc() && draw.values.empty() && where.line == 1;
-    if (words) return;
-    const bool paired = bad == std::errc() && comma != end && *comma == ',';
-    const auto [stop, worse] =
-        paired ? std::from_chars(comma + 1, end, count) : std::from_chars_result{end, bad};
-    const bool read = paired && worse == std::errc() && stop == end;
-    const double least = lengths_ ? 1 : 0;
-    if (!read || !(value >= least && value <= most_ && value > 0) || !(count > 0 && count < 1e15)) {
+    const std::optional<Bin> bin = bin_of(line);
+    // The first line may be words.
+    if (!bin && draw.values.empty() && where.line == 1 && !starts_as_number(line)) return;
+    const double least = lengths_ ? 1 : std::numeric_limits<double>::min();
+    const bool sound = bin && bin->value >= least && bin->value <= most_ && bin->count > 0 &&
+                       bin->count < kMostCount;
+    if (!sound) {
       throw InputError(where, fmt::format("expected '{},count', {} at most {} and a count above 0",
                                           lengths_ ? "tokens" : "factor",
                                           lengths_ ? "tokens" : "a factor", most_));
     }
-    draw.values.push_back(value);
-    draw.counts.push_back(count);
+    draw.values.push_back(bin->value);
+    draw.counts.push_back(bin->count);
   }
 
   bool lengths_;

@@ -92,6 +92,23 @@ TEST(Baseline, OfAScenarioIsHeldAgainstTheSameQuestion) {
   EXPECT_THROW((void)baseline_of(plan.question, read("64", "[1f1b, gpipe]"), {}), InputError);
 }
 
+TEST(WhatIf, MoreOfAnythingIsNeverSlower) {
+  ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
+  plan.question.axes.schedules = {"1f1b", "interleaved-1f1b", "zb-h1"};
+  plan.result = pipesim::plan(plan.question, {.best = 1});
+  ASSERT_EQ(plan.result.best.size(), 1U);
+  plan.what_ifs = plan_what_ifs(plan.question, {});
+  ASSERT_EQ(plan.what_ifs.size(), 4U);
+  for (const PlanWhatIf& each : plan.what_ifs) {
+    ASSERT_EQ(each.best.size(), 1U) << each.change;
+    EXPECT_LE(each.best.front().iteration, plan.result.best.front().iteration) << each.change;
+  }
+  EXPECT_LT(plan.what_ifs.back().best.front().iteration, plan.result.best.front().iteration);
+  EXPECT_NE(what_ifs_text(plan).find("bandwidth within a node x 1.1: iteration -"),
+            std::string::npos)
+      << what_ifs_text(plan);
+}
+
 TEST(Difference, PartsSumToTheSecondsBetweenTwoLayouts) {
   ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
   plan.result = pipesim::plan(plan.question, {.best = 10});

@@ -189,6 +189,29 @@ Json perturb_json(const Perturbation& perturb) {
   return json;
 }
 
+Json memory_json(const GivenMemory& memory) {
+  Json json{{"kind", "given"},
+            {"per", basis_name(memory.per)},
+            {"activation_bytes", values_of(memory.activation)},
+            {"weight_stash_bytes", values_of(memory.weight_stash)}};
+  if (!memory.checkpoint.empty()) json["checkpoint_bytes"] = values_of(memory.checkpoint);
+  if (!memory.output_activation.empty()) {
+    json["output_activation_bytes"] = values_of(memory.output_activation);
+  }
+  return json;
+}
+
+// Of a GPU that is known from its data sheet, what was derived. Requires one.
+Json data_sheet_json(const Scenario& scenario) {
+  const Gpu& gpu = scenario.hardware->gpu;
+  Json json{{"name", gpu.name}, {"spread", gpu.spread}, {"numbers", Json::array()}};
+  for (const Sourced& number : *scenario.sources) {
+    if (!number.source.starts_with("assumed")) continue;
+    json["numbers"].push_back({{"key", number.key}, {"value", number.value}, {"assumed", true}});
+  }
+  return json;
+}
+
 Json scenario_json(std::span<const Answer> answers) {
   static constexpr std::array kSyncs{"none", "all_reduce", "post_validation"};
   const Scenario& scenario = *answers.front().made.scenario;
@@ -203,31 +226,12 @@ Json scenario_json(std::span<const Answer> answers) {
   json["batch"]["micro_batch_size"] =
       scenario.batch.micro_batch_size ? Json(*scenario.batch.micro_batch_size) : Json(nullptr);
   json["cost"] = scenario.roofline ? roofline_json(scenario) : cost_json(scenario.cost);
-  if (scenario.memory) {
-    json["memory"] = {{"kind", "given"},
-                      {"per", basis_name(scenario.memory->per)},
-                      {"activation_bytes", values_of(scenario.memory->activation)},
-                      {"weight_stash_bytes", values_of(scenario.memory->weight_stash)}};
-    if (!scenario.memory->checkpoint.empty()) {
-      json["memory"]["checkpoint_bytes"] = values_of(scenario.memory->checkpoint);
-    }
-    if (!scenario.memory->output_activation.empty()) {
-      json["memory"]["output_activation_bytes"] = values_of(scenario.memory->output_activation);
-    }
-  }
+  if (scenario.memory) json["memory"] = memory_json(*scenario.memory);
   if (scenario.modelled) add_modelled(json, *scenario.modelled);
   if (scenario.cluster) json["cluster"] = cluster_json(*scenario.cluster);
   if (scenario.hardware) json["cluster"]["name"] = scenario.hardware->name;
   if (scenario.hardware && !scenario.hardware->gpu.like.empty()) {
-    const Gpu& gpu = scenario.hardware->gpu;
-    json["cluster"]["gpu"] = {
-        {"name", gpu.name}, {"spread", gpu.spread}, {"numbers", Json::array()}};
-    for (const Sourced& number : *scenario.sources) {
-      if (number.source.starts_with("assumed")) {
-        json["cluster"]["gpu"]["numbers"].push_back(
-            {{"key", number.key}, {"value", number.value}, {"assumed", true}});
-      }
-    }
+    json["cluster"]["gpu"] = data_sheet_json(scenario);
   }
   json["engine"] = {{"name", scenario.engine == EngineKind::kReplay ? "replay" : "simgrid"}};
   if (scenario.engine == EngineKind::kSimGrid) {
