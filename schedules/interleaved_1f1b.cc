@@ -32,12 +32,6 @@ bool groups_fit(int group, int devices, int microbatches) {
 
 std::optional<Refusal> refuse(const Problem& problem) {
   const Shape& shape = problem.shape;
-  for (const char* option : {kDelayed, kEarly}) {
-    if (problem.option<bool>(option).value_or(false) &&
-        !problem.option<bool>(kCombined).value_or(false)) {
-      return Refusal{fmt::format("{} needs {}", option, kCombined), shape};
-    }
-  }
   const int group = group_size(problem);
   if (groups_fit(group, shape.devices, shape.microbatches)) return std::nullopt;
   Refusal refusal;
@@ -104,10 +98,14 @@ Program plan(const Problem& problem) {
           paper ? WrapAround::kFirstOfGroup : WrapAround::kEvery};
 }
 
+// Combined 1F1B has blocks only where their seconds are known.
+bool not_combined(const Problem& problem) {
+  return !problem.option<bool>(kCombined).value_or(false);
+}
+
 bool plain_groups(const Problem& problem) {
   return group_size(problem) == problem.shape.devices &&
-         problem.shape.microbatches % problem.shape.devices == 0 &&
-         !problem.option<bool>(kCombined).value_or(false);
+         problem.shape.microbatches % problem.shape.devices == 0 && not_combined(problem);
 }
 
 const RegisteredSchedule kInterleaved{{
@@ -132,13 +130,15 @@ const RegisteredSchedule kInterleaved{{
                 {.name = kDelayed,
                  .type = OptionSpec::Type::kFlag,
                  .help = "weight gradients of modelled blocks run apart, behind the exchange of "
-                         "tokens; only with overlap_moe_expert_parallel_comm",
-                 .default_text = "false"},
+                         "tokens",
+                 .default_text = "false",
+                 .needs = kCombined},
                 {.name = kEarly,
                  .type = OptionSpec::Type::kFlag,
                  .help = "attention's backward of modelled blocks goes before the forward's "
-                         "experts; only with overlap_moe_expert_parallel_comm",
-                 .default_text = "false"},
+                         "experts",
+                 .default_text = "false",
+                 .needs = kCombined},
                 {.name = "zero_bubble_table5_dependencies",
                  .type = OptionSpec::Type::kFlag,
                  .help =
@@ -147,7 +147,7 @@ const RegisteredSchedule kInterleaved{{
                  .default_text = "false"}},
     .refuse = refuse,
     .plan = plan,
-    .fixed_order = everywhere,
+    .fixed_order = not_combined,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W) / v, F, B, W of a device",
                           .domain = "N = p, m a multiple of p; equal stages, free transfers",
                           .holds =

@@ -31,6 +31,7 @@ struct OptionSpec {
   double maximum = 0;
   bool counts_chunks = false;  // no more than a device has
   std::string default_text;    // what holds when the option is absent, in words
+  std::string needs = {};      // a flag without which this one says nothing
 };
 
 // Why a schedule does not accept a shape, and the nearest shape that it does accept.

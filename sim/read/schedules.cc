@@ -28,6 +28,15 @@ OptionValue read_option(const YamlValue& value, const OptionSpec& spec, int chun
   return value.text();
 }
 
+// Options come in the order of their record, what others need before them.
+void check_need(const YamlValue& given, const OptionSpec& spec, const ScheduleChoice& choice) {
+  if (spec.needs.empty() || choice.options.at(spec.name) == OptionValue(false)) return;
+  const auto needed = choice.options.find(spec.needs);
+  if (needed == choice.options.end() || needed->second != OptionValue(true)) {
+    given.fail("needs " + spec.needs);
+  }
+}
+
 ScheduleChoice read_named_schedule(const YamlValue& value) {
   const auto names = schedule_names();
   return {.name = value.choice(names), .where = value.where()};
@@ -101,9 +110,10 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
       choice.memory_limit = read_memory_limit(*limit);
   }
   for (const OptionSpec& spec : schedule.options) {
-    if (const auto given = map.find(spec.name)) {
-      choice.options.emplace(spec.name, read_option(*given, spec, chunks_of(choice)));
-    }
+    const auto given = map.find(spec.name);
+    if (!given) continue;
+    choice.options.emplace(spec.name, read_option(*given, spec, chunks_of(choice)));
+    check_need(*given, spec, choice);
   }
   map.finish();
   return choice;

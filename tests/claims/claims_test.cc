@@ -108,6 +108,7 @@ class Claims : public ::testing::TestWithParam<const Schedule*> {
       const auto add = [&](const OptionValue& value) {
         problems.push_back(problem);
         problems.back().options[option.name] = value;
+        if (!option.needs.empty()) problems.back().options[option.needs] = true;
         // The one option that is part of the shape.
         if (option.name == "splits")
           problems.back().shape.splits = static_cast<int>(std::get<long>(value));
