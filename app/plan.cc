@@ -15,7 +15,6 @@
 #include "app/commands.h"
 #include "app/plan_options.h"
 #include "sim/core/text.h"
-#include "sim/layouts/baseline.h"
 #include "sim/read/hardware.h"
 
 namespace pipesim {
@@ -46,14 +45,6 @@ std::string show_progress(const std::string& cluster, const PlanProgress& progre
   return fmt::format("\r\033[K{}: {} of {} points decided, {} run{}", cluster, progress.decided,
                      progress.points, progress.evaluated,
                      progress.best ? ", best " + human(*progress.best) : "");
-}
-
-// What the layouts that were found are held against.
-void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan) {
-  if (command.baseline == "usual") {
-    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
-  }
-  if (command.what_if) plan.what_ifs = plan_what_ifs(plan.question, options);
 }
 
 void search(const PlanCommand& command, ClusterPlan& plan) {

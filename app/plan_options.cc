@@ -306,4 +306,11 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
   return asked;
 }
 
+void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan) {
+  if (command.baseline == "usual") {
+    if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
+  }
+  if (command.what_if) plan.what_ifs = plan_what_ifs(plan.question, options);
+}
+
 }  // namespace pipesim

@@ -44,4 +44,7 @@ struct PlanAsked {
 // InputError, located at the option, for what is no question.
 PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line);
 
+// What the layouts that were found are held against, as the command asks.
+void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan);
+
 }  // namespace pipesim

@@ -82,6 +82,7 @@ void search(const PlanCommand& command, ClusterPlan& plan, const py::object& lis
       best[i].contended = with_contention(plan.question, best[i]);
     }
     rank_by_contention(best);
+    if (!best.empty() && !stop) add_comparisons(command, options, plan);
   };
   const std::string& cluster = plan.question.base.hardware->name;
   heard_by_python(stop, work, [&] { progress.tell(listener, cluster); });

@@ -80,6 +80,16 @@ void Formulation::add_arc(const Arc& arc) {
   milp_.add_at_least(start(arc.to).add(-1, start(arc.from)), from.seconds + arc.latency);
 }
 
+// Idle time does not fall from i to j of a device, if i runs before j.
+void Formulation::add_idle_rises(int i, int j) {
+  if (ordering_.precedes(j, i) || is_between(i, j)) return;
+  const double slack = ordering_.precedes(i, j) ? 0 : most_idle(i) - least_idle(j);
+  Linear rise;
+  rise.add(1, idle_[j]).add(-1, idle_[i]);
+  if (slack > 0) rise.add(-slack, runs_before(i, j));
+  if (slack >= 0) milp_.add_at_least(rise, -slack);
+}
+
 void Formulation::add_device(int device) {
   const auto& tasks = ordering_.of_device(device);
   const double work = ordering_.device_work(device);
@@ -89,13 +99,7 @@ void Formulation::add_device(int device) {
     end.add(1, cost_).add(-1, idle_[i]);
     milp_.add_at_least(end, 0);
     for (const int j : tasks) {
-      if (i == j || ordering_.precedes(j, i) || is_between(i, j)) continue;
-      // Idle time does not fall from i to j, if i runs before j.
-      const double slack = ordering_.precedes(i, j) ? 0 : most_idle(i) - least_idle(j);
-      Linear rise;
-      rise.add(1, idle_[j]).add(-1, idle_[i]);
-      if (slack > 0) rise.add(-slack, runs_before(i, j));
-      if (slack >= 0) milp_.add_at_least(rise, -slack);
+      if (i != j) add_idle_rises(i, j);
     }
     for (const int j : tasks) {
       for (const int k : tasks) {

@@ -33,6 +33,7 @@ class Formulation {
 
  private:
   void add_variables();
+  void add_idle_rises(int i, int j);
   void add_device(int device);
   void add_arc(const Arc& arc);
   void add_window(int i);

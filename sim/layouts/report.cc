@@ -247,8 +247,7 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
     }
     if (plan.baseline && !plan.result.best.empty()) {
       rows.push_back(row_of(plan, plan.baseline->planned, columns, tokens));
-      std::string& label = rows.back()[columns.cluster ? 1 : 0];
-      label = "baseline: " + label;
+      rows.back()[columns.cluster ? 1 : 0].insert(0, "baseline: ");
     }
   }
   std::string text;

@@ -44,7 +44,7 @@ bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint&
 
 std::string why_it_runs_none(Framework framework, const PlanQuestion& question) {
   const Modelled& modelled = *question.base.modelled;
-  if (const std::string fault = why_no_flags(modelled.model); !fault.empty()) return fault;
+  if (std::string fault = why_no_flags(modelled.model); !fault.empty()) return fault;
   if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
   if (framework != Framework::kZeroBubble) return "";
   const Overlap& overlap = question.base.roofline->overlap;

@@ -236,7 +236,7 @@ std::string lacks_free_batch(const Scenario& scenario) {
 }
 
 ValueChange microbatches(Scenario& scenario, const Answer&, double factor) {
-  const ValueChange change = multiply_count(scenario.batch.microbatches, factor);
+  ValueChange change = multiply_count(scenario.batch.microbatches, factor);
   if (scenario.batch.unequal) draw_batch(scenario, scenario.batch.unequal->draw.seed);
   return change;
 }
