@@ -188,8 +188,8 @@ Words improve_once(Order order, std::uint64_t seed, double most, const Target& t
 // In rounds, where the effort is enough for several: from the start and from the best in turn.
 Words improve(const Order& start, std::uint64_t seed, const Target& target) {
   const double passes = static_cast<double>(start.words().size()) * start.length();
-  const int rounds = std::clamp(static_cast<int>(target.effort / (kRound * passes)), 1,
-                                static_cast<int>(kAllowances.size()));
+  const int rounds = static_cast<int>(
+      std::clamp(target.effort / (kRound * passes), 1.0, static_cast<double>(kAllowances.size())));
   Order best = start;
   for (int round = 0; round < rounds && best.cost() > target.bound; ++round) {
     Order tried = best;
