@@ -159,16 +159,21 @@ int run(const PlanCommand& command, const CommandLine& line) {
                      }});
   }
   // A search takes seconds: what it found is shown even where a file cannot be written.
-  if (std::ranges::find(files, "-", &Output::path) == files.end()) {
-    std::cout << plan_table(plans, asked.tokens) << std::flush;
-    if (!command.why.empty()) print_why(command, plans, line);
-  }
+  const bool shown = std::ranges::find(files, "-", &Output::path) == files.end();
+  if (shown) std::cout << plan_table(plans, asked.tokens) << std::flush;
+  std::vector<Output> configurations;
   if (!command.configurations.empty() && !best.result.best.empty()) {
-    std::ranges::move(configurations_of(best, command.configurations,
-                                        line.where("--export", command.configurations)),
-                      std::back_inserter(files));
+    configurations = configurations_of(best, command.configurations,
+                                       line.where("--export", command.configurations));
   }
+  std::ranges::copy(configurations, std::back_inserter(files));
   write_outputs(files);
+  if (shown && !command.why.empty()) print_why(command, plans, line);
+  if (configurations.empty() && !command.configurations.empty() && !best.result.best.empty()) {
+    throw InfeasibleError(
+        fmt::format("no framework runs one of these layouts as it stands: ask with --runs-on ({})",
+                    fmt::join(kFrameworkNames, ", ")));
+  }
   if (interrupted && best.result.best.empty() && !command.output.empty()) {
     std::cerr << "pipesim: ended before a layout that fits was found: no scenario is written\n";
   }

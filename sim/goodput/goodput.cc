@@ -8,6 +8,7 @@
 
 #include "models/layer_parameters.h"
 #include "sim/core/error.h"
+#include "sim/metrics/percentile.h"
 
 namespace pipesim {
 namespace {
@@ -98,16 +99,12 @@ void take_mean(const std::vector<RunTime>& runs, Goodput& goodput) {
 }
 
 void take_quantiles(const std::vector<RunTime>& runs, Goodput& goodput) {
-  std::vector<Seconds> totals;
-  for (const RunTime& each : runs) totals.push_back(each.total());
+  std::vector<double> totals;
+  for (const RunTime& each : runs) totals.push_back(each.total().value());
   std::ranges::sort(totals);
-  const auto at = [&](double share) {
-    const auto rank = std::ceil(share * static_cast<double>(totals.size()));
-    return totals[static_cast<size_t>(std::max(1.0, rank)) - 1];
-  };
-  goodput.p05 = at(0.05);
-  goodput.p50 = at(0.5);
-  goodput.p95 = at(0.95);
+  goodput.p05 = Seconds(percentile(totals, 0.05));
+  goodput.p50 = Seconds(percentile(totals, 0.50));
+  goodput.p95 = Seconds(percentile(totals, 0.95));
 }
 
 // GPUs that do the same as a device of the report hold it alike.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/interop/megatron/flags.h"
 #include "sim/interop/megatron/model_flags.h"
 #include "sim/scenario/modelled.h"
 
@@ -22,10 +23,10 @@ bool has_flags(RecomputeGranularity recompute, bool modules) {
 bool fork_runs(const PlanQuestion& question, const PlanPoint& point) {
   const Modelled& modelled = *question.base.modelled;
   const auto& schedule = *point.schedule;
-  // Its own greedy takes a limit in microbatches; its V schedules take none.
-  const bool limit = schedule.memory_limit && schedule.name != "zb";
+  // A plan gives its limit to every schedule that takes one.
+  const bool unsaid = schedule.memory_limit && !flags_take_limit(schedule);
   const bool own_width = modelled.model.experts && point.expert_tensor != point.tensor;
-  return schedule.runs_on == Runtime::kZeroBubbleFork && !limit && point.pipeline > 1 &&
+  return schedule.runs_on == Runtime::kZeroBubbleFork && !unsaid && point.pipeline > 1 &&
          point.context == 1 && point.split == PlanSplit::kEven && !own_width &&
          has_flags(point.recompute, false);
 }

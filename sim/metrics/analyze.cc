@@ -6,6 +6,7 @@
 
 #include "sim/core/error.h"
 #include "sim/metrics/memory_curve.h"
+#include "sim/metrics/percentile.h"
 
 namespace pipesim {
 namespace {
@@ -269,13 +270,6 @@ class Analysis {
   std::vector<double> stage_seconds_;
   double closing_end_ = 0;
 };
-
-double percentile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 }  // namespace
 

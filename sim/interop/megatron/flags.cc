@@ -84,9 +84,6 @@ std::string zb(const Asked& asked, MegatronFlags& to) {
 }
 
 std::string v_schedule(const Asked& asked, MegatronFlags& to, const char* memory) {
-  if (!std::holds_alternative<std::monostate>(asked.choice.memory_limit)) {
-    return "the fork's V schedules take no memory limit";
-  }
   to.flags.emplace_back("--zero-bubble-v-schedule");
   to.flags.push_back(fmt::format("--zero-bubble-v-schedule-mem-setup {}", memory));
   if (asked.scenario.sync == OptimizerSync::kPostValidation) {
@@ -154,6 +151,7 @@ std::string po_f(const Asked& asked, MegatronFlags& to) {
 struct Line {
   std::string_view schedule;
   Add add;
+  bool limit = false;  // whether flags say a memory limit
 };
 
 // One for each schedule whose record names a runtime; tests/interop holds the two together.
@@ -168,11 +166,16 @@ constexpr std::array kTable{
     Line{"seq-1f1b", sequence_splits},
     Line{"v-half", v_half},
     Line{"v-min", v_min},
-    Line{"zb", zb},
+    Line{"zb", zb, true},
     Line{"zb-1p", zb_1p},
     Line{"zb-2p", zb_2p},
     Line{"zb-v", zb_v},
 };
+
+const Line* line_of(std::string_view schedule) {
+  const auto* const found = std::ranges::find(kTable, schedule, &Line::schedule);
+  return found == kTable.end() ? nullptr : found;
+}
 
 [[noreturn]] void refuse(const ScheduleChoice& choice, std::string_view reason,
                          std::string_view nearest = "") {
@@ -346,6 +349,11 @@ std::vector<std::string> megatron_schedules() {
   return names;
 }
 
+bool flags_take_limit(const Schedule& schedule) {
+  const Line* const line = line_of(schedule.name);
+  return line != nullptr && line->limit;
+}
+
 MegatronFlags megatron_flags(const Case& made, const Program& program) {
   const ScheduleChoice& choice = made.choice;
   if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
@@ -358,12 +366,15 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
                : schedule.no_flags,
            schedule.nearest_with_flags);
   }
-  const auto* const line = std::ranges::find(kTable, choice.name, &Line::schedule);
-  if (line == kTable.end()) {
+  const Line* const line = line_of(choice.name);
+  if (line == nullptr) {
     throw LogicError(
         fmt::format("{} runs on {}, and no line of sim/interop/megatron/flags.cc has "
                     "its flags",
                     choice.name, to_text(schedule.runs_on)));
+  }
+  if (!line->limit && !std::holds_alternative<std::monostate>(choice.memory_limit)) {
+    refuse(choice, "its flags take no memory limit");
   }
   check_passes(choice, program);
   if (program.copies() != nullptr && !schedule.offloads()) {

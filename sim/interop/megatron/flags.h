@@ -12,6 +12,7 @@
 
 #include "sim/case/case.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 
@@ -28,6 +29,9 @@ MegatronFlags megatron_flags(const Case& made, const Program& program);
 
 // Notes as comments, then a flag per line.
 std::string megatron_text(const MegatronFlags& flags);
+
+// Whether the flags say how much memory the schedule may take; a case with a limit is refused else.
+bool flags_take_limit(const Schedule& schedule);
 
 // The schedules that one of them runs, by name.
 std::vector<std::string> megatron_schedules();
