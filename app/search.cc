@@ -288,8 +288,9 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
     }
   }
   if (results.size() == 1) {
-    std::cout << fmt::format("bound {}, held by {}\n", human(results.front().bound),
-                             to_text(results.front().reason));
+    const auto& reason = results.front().reason;
+    std::cout << fmt::format("bound {}{}\n", human(results.front().bound),
+                             reason ? ", held by " + to_text(*reason) : "");
   }
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();

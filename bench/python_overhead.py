@@ -27,10 +27,10 @@ def main() -> int:
         beyond.append(1e6 * (seconds - comparison.seconds))
         inside.append(1e6 * comparison.seconds)
         del comparison  # to free a result takes as long from C++
-    tenths = statistics.quantiles(beyond, n=100)
+    percentiles = statistics.quantiles(beyond, n=100)
     print(f"{CALLS} calls of {', '.join(scenario.schedules)}")
     print(f"simulation: median {statistics.median(inside):.1f} us")
-    print(f"beyond it:  median {tenths[49]:.1f} us, 90% below {tenths[89]:.1f} us, 99% below {tenths[98]:.1f} us")
+    print(f"beyond it:  median {percentiles[49]:.1f} us, 90% below {percentiles[89]:.1f} us, 99% below {percentiles[98]:.1f} us")
     return 0
 
 

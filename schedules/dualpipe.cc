@@ -218,6 +218,9 @@ bool everywhere(const Problem&) { return true; }
 
 constexpr auto kOwnRuntime = "it is a runtime of its own (deepseek-ai/DualPipe)";
 
+// DeepSeek's blocks run W apart.
+std::optional<BlockRun> always_apart(const ScheduleOptions& /*options*/) { return BlockRun{}; }
+
 const RegisteredSchedule kDualPipe{{
     .name = "dualpipe",
     .summary = "two copies of the model, fed from both ends; F of one way over BW of the other",
@@ -245,6 +248,7 @@ const RegisteredSchedule kDualPipe{{
                         .holds = everywhere,
                         .in_flight = in_flight}},
     .calls = CallGroups::kDualPipe,
+    .blocks = always_apart,
     .no_flags = kOwnRuntime,
     .nearest_with_flags = "1f1b-v",
     .left_out_of_plan = "it holds two copies of the model",
@@ -274,6 +278,7 @@ const RegisteredSchedule kDualPipeV{{
                         .holds = everywhere,
                         .in_flight = in_flight}},
     .calls = CallGroups::kDualPipe,
+    .blocks = always_apart,
     .no_flags = kOwnRuntime,
     .nearest_with_flags = "zb-v",
 }};

@@ -103,6 +103,15 @@ bool not_combined(const Problem& problem) {
   return !problem.option<bool>(kCombined).value_or(false);
 }
 
+std::optional<BlockRun> combined_blocks(const ScheduleOptions& options) {
+  const auto is_set = [&options](const char* name) {
+    const auto found = options.find(name);
+    return found != options.end() && found->second == OptionValue(true);
+  };
+  if (!is_set(kCombined)) return std::nullopt;
+  return BlockRun{.weight_apart = is_set(kDelayed), .early_attention = is_set(kEarly)};
+}
+
 bool plain_groups(const Problem& problem) {
   return group_size(problem) == problem.shape.devices &&
          problem.shape.microbatches % problem.shape.devices == 0 && not_combined(problem);
@@ -172,6 +181,7 @@ const RegisteredSchedule kInterleaved{{
                                               shape.microbatches * shape.chunks);
                             }}},
     .calls = CallGroups::kMegatron,
+    .blocks = combined_blocks,
     .runs_on = Runtime::kMegatron,
 }};
 

@@ -26,11 +26,9 @@ void check_chunks(const Scenario& scenario, const ScheduleChoice& choice) {
   refuse_shape(choice, asked.shape, *schedule.refusal(asked));
 }
 
-// DeepSeek's blocks always run W apart.
 PairOptions pair_options(const ScheduleChoice& choice) {
-  const bool apart = choice.program || schedule_of(choice).calls == CallGroups::kDualPipe;
-  return {.delay_weight = apart || has_flag(choice, "delay_wgrad_compute"),
-          .early_attention = has_flag(choice, "ep_overlap_early_attn_memory_release")};
+  const BlockRun run = blocks_of(choice).value_or(BlockRun{});
+  return {.delay_weight = run.weight_apart, .early_attention = run.early_attention};
 }
 
 // How the choice's passes run. Megatron-LM's own schedules run B and W as one pass.

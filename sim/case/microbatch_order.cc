@@ -97,7 +97,9 @@ class OrderSearch {
         given_(made.problem),
         problem_(made.problem),
         program_(make_program(made)) {
-    planned_anew_ = !choice_.program && schedule_of(choice_).each_unit;
+    // Copies to the host follow what each unit takes, too.
+    planned_anew_ =
+        problem_.offload_chunks > 0 || (!choice_.program && schedule_of(choice_).each_unit);
     left_ = std::max(kCandidates, kPasses / std::max<size_t>(1, program_->size()));
   }
 

@@ -25,12 +25,17 @@ size_t Reuse::bytes() const {
   return bytes;
 }
 
-// The latest stays whatever its size.
+// The latest program and its latest graph stay whatever their size.
 void Reuse::make_room() {
   size_t all = bytes();
   while (all > most_bytes_ && entries_.size() > 1) {
     all -= entries_.back().bytes();
     entries_.pop_back();
+  }
+  auto& graphs = entries_.front().graphs;
+  while (all > most_bytes_ && graphs.size() > 1) {
+    all -= graphs.front().graph->resident_bytes();
+    graphs.erase(graphs.begin());
   }
 }
 
@@ -66,15 +71,17 @@ std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Progra
   const auto entry = std::ranges::find(entries_, program, &Entry::program);
   if (entry == entries_.end()) return build();
   const GraphStructure structure = structure_of(options);
-  for (const KeptGraph& kept : entry->graphs) {
-    const bool free = kept.graph.use_count() == 1;
-    if (!free || !(kept.structure == structure) || !stands_on(*kept.graph, ranks)) continue;
-    renumber(*kept.graph, problem, options);
-    return kept.graph;
+  entries_.splice(entries_.begin(), entries_, entry);
+  auto& graphs = entry->graphs;
+  for (auto kept = graphs.begin(); kept != graphs.end(); ++kept) {
+    const bool free = kept->graph.use_count() == 1;
+    if (!free || !(kept->structure == structure) || !stands_on(*kept->graph, ranks)) continue;
+    renumber(*kept->graph, problem, options);
+    std::rotate(kept, kept + 1, graphs.end());  // the latest last
+    return graphs.back().graph;
   }
   auto graph = build();
-  entry->graphs.push_back({structure, graph});
-  entries_.splice(entries_.begin(), entries_, entry);
+  graphs.push_back({structure, graph});
   make_room();
   return graph;
 }

@@ -60,7 +60,7 @@ void add_roofline(Case& made) {
   const LayerCosts costs = layer_costs(model, *made.setting, *scenario.hardware);
   fill_stage_seconds(model, *made.setting, *scenario.hardware, *made.layout, made.placement, costs,
                      made.problem.stages);
-  if (runs_blocks(made.choice)) add_blocks(made, costs);
+  if (blocks_of(made.choice)) add_blocks(made, costs);
   if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
   share_by_splits(made);
   for (int device = 0; device < made.placement.devices(); ++device) {

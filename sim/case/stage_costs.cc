@@ -10,6 +10,7 @@ void add_stage_costs(Case& made) {
   const Scenario& scenario = *made.scenario;
   made.problem.stages.assign(made.placement.virtual_stages(), StageCost{});
   made.problem.vocabulary_costs.clear();
+  made.problem.blocks.clear();
   made.closing.clear();
   if (scenario.modelled) {
     made.memory = estimate_memory(scenario.modelled->model, *made.context, *made.layout,

@@ -60,7 +60,9 @@ class UnequalUnits {
         of_unit.push_back(kind * slices() + static_cast<std::uint32_t>(slices() > 1 ? slice : 0));
       }
     }
+    const std::vector<StageCost> before = made_.problem.stages;
     set_kinds(made_.problem, std::move(kinds_), std::move(of_unit));
+    scale_blocks(before);
   }
 
   // Whether the slices of a sequence differ.
@@ -73,6 +75,24 @@ class UnequalUnits {
   [[nodiscard]] std::uint32_t slices() const {
     return slices_differ() ? static_cast<std::uint32_t>(splits_) : 1;
   }
+  // Blocks were timed of the units that `before` is of: now they are of those planned with.
+  void scale_blocks(const std::vector<StageCost>& before) {
+    if (made_.problem.blocks.empty()) return;
+    const Placement& place = made_.placement;
+    const auto apart = [](const std::vector<StageCost>& stages, int forward, int backward) {
+      const StageCost& back = stages[backward];
+      return stages[forward].forward + back.backward_input + back.backward_weight;
+    };
+    size_t next = 0;
+    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+      for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+        const int other = place.virtual_stage(place.device(vs), chunk);
+        Seconds& block = made_.problem.blocks[next++];
+        block = apart(made_.problem.stages, vs, other) / apart(before, vs, other) * block;
+      }
+    }
+  }
+
   [[nodiscard]] size_t microbatches() const {
     return static_cast<size_t>(scenario_.batch.microbatches);
   }

@@ -32,7 +32,7 @@ class Bound {
         place_(made.placement),
         fused_(schedule_.calls == CallGroups::kMegatron),
         closing_(made.closing) {
-    const double part = runs_blocks(made.choice) ? least_overlap(problem_) : 1;
+    const double part = blocks_of(made.choice) ? least_overlap(problem_) : 1;
     for (int vs = 0; vs < place_.virtual_stages(); ++vs) {
       const StageCost& cost = problem_.stage(vs);
       const Seconds again = recomputes(vs) ? cost.recompute.value_or(cost.forward) : Seconds(0);
@@ -174,7 +174,7 @@ Seconds work_bound(const Outline& outline) {
       stage_passes(model, whole, layer_costs(model, setting, *scenario.hardware));
   Seconds work =
       passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
-  if (runs_blocks(outline.choice)) {
+  if (blocks_of(outline.choice)) {
     work -= (1 - scenario.hardware->interconnect.exchange_share) *
             (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
   }

@@ -78,7 +78,7 @@ class Analysis {
   }
 
  private:
-  // Seconds of one microbatch (the mean of those that differ) on each stage, by device and chunk,
+  // Seconds of one microbatch (the mean of the different ones) on each stage, by device and chunk,
   // with the stragglers that the graph knows of.
   void sum_stage_seconds() {
     const auto chunks = static_cast<size_t>(graph_.pipelines().front().program->shape().chunks);

@@ -46,7 +46,7 @@ StageCost scaled(const StageCost& cost, double factor) {
 
 void set_kinds(Problem& problem, std::vector<UnitKind> kinds,
                std::vector<std::uint32_t> kind_of_unit) {
-  if (kinds.size() == 1) {
+  if (kinds.size() == 1 && kinds.front().size == 1) {
     problem.stages = std::move(kinds.front().stages);
     problem.kinds.clear();
     problem.kind_of_unit.clear();

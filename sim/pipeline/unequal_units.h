@@ -12,8 +12,8 @@ namespace pipesim {
 StageCost scaled(const StageCost& cost, double factor);
 
 // Gives every unit its kind. `Problem::stages` becomes what is planned with: the mean seconds over
-// the units and the largest bytes. Where there is one kind only the problem becomes one of equal
-// units. Requires a kind for every unit, and of every kind a unit. O(kinds x stages + units).
+// the units and the largest bytes. Where all are of one kind, of size 1, the problem becomes one of
+// equal units. Requires a kind for every unit, and of every kind a unit. O(kinds x stages + units).
 void set_kinds(Problem& problem, std::vector<UnitKind> kinds,
                std::vector<std::uint32_t> kind_of_unit);
 

@@ -35,14 +35,12 @@ class DeviceBound {
     const double start = start_idle();
     double idle = start;
     DeviceBoundParts parts;
-    parts.start = Seconds(start);
     for (size_t c = 0; c < chunks_.size(); ++c) {
       const bool disjoint = m_ * chunks_[c].activation > limit_;
       const double drain = drain_idle(c);
       const double both = disjoint ? start + drain : drain;
       if (both <= idle) continue;
       idle = both;
-      parts.start = Seconds(disjoint ? start : 0);
       parts.drain = Seconds(drain);
     }
     parts.seconds = Seconds(std::max(work + idle, m_ * held / limit_));
@@ -162,7 +160,6 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool
                              to_first_b);
     DeviceBoundParts one = device.parts();
     one.device = d;
-    one.start += Seconds(before);
     one.seconds += Seconds(before);
     if (one.seconds > bound.seconds) bound = one;
   }

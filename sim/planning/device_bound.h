@@ -27,8 +27,8 @@ struct StageWays {
 
 struct DeviceBoundParts {
   Seconds seconds;
-  int device = 0;        // whose time it is
-  Seconds start, drain;  // idle, of its work's bound: before its first B, after a last F
+  int device = 0;  // whose time it is
+  Seconds drain;   // of its idle time in that bound, what comes after the last F of a chunk
 };
 
 DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit,

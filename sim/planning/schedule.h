@@ -97,6 +97,14 @@ constexpr std::string_view to_text(Runtime runtime) {
   return kNames[static_cast<size_t>(runtime)];
 }
 
+// How F and BW of two microbatches run as one block, where a model says what they are made of.
+struct BlockRun {
+  bool weight_apart = true;      // W of the backward by itself, behind the exchange of tokens
+  bool early_attention = false;  // of the backward, before the forward's experts
+};
+
+using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
+
 struct Schedule {
   std::string name;        // small letters, digits and '-'
   std::string summary;     // one line
@@ -135,6 +143,8 @@ struct Schedule {
   // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
   // sends and receives asynchronously, so that they never do.
   std::optional<CallGroups> calls = {};
+  // Of one with blocks of F and BW, how they run under these options; nothing where it has none.
+  std::optional<BlockRun> (*blocks)(const ScheduleOptions& options) = nullptr;
   Runtime runs_on = Runtime::kNone;
   // Of one that runs on none, for who asks for flags: why, and the most similar that runs on one.
   std::string no_flags = {};

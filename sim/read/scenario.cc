@@ -360,13 +360,13 @@ void check_passes(const YamlValue& batch, const Scenario& scenario) {
 }
 
 // The same of an ensemble's iterations together.
-void check_runs(const YamlValue& perturb, const Scenario& scenario) {
+void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
   for (const ScheduleChoice& choice : scenario.schedules) {
-    const double passes = passes_of(scenario, choice) * scenario.perturb.runs;
+    const double passes = passes_of(scenario, choice) * runs;
     if (passes <= kMaxPassesOfRuns) continue;
-    perturb.fail(fmt::format(
+    asked.fail(fmt::format(
         "{:.0f} passes in {} runs of {}; at most {:.0f} can be simulated: set fewer runs", passes,
-        scenario.perturb.runs, choice.name, kMaxPassesOfRuns));
+        runs, choice.name, kMaxPassesOfRuns));
   }
 }
 
@@ -451,9 +451,11 @@ Scenario read_scenario(const YamlSource& source) {
     read_framework(*framework, scenario);
   }
   scenario.band = read_band(scenario);
+  const double draws = scenario.batch.unequal ? scenario.batch.unequal->draw.runs : 1;
+  check_runs(batch, draws, scenario);
   if (const auto perturb = root.find("perturb")) {
     scenario.perturb = read_perturb(*perturb, scenario);
-    check_runs(*perturb, scenario);
+    check_runs(*perturb, draws * scenario.perturb.runs, scenario);
   }
   if (const auto reliability = root.find("reliability")) {
     scenario.reliability = read_reliability(*reliability);

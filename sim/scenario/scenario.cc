@@ -16,16 +16,12 @@ const Schedule& schedule_of(const ScheduleChoice& choice) {
   return choice.described ? choice.described->schedule : *find_schedule(choice.name);
 }
 
-bool has_flag(const ScheduleChoice& choice, std::string_view option) {
-  const auto found = choice.options.find(option);
-  const bool* set = found == choice.options.end() ? nullptr : std::get_if<bool>(&found->second);
-  return set != nullptr && *set;
-}
-
-bool runs_blocks(const ScheduleChoice& choice) {
-  if (choice.program) return !choice.program->pairs().empty();
-  return schedule_of(choice).calls == CallGroups::kDualPipe ||
-         has_flag(choice, "overlap_moe_expert_parallel_comm");
+std::optional<BlockRun> blocks_of(const ScheduleChoice& choice) {
+  if (choice.program) {
+    return choice.program->pairs().empty() ? std::nullopt : std::optional(BlockRun{});
+  }
+  const Schedule& schedule = schedule_of(choice);
+  return schedule.blocks == nullptr ? std::nullopt : schedule.blocks(choice.options);
 }
 
 Placement placement_of(const ScheduleChoice& choice, int devices) {

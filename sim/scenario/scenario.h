@@ -76,6 +76,7 @@ struct TotalLimit {
 };
 
 struct DescribedSchedule;
+struct BlockRun;
 struct Schedule;
 
 // A schedule by name or from a description, or a program that was read from a CSV file.
@@ -94,10 +95,9 @@ struct ScheduleChoice {
 
 // Of a choice without a program: the one of the registry, or the described one.
 const Schedule& schedule_of(const ScheduleChoice& choice);
-// Of an option that is a flag, and false where it was not given.
-bool has_flag(const ScheduleChoice& choice, std::string_view option);
-// Whether it may run F and BW of two microbatches as one block.
-bool runs_blocks(const ScheduleChoice& choice);
+// How its blocks of F and BW run; nothing where it has none. Those of a program that was read run
+// W apart.
+std::optional<BlockRun> blocks_of(const ScheduleChoice& choice);
 // Where the choice's schedule, or its program, puts the stages.
 Placement placement_of(const ScheduleChoice& choice, int devices);
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.

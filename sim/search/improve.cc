@@ -34,6 +34,7 @@ void refuse_what_refinement_lacks(const Case& made, const Program& program) {
     if (program.recomputes(vs)) refuse("recomputation");
   }
   if (made.blocking) refuse("transfers that hold devices");
+  if (!made.problem.kinds.empty()) refuse("microbatches that cost unequally");
 }
 
 std::shared_ptr<const Scenario> undisturbed(const Case& made) {

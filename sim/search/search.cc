@@ -410,7 +410,8 @@ Search::Least Search::bound(Bytes limit, std::optional<Seconds> best) const {
     if (seen) continue;
     const Problem bounded = overlaps(family) ? without_overlap(problem) : problem;
     const Objective objective = options_.refinement.objective;
-    Seconds one = lower_bound(bounded, limit, objective);
+    const Seconds plain = lower_bound(bounded, limit, objective);
+    Seconds one = plain;
     if (best && !options_.offload && !options_.recompute) {
       one = excluded_below(bounded, limit, objective, one, *best);
     }
@@ -419,7 +420,8 @@ Search::Least Search::bound(Bytes limit, std::optional<Seconds> best) const {
       one = std::min(one, lower_bound(bounded, limit, {chunks, options_.offload}, objective));
     }
     if (!least || one < least->seconds) {
-      least = {one, reason_of_bound(bounded, limit, objective)};
+      least = {one, std::nullopt};
+      if (one >= plain) least->reason = reason_of_bound(bounded, limit, objective);
     }
   }
   return least.value_or(Least{});
@@ -476,7 +478,10 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     add_refined(all, result);
     refine_bare(all, result);
   }
-  result.bound = std::max(result.bound, bound(limit, result.best->time).seconds);
+  if (const Least closer = bound(limit, result.best->time); closer.seconds > result.bound) {
+    result.bound = closer.seconds;
+    result.reason = closer.reason;
+  }
   if (result.without_room && !(result.without_room->time < result.best->time)) {
     result.without_room = std::nullopt;
   }
@@ -520,6 +525,8 @@ void Search::refine_bare(const std::vector<Found>& all, SearchResult& result) co
         fmt::format("order on the placement of {}", family.choice.name);
     if (!may_be_better(start, result)) continue;
     auto found = refined(start, result.limit);
+    if (!found || !fits(*found, result.limit)) continue;
+    if (result.kept && found->time < result.kept->time) result.kept = found;
     if (found->time < result.best->time) result.best = std::move(found);
   }
 }

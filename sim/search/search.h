@@ -74,7 +74,9 @@ struct SearchResult {
   // What would take the least time, and less than `best`, if the host had room for it.
   std::optional<Found> without_room;
   Seconds bound;
-  BoundReason reason;  // of the placement that has it
+  // What holds it on the placement that has it; nothing where relief by offload or recomputation
+  // lowered it.
+  std::optional<BoundReason> reason;
   [[nodiscard]] double gap() const { return best ? std::max(0.0, best->time / bound - 1) : 0; }
 };
 
@@ -137,7 +139,7 @@ class Search {
   // placements also exclude times below it (excluded.h).
   struct Least {
     Seconds seconds;
-    BoundReason reason;
+    std::optional<BoundReason> reason;
   };
   [[nodiscard]] Least bound(Bytes limit, std::optional<Seconds> best = std::nullopt) const;
 
