@@ -7,9 +7,9 @@
 // refuses the shape or the limit, what needs a cost that is not given, what holds two copies of the
 // model, unless allowed what copies to the host or recomputes, and, unless asked for, what splits
 // microbatches: a part of one is not as cheap as costs shared evenly say. What takes more of a
-// node's host memory than the cluster says there is does not count. Of every placement the best is
-// refined; where none of its schedules has an order, one that comes of itself
-// (first_come.h) unless only some families are asked for. The bound is the least over the
+// node's host memory than the cluster says there is does not count. Where some schedule fits, of
+// every placement the best is refined; where none of its schedules has an order, one that comes of
+// itself (first_come.h) unless only some families are asked for. The bound is the least over the
 // placements that were considered. Results depend on the scenario, the options and the seed, not on
 // the number of threads.
 #pragma once

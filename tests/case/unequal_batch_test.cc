@@ -79,6 +79,18 @@ TEST(UnequalBatch, WithFactorsOfOneIsTheScenarioWithout) {
   }
 }
 
+// GPipe, p = 4: every pass and message takes twice as long, for messages of 10 MB at 1 GB/s too.
+TEST(UnequalBatch, WithEqualFactorsIsTheScenarioOfMicrobatchesOfThatSize) {
+  const std::vector<std::string> common{"schedule=gpipe", "cost.message=10 MB",
+                                        "cluster={network: {bandwidth: 1 GBps}}"};
+  std::vector<std::string> twice = common;
+  twice.emplace_back("batch.factors=[2, 2, 2, 2]");
+  std::vector<std::string> once = common;
+  once.emplace_back("batch.factors=[1, 1, 1, 1]");
+  EXPECT_NEAR(report_of(kGiven, twice).iteration.value(),
+              2 * report_of(kGiven, once).iteration.value(), 1e-12);
+}
+
 TEST(UnequalBatch, TakesTheSameUnderBothEngines) {
   for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "dynapipe", "interleaved-1f1b"}) {
     const std::vector<std::string> given{std::string("schedule=") + schedule, "cost.transfer=1 ms",
@@ -145,6 +157,27 @@ TEST(UnequalBatch, CostsByItsDocuments) {
     EXPECT_EQ(halves.activation, whole.activation);
     EXPECT_EQ(halves.transfer, whole.transfer);
   }
+}
+
+// Blocks of F and B take by their documents too: one long one among short ones costs more than
+// short ones only, and less than long ones only.
+TEST(UnequalBatch, BlocksTakeByTheirDocuments) {
+  const auto iteration = [](const std::string& lengths) {
+    return report_of(kModelled, {"schedule=dualpipev", "batch.num_microbatches=16",
+                                 "batch.packing=greedy", "batch.lengths=" + lengths})
+        .iteration;
+  };
+  const auto list = [](int longs) {
+    std::string text = "[";
+    for (int i = 0; i < 16; ++i) {
+      text += i > 0 ? ", " : "";
+      text += i < longs ? "8192" : "2048, 2048, 2048, 2048";
+    }
+    return text + "]";
+  };
+  const Seconds some = iteration(list(1));
+  EXPECT_GT(some, iteration(list(0)));
+  EXPECT_LT(some, iteration(list(16)));
 }
 
 TEST(UnequalBatch, SlicesTakeByTheirPosition) {

@@ -13,10 +13,11 @@
 namespace pipesim {
 namespace {
 
-Case case_with(const std::string& schedule, const std::string& more = "") {
+Case case_with(const std::string& schedule, const std::string& more = "",
+               const std::string& batch = "num_microbatches: 12") {
   return prepare_first(read_scenario(YamlSource("test", "schedule: " + schedule + R"(
 parallel: {pipeline_model_parallel_size: 4}
-batch: {num_microbatches: 12}
+batch: {)" + batch + R"(}
 cost: {kind: given, per: device, forward: [10 ms, 14 ms, 9 ms, 11 ms], backward_input: 12 ms,
        backward_weight: 8 ms, transfer: 0.4 ms, overlapped: 25 ms}
 )" + more)));
@@ -55,9 +56,10 @@ TEST(Improve, BringsAnOrderBelowTheLimitOrSaysThatNothingFits) {
 }
 
 TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
-  const auto refusal = [](const std::string& schedule, const std::string& more = "") {
+  const auto refusal = [](const std::string& schedule, const std::string& more = "",
+                          const std::string& batch = "num_microbatches: 12") {
     try {
-      (void)improve(case_with(schedule, more), std::nullopt, little());
+      (void)improve(case_with(schedule, more, batch), std::nullopt, little());
     } catch (const InfeasibleError& error) {
       return std::string(error.what());
     }
@@ -67,6 +69,8 @@ TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
   EXPECT_NE(refusal("{name: dualpipe, overlap: false}").find("two directions"), std::string::npos);
   EXPECT_NE(refusal("1f1b", "recompute: full\n").find("recomputation"), std::string::npos);
   EXPECT_NE(refusal("1f1b", "framework: {transfers: blocking}\n").find("hold devices"),
+            std::string::npos);
+  EXPECT_NE(refusal("1f1b", "", "num_microbatches: 3, factors: [1, 2, 3]").find("unequally"),
             std::string::npos);
 }
 
