@@ -153,8 +153,9 @@ void check_length(const YamlValue& value, size_t length, CostBasis per, const Sc
   }
 }
 
-std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Scenario& scenario) {
-  auto times = one_or_list(value, positive_seconds);
+std::vector<Seconds> read_times(const YamlValue& value, CostBasis per, const Scenario& scenario,
+                                Seconds (*read)(const YamlValue& value) = positive_seconds) {
+  auto times = one_or_list(value, read);
   check_length(value, times.size(), per, scenario);
   return times;
 }
@@ -186,9 +187,13 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   const auto times = [&](const char* key, const char* what) {
     return read_times(map.require(key, what), cost.per, scenario);
   };
+  const auto any_seconds = [](const YamlValue& each) { return each.seconds(); };  // also none
   cost.forward = times("forward", "seconds of F, such as '18.5 ms'");
   cost.backward_input = times("backward_input", "seconds of B, such as '18.1 ms'");
-  cost.backward_weight = times("backward_weight", "seconds of W, such as '9.3 ms'");
+  // W of frozen layers takes none.
+  cost.backward_weight =
+      read_times(map.require("backward_weight", "seconds of W, such as '9.3 ms'"), cost.per,
+                 scenario, any_seconds);
   if (const auto given = map.find("overlapped")) {
     cost.overlapped = read_times(*given, cost.per, scenario);
     check_overlapped(*given, cost);
@@ -201,7 +206,7 @@ GivenCost read_cost(const YamlValue& value, const Scenario& scenario) {
   }
   read_vocabulary_cost(map, scenario, cost);
   const auto copies = [&](const YamlValue& given) {
-    auto seconds = one_or_list(given, [](const YamlValue& each) { return each.seconds(); });
+    auto seconds = one_or_list(given, any_seconds);
     check_length(given, seconds.size(), cost.per, scenario);
     return seconds;
   };
