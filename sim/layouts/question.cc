@@ -58,6 +58,11 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
   }
   ClusterPlan plan;
   for (const Override& setting : all) plan.settings.push_back({setting.path, setting.value});
+  // As many data ranks as make up a copy, so that what is not planned yet can be read.
+  for (const Override& setting : settings) {
+    if (setting.path != "memory.data_parallel_shard_degree") continue;
+    all.push_back({"parallel.data_parallel_size", setting.value, setting.where, setting.where});
+  }
   PlanQuestion& question = plan.question;
   question.base = read_scenario(YamlSource("plan", kLeast, all));
   if (!question.base.roofline) {
