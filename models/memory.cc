@@ -97,6 +97,11 @@ std::optional<MemoryChange> nearest_change(const MemorySetting& now, Bytes capac
           setting.pipeline *= 2;
           halve_data(setting);
         });
+  const bool divides = now.state.data * now.context.context > 1;
+  offer(divides && !now.state.sharded_weights && now.context.vocabulary_devices == 0,
+        "data_parallel_sharding_strategy: optim_grads_params", [](MemorySetting& setting) {
+          set_sharding(ShardingStrategy::kOptimGradsParams, setting.state);
+        });
   return found;
 }
 

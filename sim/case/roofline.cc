@@ -5,6 +5,7 @@
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
 #include "sim/case/sharding.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
