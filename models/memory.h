@@ -11,7 +11,8 @@
 //
 // Beside what is divided a GPU holds, in its buffers, what the layer that runs and the next one
 // need whole: weights that are gathered for a pass, gradients before they are reduced. Of the
-// device's layers the two largest are counted, as FSDP2 and Megatron-FSDP gather one ahead.
+// device's layers the two largest are counted, as FSDP2 and Megatron-FSDP gather one ahead; where
+// F of one microbatch runs beside BW of another, weights of four.
 // Weights that are not freed after their forward are held whole all the time.
 //
 // Activations are models/layer_memory.h's, per microbatch and stage; how many microbatches a device

@@ -1,6 +1,9 @@
 #include "models/memory_model.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
 
 #include "models/layer_parameters.h"
 #include "models/temporaries.h"
@@ -26,6 +29,24 @@ double sharded_weight_bytes(const LayerContext& context) {
 double gradient_bytes(const ParameterState& state) {
   return state.gradients_in_fp32 ? 4 : kElement;
 }
+
+constexpr int kMostAtATime = 4;
+
+// Of what is added the largest.
+class Largest {
+ public:
+  explicit Largest(int number) : number_(number) {}
+  void add(Bytes bytes) {
+    for (int i = 0; i < number_; ++i) {
+      if (bytes > kept_[i]) std::swap(bytes, kept_[i]);
+    }
+  }
+  [[nodiscard]] Bytes sum() const { return std::accumulate(kept_.begin(), kept_.end(), Bytes(0)); }
+
+ private:
+  int number_;
+  std::array<Bytes, kMostAtATime> kept_{};
+};
 
 // Bytes of a microbatch's output or gradient, as a rank sends it.
 double message(const Transformer& model, const LayerContext& context) {
@@ -134,27 +155,23 @@ Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
 }
 
 // Of the layer that runs and of the next one, or the one before it: weights that are gathered for
-// a pass, and gradients that are not yet divided. The two largest of the device.
+// a pass, and gradients that are not yet divided. The largest of the device.
 Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) const {
   if (!state_.reduces_every_microbatch() && holds_whole_weights()) return {};
-  Bytes largest;
-  Bytes second;
+  const bool gathers = !holds_whole_weights();
+  Largest weights(gathers ? (context_.blocks ? 4 : 2) : 0);
+  Largest gradients(state_.reduces_every_microbatch() ? 2 : 0);
   for (const StageLayers& stage : stages) {
     for (const LayerKind kind : kLayerKinds) {
-      const int number = count(model_, stage, kind);
-      if (number == 0) continue;
       const LayerMemory& layer = of(kind);
-      Bytes bytes = holds_whole_weights() ? Bytes(0) : layer.weights;
-      if (state_.reduces_every_microbatch()) {
-        bytes += Bytes(gradient() * (layer.dense_parameters + layer.expert_parameters));
-      }
-      for (int i = 0; i < std::min(number, 2); ++i) {
-        second = std::max(second, std::min(largest, bytes));
-        largest = std::max(largest, bytes);
+      const int number = std::min(count(model_, stage, kind), kMostAtATime);
+      for (int i = 0; i < number; ++i) {
+        weights.add(layer.weights);
+        gradients.add(Bytes(gradient() * (layer.dense_parameters + layer.expert_parameters)));
       }
     }
   }
-  return largest + second;
+  return weights.sum() + gradients.sum();
 }
 
 // A tied matrix stands once where both ends do. MTP modules use both matrices: where a module

@@ -74,6 +74,16 @@ TEST(Sharding, HoldsTheTwoLargestLayersWholeWhileTheyRun) {
       6 * layer, 1e-3);
 }
 
+TEST(Sharding, HoldsTwoLayersOfEachPassWhereTwoRunAtATime) {
+  const Transformer model = gpt(24, 512, 8, 1024);
+  LayerContext context = plain(1, 128);
+  const ParameterState state = sharded(ShardingStrategy::kOptimGradsParams, 4);
+  const Bytes one = even(model, context, state, 4).devices[1].buffers;
+  context.blocks = true;
+  const Bytes two = even(model, context, state, 4).devices[1].buffers;
+  EXPECT_NEAR((two - one).value(), 2 * 2 * parameters(model, LayerKind::kDense), 1e-3);
+}
+
 TEST(Sharding, WeightsThatStayAfterForwardAreHeldWholeBesideTheirShard) {
   const Transformer model = gpt(4, 512, 8, 1024);
   ParameterState state = sharded(ShardingStrategy::kOptimGradsParams, 4);
