@@ -27,6 +27,12 @@ bool megatron_shards(const PlanQuestion& question, const PlanPoint& point) {
          (point.pipeline == 1 && state.reshard_after_forward && state.reduce_every_microbatch);
 }
 
+std::string why_not_sharded(Framework framework, const ParameterState& state) {
+  if (framework == Framework::kZeroBubble) return "it has no Megatron-FSDP";
+  if (state.reshard_after_forward && state.reduce_every_microbatch) return "";
+  return "Megatron-FSDP gathers weights and reduces gradients in every microbatch";
+}
+
 bool fork_shards(const PlanQuestion& question, const PlanPoint& point) {
   const ParameterState state = state_of(question, point);
   const bool overlapped = question.base.roofline->overlap.gradient_reduce;
@@ -65,10 +71,7 @@ std::string why_it_runs_none(Framework framework, const PlanQuestion& question) 
   const ParameterState& state = modelled.state;
   const bool searched = !question.axes.sharding.empty();
   if (!searched && state.sharded_gradients) {
-    if (framework == Framework::kZeroBubble) return "it has no Megatron-FSDP";
-    if (!state.reshard_after_forward || !state.reduce_every_microbatch) {
-      return "Megatron-FSDP gathers weights and reduces gradients in every microbatch";
-    }
+    if (std::string fault = why_not_sharded(framework, state); !fault.empty()) return fault;
   }
   if (framework != Framework::kZeroBubble) return "";
   const Overlap& overlap = question.base.roofline->overlap;

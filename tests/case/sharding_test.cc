@@ -137,7 +137,7 @@ TEST(ShardedScenario, ReducesBetweenNodesOnceWhereANodeHoldsACopy) {
   EXPECT_GT(hybrid.memory->devices[0].total(), all.memory->devices[0].total());
 }
 
-// torchtitan's docs/performance.md of 2024: Llama 3 70B on 64 A100 of 80 GB, FSDP2, bf16, a sample
+// torchtitan's page on performance of 2024: Llama 3 70B on 64 A100 of 80 GB, FSDP2, bf16, a sample
 // a GPU, full activation checkpointing: 331 tokens a second and GPU (323 in an earlier version).
 // Sequence 8192 as in its train_configs. Its network is not stated; here 200 Gb/s a GPU.
 TEST(ShardedScenario, TakesWhatTorchtitanMeasuredOfFsdp) {
@@ -154,7 +154,7 @@ recompute: full
   EXPECT_NEAR(result.throughput->samples_per_second_per_gpu * 8192 / 331, 1, 0.1);
 }
 
-// torchtitan's benchmarks/llama3_h100_202412_torchtitan.md, Tables 1 and 3: Llama 3.1 8B takes 82.4
+// torchtitan's benchmarks of December 2024 on H100, Tables 1 and 3: Llama 3.1 8B takes 82.4
 // GiB on 8 GPUs and 67.0 on 128, compiled 77.0 and 62.0: what is divided further is 15.4 or 15.0.
 // Here 18 bytes a parameter are divided, 2 of them a shard that FSDP2 makes of the fp32 one.
 TEST(ShardedScenario, DividesAsMuchAsTorchtitanMeasured) {
