@@ -115,6 +115,8 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
     axes.vocabulary = read_names<VocabularyPlacement>(command.vocabulary, kVocabularyPlacements,
                                                       "--vocabulary", line);
   }
+  axes.sharding =
+      read_names<ShardingStrategy>(command.sharding, kShardingStrategies, "--sharding", line);
   axes.runs_on = framework_of(command);
   if (command.no_offload) {
     axes.offload = {false};
@@ -128,6 +130,13 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
 std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
                                   const CommandLine& line) {
   const std::vector<Override> others = line.overrides(command.settings);
+  for (const Override& other : others) {
+    const bool says = other.path == "memory.data_parallel_sharding_strategy" ||
+                      other.path == "memory.use_distributed_optimizer";
+    if (says && !command.sharding.empty()) {
+      throw InputError(other.where, fmt::format("{} is what --sharding says", other.path));
+    }
+  }
   std::vector<Override> settings;
   const auto add = [&](const std::string& path, const std::string& value,
                        const std::string& option) {
@@ -225,6 +234,9 @@ void add_axes(Parser& parser, PlanCommand& command) {
            "Only these (default: none,pointwise,selective,full)");
   add_list(parser, "--vocabulary", command.vocabulary,
            "Only these placements (default: first_last,vocab-1,vocab-2)");
+  add_list(parser, "--sharding", command.sharding,
+           "Try these of no_shard,optim,optim_grads,optim_grads_params (default: what "
+           "memory.data_parallel_sharding_strategy says, else optim)");
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
 }
 

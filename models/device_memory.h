@@ -2,16 +2,55 @@
 // models/memory.h.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
+
 #include "sim/core/units.h"
 
 namespace pipesim {
 
-// How gradients and the optimizer's state are held.
+// What data-parallel ranks divide, in Megatron-FSDP's words: ZeRO's stages 0 to 3. Each divides
+// what the ones before it do.
+enum class ShardingStrategy : std::uint8_t { kNoShard, kOptim, kOptimGrads, kOptimGradsParams };
+inline constexpr std::array<std::string_view, 4> kShardingStrategies{
+    "no_shard", "optim", "optim_grads", "optim_grads_params"};
+constexpr std::string_view to_text(ShardingStrategy strategy) {
+  return kShardingStrategies[static_cast<size_t>(strategy)];
+}
+
+// How weights, gradients and the optimizer's state are held (docs/reference/model.md, "Sharding").
 struct ParameterState {
   int data = 1;                        // data-parallel ranks
   bool gradients_in_fp32 = true;       // accumulate_allreduce_grads_in_fp32
-  bool distributed_optimizer = false;  // use_distributed_optimizer
+  bool distributed_optimizer = false;  // optim, use_distributed_optimizer
+  bool sharded_gradients = false;      // optim_grads; only with distributed_optimizer
+  bool sharded_weights = false;        // optim_grads_params; only with sharded_gradients
+  // Of sharded weights: free after a layer's forward, so that its backward gathers them again.
+  bool reshard_after_forward = true;
+  // Of sharded gradients: reduced every microbatch. Without it they are summed whole, and reduced
+  // at the end (FSDP2's set_requires_gradient_sync).
+  bool reduce_every_microbatch = true;
+  // Data-parallel ranks that divide one copy, beside which there are others (hybrid sharding); 0:
+  // all.
+  int shard_degree = 0;
+
+  [[nodiscard]] int shards() const { return shard_degree > 0 ? shard_degree : data; }
+  [[nodiscard]] bool reduces_every_microbatch() const {
+    return sharded_gradients && reduce_every_microbatch;
+  }
 };
+
+constexpr void set_sharding(ShardingStrategy strategy, ParameterState& state) {
+  state.distributed_optimizer = strategy >= ShardingStrategy::kOptim;
+  state.sharded_gradients = strategy >= ShardingStrategy::kOptimGrads;
+  state.sharded_weights = strategy >= ShardingStrategy::kOptimGradsParams;
+}
+constexpr ShardingStrategy strategy_of(const ParameterState& state) {
+  if (state.sharded_weights) return ShardingStrategy::kOptimGradsParams;
+  if (state.sharded_gradients) return ShardingStrategy::kOptimGrads;
+  return state.distributed_optimizer ? ShardingStrategy::kOptim : ShardingStrategy::kNoShard;
+}
 
 // What a process takes from a GPU before anything of the model: CUDA's context and kernels.
 // Published: 0.95 GiB (vllm-project/compressed-tensors, pull request 587) and 1.06 GB (nccl issue

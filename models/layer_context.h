@@ -38,6 +38,8 @@ struct LayerContext {
   // Pipeline devices that each hold a share of the embedding and the output; 0: they stand whole on
   // the first and the last stage.
   int vocabulary_devices = 0;
+  // F of one microbatch runs beside BW of another, so that two layers run at a time.
+  bool blocks = false;
   bool scatter_sends = false;   // tensor ranks send a part each and gather (Megatron's option)
   bool fp8_transposes = true;   // fp8 weights are kept transposed beside (models/gpu.h)
   bool fp8_parameters = false;  // weights are kept in fp8 alone (Megatron-LM's fp8_param_gather)

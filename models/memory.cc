@@ -6,16 +6,40 @@
 #include "models/memory_model.h"
 
 namespace pipesim {
+namespace {
+
+std::string fault_of_shards(const Transformer& model, const LayerContext& context,
+                            const ParameterState& state) {
+  if (state.data % state.shards() != 0) {
+    return fmt::format("data_parallel_size {} does not divide by data_parallel_shard_degree {}",
+                       state.data, state.shards());
+  }
+  const int shards = context.tensor * context.context * state.shards();
+  if (model.experts && shards % (context.expert * context.expert_tensor) != 0) {
+    return fmt::format(
+        "tensor x context size x data_parallel_shard_degree {} does not divide by "
+        "expert_model_parallel_size x expert_tensor_parallel_size {}",
+        shards, context.expert * context.expert_tensor);
+  }
+  if (state.sharded_gradients && context.vocabulary_devices > 0) {
+    return "a vocabulary that all devices share is not known with sharded gradients or weights";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string fault_of(const Transformer& model, const LayerContext& context,
                      const ParameterState& state) {
+  if (!model.experts && context.expert == 1) return fault_of_shards(model, context, state);
   if (!model.experts) {
-    if (context.expert == 1) return "";
     return fmt::format("expert_model_parallel_size is {}, but {} has no experts", context.expert,
                        model.name);
   }
   const int ranks = context.tensor * context.context * state.data;
-  if (ranks % (context.expert * context.expert_tensor) == 0) return "";
+  if (ranks % (context.expert * context.expert_tensor) == 0) {
+    return fault_of_shards(model, context, state);
+  }
   return fmt::format(
       "tensor x context x data parallel size {} does not divide by expert_model_parallel_size x "
       "expert_tensor_parallel_size {}",
@@ -72,6 +96,11 @@ std::optional<MemoryChange> nearest_change(const MemorySetting& now, Bytes capac
         [&](MemorySetting& setting) {
           setting.pipeline *= 2;
           halve_data(setting);
+        });
+  const bool divides = now.state.data * now.context.context > 1;
+  offer(divides && !now.state.sharded_weights && now.context.vocabulary_devices == 0,
+        "data_parallel_sharding_strategy: optim_grads_params", [](MemorySetting& setting) {
+          set_sharding(ShardingStrategy::kOptimGradsParams, setting.state);
         });
   return found;
 }

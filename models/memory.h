@@ -3,9 +3,17 @@
 // A parameter takes 2 bytes as weight, 4 or 2 as gradient (fp32 or as the weight) and 12 in Adam's
 // state (an fp32 copy and two moments): 18 or 16, of which the 12 are divided over the ranks that
 // reduce its gradient when the optimizer is sharded (Rajbhandari 2020, arXiv 1910.02054, stage 1;
-// Megatron-LM's distributed optimizer). Dense gradients are reduced over data and context ranks,
-// those of experts over the ranks that hold the same experts. The fp32 copy of 16-bit gradients
-// that a step makes is not counted: no activations are held then.
+// Megatron-LM's distributed optimizer), gradients too at stage 2 and weights at stage 3
+// (ParameterState). Dense gradients are reduced over data and context ranks, those of experts over
+// the ranks that hold the same experts; where a copy is divided over some of the data ranks, over
+// these. The fp32 copy of 16-bit gradients that a step makes is not counted: no activations are
+// held then.
+//
+// Beside what is divided a GPU holds, in its buffers, what the layer that runs and the next one
+// need whole: weights that are gathered for a pass, gradients before they are reduced. Of the
+// device's layers the two largest are counted, as FSDP2 and Megatron-FSDP gather one ahead; where
+// F of one microbatch runs beside BW of another, weights of four.
+// Weights that are not freed after their forward are held whole all the time.
 //
 // Activations are models/layer_memory.h's, per microbatch and stage; how many microbatches a device
 // holds is the schedule's doing. Buffers are held beside them while a pass runs. O(layer
@@ -63,8 +71,8 @@ struct MemoryChange {
 // The first single change after which `peak` is within `capacity`, in the order of what it costs in
 // time: distributed optimizer, selective recompute, micro batch 1 (the microbatches grow in
 // number), full recompute, twice the tensor ranks (data-parallel ranks halved where they are even),
-// twice the pipeline devices (likewise). `peak` is nothing where a setting is not possible. Empty
-// when none fits.
+// twice the pipeline devices (likewise), sharded weights and gradients. `peak` is nothing where a
+// setting is not possible. Empty when none fits.
 using PeakOf = std::function<std::optional<Bytes>(const MemorySetting&)>;
 std::optional<MemoryChange> nearest_change(const MemorySetting& now, Bytes capacity,
                                            const PeakOf& peak);

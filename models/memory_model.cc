@@ -1,6 +1,9 @@
 #include "models/memory_model.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
 
 #include "models/layer_parameters.h"
 #include "models/temporaries.h"
@@ -12,14 +15,38 @@ namespace {
 constexpr double kElement = 2;  // bytes of bf16
 constexpr double kAdam = 12;    // bytes of an fp32 copy and two moments
 
-// Ranks that hold the same experts.
-int expert_data(const LayerContext& context, const ParameterState& state) {
-  return context.tensor * context.context * state.data / (context.expert * context.expert_tensor);
+// Ranks that divide what is held of the same experts.
+int expert_shards(const LayerContext& context, const ParameterState& state) {
+  return context.tensor * context.context * state.shards() /
+         (context.expert * context.expert_tensor);
+}
+
+// Bytes of a weight as ranks that divide it hold it, and gather it.
+double sharded_weight_bytes(const LayerContext& context) {
+  return context.fp8_parameters ? 1 : kElement;
 }
 
 double gradient_bytes(const ParameterState& state) {
   return state.gradients_in_fp32 ? 4 : kElement;
 }
+
+constexpr int kMostAtATime = 4;
+
+// Of what is added the largest.
+class Largest {
+ public:
+  explicit Largest(int number) : number_(number) {}
+  void add(Bytes bytes) {
+    for (int i = 0; i < number_; ++i) {
+      if (bytes > kept_[i]) std::swap(bytes, kept_[i]);
+    }
+  }
+  [[nodiscard]] Bytes sum() const { return std::accumulate(kept_.begin(), kept_.end(), Bytes(0)); }
+
+ private:
+  int number_;
+  std::array<Bytes, kMostAtATime> kept_{};
+};
 
 // Bytes of a microbatch's output or gradient, as a rank sends it.
 double message(const Transformer& model, const LayerContext& context) {
@@ -82,11 +109,10 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
       if (is_layer(kind)) add_layers(held, number, of(kind));
     }
   }
-  held.vocabulary =
-      Bytes(vocabulary_parameters(stages) * (kElement + gradient() + kAdam / dense_ranks()));
+  held.vocabulary = vocabulary(stages);
   // An output and a gradient on their way out, and a gradient that has come in; what comes in
   // forward is the stage's first activation.
-  held.buffers += Bytes(3 * message(model_, context_) + temporary);
+  held.buffers += Bytes(3 * message(model_, context_) + temporary) + weights_on_their_way(stages);
   held.overhead = kFrameworkOverhead;
   return held;
 }
@@ -98,17 +124,54 @@ double MemoryModel::matrix() const {
 
 double MemoryModel::gradient() const { return gradient_bytes(state_); }
 
-double MemoryModel::dense_ranks() const {
-  return state_.distributed_optimizer ? state_.data * context_.context : 1;
+bool MemoryModel::holds_whole_weights() const {
+  return !state_.sharded_weights || !state_.reshard_after_forward;
+}
+
+MemoryModel::Ranks MemoryModel::ranks(bool sharded) const {
+  if (!sharded) return {};
+  return {1.0 * state_.shards() * context_.context, 1.0 * expert_shards(context_, state_)};
 }
 
 void MemoryModel::add_layers(DeviceMemory& held, int number, const LayerMemory& layer) const {
-  const double expert_ranks = state_.distributed_optimizer ? expert_data(context_, state_) : 1;
-  held.weights += number * layer.weights;
-  held.gradients += Bytes(number * gradient() * (layer.dense_parameters + layer.expert_parameters));
-  held.optimizer +=
-      Bytes(number * kAdam *
-            (layer.dense_parameters / dense_ranks() + layer.expert_parameters / expert_ranks));
+  const auto divided = [&](double bytes, const Ranks& over) {
+    return Bytes(number * bytes *
+                 (layer.dense_parameters / over.dense + layer.expert_parameters / over.expert));
+  };
+  if (state_.sharded_weights) {
+    held.weights += divided(sharded_weight_bytes(context_), ranks(true));
+  }
+  if (holds_whole_weights()) held.weights += number * layer.weights;
+  held.gradients += divided(gradient(), ranks(state_.reduces_every_microbatch()));
+  held.optimizer += divided(kAdam, ranks(state_.distributed_optimizer));
+}
+
+Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
+  double weight = state_.sharded_weights ? kElement / ranks(true).dense : 0;
+  if (holds_whole_weights()) weight += kElement;
+  return Bytes(vocabulary_parameters(stages) *
+               (weight + gradient() / ranks(state_.reduces_every_microbatch()).dense +
+                kAdam / ranks(state_.distributed_optimizer).dense));
+}
+
+// Of the layer that runs and of the next one, or the one before it: weights that are gathered for
+// a pass, and gradients that are not yet divided. The largest of the device.
+Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) const {
+  if (!state_.reduces_every_microbatch() && holds_whole_weights()) return {};
+  const bool gathers = !holds_whole_weights();
+  Largest weights(gathers ? (context_.blocks ? 4 : 2) : 0);
+  Largest gradients(state_.reduces_every_microbatch() ? 2 : 0);
+  for (const StageLayers& stage : stages) {
+    for (const LayerKind kind : kLayerKinds) {
+      const LayerMemory& layer = of(kind);
+      const int number = std::min(count(model_, stage, kind), kMostAtATime);
+      for (int i = 0; i < number; ++i) {
+        weights.add(layer.weights);
+        gradients.add(Bytes(gradient() * (layer.dense_parameters + layer.expert_parameters)));
+      }
+    }
+  }
+  return weights.sum() + gradients.sum();
 }
 
 // A tied matrix stands once where both ends do. MTP modules use both matrices: where a module

@@ -24,9 +24,17 @@ class MemoryModel {
   [[nodiscard]] const LayerMemory& of(LayerKind kind) const { return memory_[kind]; }
   [[nodiscard]] double matrix() const;
   [[nodiscard]] double gradient() const;
-  [[nodiscard]] double dense_ranks() const;
+  // Over how many ranks parameters are divided where they are sharded.
+  struct Ranks {
+    double dense = 1;
+    double expert = 1;
+  };
+  [[nodiscard]] bool holds_whole_weights() const;
+  [[nodiscard]] Ranks ranks(bool sharded) const;
   void add_layers(DeviceMemory& held, int number, const LayerMemory& layer) const;
+  [[nodiscard]] Bytes vocabulary(std::span<const StageLayers> stages) const;
   [[nodiscard]] double vocabulary_parameters(std::span<const StageLayers> stages) const;
+  [[nodiscard]] Bytes weights_on_their_way(std::span<const StageLayers> stages) const;
 
   const Transformer& model_;
   const LayerContext& context_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/layer_parameters.h"
+#include "models/sharding.h"
 #include "models/stage_cost.h"
 #include "models/vocabulary_share.h"
 
@@ -21,20 +22,6 @@ double gradient_bytes(const ParameterState& state) {
 const StageLayers& stage_of(const Layout& layout, const Placement& place, int device, int chunk) {
   const int vs = place.virtual_stage(device, chunk);
   return layout.stages[place.model_stage(vs)];
-}
-
-GroupShape dense_group(const CostSetting& setting, int node) {
-  return group_shape(setting, node, Group::kData);
-}
-
-// The ranks that hold the same experts.
-GroupShape expert_group(const CostSetting& setting, int node) {
-  const LayerContext& context = setting.context;
-  const int stride = context.expert * context.expert_tensor;
-  const int ranks = std::max(1, setting.state.data * context.context * context.tensor / stride);
-  int near = std::clamp(node / stride, 1, ranks);
-  while (ranks % near != 0) --near;
-  return {ranks, near};
 }
 
 double bucket_parameters(int ranks) { return std::max(kBucket, kBucketPerRank * ranks); }
@@ -81,11 +68,71 @@ Seconds norm_seconds(const CostSetting& setting, const Hardware& hardware, int d
   const int node = hardware.interconnect.gpus_per_node;
   const int ranks =
       setting.context.tensor * devices *
-      (setting.state.distributed_optimizer ? setting.state.data * setting.context.context : 1);
+      (setting.state.distributed_optimizer ? setting.state.shards() * setting.context.context : 1);
   int near = std::min(ranks, node);
   while (ranks % near != 0) --near;
   return collective_seconds(hardware.interconnect,
                             {CollectiveKind::kAllReduce, Group::kData, Bytes(4)}, {ranks, near});
+}
+
+// Over the ranks of one of the groups, so many bytes of each parameter.
+struct OverData {
+  CollectiveKind kind;
+  double bytes;
+  GroupShape DataGroups::*group;
+};
+
+// Overlapped, a bucket at a time, each with its own start.
+Seconds over_data(const OverData& what, const HeldParameters& held, bool overlapped,
+                  const CostSetting& setting, const Hardware& hardware) {
+  const int node = hardware.interconnect.gpus_per_node;
+  const auto of = [&](double parameters, const DataGroups& groups) {
+    const GroupShape group = groups.*what.group;
+    const double buckets = overlapped ? std::ceil(parameters / bucket_parameters(group.ranks)) : 1;
+    const Bytes one(what.bytes * parameters / buckets);
+    return setting.factors.reduction * buckets *
+           collective_seconds(hardware.interconnect, {what.kind, Group::kData, one}, group);
+  };
+  return of(held.dense, dense_groups(setting, node)) +
+         (held.expert > 0 ? of(held.expert, expert_groups(setting, node)) : Seconds(0));
+}
+
+// Of the gradients that microbatches have left to be reduced.
+Seconds reduce_seconds(const HeldParameters& held, const CostSetting& setting,
+                       const Hardware& hardware) {
+  const ParameterState& state = setting.state;
+  const double bytes = gradient_bytes(state);
+  const bool overlapped = setting.overlap.gradient_reduce || state.reduces_every_microbatch();
+  if (!state.distributed_optimizer) {
+    return over_data({CollectiveKind::kAllReduce, bytes, &DataGroups::shards}, held, overlapped,
+                     setting, hardware);
+  }
+  Seconds sum;
+  if (!state.reduces_every_microbatch()) {
+    sum += over_data({CollectiveKind::kReduceScatter, bytes, &DataGroups::shards}, held, overlapped,
+                     setting, hardware);
+  }
+  if (state.shards() < state.data) {
+    const int node = hardware.interconnect.gpus_per_node;
+    const HeldParameters own{held.dense / dense_groups(setting, node).shards.ranks,
+                             held.expert / expert_groups(setting, node).shards.ranks};
+    sum += over_data({CollectiveKind::kAllReduce, bytes, &DataGroups::replicas}, own, overlapped,
+                     setting, hardware);
+  }
+  return sum;
+}
+
+// A stage keeps what its first microbatch gathers.
+void gather_kept_weights(const Transformer& model, const CostSetting& setting,
+                         const Hardware& hardware, const Layout& layout, const Placement& place,
+                         const LayerCosts& costs, int device, StepCost& cost) {
+  const LayerShardings shardings = layer_shardings(model, setting, hardware);
+  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    const GatheredOnce once =
+        gather_once(model, stage_of(layout, place, device, chunk), costs, shardings, hardware);
+    cost.gather += once.whole;
+    cost.hidden += once.whole - once.seen;
+  }
 }
 
 }  // namespace
@@ -122,9 +169,9 @@ Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held
   const ParameterState& state = setting.state;
   const int node = hardware.interconnect.gpus_per_node;
   const bool sharded = state.distributed_optimizer;
-  const double own = held.dense / (sharded ? dense_group(setting, node).ranks : 1) +
-                     held.expert / (sharded ? expert_group(setting, node).ranks : 1);
-  const double all = held.dense + held.expert;
+  const double own = held.dense / (sharded ? dense_groups(setting, node).shards.ranks : 1) +
+                     held.expert / (sharded ? expert_groups(setting, node).shards.ranks : 1);
+  const double all = state.reduces_every_microbatch() ? own : held.dense + held.expert;
   const double step = kStepBytes + (state.gradients_in_fp32 ? 0 : kStepBytesMore);
   const int kernels = 4 * static_cast<int>(std::ceil(own / kLaunchElements));
   return memory_bound_seconds(hardware.gpu, Bytes(step * own + gradient_bytes(state) * all),
@@ -135,27 +182,13 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
                    const Layout& layout, const Placement& place, const LayerCosts& costs,
                    int device) {
   const ParameterState& state = setting.state;
-  const int node = hardware.interconnect.gpus_per_node;
   const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
-  // Overlapped, a bucket at a time, each with its own start.
-  const auto over_data = [&](CollectiveKind kind, double bytes, bool overlapped) {
-    const auto of = [&](double parameters, GroupShape group) {
-      const double buckets =
-          overlapped ? std::ceil(parameters / bucket_parameters(group.ranks)) : 1;
-      const Bytes one(bytes * parameters / buckets);
-      return setting.factors.reduction * buckets *
-             collective_seconds(hardware.interconnect, {kind, Group::kData, one}, group);
-    };
-    return of(held.dense, dense_group(setting, node)) +
-           (held.expert > 0 ? of(held.expert, expert_group(setting, node)) : Seconds(0));
-  };
-  const bool sharded = state.distributed_optimizer;
   StepCost cost;
-  cost.reduce = over_data(sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-                          gradient_bytes(state), setting.overlap.gradient_reduce);
+  cost.reduce = reduce_seconds(held, setting, hardware);
   const double gathered = setting.context.fp8_parameters ? 1 : kElement;
-  if (sharded) {
-    cost.gather = over_data(CollectiveKind::kAllGather, gathered, setting.overlap.parameter_gather);
+  if (state.distributed_optimizer && !state.sharded_weights) {
+    cost.gather = over_data({CollectiveKind::kAllGather, gathered, &DataGroups::shards}, held,
+                            setting.overlap.parameter_gather, setting, hardware);
   }
   Seconds forward;
   Seconds backward;
@@ -165,12 +198,15 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
     backward += passes.backward_input.compute() + passes.backward_weight.compute();
   }
   const double parameters = held.dense + held.expert;
-  const int ranks = dense_group(setting, node).ranks;
-  if (setting.overlap.gradient_reduce) {
+  const int ranks = dense_groups(setting, hardware.interconnect.gpus_per_node).shards.ranks;
+  if (setting.overlap.gradient_reduce || state.reduces_every_microbatch()) {
     cost.hidden += cost.reduce - seen(cost.reduce, parameters, ranks, backward);
   }
   if (setting.overlap.parameter_gather) {
     cost.hidden += cost.gather - seen(cost.gather, parameters, ranks, forward);
+  }
+  if (state.sharded_weights && !gathers_every_microbatch(state, place.devices())) {
+    gather_kept_weights(model, setting, hardware, layout, place, costs, device, cost);
   }
   cost.reduce += tied_seconds(model, setting, hardware, layout, place, device);
   cost.norm = norm_seconds(setting, hardware, place.devices());

@@ -5,9 +5,15 @@
 // is sharded, a reduce-scatter, with an all-gather of 16-bit parameters after the step. Overlapped
 // (Overlap::gradient_reduce, parameter_gather) each runs behind one microbatch's backward, or
 // forward, on the device, but for one bucket (Megatron-LM's: the larger of 40 million parameters
-// and a million for every data rank). Pure functions; nothing allocates.
+// and a million for every data rank). Where data ranks hold several copies (hybrid sharding), the
+// ranks that divide one reduce-scatter, and then all-reduce their part with its replicas. Where
+// every microbatch has reduced its gradients (models/sharding.h) the replicas' all-reduce alone is
+// left, overlapped; sharded weights are gathered in passes, or, where they are kept, once, behind
+// the first microbatch's forward. Pure functions; nothing allocates but where weights are gathered
+// so.
 #pragma once
 
+#include "models/data_groups.h"
 #include "models/layer_cost.h"
 #include "models/layout.h"
 #include "sim/pipeline/placement.h"
@@ -24,12 +30,7 @@ struct StepCost {
   [[nodiscard]] Seconds total() const { return reduce + norm + optimizer + gather - hidden; }
 };
 
-// Parameters on one GPU of the device whose gradients it reduces; a tied matrix on every device
-// that uses it. O(chunks).
-struct HeldParameters {
-  double dense = 0;
-  double expert = 0;
-};
+// Of the device; a tied matrix on every device that uses it. O(chunks).
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
                                const Layout& layout, const Placement& place, int device);
 

@@ -94,6 +94,7 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
   if (asked.modelled) {
     outline.context = asked.modelled->context;
     if (outline.choice.recompute) outline.context->recompute = granularity_of(outline.choice);
+    outline.context->blocks = blocks_of(outline.choice).has_value();
   }
   if (asked.batch.unequal && asked.batch.unequal->lengths) {
     outline.context = longest_microbatch(*outline.context, asked.batch.unequal->documents);

@@ -4,6 +4,8 @@
 #include "models/stage_pair.h"
 #include "models/step_cost.h"
 #include "models/vocabulary_share.h"
+#include "sim/case/sharding.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -63,6 +65,7 @@ void add_roofline(Case& made) {
   if (blocks_of(made.choice)) add_blocks(made, costs);
   if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
   share_by_splits(made);
+  if (made.setting->state.sharded_gradients) add_sharding(made, costs);
   for (int device = 0; device < made.placement.devices(); ++device) {
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
                                      made.placement, costs, device));

@@ -6,10 +6,11 @@
 
 namespace pipesim {
 
-// Sets seconds of every stage, message and share of the vocabulary, and what closes an iteration on
-// each device: its gradients, their norm unless the optimizer is validated afterwards, its
-// optimizer step, its parameters. Sequence splits share a microbatch's seconds evenly. Requires
-// Outline::setting and a layout. O(stages).
+// Sets seconds of every stage, with what its passes wait for of sharded weights and gradients, of
+// messages and shares of the vocabulary, and what closes an iteration on each device: its
+// gradients, their norm unless the optimizer is validated afterwards, its optimizer step, its
+// parameters. Sequence splits share a microbatch's seconds evenly, but each gathers and scatters by
+// itself. Requires Outline::setting and a layout. O(stages), with sharding O(layers).
 void add_roofline(Case& made);
 
 }  // namespace pipesim

@@ -86,7 +86,10 @@ Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Locat
                   .schedule = schedule,
                   .vocabulary = scenario.vocabulary,
                   .recompute = granularity_of(choice),
-                  .offload = choice.offload.has_value()};
+                  .offload = choice.offload.has_value(),
+                  .sharding = {}};
+  const ShardingStrategy strategy = strategy_of(scenario.modelled->state);
+  if (strategy != strategy_of(question.base.modelled->state)) point.sharding = strategy;
   check_same("model", question.base.modelled->model.name, scenario.modelled->model.name, where);
   check_same("cluster", question.base.hardware->name, scenario.hardware->name, where);
   const int ranks = point.tensor * point.context * point.pipeline * point.data;

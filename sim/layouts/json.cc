@@ -13,18 +13,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json point_json(const PlanPoint& point) {
-  return {{"schedule", point.schedule->name},
-          {"tensor_model_parallel_size", point.tensor},
-          {"context_parallel_size", point.context},
-          {"expert_model_parallel_size", point.expert},
-          {"expert_tensor_parallel_size", point.expert_tensor},
-          {"pipeline_model_parallel_size", point.pipeline},
-          {"virtual_pipeline_model_parallel_size", point.chunks},
-          {"data_parallel_size", point.data},
-          {"micro_batch_size", point.micro_batch},
-          {"recompute", to_text(point.recompute)},
-          {"vocabulary", to_text(point.vocabulary)},
-          {"offload", offloads(point)}};
+  Json json{{"schedule", point.schedule->name},
+            {"tensor_model_parallel_size", point.tensor},
+            {"context_parallel_size", point.context},
+            {"expert_model_parallel_size", point.expert},
+            {"expert_tensor_parallel_size", point.expert_tensor},
+            {"pipeline_model_parallel_size", point.pipeline},
+            {"virtual_pipeline_model_parallel_size", point.chunks},
+            {"data_parallel_size", point.data},
+            {"micro_batch_size", point.micro_batch},
+            {"recompute", to_text(point.recompute)},
+            {"vocabulary", to_text(point.vocabulary)},
+            {"offload", offloads(point)}};
+  if (point.sharding) json["data_parallel_sharding_strategy"] = to_text(*point.sharding);
+  return json;
 }
 
 Json contended_json(const std::optional<Contended>& contended) {

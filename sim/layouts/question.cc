@@ -44,13 +44,25 @@ void check_path(const Override& setting) {
 
 ClusterPlan read_plan_question(const std::vector<Override>& settings) {
   std::vector<Override> all;
-  for (const PlanSetting& setting : kDefaults) all.push_back({setting.path, setting.value, {}});
+  const bool strategy = std::ranges::any_of(settings, [](const Override& setting) {
+    return setting.path == "memory.data_parallel_sharding_strategy";
+  });
+  for (const PlanSetting& setting : kDefaults) {
+    // The strategy says more than the flag.
+    if (strategy && setting.path == "memory.use_distributed_optimizer") continue;
+    all.push_back({setting.path, setting.value, {}});
+  }
   for (const Override& setting : settings) {
     check_path(setting);
     all.push_back(setting);
   }
   ClusterPlan plan;
   for (const Override& setting : all) plan.settings.push_back({setting.path, setting.value});
+  // As many data ranks as make up a copy, so that what is not planned yet can be read.
+  for (const Override& setting : settings) {
+    if (setting.path != "memory.data_parallel_shard_degree") continue;
+    all.push_back({"parallel.data_parallel_size", setting.value, setting.where, setting.where});
+  }
   PlanQuestion& question = plan.question;
   question.base = read_scenario(YamlSource("plan", kLeast, all));
   if (!question.base.roofline) {

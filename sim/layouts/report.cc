@@ -198,8 +198,10 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
     low = band->low * planned.expected().value();
     high = band->high * planned.expected().value();
   }
-  return text + fmt::format(",{},{},{},{},{}\n", optional_text(days), optional_text(hours),
-                            optional_text(price), optional_text(low), optional_text(high));
+  text += fmt::format(",{},{},{},{},{}", optional_text(days), optional_text(hours),
+                      optional_text(price), optional_text(low), optional_text(high));
+  if (point.sharding) text += fmt::format(",{}", to_text(*point.sharding));
+  return text + "\n";
 }
 
 }  // namespace
@@ -214,6 +216,7 @@ std::string label_of(const PlanPoint& point) {
     more.emplace_back(to_text(point.vocabulary));
   }
   if (point.offload) more.emplace_back("offload");
+  if (point.sharding) more.emplace_back(to_text(*point.sharding));
   if (point.split == PlanSplit::kBalanced) more.emplace_back("balanced");
   if (point.split == PlanSplit::kEvenWithEnds) more.emplace_back("ends counted");
   for (const std::string& each : more) {
@@ -272,7 +275,10 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "contended_stddev_seconds,rank_by_replay,tokens_per_second_per_gpu,mfu,peak_memory_bytes,"
       "headroom_bytes";
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
-  text += ",days,gpu_hours,price,iteration_low_seconds,iteration_high_seconds\n";
+  text += ",days,gpu_hours,price,iteration_low_seconds,iteration_high_seconds";
+  const bool searched = std::ranges::any_of(
+      plans, [](const ClusterPlan& plan) { return !plan.question.axes.sharding.empty(); });
+  text += searched ? ",data_parallel_sharding_strategy\n" : "\n";
   for (const ClusterPlan& plan : plans) {
     size_t rank = 0;
     for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);

@@ -20,6 +20,26 @@ bool has_flags(RecomputeGranularity recompute, bool modules) {
   return true;
 }
 
+// Megatron-FSDP gathers and scatters in every microbatch, and is not said to go with a pipeline.
+bool megatron_shards(const PlanQuestion& question, const PlanPoint& point) {
+  const ParameterState state = state_of(question, point);
+  return !state.sharded_gradients ||
+         (point.pipeline == 1 && state.reshard_after_forward && state.reduce_every_microbatch);
+}
+
+std::string why_not_sharded(Framework framework, const ParameterState& state) {
+  if (framework == Framework::kZeroBubble) return "it has no Megatron-FSDP";
+  if (state.reshard_after_forward && state.reduce_every_microbatch) return "";
+  return "Megatron-FSDP gathers weights and reduces gradients in every microbatch";
+}
+
+bool fork_shards(const PlanQuestion& question, const PlanPoint& point) {
+  const ParameterState state = state_of(question, point);
+  const bool overlapped = question.base.roofline->overlap.gradient_reduce;
+  return !state.sharded_gradients && state.shards() == state.data &&
+         !(state.distributed_optimizer && overlapped);
+}
+
 bool fork_runs(const PlanQuestion& question, const PlanPoint& point) {
   const Modelled& modelled = *question.base.modelled;
   const auto& schedule = *point.schedule;
@@ -28,32 +48,38 @@ bool fork_runs(const PlanQuestion& question, const PlanPoint& point) {
   const bool own_width = modelled.model.experts && point.expert_tensor != point.tensor;
   return schedule.runs_on == Runtime::kZeroBubbleFork && !unsaid && point.pipeline > 1 &&
          point.context == 1 && point.split == PlanSplit::kEven && !own_width &&
-         has_flags(point.recompute, false);
+         fork_shards(question, point) && has_flags(point.recompute, false);
 }
 
-bool megatron_runs(const PlanPoint& point) {
-  return point.schedule->runs_on == Runtime::kMegatron && has_flags(point.recompute, true) &&
-         (point.pipeline > 1 || point.chunks == 1);
+bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
+  return megatron_shards(question, point) && point.schedule->runs_on == Runtime::kMegatron &&
+         has_flags(point.recompute, true) && (point.pipeline > 1 || point.chunks == 1);
 }
 
 }  // namespace
 
 bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint& point) {
   if (point.vocabulary != VocabularyPlacement::kFirstLast || point.offload) return false;
-  return framework == Framework::kZeroBubble ? fork_runs(question, point) : megatron_runs(point);
+  return framework == Framework::kZeroBubble ? fork_runs(question, point)
+                                             : megatron_runs(question, point);
 }
 
 std::string why_it_runs_none(Framework framework, const PlanQuestion& question) {
   const Modelled& modelled = *question.base.modelled;
   if (std::string fault = why_no_flags(modelled.model); !fault.empty()) return fault;
   if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
+  const ParameterState& state = modelled.state;
+  const bool searched = !question.axes.sharding.empty();
+  if (!searched && state.sharded_gradients) {
+    if (std::string fault = why_not_sharded(framework, state); !fault.empty()) return fault;
+  }
   if (framework != Framework::kZeroBubble) return "";
   const Overlap& overlap = question.base.roofline->overlap;
   if (modelled.context.precision == Precision::kFp8) return "its runtime has no fp8";
   if (modelled.model.latent) return "it has no latent attention";
   if (modelled.model.mtp_layers > 0) return "it has no MTP layers";
   if (modelled.model.experts) return "it has no experts of a width of their own";
-  if (modelled.state.distributed_optimizer && overlap.gradient_reduce) {
+  if (state.distributed_optimizer && overlap.gradient_reduce) {
     return "it does not overlap gradients with its distributed optimizer";
   }
   if (overlap.parameter_gather) return "it gathers no parameters behind forwards";

@@ -75,6 +75,18 @@ void add_split(const Planned& planned, Node& root) {
   }
 }
 
+// The strategy stands beside what the question says of the optimizer, which it must not contradict.
+void add_sharding(const PlanQuestion& question, const PlanPoint& point, Node& root) {
+  const ParameterState state = state_of(question, point);
+  if (point.sharding) {
+    root.set("memory.use_distributed_optimizer", state.distributed_optimizer ? "true" : "false");
+    root.set("memory.data_parallel_sharding_strategy", std::string(to_text(*point.sharding)));
+  }
+  if (state.shard_degree > 0) {
+    root.set("memory.data_parallel_shard_degree", fmt::format("{}", state.shard_degree));
+  }
+}
+
 }  // namespace
 
 std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
@@ -95,6 +107,7 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
     root.set("vocabulary", fmt::format("{{placement: {}}}", to_text(point.vocabulary)));
   }
   if (point.offload) root.set("offload", "true");
+  add_sharding(question, point, root);
   root.set("memory.capacity", exact(question.limit()));
   std::string text = fmt::format(
       "# Planned for {} GPUs: {} an iteration{}, {} at most on a GPU.\n", question.gpus,

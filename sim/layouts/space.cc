@@ -164,9 +164,26 @@ class Space {
         if (offload && point_.schedule->offloads()) continue;
         point_.recompute = recompute;
         point_.offload = offload;
-        points_.push_back(point_);
+        choose_sharding();
       }
     }
+  }
+
+  void choose_sharding() {
+    const bool shared = is_sharded(point_.vocabulary);
+    if (axes_.sharding.empty()) {
+      if (shared && question_.base.modelled->state.sharded_gradients) return;
+      points_.push_back(point_);
+      return;
+    }
+    for (const ShardingStrategy strategy : axes_.sharding) {
+      if (shared && strategy >= ShardingStrategy::kOptimGrads) continue;
+      point_.sharding = strategy;
+      points_.push_back(point_);
+      // A rank that is alone divides nothing.
+      if (point_.data * point_.context == 1) break;
+    }
+    point_.sharding.reset();
   }
 
   const PlanQuestion& question_;
@@ -192,6 +209,15 @@ std::vector<std::string> schedules_to_plan() {
 
 PlanSpace plan_space(const PlanQuestion& question) { return Space(question).run(); }
 
+ParameterState state_of(const PlanQuestion& question, const PlanPoint& point) {
+  ParameterState state = question.base.modelled->state;
+  state.data = point.data;
+  if (point.sharding) set_sharding(*point.sharding, state);
+  if (state.shard_degree > 0) state.shard_degree = std::gcd(state.shard_degree, point.data);
+  if (!state.distributed_optimizer) state.shard_degree = 0;
+  return state;
+}
+
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   Scenario scenario = question.base;
   ScheduleChoice choice;
@@ -212,6 +238,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   scenario.vocabulary = point.vocabulary;
   Modelled& modelled = *scenario.modelled;
   take_sizes(scenario, modelled);
+  modelled.state = state_of(question, point);
   modelled.context.expert = point.expert;
   modelled.context.expert_tensor = point.expert_tensor;
   modelled.split = {};

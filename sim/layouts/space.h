@@ -38,7 +38,8 @@ struct PlanAxes {
   std::vector<PlanSplit> splits = {PlanSplit::kEven, PlanSplit::kEvenWithEnds,
                                    PlanSplit::kBalanced};
   std::vector<bool> offload = {false, true};
-  std::optional<Framework> runs_on = {};  // only what it runs as it stands (runs_on.h)
+  std::vector<ShardingStrategy> sharding = {};  // empty: the question's own
+  std::optional<Framework> runs_on = {};        // only what it runs as it stands (runs_on.h)
 };
 
 struct PlanQuestion {
@@ -65,7 +66,8 @@ struct PlanPoint {
   PlanSplit split = PlanSplit::kEven;
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   RecomputeGranularity recompute = {};
-  bool offload = false;  // by the transform, beside what the schedule does
+  bool offload = false;                           // by the transform, beside what the schedule does
+  std::optional<ShardingStrategy> sharding = {};  // empty: the question's own
 
   friend bool operator==(const PlanPoint&, const PlanPoint&) = default;
 };
@@ -87,6 +89,10 @@ struct PlanSpace {
 };
 
 PlanSpace plan_space(const PlanQuestion& question);
+
+// How the point's data ranks divide parameters' state. Of a copy that fewer ranks divide
+// (data_parallel_shard_degree) as many as divide the data ranks too.
+ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
 
 // The point as a scenario of one schedule; `layout` where its split is balanced. Schedules that
 // take a memory limit take the question's, in total.

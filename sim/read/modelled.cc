@@ -56,6 +56,39 @@ void read_split(YamlMap& map, LayerSplit& split) {
   flag("account_for_loss_in_pipeline_split", split.even.count_loss);
 }
 
+// How the data ranks divide what parameters take; the strategy says more than the flag.
+void read_sharding(YamlMap& map, ParameterState& state) {
+  const auto flag = map.find("use_distributed_optimizer");
+  if (flag) state.distributed_optimizer = flag->flag();
+  const auto strategy = map.find("data_parallel_sharding_strategy");
+  if (strategy) {
+    static const std::vector<std::string> kStrategies(kShardingStrategies.begin(),
+                                                      kShardingStrategies.end());
+    const std::string chosen = strategy->choice(kStrategies);
+    const auto stage = std::ranges::find(kStrategies, chosen) - kStrategies.begin();
+    set_sharding(static_cast<ShardingStrategy>(stage), state);
+    if (flag && flag->flag() && !state.distributed_optimizer) {
+      strategy->fail("divides no state, and 'use_distributed_optimizer' does");
+    }
+  }
+  if (const auto degree = map.find("data_parallel_shard_degree")) {
+    state.shard_degree = static_cast<int>(degree->integer(1, 1 << 16));
+    if (!state.distributed_optimizer) {
+      degree->fail("needs a data_parallel_sharding_strategy that divides something");
+    }
+  }
+  const auto of_weights = [&](const char* key, bool& to) {
+    const auto value = map.find(key);
+    if (!value) return;
+    if (!state.sharded_weights) {
+      value->fail("is of data_parallel_sharding_strategy: optim_grads_params");
+    }
+    to = value->flag();
+  };
+  of_weights("reshard_after_forward", state.reshard_after_forward);
+  of_weights("reduce_every_microbatch", state.reduce_every_microbatch);
+}
+
 void read_memory(YamlMap& map, Modelled& modelled) {
   static const std::vector<std::string> kPrecisions{"bf16", "fp16", "fp8", "mxfp8", "nvfp4"};
   const auto precision = map.find("precision");
@@ -68,7 +101,7 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   // Megatron-LM sums gradients in fp32 where weights are bf16, and as weights are in fp16.
   modelled.state.gradients_in_fp32 = chosen != "fp16";
   set_flag(map, "accumulate_allreduce_grads_in_fp32", modelled.state.gradients_in_fp32);
-  set_flag(map, "use_distributed_optimizer", modelled.state.distributed_optimizer);
+  read_sharding(map, modelled.state);
   if (const auto alone = map.find("fp8_param_gather")) {
     modelled.context.fp8_parameters = alone->flag();
     if (modelled.context.fp8_parameters && !eight) alone->fail("is of precision fp8 or mxfp8");

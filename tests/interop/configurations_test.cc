@@ -76,6 +76,51 @@ TEST(Configurations, OfBridgeAreReadAsTheCaseTheyAreOf) {
   }
 }
 
+constexpr const char* kFsdp =
+    "model: llama3-8b\ncluster: dgx-h100\nschedule: 1f1b\n"
+    "parallel: {pipeline_model_parallel_size: 1, data_parallel_size: 16}\n"
+    "batch: {global_batch_size: 64, micro_batch_size: 1, seq_length: 4096}\n"
+    "memory: {data_parallel_sharding_strategy: optim_grads_params, data_parallel_shard_degree: "
+    "8}\n";
+
+TEST(Configurations, OfMegatronFsdpAreReadAsWhatTheyDivide) {
+  const Case made = case_of(kFsdp);
+  const std::string text = bridge_of(made) + "world_size: 16\nmodel_name: {model: llama3-8b}\n";
+  const YAML::Node fields = table("megatron_bridge.yaml");
+  const YAML::Node written = YamlSource("bridge.yaml", bridge_of(made)).root().node();
+  for (const char* field :
+       {"use_megatron_fsdp", "data_parallel_sharding_strategy", "overlap_grad_reduce"}) {
+    EXPECT_TRUE(std::ranges::any_of(fields["ddp"], [&](const YAML::Node& each) {
+      return each.as<std::string>() == field;
+    })) << field;
+  }
+  EXPECT_EQ(written["ddp"]["use_megatron_fsdp"].as<bool>(), true);
+  EXPECT_EQ(written["checkpoint"]["ckpt_format"].as<std::string>(), "fsdp_dtensor");
+  EXPECT_EQ(written["model"]["gradient_accumulation_fusion"].as<bool>(), false);
+  const Draft draft =
+      megatron_draft(read_yaml_settings("megatron", "bridge.yaml", text), "dgx-h100");
+  EXPECT_TRUE(draft.unknown.empty()) << summary_of(draft);
+  EXPECT_TRUE(draft.not_modelled.empty()) << summary_of(draft);
+  const Case again = case_of(scenario_of(draft));
+  EXPECT_EQ(again.problem.stages[0].forward, made.problem.stages[0].forward);
+  EXPECT_EQ(again.memory->devices[0].total(), made.memory->devices[0].total());
+}
+
+TEST(Configurations, OfShardedGradientsAreForOneDeviceAndEveryMicrobatch) {
+  const auto frameworks = [](const std::string& overrides) {
+    const std::vector<Override> changed{{overrides.substr(0, overrides.find('=')),
+                                         overrides.substr(overrides.find('=') + 1),
+                                         {},
+                                         {}}};
+    const Case made = prepare_first(read_scenario(YamlSource("s.yaml", kFsdp, changed)));
+    return frameworks_of(made, *make_program(made)).size();
+  };
+  EXPECT_EQ(frameworks("batch.seq_length=2048"), 2U);
+  EXPECT_EQ(frameworks("memory.reshard_after_forward=false"), 0U);
+  EXPECT_EQ(frameworks("memory.reduce_every_microbatch=false"), 0U);
+  EXPECT_EQ(frameworks("parallel.pipeline_model_parallel_size=2"), 0U);
+}
+
 TEST(Configurations, AreOfTheFrameworksThatRunTheCaseAsItStands) {
   const auto frameworks = [](const std::string& schedule, const std::string& more) {
     const Case made =

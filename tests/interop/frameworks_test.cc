@@ -286,6 +286,60 @@ TEST(MegatronImport, TakesBackOptionsOfSchedules) {
   }
 }
 
+constexpr const char* kModelAlone =
+    "--num-layers 16 --hidden-size 2048 --num-attention-heads 16 --vocab-size 32000 "
+    "--max-position-embeddings 4096 --seq-length 4096 --micro-batch-size 1 --global-batch-size 64 "
+    "--bf16 --hidden-dropout 0 --attention-dropout 0 ";
+
+ParameterState state_of(const std::string& flags) {
+  const Draft draft = megatron(kModelAlone + flags);
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  EXPECT_TRUE(draft.unknown.empty()) << scenario_of(draft);
+  EXPECT_TRUE(draft.not_modelled.empty()) << scenario_of(draft);
+  return read(draft).modelled->state;
+}
+
+TEST(MegatronImport, ReadsWhatDataRanksDivide) {
+  const auto strategy = [](const std::string& flags) {
+    return to_text(strategy_of(state_of("--world-size 16 " + flags)));
+  };
+  EXPECT_EQ(strategy(""), "no_shard");
+  EXPECT_EQ(strategy("--use-distributed-optimizer"), "optim");
+  // Without Megatron-FSDP its strategy says nothing.
+  EXPECT_EQ(strategy("--data-parallel-sharding-strategy optim_grads"), "no_shard");
+  const std::string fsdp =
+      "--use-megatron-fsdp --use-distributed-optimizer --no-gradient-accumulation-fusion ";
+  EXPECT_EQ(strategy(fsdp), "optim_grads_params");
+  EXPECT_EQ(strategy(fsdp + "--data-parallel-sharding-strategy optim_grads"), "optim_grads");
+  EXPECT_EQ(
+      state_of("--world-size 16 --num-distributed-optimizer-instances 2 " + fsdp).shard_degree, 8);
+  const ParameterState torch =
+      state_of("--world-size 16 --use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward");
+  EXPECT_TRUE(torch.sharded_weights);
+  EXPECT_FALSE(torch.reshard_after_forward);
+}
+
+TEST(MegatronImport, TakesBackWhatDataRanksDivide) {
+  for (const char* memory :
+       {"data_parallel_sharding_strategy: optim_grads",
+        "data_parallel_sharding_strategy: optim_grads_params, data_parallel_shard_degree: 8"}) {
+    const Scenario scenario = read_scenario(
+        YamlSource("s.yaml",
+                   "schedule: 1f1b\nmodel: llama3-8b\ncluster: dgx-h100\n"
+                   "parallel: {pipeline_model_parallel_size: 1, data_parallel_size: 16}\n"
+                   "batch: {num_microbatches: 2, micro_batch_size: 1, seq_length: 4096}\n"
+                   "memory: {" +
+                       std::string(memory) + "}\n"));
+    const std::string text = exported(scenario);
+    const Draft draft = megatron(text);
+    EXPECT_TRUE(draft.not_modelled.empty()) << scenario_of(draft);
+    const ParameterState& state = read(draft).modelled->state;
+    EXPECT_EQ(strategy_of(state), strategy_of(scenario.modelled->state));
+    EXPECT_EQ(state.shard_degree, scenario.modelled->state.shard_degree);
+    EXPECT_EQ(exported(read(draft)), text);
+  }
+}
+
 TEST(MegatronLog, SaysTheLargestMemoryOfARank) {
   const LoggedMemory memory = memory_of_log(
       "[Rank 0] (after 1 iterations) memory (MB) | allocated: 100.5 | max allocated: 2048.0 | "
@@ -329,6 +383,46 @@ mode = "full"
             std::vector<std::string>{"parallelism.enable_async_tensor_parallel true (line 16)"});
 }
 
+Draft torchtitan(const std::string& parallelism) {
+  const Settings settings = read_toml_settings("torchtitan", "job.toml",
+                                               "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+                                               "[training]\nlocal_batch_size = 8\nseq_len = 4096\n"
+                                               "[parallelism]\n" +
+                                                   parallelism);
+  return torchtitan_draft(settings, "dgx-h100");
+}
+
+TEST(TorchtitanImport, ReadsFsdpWithAndWithoutAPipeline) {
+  const ParameterState alone = read(torchtitan("data_parallel_shard_degree = 8\n")).modelled->state;
+  EXPECT_EQ(strategy_of(alone), ShardingStrategy::kOptimGradsParams);
+  EXPECT_TRUE(alone.reshard_after_forward);
+  EXPECT_TRUE(alone.reduce_every_microbatch);
+  EXPECT_EQ(alone.shard_degree, 0);
+  const Draft never =
+      torchtitan("data_parallel_shard_degree = 8\nfsdp_reshard_after_forward = \"never\"\n");
+  EXPECT_FALSE(read(never).modelled->state.reshard_after_forward);
+  EXPECT_TRUE(never.notes.size() == 1) << scenario_of(never);  // selective recomputation
+  const std::string pipeline = "data_parallel_shard_degree = 8\npipeline_parallel_degree = 2\n";
+  const ParameterState staged = read(torchtitan(pipeline)).modelled->state;
+  EXPECT_FALSE(staged.reshard_after_forward);
+  EXPECT_FALSE(staged.reduce_every_microbatch);
+  const ParameterState always =
+      read(torchtitan(pipeline + "fsdp_reshard_after_forward = \"always\"\n")).modelled->state;
+  EXPECT_TRUE(always.reshard_after_forward);
+  EXPECT_FALSE(always.reduce_every_microbatch);
+}
+
+TEST(TorchtitanImport, ReadsHybridShardingAndReplication) {
+  const Scenario hybrid =
+      read(torchtitan("data_parallel_shard_degree = 8\ndata_parallel_replicate_degree = 4\n"));
+  EXPECT_EQ(hybrid.parallel.data, 32);
+  EXPECT_EQ(hybrid.modelled->state.shard_degree, 8);
+  const Scenario replicated =
+      read(torchtitan("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4\n"));
+  EXPECT_EQ(replicated.parallel.data, 4);
+  EXPECT_FALSE(replicated.modelled->state.distributed_optimizer);
+}
+
 TEST(TorchtitanImport, SaysWhereTomlIsNone) {
   try {
     (void)read_toml_settings("torchtitan", "job.toml", "[job]\na = \n");
@@ -362,6 +456,29 @@ TEST(DeepspeedImport, ReadsWhatTheFileSaysAndNamesTheRest) {
   EXPECT_TRUE(scenario.roofline->overlap.gradient_reduce);
   EXPECT_EQ(draft.recompute, "full");
   EXPECT_EQ(draft.unknown, std::vector<std::string>{"odd 3 (line 3)"});
+}
+
+TEST(DeepspeedImport, ReadsZerosStages) {
+  const auto draft_of = [](const std::string& zero, const std::string& stages) {
+    Settings settings = read_json_settings(
+        "deepspeed", "ds.json",
+        "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2,\n"
+        "\"bf16\": {\"enabled\": true}, \"zero_optimization\": {" +
+            zero + "}, \"world_size\": 16, \"seq_length\": 4096, \"model\": \"llama3-8b\"" +
+            stages + "}");
+    return deepspeed_draft(settings, "dgx-h100");
+  };
+  const Draft two = draft_of("\"stage\": 2, \"overlap_comm\": true", "");
+  EXPECT_TRUE(two.missing.empty()) << scenario_of(two);
+  EXPECT_EQ(strategy_of(read(two).modelled->state), ShardingStrategy::kOptimGrads);
+  const Draft three = draft_of("\"stage\": 3, \"mics_shard_size\": 8", "");
+  EXPECT_EQ(strategy_of(read(three).modelled->state), ShardingStrategy::kOptimGradsParams);
+  EXPECT_EQ(read(three).modelled->state.shard_degree, 8);
+  EXPECT_TRUE(three.not_modelled.empty()) << scenario_of(three);
+  const Draft staged = draft_of("\"stage\": 2", ", \"num_stages\": 2");
+  ASSERT_EQ(staged.not_modelled.size(), 1U);
+  EXPECT_NE(staged.not_modelled[0].find("stages 0 and 1 alone"), std::string::npos);
+  EXPECT_EQ(strategy_of(read(staged).modelled->state), ShardingStrategy::kOptim);
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ TEST(NearestChange, TakesTheFirstThatFitsInItsOrder) {
 
   // Bytes that every kind of change leaves of 100.
   const auto change = [&](double optimizer, double selective, double batch, double full,
-                          double tensor, double pipeline) {
+                          double tensor, double pipeline, double sharded = 100) {
     const auto found = nearest_change(now, Bytes(50), [&](const MemorySetting& setting) {
       double bytes = 100;
       if (setting.state.distributed_optimizer) bytes = optimizer;
@@ -206,6 +206,7 @@ TEST(NearestChange, TakesTheFirstThatFitsInItsOrder) {
       if (setting.context.recompute == RecomputeGranularity::kFull) bytes = full;
       if (setting.context.tensor == 2) bytes = tensor;
       if (setting.pipeline == 16) bytes = pipeline;
+      if (setting.state.sharded_weights) bytes = sharded;
       return bytes < 0 ? std::nullopt : std::optional(Bytes(bytes));
     });
     return found ? found->words : "none";
@@ -216,6 +217,8 @@ TEST(NearestChange, TakesTheFirstThatFitsInItsOrder) {
   EXPECT_EQ(change(51, 60, 60, 40, 40, 40), "recompute: full");
   EXPECT_EQ(change(51, 60, 60, 60, 40, 40), "tensor_model_parallel_size 2");
   EXPECT_EQ(change(51, 60, 60, 60, -1, 40), "pipeline_model_parallel_size 16");
+  EXPECT_EQ(change(51, 60, 60, 60, -1, 60, 40),
+            "data_parallel_sharding_strategy: optim_grads_params");
   EXPECT_EQ(change(51, 60, 60, 60, -1, 60), "none");
 }
 

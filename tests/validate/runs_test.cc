@@ -74,6 +74,18 @@ TEST(TrainingRuns, NameWhatIsMissing) {
   EXPECT_EQ(reason(std::string(kRow)), "no measurement is stated");
 }
 
+TEST(TrainingRuns, DivideWhatZerosStageSays) {
+  const auto says = [](const std::string& stage, const std::string& words) {
+    const TrainingRun run = only(std::string(kRow) + ", step_s: 4, zero_stage: " + stage);
+    EXPECT_TRUE(run.simulated) << run.reason;
+    EXPECT_NE(run.scenario.find(words), std::string::npos) << run.scenario;
+  };
+  says("0", "use_distributed_optimizer: false");
+  says("1", "use_distributed_optimizer: true");
+  says("2", "data_parallel_sharding_strategy: optim_grads,");
+  says("3", "data_parallel_sharding_strategy: optim_grads_params,");
+}
+
 TEST(TrainingRuns, TakeSizesOfTheRowBeforeThoseOfItsName) {
   const TrainingRun run = only(
       "model: 'GPT 9B (96 layers, hidden 1024, 16 heads, vocab 50k)', layers: 24, gpu: A100, gpus: "

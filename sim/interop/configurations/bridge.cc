@@ -38,9 +38,14 @@ constexpr std::array kFields{
     Field{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
     Field{"--hidden-dropout", "model", "hidden_dropout"},
     Field{"--attention-dropout", "model", "attention_dropout"},
+    Field{"--no-gradient-accumulation-fusion", "model", "gradient_accumulation_fusion"},
     Field{"--global-batch-size", "train", "global_batch_size"},
     Field{"--micro-batch-size", "train", "micro_batch_size"},
     Field{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer", "false"},
+    Field{"--num-distributed-optimizer-instances", "ddp", "num_distributed_optimizer_instances"},
+    Field{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
+    Field{"--data-parallel-sharding-strategy", "ddp", "data_parallel_sharding_strategy"},
+    Field{"--ckpt-format", "checkpoint", "ckpt_format"},
     Field{"--tp-comm-overlap", "comm_overlap", "tp_comm_overlap", "false"},
     Field{"--overlap-grad-reduce", "comm_overlap", "overlap_grad_reduce", "false"},
     Field{"--overlap-param-gather", "comm_overlap", "overlap_param_gather", "false"},
@@ -50,9 +55,9 @@ constexpr std::array kFields{
     Field{"--fp8-format", "mixed_precision", "fp8"},
 };
 
-// A flag without a value is true; several values are a list.
+// A flag without a value is true, or switches its field off; several values are a list.
 std::string value_of(std::string_view flag, std::string_view words) {
-  if (words.empty()) return "true";
+  if (words.empty()) return flag.starts_with("--no-") ? "false" : "true";
   if (flag != "--recompute-modules") return std::string(words);
   std::istringstream stream{std::string(words)};
   std::vector<std::string> all;

@@ -19,10 +19,12 @@ struct Ranks {
   long pipeline = 1, tensor = 1, context = 1;
 };
 
-Ranks put_ranks(Settings& settings, Draft& draft) {
+Ranks put_ranks(Settings& settings, long zero, Draft& draft) {
   Ranks ranks;
   const auto stages = known_number(settings, {"num_stages", "pipeline.stages"});
-  if (!stages) draft.missing.emplace_back("the stages, which the program gives: num_stages=N");
+  // Its pipeline refuses ZeRO 2 and 3 (PipelineModule's engine).
+  if (!stages && zero < 2)
+    draft.missing.emplace_back("the stages, which the program gives: num_stages=N");
   ranks.pipeline = stages.value_or(1);
   ranks.tensor =
       known_number(settings, {"tensor_parallel_size", "tensor_parallel.autotp_size"}).value_or(1);
@@ -77,7 +79,26 @@ void put_samples_and_data(const Ranks& ranks, Settings& settings, Draft& draft) 
               "the tokens of a sample: seq_length=N");
 }
 
-void put_state(Settings& settings, Draft& draft) {
+// ZeRO's stage; MiCS divides within groups of ranks.
+void put_zero(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
+  ParameterState state;
+  if (zero > 1 && ranks.pipeline > 1) {
+    draft.not_modelled.push_back(
+        fmt::format("zero_optimization.stage {}: DeepSpeed's pipeline runs with stages 0 and 1 "
+                    "alone; the optimizer's state is sharded",
+                    zero));
+    zero = 1;
+  }
+  set_sharding(static_cast<ShardingStrategy>(std::clamp(zero, 0L, 3L)), state);
+  const auto group = settings.real({"zero_optimization.mics_shard_size"}).value_or(-1);
+  if (zero == 3 && group > 0) state.shard_degree = static_cast<int>(group);
+  put_sharding(draft.memory, state);
+  if (zero == 2 && !settings.is_set({"zero_optimization.overlap_comm"})) {
+    draft.notes.emplace_back("gradients are scattered behind the backward, as with overlap_comm");
+  }
+}
+
+void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
   const bool fp16 = settings.is_set({"fp16.enabled"});
   const bool bf16 = settings.is_set({"bf16.enabled", "bfloat16.enabled"});
   put(draft.memory, "kind", "model");
@@ -85,14 +106,7 @@ void put_state(Settings& settings, Draft& draft) {
   if (!fp16 && !bf16) {
     draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
   }
-  const long stage = known_number(settings, {"zero_optimization.stage"}).value_or(0);
-  if (stage > 0) put_flag(draft.memory, "use_distributed_optimizer", true);
-  if (stage > 1) {
-    draft.not_modelled.push_back(
-        fmt::format("zero_optimization.stage {}: weights and gradients are held whole, the "
-                    "optimizer's state is sharded",
-                    stage));
-  }
+  put_zero(ranks, zero, settings, draft);
   const auto interval = settings.number({"pipeline.activation_checkpoint_interval"}).value_or(0);
   if (interval > 0) draft.recompute = "full";
   if (interval > 1) {
@@ -111,9 +125,10 @@ Draft deepspeed_draft(Settings settings, const std::string& cluster) {
   if (draft.model_name.empty()) {
     draft.missing.emplace_back("the model, by a name of `pipesim list models`: model=NAME");
   }
-  const Ranks ranks = put_ranks(settings, draft);
+  const long zero = known_number(settings, {"zero_optimization.stage"}).value_or(0);
+  const Ranks ranks = put_ranks(settings, zero, draft);
   put_samples_and_data(ranks, settings, draft);
-  put_state(settings, draft);
+  put_state(ranks, zero, settings, draft);
   if (settings.is_set({"zero_optimization.overlap_comm"}) && !cluster.empty()) {
     put(draft.cost, "kind", "roofline");
     put_flag(draft.cost, "overlap_grad_reduce", true);

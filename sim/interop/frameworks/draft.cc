@@ -40,6 +40,19 @@ void put_flag(Section& section, std::string_view key, bool value) {
   section.emplace_back(key, value ? "true" : "false");
 }
 
+void put_sharding(Section& memory, const ParameterState& state) {
+  const ShardingStrategy strategy = strategy_of(state);
+  if (strategy == ShardingStrategy::kNoShard) return;
+  if (strategy == ShardingStrategy::kOptim) {
+    put_flag(memory, "use_distributed_optimizer", true);
+  } else {
+    put(memory, "data_parallel_sharding_strategy", to_text(strategy));
+  }
+  if (state.shard_degree > 0) put(memory, "data_parallel_shard_degree", state.shard_degree);
+  if (!state.reshard_after_forward) put_flag(memory, "reshard_after_forward", false);
+  if (!state.reduce_every_microbatch) put_flag(memory, "reduce_every_microbatch", false);
+}
+
 void take_rest(const Settings& settings, Draft& draft) {
   const Untaken untaken = settings.untaken();
   draft.without_effect = untaken.without_effect;

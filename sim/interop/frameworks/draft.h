@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/device_memory.h"
 #include "sim/interop/frameworks/settings.h"
 
 namespace pipesim {
@@ -33,6 +34,9 @@ struct Draft {
 void put(Section& section, std::string_view key, long value);
 void put(Section& section, std::string_view key, std::string_view value);
 void put_flag(Section& section, std::string_view key, bool value);
+
+// How data ranks divide parameters' state, as keys of the section memory.
+void put_sharding(Section& memory, const ParameterState& state);
 
 // What nothing took, at the end.
 void take_rest(const Settings& settings, Draft& draft);

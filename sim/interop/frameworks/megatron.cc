@@ -12,7 +12,8 @@
 namespace pipesim {
 namespace {
 
-void put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+// Of --data-parallel-size, or of all GPUs; nothing where neither is known.
+std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   Section& parallel = draft.parallel;
   put(parallel, "pipeline_model_parallel_size", sizes.pipeline);
   if (sizes.tensor > 1) put(parallel, "tensor_model_parallel_size", sizes.tensor);
@@ -32,11 +33,11 @@ void put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) 
   const long of_model = sizes.tensor * sizes.pipeline * sizes.context;
   if (const auto data = settings.number({"data_parallel_size"}, 1)) {
     put(parallel, "data_parallel_size", *data);
-    return;
+    return data;
   }
   if (!world && !each) {
     draft.missing.emplace_back("the number of GPUs: world_size=N");
-    return;
+    return std::nullopt;
   }
   const long gpus = world.value_or(each.value_or(1) * nodes.value_or(1));
   if (gpus % of_model != 0) {
@@ -44,9 +45,10 @@ void put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) 
         "a number of GPUs that divides by {}, tensor x pipeline x context; here are {}: "
         "world_size=N",
         of_model, gpus));
-    return;
+    return std::nullopt;
   }
   put(parallel, "data_parallel_size", gpus / of_model);
+  return gpus / of_model;
 }
 
 void put_layers(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
@@ -95,13 +97,43 @@ std::string precision_of(Settings& settings, Draft& draft) {
   return "bf16";
 }
 
-void put_memory(Settings& settings, Draft& draft) {
+// Megatron-FSDP, or torch's, else the distributed optimizer.
+void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
+  static const std::vector<std::string> kStrategies(kShardingStrategies.begin(),
+                                                    kShardingStrategies.end());
+  const auto named = settings.text({"data_parallel_sharding_strategy"});
+  const bool kept = settings.is_set({"torch_fsdp2_no_reshard_after_forward"});
+  const auto reshard = settings.flag({"torch_fsdp2_reshard_after_forward"});
+  const long instances = settings.number({"num_distributed_optimizer_instances"}, 1).value_or(1);
+  ParameterState state;
+  state.distributed_optimizer = settings.is_set({"use_distributed_optimizer"});
+  if (settings.is_set({"use_megatron_fsdp", "use_custom_fsdp"})) {
+    const auto known = std::ranges::find(kStrategies, named.value_or("optim_grads_params"));
+    if (known == kStrategies.end()) {
+      draft.unknown.push_back(fmt::format("data_parallel_sharding_strategy {}", *named));
+    } else {
+      set_sharding(static_cast<ShardingStrategy>(known - kStrategies.begin()), state);
+    }
+  }
+  if (settings.is_set({"use_torch_fsdp2"})) {
+    set_sharding(ShardingStrategy::kOptimGradsParams, state);
+    state.reshard_after_forward = reshard.value_or(!kept);
+  }
+  // A gradient that every microbatch scatters is written, not added to.
+  if (state.sharded_gradients) {
+    (void)settings.find({"no_gradient_accumulation_fusion", "gradient_accumulation_fusion"});
+  }
+  if (instances > 1 && state.distributed_optimizer && data) {
+    state.shard_degree = static_cast<int>(*data / instances);
+  }
+  put_sharding(draft.memory, state);
+}
+
+void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   Section& memory = draft.memory;
   put(memory, "kind", "model");
   put(memory, "precision", precision_of(settings, draft));
-  if (settings.is_set({"use_distributed_optimizer"})) {
-    put_flag(memory, "use_distributed_optimizer", true);
-  }
+  put_sharded(settings, data, draft);
   const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16"});
   const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
   if (in_bf16 || in_fp32) {
@@ -222,7 +254,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   sizes.context = settings.number({"context_parallel_size"}, 1).value_or(1);
   if (!take_catalogue_model(settings, sizes, draft)) put_model(settings, sizes, draft);
   put_schedule(settings, sizes, draft);
-  put_parallel(settings, sizes, draft);
+  const std::optional<long> data = put_parallel(settings, sizes, draft);
   put_layers(settings, sizes, draft);
   put_batch(settings, draft);
   if (draft.model.empty() && draft.model_name.empty()) {
@@ -231,7 +263,7 @@ Draft megatron_draft(Settings settings, const std::string& cluster) {
   } else if (cluster.empty()) {
     draft.missing.emplace_back("the cluster: --cluster NAME");
   }
-  put_memory(settings, draft);
+  put_memory(settings, data, draft);
   put_recompute(settings, sizes, draft);
   if (draft.model.empty() && draft.model_name.empty()) draft.memory.clear();
   put_cost(settings, sizes, cluster, draft);

@@ -33,6 +33,10 @@ std::string model_of(Settings& settings) {
 
 struct Degrees {
   long tensor = 1, pipeline = 1, context = 1, expert = 1, data = 1;
+  long replicas = 1;  // of the data ranks, groups that hold all parameters
+
+  // fsdp_enabled of parallel_dims.py; without it parameters are replicated.
+  [[nodiscard]] bool shards() const { return data / replicas > 1 || context > 1; }
 };
 
 Degrees degrees_of(Settings& settings, Draft& draft) {
@@ -56,14 +60,16 @@ Degrees degrees_of(Settings& settings, Draft& draft) {
                        "training.data_parallel_shard_degree", "training.data_parallel_degree"},
                       -1);
   const auto world = settings.number({"world_size"}, 1);
+  degrees.replicas = replicas.value_or(1);
   const long of_model = degrees.tensor * degrees.pipeline * degrees.context;
   if (shards.value_or(-1) > 0) {
-    degrees.data = *shards * replicas.value_or(1);
-  } else if (world && *world % of_model == 0) {
+    degrees.data = *shards * degrees.replicas;
+  } else if (world && *world % (of_model * degrees.replicas) == 0) {
     degrees.data = *world / of_model;
   } else {
-    draft.missing.push_back(
-        fmt::format("the number of GPUs, a multiple of {}: world_size=N", of_model));
+    degrees.data = degrees.replicas;
+    draft.missing.push_back(fmt::format("the number of GPUs, a multiple of {}: world_size=N",
+                                        of_model * degrees.replicas));
   }
   return degrees;
 }
@@ -132,17 +138,34 @@ void put_samples(const Degrees& degrees, Settings& settings, Draft& draft) {
       settings.number({"training.seq_len", "training.max_context_length"}, 1).value_or(2048));
 }
 
-void put_kept(Settings& settings, Draft& draft) {
+// FSDP2 frees and gathers by fsdp_reshard_after_forward, in a pipeline by default never. There
+// torch.distributed.pipelining has it gather and reduce once (backward_maybe_with_nosync).
+void put_sharded(const Degrees& degrees, Settings& settings, Draft& draft) {
+  const std::string reshard =
+      settings.text({"parallelism.fsdp_reshard_after_forward"}).value_or("default");
+  if (!degrees.shards()) return;
+  const bool pipeline = degrees.pipeline > 1;
+  ParameterState state{.data = static_cast<int>(degrees.data)};
+  set_sharding(ShardingStrategy::kOptimGradsParams, state);
+  state.reshard_after_forward = reshard == "default" ? !pipeline : reshard != "never";
+  state.reduce_every_microbatch = !pipeline;
+  if (degrees.replicas > 1) state.shard_degree = state.data / static_cast<int>(degrees.replicas);
+  put_sharding(draft.memory, state);
+  if (pipeline) {
+    draft.notes.emplace_back(
+        "in a pipeline FSDP sums gradients whole and reduces them after the last backward, as "
+        "torch.distributed.pipelining has it");
+  }
+}
+
+void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
   const auto converters = settings.text({"model.converters"}).value_or("");
   const bool float8 = converters.find("float8") != std::string::npos ||
                       converters.find("mx") != std::string::npos ||
                       settings.is_set({"training.enable_float8_linear"});
   put(draft.memory, "kind", "model");
   put(draft.memory, "precision", float8 ? "fp8" : "bf16");
-  put_flag(draft.memory, "use_distributed_optimizer", true);
-  draft.notes.emplace_back(
-      "weights and gradients are held whole and reduced: FSDP's sharding of them, and its "
-      "gathers, are not modelled; the optimizer's state is sharded");
+  put_sharded(degrees, settings, draft);
   const std::string mode = settings.text({"activation_checkpoint.mode"}).value_or("selective");
   const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("op");
   if (mode == "full") draft.recompute = "full";
@@ -166,7 +189,7 @@ Draft torchtitan_draft(Settings settings, const std::string& cluster) {
   put_degrees(degrees, settings, draft);
   put_order(degrees, settings, draft);
   put_samples(degrees, settings, draft);
-  put_kept(settings, draft);
+  put_kept(degrees, settings, draft);
   if (cluster.empty()) draft.missing.emplace_back("the cluster: --cluster NAME");
   take_rest(settings, draft);
   return draft;

@@ -253,17 +253,47 @@ void add_exchange(const Modelled& modelled, const LayerContext& context, Megatro
       fmt::format("--moe-token-dispatcher-type {}", context.flex_dispatcher ? "flex" : "alltoall"));
 }
 
-// What collectives run beside.
+// What collectives run beside. Megatron-FSDP overlaps what it does in every microbatch.
 void add_overlap(const Scenario& scenario, MegatronFlags& to) {
-  if (!scenario.roofline) return;
-  const Overlap& overlap = scenario.roofline->overlap;
+  const ParameterState& state = scenario.modelled->state;
+  const Overlap overlap = scenario.roofline ? scenario.roofline->overlap : Overlap{};
   if (overlap.tensor) to.flags.emplace_back("--tp-comm-overlap");
-  if (overlap.gradient_reduce) to.flags.emplace_back("--overlap-grad-reduce");
-  if (overlap.parameter_gather) to.flags.emplace_back("--overlap-param-gather");
+  if (overlap.gradient_reduce || state.sharded_gradients) {
+    to.flags.emplace_back("--overlap-grad-reduce");
+  }
+  if (overlap.parameter_gather || state.sharded_weights) {
+    to.flags.emplace_back("--overlap-param-gather");
+  }
+}
+
+// Megatron-FSDP, which says that it goes with tensor, context and expert ranks.
+void add_sharding(const ParameterState& state, int devices, MegatronFlags& to) {
+  if (state.distributed_optimizer) to.flags.emplace_back("--use-distributed-optimizer");
+  if (state.shards() < state.data) {
+    to.flags.push_back(
+        fmt::format("--num-distributed-optimizer-instances {}", state.data / state.shards()));
+  }
+  if (!state.sharded_gradients) return;
+  to.flags.emplace_back("--use-megatron-fsdp");
+  to.flags.push_back(
+      fmt::format("--data-parallel-sharding-strategy {}", to_text(strategy_of(state))));
+  to.flags.emplace_back("--ckpt-format fsdp_dtensor");
+  to.flags.emplace_back("--no-gradient-accumulation-fusion");
+  to.notes.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS must not be 1");
+  if (!state.reshard_after_forward) {
+    to.differences.emplace_back("weights that stay gathered after forward have no flag");
+  }
+  if (!state.reduce_every_microbatch) {
+    to.differences.emplace_back("gradients that are reduced once an iteration have no flag");
+  }
+  if (devices > 1) {
+    to.differences.emplace_back("sharded gradients in a pipeline, with which it is not said to go");
+  }
 }
 
 // What only a model is divided by, and what of it is recomputed without passes of its own.
-void add_model_sizes(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
+void add_model_sizes(const Modelled& modelled, const LayerContext& context, int devices,
+                     MegatronFlags& to) {
   to.flags =
       joined(std::move(to.flags), model_flags(modelled.model, context.tensor, context.seq_length));
   if (modelled.model.post_norms) {
@@ -276,7 +306,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, Mega
   if (modelled.model.experts && context.expert_tensor != context.tensor) {
     to.flags.push_back(fmt::format("--expert-tensor-parallel-size {}", context.expert_tensor));
   }
-  if (modelled.state.distributed_optimizer) to.flags.emplace_back("--use-distributed-optimizer");
+  add_sharding(modelled.state, devices, to);
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
   add_exchange(modelled, context, to);
@@ -294,7 +324,7 @@ void add_sizes(const Case& made, MegatronFlags& to) {
     to.flags.push_back(fmt::format("--context-parallel-size {}", sizes.context));
   }
   if (const auto& modelled = scenario.modelled) {
-    add_model_sizes(*modelled, *made.context, to);
+    add_model_sizes(*modelled, *made.context, shape.devices, to);
     add_precision(scenario, *made.context, to);
     add_overlap(scenario, to);
   }

@@ -22,6 +22,8 @@ constexpr std::array kMissing{
     Missing{"--fp8-format", "fp8 without Transformer Engine, which its runtime does not take"},
     Missing{"--recompute-modules", "a choice of modules to recompute"},
     Missing{"--moe-token-dispatcher-type flex", "dispatcher flex"},
+    Missing{"--use-megatron-fsdp", "Megatron-FSDP"},
+    Missing{"--num-distributed-optimizer-instances", "several copies of its optimizer's state"},
     Missing{"--overlap-param-gather", "gathering of parameters behind forwards in its runtime"},
 };
 

@@ -155,6 +155,13 @@ void add_modelled(Json& json, const Modelled& modelled) {
       {"flash_attention", context.flash_attention},
       {"dropout", context.dropout},
       {"capacity_bytes", modelled.capacity ? Json(modelled.capacity->value()) : Json(nullptr)}};
+  const ParameterState& state = modelled.state;
+  if (state.shard_degree > 0) json["memory"]["data_parallel_shard_degree"] = state.shard_degree;
+  if (!state.sharded_gradients) return;
+  json["memory"]["data_parallel_sharding_strategy"] = to_text(strategy_of(state));
+  if (!state.sharded_weights) return;
+  json["memory"]["reshard_after_forward"] = state.reshard_after_forward;
+  json["memory"]["reduce_every_microbatch"] = state.reduce_every_microbatch;
 }
 
 Json cluster_json(const Cluster& cluster) {

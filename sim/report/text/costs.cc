@@ -17,22 +17,15 @@
 #include "sim/execution/evaluate.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/layer_parts.h"
+#include "sim/report/text/sharding.h"
 
 namespace pipesim {
 namespace {
 
 using Curves = std::set<std::string, std::less<>>;
 
-constexpr EnumArray<LayerKind, const char*> kKindNames{
-    {"dense layer", "MoE layer", "embedding", "output", "MTP module", "dense layer with a window",
-     "MoE layer with a window", "dense layer, linear attention", "MoE layer, linear attention",
-     "dense layer, keys of the layer before", "MoE layer, keys of the layer before",
-     "linear attention", "attention", "MLP", "experts", "encoder layer"}};
-
 constexpr const char* kOfPeak =
     "of peak: FLOPs of the precision's peak, launch included; bytes of the memory bandwidth\n";
-
-const char* name_of(LayerKind kind) { return kKindNames[kind]; }
 
 std::string human_flops(Flops flops) {
   return flops > Flops(0) ? fmt::format("{:.2f} GFLOP", flops.value() * 1e-9) : "";
@@ -381,7 +374,8 @@ std::string cost_breakdown(const Case& made) {
   }
   text += stages;
   if (made.setting) {
-    text += message_text(*scenario.modelled, *made.setting) + step_text(made, curves);
+    text += message_text(*scenario.modelled, *made.setting) + sharding_text(made) +
+            step_text(made, curves);
   }
   text += copies;
   if (!copies.empty() && scenario.hardware && scenario.cost.copy_out.empty()) curves.insert("host");

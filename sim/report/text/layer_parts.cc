@@ -8,6 +8,12 @@
 namespace pipesim {
 namespace {
 
+constexpr EnumArray<LayerKind, const char*> kKindNames{
+    {"dense layer", "MoE layer", "embedding", "output", "MTP module", "dense layer with a window",
+     "MoE layer with a window", "dense layer, linear attention", "MoE layer, linear attention",
+     "dense layer, keys of the layer before", "MoE layer, keys of the layer before",
+     "linear attention", "attention", "MLP", "experts", "encoder layer"}};
+
 constexpr std::array kCollectiveNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
                                       "send and receive"};
 constexpr std::array kCurves{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
@@ -49,6 +55,8 @@ Seconds host_seconds(const Work& work, const Software& software) {
 }
 
 }  // namespace
+
+const char* name_of(LayerKind kind) { return kKindNames[kind]; }
 
 std::string curve_of(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {

@@ -9,6 +9,8 @@
 
 namespace pipesim {
 
+const char* name_of(LayerKind kind);  // "dense layer"
+
 struct CostPart {
   std::string name;   // "queries, keys, values"
   std::string shape;  // "4096 x 3072 x 4096", "17 kernels", "2 ranks, 2 a node"

@@ -142,15 +142,23 @@ std::string schedule_of(const Row& row, const RunSizes& sizes) {
          "delay_wgrad_compute: true}";
 }
 
-std::string memory_text(const Settings& settings, const Row& row, const std::string& precision) {
+// ZeRO's stages by their other names; its first is the distributed optimizer.
+std::string sharding_text(const Row& row, const Settings& settings) {
   const auto zero = row.number("zero_stage");
-  const bool sharded = zero ? *zero >= 1 : settings.distributed_optimizer;
+  if (zero == 2) return "data_parallel_sharding_strategy: optim_grads";
+  if (zero == 3) return "data_parallel_sharding_strategy: optim_grads_params";
+  return fmt::format("use_distributed_optimizer: {}",
+                     zero ? *zero >= 1 : settings.distributed_optimizer);
+}
+
+std::string memory_text(const Settings& settings, const Row& row, const std::string& precision) {
   return fmt::format(
-      "memory: {{kind: model, precision: {}, fp8_param_gather: {}, use_distributed_optimizer: {}, "
+      "memory: {{kind: model, precision: {}, fp8_param_gather: {}, {}, "
       "accumulate_allreduce_grads_in_fp32: {}, flash_attention: {}, dropout: {}, "
       "cross_entropy_loss_fusion: {}, bias_swiglu_fusion: {}}}\n",
-      precision, has(precision, "fp8") && settings.fp8_parameters, sharded, settings.fp32_gradients,
-      settings.flash_attention, settings.dropout, settings.fused_loss, settings.fused_gate);
+      precision, has(precision, "fp8") && settings.fp8_parameters, sharding_text(row, settings),
+      settings.fp32_gradients, settings.flash_attention, settings.dropout, settings.fused_loss,
+      settings.fused_gate);
 }
 
 std::string parallel_text(const RunSizes& sizes, const Settings& settings,

@@ -1,0 +1,167 @@
+#include "models/sharding.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/layer_parameters.h"
+
+namespace pipesim {
+namespace {
+
+constexpr double kElement = 2;  // bytes of a weight
+
+// A layer as it stands on a stage.
+struct Unit {
+  Seconds gather, scatter;
+  Seconds forward, backward, weight, again;  // compute
+};
+using Units = std::vector<Unit>;
+
+Seconds seen(Seconds collective, Seconds compute, double share) {
+  return std::max(share * collective, collective - compute);
+}
+
+Seconds seconds_over(CollectiveKind kind, const HeldParameters& parameters, double bytes,
+                     const CostSetting& setting, const Hardware& hardware) {
+  const int node = hardware.interconnect.gpus_per_node;
+  const auto over = [&](double number, GroupShape group) {
+    return setting.factors.reduction *
+           collective_seconds(hardware.interconnect, {kind, Group::kData, Bytes(bytes * number)},
+                              group);
+  };
+  const Seconds dense = over(parameters.dense, dense_groups(setting, node).shards);
+  if (parameters.expert == 0) return dense;
+  return dense + over(parameters.expert, expert_groups(setting, node).shards);
+}
+
+std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& stage) {
+  std::vector<LayerKind> kinds;
+  if (stage.embedding) kinds.push_back(LayerKind::kEmbedding);
+  kinds.insert(kinds.end(), count(model, stage, LayerKind::kEncoder), LayerKind::kEncoder);
+  for (int i = 0; i < stage.layers; ++i) kinds.push_back(layer_kind(model, stage.first + i));
+  kinds.insert(kinds.end(), stage.mtp, LayerKind::kMtp);
+  if (stage.output) kinds.push_back(LayerKind::kOutput);
+  return kinds;
+}
+
+Units units_of(const Transformer& model, const StageLayers& stage, const LayerCosts& costs,
+               const LayerShardings& shardings) {
+  const bool tied = model.tied_embeddings && stage.embedding && stage.output;
+  Units units;
+  for (const LayerKind kind : kinds_of(model, stage)) {
+    const LayerCost& cost = costs[kind];
+    Unit unit{shardings[kind].gather,         shardings[kind].scatter,
+              cost.forward.compute(),         cost.backward_input.compute(),
+              cost.backward_weight.compute(), is_layer(kind) ? cost.forward.compute() : Seconds(0)};
+    if (kind == LayerKind::kOutput && tied) unit.gather = unit.scatter = Seconds(0);
+    if (kind == LayerKind::kMtp) {  // every module makes logits of its own
+      const LayerCost& logits = costs[LayerKind::kOutput];
+      unit.forward += logits.forward.compute();
+      unit.backward += logits.backward_input.compute();
+      unit.weight += logits.backward_weight.compute();
+    }
+    units.push_back(unit);
+  }
+  return units;
+}
+
+Seconds seen_in_forward(const Units& units, double splits, double share) {
+  Seconds sum;
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (i == 0) sum += units[i].gather;
+    if (i + 1 < units.size()) {
+      sum += seen(units[i + 1].gather, units[i].forward / splits, share);
+    }
+  }
+  return sum;
+}
+
+// From the last layer to the first, behind compute that `of` says.
+template <class ComputeOf>
+Seconds seen_in_backward(const Units& units, bool gathers, bool scatters, ComputeOf of,
+                         double share) {
+  Seconds sum;
+  for (size_t i = units.size(); i-- > 0;) {
+    const bool last = i + 1 == units.size();
+    if (last && gathers) sum += units[i].gather;
+    Seconds beside;
+    if (i > 0 && gathers) beside += units[i - 1].gather;
+    if (!last && scatters) beside += units[i + 1].scatter;
+    sum += seen(beside, of(units[i]), share);
+    if (i == 0 && scatters) sum += units[i].scatter;
+  }
+  return sum;
+}
+
+}  // namespace
+
+LayerSharding layer_sharding(const Transformer& model, LayerKind kind, const CostSetting& setting,
+                             const Hardware& hardware) {
+  const LayerContext& context = setting.context;
+  const LayerParameters held =
+      layer_parameters(model, kind, {context.tensor, context.expert, context.expert_tensor});
+  LayerSharding sharding{{held.dense, held.expert}, {}, {}};
+  const double weight = context.fp8_parameters && is_layer(kind) ? 1 : kElement;
+  const double gradient = setting.state.gradients_in_fp32 ? 4 : kElement;
+  sharding.gather =
+      seconds_over(CollectiveKind::kAllGather, sharding.parameters, weight, setting, hardware);
+  sharding.scatter = seconds_over(CollectiveKind::kReduceScatter, sharding.parameters, gradient,
+                                  setting, hardware);
+  return sharding;
+}
+
+LayerShardings layer_shardings(const Transformer& model, const CostSetting& setting,
+                               const Hardware& hardware) {
+  LayerShardings shardings{};
+  for (const LayerKind kind : kLayerKinds) {
+    if (count_all(model, kind) > 0) {
+      shardings[kind] = layer_sharding(model, kind, setting, hardware);
+    }
+  }
+  return shardings;
+}
+
+bool gathers_every_microbatch(const ParameterState& state, int devices) {
+  return state.sharded_weights && (state.reshard_after_forward || devices == 1);
+}
+
+StageSharding stage_sharding(const Transformer& model, const StageLayers& stage,
+                             const LayerCosts& costs, const LayerShardings& shardings,
+                             const CostSetting& setting, const Hardware& hardware,
+                             const ShardedRun& run) {
+  const ParameterState& state = setting.state;
+  const double share = hardware.interconnect.exchange_share;
+  const Units units = units_of(model, stage, costs, shardings);
+  const bool gathers = state.sharded_weights && state.reshard_after_forward;
+  const bool scatters = state.reduces_every_microbatch();
+  const auto backward = [&](const Unit& unit) {
+    return (unit.backward + (run.recomputed ? unit.again : Seconds(0))) / run.splits;
+  };
+  const auto weight = [&](const Unit& unit) { return unit.weight / run.splits; };
+  const auto both = [&](const Unit& unit) { return backward(unit) + weight(unit); };
+  StageSharding sum;
+  if (gathers_every_microbatch(state, run.devices)) {
+    sum.forward = seen_in_forward(units, run.splits, share);
+  }
+  if (setting.fused_backward) {
+    sum.backward_input = seen_in_backward(units, gathers, false, both, share);
+    sum.backward_weight =
+        seen_in_backward(units, gathers, scatters, both, share) - sum.backward_input;
+  } else {
+    sum.backward_input = seen_in_backward(units, gathers, false, backward, share);
+    sum.backward_weight = seen_in_backward(units, false, scatters, weight, share);
+  }
+  return sum;
+}
+
+GatheredOnce gather_once(const Transformer& model, const StageLayers& stage,
+                         const LayerCosts& costs, const LayerShardings& shardings,
+                         const Hardware& hardware) {
+  const Units units = units_of(model, stage, costs, shardings);
+  GatheredOnce once;
+  for (const Unit& unit : units) once.whole += unit.gather;
+  once.seen = seen_in_forward(units, 1, hardware.interconnect.exchange_share);
+  return once;
+}
+
+}  // namespace pipesim

@@ -1,0 +1,82 @@
+// What sharded weights and gradients add to the seconds of passes: all-gathers of weights and
+// reduce-scatters of gradients over the data ranks, a layer at a time, on a stream of their own.
+//
+// Layers 1..n of a stage, with C the compute of a layer's pass, G the gather of its weights, S the
+// scatter of its gradients and x the share of the GPU that a collective takes from what is computed
+// beside it (Interconnect::exchange_share). While a layer is computed the next one's weights are
+// gathered, and in backward the gradients of the one before are scattered. Of a collective c behind
+// compute C is seen
+//
+//     e(c, C) = max(x c, c - C)
+//
+// since compute runs at 1 - x of its rate until c has ended. So a pass takes more by
+//
+//     F       G_1 + sum_i e(G_(i+1), C_i)
+//     B       G_n + sum_i e(G_(i-1), C_i)                   where forward has freed the weights
+//     W       sum_i e(S_(i+1), C_i) + S_1                   where every microbatch reduces
+//     BW      G_n + sum_i e(G_(i-1) + S_(i+1), C_i) + S_1
+//
+// The first gather and the last scatter of a pass have nothing to run behind. R runs layer by layer
+// within the backward, with the weights that B gathers: its compute counts as B's. Embedding and
+// output are layers here; a matrix that is tied stays gathered where both stand on the stage.
+//
+// Sources: FSDP2 gathers one layer ahead and reduces one behind (PyTorch, fully_shard; Zhao 2023,
+// "PyTorch FSDP", arXiv 2304.11277, section 3.3), Megatron-FSDP likewise, always overlapped
+// (megatron/core/distributed/fsdp). Gradients of replicas are reduced at the end of the iteration
+// (models/step_cost.h), as Megatron-FSDP does. Pure functions.
+#pragma once
+
+#include "models/data_groups.h"
+#include "models/layer_cost.h"
+#include "models/layout.h"
+
+namespace pipesim {
+
+// Of one layer's parameters.
+struct LayerSharding {
+  HeldParameters parameters;
+  Seconds gather;
+  Seconds scatter;
+};
+LayerSharding layer_sharding(const Transformer& model, LayerKind kind, const CostSetting& setting,
+                             const Hardware& hardware);
+using LayerShardings = EnumArray<LayerKind, LayerSharding>;
+// Kinds that the model does not have stay 0.
+LayerShardings layer_shardings(const Transformer& model, const CostSetting& setting,
+                               const Hardware& hardware);
+
+// Whether a pass gathers weights in each microbatch, or all of them are gathered once an iteration:
+// where they are not freed after forward, a pipeline's stage keeps them for the next microbatch, as
+// torch.distributed.pipelining does (set_reshard_after_backward(False)).
+bool gathers_every_microbatch(const ParameterState& state, int devices);
+
+// What is seen of it, and what it takes in all.
+struct StageSharding {
+  Seconds forward;
+  Seconds backward_input;   // of BW what gathers alone would add
+  Seconds backward_weight;  // of BW the rest
+};
+
+// How a stage's microbatch passes.
+struct ShardedRun {
+  int devices = 1;          // of the pipeline
+  bool recomputed = false;  // R runs before B
+  double splits = 1;        // parts of a microbatch, each with passes of its own
+};
+
+// Of what each microbatch gathers and scatters. O(layers); allocates.
+StageSharding stage_sharding(const Transformer& model, const StageLayers& stage,
+                             const LayerCosts& costs, const LayerShardings& shardings,
+                             const CostSetting& setting, const Hardware& hardware,
+                             const ShardedRun& run);
+
+// Gathers of all weights of a stage once, behind a microbatch's forward: in all, and what is seen.
+struct GatheredOnce {
+  Seconds whole;
+  Seconds seen;
+};
+GatheredOnce gather_once(const Transformer& model, const StageLayers& stage,
+                         const LayerCosts& costs, const LayerShardings& shardings,
+                         const Hardware& hardware);
+
+}  // namespace pipesim

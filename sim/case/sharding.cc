@@ -1,0 +1,46 @@
+#include "sim/case/sharding.h"
+
+namespace pipesim {
+namespace {
+
+Seconds backward_of(const StageSharding& sharding) {
+  return sharding.backward_input + sharding.backward_weight;
+}
+
+}  // namespace
+
+std::vector<StageSharding> stage_shardings(const Case& made, const LayerCosts& costs) {
+  const Transformer& model = made.scenario->modelled->model;
+  const Hardware& hardware = *made.scenario->hardware;
+  const Placement& place = made.placement;
+  const LayerShardings layers = layer_shardings(model, *made.setting, hardware);
+  std::vector<StageSharding> stages;
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const ShardedRun run{.devices = place.devices(),
+                         .recomputed = place.chunk(vs) < made.problem.recompute_chunks,
+                         .splits = 1.0 * made.problem.shape.splits};
+    stages.push_back(stage_sharding(model, made.layout->stages[place.model_stage(vs)], costs,
+                                    layers, *made.setting, hardware, run));
+  }
+  return stages;
+}
+
+void add_sharding(Case& made, const LayerCosts& costs) {
+  const Placement& place = made.placement;
+  const std::vector<StageSharding> added = stage_shardings(made, costs);
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    StageCost& stage = made.problem.stages[vs];
+    stage.forward += added[vs].forward;
+    stage.backward_input += added[vs].backward_input;
+    stage.backward_weight += added[vs].backward_weight;
+    if (stage.overlapped) *stage.overlapped += added[vs].forward + backward_of(added[vs]);
+  }
+  for (size_t block = 0; block < made.problem.blocks.size(); ++block) {
+    const int vs = static_cast<int>(block) / place.chunks();
+    const int chunk = static_cast<int>(block) % place.chunks();
+    const int other = place.virtual_stage(place.device(vs), chunk);
+    made.problem.blocks[block] += added[vs].forward + backward_of(added[other]);
+  }
+}
+
+}  // namespace pipesim

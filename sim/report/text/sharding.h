@@ -1,0 +1,14 @@
+// Weights and gradients that data ranks divide, for `pipesim show --costs`.
+#pragma once
+
+#include <string>
+
+#include "sim/case/case.h"
+
+namespace pipesim {
+
+// What a layer gathers and scatters, and what of it the stages' passes wait for; empty where whole
+// gradients are held. Requires Outline::setting.
+std::string sharding_text(const Case& made);
+
+}  // namespace pipesim

@@ -1,0 +1,189 @@
+// Scenarios whose data ranks divide weights and gradients.
+#include "sim/case/sharding.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/case/simulate.h"
+#include "sim/core/error.h"
+#include "sim/execution/evaluate.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "tests/case/cases.h"
+
+namespace pipesim {
+namespace {
+
+constexpr const char* kBase = R"(
+model: llama3-8b
+cluster: dgx-h100
+schedule: 1f1b
+parallel: {tensor_model_parallel_size: 2, sequence_parallel: true, pipeline_model_parallel_size: 2,
+           data_parallel_size: 16}
+batch: {global_batch_size: 128, micro_batch_size: 1, seq_length: 4096}
+memory: {capacity: 200 GiB}
+)";
+
+constexpr const char* kExperts = R"(
+model: deepseek-v3
+cluster: dgx-h100
+schedule: {name: interleaved-1f1b, overlap_moe_expert_parallel_comm: true}
+parallel: {num_layers_per_stage: [8, 8, 8, 8, 8, 7, 7, 7], pipeline_model_parallel_size: 4,
+           data_parallel_size: 32, virtual_pipeline_model_parallel_size: 2,
+           expert_model_parallel_size: 16}
+batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 4096}
+memory: {capacity: 2000 GiB}
+)";
+
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+Scenario read(const Overrides& overrides, const std::string& base = kBase) {
+  std::vector<Override> all;
+  for (const auto& [key, value] : overrides) all.push_back({"memory." + key, value, {}});
+  return read_scenario(YamlSource("test", base, all));
+}
+
+std::string refusal(const Overrides& overrides) {
+  try {
+    (void)read(overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const Overrides kOptim{{"data_parallel_sharding_strategy", "optim"}};
+const Overrides kGradients{{"data_parallel_sharding_strategy", "optim_grads"}};
+const Overrides kWeights{{"data_parallel_sharding_strategy", "optim_grads_params"}};
+
+Overrides with(Overrides all, const Overrides& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+Result run(const Overrides& overrides) { return simulate(prepare_first(read(overrides))); }
+
+TEST(ShardedScenario, TakesTheFlagAndTheStrategyForTheSame) {
+  const Result flag = run({{"use_distributed_optimizer", "true"}});
+  const Result strategy = run(kOptim);
+  EXPECT_EQ(flag.report.iteration, strategy.report.iteration);
+  EXPECT_EQ(flag.report.peak_memory, strategy.report.peak_memory);
+}
+
+TEST(ShardedScenario, HoldsLessThanTheStrategyBeforeIt) {
+  EXPECT_LT(*run(kGradients).report.peak_memory, *run(kOptim).report.peak_memory);
+  EXPECT_LT(*run(kWeights).report.peak_memory, *run(kGradients).report.peak_memory);
+  const Overrides kept = with(kWeights, {{"reshard_after_forward", "false"}});
+  EXPECT_LT(*run(kWeights).report.peak_memory, *run(kept).report.peak_memory);
+}
+
+TEST(ShardedScenario, EveryMicrobatchWaitsForWhatItsPassesGatherAndScatter) {
+  const Case without = prepare_first(read(kOptim));
+  const Case made = prepare_first(read(kWeights));
+  const LayerCosts costs =
+      layer_costs(made.scenario->modelled->model, *made.setting, *made.scenario->hardware);
+  const std::vector<StageSharding> added = stage_shardings(made, costs);
+  for (int vs = 0; vs < 2; ++vs) {
+    EXPECT_GT(added[vs].forward, Seconds(0));
+    const StageCost& stage = made.problem.stages[vs];
+    const StageCost& before = without.problem.stages[vs];
+    EXPECT_DOUBLE_EQ((stage.forward - added[vs].forward).value(), before.forward.value());
+    EXPECT_DOUBLE_EQ((stage.backward_input - added[vs].backward_input).value(),
+                     before.backward_input.value());
+    EXPECT_DOUBLE_EQ((stage.backward_weight - added[vs].backward_weight).value(),
+                     before.backward_weight.value());
+  }
+  for (const StepCost& step : made.closing) {
+    EXPECT_EQ(step.reduce, Seconds(0));
+    EXPECT_EQ(step.gather, Seconds(0));
+  }
+}
+
+TEST(ShardedScenario, KeepsPassesAsTheyAreWhereAStageGathersOnceAndReducesOnce) {
+  const Overrides once =
+      with(kWeights, {{"reshard_after_forward", "false"}, {"reduce_every_microbatch", "false"}});
+  const Case made = prepare_first(read(once));
+  const Case without = prepare_first(read(kOptim));
+  for (int vs = 0; vs < 2; ++vs) {
+    EXPECT_EQ(made.problem.stages[vs].forward, without.problem.stages[vs].forward);
+    EXPECT_EQ(made.problem.stages[vs].backward_weight, without.problem.stages[vs].backward_weight);
+  }
+  for (int device = 0; device < 2; ++device) {
+    EXPECT_EQ(made.closing[device].reduce, without.closing[device].reduce);
+    EXPECT_GT(made.closing[device].hidden, Seconds(0));
+  }
+}
+
+TEST(ShardedScenario, BlocksWaitForWhatBothOfTheirPassesDo) {
+  const Problem problem = prepare_first(read(kWeights, kExperts)).problem;
+  const Problem without = prepare_first(read(kOptim, kExperts)).problem;
+  ASSERT_EQ(problem.blocks.size(), 16U);
+  for (int vs = 0; vs < 8; ++vs) {
+    EXPECT_DOUBLE_EQ(block_seconds(problem, vs, vs)->value(),
+                     problem.stage(vs).overlapped->value());
+    const auto apart = [vs](const Problem& of) {
+      const StageCost& stage = of.stage(vs);
+      return stage.forward + stage.backward_input + stage.backward_weight;
+    };
+    EXPECT_NEAR((*problem.stage(vs).overlapped - *without.stage(vs).overlapped).value(),
+                (apart(problem) - apart(without)).value(), 1e-12);
+  }
+}
+
+TEST(ShardedScenario, ReducesBetweenNodesOnceWhereANodeHoldsACopy) {
+  const Case all = prepare_first(read(kWeights));
+  const Case hybrid = prepare_first(read(with(kWeights, {{"data_parallel_shard_degree", "4"}})));
+  EXPECT_LT(hybrid.problem.stages[0].forward, all.problem.stages[0].forward);
+  EXPECT_GT(hybrid.closing[0].reduce, Seconds(0));
+  EXPECT_GT(hybrid.memory->devices[0].total(), all.memory->devices[0].total());
+}
+
+// torchtitan's page on performance of 2024: Llama 3 70B on 64 A100 of 80 GB, FSDP2, bf16, a sample
+// a GPU, full activation checkpointing: 331 tokens a second and GPU (323 in an earlier version).
+// Sequence 8192 as in its train_configs. Its network is not stated; here 200 Gb/s a GPU.
+TEST(ShardedScenario, TakesWhatTorchtitanMeasuredOfFsdp) {
+  const Scenario scenario = read({{"capacity", "71 GiB"}, kWeights.front()}, R"(
+model: llama3-70b
+cluster: dgx-a100
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 1, data_parallel_size: 64}
+batch: {global_batch_size: 64, micro_batch_size: 1, seq_length: 8192}
+recompute: full
+)");
+  const Result result = simulate(prepare_first(scenario));
+  EXPECT_TRUE(*result.fits);
+  EXPECT_NEAR(result.throughput->samples_per_second_per_gpu * 8192 / 331, 1, 0.1);
+}
+
+// torchtitan's benchmarks of December 2024 on H100, Tables 1 and 3: Llama 3.1 8B takes 82.4
+// GiB on 8 GPUs and 67.0 on 128, compiled 77.0 and 62.0: what is divided further is 15.4 or 15.0.
+// Here 18 bytes a parameter are divided, 2 of them a shard that FSDP2 makes of the fp32 one.
+TEST(ShardedScenario, DividesAsMuchAsTorchtitanMeasured) {
+  const auto peak = [](const std::string& data) {
+    const Scenario scenario = read(kWeights, R"(
+model: llama3-8b
+cluster: dgx-h100
+schedule: 1f1b
+batch: {num_microbatches: 1, micro_batch_size: 2, seq_length: 8192}
+parallel: {pipeline_model_parallel_size: 1, data_parallel_size: )" +
+                                                 data + "}\n");
+    return *simulate(prepare_first(scenario)).report.peak_memory;
+  };
+  EXPECT_NEAR((peak("8") - peak("128")) / kGiB, (15.4 + 15.0) / 2, 0.06 * 15.2);
+}
+
+TEST(ShardedScenario, NamesWhatDoesNotGoTogether) {
+  const auto says = [](const Overrides& overrides, const std::string& words) {
+    const std::string said = refusal(overrides);
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  };
+  says({{"data_parallel_sharding_strategy", "optim_grad"}}, "optim_grads");
+  says({{"data_parallel_sharding_strategy", "no_shard"}, {"use_distributed_optimizer", "true"}},
+       "'use_distributed_optimizer' does");
+  says({{"data_parallel_shard_degree", "4"}}, "divides something");
+  says(with(kWeights, {{"data_parallel_shard_degree", "5"}}), "16 does not divide by");
+  says(with(kGradients, {{"reshard_after_forward", "false"}}), "optim_grads_params");
+  says(with(kOptim, {{"reduce_every_microbatch", "false"}}), "optim_grads_params");
+}
+
+}  // namespace
+}  // namespace pipesim
