@@ -8,8 +8,12 @@
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
+#include "sim/core/error.h"
 #include "sim/engine/jitter.h"
+#include "sim/engine/lanes.h"
 #include "sim/engine/simgrid.h"
+#include "sim/graph/build.h"
+#include "sim/graph/renumber.h"
 #include "sim/metrics/analyze.h"
 #include "sim/scenario/draw_batch.h"
 
@@ -49,6 +53,13 @@ std::span<const SpeedChange> speeds_of(const Scenario& scenario) {
   return scenario.perturb.stragglers;
 }
 
+std::vector<double> seconds_of(std::span<const TaskClass> classes) {
+  std::vector<double> seconds;
+  seconds.reserve(classes.size());
+  for (const TaskClass& of : classes) seconds.push_back(of.seconds.value());
+  return seconds;
+}
+
 // One case on its way through an engine.
 class Run {
  public:
@@ -61,32 +72,74 @@ class Run {
         cluster_(cluster_of(made)) {
     result_.program = make_program(made, reuse_);
     result_.seconds.plan = watch_.lap();
+    numbers_alone_ = causes == IdleCauses::kLeftOut && engine.name() == "replay" &&
+                     made.scenario->sync != OptimizerSync::kPostValidation &&
+                     result_.program->copies() == nullptr;
   }
 
   Result result() {
+    if (numbers_alone_) return numbers();
     run_until_steady();
     const Perturbation& perturb = made_.scenario->perturb;
     const double jitter =
         perturb.jitter.value_or(result_.timeline.shared_links ? kContentionJitter : 0);
     result_.report = jitter > 0 ? run_ensemble(jitter) : analyzed(result_.timeline);
+    result_.host = host_memory_of(*made_.scenario, *result_.graph, result_.timeline);
+    return finished();
+  }
+
+  // Whether it can be a lane beside others of its program and structure.
+  [[nodiscard]] bool is_lane() const {
+    return numbers_alone_ && reuse_ != nullptr && made_.scenario->perturb.jitter.value_or(0) == 0;
+  }
+  [[nodiscard]] const Case& made() const { return made_; }
+  [[nodiscard]] const std::shared_ptr<const Program>& program() const { return result_.program; }
+  Result result_of(Report numbers) {
+    result_.report = std::move(numbers);
+    return finished();
+  }
+
+ private:
+  Result finished() {
     add_memory();
     result_.throughput = throughput_of(made_, result_.report.iteration);
-    result_.host = host_memory_of(*made_.scenario, *result_.graph, result_.timeline);
     result_.seconds.metrics += watch_.lap();
     return std::move(result_);
   }
 
- private:
-  void run_until_steady() {
+  std::shared_ptr<const TaskGraph> graph(int iterations) {
     const auto ranks = ranks_of(*made_.scenario);
+    const BuildOptions options = graph_options(made_, iterations);
+    if (reuse_ != nullptr) return reuse_->graph(result_.program, made_.problem, ranks, options);
+    return std::make_shared<const TaskGraph>(
+        build_task_graph(result_.program, made_.problem, ranks, options));
+  }
+
+  Result numbers() {
+    result_.graph = graph(1);
+    result_.seconds.build += watch_.lap();
+    const TaskGraph& graph = *result_.graph;
+    const auto peaks = peaks_in_order(graph, graph.classes());
+    const Perturbation& perturb = made_.scenario->perturb;
+    const double jitter = perturb.jitter.value_or(0);
+    if (jitter == 0) {
+      const std::vector<std::vector<double>> seconds{seconds_of(graph.classes())};
+      return result_of(numbers_of(graph, replay_lanes(graph, seconds).front(), peaks));
+    }
+    std::vector<Report> reports;
+    for (int run = 0; run < perturb.runs; ++run) {
+      const auto seconds = jittered(graph, jitter, perturb.seed + static_cast<std::uint64_t>(run));
+      reports.push_back(numbers_of(graph, replay_tasks(graph, seconds), peaks));
+    }
+    result_.seconds.run += watch_.lap();
+    return result_of(ensemble_of(reports, perturb.seed, jitter));
+  }
+
+  void run_until_steady() {
     const bool overlap = made_.scenario->sync == OptimizerSync::kPostValidation;
     for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
-      const BuildOptions options = graph_options(made_, iterations);
       result_.graph.reset();
-      result_.graph = reuse_ != nullptr
-                          ? reuse_->graph(result_.program, made_.problem, ranks, options)
-                          : std::make_shared<const TaskGraph>(
-                                build_task_graph(result_.program, made_.problem, ranks, options));
+      result_.graph = graph(iterations);
       result_.seconds.build += watch_.lap();
       result_.timeline = engine_.run(*result_.graph, cluster_, {});
       result_.seconds.run += watch_.lap();
@@ -139,6 +192,7 @@ class Run {
   const Engine& engine_;
   Reuse* reuse_;
   IdleCauses causes_;
+  bool numbers_alone_ = false;
   Cluster cluster_;
   Stopwatch watch_;
   Result result_;
@@ -191,6 +245,74 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCause
   return first;
 }
 
+// Cases that are lanes of one graph.
+class LaneGroup {
+ public:
+  LaneGroup(const Run& first, Reuse& reuse)
+      : reuse_(reuse),
+        program_(first.program()),
+        ranks_(ranks_of(*first.made().scenario)),
+        structure_(structure_of(graph_options(first.made(), 1))) {}
+
+  [[nodiscard]] bool takes(const Run& run) const {
+    return run.program() == program_ && ranks_of(*run.made().scenario) == ranks_ &&
+           structure_of(graph_options(run.made(), 1)) == structure_;
+  }
+  void add(Run& run, Simulated& into) {
+    runs_.push_back(&run);
+    into_.push_back(&into);
+  }
+
+  void evaluate() {
+    const Case& first = runs_.front()->made();
+    const auto graph = reuse_.graph(program_, first.problem, ranks_, graph_options(first, 1));
+    std::vector<std::vector<double>> seconds;
+    std::vector<std::vector<Bytes>> peaks;
+    std::vector<TaskClass> before;
+    for (const Run* run : runs_) {
+      auto classes = renumbered(*graph, run->made().problem, graph_options(run->made(), 1));
+      seconds.push_back(seconds_of(classes));
+      peaks.push_back(same_bytes(classes, before) ? peaks.back() : peaks_in_order(*graph, classes));
+      before = std::move(classes);
+    }
+    const std::vector<RunTimes> times = replay_lanes(*graph, seconds);
+    for (size_t lane = 0; lane < runs_.size(); ++lane) {
+      into_[lane]->result = runs_[lane]->result_of(numbers_of(*graph, times[lane], peaks[lane]));
+    }
+  }
+
+  void fail(const std::exception_ptr& error) {
+    for (Simulated* each : into_) each->error = error;
+  }
+
+ private:
+  static bool same_bytes(std::span<const TaskClass> a, std::span<const TaskClass> b) {
+    return std::ranges::equal(a, b, [](const TaskClass& x, const TaskClass& y) {
+      return x.acquired == y.acquired && x.released == y.released;
+    });
+  }
+
+  Reuse& reuse_;
+  std::shared_ptr<const Program> program_;
+  std::vector<std::vector<int>> ranks_;
+  GraphStructure structure_;
+  std::vector<Run*> runs_;
+  std::vector<Simulated*> into_;
+};
+
+// The error of a case that cannot be run, or nothing.
+template <class Step>
+std::exception_ptr error_of(Step step) {
+  try {
+    step();
+  } catch (const InputError&) {
+    return std::current_exception();
+  } catch (const InfeasibleError&) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
@@ -201,6 +323,35 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes) {
   options.speed_profile.assign(speeds.begin(), speeds.end());
   options.processes = processes;
   return make_simgrid_engine(options);
+}
+
+std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse) {
+  const auto replay = make_replay_engine();
+  std::vector<Simulated> all(cases.size());
+  std::vector<std::optional<Run>> runs(cases.size());
+  std::vector<LaneGroup> groups;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    all[i].error = error_of([&] {
+      if (cases[i].scenario->engine == EngineKind::kReplay) {
+        runs[i].emplace(cases[i], *replay, &reuse, IdleCauses::kLeftOut);
+        if (runs[i]->is_lane()) return;
+        runs[i].reset();
+      }
+      all[i].result = simulate(cases[i], nullptr, &reuse, IdleCauses::kLeftOut);
+    });
+    if (all[i].error || !runs[i]) continue;
+    auto group =
+        std::ranges::find_if(groups, [&](const LaneGroup& g) { return g.takes(*runs[i]); });
+    if (group == groups.end()) {
+      groups.emplace_back(*runs[i], reuse);
+      group = groups.end() - 1;
+    }
+    group->add(*runs[i], all[i]);
+  }
+  for (LaneGroup& group : groups) {
+    if (const auto error = error_of([&group] { group.evaluate(); })) group.fail(error);
+  }
+  return all;
 }
 
 Result simulate(const Case& made, const Engine* engine, Reuse* reuse, IdleCauses causes) {

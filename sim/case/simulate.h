@@ -1,8 +1,11 @@
 // From a case to its result: program, task graph, timeline and what they come to.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "sim/case/case.h"
 #include "sim/case/host_links.h"
@@ -28,7 +31,7 @@ struct StepSeconds {
 struct Result {
   std::shared_ptr<const Program> program;
   std::shared_ptr<const TaskGraph> graph;
-  Timeline timeline;  // of an ensemble: of its first run
+  Timeline timeline;  // of an ensemble: of its first run; empty where numbers alone were asked for
   Report report;
   std::optional<Throughput> throughput;
   std::optional<bool> fits;        // whether the peak is within the scenario's capacity, if any
@@ -43,10 +46,27 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // settle (at most 64); otherwise every iteration starts afresh and one is the steady state. Jitter,
 // or messages or copies that shared a link, make the result an ensemble. `engine` is as make_engine
 // makes it; without one it is made for the call. `reuse`: what simulations before have left,
-// and this one leaves. `causes`: as analyze. Throws InputError (a schedule that does not accept
-// the shape) and InfeasibleError (a memory limit, a deadlock of the program or of blocking
+// and this one leaves. Where causes are left out, what of the report follows from a timeline alone
+// may be too: idle_by_cause, peak_time and peak_pass. Throws InputError (a schedule that does not
+// accept the shape) and InfeasibleError (a memory limit, a deadlock of the program or of blocking
 // transfers).
 Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
                 IdleCauses causes = IdleCauses::kFollowed);
+
+// What `simulate` gives or throws.
+struct Simulated {
+  std::optional<Result> result;
+  std::exception_ptr error;
+
+  // Throws the error.
+  [[nodiscard]] const Result& get() const {
+    if (error) std::rethrow_exception(error);
+    return *result;
+  }
+};
+
+// All of them with causes left out. Those of one program and structure (renumber.h) are lanes of
+// one evaluation, if the engine is `replay` and nothing is left to chance.
+std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse);
 
 }  // namespace pipesim

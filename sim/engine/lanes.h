@@ -1,31 +1,28 @@
-// One graph under many costs at a time: the contention-free engine with a lane for every cost.
+// The contention-free engine without a timeline: what each device comes to, under one cost or many.
 //
-// The lanes of a task stand side by side in memory, so that what the graph says is read once for
-// all of them and the compiler's vectors hold several. Every lane is, to the last bit, the timeline
-// of the engine `replay` for its costs.
+// Costs are taken eight at a time: the lanes of a task stand side by side in memory, so that what
+// the graph says is read once for eight of them and the compiler's vectors hold several. Every lane
+// is, to the last bit, what the timeline of the engine `replay` for its costs comes to.
 #pragma once
 
-#include <cstddef>
 #include <span>
+#include <vector>
 
-#include "sim/core/large_vector.h"
+#include "sim/graph/device_times.h"
 #include "sim/graph/task_graph.h"
 
 namespace pipesim {
 
-// When every task ends: task 0 of all lanes, task 1 of all lanes, and so on. Where it starts is the
-// latest end of what it waits for.
-struct LaneTimes {
-  size_t lanes = 0;
-  LargeVector<double> end;  // seconds
-  [[nodiscard]] double end_of(TaskId task, size_t lane) const { return end[task * lanes + lane]; }
-};
+// By device, as TaskClass::device numbers them.
+using RunTimes = std::vector<DeviceTimes>;
 
-// Into `times`, whose memory is used again: the first touch of fresh memory takes as long as the
-// rest. `seconds`: of class 0 in all lanes, of class 1 in all lanes, and so on. LogicError for
-// another number of them. O(lanes (tasks + edges)); 8 bytes for each task and lane. Lanes are taken
-// eight at a time: multiples of that are best.
-void replay_lanes(const TaskGraph& graph, std::span<const double> seconds, size_t lanes,
-                  LaneTimes& times);
+// Of every cost in `seconds`, which has the seconds of every class. LogicError for another number
+// of classes, and for a graph of several iterations. O(costs (tasks + edges)); 64 bytes for each
+// task.
+std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
+                                   std::span<const std::vector<double>> seconds);
+
+// Under the seconds of every task (see `jittered`). LogicError likewise.
+RunTimes replay_tasks(const TaskGraph& graph, std::span<const double> seconds);
 
 }  // namespace pipesim

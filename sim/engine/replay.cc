@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "sim/engine/engine.h"
+#include "sim/engine/ready.h"
 
 namespace pipesim {
 namespace {
@@ -29,15 +28,12 @@ class ReplayEngine final : public Engine {
  private:
   template <class SecondsOf>
   static void replay(const TaskGraph& graph, Timeline& timeline, SecondsOf seconds_of) {
-    const std::uint32_t* row = graph.row_starts().data();
-    const TaskId* edge = graph.edges().data();
+    const EdgeRows rows{graph.row_starts().data(), graph.edges().data()};
     double* start = timeline.start.data();
     double* end = timeline.end.data();
     const size_t tasks = graph.size();
     for (size_t task = 0; task < tasks; ++task) {
-      double ready = 0;
-      for (std::uint32_t e = row[task]; e < row[task + 1]; ++e)
-        ready = std::max(ready, end[edge[e]]);
+      const double ready = ready_after<1>(rows, task, end).front();
       start[task] = ready;
       end[task] = ready + seconds_of(task);
     }

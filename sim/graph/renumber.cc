@@ -1,6 +1,5 @@
 #include "sim/graph/renumber.h"
 
-#include <utility>
 #include <vector>
 
 #include "sim/core/error.h"
@@ -21,6 +20,11 @@ GraphStructure structure_of(const BuildOptions& options) {
 }
 
 void renumber(TaskGraph& graph, const Problem& problem, const BuildOptions& options) {
+  graph.set_classes(renumbered(graph, problem, options));
+}
+
+std::vector<TaskClass> renumbered(const TaskGraph& graph, const Problem& problem,
+                                  const BuildOptions& options) {
   if (graph.origins().size() != graph.classes().size()) {
     throw LogicError("task graph: its classes have no origins");
   }
@@ -34,7 +38,7 @@ void renumber(TaskGraph& graph, const Problem& problem, const BuildOptions& opti
   for (const ClassOrigin& origin : graph.origins()) {
     classes.push_back(makers[origin.pipeline].made(origin));
   }
-  graph.set_classes(std::move(classes));
+  return classes;
 }
 
 }  // namespace pipesim

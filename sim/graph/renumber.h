@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "sim/graph/build_options.h"
 #include "sim/graph/task_graph.h"
@@ -27,5 +28,9 @@ GraphStructure structure_of(const BuildOptions& options);
 // options, whose structure must be that of the options it was built with. LogicError for a graph
 // that was not built by build_task_graph. O(classes).
 void renumber(TaskGraph& graph, const Problem& problem, const BuildOptions& options);
+
+// The classes that it would have then.
+std::vector<TaskClass> renumbered(const TaskGraph& graph, const Problem& problem,
+                                  const BuildOptions& options);
 
 }  // namespace pipesim

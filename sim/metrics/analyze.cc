@@ -33,6 +33,42 @@ struct DeviceState {
   }
 };
 
+Report of_times(std::span<const DeviceTimes> devices) {
+  Report report;
+  double begin = kNever;
+  double end = 0;
+  double idle_sum = 0;
+  double most_work = 0;
+  double busy_sum = 0;
+  for (const DeviceTimes& device : devices) {
+    begin = std::min(begin, device.first_start);
+    end = std::max(end, device.last_end);
+  }
+  report.makespan = Seconds(end - begin);
+  report.devices.reserve(devices.size());
+  for (const DeviceTimes& device : devices) {
+    DeviceReport& of = report.devices.emplace_back();
+    of.device = static_cast<int>(report.devices.size()) - 1;
+    of.busy = Seconds(device.busy);
+    of.recompute = Seconds(device.recompute);
+    of.span = Seconds(device.last_end - device.first_start);
+    of.idle = Seconds(device.period - device.busy);
+    report.iteration = std::max(report.iteration, Seconds(device.period));
+    if (of.span > report.cost) {
+      report.cost = of.span;
+      report.bubble_rate = (of.span - Seconds(device.pass_busy)) / of.span;
+    }
+    most_work = std::max(most_work, device.pass_busy);
+    report.bubble_rate_makespan += 1 - device.pass_busy / report.makespan.value();
+    idle_sum += of.idle.value();
+    busy_sum += device.busy;
+  }
+  report.bubble_rate_busiest = (report.cost - Seconds(most_work)) / report.cost;
+  report.bubble_rate_makespan /= static_cast<double>(devices.size());
+  report.bubble_over_ideal = idle_sum / busy_sum;
+  return report;
+}
+
 // Streams the tasks of one iteration and charges every gap on every device.
 class Analysis {
  public:
@@ -193,46 +229,26 @@ class Analysis {
   }
 
   Report finish(bool single) {
-    Report report;
-    report.tasks = graph_.size();
+    std::vector<DeviceTimes> times;
+    times.reserve(devices_.size());
     double begin = kNever;
-    double end = 0;
-    double idle_sum = 0;
-    double most_work = 0;
-    double busy_sum = 0;
-    for (const DeviceState& device : devices_) {
-      begin = std::min(begin, device.first_start);
-      end = std::max(end, device.last_end);
-    }
-    report.makespan = Seconds(end - begin);
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      DeviceState& device = devices_[d];
+    for (DeviceState& device : devices_) {
       device.charge(IdleCause::kCoolDown, device.next_first - device.covered_to);
-      DeviceReport of;
-      of.device = static_cast<int>(d);
-      of.busy = Seconds(device.busy);
-      of.recompute = Seconds(device.recompute);
-      of.span = Seconds(device.last_end - device.first_start);
       const double period = device.next_first - (single ? 0 : device.first_start);
-      of.idle = Seconds(period - device.busy);
-      for (size_t c = 0; c < device.idle.size(); ++c) of.idle_by_cause[c] = Seconds(device.idle[c]);
+      begin = std::min(begin, device.first_start);
+      times.push_back({device.first_start, device.last_end, device.pass_busy, device.busy,
+                       device.recompute, period});
+    }
+    Report report = of_times(times);
+    report.tasks = graph_.size();
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      DeviceReport& of = report.devices[d];
+      const auto& idle = devices_[d].idle;
+      for (size_t c = 0; c < idle.size(); ++c) of.idle_by_cause[c] = Seconds(idle[c]);
       if (!timeline_.energy_joules.empty()) {
         of.energy_joules = timeline_.energy_joules[d] / graph_.iterations();
       }
-      report.iteration = std::max(report.iteration, Seconds(period));
-      if (of.span > report.cost) {
-        report.cost = of.span;
-        report.bubble_rate = (of.span - Seconds(device.pass_busy)) / of.span;
-      }
-      most_work = std::max(most_work, device.pass_busy);
-      report.bubble_rate_makespan += 1 - device.pass_busy / report.makespan.value();
-      idle_sum += of.idle.value();
-      busy_sum += device.busy;
-      report.devices.push_back(std::move(of));
     }
-    report.bubble_rate_busiest = (report.cost - Seconds(most_work)) / report.cost;
-    report.bubble_rate_makespan /= static_cast<double>(devices_.size());
-    report.bubble_over_ideal = idle_sum / busy_sum;
     add_peaks(report, single ? 0 : begin);
     return report;
   }
@@ -276,6 +292,47 @@ class Analysis {
 Report analyze(const TaskGraph& graph, const Timeline& timeline,
                std::span<const SpeedChange> speeds, IdleCauses causes) {
   return Analysis(graph, timeline, speeds, causes).run();
+}
+
+Report numbers_of(const TaskGraph& graph, std::span<const DeviceTimes> times,
+                  std::span<const Bytes> peaks) {
+  Report report = of_times(times);
+  report.tasks = graph.size();
+  for (size_t d = 0; d < peaks.size(); ++d) {
+    report.devices[d].peak_activation = peaks[d];
+    report.peak_activation = std::max(report.peak_activation, peaks[d]);
+  }
+  return report;
+}
+
+// Passes of a device follow each other, so that tasks come in order of what they acquire and
+// release.
+std::vector<Bytes> peaks_in_order(const TaskGraph& graph, std::span<const TaskClass> classes) {
+  struct Change {
+    std::uint32_t device;
+    double acquired, released;
+  };
+  std::vector<Change> changes;
+  changes.reserve(classes.size());
+  for (const TaskClass& of : classes) {
+    changes.push_back({of.device, of.acquired.value(), of.released.value()});
+  }
+  struct Level {
+    double now = 0;
+    double most = 0;
+  };
+  std::vector<Level> levels(graph.devices());
+  for (const std::uint32_t of : graph.class_of()) {
+    const Change& change = changes[of];
+    Level& level = levels[change.device];
+    level.now += change.acquired;
+    level.most = std::max(level.most, level.now);
+    level.now -= change.released;
+  }
+  std::vector<Bytes> peaks;
+  peaks.reserve(levels.size());
+  for (const Level& level : levels) peaks.emplace_back(level.most);
+  return peaks;
 }
 
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative) {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "models/gpu_model.h"
+#include "sim/graph/device_times.h"
 #include "sim/graph/task_graph.h"
 #include "sim/graph/timeline.h"
 #include "sim/metrics/report.h"
@@ -31,6 +33,16 @@ Report analyze(const TaskGraph& graph, const Timeline& timeline,
 // Whether all devices have the same period to `relative`: with fewer iterations than the pipeline
 // needs to settle they have not. Always true with one iteration.
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative);
+
+// The same numbers but idle causes and when and where memory peaks, without a timeline: of one
+// iteration's times by device. Requires a graph of one iteration without copies, whose memory does
+// not depend on when passes run. O(devices).
+Report numbers_of(const TaskGraph& graph, std::span<const DeviceTimes> times,
+                  std::span<const Bytes> peaks);
+
+// By device, the most that activations take of its memory where tasks of a class acquire and
+// release what `classes` say. Requires a graph without copies. O(tasks).
+std::vector<Bytes> peaks_in_order(const TaskGraph& graph, std::span<const TaskClass> classes);
 
 // One report for several runs of the same graph: every time and rate is the mean, `ensemble` holds
 // the spread of the period. Percentiles interpolate linearly between order statistics.

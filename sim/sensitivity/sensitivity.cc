@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "sim/prepare/advice.h"
 #include "sim/prepare/prepare.h"
@@ -35,30 +34,55 @@ std::string reason_of(const InputError& error) {
   return start == std::string::npos ? text : text.substr(start + 2);
 }
 
-Effect effect_of(const WhatIf& what_if, Scenario scenario, const Answer& base, double factor,
-                 Reuse& reuse) {
-  Effect effect{.what = what_if.name,
-                .key = what_if.key,
-                .factor = factor,
-                .applied = factor,
-                .from = {},
-                .to = {},
-                .outcome = {},
-                .refusal = {}};
-  try {
-    ValueChange change = what_if.multiply(scenario, base, factor);
-    effect.from = std::move(change.from);
-    effect.to = std::move(change.to);
-    effect.applied = change.applied.value_or(factor);
-    const Case made = prepare_first(std::move(scenario));
-    effect.outcome = outcome_of(made, simulate(made, nullptr, &reuse));
-  } catch (const InputError& error) {
-    effect.refusal = reason_of(error);
-  } catch (const InfeasibleError& error) {
-    effect.refusal = error.what();
+// The effects of all what-ifs and factors, each group of its factors together; evaluated at once,
+// since most are the same passes at other costs.
+class Effects {
+ public:
+  // Refused already, or one more case to simulate.
+  void add(const WhatIf& what_if, Scenario scenario, const Answer& base, double factor) {
+    Effect& effect = effects_.emplace_back(Effect{.what = what_if.name,
+                                                  .key = what_if.key,
+                                                  .factor = factor,
+                                                  .applied = factor,
+                                                  .from = {},
+                                                  .to = {},
+                                                  .outcome = {},
+                                                  .refusal = {}});
+    refused(effect, [&] {
+      ValueChange change = what_if.multiply(scenario, base, factor);
+      effect.from = std::move(change.from);
+      effect.to = std::move(change.to);
+      effect.applied = change.applied.value_or(factor);
+      cases_.push_back(prepare_first(std::move(scenario)));
+      effect_of_case_.push_back(effects_.size() - 1);
+    });
   }
-  return effect;
-}
+
+  std::vector<Effect> simulated(Reuse& reuse) && {
+    const std::vector<Simulated> all = simulate_all(cases_, reuse);
+    for (size_t i = 0; i < all.size(); ++i) {
+      Effect& effect = effects_[effect_of_case_[i]];
+      refused(effect, [&] { effect.outcome = outcome_of(cases_[i], all[i].get()); });
+    }
+    return std::move(effects_);
+  }
+
+ private:
+  template <class Step>
+  static void refused(Effect& effect, Step step) {
+    try {
+      step();
+    } catch (const InputError& error) {
+      effect.refusal = reason_of(error);
+    } catch (const InfeasibleError& error) {
+      effect.refusal = error.what();
+    }
+  }
+
+  std::vector<Effect> effects_;
+  std::vector<Case> cases_;
+  std::vector<size_t> effect_of_case_;
+};
 
 // How far the values of one what-if move throughput and peak, as logarithms of ratios.
 struct Size {
@@ -95,22 +119,24 @@ Sensitivity sensitivity_of(const Case& made, std::span<const double> factors) {
   Reuse reuse;
   const Answer base{made, simulate(made, nullptr, &reuse), {}};
   Sensitivity result{made.label, outcome_of(made, base.result), {}, {}};
-  std::vector<std::vector<Effect>> groups;
+  Effects all;
   for (const WhatIf& what_if : what_ifs()) {
     if (std::string reason = what_if.lacks(alone); !reason.empty()) {
       result.not_applicable.push_back({what_if.name, std::move(reason)});
       continue;
     }
-    auto& group = groups.emplace_back();
-    for (const double factor : factors) {
-      group.push_back(effect_of(what_if, alone, base, factor, reuse));
-    }
+    for (const double factor : factors) all.add(what_if, alone, base, factor);
+  }
+  const std::vector<Effect> effects = std::move(all).simulated(reuse);
+  std::vector<std::span<const Effect>> groups;  // of one what-if
+  for (size_t first = 0; first < effects.size(); first += factors.size()) {
+    groups.push_back(std::span(effects).subspan(first, factors.size()));
   }
   std::ranges::stable_sort(groups, [&result](const auto& a, const auto& b) {
     return size_of(a, result.base) > size_of(b, result.base);
   });
-  for (auto& group : groups) {
-    std::ranges::move(group, std::back_inserter(result.effects));
+  for (const auto& group : groups) {
+    result.effects.insert(result.effects.end(), group.begin(), group.end());
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/case/simulate.h"
+#include "sim/core/error.h"
 #include "sim/planning/schedule.h"
 #include "tests/case/cases.h"
 
@@ -82,6 +83,40 @@ TEST(Reuse, StaysWithinItsBytes) {
     const Result latest = simulate(case_at("1f1b", 4, 10), nullptr, &reuse);
     EXPECT_LE(reuse.bytes(), 20'000 + 40 * latest.graph->size()) << m;
   }
+}
+
+TEST(SimulateAll, GivesWhatEveryCaseGivesAlone) {
+  std::vector<Case> cases;
+  for (const double forward : {10.0, 7.3, 13.1, 9.9}) {
+    for (const char* schedule : {"1f1b", "zb-h1", "zb-1p", "interleaved-1f1b"}) {
+      cases.push_back(case_at(schedule, 16, forward));
+    }
+  }
+  cases.push_back(case_at("zb-h1", 17, 10));
+  Scenario jittered = *cases.front().scenario;
+  jittered.perturb.jitter = 0.05;
+  jittered.perturb.runs = 3;
+  cases.push_back(prepare_first(jittered));
+  Reuse reuse;
+  const std::vector<Simulated> all = simulate_all(cases, reuse);
+  ASSERT_EQ(all.size(), cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Report alone = simulate(cases[i]).report;
+    const Report& beside = all[i].get().report;
+    EXPECT_EQ(alone.iteration, beside.iteration) << i;
+    EXPECT_EQ(alone.bubble_rate, beside.bubble_rate) << i;
+    EXPECT_EQ(alone.bubble_over_ideal, beside.bubble_over_ideal) << i;
+    EXPECT_EQ(alone.peak_activation, beside.peak_activation) << i;
+    EXPECT_EQ(alone.devices.back().busy, beside.devices.back().busy) << i;
+  }
+}
+
+TEST(SimulateAll, KeepsTheErrorOfACaseBesideTheOthers) {
+  const std::vector<Case> cases{case_at("1f1b", 16, 10), case_at("interleaved-1f1b", 3, 10)};
+  Reuse reuse;
+  const std::vector<Simulated> all = simulate_all(cases, reuse);
+  EXPECT_EQ(all[0].get().report.iteration, simulate(cases[0]).report.iteration);
+  EXPECT_THROW((void)all[1].get(), InputError);
 }
 
 TEST(Simulate, LeavesOutNothingButCauses) {

@@ -1,5 +1,6 @@
 #include "sim/engine/lanes.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -7,7 +8,9 @@
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/jitter.h"
 #include "sim/execution/with_offload.h"
+#include "sim/execution/with_recompute.h"
 #include "sim/graph/build.h"
 #include "sim/graph/renumber.h"
 #include "sim/planning/schedule.h"
@@ -26,25 +29,51 @@ Problem recosted(testing::Random& random, const Problem& problem) {
   return other;
 }
 
+// What a timeline says of its passes, read off task by task.
+RunTimes summed(const TaskGraph& graph, const Timeline& timeline) {
+  RunTimes times(graph.devices());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const TaskClass& of = graph.task_class(task);
+    const double taken = timeline.end[task] - timeline.start[task];
+    if (of.kind == TaskKind::kCollective) {
+      for (DeviceTimes& device : times) device.period = timeline.end[task];
+    } else if (!is_beside_compute(of.kind)) {
+      DeviceTimes& device = times[of.device];
+      device.busy += taken;
+      if (of.kind == TaskKind::kOptimizer) continue;
+      device.first_start = std::min(device.first_start, timeline.start[task]);
+      device.last_end = timeline.end[task];
+      device.pass_busy += taken;
+      if (of.pass == PassKind::kR) device.recompute += taken;
+    }
+  }
+  return times;
+}
+
+std::vector<double> numbers(const RunTimes& times) {
+  std::vector<double> all;
+  for (const DeviceTimes& of : times) {
+    all.insert(all.end(),
+               {of.first_start, of.last_end, of.pass_busy, of.busy, of.recompute, of.period});
+  }
+  return all;
+}
+
 // Every lane is the single run of a graph that was built for its costs.
 void expect_single_runs(testing::Random& random, const std::shared_ptr<const Program>& program,
                         const Problem& problem, size_t lanes, const BuildOptions& options = {}) {
   std::vector<TaskGraph> graphs;
+  std::vector<std::vector<double>> seconds;
   for (size_t lane = 0; lane < lanes; ++lane) {
     graphs.push_back(build_task_graph(program, recosted(random, problem), options));
+    auto& of_lane = seconds.emplace_back();
+    for (const TaskClass& of : graphs.back().classes()) of_lane.push_back(of.seconds.value());
   }
-  std::vector<double> seconds;
-  for (size_t of = 0; of < graphs.front().classes().size(); ++of) {
-    for (const TaskGraph& graph : graphs) seconds.push_back(graph.classes()[of].seconds.value());
-  }
-  LaneTimes times{3, {1, 2, 3}};  // of another use
-  replay_lanes(graphs.front(), seconds, lanes, times);
-  ASSERT_EQ(times.end.size(), graphs.front().size() * lanes);
+  const std::vector<RunTimes> times = replay_lanes(graphs.front(), seconds);
+  ASSERT_EQ(times.size(), lanes);
   for (size_t lane = 0; lane < lanes; ++lane) {
     const Timeline single = make_replay_engine()->run(graphs[lane], {}, {});
-    for (TaskId task = 0; task < graphs[lane].size(); ++task) {
-      ASSERT_EQ(times.end_of(task, lane), single.end[task]) << "lane " << lane << " task " << task;
-    }
+    ASSERT_EQ(numbers(times[lane]), numbers(summed(graphs[lane], single))) << "lane " << lane;
   }
 }
 
@@ -79,14 +108,42 @@ TEST(Lanes, AreTheSingleRunsOfWhatOffloads) {
   }
 }
 
-TEST(Lanes, RefuseOtherNumbersOfSeconds) {
-  const Shape shape{2, 1, 2, 1};
-  const Problem problem = testing::make_problem(shape);
+TEST(Lanes, CountWhatClosesAnIterationAndWhatIsRunAgain) {
+  testing::Random random(73);
+  const Problem problem = recosted(random, testing::make_problem({4, 1, 8, 1}));
+  const auto program = std::make_shared<const Program>(
+      with_recompute(find_schedule("1f1b")->plan(for_planning(problem)), 1));
+  BuildOptions options;
+  options.sync = OptimizerSync::kAllReduce;
+  options.collective = Seconds(0.3);
+  options.optimizer = Seconds(0.7);
+  options.gradients_of_device = {Seconds(0.1), Seconds(0.4), Seconds(0.2), Seconds(0)};
+  for (const size_t lanes : {1, 8}) {
+    expect_single_runs(random, program, problem, lanes, options);
+  }
+}
+
+TEST(Lanes, TakeSecondsOfEveryTask) {
+  const Problem problem = testing::make_problem({4, 1, 8, 1});
   const TaskGraph graph = build_task_graph(
-      std::make_shared<const Program>(find_schedule("1f1b")->plan(problem)), problem);
-  const std::vector<double> seconds(graph.classes().size(), 1);
-  LaneTimes times;
-  EXPECT_THROW(replay_lanes(graph, seconds, 2, times), LogicError);
+      std::make_shared<const Program>(find_schedule("zb-h1")->plan(for_planning(problem))),
+      problem);
+  const std::vector<double> seconds = jittered(graph, 0.1, 7);
+  const Timeline single = make_replay_engine()->run(graph, {}, seconds);
+  EXPECT_EQ(numbers(replay_tasks(graph, seconds)), numbers(summed(graph, single)));
+}
+
+TEST(Lanes, RefuseOtherNumbersOfSeconds) {
+  const Problem problem = testing::make_problem({2, 1, 2, 1});
+  const auto program = std::make_shared<const Program>(find_schedule("1f1b")->plan(problem));
+  const TaskGraph graph = build_task_graph(program, problem);
+  const std::vector<std::vector<double>> seconds{std::vector<double>(1, 1.0)};
+  EXPECT_THROW((void)replay_lanes(graph, seconds), LogicError);
+  EXPECT_THROW((void)replay_tasks(graph, seconds.front()), LogicError);
+  BuildOptions twice;
+  twice.iterations = 2;
+  const TaskGraph two = build_task_graph(program, problem, twice);
+  EXPECT_THROW((void)replay_tasks(two, std::vector<double>(two.size(), 1)), LogicError);
 }
 
 }  // namespace
