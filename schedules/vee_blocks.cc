@@ -209,7 +209,9 @@ void BlockSearch::outline(Candidate& candidate) {
 std::vector<BlockSearch::Candidate> BlockSearch::build(const std::vector<Candidate>& ranked) {
   const int few = few_of(p_, m_);
   const int passes = kVeeKinds * p_ * std::max(few, 2 * p_);
-  const auto wanted = static_cast<size_t>(std::max(effort_.built, effort_.built_passes / passes));
+  const int most = std::max(static_cast<int>(kFinished), effort_.most_passes / passes);
+  const auto wanted =
+      static_cast<size_t>(std::min(most, std::max(effort_.built, effort_.built_passes / passes)));
   std::vector<Candidate> built;
   size_t above = 0;  // tried that are above the limit in their steady state
   bool optimal = false;

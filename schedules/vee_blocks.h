@@ -18,9 +18,10 @@
 namespace pipesim {
 
 struct BlockEffort {
-  int turns = 32;             // devices at which the step of a block may change, at most
-  int built = 96;             // blocks built, or more
-  int built_passes = 60'000;  // while they have few passes
+  int turns = 32;                // devices at which the step of a block may change, at most
+  int built = 96;                // blocks built, or more
+  int built_passes = 60'000;     // while they have few passes
+  int most_passes = 30'000'000;  // of all that are built: the blocks that promise most
 };
 
 // Of a V-shape, in seconds; no lists, and no end, where no block comes about.

@@ -17,27 +17,30 @@ double tokens_of(const UnequalBatch& unequal) {
 }
 
 // Where documents differ a sample stands for seq_length tokens of them.
-Flops flops_of_sample(const Scenario& scenario, const LayerContext& context) {
+Flops flops_of_sample(const Scenario& scenario, const LayerContext& context, bool causal) {
   const Transformer& model = scenario.modelled->model;
   const auto& unequal = scenario.batch.unequal;
-  if (!unequal || !unequal->lengths) return model_flops(model, context.seq_length, false);
+  if (!unequal || !unequal->lengths) return model_flops(model, context.seq_length, causal);
   Flops sum;
   for (const Documents& documents : unequal->documents) {
-    for (const int document : documents) sum += model_flops(model, document, false);
+    for (const int document : documents) sum += model_flops(model, document, causal);
   }
   return *scenario.batch.seq_length / tokens_of(*unequal) * sum;
 }
 
-// Model FLOPs count all of attention, as Megatron-LM does, and nothing that is run again.
+// Model FLOPs count nothing that is run again.
 void add_utilization(const Case& made, Throughput& rate) {
   const Scenario& scenario = *made.scenario;
   if (!scenario.modelled || !scenario.hardware) return;
   const LayerContext& context = *made.context;
-  const Flops flops = flops_of_sample(scenario, context);
   const FlopsPerSecond peak = scenario.hardware->gpu.peak[static_cast<size_t>(context.precision)];
-  const double used = rate.samples_per_second_per_gpu * flops.value();
-  rate.model_tflops_per_gpu = used / 1e12;
-  rate.mfu = used / peak.value();
+  const auto used = [&](bool causal) {
+    return rate.samples_per_second_per_gpu * flops_of_sample(scenario, context, causal).value();
+  };
+  rate.model_tflops_per_gpu = used(false) / 1e12;
+  rate.mfu = used(false) / peak.value();
+  rate.model_tflops_per_gpu_causal = used(true) / 1e12;
+  rate.mfu_causal = used(true) / peak.value();
   if (context.recompute.of_modules()) return;
   const double again =
       static_cast<double>(made.problem.recompute_chunks) / std::max(1, made.placement.chunks());
@@ -48,12 +51,17 @@ void add_utilization(const Case& made, Throughput& rate) {
 
 Throughput mean_of(std::span<const Throughput> runs) {
   const double share = 1 / static_cast<double>(runs.size());
-  Throughput mean{.model_tflops_per_gpu = 0, .mfu = 0, .hfu = 0};
+  Throughput mean{.model_tflops_per_gpu = 0,
+                  .mfu = 0,
+                  .model_tflops_per_gpu_causal = 0,
+                  .mfu_causal = 0,
+                  .hfu = 0};
   for (const Throughput& run : runs) {
     mean.samples_per_second += share * run.samples_per_second;
     mean.samples_per_second_per_gpu += share * run.samples_per_second_per_gpu;
     for (const auto rate :
-         {&Throughput::model_tflops_per_gpu, &Throughput::mfu, &Throughput::hfu}) {
+         {&Throughput::model_tflops_per_gpu, &Throughput::mfu,
+          &Throughput::model_tflops_per_gpu_causal, &Throughput::mfu_causal, &Throughput::hfu}) {
       mean.*rate = mean.*rate && run.*rate ? std::optional(*(mean.*rate) + share * *(run.*rate))
                                            : std::nullopt;
     }

@@ -12,10 +12,13 @@ namespace pipesim {
 struct Throughput {
   double samples_per_second = 0;
   double samples_per_second_per_gpu = 0;
-  // With a model and a named cluster. `hfu` counts forwards that are run again; not known under
-  // selective recomputation.
+  // With a model and a named cluster. All of attention counted, as Megatron-LM does; `causal`: only
+  // the pairs that a causal model attends to, about half. `hfu` counts forwards that are run again;
+  // not known under selective recomputation.
   std::optional<double> model_tflops_per_gpu = {};
   std::optional<double> mfu = {};
+  std::optional<double> model_tflops_per_gpu_causal = {};
+  std::optional<double> mfu_causal = {};
   std::optional<double> hfu = {};
 };
 

@@ -71,6 +71,19 @@ TEST(Roofline, UsesLessThanThePeakAndKnowsHowMuch) {
   EXPECT_FALSE(run(read({{"recompute", "selective"}})).throughput->hfu);
 }
 
+// Of a layer's forward QK^T and PV take 2 s^2 h each; a pass and its backward three times that.
+TEST(Roofline, CountsAttentionInFullOrCausal) {
+  const Scenario scenario = read();
+  const Transformer& model = scenario.modelled->model;
+  const Throughput rate = *run(scenario).throughput;
+  const double length = *scenario.batch.seq_length;
+  const double half = 3.0 * model.num_layers * 2 * length * length * model.hidden_size;
+  EXPECT_NEAR(*rate.model_tflops_per_gpu - *rate.model_tflops_per_gpu_causal,
+              rate.samples_per_second_per_gpu * half / 1e12, 1e-9);
+  EXPECT_NEAR(*rate.mfu_causal / *rate.mfu,
+              *rate.model_tflops_per_gpu_causal / *rate.model_tflops_per_gpu, 1e-12);
+}
+
 TEST(Roofline, HasToFitTheClustersGpuWhereNoCapacityIsGiven) {
   EXPECT_TRUE(*run(read()).fits);
   const Result large = run(read({{"model", "llama3-70b"}, {"batch.seq_length", "8192"}}));

@@ -333,6 +333,8 @@ void add_throughput(Json& json, const Answer& answer) {
   };
   json["model_tflops_per_gpu"] = known(&Throughput::model_tflops_per_gpu);
   json["mfu"] = known(&Throughput::mfu);
+  json["model_tflops_per_gpu_causal"] = known(&Throughput::model_tflops_per_gpu_causal);
+  json["mfu_causal"] = known(&Throughput::mfu_causal);
   json["hfu"] = known(&Throughput::hfu);
 }
 

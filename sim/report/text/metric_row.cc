@@ -37,6 +37,8 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
           where(rated && length > 0, length * rate.samples_per_second_per_gpu),
           rate.model_tflops_per_gpu,
           rate.mfu,
+          rate.model_tflops_per_gpu_causal,
+          rate.mfu_causal,
           rate.hfu,
           where(result.fits.has_value(), result.fits.value_or(false) ? 1 : 0),
           seconds(&Ensemble::stddev),

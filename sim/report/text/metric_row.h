@@ -15,7 +15,7 @@ namespace pipesim {
 // Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
 // `iteration` with stddev, p05 and p95 are of an ensemble, whose mean the others are; low and high
 // are the ends of its band (sim/band/band.h).
-inline constexpr std::array<std::string_view, 21> kMetricNames{"iteration_seconds",
+inline constexpr std::array<std::string_view, 23> kMetricNames{"iteration_seconds",
                                                                "makespan_seconds",
                                                                "cost_seconds",
                                                                "bubble_rate",
@@ -29,6 +29,8 @@ inline constexpr std::array<std::string_view, 21> kMetricNames{"iteration_second
                                                                "tokens_per_second_per_gpu",
                                                                "model_tflops_per_gpu",
                                                                "mfu",
+                                                               "model_tflops_per_gpu_causal",
+                                                               "mfu_causal",
                                                                "hfu",
                                                                "fits_capacity",
                                                                "iteration_stddev_seconds",

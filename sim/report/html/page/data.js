@@ -14,7 +14,7 @@ function column(name, values) {
 // What one compares first stands first.
 const kMetrics = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'mfu', 'bubble_rate',
   'peak_activation_bytes', 'peak_memory_bytes', 'bubble_rate_makespan', 'bubble_over_ideal', 'samples_per_second',
-  'model_tflops_per_gpu', 'hfu'];
+  'model_tflops_per_gpu', 'mfu_causal', 'model_tflops_per_gpu_causal', 'hfu'];
 
 // Results of runs: {run, result, timeline}, in the order of the inputs.
 const results = report.runs.flatMap(run => run.document.results.map(

@@ -47,7 +47,7 @@ const bytes = (value, digits = 4) => withUnit(value, kByteUnits, digits);
 function kindOf(name) {
   if (/_seconds$/.test(name)) return 'seconds';
   if (/_bytes$/.test(name)) return 'bytes';
-  if (/^(mfu|hfu)$|^bubble_/.test(name)) return 'share';
+  if (/^(mfu|mfu_causal|hfu)$|^bubble_/.test(name)) return 'share';
   if (/_per_second|tflops/.test(name)) return 'rate';
   if (name === 'fits_capacity') return 'flag';
   return 'number';
@@ -72,6 +72,7 @@ const kLabels = {
   bubble_rate: 'bubble rate', bubble_rate_makespan: 'bubble of makespan', bubble_over_ideal: 'bubble over ideal',
   samples_per_second: 'samples/s', samples_per_second_per_gpu: 'samples/s/GPU',
   tokens_per_second_per_gpu: 'tokens/s/GPU', model_tflops_per_gpu: 'TFLOP/s/GPU', mfu: 'MFU', hfu: 'HFU',
+  model_tflops_per_gpu_causal: 'TFLOP/s/GPU, causal', mfu_causal: 'MFU, causal',
   peak_activation_bytes: 'peak activation', peak_memory_bytes: 'peak memory',
 };
 
@@ -83,7 +84,7 @@ function labelOf(name) {
 
 // 1: more is better, -1: less is better, 0: neither.
 function betterOf(name) {
-  if (/^(mfu|hfu)$|_per_second|tflops/.test(name)) return 1;
+  if (/^(mfu|mfu_causal|hfu)$|_per_second|tflops/.test(name)) return 1;
   return /_seconds$|_bytes$|^bubble_/.test(name) ? -1 : 0;
 }
 
