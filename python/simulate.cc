@@ -49,7 +49,7 @@ void simulate_each(const std::shared_ptr<const Scenario>& scenario, Comparison& 
   if (comparison.answers.empty()) refuse_all(comparison.refused);
 }
 
-SharedComparison simulate_all(const std::shared_ptr<Scenario>& scenario) {
+SharedComparison simulate_schedules(const std::shared_ptr<Scenario>& scenario) {
   const auto begin = std::chrono::steady_clock::now();
   auto comparison = std::make_shared<Comparison>();
   {
@@ -201,7 +201,7 @@ void bind_simulate(py::module_& module) {
       .def_readonly("seconds", &Comparison::seconds)
       .def("table", [](const Comparison& c) { return comparison_table(c.answers); })
       .def("json", json_of, py::call_guard<py::gil_scoped_release>());
-  module.def("simulate", simulate_all);
+  module.def("simulate", simulate_schedules);
 }
 
 }  // namespace pipesim
