@@ -14,17 +14,17 @@ import style
 from tables import InputError, Table, quantity
 
 SPEEDS = ("mfu", "samples_per_second_per_gpu", "iteration_seconds", "bubble_rate")
-MEMORIES = ("peak_activation_bytes", "peak_memory_bytes")
+MEMORIES = ("peak_memory_bytes", "peak_activation_bytes")  # all of it where a GPU is known
 
 LEAST = 1e-4  # of a speed, that makes it better: what rounding does is not
-MOST_LABELS = 16  # of points that are named where they stand, in a figure of one panel
+MOST_LABELS = 16  # of points that are all named where they stand, in a figure of one panel; else the frontier's are
 
 Point = tuple[float, float, str]  # x, y in the units of the axes; series, or whatever tells them apart
 
 
 def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     points = series.read(inputs, asked)
-    x, y = _axis(points.table, asked.x, MEMORIES), _axis(points.table, asked.y, SPEEDS)
+    x, y = _axis(points, asked.x, MEMORIES), _axis(points, asked.y, SPEEDS)
     if asked.relative_to:
         points = _against(points, asked.relative_to)
     panels = points.panels()
@@ -50,12 +50,17 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     return figure
 
 
-def _axis(table: Table, asked: str, usual: tuple[str, ...]) -> str:
+def _axis(points: series.Points, asked: str, usual: tuple[str, ...]) -> str:
+    """The usual one that every table has, else that the simulated one has."""
+    table, published = points.table, points.published
     if asked:
         return table.require(asked)
-    for column in usual:
-        if table.has_values(column):
+    known = [column for column in usual if table.has_values(column)]
+    for column in known:
+        if not published or published.has_values(column):
             return column
+    if known:
+        return known[0]
     raise InputError(f"{table.source}:1:1: none of {', '.join(usual)} has values: choose a column with --x or --y")
 
 
@@ -155,8 +160,9 @@ def _scatter(ax: Axes, points: series.Points, found: list[Point], y: str, hollow
     line = frontier(found, quantity(y).higher_is_better)
     ax.step([point[0] for point in line], [point[1] for point in line], where="post", color="#777777",
             linestyle=":" if hollow else "-", linewidth=1.0, zorder=1)
-    if not hollow and not points.panel and len(found) <= MOST_LABELS:
-        for at, height, name in found:
+    if not hollow:
+        all_of_them = not points.panel and len(found) <= MOST_LABELS
+        for at, height, name in found if all_of_them else line:
             ax.annotate(name, (at, height), (4, 4), textcoords="offset points", fontsize=6.5)
     for index, name in enumerate(points.series):
         own = [point for point in found if point[2] == name]

@@ -9,7 +9,7 @@ import re
 
 # What grows as a step's seconds do, and what shrinks.
 IN_SECONDS = {"iteration_seconds"}
-PER_SECOND = {"mfu", "samples_per_second_per_gpu", "samples_per_second", "tokens_per_second_per_gpu"}
+PER_SECOND = {"mfu", "mfu_causal", "samples_per_second_per_gpu", "samples_per_second", "tokens_per_second_per_gpu"}
 
 
 class InputError(Exception):
@@ -40,6 +40,8 @@ _KNOWN = {
     "microbatches_per_second": Quantity("throughput", higher_is_better=True),
     "model_tflops_per_gpu": Quantity("model TFLOP/s per GPU", higher_is_better=True),
     "mfu": Quantity("MFU", "%", 0.01, higher_is_better=True),
+    "model_tflops_per_gpu_causal": Quantity("model TFLOP/s per GPU, causal", higher_is_better=True),
+    "mfu_causal": Quantity("MFU, causal", "%", 0.01, higher_is_better=True),
     "hfu": Quantity("HFU", "%", 0.01, higher_is_better=True),
     "peak_activation_bytes": Quantity("peak activation memory", "GiB", 2.0**30),
     "peak_memory_bytes": Quantity("peak memory", "GiB", 2.0**30),

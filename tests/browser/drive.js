@@ -73,6 +73,13 @@ async function driveTable(found) {
   found.filtered = filter(`${columnNamed('schedule').values[0]} iteration<=${values[0] * 1000}ms`);
   found.none = filter('nosuchword');
   found.refused = (filter('nosuch>3'), document.getElementById('filter-note').textContent);
+  const peak = columnNamed('peak_activation_bytes')?.values;
+  if (peak && columnNamed('bubble_over_ideal')) {
+    found.byLabel = filter(`peak activation < ${peak[0] / 2 ** 30}GiB`) ===
+      peak.filter(value => value < peak[0]).length;
+    found.wordsAndLabel = filter(`${columnNamed('schedule').values[0]} peak activation<=${peak[0]}B`);
+    found.unclear = (filter('bubble<1'), document.getElementById('filter-note').textContent);
+  }
   filter('');
 }
 

@@ -94,6 +94,13 @@ class Page : public Command {
     EXPECT_EQ(found.at("none"), 0);
     EXPECT_EQ(found.at("refused"), "no column like 'nosuch'");
   }
+  // Columns are found by the names that the table has.
+  static void expect_filter(const json& found) {
+    EXPECT_EQ(found.at("byLabel"), true);
+    EXPECT_GE(found.at("wordsAndLabel"), 1);
+    const std::string unclear = found.at("unclear");
+    EXPECT_NE(unclear.find("'bubble' may be bubble rate, "), std::string::npos) << unclear;
+  }
 
   std::string browser_;
 };
@@ -102,6 +109,7 @@ TEST_F(Page, OneResultOpens) {
   const json found = open(quickstart_ + " schedule=1f1b");
   expect_timeline(found);
   expect_table(found);
+  expect_filter(found);
   EXPECT_EQ(found.at("passes"), 8 * 24 * 2);
   EXPECT_EQ(found.at("rows"), 1);
   EXPECT_EQ(found.at("paretoColours"), 0);  // one point makes no chart

@@ -82,6 +82,32 @@ TEST_F(Figures, ParetoTakesScenariosDocumentsAndTables) {
   expect_texts(svg("pareto run.csv"), texts);
 }
 
+TEST_F(Figures, ParetoCountsAllMemoryWhereAGpuIsKnown) {
+  write("all.csv",
+        "point,schedule,peak_activation_bytes,peak_memory_bytes,mfu\n"
+        "0,1f1b,1073741824,3221225472,0.40\n1,v-half,536870912,2684354560,0.39\n");
+  expect_texts(svg("pareto all.csv"), {"1f1b", "v-half", "peak memory (GiB)"});
+}
+
+// Of many points those of the frontier are named.
+TEST_F(Figures, ParetoNamesTheFrontier) {
+  std::string rows = "point,schedule,peak_activation_bytes,mfu\n";
+  for (int i = 0; i < 20; ++i) {
+    rows += std::to_string(i) + ",order" + std::to_string(i) + "," +
+            std::to_string((i + 1) * 1073741824L) + (i == 0 ? ",0.5\n" : ",0.4\n");
+  }
+  write("many.csv", rows);
+  const std::string figure = svg("pareto many.csv");
+  const auto times = [&figure](const std::string& text) {
+    int found = 0;
+    for (size_t at = figure.find(text); at != std::string::npos; at = figure.find(text, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(times(">order0<"), 2);  // the legend, and its mark
+  EXPECT_EQ(times(">order7<"), 1);
+}
+
 // The fastest does not fit: it is no part of the frontier.
 TEST_F(Figures, ParetoCrossesOutWhatDoesNotFit) {
   write("results.csv",

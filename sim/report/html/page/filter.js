@@ -3,14 +3,33 @@
 const kFilterUnits = {'%': 0.01};
 for (const [name, size] of [...kTimeUnits, ...kByteUnits]) kFilterUnits[name.toLowerCase()] = size;
 
-// The column whose name or label begins with, or else contains, `text`.
+const plainWord = word => word.toLowerCase().replaceAll(/[ _-]/g, '');
+const namesOf = each => [plainWord(each.name), plainWord(each.label)];
+const columnCalled = text => columns.find(each => namesOf(each).includes(plainWord(text)));
+
+// The column that is called so, or the only one whose name or label begins with, or else contains, `text`.
 function columnLike(text) {
-  const plain = word => word.toLowerCase().replaceAll(/[ _-]/g, '');
-  const wanted = plain(text);
-  const names = each => [plain(each.name), plain(each.label)];
-  return columns.find(each => names(each).includes(wanted)) ??
-    columns.find(each => names(each).some(name => name.startsWith(wanted))) ??
-    columns.find(each => names(each).some(name => name.includes(wanted)));
+  const wanted = plainWord(text);
+  const which = test => columns.filter(each => namesOf(each).some(test));
+  const begin = which(name => name.startsWith(wanted));
+  const found = columnCalled(text) ? [columnCalled(text)] : begin.length > 0 ? begin : which(name => name.includes(wanted));
+  if (found.length === 0) throw new Error(`no column like '${text}'`);
+  if (found.length > 1) throw new Error(`'${text}' may be ${found.map(each => each.label).join(', ')}`);
+  return found[0];
+}
+
+// Words and conditions; of words before a sign as many belong to it as together are a column's name.
+function termsOf(text) {
+  const terms = [];
+  for (const part of text.replaceAll(/\s*(<=|>=|!=|<|>|=)\s*/g, '$1').split(/\s+/).filter(each => each !== '')) {
+    const [, name, rest] = /^([^<>=!]+)(.*)$/.exec(part) ?? [, '', part];
+    let words = 0;
+    for (let n = 1; rest !== '' && n <= terms.length; ++n) {
+      if (columnCalled([...terms.slice(-n), name].join(' '))) words = n;
+    }
+    terms.push([...terms.splice(terms.length - words), name].join(' ') + rest);
+  }
+  return terms;
 }
 
 const kCompare = {
@@ -28,7 +47,6 @@ function conditionOf(term) {
   }
   const [, name, sign, wanted] = match;
   const found = columnLike(name);
-  if (!found) throw new Error(`no column like '${name}'`);
   const compare = kCompare[sign];
   if (found.text) return row => compare(String(found.values[row]), wanted);
   const number = /^([-+0-9.e]+)([a-z%]*)$/i.exec(wanted);
@@ -46,7 +64,7 @@ function startFilter() {
     let message = '';
     let conditions = [];
     try {
-      conditions = input.value.split(/\s+/).filter(term => term !== '').map(conditionOf);
+      conditions = termsOf(input.value).map(conditionOf);
     } catch (error) {
       message = error.message;
     }
