@@ -25,6 +25,7 @@
 #include "sim/read/scenario.h"
 #include "sim/report/json/json.h"
 #include "sim/report/json/plot_data.h"
+#include "sim/sensitivity/memory_scaling.h"
 #include "sim/sensitivity/report.h"
 #include "sim/sweep/results.h"
 
@@ -70,8 +71,9 @@ constexpr std::array<ScriptOption, 8> kScriptOptions{{
 // The one that may be repeated.
 constexpr ScriptOption kWhere{"where", nullptr, kOfTables};
 
-const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",     "pareto",
-                                      "curves",   "heatmap", "sensitivity"};
+constexpr const char* kMemoryScaling = "memory-scaling";
+const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",      "pareto",
+                                      "curves",   "heatmap", "sensitivity", kMemoryScaling};
 const std::vector<std::string> kFormats{"pdf", "svg", "png"};
 
 // Returns the schedules that were refused: the document is of the others.
@@ -94,11 +96,54 @@ std::vector<RefusedSchedule> write_document(std::ostream& out, const std::string
   return std::move(comparison.refused);
 }
 
+// Of every schedule of a scenario.
+std::vector<MemoryScaling> memory_scalings(const std::string& file, const CommandLine& line,
+                                           const std::vector<Override>& overrides) {
+  const auto at = [&](std::string_view key, int size) {
+    std::vector<Override> all = overrides;
+    all.push_back(parse_override(fmt::format("parallel.{}={}", key, size), line.where(file)));
+    return read_scenario_file(file, line.where(file), all);
+  };
+  const Scenario scenario = read_scenario_file(file, line.where(file), overrides);
+  std::vector<MemoryScaling> all;
+  for (size_t i = 0; i < scenario.schedules.size(); ++i) {
+    all.push_back(memory_scaling(scenario, i, at));
+  }
+  return all;
+}
+
 // What the script is given.
 struct Inputs {
   std::vector<std::string> arguments;  // "name=file"
   std::vector<RefusedSchedule> refused;
+  std::vector<MemoryScaling> scalings;
 };
+
+// A scenario as the document that its figure is drawn from.
+std::string drawn_from(const std::string& file, const std::vector<std::string>& overrides,
+                       const PlotCommand& command, const CommandLine& line,
+                       TemporaryFolder& workplace, Inputs& inputs) {
+  const size_t number = inputs.arguments.size();
+  if (command.kind == kMemoryScaling) {
+    const auto scalings = memory_scalings(file, line, line.overrides(overrides));
+    const std::string path = workplace.file(fmt::format("{}.csv", number));
+    std::ofstream(path, std::ios::binary) << memory_scaling_csv(scalings);
+    std::ranges::copy(scalings, std::back_inserter(inputs.scalings));
+    return path;
+  }
+  Scenario scenario = read_scenario_file(file, line.where(file), line.overrides(overrides));
+  if (command.kind == "curves" || command.kind == "heatmap") {
+    throw InputError(line.where(file),
+                     fmt::format("{} draws several points: expected results.csv or the folder "
+                                 "of a sweep, or a JSON document",
+                                 command.kind));
+  }
+  const std::string path = workplace.file(fmt::format("{}.json", number));
+  std::ofstream document(path, std::ios::binary);
+  std::ranges::move(write_document(document, command.kind, std::move(scenario)),
+                    std::back_inserter(inputs.refused));
+  return path;
+}
 
 // Scenarios become documents, folders of sweeps their results.
 Inputs prepared(const PlotCommand& command, const CommandLine& line, TemporaryFolder& workplace) {
@@ -122,17 +167,7 @@ Inputs prepared(const PlotCommand& command, const CommandLine& line, TemporaryFo
             "pipesim: '{}' is of a sweep that was stopped: points are missing\n", file);
       }
     } else if (extension != ".json" && extension != ".csv") {
-      Scenario scenario = read_scenario_file(file, line.where(file), line.overrides(overrides));
-      if (command.kind == "curves" || command.kind == "heatmap") {
-        throw InputError(line.where(file),
-                         fmt::format("{} draws several points: expected results.csv or the folder "
-                                     "of a sweep, or a JSON document",
-                                     command.kind));
-      }
-      path = workplace.file(fmt::format("{}.json", inputs.arguments.size()));
-      std::ofstream document(path, std::ios::binary);
-      std::ranges::move(write_document(document, command.kind, std::move(scenario)),
-                        std::back_inserter(inputs.refused));
+      path = drawn_from(file, overrides, command, line, workplace, inputs);
       used = true;
     }
     inputs.arguments.push_back(fmt::format("{}={}", name, path));
@@ -210,19 +245,36 @@ std::vector<std::string> script_of(const PlotCommand& command, const CommandLine
   return script;
 }
 
+// The table instead of the figure.
+bool wants_table(const PlotCommand& command) {
+  return command.kind == kMemoryScaling && fs::path(command.output).extension() == ".csv";
+}
+
+void check_format(const PlotCommand& command, const CommandLine& line) {
+  const std::string format = fs::path(command.output).extension().string();
+  const bool figure =
+      !format.empty() && std::ranges::find(kFormats, format.substr(1)) != kFormats.end();
+  if (figure || wants_table(command)) return;
+  throw InputError(
+      line.of_option(command.output),
+      fmt::format("expected a file that ends in .pdf, .svg or .png, not '{}'", command.output));
+}
+
 int plot(const PlotCommand& command, const CommandLine& line) {
-  std::string format = fs::path(command.output).extension().string();
-  if (!format.empty()) format.erase(0, 1);
-  if (std::ranges::find(kFormats, format) == kFormats.end()) {
-    throw InputError(
-        line.of_option(command.output),
-        fmt::format("expected a file that ends in .pdf, .svg or .png, not '{}'", command.output));
-  }
+  check_format(command, line);
   check_writable({command.output}, line);
   TemporaryFolder workplace;
+  const std::string format = fs::path(command.output).extension().string().substr(1);
   const std::string figure = workplace.file("figure." + format);
   std::vector<std::string> script = script_of(command, line, figure);
   Inputs inputs = prepared(command, line, workplace);
+  for (const MemoryScaling& scaling : inputs.scalings) std::cout << memory_scaling_table(scaling);
+  std::cout.flush();
+  if (wants_table(command)) {
+    write_outputs({{command.output, line.of_option(command.output),
+                    [&inputs](std::ostream& out) { out << memory_scaling_csv(inputs.scalings); }}});
+    return kDone;
+  }
   std::ranges::move(inputs.arguments, std::back_inserter(script));
   const int code = draw(script);
   if (code != kDone) return code == kBadInput ? kBadInput : kFailed;  // the script has said why
@@ -240,7 +292,8 @@ Subcommand add_plot(Parser& program) {
   Parser& parser = program.add_command(
       "plot", "Draw a figure (needs Python with matplotlib)",
       "  pipesim plot timeline scenarios/quickstart.yaml schedule=zb-h1 -o timeline.pdf\n"
-      "  pipesim plot memory scenarios/llama3-70b-h100.yaml schedule=1f1b -o memory.svg");
+      "  pipesim plot memory scenarios/llama3-70b-h100.yaml schedule=1f1b -o memory.svg\n"
+      "  pipesim plot memory-scaling scenarios/llama3-70b-h100.yaml schedule=1f1b -o sizes.svg");
   parser.add_option("kind", command->kind, fmt::format("{}", fmt::join(kKinds, ", ")))
       .required()
       .one_of(kKinds);
@@ -249,7 +302,10 @@ Subcommand add_plot(Parser& program) {
                   "Scenarios (YAML) with key=value, JSON documents of pipesim, results.csv or the "
                   "folder of a sweep")
       .required();
-  parser.add_option("-o,--output", command->output, "The figure: .pdf, .svg or .png").required();
+  parser
+      .add_option("-o,--output", command->output,
+                  "The figure: .pdf, .svg or .png (of memory-scaling also .csv: the table)")
+      .required();
   parser.add_option("--x", command->x, "Column on the x axis, or of a heat map's columns");
   parser.add_option("--y", command->y, "Column on the y axis, or of a heat map's rows");
   parser.add_option("--value", command->value, "Column that a heat map shows");

@@ -21,7 +21,7 @@ import importlib  # noqa: E402
 import style  # noqa: E402
 from tables import InputError  # noqa: E402
 
-KINDS = ("timeline", "memory", "bubble", "pareto", "curves", "heatmap", "sensitivity")
+KINDS = ("timeline", "memory", "bubble", "pareto", "curves", "heatmap", "sensitivity", "memory-scaling")
 
 
 def arguments() -> argparse.Namespace:
@@ -41,7 +41,7 @@ def main() -> int:
     style.use()
     inputs = [tuple(each.split("=", 1)) for each in asked.inputs]
     try:
-        figure = importlib.import_module(asked.kind).draw(inputs, asked)
+        figure = importlib.import_module(asked.kind.replace("-", "_")).draw(inputs, asked)
         if asked.title:
             figure.suptitle(asked.title)
         style.save(figure, asked.out)

@@ -98,14 +98,8 @@ TEST_F(Figures, ParetoNamesTheFrontier) {
   }
   write("many.csv", rows);
   const std::string figure = svg("pareto many.csv");
-  const auto times = [&figure](const std::string& text) {
-    int found = 0;
-    for (size_t at = figure.find(text); at != std::string::npos; at = figure.find(text, at + 1))
-      ++found;
-    return found;
-  };
-  EXPECT_EQ(times(">order0<"), 2);  // the legend, and its mark
-  EXPECT_EQ(times(">order7<"), 1);
+  EXPECT_EQ(count(figure, ">order0<"), 2U);  // the legend, and its mark
+  EXPECT_EQ(count(figure, ">order7<"), 1U);
 }
 
 // The fastest does not fit: it is no part of the frontier.
@@ -257,6 +251,20 @@ TEST_F(Figures, HeatMapsTakeTheJsonOfASweep) {
     EXPECT_EQ(count(figure, ">×</text>"), 2U) << input;
     expect_texts(figure, {"1 ms", "9 ms", "3", "4", "8", "refused"});
   }
+}
+
+TEST_F(Figures, MemoryScalingHasAPanelPerSizeAndTheSameInATable) {
+  const std::string scaling = "plot memory-scaling " + std::string(PIPESIM_SOURCE_DIR) +
+                              "/scenarios/llama3-70b-h100.yaml schedule=1f1b";
+  const Outcome drawn = run(scaling + " -o figure.svg");
+  EXPECT_EQ(drawn.code, 0) << drawn.output;
+  EXPECT_NE(drawn.output.find("left out: tensor_model_parallel_size 16"), std::string::npos);
+  expect_texts(read("figure.svg"),
+               {"data", "tensor", "context", "pipeline", "GiB a GPU", "optimizer", "peak memory"});
+  ASSERT_EQ(run(scaling + " -o sizes.csv").code, 0);
+  EXPECT_TRUE(read("sizes.csv").starts_with("schedule,axis,size,gpus,weights_bytes"));
+  EXPECT_EQ(run("plot memory-scaling sizes.csv -o again.svg").code, 0);
+  EXPECT_EQ(read("again.svg"), read("figure.svg"));
 }
 
 TEST_F(Figures, EveryFormatIsItselfAndTheSameBytesAgain) {
