@@ -126,7 +126,7 @@ std::string drawn_from(const std::string& file, const std::vector<std::string>& 
   const size_t number = inputs.arguments.size();
   if (command.kind == kMemoryScaling) {
     const auto scalings = memory_scalings(file, line, line.overrides(overrides));
-    const std::string path = workplace.file(fmt::format("{}.csv", number));
+    std::string path = workplace.file(fmt::format("{}.csv", number));
     std::ofstream(path, std::ios::binary) << memory_scaling_csv(scalings);
     std::ranges::copy(scalings, std::back_inserter(inputs.scalings));
     return path;
@@ -138,7 +138,7 @@ std::string drawn_from(const std::string& file, const std::vector<std::string>& 
                                  "of a sweep, or a JSON document",
                                  command.kind));
   }
-  const std::string path = workplace.file(fmt::format("{}.json", number));
+  std::string path = workplace.file(fmt::format("{}.json", number));
   std::ofstream document(path, std::ios::binary);
   std::ranges::move(write_document(document, command.kind, std::move(scenario)),
                     std::back_inserter(inputs.refused));
