@@ -292,7 +292,6 @@ Subcommand add_plot(Parser& program) {
   Parser& parser = program.add_command(
       "plot", "Draw a figure (needs Python with matplotlib)",
       "  pipesim plot timeline scenarios/quickstart.yaml schedule=zb-h1 -o timeline.pdf\n"
-      "  pipesim plot memory scenarios/llama3-70b-h100.yaml schedule=1f1b -o memory.svg\n"
       "  pipesim plot memory-scaling scenarios/llama3-70b-h100.yaml schedule=1f1b -o sizes.svg");
   parser.add_option("kind", command->kind, fmt::format("{}", fmt::join(kKinds, ", ")))
       .required()

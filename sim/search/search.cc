@@ -387,42 +387,47 @@ std::optional<Found> Search::best_of(const Family& family, Bytes limit,
   return best;
 }
 
+bool Search::overlaps(const Family& family) {
+  return family.fixed && !family.fixed->program->pairs().empty();
+}
+
+// Of a family's problem, and what holds it.
+Search::Least Search::bound_of(const Family& family, Bytes limit,
+                               std::optional<Seconds> best) const {
+  const Problem problem = overlaps(family) ? without_overlap(family.problem) : family.problem;
+  const Objective objective = options_.refinement.objective;
+  const Seconds plain = lower_bound(problem, limit, objective);
+  Seconds least = plain;
+  if (best && !options_.offload && !options_.recompute) {
+    least = excluded_below(problem, limit, objective, plain, *best);
+  }
+  for (int chunks = 0; chunks <= (options_.recompute ? problem.shape.chunks : 0); ++chunks) {
+    if (chunks == 0 && !options_.offload) continue;
+    least = std::min(least, lower_bound(problem, limit, {chunks, options_.offload}, objective));
+  }
+  if (least < plain) return {least, std::nullopt};
+  return {least, reason_of_bound(problem, limit, objective)};
+}
+
 // Families of one placement and split of layers have one problem and one bound, those with
 // overlapped blocks another.
 Search::Least Search::bound(Bytes limit, std::optional<Seconds> best) const {
-  std::optional<Least> least;
-  const auto overlaps = [](const Family& family) {
-    return family.fixed && !family.fixed->program->pairs().empty();
+  std::vector<const Family*> different;
+  const auto same_bound = [](const Family& a, const Family& b) {
+    return a.layout == b.layout && a.problem.shape == b.problem.shape &&
+           a.problem.placement == b.problem.placement && overlaps(a) == overlaps(b);
   };
-  std::vector<const Family*> all;
   for (const auto* families : {&families_, &bare_}) {
-    for (const Family& family : *families) all.push_back(&family);
+    for (const Family& family : *families) {
+      const bool seen = std::ranges::any_of(
+          different, [&](const Family* earlier) { return same_bound(*earlier, family); });
+      if (!seen) different.push_back(&family);
+    }
   }
-  for (size_t i = 0; i < all.size(); ++i) {
-    const Family& family = *all[i];
-    const Problem& problem = family.problem;
-    const bool seen = std::any_of(
-        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [&](const Family* earlier) {
-          return earlier->layout == family.layout && earlier->problem.shape == problem.shape &&
-                 earlier->problem.placement == problem.placement &&
-                 overlaps(*earlier) == overlaps(family);
-        });
-    if (seen) continue;
-    const Problem bounded = overlaps(family) ? without_overlap(problem) : problem;
-    const Objective objective = options_.refinement.objective;
-    const Seconds plain = lower_bound(bounded, limit, objective);
-    Seconds one = plain;
-    if (best && !options_.offload && !options_.recompute) {
-      one = excluded_below(bounded, limit, objective, one, *best);
-    }
-    for (int chunks = 0; chunks <= (options_.recompute ? problem.shape.chunks : 0); ++chunks) {
-      if (chunks == 0 && !options_.offload) continue;
-      one = std::min(one, lower_bound(bounded, limit, {chunks, options_.offload}, objective));
-    }
-    if (!least || one < least->seconds) {
-      least = {one, std::nullopt};
-      if (one >= plain) least->reason = reason_of_bound(bounded, limit, objective);
-    }
+  std::optional<Least> least;
+  for (const Family* family : different) {
+    const Least one = bound_of(*family, limit, best);
+    if (!least || one.seconds < least->seconds) least = one;
   }
   return least.value_or(Least{});
 }

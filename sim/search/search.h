@@ -142,6 +142,9 @@ class Search {
     std::optional<BoundReason> reason;
   };
   [[nodiscard]] Least bound(Bytes limit, std::optional<Seconds> best = std::nullopt) const;
+  [[nodiscard]] Least bound_of(const Family& family, Bytes limit,
+                               std::optional<Seconds> best) const;
+  [[nodiscard]] static bool overlaps(const Family& family);
 
   std::shared_ptr<const Scenario>
       scenario_;  // undisturbed and without contention, as programs are evaluated
