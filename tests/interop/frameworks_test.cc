@@ -333,7 +333,7 @@ TEST(MegatronImport, TakesBackWhatDataRanksDivide) {
     const std::string text = exported(scenario);
     const Draft draft = megatron(text);
     EXPECT_TRUE(draft.not_modelled.empty()) << scenario_of(draft);
-    const ParameterState& state = read(draft).modelled->state;
+    const ParameterState state = read(draft).modelled->state;
     EXPECT_EQ(strategy_of(state), strategy_of(scenario.modelled->state));
     EXPECT_EQ(state.shard_degree, scenario.modelled->state.shard_degree);
     EXPECT_EQ(exported(read(draft)), text);
