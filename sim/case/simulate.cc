@@ -88,10 +88,7 @@ class Run {
     return finished();
   }
 
-  // Whether it can be a lane beside others of its program and structure.
-  [[nodiscard]] bool is_lane() const {
-    return numbers_alone_ && reuse_ != nullptr && made_.scenario->perturb.jitter.value_or(0) == 0;
-  }
+  [[nodiscard]] bool needs_timeline() const { return !numbers_alone_; }
   [[nodiscard]] const Case& made() const { return made_; }
   [[nodiscard]] const std::shared_ptr<const Program>& program() const { return result_.program; }
   Result result_of(Report numbers) {
@@ -124,7 +121,9 @@ class Run {
     const double jitter = perturb.jitter.value_or(0);
     if (jitter == 0) {
       const std::vector<std::vector<double>> seconds{seconds_of(graph.classes())};
-      return result_of(numbers_of(graph, replay_lanes(graph, seconds).front(), peaks));
+      const RunTimes times = replay_lanes(graph, seconds).front();
+      result_.seconds.run += watch_.lap();
+      return result_of(numbers_of(graph, times, peaks));
     }
     std::vector<Report> reports;
     for (int run = 0; run < perturb.runs; ++run) {
@@ -245,6 +244,14 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCause
   return first;
 }
 
+// Whether nothing but its program can keep it from being a lane beside others.
+bool may_be_lane(const Case& made) {
+  const Scenario& scenario = *made.scenario;
+  const auto& unequal = scenario.batch.unequal;
+  return scenario.engine == EngineKind::kReplay && scenario.perturb.jitter.value_or(0) == 0 &&
+         made.problem.kinds.empty() && (!unequal || unequal->draw.runs == 1);
+}
+
 // Cases that are lanes of one graph.
 class LaneGroup {
  public:
@@ -332,12 +339,14 @@ std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse) {
   std::vector<LaneGroup> groups;
   for (size_t i = 0; i < cases.size(); ++i) {
     all[i].error = error_of([&] {
-      if (cases[i].scenario->engine == EngineKind::kReplay) {
-        runs[i].emplace(cases[i], *replay, &reuse, IdleCauses::kLeftOut);
-        if (runs[i]->is_lane()) return;
-        runs[i].reset();
+      if (!may_be_lane(cases[i])) {
+        all[i].result = simulate(cases[i], nullptr, &reuse, IdleCauses::kLeftOut);
+        return;
       }
-      all[i].result = simulate(cases[i], nullptr, &reuse, IdleCauses::kLeftOut);
+      runs[i].emplace(cases[i], *replay, &reuse, IdleCauses::kLeftOut);
+      if (!runs[i]->needs_timeline()) return;
+      all[i].result = runs[i]->result();
+      runs[i].reset();
     });
     if (all[i].error || !runs[i]) continue;
     auto group =

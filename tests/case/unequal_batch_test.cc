@@ -299,6 +299,22 @@ TEST(UnequalBatch, ReportsTheMeanOverItsDraws) {
   EXPECT_GT(together.ensemble->stddev, Seconds(0));
 }
 
+// A microbatch alone is like no other: its draws are counted all the same.
+TEST(UnequalBatch, ReportsTheMeanOverItsDrawsBesideOtherCases) {
+  const std::string drawn =
+      "batch.lengths={distribution: lognormal, mean: 2000, sigma: 1.2, seed: 7, runs: 4}";
+  const std::vector<Case> cases{prepare_first(read(kModelled, {drawn, "batch.num_microbatches=1"})),
+                                prepare_first(read(kModelled, {"batch.num_microbatches=1"}))};
+  Reuse reuse;
+  const std::vector<Simulated> all = simulate_all(cases, reuse);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(all[i].get().report.iteration, simulate(cases[i]).report.iteration) << i;
+  }
+  EXPECT_NE(
+      all[0].get().report.iteration,
+      report_of(kModelled, {drawn, "batch.num_microbatches=1", "batch.lengths.runs=1"}).iteration);
+}
+
 TEST(UnequalBatch, CountsItsOwnTokens) {
   const Case made = prepare_first(read(kModelled, {kDrawn}));
   double tokens = 0;
