@@ -35,6 +35,6 @@ std::string located(const Location& where, std::string_view message) {
 }  // namespace
 
 InputError::InputError(const Location& where, std::string_view message)
-    : std::runtime_error(located(where, message)), where_(where) {}
+    : std::runtime_error(located(where, message)), where_(where), message_(message) {}
 
 }  // namespace pipesim

@@ -25,9 +25,12 @@ class InputError : public std::runtime_error {
   // `what()` is "file:line:column: message", then the source line with a caret when it is known.
   InputError(const Location& where, std::string_view message);
   [[nodiscard]] const Location& where() const { return where_; }
+  // Alone, for a place in what nobody wrote.
+  [[nodiscard]] const std::string& message() const { return message_; }
 
  private:
   Location where_;
+  std::string message_;
 };
 
 class InfeasibleError : public std::runtime_error {

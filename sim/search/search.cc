@@ -305,9 +305,8 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     families_.push_back(std::move(family));
   } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
     const auto* input = dynamic_cast<const InputError*>(&error);
-    const std::string reason = error.what();
-    // Without the place, which is not in the scenario.
-    const bool prefixed = input != nullptr || reason.starts_with(choice.name + ": ");
+    const std::string reason = input != nullptr ? input->message() : error.what();
+    const bool prefixed = reason.starts_with(choice.name + ": ");
     const Schedule& schedule = schedule_of(choice);
     const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
     left_out_.push_back(fmt::format("{}{}: {}", choice.name,

@@ -58,15 +58,6 @@ EnumArray<HeldPart, Bytes> held_by(const Case& made) {
   return held;
 }
 
-// Without the place, which is that of a key that nobody wrote.
-std::string message_of(const InputError& error) {
-  const Location& where = error.where();
-  std::string text = error.what();
-  text = text.substr(0, text.find('\n'));
-  const std::string place = fmt::format("{}:{}:{}: ", where.file, where.line, where.column);
-  return text.starts_with(place) ? text.substr(place.size()) : text;
-}
-
 ScaledMemory at_size(const Axis& axis, int size, size_t choice, const ScenarioAt& at) {
   ScaledMemory scaled{.axis = axis.key, .size = size};
   try {
@@ -78,7 +69,7 @@ ScaledMemory at_size(const Axis& axis, int size, size_t choice, const ScenarioAt
     const auto shared = std::make_shared<const Scenario>(std::move(scenario));
     scaled.held = held_by(prepare(shared, shared->schedules.at(choice)));
   } catch (const InputError& error) {
-    scaled.refusal = message_of(error);
+    scaled.refusal = error.message();
   } catch (const InfeasibleError& error) {
     scaled.refusal = error.what();
   }

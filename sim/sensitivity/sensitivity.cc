@@ -23,17 +23,6 @@ Outcome outcome_of(const Case& made, const Result& result) {
   return outcome;
 }
 
-// The message without its place, which is one of the scenario as it was written.
-std::string reason_of(const InputError& error) {
-  const Location& where = error.where();
-  std::string text = error.what();
-  text.resize(std::min(text.size(), text.find('\n')));
-  const std::string place = where.file + ":";
-  if (!text.starts_with(place)) return text;
-  const size_t start = text.find(": ", place.size() - 1);
-  return start == std::string::npos ? text : text.substr(start + 2);
-}
-
 // The effects of all what-ifs and factors, each group of its factors together; evaluated at once,
 // since most are the same passes at other costs.
 class Effects {
@@ -73,7 +62,7 @@ class Effects {
     try {
       step();
     } catch (const InputError& error) {
-      effect.refusal = reason_of(error);
+      effect.refusal = error.message();
     } catch (const InfeasibleError& error) {
       effect.refusal = error.what();
     }

@@ -10,15 +10,9 @@
 namespace pipesim {
 namespace {
 
-// What the error says, without its place and without line ends.
-std::string one_line_of(const std::string& text, const Location* where) {
-  std::string line = text.substr(0, text.find('\n'));
-  if (where != nullptr && line.starts_with(where->file)) {
-    const size_t colon = line.find(": ", where->file.size());
-    if (colon != std::string::npos) line.erase(0, colon + 2);
-  }
+std::string first_line_of(const std::string& text) {
   constexpr size_t kMost = 4000;
-  return line.substr(0, kMost);
+  return text.substr(0, std::min(kMost, text.find('\n')));
 }
 
 template <class T>
@@ -135,16 +129,16 @@ PointResult Evaluator::operator()(std::uint32_t point) {
     evaluate(point, result);
   } catch (const InputError& error) {
     result.outcome = PointResult::Outcome::kRefused;
-    result.reason = one_line_of(error.what(), &error.where());
+    result.reason = first_line_of(error.message());
   } catch (const InfeasibleError& error) {
     result.outcome = PointResult::Outcome::kRefused;
-    result.reason = one_line_of(error.what(), nullptr);
+    result.reason = first_line_of(error.what());
   } catch (const std::bad_alloc&) {
     result.outcome = PointResult::Outcome::kFault;
     result.reason = "not enough memory";
   } catch (const std::exception& error) {
     result.outcome = PointResult::Outcome::kFault;
-    result.reason = std::string("internal error: ") + one_line_of(error.what(), nullptr);
+    result.reason = std::string("internal error: ") + first_line_of(error.what());
   }
   return result;
 }

@@ -179,10 +179,7 @@ void Sweep::check_base() const {
   try {
     (void)read_scenario(base);
   } catch (const InputError& error) {
-    const std::string what = error.what();
-    const std::string place =
-        fmt::format("{}:{}:{}: ", error.where().file, error.where().line, error.where().column);
-    const std::string message = what.starts_with(place) ? what.substr(place.size()) : what;
+    const std::string& message = error.message();
     for (const std::string& key : keys_) {
       const bool about = message.starts_with(key + ": ") || message.starts_with(key + ".");
       if (about && message.find(" is missing") == std::string::npos) throw;

@@ -23,21 +23,12 @@ parallel: {tensor_model_parallel_size: 2, sequence_parallel: true, pipeline_mode
 batch: {global_batch_size: 32, micro_batch_size: 1, seq_length: 4096}
 )";
 
-Scenario read(const std::vector<std::pair<std::string, std::string>>& overrides = {},
-              const std::string& base = kBase) {
-  std::vector<Override> all;
-  for (const auto& [key, value] : overrides) all.push_back({key, value, {}});
-  return read_scenario(YamlSource("test", base, all));
+Scenario read(const Changes& changes = {}, const std::string& base = kBase) {
+  return read_changed(base, changes);
 }
 
-std::string refusal(const std::vector<std::pair<std::string, std::string>>& overrides,
-                    const std::string& base = kBase) {
-  try {
-    (void)read(overrides, base);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+std::string refusal(const Changes& changes, const std::string& base = kBase) {
+  return refusal_of(base, changes);
 }
 
 Result run(const Scenario& scenario) { return simulate(prepare_first(scenario)); }

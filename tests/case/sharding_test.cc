@@ -34,33 +34,25 @@ batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 4096}
 memory: {capacity: 2000 GiB}
 )";
 
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
-Scenario read(const Overrides& overrides, const std::string& base = kBase) {
-  std::vector<Override> all;
-  for (const auto& [key, value] : overrides) all.push_back({"memory." + key, value, {}});
-  return read_scenario(YamlSource("test", base, all));
+Changes below_memory(Changes changes) {
+  for (auto& [key, value] : changes) key = "memory." + key;
+  return changes;
 }
 
-std::string refusal(const Overrides& overrides) {
-  try {
-    (void)read(overrides);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+Scenario read(const Changes& changes, const std::string& base = kBase) {
+  return read_changed(base, below_memory(changes));
 }
 
-const Overrides kOptim{{"data_parallel_sharding_strategy", "optim"}};
-const Overrides kGradients{{"data_parallel_sharding_strategy", "optim_grads"}};
-const Overrides kWeights{{"data_parallel_sharding_strategy", "optim_grads_params"}};
+const Changes kOptim{{"data_parallel_sharding_strategy", "optim"}};
+const Changes kGradients{{"data_parallel_sharding_strategy", "optim_grads"}};
+const Changes kWeights{{"data_parallel_sharding_strategy", "optim_grads_params"}};
 
-Overrides with(Overrides all, const Overrides& more) {
+Changes with(Changes all, const Changes& more) {
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
-Result run(const Overrides& overrides) { return simulate(prepare_first(read(overrides))); }
+Result run(const Changes& overrides) { return simulate(prepare_first(read(overrides))); }
 
 TEST(ShardedScenario, TakesTheFlagAndTheStrategyForTheSame) {
   const Result flag = run({{"use_distributed_optimizer", "true"}});
@@ -72,7 +64,7 @@ TEST(ShardedScenario, TakesTheFlagAndTheStrategyForTheSame) {
 TEST(ShardedScenario, HoldsLessThanTheStrategyBeforeIt) {
   EXPECT_LT(*run(kGradients).report.peak_memory, *run(kOptim).report.peak_memory);
   EXPECT_LT(*run(kWeights).report.peak_memory, *run(kGradients).report.peak_memory);
-  const Overrides kept = with(kWeights, {{"reshard_after_forward", "false"}});
+  const Changes kept = with(kWeights, {{"reshard_after_forward", "false"}});
   EXPECT_LT(*run(kWeights).report.peak_memory, *run(kept).report.peak_memory);
 }
 
@@ -99,7 +91,7 @@ TEST(ShardedScenario, EveryMicrobatchWaitsForWhatItsPassesGatherAndScatter) {
 }
 
 TEST(ShardedScenario, KeepsPassesAsTheyAreWhereAStageGathersOnceAndReducesOnce) {
-  const Overrides once =
+  const Changes once =
       with(kWeights, {{"reshard_after_forward", "false"}, {"reduce_every_microbatch", "false"}});
   const Case made = prepare_first(read(once));
   const Case without = prepare_first(read(kOptim));
@@ -172,8 +164,8 @@ parallel: {pipeline_model_parallel_size: 1, data_parallel_size: )" +
 }
 
 TEST(ShardedScenario, NamesWhatDoesNotGoTogether) {
-  const auto says = [](const Overrides& overrides, const std::string& words) {
-    const std::string said = refusal(overrides);
+  const auto says = [](const Changes& overrides, const std::string& words) {
+    const std::string said = refusal_of(kBase, below_memory(overrides));
     EXPECT_NE(said.find(words), std::string::npos) << said;
   };
   says({{"data_parallel_sharding_strategy", "optim_grad"}}, "optim_grads");

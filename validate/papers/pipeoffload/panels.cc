@@ -125,11 +125,7 @@ Tried try_to_run(const Panel& panel, const std::string& schedule, int seq_length
   } catch (const InfeasibleError& error) {
     return {std::nullopt, error.what()};
   } catch (const InputError& error) {
-    // Of the scenario made here: its message without where it stands there.
-    const std::string message = error.what();
-    const std::string line = message.substr(0, message.find('\n'));
-    const size_t at = line.find(": ");
-    return {std::nullopt, at == std::string::npos ? line : line.substr(at + 2)};
+    return {std::nullopt, error.message()};
   }
 }
 

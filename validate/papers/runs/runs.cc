@@ -21,13 +21,6 @@ namespace {
 
 constexpr double kGibi = 1024.0 * 1024 * 1024;
 
-// What an error says, without its place in a text that nobody has written.
-std::string message_of(const InputError& error) {
-  const std::string all = error.what();
-  const size_t begin = all.find(": ") + 2;
-  return all.substr(begin, all.find('\n') - begin);
-}
-
 // What a row measured in seconds: stated, or by tokens or by model FLOPs a second and GPU, counted
 // with half of attention as Megatron-LM does. Model and batch are the scenario's.
 std::optional<double> published_seconds(const runs::Row& row, const Scenario* scenario) {
@@ -96,7 +89,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
         bytes = (*result.report.peak_memory - kFrameworkOverhead).value();
       }
     } catch (const InputError& error) {
-      run.reason = message_of(error);
+      run.reason = error.message();
     } catch (const InfeasibleError& error) {
       run.reason = error.what();
     }
