@@ -36,11 +36,12 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
   return refused;
 }
 
-Comparison compare(Scenario scenario) {
+Comparison compare(Scenario scenario, IdleCauses causes) {
   (void)make_engine(scenario, 1);  // says once, not of each schedule, that this build lacks it
   Comparison comparison;
-  comparison.refused = each_feasible(
-      std::move(scenario), [&](const Case& made) { comparison.answers.push_back(answer(made)); });
+  comparison.refused = each_feasible(std::move(scenario), [&](const Case& made) {
+    comparison.answers.push_back(answer(made, nullptr, causes));
+  });
   return comparison;
 }
 

@@ -12,6 +12,7 @@
 #include "sim/case/make_case.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/lanes.h"
+#include "sim/engine/replay_program.h"
 #include "sim/execution/evaluate.h"
 #include "sim/graph/build.h"
 #include "sim/metrics/analyze.h"
@@ -105,7 +106,7 @@ void Ensemble(benchmark::State& state) {
   for (auto _ : state) {
     const auto peaks = peaks_in_order(at.graph, at.graph.classes());
     for (const RunTimes& times : replay_lanes(at.graph, seconds)) {
-      benchmark::DoNotOptimize(numbers_of(at.graph, times, peaks).iteration);
+      benchmark::DoNotOptimize(numbers_of(at.graph.size(), times, peaks).iteration);
     }
   }
   count_tasks(state, at.graph.size() * lanes);
@@ -177,6 +178,22 @@ void PlanBuildReplayMetrics(benchmark::State& state) {
   count_tasks(state, tasks);
 }
 
+// The same to sums alone, without graph and timeline.
+void PlanRunNumbers(benchmark::State& state) {
+  const Problem problem =
+      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  std::vector<int> ranks(problem.shape.devices);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  size_t tasks = 0;
+  for (auto _ : state) {
+    const auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
+    const ProgramRun run = replay_program(program, problem, {ranks}, {});
+    tasks = run.tasks;
+    benchmark::DoNotOptimize(numbers_of(run.tasks, run.times, run.peaks).iteration);
+  }
+  count_tasks(state, tasks);
+}
+
 void Metrics(benchmark::State& state) {
   const Case at = make_case(state);
   const Timeline timeline = make_replay_engine()->run(at.graph, {}, {});
@@ -208,6 +225,7 @@ BENCHMARK(Build)->Apply(one_size);
 BENCHMARK(Evaluate)->Apply(one_size);
 BENCHMARK(Metrics)->Apply(one_size);
 BENCHMARK(PlanBuildReplayMetrics)->Apply(one_size);
+BENCHMARK(PlanRunNumbers)->Apply(one_size);
 
 }  // namespace
 }  // namespace pipesim

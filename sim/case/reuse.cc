@@ -61,6 +61,10 @@ std::shared_ptr<const Program> Reuse::program(const Schedule& schedule, const Pr
   return entries_.front().program;
 }
 
+bool Reuse::keeps(const std::shared_ptr<const Program>& program) const {
+  return std::ranges::find(entries_, program, &Entry::program) != entries_.end();
+}
+
 std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Program>& program,
                                               const Problem& problem,
                                               const std::vector<std::vector<int>>& ranks,

@@ -29,6 +29,8 @@ class Reuse {
   std::shared_ptr<const Program> program(const Schedule& schedule, const Problem& problem,
                                          const std::function<Program()>& make);
 
+  [[nodiscard]] bool keeps(const std::shared_ptr<const Program>& program) const;
+
   // As build_task_graph. The graph of a kept program, once nobody else holds it, is the next one's.
   std::shared_ptr<const TaskGraph> graph(const std::shared_ptr<const Program>& program,
                                          const Problem& problem,

@@ -11,6 +11,7 @@
 #include "sim/core/error.h"
 #include "sim/engine/jitter.h"
 #include "sim/engine/lanes.h"
+#include "sim/engine/replay_program.h"
 #include "sim/engine/simgrid.h"
 #include "sim/graph/build.h"
 #include "sim/graph/renumber.h"
@@ -112,23 +113,30 @@ class Run {
         build_task_graph(result_.program, made_.problem, ranks, options));
   }
 
+  // A program that is run once needs no graph.
   Result numbers() {
+    const Perturbation& perturb = made_.scenario->perturb;
+    const double jitter = perturb.jitter.value_or(0);
+    if (jitter == 0 && (reuse_ == nullptr || !reuse_->keeps(result_.program))) {
+      const ProgramRun run = replay_program(result_.program, made_.problem,
+                                            ranks_of(*made_.scenario), graph_options(made_, 1));
+      result_.seconds.run += watch_.lap();
+      return result_of(numbers_of(run.tasks, run.times, run.peaks));
+    }
     result_.graph = graph(1);
     result_.seconds.build += watch_.lap();
     const TaskGraph& graph = *result_.graph;
     const auto peaks = peaks_in_order(graph, graph.classes());
-    const Perturbation& perturb = made_.scenario->perturb;
-    const double jitter = perturb.jitter.value_or(0);
     if (jitter == 0) {
       const std::vector<std::vector<double>> seconds{seconds_of(graph.classes())};
       const RunTimes times = replay_lanes(graph, seconds).front();
       result_.seconds.run += watch_.lap();
-      return result_of(numbers_of(graph, times, peaks));
+      return result_of(numbers_of(graph.size(), times, peaks));
     }
     std::vector<Report> reports;
     for (int run = 0; run < perturb.runs; ++run) {
       const auto seconds = jittered(graph, jitter, perturb.seed + static_cast<std::uint64_t>(run));
-      reports.push_back(numbers_of(graph, replay_tasks(graph, seconds), peaks));
+      reports.push_back(numbers_of(graph.size(), replay_tasks(graph, seconds), peaks));
     }
     result_.seconds.run += watch_.lap();
     return result_of(ensemble_of(reports, perturb.seed, jitter));
@@ -284,7 +292,8 @@ class LaneGroup {
     }
     const std::vector<RunTimes> times = replay_lanes(*graph, seconds);
     for (size_t lane = 0; lane < runs_.size(); ++lane) {
-      into_[lane]->result = runs_[lane]->result_of(numbers_of(*graph, times[lane], peaks[lane]));
+      into_[lane]->result =
+          runs_[lane]->result_of(numbers_of(graph->size(), times[lane], peaks[lane]));
     }
   }
 

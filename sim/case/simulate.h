@@ -30,7 +30,7 @@ struct StepSeconds {
 
 struct Result {
   std::shared_ptr<const Program> program;
-  std::shared_ptr<const TaskGraph> graph;
+  std::shared_ptr<const TaskGraph> graph;  // none where numbers alone were asked for
   Timeline timeline;  // of an ensemble: of its first run; empty where numbers alone were asked for
   Report report;
   std::optional<Throughput> throughput;
@@ -47,9 +47,9 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // or messages or copies that shared a link, make the result an ensemble. `engine` is as make_engine
 // makes it; without one it is made for the call. `reuse`: what simulations before have left,
 // and this one leaves. Where causes are left out, what of the report follows from a timeline alone
-// may be too: idle_by_cause, peak_time and peak_pass. Throws InputError (a schedule that does not
-// accept the shape) and InfeasibleError (a memory limit, a deadlock of the program or of blocking
-// transfers).
+// may be too, idle_by_cause, peak_time and peak_pass, and so may timeline and graph. Throws
+// InputError (a schedule that does not accept the shape) and InfeasibleError (a memory limit, a
+// deadlock of the program or of blocking transfers).
 Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
                 IdleCauses causes = IdleCauses::kFollowed);
 

@@ -8,13 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "sim/graph/device_times.h"
+#include "sim/engine/device_sums.h"
 #include "sim/graph/task_graph.h"
 
 namespace pipesim {
-
-// By device, as TaskClass::device numbers them.
-using RunTimes = std::vector<DeviceTimes>;
 
 // Of every cost in `seconds`, which has the seconds of every class. LogicError for another number
 // of classes, and for a graph of several iterations. O(costs (tasks + edges)); 64 bytes for each

@@ -294,10 +294,9 @@ Report analyze(const TaskGraph& graph, const Timeline& timeline,
   return Analysis(graph, timeline, speeds, causes).run();
 }
 
-Report numbers_of(const TaskGraph& graph, std::span<const DeviceTimes> times,
-                  std::span<const Bytes> peaks) {
+Report numbers_of(size_t tasks, std::span<const DeviceTimes> times, std::span<const Bytes> peaks) {
   Report report = of_times(times);
-  report.tasks = graph.size();
+  report.tasks = tasks;
   for (size_t d = 0; d < peaks.size(); ++d) {
     report.devices[d].peak_activation = peaks[d];
     report.peak_activation = std::max(report.peak_activation, peaks[d]);

@@ -34,11 +34,10 @@ Report analyze(const TaskGraph& graph, const Timeline& timeline,
 // needs to settle they have not. Always true with one iteration.
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative);
 
-// The same numbers but idle causes and when and where memory peaks, without a timeline: of one
-// iteration's times by device. Requires a graph of one iteration without copies, whose memory does
-// not depend on when passes run. O(devices).
-Report numbers_of(const TaskGraph& graph, std::span<const DeviceTimes> times,
-                  std::span<const Bytes> peaks);
+// The same numbers but idle causes and when and where memory peaks, without a timeline: of so many
+// tasks of one iteration, its times and its peaks of activations by device. Where there are copies
+// to the host memory depends on when passes run: the peaks must say. O(devices).
+Report numbers_of(size_t tasks, std::span<const DeviceTimes> times, std::span<const Bytes> peaks);
 
 // By device, the most that activations take of its memory where tasks of a class acquire and
 // release what `classes` say. Requires a graph without copies. O(tasks).

@@ -9,6 +9,7 @@
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/jitter.h"
+#include "sim/engine/replay_program.h"
 #include "sim/execution/with_offload.h"
 #include "sim/execution/with_recompute.h"
 #include "sim/graph/build.h"
@@ -50,6 +51,19 @@ RunTimes summed(const TaskGraph& graph, const Timeline& timeline) {
   return times;
 }
 
+// Passes of a device follow each other.
+std::vector<Bytes> peaks(const TaskGraph& graph) {
+  std::vector<Bytes> held(graph.devices());
+  std::vector<Bytes> most(held);
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const TaskClass& of = graph.task_class(task);
+    held[of.device] = held[of.device] + of.acquired;
+    most[of.device] = std::max(most[of.device], held[of.device]);
+    held[of.device] = held[of.device] - of.released;
+  }
+  return most;
+}
+
 std::vector<double> numbers(const RunTimes& times) {
   std::vector<double> all;
   for (const DeviceTimes& of : times) {
@@ -75,6 +89,65 @@ void expect_single_runs(testing::Random& random, const std::shared_ptr<const Pro
     const Timeline single = make_replay_engine()->run(graphs[lane], {}, {});
     ASSERT_EQ(numbers(times[lane]), numbers(summed(graphs[lane], single))) << "lane " << lane;
   }
+}
+
+// What is run without a graph is what its graph comes to.
+void expect_as_with_graph(const std::shared_ptr<const Program>& program, const Problem& problem,
+                          const std::vector<std::vector<int>>& ranks,
+                          const BuildOptions& options = {}) {
+  const TaskGraph graph = build_task_graph(program, problem, ranks, options);
+  const ProgramRun run = replay_program(program, problem, ranks, options);
+  EXPECT_EQ(run.tasks, graph.size());
+  EXPECT_EQ(numbers(run.times), numbers(summed(graph, make_replay_engine()->run(graph, {}, {}))));
+  EXPECT_EQ(run.peaks, peaks(graph));
+}
+
+TEST(ReplayProgram, IsTheGraphOfEverySchedule) {
+  testing::Random random(74);
+  for (const Schedule* schedule : schedules()) {
+    SCOPED_TRACE(schedule->name);
+    const Shape shape{4, schedule->default_chunks, 8, schedule->default_splits};
+    Problem problem =
+        recosted(random, testing::make_problem(shape, schedule->place(4, shape.chunks)));
+    if (schedule->refusal(for_planning(problem))) continue;
+    const auto program = std::make_shared<const Program>(schedule->plan(for_planning(problem)));
+    if (program->copies() != nullptr) continue;
+    problem.stages.front().activation = Bytes(7);
+    expect_as_with_graph(program, problem, {{0, 1, 2, 3}});
+    if (!schedule->calls) continue;
+    BuildOptions blocking;
+    blocking.blocking = schedule->calls;
+    expect_as_with_graph(program, problem, {{0, 1, 2, 3}}, blocking);
+  }
+}
+
+TEST(ReplayProgram, ClosesAnIterationOfSeveralPipelinesAlike) {
+  testing::Random random(75);
+  const Problem problem = recosted(random, testing::make_problem({4, 1, 8, 1}));
+  const auto program = std::make_shared<const Program>(
+      with_recompute(find_schedule("zb-h1")->plan(for_planning(problem)), 1));
+  BuildOptions options;
+  options.optimizer = Seconds(0.7);
+  options.gradients_of_device = {Seconds(0.1), Seconds(0.4), Seconds(0.2), Seconds(0)};
+  options.slowdown_of_rank = {1, 1.5, 1, 1, 1, 1, 2, 1};
+  for (const OptimizerSync sync : {OptimizerSync::kNone, OptimizerSync::kAllReduce}) {
+    for (const Seconds collective : {Seconds(0), Seconds(0.3)}) {
+      options.sync = sync;
+      options.collective = collective;
+      expect_as_with_graph(program, problem, {{0, 1, 2, 3}, {4, 5, 6, 7}}, options);
+    }
+  }
+}
+
+TEST(ReplayProgram, RefusesWhatNeedsATimeline) {
+  testing::Random random(76);
+  const Problem problem = recosted(random, testing::make_problem({4, 1, 8, 1}));
+  const auto program = std::make_shared<const Program>(find_schedule("1f1b")->plan(problem));
+  BuildOptions options;
+  options.iterations = 2;
+  EXPECT_THROW((void)replay_program(program, problem, {{0, 1, 2, 3}}, options), LogicError);
+  const auto copying = std::make_shared<const Program>(with_offload(*program, problem, 1));
+  EXPECT_THROW((void)replay_program(copying, problem, {{0, 1, 2, 3}}, {}), LogicError);
 }
 
 TEST(Lanes, AreTheSingleRunsOfEverySchedule) {
