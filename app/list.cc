@@ -48,6 +48,13 @@ void list_schedules() {
                                to_text(support.placement), to_text(support.claims.bubble),
                                to_text(support.claims.peak));
     }
+    if (schedule->versions) {
+      const WeightVersions& versions = *schedule->versions;
+      std::cout << fmt::format(
+          "  asynchronous: a step after every {}, versions of weights on 4 devices: {} to {}\n",
+          versions.every_microbatch ? "microbatch" : "iteration", versions.kept(4, 0),
+          versions.kept(4, 3));
+    }
     if (schedule->runs_on != Runtime::kNone) {
       std::cout << fmt::format("  runs on: {}\n", to_text(schedule->runs_on));
     }

@@ -90,6 +90,11 @@ void check_schedules(const PlanCommand& command, const CommandLine& line) {
       throw InputError(line.where(option, name),
                        name + " holds two copies of the model: not planned");
     }
+    if (schedule->versions) {
+      throw InputError(
+          line.where(option, name),
+          name + " steps with weights of before: not planned, pipesim run simulates it");
+    }
     if (command.no_offload && schedule->offloads()) {
       throw InputError(line.where(option, name),
                        name + " offloads activations, which --no-offload excludes");

@@ -35,6 +35,8 @@ struct Case : Outline {
   std::string offload_reason;  // why so much offloads, where sim/prepare chose it
   std::optional<Layout> layout = {};          // with a model
   std::optional<MemoryEstimate> memory = {};  // likewise
+  // The scenario's; of a schedule that never drains, kAsynchronous whatever that is.
+  OptimizerSync sync = OptimizerSync::kNone;
   Problem problem = {};
   // The scenario's microbatches as they are put in; empty: as they were drawn.
   std::vector<int> microbatch_order = {};

@@ -5,6 +5,7 @@
 #include "models/stage_cost.h"
 #include "sim/case/host_links.h"
 #include "sim/case/ranks.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -72,14 +73,20 @@ BuildOptions graph_options(const Case& made, int iterations) {
   const Scenario& scenario = *made.scenario;
   BuildOptions options;
   options.iterations = iterations;
-  options.sync = scenario.sync;
+  options.sync = made.sync;
+  const auto units = static_cast<std::uint32_t>(made.problem.shape.units());
+  if (made.sync == OptimizerSync::kAsynchronous) {
+    const bool each = schedule_of(made.choice).versions->every_microbatch;
+    options.stream = {units, each ? 1 : units};
+  }
   options.blocking = made.blocking;
   if (scenario.engine == EngineKind::kSimGrid) options.contending_copies = host_way(made).duplex;
   options.collective = scenario.cost.collective;
   options.optimizer = scenario.cost.optimizer;
   add_closing(made, options);
-  options.message = [&made](int from, int to, int rank_from, int rank_to, std::uint32_t unit) {
-    return message(made, from, to, rank_from, rank_to, unit);
+  options.message = [&made, units](int from, int to, int rank_from, int rank_to,
+                                   std::uint32_t unit) {
+    return message(made, from, to, rank_from, rank_to, unit % units);
   };
   add_stragglers(scenario, options);
   return options;

@@ -90,7 +90,7 @@ void add_host_links(Case& made) {
   }
   // Where iterations overlap, a link still carries copies of a device when another has ended its
   // own.
-  const bool overlaps = scenario.sync == OptimizerSync::kPostValidation;
+  const bool overlaps = made.sync == OptimizerSync::kPostValidation;
   if (overlaps && problem.devices_per_host_link > 1) problem.copy_alone_factor = 1;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/case/program.h"
 #include "sim/case/stage_costs.h"
 #include "sim/case/unequal_units.h"
+#include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 
@@ -70,6 +71,30 @@ std::optional<Bytes> activation_limit(const Case& made) {
   return std::nullopt;
 }
 
+OptimizerSync sync_of(const Scenario& scenario, const ScheduleChoice& choice) {
+  const bool streams = !choice.program && schedule_of(choice).versions.has_value();
+  if (streams) return OptimizerSync::kAsynchronous;
+  if (scenario.sync == OptimizerSync::kAsynchronous) {
+    throw InputError(choice.where,
+                     fmt::format("optimizer.sync is asynchronous, which {} is not: it keeps one "
+                                 "version of weights; pipedream and pipedream-2bw keep more",
+                                 choice.name));
+  }
+  return scenario.sync;
+}
+
+// What is not known of iterations that run into each other.
+void check_stream(const Case& made) {
+  const auto refuse = [&made](const char* what) {
+    throw InfeasibleError(fmt::format("{} is not known with {}: its iterations run into each other",
+                                      made.choice.name, what));
+  };
+  if (made.scenario->parallel.pipelines > 1) refuse("several pipelines (parallel.pipelines)");
+  if (made.problem.offload_chunks > 0) refuse("offload");
+  const auto& modelled = made.scenario->modelled;
+  if (modelled && modelled->state.sharded_gradients) refuse("sharded gradients or weights");
+}
+
 Problem empty_problem(const Case& made) {
   const Placement& place = made.placement;
   Problem problem;
@@ -112,7 +137,9 @@ Case make_case(Outline outline, const Layout* balanced) {
   made.name = made.choice.name;
   const Scenario& scenario = *made.scenario;
   made.blocking = blocking_calls(scenario, made.choice);
+  made.sync = sync_of(scenario, made.choice);
   made.problem = empty_problem(made);
+  if (made.sync == OptimizerSync::kAsynchronous) check_stream(made);
   if (scenario.modelled) {
     made.layout = layout_of(*scenario.modelled, made.placement, made.choice.name, balanced);
   }

@@ -69,7 +69,9 @@ void add_roofline(Case& made) {
   for (int device = 0; device < made.placement.devices(); ++device) {
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
                                      made.placement, costs, device));
-    if (scenario.sync == OptimizerSync::kPostValidation) made.closing.back().norm = Seconds(0);
+    const bool waits =
+        made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
+    if (!waits) made.closing.back().norm = Seconds(0);
   }
 }
 

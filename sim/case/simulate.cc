@@ -16,6 +16,7 @@
 #include "sim/graph/build.h"
 #include "sim/graph/renumber.h"
 #include "sim/metrics/analyze.h"
+#include "sim/metrics/steady_cycle.h"
 #include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
@@ -71,10 +72,11 @@ class Run {
         reuse_(made.problem.kinds.empty() ? reuse : nullptr),
         causes_(causes),
         cluster_(cluster_of(made)) {
-    result_.program = make_program(made, reuse_);
+    // Of a stream that of one iteration: what the schedule says against its shape.
+    result_.program = make_program(made, streams() ? nullptr : reuse_);
     result_.seconds.plan = watch_.lap();
     numbers_alone_ = causes == IdleCauses::kLeftOut && engine.name() == "replay" &&
-                     made.scenario->sync != OptimizerSync::kPostValidation &&
+                     made.sync != OptimizerSync::kPostValidation && !streams() &&
                      result_.program->copies() == nullptr;
   }
 
@@ -142,15 +144,38 @@ class Run {
     return result_of(ensemble_of(reports, perturb.seed, jitter));
   }
 
+  [[nodiscard]] bool streams() const { return made_.sync == OptimizerSync::kAsynchronous; }
+
+  // The microbatches of so many iterations as one program.
+  std::shared_ptr<const TaskGraph> graph_of_stream(int iterations) {
+    Problem problem = made_.problem;
+    problem.shape.microbatches *= iterations;
+    const std::vector<std::uint32_t> once = problem.kind_of_unit;
+    for (int i = 1; i < iterations; ++i) {
+      problem.kind_of_unit.insert(problem.kind_of_unit.end(), once.begin(), once.end());
+    }
+    result_.program = make_program(made_.choice, problem);
+    result_.seconds.plan += watch_.lap();
+    return std::make_shared<const TaskGraph>(build_task_graph(
+        result_.program, problem, ranks_of(*made_.scenario), graph_options(made_, iterations)));
+  }
+
+  // The fewest iterations that can be steady.
+  [[nodiscard]] int first_iterations() const {
+    const Shape& shape = made_.problem.shape;
+    if (streams()) return fewest_streamed(shape.devices, shape.microbatches);
+    return made_.sync == OptimizerSync::kPostValidation ? 4 : 1;
+  }
+
   void run_until_steady() {
-    const bool overlap = made_.scenario->sync == OptimizerSync::kPostValidation;
-    for (int iterations = overlap ? 4 : 1;; iterations *= 2) {
+    const int first = first_iterations();
+    for (int iterations = first;; iterations *= 2) {
       result_.graph.reset();
-      result_.graph = graph(iterations);
+      result_.graph = streams() ? graph_of_stream(iterations) : graph(iterations);
       result_.seconds.build += watch_.lap();
       result_.timeline = engine_.run(*result_.graph, cluster_, {});
       result_.seconds.run += watch_.lap();
-      if (iterations == kMaxIterations ||
+      if (iterations >= std::max(kMaxIterations, 4 * first) ||
           is_steady(*result_.graph, result_.timeline, kSteadyTolerance)) {
         return;
       }

@@ -42,8 +42,9 @@ struct Result {
 // The engine that the scenario names. Under SimGrid, runs of an ensemble go `processes` at a time.
 std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 
-// Under post-validation, whose iterations overlap, as many iterations are simulated as it takes to
-// settle (at most 64); otherwise every iteration starts afresh and one is the steady state. Jitter,
+// Where iterations overlap (post-validation, and schedules that never drain, whose program is that
+// of all of them), as many are simulated as it takes to settle (at most 64, or 4 times those that
+// fill the pipeline); otherwise every iteration starts afresh and one is the steady state. Jitter,
 // or messages or copies that shared a link, make the result an ensemble. `engine` is as make_engine
 // makes it; without one it is made for the call. `reuse`: what simulations before have left,
 // and this one leaves. Where causes are left out, what of the report follows from a timeline alone

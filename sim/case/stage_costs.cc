@@ -1,10 +1,28 @@
 #include "sim/case/stage_costs.h"
 
+#include "models/step_cost.h"
 #include "sim/case/given_costs.h"
 #include "sim/case/host_links.h"
 #include "sim/case/roofline.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
+namespace {
+
+constexpr double kWeightBytes = 2;  // of a version, which passes read: the optimizer's state is one
+
+void add_weight_versions(Case& made) {
+  const WeightVersions& versions = *schedule_of(made.choice).versions;
+  const int devices = made.placement.devices();
+  for (int device = 0; device < devices; ++device) {
+    const HeldParameters held = held_parameters(made.scenario->modelled->model, *made.context,
+                                                *made.layout, made.placement, device);
+    const int more = versions.kept(devices, device) - 1;
+    made.memory->devices[device].weights += Bytes(more * kWeightBytes * (held.dense + held.expert));
+  }
+}
+
+}  // namespace
 
 void add_stage_costs(Case& made) {
   const Scenario& scenario = *made.scenario;
@@ -16,6 +34,7 @@ void add_stage_costs(Case& made) {
     made.memory = estimate_memory(scenario.modelled->model, *made.context, *made.layout,
                                   made.placement, scenario.modelled->state);
   }
+  if (made.memory && made.sync == OptimizerSync::kAsynchronous) add_weight_versions(made);
   add_given_costs(made);
   add_bytes(made);
   if (scenario.roofline) add_roofline(made);

@@ -18,9 +18,17 @@ struct MessageCost {
   Seconds latency;
 };
 
+// Under kAsynchronous: the program has the microbatches of all iterations, one after the other.
+struct Stream {
+  std::uint32_t units = 0;  // of one iteration, which begins on a device with the first F of them
+  std::uint32_t units_per_step = 0;  // after the BW or W of so many, a device steps
+  friend bool operator==(const Stream&, const Stream&) = default;
+};
+
 struct BuildOptions {
   int iterations = 1;
   OptimizerSync sync = OptimizerSync::kNone;
+  std::optional<Stream> stream = {};
   Seconds collective;  // the gradient-norm reduction that closes an iteration under kAllReduce
   Seconds optimizer;   // one device's optimizer step
   // Where devices differ, by device: the step in place of `optimizer`, and what each does with its

@@ -10,6 +10,8 @@ enum class OptimizerSync {
   kPostValidation,  // each device after its own passes and optimizer step (Zero Bubble, section 4),
                     // and those of its position in the other pipelines, with which it reduces
                     // gradients
+  kAsynchronous,    // at once: a device steps while later microbatches are in flight, and never
+                    // drains (PipeDream); all iterations are one program (BuildOptions::stream)
 };
 
 }  // namespace pipesim

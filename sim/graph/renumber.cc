@@ -11,6 +11,7 @@ GraphStructure structure_of(const BuildOptions& options) {
   GraphStructure structure;
   structure.iterations = options.iterations;
   structure.sync = options.sync;
+  structure.stream = options.stream;
   structure.reduces = options.collective > Seconds(0);
   structure.steps = options.optimizer > Seconds(0) || !options.optimizer_of_device.empty();
   structure.gradients = !options.gradients_of_device.empty();

@@ -15,6 +15,7 @@ namespace pipesim {
 struct GraphStructure {
   int iterations = 1;
   OptimizerSync sync = OptimizerSync::kNone;
+  std::optional<Stream> stream = {};
   bool reduces = false;
   bool steps = false;
   bool gradients = false;

@@ -12,7 +12,8 @@ TaskGraph::TaskGraph(Parts parts)
       class_of_(std::move(parts.class_of)),
       number_(std::move(parts.number)),
       pipelines_(std::move(parts.pipelines)),
-      iterations_(parts.iterations) {
+      iterations_(parts.iterations),
+      units_(parts.units) {
   if (parts.row.size() != class_of_.size() + 1 || number_.size() != class_of_.size()) {
     throw LogicError("task graph: arrays of unequal length");
   }
@@ -39,6 +40,7 @@ int TaskGraph::rank(std::uint32_t device) const {
 
 std::uint32_t TaskGraph::numbers_per_iteration(const TaskClass& task) const {
   if (task.kind == TaskKind::kCollective || task.kind == TaskKind::kOptimizer) return 1;
+  if (streams()) return units_;
   const Program& of = program(task);
   return task.kind == TaskKind::kCompute && task.pass == PassKind::kFB
              ? static_cast<std::uint32_t>(of.pairs().size())

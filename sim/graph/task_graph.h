@@ -100,6 +100,9 @@ class TaskGraph {
     std::vector<TaskId> waits_for;
     std::vector<PipelineInstance> pipelines;
     int iterations = 1;
+    // Of one iteration, where the programs have the units of all of them; 0: where each repeats
+    // its program.
+    std::uint32_t units = 0;
   };
   explicit TaskGraph(Parts parts);
 
@@ -119,6 +122,8 @@ class TaskGraph {
 
   [[nodiscard]] const std::vector<PipelineInstance>& pipelines() const { return pipelines_; }
   [[nodiscard]] int iterations() const { return iterations_; }
+  // Whether an iteration begins with passes of the one before it in flight.
+  [[nodiscard]] bool streams() const { return units_ != 0; }
   [[nodiscard]] int devices() const;  // of all pipelines
   [[nodiscard]] int rank(std::uint32_t device) const;
 
@@ -150,6 +155,7 @@ class TaskGraph {
   Rows rows_;
   std::vector<PipelineInstance> pipelines_;
   int iterations_;
+  std::uint32_t units_;
 };
 
 }  // namespace pipesim

@@ -51,6 +51,7 @@ class TaskStream {
 
   void run() {
     make_closing_classes();
+    if (options_.stream) return add_stream();
     for (int iteration = 0; iteration < options_.iterations; ++iteration) {
       for (size_t i = 0; i < tables_.size(); ++i) add_pipeline(i, iteration);
       close_iteration(iteration);
@@ -87,6 +88,23 @@ class TaskStream {
     }
   }
 
+  // One pipeline, once: its program has all iterations.
+  void add_stream() {
+    if (batches_ || program_.copies() != nullptr || tables_.size() > 1 ||
+        program_.shape().chunks > 1) {
+      throw LogicError("a stream of iterations beside blocking transfers, copies or replicas");
+    }
+    parts_.units = options_.stream->units;
+    std::vector<std::vector<std::uint32_t>> steps(devices_);
+    for (size_t d = 0; d < devices_; ++d) {
+      if (!gradients_.empty()) steps[d].push_back(gradients_[d]);
+      if (!optimizer_.empty()) steps[d].push_back(optimizer_[d]);
+    }
+    TaskVisitor<Rows> tasks(rows_, tables_.front(), std::span(last_), {}, program_, 0);
+    StreamVisitor<Rows> visitor(tasks, *options_.stream, std::move(steps));
+    walk(program_, visitor);
+  }
+
   static size_t links_of(const Program& program, const BuildOptions& options) {
     if (program.copies() == nullptr) return 0;
     if (options.contending_copies) return program.placement().devices();
@@ -95,9 +113,10 @@ class TaskStream {
 
   // Exact sizes: the arrays of a large graph must not be copied while they grow.
   void reserve() {
-    const size_t iterations = options_.iterations;
+    const size_t iterations = options_.stream ? 1 : options_.iterations;
     const size_t copies = tables_.size() * iterations;
-    const size_t closing = (2 * last_.size() + 2) * copies;
+    const size_t steps = options_.stream ? units() / options_.stream->units_per_step : 1;
+    const size_t closing = (2 * last_.size() * steps + 2) * copies;
     const size_t sent = messages();
     // At most a rendezvous for each vocabulary pass and a collective after it, one before S and IB.
     const size_t joins = is_sharded(program_.vocabulary()) ? 9 * units() : 0;

@@ -91,18 +91,27 @@ class TaskVisitor {
                     static_cast<std::uint32_t>(program.pairs().size())) {}
 
   Value run(int device, const Pass& pass, Value input, Value gradient) {
+    return run(device, pass, input, gradient, number(pass));
+  }
+  // As another unit (or pair) than the pass's own.
+  Value run(int device, const Pass& pass, Value input, Value gradient, std::uint32_t number) {
     follow(device);
     rows_.wait_for_all(awaited_);
     awaited_.clear();
     if (Rows::is_task(input)) rows_.wait_for(input);
     if (Rows::is_task(gradient)) rows_.wait_for(gradient);
-    return add(device, pass);
+    return last_[device] = rows_.close(classes_.compute(device, pass), number);
   }
   // A pass that waits for `held` besides the one before it.
   void run(int device, const Pass& pass, std::span<const Value> held) {
     follow(device);
     rows_.wait_for_all(held);
-    add(device, pass);
+    last_[device] = rows_.close(classes_.compute(device, pass), number(pass));
+  }
+  // What a device does for itself after a pass.
+  void step(int device, std::uint32_t task_class, std::uint32_t iteration) {
+    follow(device);
+    last_[device] = rows_.close(task_class, iteration);
   }
 
   Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t unit) {
@@ -141,9 +150,8 @@ class TaskVisitor {
     const Value last = last_[device];
     if (last != kNothing) rows_.wait_for(last);
   }
-  Value add(int device, const Pass& pass) {
-    const std::uint32_t first = pass.kind == PassKind::kFB ? first_pair_ : first_unit_;
-    return last_[device] = rows_.close(classes_.compute(device, pass), first + pass.microbatch);
+  [[nodiscard]] std::uint32_t number(const Pass& pass) const {
+    return (pass.kind == PassKind::kFB ? first_pair_ : first_unit_) + pass.microbatch;
   }
 
   Rows& rows_;
@@ -156,6 +164,49 @@ class TaskVisitor {
   const Placement& place_;
   std::uint32_t first_unit_;
   std::uint32_t first_pair_;
+};
+
+// As TaskVisitor, where devices step while later microbatches are in flight. What a device does
+// from the first F of an iteration on counts to it; its units are numbered within it.
+template <class Rows>
+class StreamVisitor {
+ public:
+  using Value = typename Rows::Task;
+  static constexpr Value kNotYet = Rows::kNotYet;
+  static constexpr Value kNothing = Rows::kNothing;
+
+  // `steps`: by device, the classes of what it does in turn. The program has one chunk for each
+  // device.
+  StreamVisitor(TaskVisitor<Rows>& tasks, const Stream& stream,
+                std::vector<std::vector<std::uint32_t>> steps)
+      : tasks_(tasks), stream_(stream), steps_(std::move(steps)), devices_(steps_.size()) {}
+
+  Value run(int device, const Pass& pass, Value input, Value gradient) {
+    State& state = devices_[device];
+    if (pass.kind == PassKind::kF) ++state.forwards;
+    const std::uint32_t iteration = (state.forwards - 1) / stream_.units;
+    const std::uint32_t unit = pass.microbatch % stream_.units;
+    const Value end = tasks_.run(device, pass, input, gradient, iteration * stream_.units + unit);
+    const bool ends = pass.kind == PassKind::kBW || pass.kind == PassKind::kW;
+    if (ends && ++state.ended % stream_.units_per_step == 0) {
+      for (const std::uint32_t step : steps_[device]) tasks_.step(device, step, iteration);
+    }
+    return end;
+  }
+  Value deliver(Value result, PassKind kind, int from, int to, std::uint32_t unit) {
+    return tasks_.deliver(result, kind, from, to, unit);
+  }
+
+ private:
+  struct State {
+    std::uint32_t forwards = 0;
+    std::uint32_t ended = 0;
+  };
+
+  TaskVisitor<Rows>& tasks_;
+  Stream stream_;
+  std::vector<std::vector<std::uint32_t>> steps_;
+  std::vector<State> devices_;
 };
 
 // As TaskVisitor, where a device goes on only when all messages of its batch have arrived: they

@@ -71,6 +71,9 @@ Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Locat
   const ScheduleChoice& choice = scenario.schedules.front();
   const Schedule* schedule = find_schedule(choice.name);
   if (schedule == nullptr) throw InputError(choice.where, "a baseline's schedule has a name");
+  if (schedule->versions) {
+    throw InputError(choice.where, choice.name + " steps with weights of before: not planned");
+  }
   if (!scenario.roofline || !scenario.hardware || !scenario.batch.seq_length) {
     throw InputError(where, "a baseline's seconds follow from its model, cluster and batch");
   }

@@ -7,6 +7,7 @@
 #include "sim/core/error.h"
 #include "sim/metrics/memory_curve.h"
 #include "sim/metrics/percentile.h"
+#include "sim/metrics/steady_cycle.h"
 
 namespace pipesim {
 namespace {
@@ -15,6 +16,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 // Times nearer than this, relative to them, are one: engines add the same seconds in another order.
 constexpr double kInstant = 1e-12;
+// To which a cycle of iterations that run into each other is one.
+constexpr double kSameCycle = 1e-9;
 
 struct DeviceState {
   double first_start = kNever;
@@ -24,6 +27,7 @@ struct DeviceState {
   double recompute = 0;        // R passes
   double covered_to = 0;       // busy or charged up to here
   double next_first = kNever;  // first start of the next iteration
+  TaskId next_task = kNoTask;
   int forwards_left = 0;
   bool backward_seen = false;
   EnumArray<IdleCause, double> idle{};
@@ -80,6 +84,10 @@ class Analysis {
         follows_(causes == IdleCauses::kFollowed),
         middle_(graph.iterations() / 2),
         devices_(graph.devices()) {
+    // What jitter or contention keep from settling is a mean over what there is.
+    if (graph.streams()) {
+      cycle_ = steady_cycle(graph, timeline, kSameCycle).value_or(graph.iterations() / 2 - 1);
+    }
     size_t first = 0;
     for (const PipelineInstance& pipeline : graph.pipelines()) {
       const Program& program = *pipeline.program;
@@ -100,11 +108,13 @@ class Analysis {
       const TaskClass& of = graph_.task_class(task);
       if (is_beside_compute(of.kind)) continue;
       const int iteration = single ? 0 : graph_.iteration(task);
-      if (iteration == middle_) {
+      if (iteration >= middle_ && iteration < middle_ + cycle_) {
         visit(task, of, single);
-      } else if (iteration == middle_ + 1 && of.kind == TaskKind::kCompute) {
-        double& next = devices_[of.device].next_first;
-        next = std::min(next, timeline_.start[task]);
+      } else if (iteration == middle_ + cycle_ && of.kind == TaskKind::kCompute) {
+        DeviceState& device = devices_[of.device];
+        if (timeline_.start[task] >= device.next_first) continue;
+        device.next_first = timeline_.start[task];
+        device.next_task = task;
       }
     }
     if (single) {
@@ -173,7 +183,7 @@ class Analysis {
   }
 
   void explain_gap(DeviceState& device, TaskId task, const TaskClass& of, double gap) {
-    if (!device.backward_seen) return device.charge(IdleCause::kWarmUp, gap);
+    if (!device.backward_seen && !graph_.streams()) return device.charge(IdleCause::kWarmUp, gap);
     if (device.forwards_left == 0) return device.charge(IdleCause::kCoolDown, gap);
     // Back along what was waited for, as far as the gap reaches: each task on the way took its
     // part.
@@ -233,24 +243,48 @@ class Analysis {
     times.reserve(devices_.size());
     double begin = kNever;
     for (DeviceState& device : devices_) {
-      device.charge(IdleCause::kCoolDown, device.next_first - device.covered_to);
+      close(device);
       const double period = device.next_first - (single ? 0 : device.first_start);
       begin = std::min(begin, device.first_start);
       times.push_back({device.first_start, device.last_end, device.pass_busy, device.busy,
                        device.recompute, period});
     }
+    if (graph_.streams()) take_mean_of_cycle(times);
     Report report = of_times(times);
     report.tasks = graph_.size();
     for (size_t d = 0; d < devices_.size(); ++d) {
       DeviceReport& of = report.devices[d];
       const auto& idle = devices_[d].idle;
-      for (size_t c = 0; c < idle.size(); ++c) of.idle_by_cause[c] = Seconds(idle[c]);
+      for (size_t c = 0; c < idle.size(); ++c) of.idle_by_cause[c] = Seconds(idle[c] / cycle_);
       if (!timeline_.energy_joules.empty()) {
         of.energy_joules = timeline_.energy_joules[d] / graph_.iterations();
       }
     }
     add_peaks(report, single ? 0 : begin);
     return report;
+  }
+
+  // Iterations that run into each other have no first start and last end of their own: span and
+  // makespan are the period.
+  void take_mean_of_cycle(std::vector<DeviceTimes>& times) const {
+    double period = 0;
+    for (DeviceTimes& of : times) {
+      for (double* sum : {&of.pass_busy, &of.busy, &of.recompute, &of.period}) *sum /= cycle_;
+      period = std::max(period, of.period);
+    }
+    for (DeviceTimes& of : times) {
+      of.first_start = 0;
+      of.last_end = period;
+    }
+  }
+
+  // The gap until the device's next iteration.
+  void close(DeviceState& device) {
+    const double gap = device.next_first - device.covered_to;
+    if (!graph_.streams()) return device.charge(IdleCause::kCoolDown, gap);
+    if (follows_ && gap > 0) {
+      explain_gap(device, device.next_task, graph_.task_class(device.next_task), gap);
+    }
   }
 
   void add_peaks(Report& report, double begin) {
@@ -260,6 +294,7 @@ class Analysis {
     visit_memory_events(graph_, timeline_, middle_, [&](const MemoryEvent& event) {
       double& level = held[event.device];
       level += event.delta_bytes;
+      if (graph_.streams() && graph_.iteration(event.task) < middle_) return;
       DeviceReport& of = report.devices[event.device];
       if (level > of.peak_activation.value()) {
         of.peak_activation = Bytes(level);
@@ -281,6 +316,7 @@ class Analysis {
   std::span<const SpeedChange> speeds_;
   bool follows_;
   int middle_;
+  int cycle_ = 1;  // iterations that are looked at, from the middle one on
   size_t chunks_ = 1;
   std::vector<DeviceState> devices_;
   std::vector<double> stage_seconds_;
@@ -336,6 +372,7 @@ std::vector<Bytes> peaks_in_order(const TaskGraph& graph, std::span<const TaskCl
 
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative) {
   if (graph.iterations() == 1) return true;
+  if (graph.streams()) return steady_cycle(graph, timeline, relative).has_value();
   const Report report = analyze(graph, timeline, {}, IdleCauses::kLeftOut);
   const double period = report.iteration.value();
   return std::ranges::all_of(report.devices, [&](const DeviceReport& device) {

@@ -5,10 +5,12 @@ namespace pipesim {
 std::vector<std::vector<MemoryLevel>> memory_curves(const TaskGraph& graph,
                                                     const Timeline& timeline, int iteration) {
   std::vector<std::vector<MemoryLevel>> curves(graph.devices());
-  visit_memory_events(graph, timeline, iteration, [&curves](const MemoryEvent& event) {
-    auto& curve = curves[event.device];
-    const double before = curve.empty() ? 0 : curve.back().bytes;
-    curve.push_back({event.seconds, before + event.delta_bytes});
+  std::vector<double> held(curves.size(), 0);
+  visit_memory_events(graph, timeline, iteration, [&](const MemoryEvent& event) {
+    double& bytes = held[event.device];
+    bytes += event.delta_bytes;
+    const bool before = graph.streams() && graph.iteration(event.task) < iteration;
+    if (!before) curves[event.device].push_back({event.seconds, bytes});
   });
   return curves;
 }

@@ -27,7 +27,8 @@ struct MemoryEvent {
 
 inline constexpr int kEveryIteration = -1;
 
-// Calls `visit` for every event of one iteration, or of all. The events of a device come in order
+// Calls `visit` for every event of one iteration, or of all; where iterations stream, of those
+// before it too, whose microbatches are in flight. The events of a device come in order
 // of time, at equal times releases first: passes of a device follow each other, a pass acquires at
 // its start and releases at its end. With copies to the host all events come in order of time.
 // O(tasks), with copies O(n log n).
@@ -39,7 +40,9 @@ void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int i
       const TaskClass& of = graph.task_class(task);
       if (of.acquired == Bytes(0) && of.released == Bytes(0)) continue;
       const bool all = graph.iterations() == 1 || iteration == kEveryIteration;
-      if (!all && graph.iteration(task) != iteration) continue;
+      if (!all && graph.iteration(task) != iteration) {
+        if (!graph.streams() || graph.iteration(task) > iteration) continue;
+      }
       if (of.acquired != Bytes(0)) {
         see(MemoryEvent{timeline.start[task], of.device, MemoryCategory::kActivations,
                         of.acquired.value(), task});

@@ -136,6 +136,9 @@ std::string fault_of(const Schedule& schedule) {
     return "both runs_on and no_flags: expected one of them";
   }
   if (std::string fault = fault_of_sizes(schedule); !fault.empty()) return fault;
+  if (schedule.versions && (schedule.versions->kept == nullptr || schedule.max_chunks > 1)) {
+    return "versions: expected `kept`, and one chunk per device";
+  }
   if (std::string fault = fault_of_claims("", schedule.claims); !fault.empty()) return fault;
   for (const VocabularySupport& support : schedule.vocabulary) {
     const std::string of = fmt::format("vocabulary {} ", to_text(support.placement));

@@ -103,6 +103,14 @@ struct BlockRun {
   bool early_attention = false;  // of the backward, before the forward's experts
 };
 
+// Of a schedule that never drains, whose devices step while microbatches are in flight: it keeps
+// the weights that backwards to come began with (docs/reference/model.md, "Asynchronous").
+struct WeightVersions {
+  int (*kept)(int devices, int device) = nullptr;  // the newest included
+  // A step after every microbatch; else after those of an iteration.
+  bool every_microbatch = false;
+};
+
 using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
 
 struct Schedule {
@@ -145,6 +153,9 @@ struct Schedule {
   std::optional<CallGroups> calls = {};
   // Of one with blocks of F and BW, how they run under these options; nothing where it has none.
   std::optional<BlockRun> (*blocks)(const ScheduleOptions& options) = nullptr;
+  // Its iterations run into each other, as one program of the microbatches of all of them; what it
+  // claims is of one iteration alone, with ramps.
+  std::optional<WeightVersions> versions = {};
   Runtime runs_on = Runtime::kNone;
   // Of one that runs on none, for who asks for flags: why, and the most similar that runs on one.
   std::string no_flags = {};

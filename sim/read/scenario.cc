@@ -275,7 +275,8 @@ void read_engine(const YamlValue& value, Scenario& scenario) {
 }
 
 void read_optimizer(YamlMap& root, Scenario& scenario) {
-  static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation"};
+  static const std::vector<std::string> kSyncs{"none", "all_reduce", "post_validation",
+                                               "asynchronous"};
   // With a sharded vocabulary `collective` says nothing of what closes an iteration.
   const bool reduces = scenario.cost.collective > Seconds(0) && !is_sharded(scenario.vocabulary);
   const bool costs = scenario.roofline || scenario.cost.optimizer > Seconds(0) || reduces;
@@ -283,7 +284,7 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
   const auto given = root.find("optimizer");
   if (!given) return;
   YamlMap map(*given);
-  const YamlValue value = map.require("sync", "none, all_reduce or post_validation");
+  const YamlValue value = map.require("sync", "none, all_reduce, post_validation or asynchronous");
   const std::string sync = value.choice(kSyncs);
   map.finish();
   if (sync == "none" && costs) {
@@ -292,12 +293,13 @@ void read_optimizer(YamlMap& root, Scenario& scenario) {
         "or "
         "costs follow from a model");
   }
-  if (sync == "post_validation" && reduces) {
-    value.fail("'post_validation' waits for no collective, but cost.collective is set");
+  if ((sync == "post_validation" || sync == "asynchronous") && reduces) {
+    value.fail("'" + sync + "' waits for no collective, but cost.collective is set");
   }
-  scenario.sync = sync == "none"         ? OptimizerSync::kNone
-                  : sync == "all_reduce" ? OptimizerSync::kAllReduce
-                                         : OptimizerSync::kPostValidation;
+  scenario.sync = sync == "none"              ? OptimizerSync::kNone
+                  : sync == "all_reduce"      ? OptimizerSync::kAllReduce
+                  : sync == "post_validation" ? OptimizerSync::kPostValidation
+                                              : OptimizerSync::kAsynchronous;
 }
 
 void read_framework(const YamlValue& value, Scenario& scenario) {

@@ -107,6 +107,9 @@ void simulate(ExecutionPlan& plan, double mean_pass) {
 
 // One iteration as it is before what closes it.
 BuildOptions options_of(const Case& made) {
+  if (made.sync == OptimizerSync::kAsynchronous) {
+    throw InfeasibleError(made.label + ": iterations that run into each other are not executed");
+  }
   BuildOptions options = graph_options(made, 1);
   options.sync = OptimizerSync::kNone;
   options.collective = options.optimizer = Seconds(0);

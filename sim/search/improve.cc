@@ -33,6 +33,7 @@ void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   for (int vs = 0; vs < program.placement().virtual_stages(); ++vs) {
     if (program.recomputes(vs)) refuse("recomputation");
   }
+  if (made.sync == OptimizerSync::kAsynchronous) refuse("iterations that run into each other");
   if (made.blocking) refuse("transfers that hold devices");
   if (!made.problem.kinds.empty()) refuse("microbatches that cost unequally");
 }

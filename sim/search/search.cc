@@ -166,6 +166,10 @@ bool Search::wanted(const std::string& schedule) const {
 }
 
 void Search::add_registered(const Schedule& schedule) {
+  if (schedule.versions) {
+    left_out_.push_back(schedule.name + ": its iterations run into each other");
+    return;
+  }
   if (schedule.min_chunks > options_.max_chunks) {
     left_out_.push_back(fmt::format("{}: holds {} chunks per device, more than the {} allowed",
                                     schedule.name, schedule.min_chunks, options_.max_chunks));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/core/error.h"
 #include "sim/graph/critical_path.h"
 #include "sim/report/drawing/drawing.h"
 
@@ -71,6 +72,11 @@ int PathSeconds::most() const {
 }
 
 OrdersCompared compare_orders(const Result& a, const Result& b) {
+  if (a.graph->streams() || b.graph->streams()) {
+    throw InfeasibleError(
+        "iterations that run into each other have no order of their own to compare: pipesim run "
+        "sets their seconds side by side");
+  }
   OrdersCompared compared;
   const Drawing drawn_a(a);
   const Drawing drawn_b(b);

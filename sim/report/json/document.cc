@@ -220,7 +220,7 @@ Json data_sheet_json(const Scenario& scenario) {
 }
 
 Json scenario_json(std::span<const Answer> answers) {
-  static constexpr std::array kSyncs{"none", "all_reduce", "post_validation"};
+  static constexpr std::array kSyncs{"none", "all_reduce", "post_validation", "asynchronous"};
   const Scenario& scenario = *answers.front().made.scenario;
   Json json;
   json["schedule"] = Json::array();

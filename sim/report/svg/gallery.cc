@@ -72,7 +72,7 @@ std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
       "|---|---|---|---|---|---|---|\n";
   for (const GalleryEntry& entry : gallery) {
     if (!entry.answer) continue;
-    const Shape& shape = entry.answer->result.program->shape();
+    const Shape& shape = entry.answer->made.problem.shape;
     const Report& report = entry.answer->result.report;
     page += fmt::format("| [{0}](#{0}) | {1} | {2} | {3} | {4:.4g} s | {5:.2f}% | {6:.4g} |\n",
                         entry.schedule->name, shape.devices, shape.microbatches, shape.chunks,

@@ -353,7 +353,7 @@ class SvgWriter {
 }  // namespace
 
 std::string headline(const Case& made, const Result& result, bool bytes) {
-  const Shape& shape = result.program->shape();
+  const Shape& shape = made.problem.shape;  // of an iteration, of which a program may hold several
   std::string text = fmt::format("p = {}, m = {}", shape.devices, shape.microbatches);
   if (shape.chunks > 1) text += fmt::format(", v = {}", shape.chunks);
   if (shape.splits > 1) text += fmt::format(", {} sequence splits", shape.splits);

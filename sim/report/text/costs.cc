@@ -273,7 +273,8 @@ std::string step_text(const Case& made, Curves& curves) {
   const Scenario& scenario = *made.scenario;
   std::vector<Row> rows{{"device", "parameters", "of experts", "reduce", "norm", "optimizer",
                          "gather", "hidden", "step"}};
-  const bool norm = scenario.sync != OptimizerSync::kPostValidation;
+  const bool norm =
+      made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
   for (int device = 0; device < made.placement.devices(); ++device) {
     const HeldParameters held = held_parameters(scenario.modelled->model, *made.context,
                                                 *made.layout, made.placement, device);

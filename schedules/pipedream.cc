@@ -1,0 +1,86 @@
+// PipeDream (Harlap et al., arXiv 1806.03377) and PipeDream-2BW (Narayanan et al., arXiv
+// 2006.09503): 1F1B that never drains. Devices step while later microbatches are in flight, and
+// keep the weights that these began with: PipeDream steps after every microbatch, so that device d
+// keeps p-d versions; 2BW after all of an iteration, and two versions do everywhere. A gradient is
+// applied p-1-d steps (2BW: one step) after its forward saw the weights.
+//
+// The order is that of 1f1b over the microbatches of all iterations; 2BW needs as many microbatches
+// as devices, or else two versions do not suffice.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "sim/planning/schedule.h"
+
+namespace pipesim {
+namespace {
+
+Program plan(const Problem& problem) { return find_schedule("1f1b")->plan(problem); }
+
+std::optional<Refusal> refuse_few(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  if (shape.microbatches >= shape.devices) return std::nullopt;
+  Shape nearest = shape;
+  nearest.microbatches = shape.devices;
+  return Refusal{fmt::format("pipedream-2bw needs as many microbatches as devices, {}, for two "
+                             "versions of weights to suffice; there are {}",
+                             shape.devices, shape.microbatches),
+                 nearest};
+}
+
+bool equal_stages(const Problem& problem) { return uniform(problem) && free_transfers(problem); }
+
+Claims claims() {
+  return {.bubble = {.formula = "(p-1) (F+B+W)",
+                     .domain = "of one iteration alone, fill and drain, which a stream of them "
+                               "pays once; equal stages, free transfers",
+                     .holds = equal_stages,
+                     .bubble =
+                         [](const Problem& problem) {
+                           const StageCost& cost = problem.stage(0);
+                           return (problem.shape.devices - 1) *
+                                  (cost.forward + cost.backward_input + cost.backward_weight);
+                         }},
+          .peak = {.formula = "min(p-d, m)",
+                   .domain = "of one iteration alone; p-d in a stream",
+                   .holds = everywhere,
+                   .in_flight = [](const Problem& problem, int device) {
+                     return std::min(problem.shape.devices - device, problem.shape.microbatches);
+                   }}};
+}
+
+constexpr const char* kNoFlags =
+    "its runtime is PipeDream's own (msr-fiddle/pipedream), which takes no flags of Megatron-LM";
+constexpr const char* kLeftOut = "steps with weights of before train another model";
+
+const RegisteredSchedule kPipeDream{{
+    .name = "pipedream",
+    .summary = "1F1B that never drains: a step after every microbatch, p-d versions of weights",
+    .source = "PipeDream, arXiv 1806.03377; order: msr-fiddle/pipedream, runtime",
+    .order = "p-1-d F, then F and BW in turn without end; a step after every BW",
+    .plan = plan,
+    .fixed_order = everywhere,
+    .claims = claims(),
+    .versions = {{.kept = [](int devices, int device) { return devices - device; },
+                  .every_microbatch = true}},
+    .no_flags = kNoFlags,
+    .nearest_with_flags = "1f1b",
+    .left_out_of_plan = kLeftOut,
+}};
+
+const RegisteredSchedule kPipeDream2BW{{
+    .name = "pipedream-2bw",
+    .summary = "1F1B that never drains: a step after every iteration, two versions of weights",
+    .source = "PipeDream-2BW, arXiv 2006.09503; order: msr-fiddle/pipedream, pipedream_2bw",
+    .order = "p-1-d F, then F and BW in turn without end; a step after every m-th BW",
+    .refuse = refuse_few,
+    .plan = plan,
+    .fixed_order = everywhere,
+    .claims = claims(),
+    .versions = {{.kept = [](int, int) { return 2; }}},
+    .no_flags = kNoFlags,
+    .nearest_with_flags = "1f1b",
+    .left_out_of_plan = kLeftOut,
+}};
+
+}  // namespace
+}  // namespace pipesim
