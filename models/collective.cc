@@ -71,6 +71,7 @@ double congestion(const Interconnect& interconnect, bool ring, double nodes) {
   return std::max(1.0, interconnect.oversubscription * up);
 }
 
+// Of a step.
 Seconds across_nodes(const Interconnect& interconnect, const Collective& collective,
                      GroupShape group) {
   const CollectiveKind kind = collective.kind;
@@ -104,6 +105,27 @@ Seconds across_nodes(const Interconnect& interconnect, const Collective& collect
   return start + hops(kind, nodes) * interconnect.nic_latency + std::max(within, between);
 }
 
+Seconds step_seconds(const Interconnect& interconnect, const Collective& collective,
+                     GroupShape group) {
+  if (group.ranks < 2) return {};
+  if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
+  if (collective.kind == CollectiveKind::kSendReceive && interconnect.messages) {
+    return message_seconds(*interconnect.messages, collective.bytes);
+  }
+  const bool exchanges = collective.kind == CollectiveKind::kAllToAll ||
+                         collective.kind == CollectiveKind::kSendReceive;
+  const double kept = exchanges ? 1 : interconnect.sustained;
+  const auto of = [&](const CollectiveCurve& curve) {
+    const Seconds alone = collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
+    const Seconds start = latency(curve, group.ranks);
+    return start + (alone - start) / kept;
+  };
+  const Seconds ring = of(curve_of(interconnect, collective.kind));
+  const bool in_switch = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
+                         group.ranks >= interconnect.nvls_ranks;
+  return in_switch ? std::min(ring, of(*interconnect.nvls)) : ring;
+}
+
 }  // namespace
 
 Seconds message_seconds(const MessageCurve& curve, Bytes bytes) {
@@ -122,23 +144,7 @@ Seconds collective_seconds(const CollectiveCurve& curve, CollectiveKind kind, By
 
 Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
                            GroupShape group) {
-  if (group.ranks < 2) return {};
-  if (group.ranks > group.ranks_per_node) return across_nodes(interconnect, collective, group);
-  if (collective.kind == CollectiveKind::kSendReceive && interconnect.messages) {
-    return message_seconds(*interconnect.messages, collective.bytes);
-  }
-  const bool exchanges = collective.kind == CollectiveKind::kAllToAll ||
-                         collective.kind == CollectiveKind::kSendReceive;
-  const double kept = exchanges ? 1 : interconnect.sustained;
-  const auto of = [&](const CollectiveCurve& curve) {
-    const Seconds alone = collective_seconds(curve, collective.kind, collective.bytes, group.ranks);
-    const Seconds start = latency(curve, group.ranks);
-    return start + (alone - start) / kept;
-  };
-  const Seconds ring = of(curve_of(interconnect, collective.kind));
-  const bool in_switch = collective.kind == CollectiveKind::kAllReduce && interconnect.nvls &&
-                         group.ranks >= interconnect.nvls_ranks;
-  return in_switch ? std::min(ring, of(*interconnect.nvls)) : ring;
+  return 1.0 * collective.steps * step_seconds(interconnect, collective, group);
 }
 
 }  // namespace pipesim

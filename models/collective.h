@@ -65,7 +65,8 @@ struct GroupShape {
 };
 
 // 0 for a group of one. Every group of the layout runs at the same time, so that each rank has its
-// share of the node's cards. kSendReceive: every rank sends `bytes` to its neighbour.
+// share of the node's cards. kSendReceive: every rank sends `bytes` to its neighbour. All its
+// steps.
 Seconds collective_seconds(const Interconnect& interconnect, const Collective& collective,
                            GroupShape group);
 

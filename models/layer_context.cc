@@ -45,6 +45,39 @@ std::string fault_of_linear(const LinearAttention& linear, const LayerContext& c
                    context.tensor});
 }
 
+long key_heads(const Transformer& model) {
+  return model.latent ? model.num_attention_heads : model.num_query_groups;
+}
+
+// What Transformer Engine asserts (attn_forward_func_with_cp) and, of the sizes, Megatron-LM.
+std::string fault_of_exchange(const Transformer& model, const LayerContext& context) {
+  if (context.context == 1 || context.exchange == ContextExchange::kAllGather) return "";
+  const std::string_view name = to_text(context.exchange);
+  if (!context.flash_attention) {
+    return fmt::format("cp_comm_type {} needs flash_attention, or cp_comm_type all_gather", name);
+  }
+  const auto [heads, ring] = context.hierarchy;
+  if (context.exchange == ContextExchange::kHeadsAndRing && 1L * heads * ring != context.context) {
+    return fmt::format(
+        "hierarchical_context_parallel_sizes {} x {} do not make context_parallel_size {}", heads,
+        ring, context.context);
+  }
+  if (ring_ranks(context) > 1 && model.attention_window > 0) {
+    return fmt::format("cp_comm_type {} knows no windows of attention: use all_gather or a2a",
+                       name);
+  }
+  const long ranks = 1L * context.tensor * head_ranks(context);
+  const char* by = "tensor x context ranks that divide heads (cp_comm_type)";
+  const std::array<Division, 2> divisions{{
+      {"num_attention_heads", model.num_attention_heads, by, ranks},
+      {"num_query_groups", key_heads(model), by, ranks},
+  }};
+  for (const Division& division : divisions) {
+    if (auto fault = fault_of(division); !fault.empty()) return fault;
+  }
+  return "";
+}
+
 std::string fault_of_encoder(const Transformer& model, const LayerContext& context) {
   const Encoder& encoder = *model.encoder;
   if (encoder_tokens(encoder) / encoder.merged > context.seq_length) {
@@ -68,10 +101,22 @@ std::string fault_of_parts(const Transformer& model, const LayerContext& context
   if (model.linear) {
     if (auto fault = fault_of_linear(*model.linear, context); !fault.empty()) return fault;
   }
+  if (auto fault = fault_of_exchange(model, context); !fault.empty()) return fault;
   return model.encoder ? fault_of_encoder(model, context) : "";
 }
 
 }  // namespace
+
+int head_ranks(const LayerContext& context) {
+  if (context.context == 1) return 1;
+  if (context.exchange == ContextExchange::kHeads) return context.context;
+  return context.exchange == ContextExchange::kHeadsAndRing ? context.hierarchy.front() : 1;
+}
+
+int ring_ranks(const LayerContext& context) {
+  const bool gathers = context.exchange == ContextExchange::kAllGather;
+  return gathers ? 1 : sequence_ranks(context);
+}
 
 double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context) {
   if (context.documents.empty() && context.slices == 1) {
@@ -104,6 +149,7 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
   own.micro_batch_size = context.micro_batch_size * model.encoder->images;
   own.seq_length = model.encoder->patches;
   own.context = 1;
+  own.exchange = ContextExchange::kAllGather;
   own.expert = 1;
   own.expert_tensor = 1;
   own.causal = false;
@@ -114,7 +160,7 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
 
 std::string fault_of(const Transformer& model, const LayerContext& context) {
   const char* tensor = "tensor_model_parallel_size";
-  const long groups = model.latent ? model.num_attention_heads : model.num_query_groups;
+  const long groups = key_heads(model);
   // Causal attention gives each context rank a chunk from the front and one from the back.
   const long chunks = context.context > 1 ? 2L * context.context : 1;
   const long parts = context.sequence_parallel ? context.tensor : 1;

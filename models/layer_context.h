@@ -1,14 +1,27 @@
 // How a layer runs: the microbatch, over which ranks it is divided, and what the framework does.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "models/recompute.h"
 #include "models/transformer.h"
 #include "models/work.h"
 
 namespace pipesim {
+
+// How the ranks that divide a sequence see all of it in attention, in Megatron-LM's words
+// (cp_comm_type): keys and values gathered; passed on around a ring; all-to-alls, after which ranks
+// divide heads; heads among neighbours, and a ring of these groups.
+enum class ContextExchange : std::uint8_t { kAllGather, kRing, kHeads, kHeadsAndRing };
+inline constexpr std::array<std::string_view, 4> kContextExchanges{"all_gather", "p2p", "a2a",
+                                                                   "a2a+p2p"};
+constexpr std::string_view to_text(ContextExchange exchange) {
+  return kContextExchanges[static_cast<size_t>(exchange)];
+}
 
 struct LayerContext {
   int micro_batch_size = 1;
@@ -24,8 +37,12 @@ struct LayerContext {
   int tensor = 1;
   bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
   int context = 1;                 // ranks that divide a sequence
-  int expert = 1;                  // ranks that divide the experts
-  int expert_tensor = 1;           // ranks that divide each expert
+  ContextExchange exchange = ContextExchange::kAllGather;
+  // Of kHeadsAndRing (hierarchical_context_parallel_sizes): ranks that divide heads, and those of
+  // the ring; together the context ranks.
+  std::array<int, 2> hierarchy{1, 1};
+  int expert = 1;         // ranks that divide the experts
+  int expert_tensor = 1;  // ranks that divide each expert
   RecomputeGranularity recompute = {};
   bool flash_attention = true;
   bool fused_gate = true;   // a gated activation is one kernel, which keeps no factor of a product
@@ -58,6 +75,13 @@ inline double layer_tokens(const LayerContext& context) {
 inline double divided_tokens(const LayerContext& context) {
   return layer_tokens(context) / (context.sequence_parallel ? context.tensor : 1);
 }
+// Of the context ranks, those that divide heads within attention; the others divide the sequence.
+int head_ranks(const LayerContext& context);
+inline int sequence_ranks(const LayerContext& context) {
+  return context.context / head_ranks(context);
+}
+// Those that pass keys and values on from one to the next; 1: none do.
+int ring_ranks(const LayerContext& context);
 // Scores that a head makes of a microbatch on a GPU: pairs of a query and a key.
 double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context);
 // How the encoder's layers run: its own tokens, which see each other within an image, and whole

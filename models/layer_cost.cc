@@ -36,6 +36,23 @@ Seconds reductions(const Work& backward, const CostSetting& setting, const Hardw
   return collective_of(only, Group::kTensor, setting, hardware);
 }
 
+// Of a ring's messages, what the parts of attention hide.
+Seconds beside_attention(const Work& work, const CostSetting& setting, const Hardware& hardware) {
+  const Gpu& gpu = hardware.gpu;
+  Seconds hidden;
+  for (const Collective& collective : work.collectives) {
+    if (collective.beside < 0) continue;
+    const Attention& attention = work.attention[collective.beside];
+    const GroupShape shape =
+        group_shape(setting, hardware.interconnect.gpus_per_node, collective.group);
+    const Seconds part =
+        setting.factors.compute / shape.ranks * (kernel_seconds(attention, gpu) - gpu.launch);
+    const Seconds all = collective_seconds(hardware.interconnect, collective, shape);
+    hidden += std::min(all, 1.0 * collective.steps * part);
+  }
+  return hidden;
+}
+
 bool cuts_into_parts(const CostSetting& setting) {
   return setting.overlap.tensor && setting.context.sequence_parallel && setting.context.tensor > 1;
 }
@@ -97,7 +114,9 @@ GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group grou
     case Group::kTensor:
       return shape(context.tensor, 1);
     case Group::kContext:
-      return shape(context.context, context.tensor);
+      return shape(sequence_ranks(context), context.tensor * head_ranks(context));
+    case Group::kContextHeads:
+      return shape(head_ranks(context), context.tensor);
     case Group::kExpert:
       return shape(context.expert, context.expert_tensor);
     case Group::kData:
@@ -143,7 +162,8 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   cost.launches = kernels * (gpu.launch + software.gap) + 1.0 * work.routed * software.routing;
   cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
-  cost.context = collective_of(work, Group::kContext, setting, hardware);
+  cost.context = collective_of(work, Group::kContext, setting, hardware) +
+                 collective_of(work, Group::kContextHeads, setting, hardware);
   cost.expert =
       software.fullest / software.exchange * collective_of(work, Group::kExpert, setting, hardware);
   return cost;
@@ -156,10 +176,12 @@ PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
 
 LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting& setting,
                      const Hardware& hardware) {
+  const Work forward = layer_work(model, kind, PassKind::kF, setting.context);
   const Work backward = layer_work(model, kind, PassKind::kB, setting.context);
-  LayerCost cost{pass_cost(model, kind, PassKind::kF, setting, hardware),
-                 work_cost(backward, setting, hardware),
+  LayerCost cost{work_cost(forward, setting, hardware), work_cost(backward, setting, hardware),
                  pass_cost(model, kind, PassKind::kW, setting, hardware)};
+  cost.forward.hidden = beside_attention(forward, setting, hardware);
+  cost.backward_input.hidden = beside_attention(backward, setting, hardware);
   if (setting.context.tensor > 1) hide_tensor(model, kind, setting, hardware, cost);
   for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
     pass->hidden = (1 - hardware.interconnect.exchange_share) * pass->hidden;

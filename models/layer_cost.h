@@ -9,6 +9,7 @@
 // - with Overlap::tensor (tp_comm_overlap), of F and B all but one of t parts of what the tensor
 //   ranks gather and scatter, as far as the matmuls of the pass last: collective and matmul are cut
 //   into a part per rank and run a part apart;
+// - of F and B, what context ranks pass on around a ring, behind the parts of attention (`p2p`);
 // What runs behind a matmul takes Interconnect::exchange_share of the GPU from it, so that only the
 // rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).

@@ -13,9 +13,9 @@
 // Collectives, counted as models/work.h says: tensor parallelism reduces the output of attention
 // and MLP in F and their input's gradient in B (Shoeybi 2019, arXiv 1909.08053, section 3); under
 // sequence parallelism each is a reduce-scatter, with an all-gather before, and W gathers the input
-// once more (Korthikanti 2023, arXiv 2205.05198, section 4.2.2). Context parallelism gathers keys
-// and values around the ring, and reduces their gradients (an all-gather moves what the ring's
-// steps do). Experts exchange tokens before and after, in F and in B.
+// once more (Korthikanti 2023, arXiv 2205.05198, section 4.2.2). Context ranks gather keys and
+// values, pass them on around a ring, or divide heads (models/work_of_context.cc). Experts exchange
+// tokens before and after, in F and in B.
 //
 // Bytes moved: what the memory-bound kernels read and write, tensor by tensor, as
 // docs/reference/model.md lists it. Fixed room: nothing allocates. O(1).

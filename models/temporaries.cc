@@ -15,7 +15,22 @@ struct LayerParts {
   double gradients = 0;  // of the MLP: at its output, after and before its activation
   double mlp = 0;        // what the MLP keeps, freed when backward comes to attention
   double residual = 0;
+  double exchanged = 0;  // with other context ranks in attention's backward
 };
+
+// Gathered keys and values, and their gradients before they are scattered; of a ring two of both on
+// their way; of heads an output and its gradient beside those that were divided by sequence.
+double exchanged_bytes(const Transformer& model, const LayerContext& context) {
+  if (context.context == 1) return 0;
+  const double groups = model.latent ? model.num_attention_heads : model.num_query_groups;
+  const double head = layer_tokens(context) / context.tensor * kElement;
+  const double keys = head * groups * (qk_head_size(model) + v_head_size(model));
+  double bytes = 0;
+  if (context.exchange == ContextExchange::kAllGather) bytes += 2 * context.context * keys;
+  if (ring_ranks(context) > 1) bytes += 4 * keys;
+  if (head_ranks(context) > 1) bytes += 2 * head * model.num_attention_heads * v_head_size(model);
+  return bytes;
+}
 
 LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext& context) {
   const double tokens = layer_tokens(context);
@@ -39,6 +54,9 @@ LayerParts parts_of(const Transformer& model, LayerKind kind, const LayerContext
     parts.scores =
         tokens * context.seq_length * model.num_attention_heads / context.tensor * kElement;
   }
+  if (mixer != Mixer::kNone && mixer != Mixer::kLinear) {
+    parts.exchanged = exchanged_bytes(model, context);
+  }
   return parts;
 }
 
@@ -59,7 +77,7 @@ Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& 
   // Backward in the MLP, and in attention where the scores are made: Megatron-LM holds a buffer of
   // their size all along, and gradients of them before and after dropout.
   const double in_mlp = parts.scores + parts.gradients;
-  const double in_attention = parts.scores * 3 + parts.residual - parts.mlp;
+  const double in_attention = parts.scores * 3 + parts.exchanged + parts.residual - parts.mlp;
   return Bytes(std::max(in_mlp, in_attention));
 }
 

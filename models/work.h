@@ -15,7 +15,9 @@ namespace pipesim {
 
 // Which ranks take part. Ranks fill nodes in the order tensor, context, expert, data, pipeline
 // (models/layout.h), which says how many of a group share a node.
-enum class Group : std::uint8_t { kTensor, kContext, kExpert, kData };
+// Context ranks may divide heads within attention (kContextHeads, neighbours); kContext are those
+// that divide the sequence there, one of each such group.
+enum class Group : std::uint8_t { kTensor, kContext, kExpert, kData, kContextHeads };
 
 enum class CollectiveKind : std::uint8_t {
   kAllReduce,
@@ -35,12 +37,16 @@ struct Collective {
   // to every rank by itself.
   int copies = 1;
   double reach = 1;  // share of the ranks among which a token's stand
+  int steps = 1;     // so many times, one after the other
+  // Of Work::attention: the kernel that runs in as many equal parts as the group has ranks, beside
+  // one of which each step runs; -1: it runs beside nothing.
+  int beside = -1;
 };
 
 struct Work {
   boost::container::static_vector<Matmul, 24> matmuls;
   boost::container::static_vector<Attention, 2> attention;
-  boost::container::static_vector<Collective, 20> collectives;
+  boost::container::static_vector<Collective, 32> collectives;
   Bytes moved;      // read and written by memory-bound kernels
   Bytes permuted;   // of that, by those that sort tokens by their experts and back
   int routed = 0;   // times that tokens are sent to experts and back

@@ -76,7 +76,16 @@ class WorkBuilder {
   void linear_core(bool backward);
   void fused_core(bool backward);
   void plain_core(bool backward);
-  void exchange_keys();
+  // What context ranks send each other for attention, and the copies that it takes.
+  void exchange_context();
+  void gather_keys();
+  void divide_heads(bool backward);
+  void pass_keys_on(bool backward, int kernel);
+  // Bytes of queries and outputs, keys, and values of a microbatch on this GPU.
+  struct HeadBytes {
+    double queries, outputs, keys, values;
+  };
+  [[nodiscard]] HeadBytes head_bytes() const;
   void mlp_block();
   struct Names {
     const char* first;

@@ -22,7 +22,7 @@ void WorkBuilder::attention_block() {
   } else {
     plain_projections();
   }
-  if (!state) exchange_keys();
+  if (!state) exchange_context();
   core();
   const double values =
       state ? model_.linear->values() : model_.num_attention_heads * v_head_size(model_);
@@ -123,15 +123,6 @@ void WorkBuilder::latent_up() {
   stream(PassKind::kB, 2 * both, 3);
 }
 
-void WorkBuilder::exchange_keys() {
-  if (context_.context == 1 || pass_ == PassKind::kW) return;
-  const double groups = model_.latent ? model_.num_attention_heads : model_.num_query_groups;
-  const double bytes = tokens_ * context_.context * groups / ranks_ *
-                       (qk_head_size(model_) + v_head_size(model_)) * kElement;
-  collective(CollectiveKind::kAllGather, Group::kContext, bytes);
-  if (pass_ == PassKind::kB) collective(CollectiveKind::kReduceScatter, Group::kContext, bytes);
-}
-
 void WorkBuilder::core() {
   if (pass_ == PassKind::kW) return;
   const bool backward = pass_ == PassKind::kB;
@@ -183,8 +174,10 @@ void WorkBuilder::fused_core(bool backward) {
   const double depth = backward ? 3 * qk + 2 * v : qk + v;
   const double groups =
       (model_.latent ? model_.num_attention_heads : model_.num_query_groups) / ranks_;
-  const double keys = tokens_ * context_.context * groups * (qk + v);
-  const double queries = tokens_ * heads * (qk + v);  // and outputs
+  // Of the whole sequence, for the heads that are here; queries and outputs in every part of a
+  // ring.
+  const double keys = tokens_ * sequence_ranks(context_) * groups * (qk + v);
+  const double queries = ring_ranks(context_) * tokens_ * heads * (qk + v);
   work_.attention.push_back({Flops(2 * pairs * heads * depth),
                              Bytes((backward ? 2 : 1) * (keys + queries) * kElement),
                              qk_head_size(model_), backward});

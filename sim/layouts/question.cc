@@ -25,7 +25,9 @@ const std::array<PlanSetting, 4> kDefaults{{{"parallel.sequence_parallel", "true
 void check_path(const Override& setting) {
   static const std::vector<std::string> kSections{"model",  "cluster",   "cost",
                                                   "memory", "framework", "optimizer"};
-  static const std::vector<std::string> kKeys{"batch.seq_length", "parallel.sequence_parallel"};
+  static const std::vector<std::string> kKeys{"batch.seq_length", "parallel.sequence_parallel",
+                                              "parallel.cp_comm_type",
+                                              "parallel.hierarchical_context_parallel_sizes"};
   const std::string section = setting.path.substr(0, setting.path.find('.'));
   if (std::ranges::count(kSections, section) > 0 || std::ranges::count(kKeys, setting.path) > 0) {
     return;

@@ -151,6 +151,30 @@ void read_framework(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
   }
 }
 
+// How context ranks exchange keys and values.
+void read_exchange(const std::optional<YamlValue>& exchange,
+                   const std::optional<YamlValue>& hierarchy, ModelParallel& asked) {
+  if (exchange) {
+    static const std::vector<std::string> kKinds(kContextExchanges.begin(),
+                                                 kContextExchanges.end());
+    const auto kind = std::ranges::find(kKinds, exchange->choice(kKinds)) - kKinds.begin();
+    asked.exchange = static_cast<ContextExchange>(kind);
+  }
+  const bool both = asked.exchange == ContextExchange::kHeadsAndRing;
+  if (!hierarchy) {
+    if (both) exchange->fail("needs hierarchical_context_parallel_sizes: [heads, ring]");
+    return;
+  }
+  if (!both) hierarchy->fail("is of cp_comm_type: a2a+p2p");
+  const std::vector<YamlValue> sizes = hierarchy->list();
+  if (sizes.size() != asked.hierarchy.size()) {
+    hierarchy->fail("expected two sizes: ranks that divide heads, and those of the ring");
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    asked.hierarchy[i] = static_cast<int>(sizes[i].integer(1, 1 << 16));
+  }
+}
+
 }  // namespace
 
 ModelParallel read_model_parallel(YamlMap& parallel) {
@@ -164,6 +188,11 @@ ModelParallel read_model_parallel(YamlMap& parallel) {
     return value ? std::optional(static_cast<int>(value->integer(1, 1 << 16))) : std::nullopt;
   };
   asked.context = size("context_parallel_size").value_or(1);
+  const auto exchange = parallel.find("cp_comm_type");
+  note(exchange);
+  const auto hierarchy = parallel.find("hierarchical_context_parallel_sizes");
+  note(hierarchy);
+  read_exchange(exchange, hierarchy, asked);
   asked.expert = size("expert_model_parallel_size").value_or(1);
   asked.expert_tensor = size("expert_tensor_parallel_size");
   const auto sequence = parallel.find("sequence_parallel");
@@ -220,6 +249,8 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
     positions = std::max(positions, context.seq_length);
   }
   take_sizes(scenario, modelled);
+  context.exchange = asked.exchange;
+  context.hierarchy = asked.hierarchy;
   context.expert = asked.expert;
   context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;
   context.sequence_parallel = asked.sequence_parallel;

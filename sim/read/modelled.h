@@ -2,6 +2,7 @@
 // divided, and what is kept (docs/reference/scenario.md).
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "sim/read/yaml.h"
@@ -13,6 +14,8 @@ namespace pipesim {
 // Of `parallel`, beside the sizes of the pipeline.
 struct ModelParallel {
   int context = 1;
+  ContextExchange exchange = ContextExchange::kAllGather;
+  std::array<int, 2> hierarchy{1, 1};
   int expert = 1;
   std::optional<int> expert_tensor = {};
   bool sequence_parallel = false;

@@ -142,6 +142,12 @@ void add_modelled(Json& json, const Modelled& modelled) {
                    {"vocab_size", model.vocab_size},
                    {"parameters", total_parameters(model)}};
   json["parallel"]["context_parallel_size"] = context.context;
+  if (context.exchange != ContextExchange::kAllGather) {
+    json["parallel"]["cp_comm_type"] = to_text(context.exchange);
+  }
+  if (context.exchange == ContextExchange::kHeadsAndRing) {
+    json["parallel"]["hierarchical_context_parallel_sizes"] = context.hierarchy;
+  }
   json["parallel"]["expert_model_parallel_size"] = context.expert;
   json["parallel"]["expert_tensor_parallel_size"] = context.expert_tensor;
   json["parallel"]["sequence_parallel"] = context.sequence_parallel;

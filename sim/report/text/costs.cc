@@ -88,6 +88,15 @@ std::string shape_text(const Transformer& model) {
   return text;
 }
 
+// What is not the default.
+std::string exchange_text(const LayerContext& context) {
+  if (context.context == 1 || context.exchange == ContextExchange::kAllGather) return "";
+  const auto [heads, ring] = context.hierarchy;
+  const bool both = context.exchange == ContextExchange::kHeadsAndRing;
+  return fmt::format(" by {}{}", to_text(context.exchange),
+                     both ? fmt::format(" {} x {}", heads, ring) : "");
+}
+
 std::string model_text(const Modelled& modelled, const Layout& layout,
                        const LayerContext& context) {
   const Transformer& model = modelled.model;
@@ -98,11 +107,13 @@ std::string model_text(const Modelled& modelled, const Layout& layout,
                     : "",
       model.source, shape_text(model));
   text += fmt::format(
-      "  microbatch of {} x {} tokens; tensor {}{}, context {}, expert {} x {}, data {}\n  layout "
+      "  microbatch of {} x {} tokens; tensor {}{}, context {}{}, expert {} x {}, data {}\n  "
+      "layout "
       "{}\n\n",
       context.micro_batch_size, context.seq_length, context.tensor,
       context.sequence_parallel ? " with sequence parallelism" : "", context.context,
-      context.expert, context.expert_tensor, modelled.state.data, to_megatron_layout(layout));
+      exchange_text(context), context.expert, context.expert_tensor, modelled.state.data,
+      to_megatron_layout(layout));
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   std::vector<Row> rows{{"layer", "number", "parameters", "on a GPU", "weights", "activation",
                          "from B to W", "checkpoint"}};
@@ -129,7 +140,8 @@ void note(std::string_view names, Curves& curves) {
 }
 
 void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& cost,
-              const std::vector<CostPart>& parts, Curves& curves) {
+              const std::vector<CostPart>& parts, Curves& curves,
+              const char* hidden = "  hidden behind matmuls") {
   rows.push_back({title, "", "", "", "", human(cost.total()), ""});
   for (const CostPart& part : parts) {
     rows.push_back({"  " + part.name, part.shape, human_flops(part.flops),
@@ -139,7 +151,7 @@ void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& 
     note(part.curve, curves);
   }
   if (cost.hidden > Seconds(0)) {
-    rows.push_back({"  hidden behind matmuls", "", "", "", "", human(-cost.hidden), ""});
+    rows.push_back({hidden, "", "", "", "", human(-cost.hidden), ""});
   }
 }
 
@@ -153,7 +165,9 @@ std::string layers_text(const Transformer& model, const Layout& layout, const Co
     const auto add = [&](PassKind pass, const char* letter, const PassCost& of) {
       const auto parts = parts_of(model, kind, pass, setting, hardware);
       if (parts.empty()) return;
-      add_pass(rows, fmt::format("{} {}", name_of(kind), letter), of, parts, curves);
+      const bool ring = ring_ranks(setting.context) > 1;
+      add_pass(rows, fmt::format("{} {}", name_of(kind), letter), of, parts, curves,
+               ring ? "  hidden behind matmuls and attention" : "  hidden behind matmuls");
     };
     add(PassKind::kF, "F", cost.forward);
     add(PassKind::kB, "B", cost.backward_input);

@@ -18,7 +18,7 @@ constexpr std::array kCollectiveNames{"all-reduce", "all-gather", "reduce-scatte
                                       "send and receive"};
 constexpr std::array kCurves{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                              "all_to_all"};
-constexpr std::array kGroups{"tensor", "context", "expert", "data"};
+constexpr std::array kGroups{"tensor", "context", "expert", "data", "context"};
 
 double rate(Flops flops, Seconds seconds, FlopsPerSecond peak) { return flops / seconds / peak; }
 
@@ -83,9 +83,10 @@ CostPart part_of(const Collective& collective, const std::string& among, GroupSh
                  const Interconnect& interconnect) {
   return {
       .name = fmt::format("{}, {}", kCollectiveNames[static_cast<size_t>(collective.kind)], among),
-      .shape = fmt::format("{} ranks, {} a node", group.ranks, group.ranks_per_node),
+      .shape = fmt::format("{} ranks, {} a node{}", group.ranks, group.ranks_per_node,
+                           collective.steps > 1 ? fmt::format(", {} steps", collective.steps) : ""),
       .flops = {},
-      .bytes = collective.bytes,
+      .bytes = 1.0 * collective.steps * collective.bytes,
       .share = 0,
       .seconds = collective_seconds(interconnect, collective, group),
       .curve = curve_of(interconnect, collective, group)};
