@@ -12,8 +12,13 @@ GroupShape spread(int ranks, int stride, int node) {
   return {ranks, near};
 }
 
-DataGroups groups(int shards, int replicas, int stride, int node) {
-  return {spread(shards, stride, node), spread(replicas, stride * shards, node)};
+// Of `holders` ranks of a pipeline's device, and as many of each other that holds its stages. Those
+// of two devices stand on different nodes.
+DataGroups groups(int shards, int holders, int stride, const ParameterState& state, int node) {
+  const int replicas = holders * state.copies / shards;
+  const int near = spread(std::min(shards, holders), stride, node).ranks_per_node;
+  const int apart = std::max(1, replicas / (shards < holders ? state.copies : 1));
+  return {{shards, near}, {replicas, spread(apart, stride * shards, node).ranks_per_node}};
 }
 
 }  // namespace
@@ -21,16 +26,18 @@ DataGroups groups(int shards, int replicas, int stride, int node) {
 DataGroups dense_groups(const CostSetting& setting, int gpus_per_node) {
   const LayerContext& context = setting.context;
   const ParameterState& state = setting.state;
-  return groups(state.shards() * context.context, state.data / state.shards(), context.tensor,
-                gpus_per_node);
+  return groups(state.shards() * context.context, state.data * context.context, context.tensor,
+                state, gpus_per_node);
 }
 
 DataGroups expert_groups(const CostSetting& setting, int gpus_per_node) {
   const LayerContext& context = setting.context;
   const ParameterState& state = setting.state;
   const int stride = context.expert * context.expert_tensor;
-  const int shards = state.shards() * context.context * context.tensor / stride;
-  return groups(std::max(1, shards), state.data / state.shards(), stride, gpus_per_node);
+  const auto of = [&](int data) {
+    return std::max(1, data * context.context * context.tensor / stride);
+  };
+  return groups(of(state.shards()), of(state.data), stride, state, gpus_per_node);
 }
 
 }  // namespace pipesim

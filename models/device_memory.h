@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/optimizer_state.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
@@ -21,7 +22,10 @@ constexpr std::string_view to_text(ShardingStrategy strategy) {
 
 // How weights, gradients and the optimizer's state are held (docs/reference/model.md, "Sharding").
 struct ParameterState {
-  int data = 1;                        // data-parallel ranks
+  int data = 1;  // data-parallel ranks
+  // Devices of the pipeline that hold the same stage (DualPipe: two): their gradients are summed
+  // with those of the data-parallel ranks, and their optimizers divide its state.
+  int copies = 1;
   bool gradients_in_fp32 = true;       // accumulate_allreduce_grads_in_fp32
   bool distributed_optimizer = false;  // optim, use_distributed_optimizer
   bool sharded_gradients = false;      // optim_grads; only with distributed_optimizer
@@ -34,8 +38,10 @@ struct ParameterState {
   // Data-parallel ranks that divide one copy, beside which there are others (hybrid sharding); 0:
   // all.
   int shard_degree = 0;
+  OptimizerState optimizer = {};
 
-  [[nodiscard]] int shards() const { return shard_degree > 0 ? shard_degree : data; }
+  [[nodiscard]] int holders() const { return data * copies; }
+  [[nodiscard]] int shards() const { return shard_degree > 0 ? shard_degree : holders(); }
   [[nodiscard]] bool reduces_every_microbatch() const {
     return sharded_gradients && reduce_every_microbatch;
   }
@@ -79,6 +85,7 @@ struct StageMemory {
   // What it holds from R on: checkpoints, and one layer at a time made again from its own
   // (Megatron-LM's uniform recomputation of one layer).
   Bytes recomputed;
+  Bytes offloaded = {};  // of its activation: on the host from F to B, not in `activation`
 
   // From F, or with R, until B.
   [[nodiscard]] Bytes until_backward(bool again) const { return again ? recomputed : activation; }

@@ -10,13 +10,23 @@
 
 namespace pipesim {
 
+// Bytes a second that a node's CPUs move while they update optimizer states; assumed of every host:
+// what CPU-Adam reached, 10 billion parameters of 30 bytes in 2.57 s (ZeRO-Offload, arXiv
+// 2101.06840, table 4).
+inline constexpr BytesPerSecond kHostUpdate{117e9};
+
 // Between a GPU and its host's memory.
 struct HostLink {
   BytesPerSecond alone{1};   // one direction, the GPU alone on its switch
   BytesPerSecond duplex{1};  // each direction, both at once and every GPU of the switch copying
   int gpus_per_switch = 1;
   Bytes memory;  // of a node
+  BytesPerSecond update = kHostUpdate;
 };
+
+// What a GPU has of its link while all GPUs copy: one way, or each way with both at once.
+inline BytesPerSecond one_way(const HostLink& host) { return host.alone / host.gpus_per_switch; }
+inline BytesPerSecond each_way(const HostLink& host) { return host.duplex / host.gpus_per_switch; }
 
 struct Hardware {
   std::string name;

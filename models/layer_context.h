@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/offload_modules.h"
 #include "models/recompute.h"
 #include "models/transformer.h"
 #include "models/work.h"
@@ -52,6 +53,15 @@ struct LayerContext {
   // Tokens go once to every node that has experts of theirs, and are handed on there (DeepEP,
   // HybridEP): Megatron's dispatcher `flex`. Without it once to every expert.
   bool flex_dispatcher = false;
+  // Tokens go to the experts in fp8 with scales (moe_dispatch_fwd_dtype), and the gradients of what
+  // comes back (moe_combine_bwd_dtype), as in DeepSeek-V3 (arXiv 2412.19437, section 3.3.3).
+  bool fp8_dispatch = false;
+  bool fp8_combine_gradient = false;
+  bool fp8_activation_input = false;  // what an MLP keeps before its activation is in fp8
+  // One copy of attention's output in so many bits serves attention's backward and the gradient of
+  // its projection; 0: bf16, in fp8 beside a copy.
+  int attention_output_bits = 0;
+  OffloadModules offloaded = {};  // nothing where layers are recomputed whole
   // Pipeline devices that each hold a share of the embedding and the output; 0: they stand whole on
   // the first and the last stage.
   int vocabulary_devices = 0;

@@ -8,12 +8,19 @@ namespace {
 constexpr double kElement = 2;  // bytes of bf16
 using enum RecomputeModule;
 
+// What a module's input is to recomputation and to offload.
+struct Module {
+  RecomputeGranularity again = {};
+  OffloadModules leaves = {};
+};
+
 class Tensors {
  public:
   Tensors(const Transformer& model, const LayerContext& context)
       : model_(model),
         context_(context),
         linear_(size_of(context.precision)),
+        before_activation_(context.fp8_activation_input ? size_of(Precision::kFp8) : kElement),
         tokens_(layer_tokens(context)),
         divided_(divided_tokens(context)),
         ranks_(context.tensor),
@@ -48,10 +55,10 @@ class Tensors {
   // Where the product of a gated activation is a kernel of its own.
   void keep_gate(double inner, RecomputeGranularity again) {
     if (!model_.gated_mlp || context_.fused_gate) return;
-    keep("gate after its activation", inner * kElement, Kept::kForB, again);
+    keep("gate after its activation", inner * kElement, Kept::kForB, {again});
   }
-  void keep(const char* name, double bytes, Kept kept, RecomputeGranularity again = {}) {
-    list_.push_back({name, Bytes(bytes), kept, again});
+  void keep(const char* name, double bytes, Kept kept, Module module = {}) {
+    list_.push_back({name, Bytes(bytes), kept, module.again, module.leaves});
   }
   void attention();
   void mlp_block(Feed feed);
@@ -65,6 +72,7 @@ class Tensors {
   const Transformer& model_;
   const LayerContext& context_;
   const double linear_;  // bytes of an element that a linear layer keeps
+  const double before_activation_;
   const double tokens_;
   const double divided_;
   const double ranks_;
@@ -78,13 +86,15 @@ void Tensors::plain_projections() {
   const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
   const bool shares = mixer_ == Mixer::kSharedKeys;
   const double keys = shares ? 0 : tokens_ * model_.num_query_groups * size / ranks_;
-  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
+  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW,
+       {kLayerNorm, OffloadModule::kQkvLinear});
   if (model_.qk_norm != QkNorm::kNone) {
     keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
   }
-  keep("queries", queries * kElement, Kept::kForB);
-  keep("keys", keys * kElement, Kept::kForB);
-  keep("values", keys * kElement, Kept::kForB);
+  const Module core{{}, OffloadModule::kCoreAttention};
+  keep("queries", queries * kElement, Kept::kForB, core);
+  keep("keys", keys * kElement, Kept::kForB, core);
+  keep("values", keys * kElement, Kept::kForB, core);
   const double gate = model_.output_gate ? queries : 0;
   keep("gradient of queries, keys, values", (queries + gate + 2 * keys) * linear_, Kept::kFromB);
   if (gate == 0) return;
@@ -100,18 +110,20 @@ void Tensors::linear_attention() {
   const double heads = tokens_ * linear.num_heads / ranks_;
   const double scalars = linear.projected() - 2 * linear.values() - 2 * linear.keys();
   keep("input of queries, keys, values, gates", divided_ * hidden_ * linear_, Kept::kForW,
-       kLayerNorm);
+       {kLayerNorm, OffloadModule::kQkvLinear});
   if (linear.conv_kernel > 0) {
     keep("input of the convolution", convolved * kElement, Kept::kForB);
   }
-  keep("queries, keys, values", convolved * kElement, Kept::kForB);
+  keep("queries, keys, values", convolved * kElement, Kept::kForB,
+       {{}, OffloadModule::kCoreAttention});
   keep("gate of attention's output", values * kElement, Kept::kForB);
   keep("decays and steps, fp32", tokens_ * scalars / ranks_ * 4, Kept::kForB);
   if (linear.kind == LinearAttention::Kind::kGatedDelta) {
-    keep("solved chunks", heads * linear.chunk_size * kElement, Kept::kForB, kCoreAttention);
+    keep("solved chunks", heads * linear.chunk_size * kElement, Kept::kForB, {kCoreAttention});
   }
   keep("output of attention, before its norm", values * kElement, Kept::kForB);
-  keep("output of attention", values * linear_, Kept::kForW);
+  keep("output of attention", values * linear_, Kept::kForW,
+       {{}, OffloadModule::kAttentionProjection});
   keep("gradient of queries, keys, values, gates", tokens_ * linear.projected() / ranks_ * linear_,
        Kept::kFromB);
 }
@@ -137,13 +149,15 @@ void Tensors::latent_projections() {
   const double v = latent.v_head_size;
   const double q_rank = divided_ * latent.q_rank;
   const double kv_rank = divided_ * latent.kv_rank;
-  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
+  keep("input of the compression", divided_ * hidden_ * linear_, Kept::kForW,
+       {kLayerNorm, OffloadModule::kQkvLinear});
   keep("compressed, before their norms", (q_rank + kv_rank) * kElement, Kept::kForB);
   keep("compressed, inputs of queries, keys, values", (q_rank + kv_rank) * linear_, Kept::kForW,
-       kLatentNorm);
-  keep("queries", heads * qk * kElement, Kept::kForB, kLatentUp);
-  keep("keys", heads * qk * kElement, Kept::kForB, kLatentUp);
-  keep("values", heads * v * kElement, Kept::kForB, kLatentUp);
+       {kLatentNorm});
+  const Module core{kLatentUp, OffloadModule::kCoreAttention};
+  keep("queries", heads * qk * kElement, Kept::kForB, core);
+  keep("keys", heads * qk * kElement, Kept::kForB, core);
+  keep("values", heads * v * kElement, Kept::kForB, core);
   keep("gradient of the compressed",
        (q_rank + kv_rank + divided_ * latent.rope_head_size) * linear_, Kept::kFromB);
   keep("gradient of queries, keys, values", heads * (qk + latent.nope_head_size + v) * linear_,
@@ -153,30 +167,35 @@ void Tensors::latent_projections() {
 void Tensors::core() {
   const double heads = model_.num_attention_heads / ranks_;
   const double outputs = tokens_ * heads * v_head_size(model_);
+  const Module projection{{}, OffloadModule::kAttentionProjection};
   if (context_.flash_attention) {
-    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, kCoreAttention);
-    const bool copied = context_.precision != Precision::kBf16;
-    keep("output of attention", outputs * kElement, copied ? Kept::kForB : Kept::kForBoth);
-    if (copied) keep("output of attention, fp8", outputs * linear_, Kept::kForW);
+    keep("log-sum-exp of the scores, fp32", tokens_ * heads * 4, Kept::kForB, {kCoreAttention});
+    const int bits = context_.attention_output_bits;
+    const bool copied = context_.precision != Precision::kBf16 && bits == 0;
+    const double element = bits > 0 ? bits / 8.0 : kElement;
+    keep("output of attention", outputs * element, copied ? Kept::kForB : Kept::kForBoth,
+         copied ? Module{} : projection);
+    if (copied) keep("output of attention, fp8", outputs * linear_, Kept::kForW, projection);
     return;
   }
   const double scores = tokens_ * context_.seq_length * heads;
-  keep("softmax of the scores", scores * kElement, Kept::kForB, kCoreAttention);
+  keep("softmax of the scores", scores * kElement, Kept::kForB, {kCoreAttention});
   if (context_.dropout) {
-    keep("mask of the scores", scores, Kept::kForB, kCoreAttention);
-    keep("scores after dropout", scores * kElement, Kept::kForB, kCoreAttention);
+    keep("mask of the scores", scores, Kept::kForB, {kCoreAttention});
+    keep("scores after dropout", scores * kElement, Kept::kForB, {kCoreAttention});
   }
-  keep("output of attention", outputs * linear_, Kept::kForW);
+  keep("output of attention", outputs * linear_, Kept::kForW, projection);
 }
 
 // The gradient of a row-divided matrix's output was gathered for B, and stays so for W.
 void Tensors::after_block(const char* mask, const char* norm) {
-  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB, kDropout);
+  if (context_.dropout) keep(mask, divided_ * hidden_, Kept::kForB, {kDropout});
   if (model_.post_norms) keep(norm, divided_ * hidden_ * kElement, Kept::kForB);
 }
 
 void Tensors::attention() {
-  keep("input of the attention norm", divided_ * hidden_ * kElement, Kept::kForB);
+  keep("input of the attention norm", divided_ * hidden_ * kElement, Kept::kForB,
+       {{}, OffloadModule::kAttentionNorm});
   if (mixer_ == Mixer::kLinear) {
     linear_attention();
   } else {
@@ -192,16 +211,17 @@ void Tensors::attention() {
 }
 
 void Tensors::mlp_block(Feed feed) {
-  keep("input of the MLP norm", divided_ * hidden_ * kElement, Kept::kForB);
+  keep("input of the MLP norm", divided_ * hidden_ * kElement, Kept::kForB,
+       {{}, OffloadModule::kMlpNorm});
   if (feed == Feed::kExperts) {
     experts();
   } else {
     const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
     const double parts = model_.gated_mlp ? 2 : 1;
-    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, kLayerNorm);
-    keep("MLP before its activation", parts * inner * kElement, Kept::kForB, kMlp);
+    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, {kLayerNorm});
+    keep("MLP before its activation", parts * inner * before_activation_, Kept::kForB, {kMlp});
     keep_gate(inner, kMlp | kMlpActivation);
-    keep("MLP after its activation", inner * linear_, Kept::kForW, kMlp | kMlpActivation);
+    keep("MLP after its activation", inner * linear_, Kept::kForW, {kMlp | kMlpActivation});
     keep("gradient of the MLP before its activation", parts * inner * linear_, Kept::kFromB);
     keep("gradient of the MLP", tokens_ * hidden_ * linear_, Kept::kFromB);
   }
@@ -213,13 +233,15 @@ void Tensors::experts() {
   const double parts = model_.gated_mlp ? 2 : 1;
   const double rows = expert_rows(model_, context_);
   const double inner = rows * experts.ffn_hidden_size / context_.expert_tensor;
-  keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW, kLayerNorm);
-  keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB, kMoe);
+  keep("input of the router", divided_ * hidden_ * kElement, Kept::kForW, {kLayerNorm});
+  keep("scores of the router, fp32", divided_ * experts.num_experts * 4, Kept::kForB, {kMoe});
   keep("gradient of the router, fp32", divided_ * experts.num_experts * 4, Kept::kFromB);
-  keep("input of the experts", rows * hidden_ * linear_, Kept::kForW, kMoe);
-  keep("experts before their activation", parts * inner * kElement, Kept::kForB, kMoe);
+  keep("input of the experts", rows * hidden_ * linear_, Kept::kForW,
+       {kMoe, OffloadModule::kExpertFc1});
+  keep("experts before their activation", parts * inner * before_activation_, Kept::kForB,
+       {kMoe, OffloadModule::kMoeActivation});
   keep_gate(inner, kMoe | kMoeActivation);
-  keep("experts after their activation", inner * linear_, Kept::kForW, kMoe | kMoeActivation);
+  keep("experts after their activation", inner * linear_, Kept::kForW, {kMoe | kMoeActivation});
   keep("gradient of the experts before their activation", parts * inner * linear_, Kept::kFromB);
   keep("gradient of the experts", rows * hidden_ * linear_, Kept::kFromB);
   if (experts.shared_experts == 0) return;
@@ -227,12 +249,13 @@ void Tensors::experts() {
   const RecomputeGranularity whole = kMoe | kSharedExperts;
   // Their input is the router's; in fp8 it is a copy.
   if (context_.precision != Precision::kBf16) {
-    keep("input of the shared experts, fp8", divided_ * hidden_ * linear_, Kept::kForW, whole);
+    keep("input of the shared experts, fp8", divided_ * hidden_ * linear_, Kept::kForW, {whole});
   }
-  keep("shared experts before their activation", parts * shared * kElement, Kept::kForB, whole);
+  keep("shared experts before their activation", parts * shared * before_activation_, Kept::kForB,
+       {whole});
   keep_gate(shared, whole | kMlpActivation);
   keep("shared experts after their activation", shared * linear_, Kept::kForW,
-       whole | kMlpActivation);
+       {whole | kMlpActivation});
   keep("gradient of the shared experts before their activation", parts * shared * linear_,
        Kept::kFromB);
   keep("gradient of the shared experts", tokens_ * hidden_ * linear_, Kept::kFromB);
@@ -263,6 +286,13 @@ KeptTensors kept_tensors(const Transformer& model, LayerKind kind, const LayerCo
 
 namespace {
 
+// Where what F has made of a tensor counts until B.
+Bytes& bytes_of(const KeptTensor& tensor, const LayerContext& context, LayerMemory& memory) {
+  if (context.recompute.any(tensor.again)) return memory.rebuilt;
+  const bool whole = context.recompute == RecomputeGranularity::kFull;
+  return !whole && context.offloaded.any(tensor.leaves) ? memory.offloaded : memory.activation;
+}
+
 // Of a layer's input.
 double checkpoint_elements(const Transformer& model, LayerKind kind, const LayerContext& context) {
   if (kind != LayerKind::kEncoder) return divided_tokens(context) * model.hidden_size;
@@ -287,8 +317,7 @@ LayerMemory layer_memory(const Transformer& model, LayerKind kind, const LayerCo
     memory.weights += Bytes((copies - (context.fp8_parameters ? kElement : 0)) * held.matmul);
   }
   for (const KeptTensor& tensor : kept_tensors(model, kind, context)) {
-    const bool again = context.recompute.any(tensor.again);
-    if (tensor.kept != Kept::kFromB) (again ? memory.rebuilt : memory.activation) += tensor.bytes;
+    if (tensor.kept != Kept::kFromB) bytes_of(tensor, context, memory) += tensor.bytes;
     if (tensor.kept != Kept::kForB) memory.weight_stash += tensor.bytes;
   }
   memory.checkpoint =

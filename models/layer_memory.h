@@ -32,6 +32,7 @@ struct KeptTensor {
   Bytes bytes;
   Kept kept = Kept::kForB;
   RecomputeGranularity again = {};  // made again within B where one of these is
+  OffloadModules leaves = {};       // on the host from F to B where one of these is
 };
 using KeptTensors = boost::container::static_vector<KeptTensor, 44>;
 
@@ -49,6 +50,7 @@ struct LayerMemory {
   Bytes weight_stash;
   Bytes checkpoint;  // per microbatch, from F to R under full recompute
   Bytes rebuilt;     // of a microbatch within B, what modules make again
+  Bytes offloaded;   // per microbatch, on the host from F to B; not in `activation`
 };
 
 // Of one layer; embedding and output are not recomputed, their checkpoint is their activation.

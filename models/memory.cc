@@ -10,7 +10,7 @@ namespace {
 
 std::string fault_of_shards(const Transformer& model, const LayerContext& context,
                             const ParameterState& state) {
-  if (state.data % state.shards() != 0) {
+  if (state.holders() % state.shards() != 0) {
     return fmt::format("data_parallel_size {} does not divide by data_parallel_shard_degree {}",
                        state.data, state.shards());
   }
@@ -49,7 +49,7 @@ std::string fault_of(const Transformer& model, const LayerContext& context,
 MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& context,
                                const Layout& layout, const Placement& placement,
                                const ParameterState& state) {
-  const MemoryModel memory(model, context, state);
+  const MemoryModel memory(model, context, state, placement.directions());
   MemoryEstimate result;
   for (const StageLayers& stage : layout.stages) result.stages.push_back(memory.stage(stage));
   std::vector<StageLayers> held(placement.chunks());

@@ -13,7 +13,6 @@ namespace pipesim {
 namespace {
 
 constexpr double kElement = 2;  // bytes of bf16
-constexpr double kAdam = 12;    // bytes of an fp32 copy and two moments
 
 // Ranks that divide what is held of the same experts.
 int expert_shards(const LayerContext& context, const ParameterState& state) {
@@ -58,12 +57,14 @@ double message(const Transformer& model, const LayerContext& context) {
 Bytes least_state(const Transformer& model, const LayerContext& context,
                   const ParameterState& state) {
   const double weight = context.fp8_parameters ? 1 : kElement;
-  return Bytes(total_parameters(model) * (weight + gradient_bytes(state) + kAdam));
+  return Bytes(total_parameters(model) *
+               (weight + gradient_bytes(state) + state.optimizer.device_bytes()));
 }
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
-                         const ParameterState& state)
+                         const ParameterState& state, int copies)
     : model_(model), context_(context), state_(state) {
+  state_.copies = copies;
   for (const LayerKind kind : kLayerKinds) {
     if (count_all(model, kind) == 0) continue;
     memory_[kind] = layer_memory(model, kind, context);
@@ -82,7 +83,8 @@ StageMemory MemoryModel::stage(const StageLayers& layers) const {
     sum.activation += number * of(kind).activation;
     sum.weight_stash += number * of(kind).weight_stash;
     sum.checkpoint += number * of(kind).checkpoint;
-    largest = std::max(largest, of(kind).activation - of(kind).checkpoint);
+    sum.offloaded += number * of(kind).offloaded;
+    largest = std::max(largest, of(kind).activation + of(kind).offloaded - of(kind).checkpoint);
   }
   sum.recomputed = sum.checkpoint + largest;
   return sum;
@@ -112,7 +114,8 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
   held.vocabulary = vocabulary(stages);
   // An output and a gradient on their way out, and a gradient that has come in; what comes in
   // forward is the stage's first activation.
-  held.buffers += Bytes(3 * message(model_, context_) + temporary) + weights_on_their_way(stages);
+  held.buffers += Bytes(3 * message(model_, context_) + temporary) + weights_on_their_way(stages) +
+                  activations_on_their_way(stages);
   held.overhead = kFrameworkOverhead;
   return held;
 }
@@ -143,7 +146,7 @@ void MemoryModel::add_layers(DeviceMemory& held, int number, const LayerMemory& 
   }
   if (holds_whole_weights()) held.weights += number * layer.weights;
   held.gradients += divided(gradient(), ranks(state_.reduces_every_microbatch()));
-  held.optimizer += divided(kAdam, ranks(state_.distributed_optimizer));
+  held.optimizer += divided(state_.optimizer.device_bytes(), ranks(state_.distributed_optimizer));
 }
 
 Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
@@ -151,7 +154,7 @@ Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
   if (holds_whole_weights()) weight += kElement;
   return Bytes(vocabulary_parameters(stages) *
                (weight + gradient() / ranks(state_.reduces_every_microbatch()).dense +
-                kAdam / ranks(state_.distributed_optimizer).dense));
+                state_.optimizer.device_bytes() / ranks(state_.distributed_optimizer).dense));
 }
 
 // Of the layer that runs and of the next one, or the one before it: weights that are gathered for
@@ -172,6 +175,19 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
     }
   }
   return weights.sum() + gradients.sum();
+}
+
+// What comes back from the host for the layer whose backward runs, and for the next one.
+Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages) const {
+  if (!context_.offloaded.any()) return {};
+  Largest two(2);
+  for (const StageLayers& stage : stages) {
+    for (const LayerKind kind : kLayerKinds) {
+      const int number = std::min(count(model_, stage, kind), 2);
+      for (int i = 0; i < number; ++i) two.add(of(kind).offloaded);
+    }
+  }
+  return two.sum();
 }
 
 // A tied matrix stands once where both ends do. MTP modules use both matrices: where a module

@@ -10,11 +10,13 @@
 
 namespace pipesim {
 
-// Keeps references to the model, the context and the state, of which both faults must be empty.
+// Keeps references to the model and the context, of which with the state both faults must be empty.
 // Nothing allocates.
 class MemoryModel {
  public:
-  MemoryModel(const Transformer& model, const LayerContext& context, const ParameterState& state);
+  // `copies`: devices that hold the same stage (Placement::directions).
+  MemoryModel(const Transformer& model, const LayerContext& context, const ParameterState& state,
+              int copies = 1);
 
   [[nodiscard]] StageMemory stage(const StageLayers& layers) const;
   // Of a device that holds these stages. O(stages).
@@ -35,10 +37,11 @@ class MemoryModel {
   [[nodiscard]] Bytes vocabulary(std::span<const StageLayers> stages) const;
   [[nodiscard]] double vocabulary_parameters(std::span<const StageLayers> stages) const;
   [[nodiscard]] Bytes weights_on_their_way(std::span<const StageLayers> stages) const;
+  [[nodiscard]] Bytes activations_on_their_way(std::span<const StageLayers> stages) const;
 
   const Transformer& model_;
   const LayerContext& context_;
-  const ParameterState& state_;
+  ParameterState state_;
   EnumArray<LayerKind, LayerMemory> memory_{};
   EnumArray<LayerKind, Bytes> temporaries_{};
 };

@@ -1,6 +1,8 @@
 #include "models/stage_pair.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "models/layer_work.h"
@@ -19,6 +21,18 @@ std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& sta
 
 Seconds backward_total(const LayerCost& cost) {
   return cost.backward_input.total() + cost.backward_weight.total();
+}
+
+// Of what ranks exchange of tokens, the part that goes to the experts, before what comes back.
+double dispatch_share(const Work& work) {
+  std::array<Bytes, 2> ways;  // they take turns
+  size_t way = 0;
+  for (const Collective& each : work.collectives) {
+    if (each.group != Group::kExpert) continue;
+    ways[way] += each.bytes;
+    way = 1 - way;
+  }
+  return ways[0] > Bytes(0) ? ways[0] / (ways[0] + ways[1]) : 0.5;
 }
 
 // All of a pass but its exchange, in two: that of `feed`, and the rest.
@@ -57,9 +71,14 @@ StagePairs::Parts StagePairs::parts_of(LayerKind kind, const CostSetting& settin
   const Split f = in(PassKind::kF, cost.forward);
   const Split b = in(PassKind::kB, cost.backward_input);
   const Split w = in(PassKind::kW, cost.backward_weight);
-  const Seconds sent = 0.5 * cost.forward.expert;
-  const Seconds back = 0.5 * cost.backward_input.expert;
-  return {{f.rest, sent, f.feed, sent}, {back, b.feed, back, b.rest, w.feed, w.rest}};
+  // In B what goes to the experts is the gradient of what came from them.
+  const auto exchange = [&](PassKind pass, Seconds all) {
+    const Seconds out = dispatch_share(layer_work(model_, kind, pass, setting.context)) * all;
+    return std::pair(out, all - out);
+  };
+  const auto [sent, combined] = exchange(PassKind::kF, cost.forward.expert);
+  const auto [gradient, back] = exchange(PassKind::kB, cost.backward_input.expert);
+  return {{f.rest, sent, f.feed, combined}, {gradient, b.feed, back, b.rest, w.feed, w.rest}};
 }
 
 Seconds StagePairs::seconds(const StageLayers& forward, const StageLayers& backward) const {

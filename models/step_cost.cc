@@ -19,6 +19,11 @@ double gradient_bytes(const ParameterState& state) {
   return state.gradients_in_fp32 ? 4 : kElement;
 }
 
+// As the optimizer reads it.
+double read_gradient(const ParameterState& state) {
+  return state.optimizer.reads_16_bit_gradients ? gradient_bytes(state) : 4;
+}
+
 const StageLayers& stage_of(const Layout& layout, const Placement& place, int device, int chunk) {
   const int vs = place.virtual_stage(device, chunk);
   return layout.stages[place.model_stage(vs)];
@@ -68,11 +73,22 @@ Seconds norm_seconds(const CostSetting& setting, const Hardware& hardware, int d
   const int node = hardware.interconnect.gpus_per_node;
   const int ranks =
       setting.context.tensor * devices *
-      (setting.state.distributed_optimizer ? setting.state.shards() * setting.context.context : 1);
+      (setting.state.distributed_optimizer
+           ? std::min(setting.state.shards(), setting.state.data) * setting.context.context
+           : 1);
   int near = std::min(ranks, node);
   while (ranks % near != 0) --near;
   return collective_seconds(hardware.interconnect,
                             {CollectiveKind::kAllReduce, Group::kData, Bytes(4)}, {ranks, near});
+}
+
+// Parameters whose states this GPU holds, or its host for it.
+double own_parameters(const CostSetting& setting, const HeldParameters& held,
+                      const Hardware& hardware) {
+  if (!setting.state.distributed_optimizer) return held.dense + held.expert;
+  const int node = hardware.interconnect.gpus_per_node;
+  return held.dense / dense_groups(setting, node).shards.ranks +
+         held.expert / expert_groups(setting, node).shards.ranks;
 }
 
 // Over the ranks of one of the groups, so many bytes of each parameter.
@@ -112,7 +128,7 @@ Seconds reduce_seconds(const HeldParameters& held, const CostSetting& setting,
     sum += over_data({CollectiveKind::kReduceScatter, bytes, &DataGroups::shards}, held, overlapped,
                      setting, hardware);
   }
-  if (state.shards() < state.data) {
+  if (state.shards() < state.holders()) {
     const int node = hardware.interconnect.gpus_per_node;
     const HeldParameters own{held.dense / dense_groups(setting, node).shards.ranks,
                              held.expert / expert_groups(setting, node).shards.ranks};
@@ -164,18 +180,35 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
   return held;
 }
 
+StepBytes step_bytes(const ParameterState& state) {
+  const OptimizerState& optimizer = state.optimizer;
+  const double gradient = read_gradient(state);
+  const bool copied = gradient > gradient_bytes(state);
+  return {2 * optimizer.bytes() + gradient + (optimizer.remainders ? 2 : 1) * kElement,
+          3 * gradient + (copied ? kElement + gradient : 0)};
+}
+
 Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
                           const Hardware& hardware) {
   const ParameterState& state = setting.state;
-  const int node = hardware.interconnect.gpus_per_node;
-  const bool sharded = state.distributed_optimizer;
-  const double own = held.dense / (sharded ? dense_groups(setting, node).shards.ranks : 1) +
-                     held.expert / (sharded ? expert_groups(setting, node).shards.ranks : 1);
+  const double own = own_parameters(setting, held, hardware);
   const double all = state.reduces_every_microbatch() ? own : held.dense + held.expert;
-  const double step = kStepBytes + (state.gradients_in_fp32 ? 0 : kStepBytesMore);
+  const StepBytes bytes = step_bytes(state);
+  const double step = (1 - state.optimizer.host_fraction) * bytes.update + bytes.gradients;
   const int kernels = 4 * static_cast<int>(std::ceil(own / kLaunchElements));
   return memory_bound_seconds(hardware.gpu, Bytes(step * own + gradient_bytes(state) * all),
                               kernels + 1);
+}
+
+Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
+                               const Hardware& hardware) {
+  const ParameterState& state = setting.state;
+  const double parameters = state.optimizer.host_fraction * own_parameters(setting, held, hardware);
+  const Seconds out = Bytes(parameters * read_gradient(state)) / one_way(hardware.host);
+  const Seconds back = Bytes(parameters * kElement) / one_way(hardware.host);
+  const Seconds update = Bytes(parameters * step_bytes(state).update) /
+                         (hardware.host.update / hardware.interconnect.gpus_per_node);
+  return state.optimizer.overlaps_host ? std::max({out, update, back}) : out + update + back;
 }
 
 StepCost step_cost(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
@@ -210,8 +243,9 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   }
   cost.reduce += tied_seconds(model, setting, hardware, layout, place, device);
   cost.norm = norm_seconds(setting, hardware, place.devices());
-  cost.optimizer =
-      setting.factors.compute * optimizer_seconds(setting, held, hardware) + setting.factors.fixed;
+  cost.host = host_optimizer_seconds(setting, held, hardware);
+  cost.optimizer = setting.factors.compute * optimizer_seconds(setting, held, hardware) +
+                   cost.host + setting.factors.fixed;
   return cost;
 }
 

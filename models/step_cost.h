@@ -23,7 +23,8 @@ namespace pipesim {
 struct StepCost {
   Seconds reduce;     // of gradients, hidden or not; the tied embedding's between the ends included
   Seconds norm;       // one number over all ranks that hold a part of the model
-  Seconds optimizer;  // and what CostFactors::fixed adds to a step
+  Seconds optimizer;  // the host's part too, and what CostFactors::fixed adds to a step
+  Seconds host;       // of that: states on the host, their gradients' and weights' copies
   Seconds gather;     // of parameters
   Seconds hidden;     // of reduce and gather
 
@@ -35,17 +36,27 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
                                const Layout& layout, const Placement& place, int device);
 
 // Bytes that a step moves per parameter of which this GPU holds the optimizer's state: Adam reads
-// and writes the fp32 copy and two moments and reads the gradient (28), writes the weight (2); the
-// norm reads gradients (4), clipping reads and writes them (8); 16-bit gradients are first made
-// fp32 (6). Emptying the gradients writes each once, sharded or not.
-inline constexpr double kStepBytes = 42;
-inline constexpr double kStepBytesMore = 6;
+// and writes what is kept of it (in fp32 24), reads the gradient (4) and writes the weight (2),
+// which it reads too where the fp32 copy is kept as what the weight lacks; the norm reads gradients
+// (4), clipping reads and writes them (8). 16-bit gradients are first made fp32 (6), or read as
+// they are. Emptying the gradients writes each once, sharded or not.
+struct StepBytes {
+  double update = 0;     // by whoever holds the state
+  double gradients = 0;  // by the GPU
+};
+StepBytes step_bytes(const ParameterState& state);
 // Parameters that one kernel of a step takes: 320 blocks of 65536 (NVIDIA Apex,
 // multi_tensor_apply).
 inline constexpr double kLaunchElements = 320.0 * 65536;
 
+// On the GPU.
 Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
                           const Hardware& hardware);
+// Of the parameters whose state stands on the host: gradients go there, its CPUs update, weights
+// come back, one after the other or the three at once. All GPUs of a node do so at a time, over
+// their share of a switch's link and of what the CPUs move.
+Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
+                               const Hardware& hardware);
 
 // Requires what layer_costs requires, and a layout that fits the placement. O(chunks).
 StepCost step_cost(const Transformer& model, const CostSetting& setting, const Hardware& hardware,

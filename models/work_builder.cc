@@ -12,6 +12,9 @@ using enum RecomputeModule;
 // fp32; as much with a kernel of its own that adds 16 bits to 16.
 constexpr double kAddedGradient = 8;
 
+// Bytes of a number that is sent in fp8: 128 have a scale in fp32, or 32 one of a byte (mxfp8).
+constexpr double kFp8Sent = 1 + 4.0 / 128;
+
 std::int64_t whole(double value) { return std::max<std::int64_t>(1, std::llround(value)); }
 
 }  // namespace
@@ -218,9 +221,13 @@ void WorkBuilder::dispatch() {
     const int copies = context_.flex_dispatcher ? experts.experts_per_token : 1;
     // Groups of experts that a token may go to stand on so many of the ranks.
     const double reach = 1.0 * experts.groups_per_token / experts.groups;
-    work_.collectives.push_back(
-        {CollectiveKind::kAllToAll, Group::kExpert, Bytes(sent), copies, reach});
-    work_.collectives.push_back(work_.collectives.back());
+    const bool eight =
+        pass_ == PassKind::kF ? context_.fp8_dispatch : context_.fp8_combine_gradient;
+    const double out = eight ? kFp8Sent / kElement * sent : sent;
+    for (const double bytes : {out, sent}) {
+      work_.collectives.push_back(
+          {CollectiveKind::kAllToAll, Group::kExpert, Bytes(bytes), copies, reach});
+    }
   }
   if (context_.expert_tensor > 1) {
     const double all = sent * context_.expert_tensor;

@@ -34,8 +34,9 @@ PairOptions pair_options(const ScheduleChoice& choice) {
 
 // How the choice's passes run. Megatron-LM's own schedules run B and W as one pass.
 CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
-                         const LayerContext& context) {
+                         const LayerContext& context, int copies) {
   CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
+  setting.state.copies = copies;
   setting.software = scenario.roofline->software;
   setting.pair = pair_options(choice);
   setting.fused_backward = !choice.program && schedule_of(choice).calls == CallGroups::kMegatron;
@@ -125,7 +126,8 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
     outline.context = longest_microbatch(*outline.context, asked.batch.unequal->documents);
   }
   if (asked.roofline) {
-    outline.setting = cost_setting(asked, outline.choice, *outline.context);
+    outline.setting =
+        cost_setting(asked, outline.choice, *outline.context, outline.placement.directions());
   }
   return outline;
 }

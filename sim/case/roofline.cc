@@ -1,5 +1,8 @@
 #include "sim/case/roofline.h"
 
+#include <algorithm>
+
+#include "models/module_offload.h"
 #include "models/stage_cost.h"
 #include "models/stage_pair.h"
 #include "models/step_cost.h"
@@ -54,6 +57,25 @@ void add_blocks(Case& made, const LayerCosts& costs) {
   }
 }
 
+// What modules offload comes and goes beside the passes.
+void wait_for_copies(Case& made) {
+  const Placement& place = made.placement;
+  const auto copy = [&](int vs) {
+    const Bytes bytes = made.memory->stages[place.model_stage(vs)].offloaded;
+    return copy_seconds(bytes, *made.scenario->hardware) / made.problem.shape.splits;
+  };
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    wait_for_copies(copy(vs), *made.setting, made.problem.stages[vs]);
+  }
+  for (size_t block = 0; block < made.problem.blocks.size(); ++block) {
+    const int vs = static_cast<int>(block) / place.chunks();
+    const int other =
+        place.virtual_stage(place.device(vs), static_cast<int>(block) % place.chunks());
+    Seconds& seconds = made.problem.blocks[block];
+    seconds = std::max({seconds, copy(vs), copy(other)});
+  }
+}
+
 }  // namespace
 
 void add_roofline(Case& made) {
@@ -66,6 +88,7 @@ void add_roofline(Case& made) {
   if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
   share_by_splits(made);
   if (made.setting->state.sharded_gradients) add_sharding(made, costs);
+  if (made.context->offloaded.any()) wait_for_copies(made);
   for (int device = 0; device < made.placement.devices(); ++device) {
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
                                      made.placement, costs, device));

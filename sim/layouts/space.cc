@@ -158,10 +158,17 @@ class Space {
     }
   }
 
+  // Parts of activations that modules offload are away already.
+  [[nodiscard]] bool offloads_twice(bool offload) const {
+    const bool of_schedule = point_.schedule->offloads();
+    const bool of_modules = question_.base.modelled->context.offloaded.any();
+    return (offload && of_schedule) || (of_modules && (offload || of_schedule));
+  }
+
   void choose_memory() {
     for (const RecomputeGranularity recompute : axes_.recompute) {
       for (const bool offload : axes_.offload) {
-        if (offload && point_.schedule->offloads()) continue;
+        if (offloads_twice(offload)) continue;
         point_.recompute = recompute;
         point_.offload = offload;
         choose_sharding();

@@ -85,8 +85,8 @@ Bytes bytes_of(const Held& held, int chunk, const StageMemory& memory) {
 }  // namespace
 
 MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
-    : model_(outline.scenario->modelled->model, *outline.context,
-             outline.scenario->modelled->state),
+    : model_(outline.scenario->modelled->model, *outline.context, outline.scenario->modelled->state,
+             outline.placement.directions()),
       splits_(splits_of(outline.choice)),
       recompute_chunks_(recompute_chunks_of(outline.choice)),
       capacity_(outline.placement.devices(), capacity) {

@@ -251,6 +251,9 @@ void read_host(YamlMap& map, ClusterChoice& choice) {
   };
   if (const auto alone = of_link("alone")) choice.hardware->host.alone = positive_bandwidth(*alone);
   if (const auto both = of_link("duplex")) choice.hardware->host.duplex = positive_bandwidth(*both);
+  if (const auto update = of_link("update")) {
+    choice.hardware->host.update = positive_bandwidth(*update);
+  }
   if (const auto gpus = of_link("gpus_per_switch")) {
     choice.hardware->host.gpus_per_switch =
         static_cast<int>(gpus->integer(1, choice.cluster.gpus_per_node));

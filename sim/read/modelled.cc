@@ -6,6 +6,7 @@
 #include "sim/read/anchor.h"
 #include "sim/read/calibration.h"
 #include "sim/read/model.h"
+#include "sim/read/optimizer_state.h"
 #include "sim/read/software.h"
 
 namespace pipesim {
@@ -106,10 +107,12 @@ void read_memory(YamlMap& map, Modelled& modelled) {
     modelled.context.fp8_parameters = alone->flag();
     if (modelled.context.fp8_parameters && !eight) alone->fail("is of precision fp8 or mxfp8");
   }
+  read_optimizer_state(map, chosen != "fp16" && !modelled.context.fp8_parameters, modelled.state);
   set_flag(map, "flash_attention", modelled.context.flash_attention);
   set_flag(map, "dropout", modelled.context.dropout);
   set_flag(map, "cross_entropy_loss_fusion", modelled.context.fused_loss);
   set_flag(map, "bias_swiglu_fusion", modelled.context.fused_gate);
+  read_kept_activations(map, modelled.context);
   const auto margin = map.find("margin");
   if (margin) modelled.margin = margin->number(0, 0.99);
   if (const auto capacity = map.find("capacity")) {
@@ -134,6 +137,12 @@ void read_framework(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
     static const std::vector<std::string> kDispatchers{"alltoall", "flex"};
     modelled.context.flex_dispatcher = dispatcher->choice(kDispatchers) == "flex";
   }
+  const auto exchanged = [&map](const char* key, bool& in_fp8) {
+    static const std::vector<std::string> kExchanged{"bf16", "fp8", "mxfp8"};
+    if (const auto dtype = map.find(key)) in_fp8 = dtype->choice(kExchanged) != "bf16";
+  };
+  exchanged("moe_dispatch_fwd_dtype", modelled.context.fp8_dispatch);
+  exchanged("moe_combine_bwd_dtype", modelled.context.fp8_combine_gradient);
   const auto software = map.find("software");
   const SoftwareEntry& generation =
       software ? find_software(*software) : catalogue_software().front();

@@ -95,6 +95,15 @@ void check(const ScheduleChoice& choice, int microbatches) {
   refuse(fmt::format("{} microbatches are to offload, of {}", *some.count, most));
 }
 
+// What modules offload is away already.
+void refuse_twice(const ScheduleChoice& choice) {
+  const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
+  if (!choice.offload && (schedule == nullptr || !schedule->offloads())) return;
+  throw InputError(choice.offload ? choice.offload->where : choice.where,
+                   "whole activations are to offload, and memory.offload_modules names parts of "
+                   "them: leave out one of the two");
+}
+
 }  // namespace
 
 Offload read_offload(const YamlValue& value) {
@@ -149,6 +158,7 @@ void settle_offload(YamlMap& root, Scenario& scenario) {
     if (!choice.offload) choice.offload = scenario.offload;
     if (is_none(choice.offload)) choice.offload.reset();
     if (choice.offload) check(choice, scenario.batch.microbatches);
+    if (scenario.modelled && scenario.modelled->context.offloaded.any()) refuse_twice(choice);
   }
 }
 

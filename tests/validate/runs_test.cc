@@ -158,10 +158,11 @@ TEST(CombinedRuns, StandThreeToFourPercentAboveWhatWasMeasured) {
   EXPECT_NEAR(error("mcore_qwen3_235b_DeepEP_tp2_ep32_pp8_19.7"), 0.165, 0.001);
 }
 
-// DualPipe on 2048 H800 with cards of 400 Gb/s, 15360 sequences a step. Measured: 2.664 million GPU
-// hours for 14.8 trillion tokens (arXiv 2412.19437, table 1). The layers of each stage are not
-// published, nor is all that was recomputed.
-TEST(CombinedRuns, TakeDeepSeekV3FourPercentLongerThanItsAuthorsTook) {
+// DualPipe on 2048 H800 with cards of 400 Gb/s, 15360 sequences a step, as arXiv 2412.19437 has it,
+// sections 3.2 and 3.3. Measured: 2.664 million GPU hours for 14.8 trillion tokens (table 1), 180
+// thousand a trillion, in 80 GB. The layers of each stage are not published, nor whether weights in
+// bf16 stand beside those in fp8.
+TEST(CombinedRuns, HoldAndTakeWhatDeepSeekV3DidWithinTwoPercent) {
   const char* scenario = R"(
 model: deepseek-v3
 cluster: {name: hgx-h800, network: {bandwidth: 400 Gbps, achieved: 0.94, latency: 10 us}}
@@ -170,15 +171,20 @@ parallel: {pipeline_model_parallel_size: 16, data_parallel_size: 128,
            expert_model_parallel_size: 64, expert_tensor_parallel_size: 1,
            num_layers_per_stage: [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3, 2]}
 batch: {global_batch_size: 15360, micro_batch_size: 1, seq_length: 4096}
-memory: {kind: model, precision: fp8, use_distributed_optimizer: true}
-cost: {kind: roofline, moe_token_dispatcher_type: flex, moe_router_force_load_balancing: true,
+memory: {kind: model, precision: fp8, fp8_param_gather: true, use_distributed_optimizer: true,
+         exp_avg_dtype: bf16, exp_avg_sq_dtype: bf16, activation_func_fp8_input_store: true,
+         attention_output_bits: 12}
+cost: {kind: roofline, moe_token_dispatcher_type: flex, moe_dispatch_fwd_dtype: fp8,
+       moe_combine_bwd_dtype: fp8, moe_router_force_load_balancing: true,
        overlap_grad_reduce: true, overlap_param_gather: true}
-recompute: [layernorm, mla_up_proj, moe_act]
+recompute: [layernorm, mla_norm, mla_up_proj, mlp_act, moe_act]
 )";
   const double measured = 2.664e6 * 3600 / 14.8e12 * 15360 * 4096 / 2048;
   const Result result =
       simulate(prepare_first(read_scenario(YamlSource("deepseek.yaml", scenario))));
-  EXPECT_NEAR(result.report.iteration.value() / measured - 1, 0.04, 0.005);
+  EXPECT_NEAR(result.report.iteration.value() / measured - 1, 0, 0.02);
+  // And 11% that allocator and NCCL keep.
+  EXPECT_LT(*result.report.peak_memory, 0.89 * 80 * kGiB);
 }
 
 }  // namespace

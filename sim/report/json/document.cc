@@ -7,6 +7,7 @@
 #include "models/layer_parameters.h"
 #include "sim/planning/description.h"
 #include "sim/report/json/band.h"
+#include "sim/report/json/memory_options.h"
 #include "sim/report/json/schema.h"
 
 namespace pipesim {
@@ -162,6 +163,8 @@ void add_modelled(Json& json, const Modelled& modelled) {
       {"dropout", context.dropout},
       {"capacity_bytes", modelled.capacity ? Json(modelled.capacity->value()) : Json(nullptr)}};
   const ParameterState& state = modelled.state;
+  add_optimizer_state(state.optimizer, json["memory"]);
+  add_kept_activations(context, json["memory"]);
   if (state.shard_degree > 0) json["memory"]["data_parallel_shard_degree"] = state.shard_degree;
   if (!state.sharded_gradients) return;
   json["memory"]["data_parallel_sharding_strategy"] = to_text(strategy_of(state));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
 #include <string_view>
@@ -285,18 +286,22 @@ std::string message_text(const Modelled& modelled, const CostSetting& setting) {
 
 std::string step_text(const Case& made, Curves& curves) {
   const Scenario& scenario = *made.scenario;
-  std::vector<Row> rows{{"device", "parameters", "of experts", "reduce", "norm", "optimizer",
-                         "gather", "hidden", "step"}};
+  const bool hosted = made.setting->state.optimizer.host_fraction > 0;
+  std::vector<Row> rows{{"device", "parameters", "of experts", "reduce", "norm", "optimizer"}};
+  Row& header = rows.front();
+  if (hosted) header.emplace_back("of it on the host");
+  header.insert(header.end(), {"gather", "hidden", "step"});
   const bool norm =
       made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
   for (int device = 0; device < made.placement.devices(); ++device) {
     const HeldParameters held = held_parameters(scenario.modelled->model, *made.context,
                                                 *made.layout, made.placement, device);
     const StepCost& step = made.closing[device];
-    rows.push_back({fmt::format("{}", device), millions(held.dense + held.expert),
-                    millions(held.expert), human(step.reduce), norm ? human(step.norm) : "-",
-                    human(step.optimizer), human(step.gather), human(-step.hidden),
-                    human(step.total())});
+    Row row{fmt::format("{}", device), millions(held.dense + held.expert), millions(held.expert),
+            human(step.reduce),        norm ? human(step.norm) : "-",      human(step.optimizer)};
+    if (hosted) row.push_back(human(step.host));
+    row.insert(row.end(), {human(step.gather), human(-step.hidden), human(step.total())});
+    rows.push_back(std::move(row));
   }
   // Of gradients, parameters, the norm and a tied embedding, and of messages.
   curves.insert({"all_reduce", "all_reduce_in_switch", "streaming", "all_to_all"});
@@ -323,7 +328,31 @@ std::string memory_text(const Case& made, const Program& program) {
          "source: docs/reference/model.md, \"Memory of a GPU\"; overhead: assumed there\n\n";
 }
 
-std::string hardware_text(const Scenario& scenario, const Curves& curves) {
+// Of a parameter whose state the GPU holds.
+std::string step_bytes_text(ParameterState state) {
+  const auto moved = [&state](bool in_fp32) {
+    state.gradients_in_fp32 = in_fp32;
+    const StepBytes bytes = step_bytes(state);
+    return bytes.update + bytes.gradients;
+  };
+  const double more = moved(false) - moved(true);
+  return fmt::format("{:g} bytes a parameter, {:g} {} for 16-bit gradients", moved(true),
+                     std::abs(more), more < 0 ? "fewer" : "more");
+}
+
+std::string gigabytes(BytesPerSecond rate) {
+  return fmt::format("{:.4g} GB/s", rate.value() * 1e-9);
+}
+
+std::string host_text(const Hardware& hardware) {
+  return fmt::format(
+      "    states on the host: a node's CPUs move {} while they update, a GPU copies {} one way\n"
+      "      update: assumed of every host, ZeRO-Offload (arXiv 2101.06840, table 4), or stated\n",
+      gigabytes(hardware.host.update), gigabytes(one_way(hardware.host)));
+}
+
+std::string hardware_text(const Scenario& scenario, const ParameterState& state,
+                          const Curves& curves) {
   static const std::string kBeside = "compute_beside_";
   const Hardware& hardware = *scenario.hardware;
   std::string text =
@@ -346,14 +375,15 @@ std::string hardware_text(const Scenario& scenario, const Curves& curves) {
          fmt::format(
              "  further constants\n    hidden collectives take {:.4g} of the multiprocessors\n"
              "      {}\n"
-             "    an optimizer step moves {:g} bytes a parameter, {:g} more for 16-bit gradients\n"
+             "    an optimizer step moves {}\n"
              "      counted: docs/reference/model.md, \"Step\"\n"
              "    one of its kernels takes {:.0f} parameters, in 4 passes\n"
-             "      published: NVIDIA Apex, multi_tensor_apply (320 blocks of 65536)\n",
+             "      published: NVIDIA Apex, multi_tensor_apply (320 blocks of 65536)\n{}",
              hardware.interconnect.exchange_share,
              measured ? "measured: above"
                       : "published: DeepSeek-V3, arXiv 2412.19437, section 3.2.2 (20 of 132)",
-             kStepBytes, kStepBytesMore, kLaunchElements);
+             step_bytes_text(state), kLaunchElements,
+             state.optimizer.host_fraction > 0 ? host_text(hardware) : "");
 }
 
 }  // namespace
@@ -395,7 +425,7 @@ std::string cost_breakdown(const Case& made) {
   text += copies;
   if (!copies.empty() && scenario.hardware && scenario.cost.copy_out.empty()) curves.insert("host");
   text += memory_text(made, *program);
-  return made.setting ? text + hardware_text(scenario, curves) : text;
+  return made.setting ? text + hardware_text(scenario, made.setting->state, curves) : text;
 }
 
 }  // namespace pipesim

@@ -1,0 +1,26 @@
+// What Adam keeps of a parameter, in which precision and where: Megatron-LM's precision-aware
+// optimizer (--use-precision-aware-optimizer) and its states on the host (--optimizer-cpu-offload).
+//
+// The update computes in fp32 whatever is stored. Pure values; bytes a parameter.
+#pragma once
+
+namespace pipesim {
+
+struct OptimizerState {
+  double main_params = 4;  // the copy that is updated, from which weights are cast
+  double exp_avg = 4;
+  double exp_avg_sq = 4;
+  // Of an fp32 copy of bf16 weights only the lower 16 bits are kept: the upper ones are the weight
+  // (Transformer Engine's store_param_remainders). `main_params` is 2 then.
+  bool remainders = false;
+  // Gradients of 16 bits are read as they are; without it a step first makes them fp32.
+  bool reads_16_bit_gradients = false;
+  double host_fraction =
+      0;  // of the parameters: their states stand on the host, which updates them
+  bool overlaps_host = false;  // copies of gradients and weights run beside the host's update
+
+  [[nodiscard]] double bytes() const { return main_params + exp_avg + exp_avg_sq; }
+  [[nodiscard]] double device_bytes() const { return (1 - host_fraction) * bytes(); }
+};
+
+}  // namespace pipesim

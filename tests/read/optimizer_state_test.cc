@@ -1,0 +1,79 @@
+#include "sim/read/optimizer_state.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/read/scenario.h"
+#include "tests/case/cases.h"
+
+namespace pipesim {
+namespace {
+
+constexpr const char* kBase =
+    "model: mixtral-8x7b\ncluster: dgx-h100\nschedule: 1f1b\n"
+    "parallel: {pipeline_model_parallel_size: 4, data_parallel_size: 8}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"
+    "memory: {use_distributed_optimizer: true}\n";
+
+OptimizerState optimizer_of(const Changes& changes) {
+  return read_changed(kBase, changes).modelled->state.optimizer;
+}
+
+bool refuses(const Changes& changes, const std::string& words) {
+  return refusal_of(kBase, changes).find(words) != std::string::npos;
+}
+
+TEST(ReadOptimizerState, TakesMegatronsWords) {
+  EXPECT_EQ(optimizer_of({}).bytes(), 12);
+  EXPECT_EQ(
+      optimizer_of({{"memory.exp_avg_dtype", "bf16"}, {"memory.exp_avg_sq_dtype", "fp8"}}).bytes(),
+      4 + 2 + 1);
+  EXPECT_EQ(optimizer_of({{"memory.main_params_dtype", "fp16"}}).main_params, 2);
+  EXPECT_EQ(optimizer_of({{"memory.store_param_remainders", "true"}}).main_params, 2);
+  const Scenario sixteen = read_changed(kBase, {{"memory.main_grads_dtype", "bf16"}});
+  EXPECT_FALSE(sixteen.modelled->state.gradients_in_fp32);
+  EXPECT_TRUE(sixteen.modelled->state.optimizer.reads_16_bit_gradients);
+  const OptimizerState host = optimizer_of({{"memory.optimizer_offload_fraction", "0.5"},
+                                            {"memory.overlap_cpu_optimizer_d2h_h2d", "true"}});
+  EXPECT_EQ(host.device_bytes(), 6);
+  EXPECT_TRUE(host.overlaps_host);
+}
+
+TEST(ReadOptimizerState, RefusesWhatContradictsItself) {
+  EXPECT_TRUE(refuses(
+      {{"memory.main_grads_dtype", "bf16"}, {"memory.accumulate_allreduce_grads_in_fp32", "true"}},
+      "summed in fp32"));
+  EXPECT_TRUE(refuses({{"memory.precision", "fp16"}, {"memory.store_param_remainders", "true"}},
+                      "weights in bf16"));
+  EXPECT_TRUE(
+      refuses({{"memory.main_params_dtype", "fp16"}, {"memory.store_param_remainders", "true"}},
+              "main_params_dtype: fp32"));
+  EXPECT_TRUE(refuses(
+      {{"memory.optimizer_offload_fraction", "1"}, {"memory.store_param_remainders", "true"}},
+      "needs the weights beside it"));
+  EXPECT_TRUE(refuses({{"memory.overlap_cpu_optimizer_d2h_h2d", "true"}},
+                      "needs an optimizer_offload_fraction"));
+  EXPECT_TRUE(refuses({{"memory.exp_avg_dtype", "fp6"}}, "'fp6' is not known"));
+}
+
+TEST(ReadKeptActivations, TakesModulesAndBits) {
+  const LayerContext context =
+      read_changed(kBase, {{"memory.offload_modules", "[core_attn, moe_act]"},
+                           {"memory.activation_func_fp8_input_store", "true"},
+                           {"memory.attention_output_bits", "12"},
+                           {"cost.moe_dispatch_fwd_dtype", "mxfp8"}})
+          .modelled->context;
+  EXPECT_EQ(context.offloaded, OffloadModule::kCoreAttention | OffloadModule::kMoeActivation);
+  EXPECT_TRUE(context.fp8_activation_input);
+  EXPECT_EQ(context.attention_output_bits, 12);
+  EXPECT_TRUE(context.fp8_dispatch);
+  EXPECT_FALSE(context.fp8_combine_gradient);
+  EXPECT_EQ(to_text(context.offloaded, "+"), "core_attn+moe_act");
+  EXPECT_TRUE(refuses({{"memory.offload_modules", "[core_atn]"}}, "did you mean 'core_attn'"));
+  EXPECT_TRUE(refuses({{"memory.offload_modules", "[core_attn]"}, {"offload", "true"}},
+                      "leave out one of the two"));
+  EXPECT_TRUE(refuses({{"memory.flash_attention", "false"}, {"memory.attention_output_bits", "12"}},
+                      "is of flash_attention"));
+}
+
+}  // namespace
+}  // namespace pipesim
