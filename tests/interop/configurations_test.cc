@@ -21,8 +21,11 @@ const std::string kScenario =
     "expert_model_parallel_size: 4, expert_tensor_parallel_size: 1, data_parallel_size: 4}\n"
     "batch: {global_batch_size: 64, micro_batch_size: 1, seq_length: 4096}\n"
     "recompute: [core_attn, moe_act]\n"
-    "memory: {kind: model, use_distributed_optimizer: true}\n"
-    "cost: {kind: roofline, overlap_grad_reduce: true, overlap_param_gather: true}\n";
+    "memory: {kind: model, use_distributed_optimizer: true, exp_avg_dtype: bf16, exp_avg_sq_dtype: "
+    "fp8, optimizer_offload_fraction: 0.5, overlap_cpu_optimizer_d2h_h2d: true, offload_modules: "
+    "[attn_norm, expert_fc1]}\n"
+    "cost: {kind: roofline, overlap_grad_reduce: true, overlap_param_gather: true, "
+    "moe_dispatch_fwd_dtype: fp8}\n";
 
 Case case_of(const std::string& text) {
   return prepare_first(read_scenario(YamlSource("s.yaml", text)));

@@ -319,10 +319,47 @@ TEST(MegatronImport, ReadsWhatDataRanksDivide) {
   EXPECT_FALSE(torch.reshard_after_forward);
 }
 
+TEST(MegatronImport, ReadsPrecisionsOfTheAwareOptimizerAlone) {
+  const std::string dtypes =
+      "--world-size 16 --bf16 --use-distributed-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype "
+      "fp8 ";
+  EXPECT_EQ(state_of(dtypes).optimizer.bytes(), 12);
+  const OptimizerState aware = state_of(dtypes + "--use-precision-aware-optimizer").optimizer;
+  EXPECT_EQ(aware.bytes(), 2 + 2 + 1);  // of the fp32 copy what bf16 weights lack
+  EXPECT_TRUE(aware.remainders);
+  const OptimizerState sixteen =
+      state_of(dtypes +
+               "--use-precision-aware-optimizer --main-params-dtype fp16 "
+               "--main-grads-dtype bf16 --grad-reduce-in-bf16")
+          .optimizer;
+  EXPECT_FALSE(sixteen.remainders);
+  EXPECT_EQ(sixteen.main_params, 2);
+  EXPECT_TRUE(sixteen.reads_16_bit_gradients);
+  const OptimizerState host =
+      state_of(dtypes + "--use-precision-aware-optimizer --optimizer-cpu-offload").optimizer;
+  EXPECT_EQ(host.host_fraction, 1);
+  EXPECT_EQ(host.bytes(), 4 + 2 + 1);
+}
+
+TEST(MegatronImport, ReadsModulesThatOffload) {
+  const std::string modules =
+      std::string(kModelAlone) + "--world-size 16 --offload-modules core_attn moe_act ";
+  EXPECT_FALSE(read(megatron(modules)).modelled->context.offloaded.any());
+  const Draft draft = megatron(modules + "fused_group_mlp --fine-grained-activation-offloading");
+  EXPECT_EQ(read(draft).modelled->context.offloaded,
+            OffloadModule::kCoreAttention | OffloadModule::kMoeActivation);
+  ASSERT_EQ(draft.not_modelled.size(), 1U) << scenario_of(draft);
+  EXPECT_EQ(draft.not_modelled.front(), "offload_modules fused_group_mlp");
+}
+
 TEST(MegatronImport, TakesBackWhatDataRanksDivide) {
   for (const char* memory :
        {"data_parallel_sharding_strategy: optim_grads",
-        "data_parallel_sharding_strategy: optim_grads_params, data_parallel_shard_degree: 8"}) {
+        "data_parallel_sharding_strategy: optim_grads_params, data_parallel_shard_degree: 8",
+        "use_distributed_optimizer: true, exp_avg_dtype: fp8, main_params_dtype: fp16",
+        "use_distributed_optimizer: true, store_param_remainders: true, main_grads_dtype: bf16",
+        "use_distributed_optimizer: true, optimizer_offload_fraction: 0.25, "
+        "overlap_cpu_optimizer_d2h_h2d: true, offload_modules: [qkv_linear, attn_proj]"}) {
     const Scenario scenario = read_scenario(
         YamlSource("s.yaml",
                    "schedule: 1f1b\nmodel: llama3-8b\ncluster: dgx-h100\n"
@@ -336,6 +373,7 @@ TEST(MegatronImport, TakesBackWhatDataRanksDivide) {
     const ParameterState state = read(draft).modelled->state;
     EXPECT_EQ(strategy_of(state), strategy_of(scenario.modelled->state));
     EXPECT_EQ(state.shard_degree, scenario.modelled->state.shard_degree);
+    EXPECT_EQ(state.optimizer.device_bytes(), scenario.modelled->state.optimizer.device_bytes());
     EXPECT_EQ(exported(read(draft)), text);
   }
 }
@@ -378,9 +416,53 @@ mode = "full"
   EXPECT_EQ(scenario.batch.microbatches, 8);
   EXPECT_EQ(scenario.parallel.data, 4);
   EXPECT_EQ(scenario.schedules[0].name, "interleaved-1f1b");
+  EXPECT_EQ(scenario.transfers, Transfers::kBlocking);
+  // 34 layers on 8 stages, where the embedding and the output are one each.
+  EXPECT_EQ(scenario.modelled->split.listed, (std::vector<int>{4, 5, 4, 4, 4, 4, 4, 3}));
   EXPECT_EQ(draft.unknown, std::vector<std::string>{"training.surprise 1 (line 10)"});
   EXPECT_EQ(draft.not_modelled,
             std::vector<std::string>{"parallelism.enable_async_tensor_parallel true (line 16)"});
+}
+
+// Llama 3.1 405B on 512 H100 (arXiv 2410.06511): 8 data, 8 tensor and 8 pipeline ranks, local
+// batches of 32.
+TEST(TorchtitanImport, DividesABatchAsTheVersionOfTheFileDid) {
+  const auto microbatches = [](const std::string& section, const std::string& more) {
+    const Settings settings =
+        read_toml_settings("torchtitan", "job.toml",
+                           "[model]\nname = \"llama3\"\nflavor = \"405B\"\n[training]\nbatch_size "
+                           "= 32\nseq_len = 8192\n"
+                           "data_parallel_shard_degree = 8\ntensor_parallel_degree = 8\n[" +
+                               section + "]\npipeline_parallel_degree = 8\n" + more);
+    return read(torchtitan_draft(settings, "dgx-h100")).batch.microbatches;
+  };
+  EXPECT_EQ(microbatches("experimental", ""), 8);
+  EXPECT_EQ(microbatches("experimental", "pipeline_parallel_microbatches = 16\n"), 16);
+  EXPECT_EQ(microbatches("parallelism", ""), 32);
+  EXPECT_EQ(microbatches("parallelism", "pipeline_parallel_microbatch_size = 2\n"), 16);
+}
+
+TEST(TorchtitanImport, GivesLayersToStagesAsItDoes) {
+  const auto split = [](const std::string& parallelism) {
+    const Settings settings =
+        read_toml_settings("torchtitan", "job.toml",
+                           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+                           "data_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n" +
+                               parallelism);
+    const Draft draft = torchtitan_draft(settings, "dgx-h100");
+    return draft.missing.empty() ? read(draft).modelled->split.listed : std::vector<int>{};
+  };
+  EXPECT_EQ(split(""), (std::vector<int>{8, 9, 8, 7}));
+  EXPECT_EQ(split("pipeline_parallel_first_stage_less_layers = 0\n"
+                  "pipeline_parallel_last_stage_less_layers = 0\n"),
+            (std::vector<int>{8, 8, 8, 8}));
+  EXPECT_EQ(split("pipeline_parallel_last_stage_less_layers = 3\n"),
+            (std::vector<int>{8, 9, 9, 6}));
+  const std::string looped = "pipeline_parallel_schedule = \"Interleaved1F1B\"\n";
+  EXPECT_EQ(split(looped + "pipeline_parallel_layers_per_stage = 3\n"),
+            (std::vector<int>{2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 1}));
+  EXPECT_TRUE(split(looped + "pipeline_parallel_layers_per_stage = 5\n").empty());
+  EXPECT_TRUE(split("pipeline_parallel_layers_per_stage = 3\n").empty());
 }
 
 Draft torchtitan(const std::string& parallelism) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -36,11 +37,23 @@ constexpr std::array kFields{
     Field{"--recompute-num-layers", "model", "recompute_num_layers", "null"},
     Field{"--recompute-modules", "model", "recompute_modules"},
     Field{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
+    Field{"--moe-dispatch-fwd-dtype", "model", "moe_dispatch_fwd_dtype"},
+    Field{"--moe-combine-bwd-dtype", "model", "moe_combine_bwd_dtype"},
+    Field{"--fine-grained-activation-offloading", "model", "fine_grained_activation_offloading"},
+    Field{"--offload-modules", "model", "offload_modules"},
     Field{"--hidden-dropout", "model", "hidden_dropout"},
     Field{"--attention-dropout", "model", "attention_dropout"},
     Field{"--no-gradient-accumulation-fusion", "model", "gradient_accumulation_fusion"},
     Field{"--global-batch-size", "train", "global_batch_size"},
     Field{"--micro-batch-size", "train", "micro_batch_size"},
+    Field{"--use-precision-aware-optimizer", "optimizer", "use_precision_aware_optimizer"},
+    Field{"--main-params-dtype", "optimizer", "main_params_dtype"},
+    Field{"--main-grads-dtype", "optimizer", "main_grads_dtype"},
+    Field{"--exp-avg-dtype", "optimizer", "exp_avg_dtype"},
+    Field{"--exp-avg-sq-dtype", "optimizer", "exp_avg_sq_dtype"},
+    Field{"--optimizer-cpu-offload", "optimizer", "optimizer_cpu_offload"},
+    Field{"--optimizer-offload-fraction", "optimizer", "optimizer_offload_fraction"},
+    Field{"--overlap-cpu-optimizer-d2h-h2d", "optimizer", "overlap_cpu_optimizer_d2h_h2d"},
     Field{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer", "false"},
     Field{"--num-distributed-optimizer-instances", "ddp", "num_distributed_optimizer_instances"},
     Field{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
@@ -58,7 +71,14 @@ constexpr std::array kFields{
 // A flag without a value is true, or switches its field off; several values are a list.
 std::string value_of(std::string_view flag, std::string_view words) {
   if (words.empty()) return flag.starts_with("--no-") ? "false" : "true";
-  if (flag != "--recompute-modules") return std::string(words);
+  if (flag.ends_with("-dtype") && !flag.starts_with("--moe")) {
+    static const std::map<std::string_view, std::string> kTorch{{"fp32", "torch.float32"},
+                                                                {"fp16", "torch.float16"},
+                                                                {"bf16", "torch.bfloat16"},
+                                                                {"fp8", "torch.uint8"}};
+    return kTorch.at(words);
+  }
+  if (flag != "--recompute-modules" && flag != "--offload-modules") return std::string(words);
   std::istringstream stream{std::string(words)};
   std::vector<std::string> all;
   for (std::string word; stream >> word;) all.push_back(word);

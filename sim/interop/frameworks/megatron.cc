@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/interop/frameworks/draft.h"
+#include "sim/interop/frameworks/megatron_memory.h"
 #include "sim/interop/frameworks/megatron_model.h"
 #include "sim/interop/frameworks/megatron_schedule.h"
 #include "sim/read/model.h"
@@ -132,8 +133,10 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
 void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   Section& memory = draft.memory;
   put(memory, "kind", "model");
-  put(memory, "precision", precision_of(settings, draft));
+  const std::string precision = precision_of(settings, draft);
+  put(memory, "precision", precision);
   put_sharded(settings, data, draft);
+  put_optimizer_state(settings, precision != "fp16", draft);
   const bool in_bf16 = settings.is_set({"grad_reduce_in_bf16"});
   const auto in_fp32 = settings.flag({"accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32"});
   if (in_bf16 || in_fp32) {
@@ -150,6 +153,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   const double hidden = settings.real({"hidden_dropout"}).value_or(kDropout);
   const double attention = settings.real({"attention_dropout"}).value_or(kDropout);
   if (hidden > 0 || attention > 0) put_flag(memory, "dropout", true);
+  put_kept_activations(settings, draft);
 }
 
 // Whole layers; with `block` only the first of each stage.
@@ -204,6 +208,10 @@ void put_exchange(Settings& settings, Draft& draft) {
     if (backend && (*backend == "deepep" || *backend == "hybridep")) {
       put(cost, "moe_flex_dispatcher_backend", *backend);
     }
+  }
+  for (const char* key : {"moe_dispatch_fwd_dtype", "moe_combine_bwd_dtype"}) {
+    const auto dtype = settings.text({key});
+    if (dtype && *dtype != "bf16") put(cost, key, *dtype);
   }
   if (dispatcher == "allgather") {
     draft.not_modelled.emplace_back("moe_token_dispatcher_type allgather: tokens go all to all");

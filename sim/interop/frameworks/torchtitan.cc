@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <vector>
 
 #include "sim/interop/frameworks/draft.h"
 #include "sim/read/model.h"
@@ -85,31 +87,76 @@ void put_degrees(const Degrees& degrees, Settings& settings, Draft& draft) {
   if (degrees.tensor > 1 && sequence) put_flag(parallel, "sequence_parallel", true);
 }
 
+// Stages of a rank: one, two, or as many as there are layers for.
+enum class StagesOfRank : std::uint8_t { kOne, kTwo, kAny };
+
+// Decoder layers of every stage, where the embedding and the output count as so many
+// (generate_llm_fqn_per_model_part).
+std::vector<long> layers_of_stages(long layers, long stages, long first, long last) {
+  const long all = layers + first + last;
+  std::vector<long> split;
+  for (long stage = 0; stage < stages; ++stage) {
+    split.push_back(all / stages + (stage < all % stages ? 1 : 0));
+  }
+  split.front() -= first;
+  split.back() -= last;
+  return split;
+}
+
+void put_stages(const Degrees& degrees, StagesOfRank of_rank, Settings& settings, Draft& draft) {
+  const long first =
+      settings.number({"parallelism.pipeline_parallel_first_stage_less_layers"}).value_or(1);
+  const long last =
+      settings.number({"parallelism.pipeline_parallel_last_stage_less_layers"}).value_or(1);
+  const auto each = settings.number({"parallelism.pipeline_parallel_layers_per_stage"}, 1);
+  const auto& models = catalogue_models();
+  const auto model = std::ranges::find(models, draft.model_name, &Transformer::name);
+  if (model == models.end()) return;
+  long stages = degrees.pipeline * (of_rank == StagesOfRank::kOne ? 1 : 2);
+  if (each) {
+    const long asked = (model->num_layers + first + last + *each - 1) / *each;
+    if (asked % degrees.pipeline != 0 || (of_rank != StagesOfRank::kAny && asked != stages)) {
+      draft.missing.push_back(fmt::format(
+          "pipeline_parallel_layers_per_stage {} makes {} stages, which {} ranks do not run in "
+          "this order",
+          *each, asked, degrees.pipeline));
+      return;
+    }
+    stages = asked;
+  }
+  const std::vector<long> split = layers_of_stages(model->num_layers, stages, first, last);
+  if (std::ranges::min(split) < 0) {
+    draft.missing.push_back(fmt::format(
+        "fewer stages than {}: the first or the last has too few layers to be less", stages));
+    return;
+  }
+  if (of_rank == StagesOfRank::kAny) {
+    put(draft.parallel, "virtual_pipeline_model_parallel_size", stages / degrees.pipeline);
+  }
+  put(draft.parallel, "num_layers_per_stage", fmt::format("[{}]", fmt::join(split, ", ")));
+}
+
 void put_order(const Degrees& degrees, Settings& settings, Draft& draft) {
   struct Known {
     const char* theirs;
     const char* ours;
+    StagesOfRank stages;
+    bool blocking = false;  // waits for a send with the receive beside it
   };
-  constexpr Known kKnown[] = {{"1F1B", "1f1b"},
-                              {"GPipe", "gpipe"},
-                              {"Interleaved1F1B", "interleaved-1f1b"},
-                              {"LoopedBFS", "looped-bfs"},
-                              {"InterleavedZeroBubble", "interleaved-zb"},
-                              {"ZBVZeroBubble", "zb-v-handmade"},
-                              {"DualPipeV", "dualpipev"}};
+  // GPipe waits for its sends at the end, and what _PipelineScheduleRuntime runs for none.
+  constexpr Known kKnown[] = {{"1F1B", "1f1b", StagesOfRank::kOne, true},
+                              {"GPipe", "gpipe", StagesOfRank::kOne},
+                              {"Interleaved1F1B", "interleaved-1f1b", StagesOfRank::kAny, true},
+                              {"LoopedBFS", "looped-bfs", StagesOfRank::kAny, true},
+                              {"InterleavedZeroBubble", "interleaved-zb", StagesOfRank::kAny, true},
+                              {"ZBVZeroBubble", "zb-v-handmade", StagesOfRank::kTwo},
+                              {"DualPipeV", "dualpipev", StagesOfRank::kTwo}};
   const auto csv = settings.text({"parallelism.pipeline_parallel_schedule_csv",
                                   "experimental.pipeline_parallel_schedule_csv"});
   const std::string name = settings
                                .text({"parallelism.pipeline_parallel_schedule",
                                       "experimental.pipeline_parallel_schedule"})
                                .value_or("1F1B");
-  const auto layers = settings.number({"parallelism.pipeline_parallel_layers_per_stage"}, 1);
-  if (layers) {
-    draft.not_modelled.push_back(
-        fmt::format("pipeline_parallel_layers_per_stage {}: say the chunks with "
-                    "parallel.virtual_pipeline_model_parallel_size",
-                    *layers));
-  }
   if (degrees.pipeline == 1) return;
   if (csv) {
     draft.schedule = fmt::format("{{csv: '{}'}}", *csv);
@@ -122,16 +169,32 @@ void put_order(const Degrees& degrees, Settings& settings, Draft& draft) {
     return;
   }
   draft.schedule = known->ours;
+  put_stages(degrees, known->stages, settings, draft);
+  if (known->blocking) put(draft.framework, "transfers", "blocking");
+}
+
+// Its first pipelines, which `experimental` was for, divided a batch into as many microbatches as
+// there are ranks in a pipeline; those of `parallelism` say how large one is.
+long micro_batch_of(const Degrees& degrees, long local, Settings& settings, Draft& draft) {
+  const auto number = settings.number({"experimental.pipeline_parallel_microbatches"}, 1);
+  const bool older = settings.find({"experimental.pipeline_parallel_degree",
+                                    "training.pipeline_parallel_degree"}) != nullptr;
+  if (!number && !older) {
+    return settings.number({"parallelism.pipeline_parallel_microbatch_size"}, 1).value_or(1);
+  }
+  if (!number) {
+    draft.notes.push_back(fmt::format(
+        "{} microbatches, one for every rank of a pipeline, as its first pipelines had it",
+        degrees.pipeline));
+  }
+  return std::max(1L, local / number.value_or(degrees.pipeline));
 }
 
 void put_samples(const Degrees& degrees, Settings& settings, Draft& draft) {
   const long local =
       settings.number({"training.local_batch_size", "training.batch_size"}, 1).value_or(8);
   const auto global = settings.number({"training.global_batch_size"}, -1);
-  const long micro =
-      degrees.pipeline > 1
-          ? settings.number({"parallelism.pipeline_parallel_microbatch_size"}, 1).value_or(1)
-          : local;
+  const long micro = degrees.pipeline > 1 ? micro_batch_of(degrees, local, settings, draft) : local;
   put(draft.batch, "micro_batch_size", micro);
   put(draft.batch, "global_batch_size", global.value_or(-1) > 0 ? *global : local * degrees.data);
   put(draft.batch, "seq_length",

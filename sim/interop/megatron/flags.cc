@@ -245,12 +245,64 @@ void add_precision(const Scenario& scenario, const LayerContext& context, Megatr
   to.flags.emplace_back("--attention-dropout 0");
 }
 
+// Both reuse the code of the precision-aware optimizer, which needs the distributed one.
+void add_optimizer_state(const ParameterState& state, MegatronFlags& to) {
+  const OptimizerState& optimizer = state.optimizer;
+  const OptimizerState usual;
+  const auto dtype = [](double bytes) { return bytes == 1 ? "fp8" : bytes == 2 ? "bf16" : "fp32"; };
+  std::vector<std::string> flags;
+  if (optimizer.main_params != usual.main_params && !optimizer.remainders) {
+    flags.emplace_back("--main-params-dtype fp16");
+  }
+  if (optimizer.reads_16_bit_gradients) flags.emplace_back("--main-grads-dtype bf16");
+  if (optimizer.exp_avg != usual.exp_avg) {
+    flags.push_back(fmt::format("--exp-avg-dtype {}", dtype(optimizer.exp_avg)));
+  }
+  if (optimizer.exp_avg_sq != usual.exp_avg_sq) {
+    flags.push_back(fmt::format("--exp-avg-sq-dtype {}", dtype(optimizer.exp_avg_sq)));
+  }
+  if (optimizer.host_fraction > 0) {
+    flags.emplace_back("--optimizer-cpu-offload");
+    flags.push_back(fmt::format("--optimizer-offload-fraction {:g}", optimizer.host_fraction));
+    if (optimizer.overlaps_host) flags.emplace_back("--overlap-cpu-optimizer-d2h-h2d");
+  }
+  if (flags.empty() && !optimizer.remainders) return;
+  to.flags.emplace_back("--use-precision-aware-optimizer");
+  to.flags = joined(std::move(to.flags), std::move(flags));
+  if (!state.distributed_optimizer) {
+    to.differences.emplace_back("the precision-aware optimizer without the distributed one");
+  }
+  if (!optimizer.remainders && optimizer.main_params == 4 && optimizer.host_fraction == 0) {
+    to.notes.emplace_back(
+        "from Transformer Engine 2.1 on the optimizer keeps of fp32 weights what bf16 ones lack, 2 "
+        "bytes a parameter less (memory.store_param_remainders)");
+  }
+}
+
+// What of activations is kept in fewer bits, or on the host.
+void add_kept_activations(const LayerContext& context, MegatronFlags& to) {
+  if (context.offloaded.any()) {
+    to.flags.emplace_back("--fine-grained-activation-offloading");
+    to.flags.push_back("--offload-modules " + to_text(context.offloaded, " "));
+  }
+  if (context.fp8_activation_input) {
+    to.differences.emplace_back(
+        "activation_func_fp8_input_store, a field of TransformerConfig without a flag");
+  }
+  if (context.attention_output_bits > 0) {
+    to.differences.push_back(fmt::format("attention's output in {} bits, for which it has no flag",
+                                         context.attention_output_bits));
+  }
+}
+
 // What of a mixture of experts' exchange has a flag. Without one tokens are gathered, not
 // exchanged.
 void add_exchange(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
   if (!modelled.model.experts) return;
   to.flags.push_back(
       fmt::format("--moe-token-dispatcher-type {}", context.flex_dispatcher ? "flex" : "alltoall"));
+  if (context.fp8_dispatch) to.flags.emplace_back("--moe-dispatch-fwd-dtype mxfp8");
+  if (context.fp8_combine_gradient) to.flags.emplace_back("--moe-combine-bwd-dtype mxfp8");
 }
 
 // What collectives run beside. Megatron-FSDP overlaps what it does in every microbatch.
@@ -307,6 +359,8 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, int 
     to.flags.push_back(fmt::format("--expert-tensor-parallel-size {}", context.expert_tensor));
   }
   add_sharding(modelled.state, devices, to);
+  add_optimizer_state(modelled.state, to);
+  add_kept_activations(context, to);
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
   add_exchange(modelled, context, to);

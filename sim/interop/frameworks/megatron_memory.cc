@@ -1,0 +1,77 @@
+#include "sim/interop/frameworks/megatron_memory.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sstream>
+
+#include "models/offload_modules.h"
+
+namespace pipesim {
+namespace {
+
+// "bf16", or what Bridge's files call it, "torch.bfloat16".
+std::string precision_of(std::string name) {
+  if (name.starts_with("torch.")) name = name.substr(6);
+  if (name == "bfloat16") return "bf16";
+  if (name == "float16") return "fp16";
+  if (name == "float32" || name == "float") return "fp32";
+  return name == "uint8" ? "fp8" : name;
+}
+
+void put_on_host(Settings& settings, Draft& draft) {
+  const double fraction = settings.real({"optimizer_offload_fraction"}).value_or(1);
+  const bool overlaps = settings.is_set({"overlap_cpu_optimizer_d2h_h2d"});
+  if (fraction == 0) return;
+  put(draft.memory, "optimizer_offload_fraction", fmt::format("{:g}", fraction));
+  if (overlaps) put_flag(draft.memory, "overlap_cpu_optimizer_d2h_h2d", true);
+}
+
+}  // namespace
+
+// Without the precision-aware optimizer these precisions say nothing.
+void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
+  const bool aware = settings.is_set({"use_precision_aware_optimizer"});
+  bool whole_copy = true;
+  for (const char* key :
+       {"main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype", "main_grads_dtype"}) {
+    const auto given = settings.text({key});
+    const std::string precision = precision_of(given.value_or("fp32"));
+    if (!aware || precision == "fp32") continue;
+    put(draft.memory, key, precision);
+    whole_copy = whole_copy && std::string_view(key) != "main_params_dtype";
+  }
+  const bool remainders = settings.flag({"store_param_remainders"}).value_or(true);
+  if (settings.is_set({"optimizer_cpu_offload"})) {
+    put_on_host(settings, draft);
+  } else if (aware && remainders && whole_copy && bf16_weights) {
+    put_flag(draft.memory, "store_param_remainders", true);
+    draft.notes.emplace_back(
+        "the optimizer keeps of fp32 weights what bf16 ones lack (store_param_remainders), as "
+        "Transformer Engine does from 2.1 on");
+  }
+}
+
+void put_kept_activations(Settings& settings, Draft& draft) {
+  if (settings.is_set({"activation_func_fp8_input_store"})) {
+    put_flag(draft.memory, "activation_func_fp8_input_store", true);
+  }
+  const auto named = settings.text({"offload_modules"});
+  if (!settings.is_set({"fine_grained_activation_offloading"}) || !named) return;
+  std::string words = *named;
+  std::ranges::replace_if(
+      words, [](char c) { return c == ',' || c == '[' || c == ']'; }, ' ');
+  std::istringstream stream(words);
+  std::vector<std::string> known;
+  for (std::string word; stream >> word;) {
+    if (std::ranges::count(kOffloadModules, word) > 0) {
+      known.push_back(word);
+    } else {
+      draft.not_modelled.push_back(fmt::format("offload_modules {}", word));
+    }
+  }
+  if (known.empty()) return;
+  put(draft.memory, "offload_modules", fmt::format("[{}]", fmt::join(known, ", ")));
+}
+
+}  // namespace pipesim

@@ -1,0 +1,14 @@
+// Of Megatron-LM's arguments: the precision and the place of the optimizer's states, and what of
+// activations is kept in fp8 or on the host, as keys of `memory`.
+#pragma once
+
+#include "sim/interop/frameworks/draft.h"
+
+namespace pipesim {
+
+// `bf16_weights`: Transformer Engine keeps of their fp32 copy what they lack, unless told
+// otherwise.
+void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft);
+void put_kept_activations(Settings& settings, Draft& draft);
+
+}  // namespace pipesim
