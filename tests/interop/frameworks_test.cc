@@ -561,6 +561,15 @@ TEST(DeepspeedImport, ReadsZerosStages) {
   ASSERT_EQ(staged.not_modelled.size(), 1U);
   EXPECT_NE(staged.not_modelled[0].find("stages 0 and 1 alone"), std::string::npos);
   EXPECT_EQ(strategy_of(read(staged).modelled->state), ShardingStrategy::kOptim);
+  const Draft host = draft_of(
+      "\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.4, \"pin_memory\": "
+      "true}",
+      "");
+  EXPECT_EQ(read(host).modelled->state.optimizer.host_fraction, 0.4);
+  EXPECT_TRUE(host.not_modelled.empty() && host.unknown.empty()) << scenario_of(host);
+  const Draft disk = draft_of("\"stage\": 2, \"offload_optimizer\": {\"device\": \"nvme\"}", "");
+  EXPECT_EQ(disk.not_modelled,
+            std::vector<std::string>{"zero_optimization.offload_optimizer.device nvme"});
 }
 
 }  // namespace

@@ -98,6 +98,19 @@ void put_zero(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
   }
 }
 
+// Its CPU-Adam updates a share of the states on the host; of states on disks nothing is known.
+void put_offload(Settings& settings, Draft& draft) {
+  const std::string device =
+      settings.text({"zero_optimization.offload_optimizer.device"}).value_or("none");
+  const double ratio = settings.real({"zero_optimization.offload_optimizer.ratio"}).value_or(1);
+  if (device == "cpu") {
+    if (ratio > 0) put(draft.memory, "optimizer_offload_fraction", fmt::format("{:g}", ratio));
+  } else if (device != "none") {
+    draft.not_modelled.push_back(
+        fmt::format("zero_optimization.offload_optimizer.device {}", device));
+  }
+}
+
 void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) {
   const bool fp16 = settings.is_set({"fp16.enabled"});
   const bool bf16 = settings.is_set({"bf16.enabled", "bfloat16.enabled"});
@@ -107,6 +120,7 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
     draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
   }
   put_zero(ranks, zero, settings, draft);
+  put_offload(settings, draft);
   const auto interval = settings.number({"pipeline.activation_checkpoint_interval"}).value_or(0);
   if (interval > 0) draft.recompute = "full";
   if (interval > 1) {
