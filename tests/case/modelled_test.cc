@@ -191,6 +191,25 @@ TEST(Modelled, CountsContextRanksAsGpus) {
       8);
 }
 
+TEST(Modelled, ReadsHowContextRanksExchange) {
+  const std::string four = "parallel.context_parallel_size=4";
+  const std::string both = "parallel.cp_comm_type=a2a+p2p";
+  const std::string sizes = "parallel.hierarchical_context_parallel_sizes=";
+  EXPECT_EQ(read({four}).modelled->context.exchange, ContextExchange::kAllGather);
+  EXPECT_EQ(read({four, "parallel.cp_comm_type=a2a"}).modelled->context.exchange,
+            ContextExchange::kHeads);
+  const LayerContext two = read({four, both, sizes + "[2, 2]"}).modelled->context;
+  EXPECT_EQ(two.exchange, ContextExchange::kHeadsAndRing);
+  EXPECT_EQ(two.hierarchy, (std::array{2, 2}));
+  EXPECT_TRUE(has(refusal({four, "parallel.cp_comm_type=allgather"}), "did you mean 'all_gather'"));
+  EXPECT_TRUE(has(refusal({four, both}), "needs hierarchical_context_parallel_sizes"));
+  EXPECT_TRUE(has(refusal({four, both, sizes + "[2, 2, 1]"}), "expected two sizes"));
+  EXPECT_TRUE(has(refusal({four, both, sizes + "[4, 2]"}), "4 x 2 do not make"));
+  EXPECT_TRUE(has(refusal({four, sizes + "[2, 2]"}), "is of cp_comm_type: a2a+p2p"));
+  EXPECT_TRUE(has(refusal({"parallel.context_parallel_size=16", "parallel.cp_comm_type=a2a"}),
+                  "num_attention_heads 8 does not divide"));
+}
+
 // Under tensor parallelism W needs gathered gradients, more than F kept.
 TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
   Scenario scenario =

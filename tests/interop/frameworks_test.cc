@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/case/program.h"
+#include "sim/interop/configurations/bridge.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/interop/frameworks/megatron_model.h"
 #include "sim/interop/megatron/flags.h"
@@ -286,6 +287,37 @@ TEST(MegatronImport, TakesBackOptionsOfSchedules) {
   }
 }
 
+TEST(MegatronImport, TakesBackHowContextRanksExchange) {
+  for (const char* kind : {"all_gather", "p2p", "a2a"}) {
+    Scenario scenario = scenario_with("1f1b", kModels[0]);
+    const auto at = std::ranges::find(kContextExchanges, kind) - kContextExchanges.begin();
+    scenario.modelled->context.exchange = static_cast<ContextExchange>(at);
+    const std::string text = exported(scenario);
+    EXPECT_NE(text.find(std::string("--cp-comm-type ") + kind + "\n"), std::string::npos) << text;
+    EXPECT_EQ(exported(read(megatron(text))), text);
+  }
+  Scenario both = scenario_with("1f1b", kModels[0], 4);
+  both.modelled->context.exchange = ContextExchange::kHeadsAndRing;
+  both.modelled->context.hierarchy = {2, 2};
+  const std::string text = exported(both);
+  EXPECT_NE(text.find("--hierarchical-context-parallel-sizes 2 2\n"), std::string::npos) << text;
+  EXPECT_EQ(exported(read(megatron(text))), text);
+  const Case made = prepare_first(both);
+  EXPECT_NE(bridge_text(megatron_flags(made, *make_program(made)))
+                .find("  cp_comm_type: a2a+p2p\n  hierarchical_context_parallel_sizes: [2, 2]\n"),
+            std::string::npos);
+}
+
+TEST(MegatronImport, ContextRanksPassOnUnlessItSaysOtherwise) {
+  const std::string flags = exported(scenario_with("1f1b", kModels[0]));
+  const std::string named = "--cp-comm-type all_gather\n";
+  std::string silent = flags;
+  silent.erase(silent.find(named), named.size());
+  EXPECT_EQ(read(megatron(silent)).modelled->context.exchange, ContextExchange::kRing);
+  const Draft layers = megatron(silent + "--cp-comm-type p2p a2a\n");
+  EXPECT_EQ(layers.unknown, std::vector<std::string>{"cp_comm_type p2p a2a"});
+}
+
 constexpr const char* kModelAlone =
     "--num-layers 16 --hidden-size 2048 --num-attention-heads 16 --vocab-size 32000 "
     "--max-position-embeddings 4096 --seq-length 4096 --micro-batch-size 1 --global-batch-size 64 "
@@ -503,6 +535,19 @@ TEST(TorchtitanImport, ReadsHybridShardingAndReplication) {
       read(torchtitan("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4\n"));
   EXPECT_EQ(replicated.parallel.data, 4);
   EXPECT_FALSE(replicated.modelled->state.distributed_optimizer);
+}
+
+TEST(TorchtitanImport, ReadsHowKeysAndValuesRotate) {
+  const std::string four = "data_parallel_shard_degree = 2\ncontext_parallel_degree = 4\n";
+  const auto exchange = [&](const std::string& method) {
+    return read(torchtitan(four + method)).modelled->context.exchange;
+  };
+  EXPECT_EQ(exchange(""), ContextExchange::kAllGather);
+  EXPECT_EQ(exchange("context_parallel_rotate_method = \"allgather\"\n"),
+            ContextExchange::kAllGather);
+  EXPECT_EQ(exchange("context_parallel_rotate_method = \"alltoall\"\n"), ContextExchange::kRing);
+  EXPECT_EQ(torchtitan(four + "context_parallel_rotate_method = \"p2p\"\n").unknown,
+            std::vector<std::string>{"context_parallel_rotate_method p2p"});
 }
 
 TEST(TorchtitanImport, SaysWhereTomlIsNone) {

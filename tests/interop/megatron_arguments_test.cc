@@ -2,6 +2,7 @@
 // runtimes (tests/interop/data): every flag is known there, has a value of its type, and breaks no
 // assertion.
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <charconv>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -70,10 +71,15 @@ class Arguments {
     const YAML::Node row = table_["arguments"][flag];
     if (!row) return "does not know " + flag;
     const auto type = row["type"].as<std::string>();
-    const bool fits = type == "flag"    ? value.empty()
-                      : type == "int"   ? is_number<long>(value)
-                      : type == "float" ? is_number<double>(value)
-                                        : !value.empty();
+    // Of a list every word has the type.
+    std::vector<std::string> words{value};
+    if (row["nargs"]) boost::split(words, value, boost::is_any_of(" "));
+    const bool fits = std::ranges::all_of(words, [&](const std::string& word) {
+      return type == "flag"    ? word.empty()
+             : type == "int"   ? is_number<long>(word)
+             : type == "float" ? is_number<double>(word)
+                               : !word.empty();
+    });
     if (!fits) return fmt::format("wants {} for {}, not '{}'", type, flag, value);
     if (!row["choices"]) return "";
     const bool chosen = std::ranges::any_of(row["choices"], [&](const YAML::Node& choice) {
@@ -148,6 +154,10 @@ TEST(MegatronArguments, EveryScheduleWithFlagsPassesItsOwnParser) {
       {"gpt3-175b", "tensor_model_parallel_size: 8, sequence_parallel: true, data_parallel_size: 2",
        "recompute: [core_attn]\noptimizer: {sync: post_validation}\n"},
       {"llama3-8b", "context_parallel_size: 2", "recompute: [mlp, layernorm]\n"},
+      {"llama3-8b",
+       "context_parallel_size: 4, cp_comm_type: a2a+p2p, "
+       "hierarchical_context_parallel_sizes: [2, 2]",
+       ""},
       {"mixtral-8x7b", "expert_model_parallel_size: 4, data_parallel_size: 4",
        "memory: {kind: model, use_distributed_optimizer: true}\n"},
       {"llama3-8b", "tensor_model_parallel_size: 2",
@@ -190,6 +200,9 @@ TEST(MegatronArguments, TheTablesRefuseWhatTheParsersDo) {
             "does not know --enable-zero-bubble");
   EXPECT_EQ(arguments_of("Megatron-LM").refusal({{"--num-layers", "four"}}),
             "wants int for --num-layers, not 'four'");
+  EXPECT_EQ(
+      arguments_of("Megatron-LM").refusal({{"--hierarchical-context-parallel-sizes", "2 two"}}),
+      "wants int for --hierarchical-context-parallel-sizes, not '2 two'");
   EXPECT_EQ(arguments_of("Megatron-LM").refusal({{"--normalization", "BatchNorm"}}),
             "has no --normalization 'BatchNorm'");
 }

@@ -67,8 +67,8 @@ TEST(MegatronFlags, SayWhatAModelIsDividedBy) {
   for (const char* flag :
        {"--sequence-parallel", "--context-parallel-size 2", "--expert-model-parallel-size 4",
         "--expert-tensor-parallel-size 1", "--use-distributed-optimizer", "--seq-length 4096",
-        "--recompute-granularity selective", "--recompute-modules core_attn moe_act",
-        "--global-batch-size 16"}) {
+        "--cp-comm-type all_gather", "--recompute-granularity selective",
+        "--recompute-modules core_attn moe_act", "--global-batch-size 16"}) {
     EXPECT_TRUE(has(flags, flag)) << flag << "\n" << megatron_text(flags);
   }
   EXPECT_EQ(flags.differences,

@@ -28,6 +28,8 @@ constexpr std::array kFields{
           "microbatch_group_size_per_vp_stage"},
     Field{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
     Field{"--context-parallel-size", "model", "context_parallel_size", "1"},
+    Field{"--cp-comm-type", "model", "cp_comm_type"},
+    Field{"--hierarchical-context-parallel-sizes", "model", "hierarchical_context_parallel_sizes"},
     Field{"--expert-model-parallel-size", "model", "expert_model_parallel_size", "1"},
     Field{"--expert-tensor-parallel-size", "model", "expert_tensor_parallel_size"},
     Field{"--sequence-parallel", "model", "sequence_parallel", "false"},
@@ -78,7 +80,10 @@ std::string value_of(std::string_view flag, std::string_view words) {
                                                                 {"fp8", "torch.uint8"}};
     return kTorch.at(words);
   }
-  if (flag != "--recompute-modules" && flag != "--offload-modules") return std::string(words);
+  if (flag != "--recompute-modules" && flag != "--offload-modules" &&
+      flag != "--hierarchical-context-parallel-sizes") {
+    return std::string(words);
+  }
   std::istringstream stream{std::string(words)};
   std::vector<std::string> all;
   for (std::string word; stream >> word;) all.push_back(word);

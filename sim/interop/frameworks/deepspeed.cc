@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "models/layer_context.h"
 #include "sim/interop/frameworks/draft.h"
 
 namespace pipesim {
@@ -31,7 +32,10 @@ Ranks put_ranks(Settings& settings, long zero, Draft& draft) {
   ranks.context = known_number(settings, {"sequence_parallel_size"}).value_or(1);
   put(draft.parallel, "pipeline_model_parallel_size", ranks.pipeline);
   if (ranks.tensor > 1) put(draft.parallel, "tensor_model_parallel_size", ranks.tensor);
-  if (ranks.context > 1) put(draft.parallel, "context_parallel_size", ranks.context);
+  if (ranks.context > 1) {
+    put(draft.parallel, "context_parallel_size", ranks.context);
+    put(draft.parallel, "cp_comm_type", to_text(ContextExchange::kHeads));  // Ulysses
+  }
   return ranks;
 }
 

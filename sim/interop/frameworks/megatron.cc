@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "models/layer_context.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/interop/frameworks/megatron_memory.h"
 #include "sim/interop/frameworks/megatron_model.h"
@@ -13,12 +14,30 @@
 namespace pipesim {
 namespace {
 
+// p2p unless it says otherwise, one kind for all layers; of sizes two.
+void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
+  std::string kind = settings.text({"cp_comm_type"}).value_or("p2p");
+  const auto hierarchy = settings.text({"hierarchical_context_parallel_sizes"});
+  if (sizes.context == 1) return;
+  if (kind == "allgather") kind = "all_gather";
+  if (std::ranges::find(kContextExchanges, kind) == kContextExchanges.end()) {
+    draft.unknown.push_back(fmt::format("cp_comm_type {}", kind));
+    return;
+  }
+  put(draft.parallel, "cp_comm_type", kind);
+  if (kind != "a2a+p2p") return;
+  std::string list = hierarchy.value_or("");
+  std::ranges::replace(list, ' ', ',');
+  if (!list.empty()) put(draft.parallel, "hierarchical_context_parallel_sizes", "[" + list + "]");
+}
+
 // Of --data-parallel-size, or of all GPUs; nothing where neither is known.
 std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
   Section& parallel = draft.parallel;
   put(parallel, "pipeline_model_parallel_size", sizes.pipeline);
   if (sizes.tensor > 1) put(parallel, "tensor_model_parallel_size", sizes.tensor);
   if (sizes.context > 1) put(parallel, "context_parallel_size", sizes.context);
+  put_context_exchange(settings, sizes, draft);
   if (const auto expert = settings.number({"expert_model_parallel_size"}, 1); expert > 1) {
     put(parallel, "expert_model_parallel_size", *expert);
   }

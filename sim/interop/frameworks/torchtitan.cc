@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <vector>
 
+#include "models/layer_context.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/read/model.h"
 
@@ -76,11 +77,25 @@ Degrees degrees_of(Settings& settings, Draft& draft) {
   return degrees;
 }
 
+// Keys and values come all at once, or by an all-to-all a step to the next rank, which is a ring
+// (torch/distributed/tensor/experimental/_attention.py).
+void put_rotation(const Degrees& degrees, Settings& settings, Draft& draft) {
+  const std::string method =
+      settings.text({"parallelism.context_parallel_rotate_method"}).value_or("allgather");
+  if (degrees.context == 1) return;
+  if (method == "alltoall") {
+    put(draft.parallel, "cp_comm_type", to_text(ContextExchange::kRing));
+  } else if (method != "allgather") {
+    draft.unknown.push_back(fmt::format("context_parallel_rotate_method {}", method));
+  }
+}
+
 void put_degrees(const Degrees& degrees, Settings& settings, Draft& draft) {
   Section& parallel = draft.parallel;
   put(parallel, "pipeline_model_parallel_size", degrees.pipeline);
   if (degrees.tensor > 1) put(parallel, "tensor_model_parallel_size", degrees.tensor);
   if (degrees.context > 1) put(parallel, "context_parallel_size", degrees.context);
+  put_rotation(degrees, settings, draft);
   if (degrees.expert > 1) put(parallel, "expert_model_parallel_size", degrees.expert);
   if (degrees.data > 1) put(parallel, "data_parallel_size", degrees.data);
   const bool sequence = settings.flag({"parallelism.enable_sequence_parallel"}).value_or(true);

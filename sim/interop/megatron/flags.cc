@@ -343,6 +343,23 @@ void add_sharding(const ParameterState& state, int devices, MegatronFlags& to) {
   }
 }
 
+// Megatron-LM's own is p2p. Its fork knows no context ranks.
+void add_context_exchange(const Modelled& modelled, const LayerContext& context,
+                          MegatronFlags& to) {
+  if (context.context == 1) return;
+  to.flags.push_back(fmt::format("--cp-comm-type {}", to_text(context.exchange)));
+  if (context.exchange == ContextExchange::kHeadsAndRing) {
+    to.flags.push_back(
+        fmt::format("--hierarchical-context-parallel-sizes {}", fmt::join(context.hierarchy, " ")));
+  }
+  if (modelled.model.latent && ring_ranks(context) == 1) {
+    to.differences.push_back(fmt::format(
+        "latent attention with cp_comm_type {}, which Transformer Engine refuses: p2p and a2a+p2p "
+        "have it",
+        to_text(context.exchange)));
+  }
+}
+
 // What only a model is divided by, and what of it is recomputed without passes of its own.
 void add_model_sizes(const Modelled& modelled, const LayerContext& context, int devices,
                      MegatronFlags& to) {
@@ -364,6 +381,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, int 
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
   add_exchange(modelled, context, to);
+  add_context_exchange(modelled, context, to);
 }
 
 void add_sizes(const Case& made, MegatronFlags& to) {
