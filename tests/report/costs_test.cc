@@ -66,6 +66,23 @@ TEST(Costs, OfAPassAreTheSumOfItsParts) {
                      "expert_model_parallel_size: 8, expert_tensor_parallel_size: 1, "
                      "context_parallel_size: 2, balance: auto}"},
                     {"memory", "{kind: model, capacity: 9000 GiB}"}}));
+  for (const char* exchange :
+       {"p2p", "a2a", "a2a+p2p, hierarchical_context_parallel_sizes: [2, 2]"}) {
+    expect_sums(read({{"parallel", std::string("{pipeline_model_parallel_size: 4, "
+                                               "context_parallel_size: 4, cp_comm_type: ") +
+                                       exchange + "}"}}));
+  }
+}
+
+TEST(Costs, ShowTheStepsOfARingAndWhatTheyHide) {
+  const Scenario scenario =
+      read({{"parallel",
+             "{pipeline_model_parallel_size: 4, context_parallel_size: 4, cp_comm_type: p2p}"}});
+  const std::string text = cost_breakdown(prepare_first(scenario));
+  for (const char* part : {"context 4 by p2p", "send and receive, context ranks",
+                           "4 ranks, 4 a node, 3 steps", "hidden behind matmuls and attention"}) {
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  }
 }
 
 TEST(Costs, NameEveryMatmulByItsShape) {
