@@ -10,10 +10,12 @@
 #include <fmt/ranges.h>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <unistd.h>
 
 #include "app/commands.h"
 #include "app/plan_options.h"
+#include "app/plan_page.h"
 #include "sim/core/text.h"
 #include "sim/read/hardware.h"
 
@@ -152,7 +154,12 @@ int run(const PlanCommand& command, const CommandLine& line) {
       {command.json, line.of_option(command.json),
        [&](std::ostream& out) { write_plan_json(out, plans, asked.tokens, PIPESIM_VERSION); }},
       {command.csv, line.of_option(command.csv),
-       [&](std::ostream& out) { out << plan_csv(plans, asked.tokens); }}};
+       [&](std::ostream& out) { out << plan_csv(plans, asked.tokens); }},
+      {command.html, line.of_option(command.html), [&](std::ostream& out) {
+         std::ostringstream document;
+         write_plan_json(document, plans, asked.tokens, PIPESIM_VERSION);
+         out << plan_page(document.str(), line);
+       }}};
   if (!best.result.best.empty()) {
     files.push_back({command.output, line.of_option(command.output), [&](std::ostream& out) {
                        out << plan_scenario(best, best.result.best.front());

@@ -283,6 +283,7 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                     "Folder for the fastest layout of each framework as its configuration");
   parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
   parser.add_option("--csv", command.csv, "Write the layouts as CSV ('-': standard output)");
+  parser.add_option("--html", command.html, "Write all as one HTML page ('-': standard output)");
   parser.add_option("-o", command.output,
                     "Write the fastest as a scenario for `pipesim run` ('-': standard output)");
 }
@@ -300,7 +301,7 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
   if (!command.prices.empty() && !asked.tokens) {
     throw InputError(line.where("--price-per-gpu-hour"), "needs --tokens, which says for how long");
   }
-  check_writable({command.json, command.csv, command.output}, line);
+  check_writable({command.json, command.csv, command.html, command.output}, line);
   if (!command.why.empty() && command.why.size() != 2) {
     throw InputError(line.where("--why"),
                      fmt::format("expected two rows, as 1,3, not {}", command.why.size()));

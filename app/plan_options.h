@@ -32,7 +32,7 @@ struct PlanCommand {
   std::vector<int> why;  // two rows
   bool what_if = false;
   PlanOptions options;
-  std::string json, csv, output, configurations;
+  std::string json, csv, html, output, configurations;
 };
 
 void add_plan_options(Parser& parser, PlanCommand& command);

@@ -8,6 +8,7 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "app/plan_page.h"
 #include "sim/core/data_folder.h"
 #include "sim/read/scenario.h"
 #include "sim/report/html/html.h"
@@ -72,6 +73,10 @@ HtmlReport collect(const std::vector<std::string>& inputs,
       report.add_sweep(read_sweep(path, line.where(path)));
     } else if (document) {
       report.add_document(read_report_input(path, line.where(path)));
+      if (report.has_plan()) {
+        if (inputs.size() > 1) throw InputError(line.where(path), "a plan is reported alone");
+        add_planned_rows(report);
+      }
     } else {
       std::ranges::move(add_scenario(report, path, overrides, line), std::back_inserter(refused));
     }
@@ -85,8 +90,10 @@ int report(const ReportOptions& options, const CommandLine& line) {
     (is_override(argument) ? overrides : inputs).push_back(argument);
   }
   if (inputs.empty()) {
-    throw InputError(line.where(line.arguments().size()),
-                     "expected a scenario, a document of 'run --json' or a sweep's folder");
+    throw InputError(
+        line.where(line.arguments().size()),
+        "expected a scenario, a document of 'run --json' or 'plan --json', or a sweep's "
+        "folder");
   }
   check_writable({options.output}, line);
   std::vector<RefusedSchedule> refused;
@@ -107,9 +114,11 @@ Subcommand add_report(Parser& program) {
                           "  pipesim report scenarios/quickstart.yaml -o page.html\n"
                           "  pipesim report out/figure1 -o sweep.html");
   parser
-      .add_option("inputs", options->arguments,
-                  "Scenarios (YAML), documents of 'run --json', or one folder of a sweep; "
-                  "path.to.key=value changes the scenarios")
+      .add_option(
+          "inputs", options->arguments,
+          "Scenarios (YAML), documents of 'run --json', one of 'plan --json', or one folder "
+          "of a sweep; "
+          "path.to.key=value changes the scenarios")
       .required();
   parser.add_option("-o,--output", options->output, "File to write ('-': standard output)")
       .required();

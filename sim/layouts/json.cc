@@ -70,6 +70,7 @@ std::string layout_text(const ClusterPlan& plan, const Planned& planned) {
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
   const PlanQuestion& question = plan.question;
   Json json = point_json(planned.point);
+  json["label"] = label_of(planned.point);
   json["pipeline_model_parallel_layout"] = layout_text(plan, planned);
   json["runs_on"] = Json::array();
   for (const Framework each : planned.runs_on) json["runs_on"].push_back(to_text(each));
@@ -102,6 +103,7 @@ Json baseline_json(const ClusterPlan& plan, std::optional<double> tokens) {
   Json json = planned_json(plan, plan.baseline->planned, tokens);
   const std::string& file = plan.baseline->file;
   json["file"] = file.empty() ? Json(nullptr) : Json(file);
+  json["scenario"] = plan_scenario(plan, plan.baseline->planned);
   return json;
 }
 

@@ -35,6 +35,38 @@ TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
   EXPECT_NE(planned.output.find("points;"), std::string::npos);
 }
 
+TEST_F(PlanCommand, WritesABaselineThatRunsAsItSays) {
+  EXPECT_EQ(run(plan_ + "--contention 0 --json plan.json").code, 0);
+  const auto baseline = nlohmann::json::parse(read("plan.json"))["plans"][0]["baseline"];
+  write("baseline.yaml", baseline["scenario"]);
+  EXPECT_EQ(run("run baseline.yaml --json run.json --no-picture").code, 0);
+  const auto result = nlohmann::json::parse(read("run.json"))["results"][0];
+  EXPECT_EQ(baseline["iteration_seconds"], result["iteration_seconds"]);
+  EXPECT_EQ(baseline["peak_memory_bytes"], result["peak_memory_bytes"]);
+}
+
+TEST_F(PlanCommand, WritesOnePageThatNeedsNothingElse) {
+  EXPECT_EQ(run(plan_ + "--contention 0 --html page.html --json plan.json").code, 0);
+  const std::string page = read("page.html");
+  for (const char* word : {"http:", "https:", "src=", "@import", "{{"}) {
+    EXPECT_EQ(page.find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(run("report plan.json -o report.html").code, 0);
+  EXPECT_NE(read("report.html").find("\"command\":null"), std::string::npos);
+  const Outcome both = run("report plan.json plan.json -o both.html");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.output.find("a plan is reported alone"), std::string::npos) << both.output;
+}
+
+TEST_F(PlanCommand, PagesSayWhyALayoutIsNotRun) {
+  EXPECT_EQ(run(plan_ + "--contention 0 --json plan.json").code, 0);
+  auto plan = nlohmann::json::parse(read("plan.json"));
+  plan["plans"][0]["layouts"][0]["scenario"] = "schedule: 1f1b\nnosuch: 1\n";
+  write("other.json", plan.dump());
+  EXPECT_EQ(run("report other.json -o page.html").code, 0);
+  EXPECT_NE(read("page.html").find("row 1 of the plan:1:1: "), std::string::npos);
+}
+
 TEST_F(PlanCommand, ShowsWhatItHasWhenItIsInterrupted) {
   // Many minutes of work.
   const Outcome outcome =

@@ -36,17 +36,19 @@ TEST_F(Command, ReportRefusesWhatIsNoResultAndWritesNothing) {
     std::string arguments;
     const char* expected;
   };
-  for (const Slip& slip : std::vector<Slip>{
-           {"no.json", "no.json:3:2: is no JSON"},
-           {"other.json", "has no 'scenario'; expected a document of 'pipesim run --json'"},
-           {"empty", "'empty' is no folder of a sweep: it has no results.csv"},
-           {"sweep", "results.csv:3:1: expected 3 cells, not 2"},
-           {"other", "is no table of a sweep"},
-           {"sweep schedule=1f1b", "only a scenario can be changed"},
-           {"sweep " + quickstart_, "a sweep is reported alone"},
-           {"missing.yaml", "missing.yaml"},
-           {"batch.num_microbatches=8", "expected a scenario"},
-           {quickstart_ + " cost.forward=3", "has no unit"}}) {
+  for (const Slip& slip :
+       std::vector<Slip>{{"no.json", "no.json:3:2: is no JSON"},
+                         {"other.json",
+                          "has no 'scenario'; expected a document of 'pipesim run --json' or "
+                          "'pipesim plan --json'"},
+                         {"empty", "'empty' is no folder of a sweep: it has no results.csv"},
+                         {"sweep", "results.csv:3:1: expected 3 cells, not 2"},
+                         {"other", "is no table of a sweep"},
+                         {"sweep schedule=1f1b", "only a scenario can be changed"},
+                         {"sweep " + quickstart_, "a sweep is reported alone"},
+                         {"missing.yaml", "missing.yaml"},
+                         {"batch.num_microbatches=8", "expected a scenario"},
+                         {quickstart_ + " cost.forward=3", "has no unit"}}) {
     const auto outcome = run("report " + slip.arguments + " -o page.html");
     EXPECT_EQ(outcome.code, 2) << slip.arguments;
     EXPECT_NE(outcome.output.find(slip.expected), std::string::npos) << outcome.output;

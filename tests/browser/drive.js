@@ -97,6 +97,7 @@ async function driveTable(found) {
     if (view.data) await driveTimeline(found);
     if (rowCount > 0) await driveTable(found);
     if (pareto) await drivePareto(found);
+    if (report.plan) await drivePlan(found);
     document.getElementById('theme').click();
     await pause();
     found.theme = document.documentElement.dataset.theme;

@@ -43,9 +43,15 @@ class Page : public Command {
   json open(const std::string& arguments) {
     const Outcome made = run("report " + arguments + " -o page.html");
     EXPECT_EQ(made.code, 0) << made.output;
+    return open_page();
+  }
+  // And in page.html.
+  json open_page() {
     std::string page = read("page.html");
     std::ostringstream driver;
-    driver << std::ifstream(std::string(PIPESIM_SOURCE_DIR) + "/tests/browser/drive.js").rdbuf();
+    for (const char* name : {"drive_plan.js", "drive.js"}) {
+      driver << std::ifstream(std::string(PIPESIM_SOURCE_DIR) + "/tests/browser/" + name).rdbuf();
+    }
     page.insert(
         page.find("<head>") + 6,
         "<script>const faults = [];"
@@ -133,6 +139,51 @@ TEST_F(Page, ADocumentOfResultsOpensWithoutATimeline) {
   expect_table(found);
   EXPECT_EQ(found.at("passes"), 0);
   EXPECT_GE(found.at("bubbleColours"), 4);
+}
+
+class PlanPage : public Page {
+ protected:
+  const std::string plan_ =
+      "plan --model zb-1.5b --cluster dgx-a100,dgx-h100 --gpus 8 --global-batch-size 32 "
+      "--seq-length 1024 --tensor 1 --micro-batch-size 2 --schedules 1f1b,zb-h1 --no-offload "
+      "--tokens 1T --price-per-gpu-hour 1.5,3 --best 4 ";
+
+  static void expect_plan(const json& found) {
+    expect_table(found);
+    EXPECT_EQ(found.at("rows"), 10);  // of two clusters, a baseline each
+    EXPECT_GE(found.at("paretoColours"), 8);
+    EXPECT_GE(found.at("timelineColours"), 8);
+    EXPECT_LT(found.at("farthest"), 1e-12);
+    EXPECT_LT(found.at("remainder"), 1e-12);
+    EXPECT_NE(found.at("difference").get<std::string>().find("dgx-a100 2: "), std::string::npos);
+    EXPECT_EQ(found.at("differenceLines"), 4 + 12 + 1);
+    EXPECT_GE(found.at("differenceColours"), 5);
+    EXPECT_TRUE(found.at("differenceHover").get<std::string>().starts_with("compute "));
+    EXPECT_GT(found.at("bands"), 1.05);
+    const json& baseline = found.at("baseline");
+    EXPECT_GE(baseline.at("timeline"), 8);
+    EXPECT_GE(baseline.at("bubble"), 3);
+    EXPECT_EQ(baseline.at("compared"), true);
+    EXPECT_NE(baseline.at("cards").get<std::string>().find("80% band"), std::string::npos);
+    const std::string texts = baseline.at("texts");
+    for (const char* word : {"Configuration for megatron", "--pipeline-model-parallel-size",
+                             "schedule: {name: 1f1b}"}) {
+      EXPECT_NE(texts.find(word), std::string::npos) << texts;
+    }
+  }
+};
+
+TEST_F(PlanPage, OpensWithDifferencesAsTheDocumentHasThem) {
+  const Outcome made = run(plan_ + "--html page.html --json plan.json");
+  EXPECT_EQ(made.code, 0) << made.output;
+  const json found = open_page();
+  expect_plan(found);
+  EXPECT_NE(found.at("baseline").at("detail").get<std::string>().find("pipesim plan --model"),
+            std::string::npos);
+  const json again = open("plan.json");
+  expect_plan(again);
+  EXPECT_EQ(again.at("baseline").at("detail").get<std::string>().find("pipesim plan --model"),
+            std::string::npos);
 }
 
 TEST_F(Page, FiveThousandResultsOpen) {

@@ -1,5 +1,6 @@
 // Pages and tables do nothing but show what is in them.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/core/error.h"
 #include "sim/report/html/html.h"
@@ -45,6 +46,53 @@ TEST(Page, ChecksAllThatItTakesFromADocument) {
             {"a.json", std::string(R"({"pipesim":{},"scenario":{},"results":[)") + result + "]}"}),
         InputError)
         << result;
+  }
+}
+
+TEST(Page, ChecksAllThatItTakesFromAPlan) {
+  nlohmann::json layout{
+      {"schedule", "1f1b"},         {"recompute", "none"},  {"vocabulary", "vocab-1"},
+      {"limited_by", "x"},          {"offload", false},     {"runs_on", {"megatron"}},
+      {"shares", {{"model", 0.5}}}, {"contended", nullptr}, {"band", nullptr}};
+  for (const char* key :
+       {"tensor_model_parallel_size", "context_parallel_size", "expert_model_parallel_size",
+        "expert_tensor_parallel_size", "pipeline_model_parallel_size",
+        "virtual_pipeline_model_parallel_size", "data_parallel_size", "micro_batch_size",
+        "iteration_seconds", "tokens_per_second_per_gpu", "mfu", "peak_memory_bytes",
+        "headroom_bytes", "bubble"}) {
+    layout[key] = 1;
+  }
+  const nlohmann::json plan{{"model", "m"},        {"cluster", "c"},
+                            {"gpus", 8},           {"global_batch_size", 8},
+                            {"seq_length", 8},     {"memory_limit_bytes", 8},
+                            {"layouts", {layout}}, {"what_ifs", nlohmann::json::array()},
+                            {"baseline", layout}};
+  const nlohmann::json good{{"pipesim", nlohmann::json::object()}, {"plans", {plan}}};
+  const auto add = [](const nlohmann::json& document) {
+    HtmlReport("1").add_document({"a.json", document.dump()});
+  };
+  EXPECT_NO_THROW(add(good));
+  for (const auto& [path, value] : std::vector<std::pair<const char*, nlohmann::json>>{
+           {"/pipesim", 1},
+           {"/plans", 1},
+           {"/plans/0", "x"},
+           {"/plans/0/cluster", 3},
+           {"/plans/0/gpus", "8"},
+           {"/plans/0/layouts", nullptr},
+           {"/plans/0/what_ifs", {{{"change", 1}, {"gpus", 8}}}},
+           {"/plans/0/baseline", 3},
+           {"/plans/0/layouts/0/schedule", nullptr},
+           {"/plans/0/layouts/0/scenario", 3},
+           {"/plans/0/layouts/0/iteration_seconds", "<b>"},
+           {"/plans/0/layouts/0/days", "<b>"},
+           {"/plans/0/layouts/0/offload", 1},
+           {"/plans/0/layouts/0/runs_on", {1}},
+           {"/plans/0/layouts/0/shares", {{"model", nullptr}}},
+           {"/plans/0/layouts/0/contended", 3},
+           {"/plans/0/layouts/0/band", {{"level", 0.8}, {"iteration_seconds", {1}}}}}) {
+    nlohmann::json bad = good;
+    bad[nlohmann::json::json_pointer(path)] = value;
+    EXPECT_THROW(add(bad), InputError) << path;
   }
 }
 

@@ -6,9 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
-#include "sim/core/input_text.h"
+#include "sim/report/html/parsed.h"
 #include "sim/report/html/sha256.h"
 #include "sim/report/html/sweep.h"
 #include "sim/report/html/timeline.h"
@@ -22,9 +21,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // In this order: each uses what stands before it.
-constexpr std::array kScripts{"format.js",   "data.js",   "plot.js",   "filter.js",
-                              "cards.js",    "detail.js", "pareto.js", "table.js",
-                              "timeline.js", "memory.js", "bubble.js", "main.js"};
+constexpr std::array kScripts{"format.js", "data.js",   "plot.js",  "filter.js",     "cards.js",
+                              "detail.js", "pareto.js", "table.js", "difference.js", "timeline.js",
+                              "memory.js", "bubble.js", "main.js"};
 
 // No string of the object can end the element that it stands in.
 std::string without_markup(const std::string& json) {
@@ -39,26 +38,6 @@ std::string without_markup(const std::string& json) {
   }
   return safe;
 }
-
-// The byte at which lists and objects of the text are nested too deeply for a document of ours;
-// nothing when they are not.
-std::optional<size_t> too_deep(const std::string& text) {
-  constexpr int kMostLevels = 100;
-  int level = 0;
-  bool quoted = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (quoted && c == '\\') ++at;
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '[' || c == '{') ++level;
-    if (c == ']' || c == '}') --level;
-    if (level > kMostLevels) return at;
-  }
-  return std::nullopt;
-}
-
-bool is_number_or_null(const Json& value) { return value.is_number() || value.is_null(); }
 
 // Numbers by name, as idle time by cause.
 bool is_table(const Json& value) {
@@ -87,29 +66,18 @@ std::optional<std::string> other_than_ours(const Json& result) {
   return std::nullopt;
 }
 
-Json parsed_document(const ReportInput& input) {
-  const auto refuse = [&input](size_t byte, const std::string& what) {
-    throw InputError(place_in(input.path, input.text, byte),
-                     what + "; expected a document of 'pipesim run --json'");
-  };
-  if (const auto byte = too_deep(input.text)) refuse(*byte, "is nested too deeply");
-  Json document;
-  try {
-    document = Json::parse(input.text);
-  } catch (const Json::parse_error& error) {
-    refuse(error.byte > 0 ? error.byte - 1 : 0, "is no JSON");
-  } catch (const Json::out_of_range&) {
-    refuse(0, "has a number that is out of range");
-  }
-  if (!document.is_object()) refuse(0, "is no object");
+constexpr const char* kExpected = "a document of 'pipesim run --json' or 'pipesim plan --json'";
+
+void check_results(const ReportInput& input, const Json& document) {
   for (const char* key : {"pipesim", "scenario", "results"}) {
-    if (!document.contains(key)) refuse(0, fmt::format("has no '{}'", key));
+    if (!document.contains(key)) {
+      refuse_document(input, fmt::format("has no '{}'", key), kExpected);
+    }
   }
-  if (!document["results"].is_array()) refuse(0, "'results' is no list");
+  if (!document["results"].is_array()) refuse_document(input, "'results' is no list", kExpected);
   for (const Json& result : document["results"]) {
-    if (const auto wrong = other_than_ours(result)) refuse(0, *wrong);
+    if (const auto wrong = other_than_ours(result)) refuse_document(input, *wrong, kExpected);
   }
-  return document;
 }
 
 using Marks = std::vector<std::pair<std::string, std::string>>;
@@ -133,10 +101,22 @@ std::string replaced(const std::string& text, const Marks& marks) {
 
 struct HtmlReport::Data {
   explicit Data(std::string version)
-      : page(Json{{"version", std::move(version)}, {"runs", Json::array()}, {"sweep", nullptr}}) {}
+      : page(Json{{"version", std::move(version)},
+                  {"runs", Json::array()},
+                  {"sweep", nullptr},
+                  {"plan", nullptr}}) {}
+
+  // Of a result, unless those of the page would be more passes than `most`.
+  Json timeline(const Result& result, bool memory, size_t most) {
+    const size_t more = passes_of_iteration(result);
+    if (passes + more > most) return {{"left_out", more}};
+    passes += more;
+    return timeline_json(result, memory);
+  }
 
   Json page;
   size_t passes = 0;  // of the timelines so far
+  std::vector<PlanRow> rows;
 };
 
 HtmlReport::HtmlReport(std::string version) : data_(std::make_unique<Data>(std::move(version))) {}
@@ -154,22 +134,55 @@ void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& o
   run["timelines"] = Json::array();
   for (size_t i = 0; i < answers.size(); ++i) {
     run["document"]["results"][i]["schedule"] = answers[i].made.label;
-    const size_t passes = passes_of_iteration(answers[i].result);
-    const bool fits = data_->passes + passes <= kMostReportedPasses;
-    if (fits) data_->passes += passes;
-    run["timelines"].push_back(fits ? timeline_json(answers[i].result, knows_memory(scenario))
-                                    : Json{{"left_out", passes}});
+    run["timelines"].push_back(
+        data_->timeline(answers[i].result, knows_memory(scenario), kMostReportedPasses));
   }
   data_->page["runs"].push_back(std::move(run));
 }
 
 void HtmlReport::add_document(const ReportInput& input) {
+  Json document = parsed(input, kExpected);
+  if (document.contains("plans")) return add_plan(input, std::move(document));
+  check_results(input, document);
   data_->page["runs"].push_back({{"file", input.path},
                                  {"text", nullptr},
                                  {"overrides", Json::array()},
                                  {"calibration", nullptr},
-                                 {"document", parsed_document(input)},
+                                 {"document", std::move(document)},
                                  {"timelines", Json::array()}});
+}
+
+void HtmlReport::add_plan(const ReportInput& input, Json document) {
+  check_plan(input, document);
+  data_->rows = rows_of_plan(document);
+  data_->page["plan"] = {{"file", input.path},
+                         {"command", nullptr},
+                         {"document", std::move(document)},
+                         {"rows", Json(data_->rows.size(), Json::object())}};
+}
+
+bool HtmlReport::has_plan() const { return data_->page["plan"].is_object(); }
+
+const std::vector<PlanRow>& HtmlReport::plan_rows() const { return data_->rows; }
+
+void HtmlReport::set_plan_command(const std::vector<std::string>& words) {
+  data_->page["plan"]["command"] = words;
+}
+
+void HtmlReport::add_run(size_t row, const Answer& answer) {
+  Json& drawn = data_->page["plan"]["rows"][row];
+  drawn["timeline"] = data_->timeline(answer.result, true, kMostPlannedPasses);
+  drawn["devices"] = run_document({&answer, 1}, {data_->page["version"]})["results"][0]["devices"];
+}
+
+void HtmlReport::add_configuration(size_t row, const std::string& framework,
+                                   const std::string& text) {
+  data_->page["plan"]["rows"][row]["configurations"].push_back(
+      {{"framework", framework}, {"text", text}});
+}
+
+void HtmlReport::add_reason(size_t row, const std::string& reason) {
+  data_->page["plan"]["rows"][row]["reason"] = reason;
 }
 
 void HtmlReport::add_sweep(const SweepFolder& sweep) { data_->page["sweep"] = sweep_json(sweep); }
@@ -181,6 +194,7 @@ std::string HtmlReport::page(const std::string& folder, const Location& asked) c
   const Json& runs = data_->page["runs"];
   std::string title = fmt::format("{} inputs", runs.size());
   if (runs.size() == 1) title = runs[0]["file"].get<std::string>();
+  if (has_plan()) title = "Plan";
   if (data_->page["sweep"].is_object()) title = data_->page["sweep"]["folder"].get<std::string>();
   std::string scripts;
   for (const char* name : kScripts) scripts += part(name);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "sim/core/error.h"
 #include "sim/prepare/advice.h"
 #include "sim/report/html/inputs.h"
+#include "sim/report/html/plan.h"
 #include "sim/report/json/document.h"
 
 namespace pipesim {
@@ -21,6 +23,7 @@ namespace pipesim {
 // Passes in all timelines of a page, about 40 bytes each. Further timelines are left out, and the
 // page says so.
 inline constexpr size_t kMostReportedPasses = 1'000'000;
+inline constexpr size_t kMostPlannedPasses = 100'000;  // of a plan's page
 
 class HtmlReport {
  public:
@@ -33,15 +36,28 @@ class HtmlReport {
   // schedules that the scenario had beside them.
   void add(const ReportInput& input, const std::vector<std::string>& overrides,
            std::span<const Answer> answers, const std::vector<RefusedSchedule>& refused);
-  // A document of `pipesim run --json`, which has no timelines. InputError when it is none.
+  // A document of `pipesim run --json`, which has no timelines, or of `pipesim plan --json`.
+  // InputError when it is neither.
   void add_document(const ReportInput& input);
   // InputError when a table is none of a sweep.
   void add_sweep(const SweepFolder& sweep);
+
+  // Of a plan that was added, which is alone on its page: its rows, none without a plan, and what
+  // they gain: the run of the row's scenario, a framework's configuration, or the reason why there
+  // is neither. The command is what made the plan.
+  [[nodiscard]] bool has_plan() const;
+  [[nodiscard]] const std::vector<PlanRow>& plan_rows() const;
+  void add_run(size_t row, const Answer& answer);
+  void add_configuration(size_t row, const std::string& framework, const std::string& text);
+  void add_reason(size_t row, const std::string& reason);
+  void set_plan_command(const std::vector<std::string>& words);
 
   // `folder` has the page's parts; InputError at `asked` when one cannot be read.
   [[nodiscard]] std::string page(const std::string& folder, const Location& asked) const;
 
  private:
+  void add_plan(const ReportInput& input, nlohmann::ordered_json document);
+
   struct Data;
   std::unique_ptr<Data> data_;
 };

@@ -14,14 +14,16 @@ function costCard(cost, calibration) {
   return card('source of costs', cost, calibration ? `calibrated: ${calibration}` : kCostNotes[cost] ?? '', true);
 }
 
-// "12.3% less than 1f1b", against the first result.
+// "12.3% less than 1f1b", against the first result or the baseline.
 function against(name, value, kind) {
-  const first = columnNamed(name)?.values[0];
-  if (state.row === 0 || rowCount < 2 || typeof first !== 'number' || first === 0) return '';
+  const other = rowToCompare(state.row);
+  const first = columnNamed(name)?.values[other];
+  if (typeof first !== 'number' || (first === 0 && kind !== 'share')) return '';
   const change = kind === 'share' ? 100 * (value - first) : 100 * (value / first - 1);
   const unit = kind === 'share' ? ' points' : '%';
-  if (Math.abs(change) < 0.005) return `as ${nameOfRow(0)}`;
-  return `${fixed(Math.abs(change), 1)}${unit} ${change > 0 ? 'more' : 'less'} than ${nameOfRow(0)}`;
+  const than = report.plan ? 'the baseline' : nameOfRow(other);
+  if (Math.abs(change) < 0.005) return `as ${than}`;
+  return `${fixed(Math.abs(change), 1)}${unit} ${change > 0 ? 'more' : 'less'} than ${than}`;
 }
 
 // The largest of the devices, and what it has beside activations.
@@ -94,9 +96,43 @@ function cardsOfSweep() {
   return cards;
 }
 
+// A row of a plan: what it takes, what the measured runs say of that, and against the baseline.
+function cardsOfPlan(row) {
+  const {plan, layout} = planned[row];
+  const cards = [];
+  const seen = layout.contended ? 'contended_seconds' : 'iteration_seconds';
+  for (const name of ['days', 'price', seen, 'tokens_per_second_per_gpu', 'mfu', 'bubble']) {
+    const found = columnNamed(name);
+    const value = found?.values[row] ?? null;
+    if (value === null) continue;
+    const band = bandOf(row, found);
+    const ends = band ? `${100 * layout.band.level}% band ${band.map(end => show(end, found.kind)).join(' to ')}` : '';
+    const replay = name === 'contended_seconds' ? `by replay ${seconds(layout.iteration_seconds)}` : '';
+    cards.push(card(found.label, show(value, found.kind),
+      [replay || against(name, value, found.kind), ends].filter(Boolean).join('; ')));
+  }
+  const free = layout.headroom_bytes;
+  cards.push(card('peak memory', bytes(layout.peak_memory_bytes), [`${bytes(free)} of ${bytes(plan.memory_limit_bytes)} left`,
+    against('peak_memory_bytes', layout.peak_memory_bytes, 'bytes')].filter(Boolean).join('; ')));
+  cards.push(card('runs on', layout.runs_on.join(', ') || 'no framework as it stands', `limited by ${layout.limited_by}`, true));
+  return cards;
+}
+
+// What the measured runs near a plan tell apart.
+function tiesOf(plan) {
+  const tied = plan.layouts.filter(each => each.tied_with_first).length;
+  if (tied < 2) return '';
+  return `${severalPlans ? plan.cluster + ': ' : ''}${tied} of ${plan.layouts.length} layouts cannot be told from the first`;
+}
+
+function cardsOfPage() {
+  if (report.sweep) return cardsOfSweep();
+  if (rowCount === 0) return [];
+  return report.plan ? cardsOfPlan(state.row) : cardsOfResult(results[state.row]);
+}
+
 function startCards() {
-  const fill = () => byId('cards').replaceChildren(
-    ...(report.sweep ? cardsOfSweep() : rowCount > 0 ? cardsOfResult(results[state.row]) : []));
+  const fill = () => byId('cards').replaceChildren(...cardsOfPage());
   if (!report.sweep) state.on('row', fill);
   fill();
 }

@@ -2,6 +2,8 @@
 //
 // report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of
 // `pipesim run --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}.
+// report.plan: {file, command, document, rows}, a document being that of `pipesim plan --json`, and of each row
+// {timeline, devices, configurations, reason} as far as it was run again.
 
 const report = JSON.parse(byId('data').textContent);
 
@@ -16,8 +18,21 @@ const kMetrics = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per
   'peak_activation_bytes', 'peak_memory_bytes', 'bubble_rate_makespan', 'bubble_over_ideal', 'samples_per_second',
   'model_tflops_per_gpu', 'mfu_causal', 'model_tflops_per_gpu_causal', 'hfu'];
 
-// Results of runs: {run, result, timeline}, in the order of the inputs.
-const results = report.runs.flatMap(run => run.document.results.map(
+// Rows of a plan: {plan, layout, place}, 0 being the baseline's place.
+const planned = (report.plan?.document.plans ?? []).flatMap(plan => [
+  ...plan.layouts.map((layout, i) => ({plan, layout, place: i + 1})),
+  ...(plan.baseline ? [{plan, layout: plan.baseline, place: 0}] : [])]);
+const severalPlans = (report.plan?.document.plans.length ?? 0) > 1;
+
+// As a result of a run of its scenario.
+function resultOfPlan({plan, layout}, row) {
+  const {timeline, devices} = report.plan.rows[row];
+  const run = {document: {pipesim: report.plan.document.pipesim, scenario: {memory: {capacity_bytes: plan.memory_limit_bytes}}}};
+  return {run, result: {...layout, devices: devices ?? []}, timeline: timeline ?? null};
+}
+
+// Results: {run, result, timeline}, in the order of the inputs; none of a sweep.
+const results = report.plan ? planned.map(resultOfPlan) : report.runs.flatMap(run => run.document.results.map(
   (result, i) => ({run, result, timeline: run.timelines[i] ?? null})));
 
 function columnsOfRuns() {
@@ -38,7 +53,32 @@ const columnsOfSweep = () => report.sweep.columns
   .filter(({name, values}) => values.length === 0 || name === 'schedule' || values.some(value => value !== null))
   .map(({name, values}) => column(name, values));
 
-const columns = report.sweep ? columnsOfSweep() : columnsOfRuns();
+// Sizes, then numbers, each where a layout has one that says anything.
+const kSizes = ['tensor_model_parallel_size', 'context_parallel_size', 'expert_model_parallel_size',
+  'expert_tensor_parallel_size', 'pipeline_model_parallel_size', 'virtual_pipeline_model_parallel_size', 'data_parallel_size',
+  'micro_batch_size'];
+const kPlanned = ['iteration_seconds', 'contended_seconds', 'tokens_per_second_per_gpu', 'mfu', 'peak_memory_bytes',
+  'headroom_bytes', 'bubble', 'days', 'gpu_hours', 'price'];
+
+function columnsOfPlan() {
+  const of = (name, value) => column(name, planned.map(value));
+  const numbers = (names, says) => names
+    .map(name => of(name, ({layout}) => (name === 'contended_seconds' ? layout.contended?.iteration_seconds : layout[name]) ?? null))
+    .filter(each => each.values.some(says));
+  return [
+    ...(severalPlans ? [of('cluster', ({plan}) => plan.cluster)] : []),
+    of('row', ({place}) => place),
+    of('schedule', ({layout}) => layout.label ?? layout.schedule),
+    ...numbers(kSizes.filter(name => !name.startsWith('expert_')), value => value !== null),
+    ...numbers(kSizes.filter(name => name.startsWith('expert_')), value => value > 1),
+    ...numbers(kPlanned, value => value !== null),
+    of('tied_with_first', ({layout}) => typeof layout.tied_with_first === 'boolean' ? Number(layout.tied_with_first) : null),
+    of('runs_on', ({layout}) => layout.runs_on.join('+') || '-'),
+    of('limited_by', ({layout}) => layout.limited_by),
+  ];
+}
+
+const columns = report.plan ? columnsOfPlan() : report.sweep ? columnsOfSweep() : columnsOfRuns();
 const rowCount = columns.length > 0 ? columns[0].values.length : 0;
 const columnNamed = name => columns.find(each => each.name === name);
 
@@ -47,15 +87,56 @@ const lastName = path => path.slice(path.lastIndexOf('/') + 1);
 const inputsDiffer = new Set(report.runs.map(run => lastName(run.file))).size === report.runs.length;
 const nameOfInput = run => inputsDiffer ? lastName(run.file) : run.file;
 
+// What the values of a row are held against: -1 where there is nothing, or it is that row.
+function rowToCompare(row) {
+  const other = report.plan ? planned.findIndex(({plan, place}) => plan === planned[row]?.plan && place === 0) : 0;
+  return other === row ? -1 : other;
+}
+
+// The seconds that a row is expected to take, with contention where that is known.
+const expectedSeconds = row => columnNamed('contended_seconds')?.values[row] ?? columnNamed('iteration_seconds').values[row];
+
+// What a value of a row may come to by its band: [low, high], or null where the band says nothing of the column.
+function bandOf(row, {name, values}) {
+  const band = results[row]?.result.band;
+  if (!band || typeof values[row] !== 'number') return null;
+  const [low, high] = band.iteration_seconds.map(end => end / expectedSeconds(row));
+  if (/^(iteration_seconds|contended_seconds|days|gpu_hours|price)$/.test(name)) return [values[row] * low, values[row] * high];
+  return /^mfu|per_second|tflops/.test(name) ? [values[row] / high, values[row] / low] : null;
+}
+
+// Memory of a GPU, by cluster where there are several: [{size, name}].
+function memoryLimits() {
+  const known = report.plan ? report.plan.document.plans.map(plan => [plan.memory_limit_bytes, plan.cluster])
+    : report.runs.map(run => [run.document.scenario?.memory?.capacity_bytes, nameOfInput(run)]);
+  const sizes = [...new Set(known.map(([size]) => size))].filter(size => typeof size === 'number');
+  return sizes.map(size => {
+    const names = sizes.length > 1 ? `${known.filter(each => each[0] === size).map(each => each[1]).join(', ')}: ` : '';
+    return {size, name: `${names}${bytes(size)}`};
+  });
+}
+
+function nameOfPlanned({plan, layout, place}) {
+  return `${severalPlans ? plan.cluster + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.label ?? layout.schedule}`;
+}
+
 function nameOfRow(row) {
+  if (report.plan) return nameOfPlanned(planned[row]);
   const schedule = String(columnNamed('schedule')?.values[row] ?? '');
   if (report.sweep) return `point ${columnNamed('point').values[row]}: ${schedule}`;
   return report.runs.length > 1 ? `${schedule} in ${nameOfInput(results[row].run)}` : schedule;
 }
 
+// The row that a page opens on: of a plan the fastest of all.
+function firstRow() {
+  const fastest = planned.map((_, row) => row).filter(row => planned[row].place === 1)
+    .sort((a, b) => expectedSeconds(a) - expectedSeconds(b) || a - b);
+  return fastest[0] ?? 0;
+}
+
 // Which row is open and which pass the filter; the parts of the page listen.
 const state = {
-  row: 0,
+  row: firstRow(),
   shown: Array.from({length: rowCount}, (_, row) => row),
   listeners: {row: [], shown: [], theme: []},
   on(what, listener) { this.listeners[what].push(listener); },

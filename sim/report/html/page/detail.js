@@ -20,8 +20,29 @@ function overridesOfPoint(row) {
   return keys.some(key => key.startsWith('schedule.')) ? values : [...values, `schedule=${scheduleOfPoint(row)}`];
 }
 
+const kLayoutFile = 'layout.yaml';
+
+// What runs a planned row: a framework's configuration where the page has it, else what writes it.
+function waysToRun(row) {
+  const {layout} = planned[row];
+  const {configurations = [], reason} = report.plan.rows[row];
+  const command = report.plan.command ? [copyable('The plan', commandLine(['pipesim', ...report.plan.command]), true)] : [];
+  if (!layout.scenario) return {commands: command, texts: []};
+  const exported = layout.runs_on.map(name => copyable(`Its configuration for ${name}`, commandLine(['pipesim', 'export', kLayoutFile,
+    '--format', name === 'megatron-bridge' ? name : 'megatron']), true));
+  return {
+    commands: [
+      copyable(`Run it: save the scenario below as ${kLayoutFile}, then`, commandLine(['pipesim', 'run', kLayoutFile]), true),
+      ...(configurations.length > 0 ? [] : exported), ...command],
+    texts: [...configurations.map(({framework, text}) => copyable(`Configuration for ${framework}`, text)),
+      copyable('The layout as a scenario', layout.scenario),
+      ...(reason ? [el('p', {className: 'quiet'}, `Not run for this page: ${reason}`)] : [])],
+  };
+}
+
 // What makes the row again: commands, then texts.
 function waysBack(row) {
+  if (report.plan) return waysToRun(row);
   if (report.sweep) {
     const overrides = overridesOfPoint(row);
     return {
@@ -46,7 +67,7 @@ function numbersOf(row) {
   const list = el('dl');
   for (const each of columns) {
     const value = each.values[row];
-    if (value === null || each.name === 'point') continue;
+    if (value === null || each.name === 'point' || each.name === 'row') continue;
     list.append(el('dt', {title: each.name}, each.label), el('dd', {}, show(value, each.kind)));
   }
   return list;
@@ -70,7 +91,9 @@ function startPicker() {
   const select = byId('result');
   if (report.sweep || rowCount < 2) return;
   byId('picker').hidden = false;
+  if (report.plan) document.querySelector('#picker label').textContent = 'Layout';
   select.append(...Array.from({length: rowCount}, (_, row) => el('option', {value: String(row)}, nameOfRow(row))));
+  select.value = String(state.row);
   select.addEventListener('change', () => state.open(Number(select.value)));
   state.on('row', () => { select.value = String(state.row); });
   byId('picker-note').textContent = 'its cards, timeline, memory and scenario stand below';

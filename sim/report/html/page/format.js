@@ -30,6 +30,8 @@ function significant(value, digits = 4) {
 const kTimeUnits = [['s', 1], ['ms', 1e-3], ['us', 1e-6], ['ns', 1e-9]];
 const kByteUnits = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]];
 
+const kTokenUnits = [['T', 1e12], ['B', 1e9], ['M', 1e6], ['', 1]];
+
 function unitOf(value, units) {
   return units.find(([, size]) => Math.abs(value) >= size) ?? units[units.length - 1];
 }
@@ -37,7 +39,7 @@ function unitOf(value, units) {
 function withUnit(value, units, digits = 5) {
   if (value === 0) return '0 ' + (units === kTimeUnits ? 's' : 'B');
   const [name, size] = unitOf(value, units);
-  return `${significant(value / size, digits)} ${name}`;
+  return `${significant(value / size, digits)} ${name}`.trim();
 }
 
 const seconds = (value, digits) => withUnit(value, kTimeUnits, digits);
@@ -47,9 +49,9 @@ const bytes = (value, digits = 4) => withUnit(value, kByteUnits, digits);
 function kindOf(name) {
   if (/_seconds$/.test(name)) return 'seconds';
   if (/_bytes$/.test(name)) return 'bytes';
-  if (/^(mfu|mfu_causal|hfu)$|^bubble_/.test(name)) return 'share';
-  if (/_per_second|tflops/.test(name)) return 'rate';
-  if (name === 'fits_capacity') return 'flag';
+  if (/^(mfu|mfu_causal|hfu|bubble)$|^bubble_/.test(name)) return 'share';
+  if (/_per_second|tflops|^(days|gpu_hours|price)$/.test(name)) return 'rate';
+  if (/^(fits_capacity|tied_with_first)$/.test(name)) return 'flag';
   return 'number';
 }
 
@@ -74,6 +76,10 @@ const kLabels = {
   tokens_per_second_per_gpu: 'tokens/s/GPU', model_tflops_per_gpu: 'TFLOP/s/GPU', mfu: 'MFU', hfu: 'HFU',
   model_tflops_per_gpu_causal: 'TFLOP/s/GPU, causal', mfu_causal: 'MFU, causal',
   peak_activation_bytes: 'peak activation', peak_memory_bytes: 'peak memory',
+  tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
+  expert_tensor_parallel_size: 'etp', pipeline_model_parallel_size: 'pp', virtual_pipeline_model_parallel_size: 'vpp',
+  data_parallel_size: 'dp', micro_batch_size: 'mbs', contended_seconds: 'with contention', gpu_hours: 'GPU-hours',
+  tied_with_first: 'tied',
 };
 
 // Of a swept key its last word: the whole name stands in the hint.
@@ -84,8 +90,8 @@ function labelOf(name) {
 
 // 1: more is better, -1: less is better, 0: neither.
 function betterOf(name) {
-  if (/^(mfu|mfu_causal|hfu)$|_per_second|tflops/.test(name)) return 1;
-  return /_seconds$|_bytes$|^bubble_/.test(name) ? -1 : 0;
+  if (/^(mfu|mfu_causal|hfu|headroom_bytes)$|_per_second|tflops/.test(name)) return 1;
+  return /_seconds$|_bytes$|^bubble|^(days|gpu_hours|price)$/.test(name) ? -1 : 0;
 }
 
 const counted = (count, thing) => `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`;

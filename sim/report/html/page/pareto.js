@@ -40,12 +40,28 @@ function frontierOf(rows, x, y) {
   return frontier.sort((a, b) => x.values[a] - x.values[b]);
 }
 
+// Points of one look: of a schedule, of several clusters also of one cluster.
+function seriesName(row) {
+  if (severalPlans) return `${planned[row].plan.cluster} ${planned[row].layout.schedule}`;
+  return String(columnNamed('schedule').values[row]);
+}
+
+// Nothing where it is not known.
+function fitsMemory(row) {
+  const value = columnNamed('fits_capacity')?.values[row] ?? null;
+  return value === null ? null : value !== 0;
+}
+
 class Pareto {
   constructor() {
-    this.series = [...new Set(columnNamed('schedule').values.map(String))];
+    const names = Array.from({length: rowCount}, (_, row) => seriesName(row));
+    this.series = [...new Set(names)];
     const ofName = new Map(this.series.map((name, i) => [name, i]));
-    this.seriesOf = columnNamed('schedule').values.map(name => ofName.get(String(name)));
+    this.seriesOf = names.map(name => ofName.get(name));
     this.hover = -1;
+    this.bands = byId('bands');
+    this.bands.parentElement.hidden = !results.some(({result}) => result.band);
+    this.bands.addEventListener('change', () => this.update());
     this.fillChoices();
     this.plot = new Plot(byId('pareto'), 380, (...to) => this.draw(...to));
     this.fillLegend();
@@ -62,9 +78,11 @@ class Pareto {
       select.value = whole ?? names.find(name => columnNamed(name)) ?? select.options[0]?.value ?? '';
       select.addEventListener('change', () => this.update());
     };
-    fill('pareto-x', ['peak_memory_bytes', 'peak_activation_bytes', 'bubble_rate']);
-    fill('pareto-y', ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second',
-      'iteration_seconds']);
+    // GPUs of several kinds are held against each other by what training takes.
+    const budget = severalPlans ? [['price'], ['days', 'iteration_seconds']] : [[], []];
+    fill('pareto-x', [...budget[0], 'peak_memory_bytes', 'peak_activation_bytes', 'bubble_rate']);
+    fill('pareto-y', [...budget[1], ...(report.plan ? ['tokens_per_second_per_gpu'] : []), 'mfu', 'tokens_per_second_per_gpu',
+      'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds']);
   }
 
   // A second round of colours has other shapes.
@@ -91,32 +109,41 @@ class Pareto {
     this.x = columnNamed(byId('pareto-x').value);
     this.y = columnNamed(byId('pareto-y').value);
     this.rows = state.shown.filter(row => this.x.values[row] !== null && this.y.values[row] !== null);
-    const fits = columnNamed('fits_capacity');
-    this.frontier = frontierOf(this.rows.filter(row => !fits || fits.values[row] !== 0), this.x, this.y);
+    this.frontier = frontierOf(this.rows.filter(row => fitsMemory(row) !== false), this.x, this.y);
+    this.banded = this.bands.checked ? this.rows.filter(row => this.isMarked(row)) : [];
     this.order = [...this.rows].sort((a, b) => this.x.values[a] - this.x.values[b] || a - b);
     const span = axis => {
       let low = Infinity, high = -Infinity;
-      for (const row of this.rows) {
-        low = Math.min(low, axis.values[row]);
-        high = Math.max(high, axis.values[row]);
-      }
+      const take = value => [low, high] = [Math.min(low, value), Math.max(high, value)];
+      for (const row of this.rows) take(axis.values[row]);
+      for (const row of this.banded) bandOf(row, axis)?.forEach(take);
+      for (const {size} of this.limitsOn(axis)) if (size < 1.3 * high) take(size);
       if (!(high > low)) [low, high] = [low - Math.abs(low || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
       return [low - (high - low) * 0.04, high + (high - low) * 0.04];
     };
     this.spanX = span(this.x);
     this.spanY = span(this.y);
     const names = `${this.y.label} against ${this.x.label}`;
-    byId('pareto').setAttribute('aria-label',
-      `${names}: ${this.rows.length} points, ${this.frontier.length} on the frontier`);
+    const unfit = this.rows.filter(row => fitsMemory(row) === false).length;
+    byId('pareto').setAttribute('aria-label', `${names}: ${this.rows.length} points, ${this.frontier.length} on the frontier` +
+      (unfit > 0 ? `, ${unfit} that do not fit into memory` : ''));
+    byId('pareto-unfit').hidden = unfit === 0;
     document.querySelector('#pareto-part h2').textContent = names[0].toUpperCase() + names.slice(1);
     this.plot.draw();
   }
 
-  place(row) {
+  // On the frontier, open, or what others are held against.
+  isMarked(row) { return row === state.row || this.frontier.includes(row) || planned[row]?.place === 0; }
+
+  // Memory of a GPU, where the axis is memory: [{size, name}].
+  limitsOn(axis) { return axis.name === 'peak_memory_bytes' ? memoryLimits() : []; }
+
+  at(x, y) {
     const {left, top, width, height} = this.box;
-    return [left + (this.x.values[row] - this.spanX[0]) / (this.spanX[1] - this.spanX[0]) * width,
-      top + height - (this.y.values[row] - this.spanY[0]) / (this.spanY[1] - this.spanY[0]) * height];
+    return [left + (x - this.spanX[0]) / (this.spanX[1] - this.spanX[0]) * width,
+      top + height - (y - this.spanY[0]) / (this.spanY[1] - this.spanY[0]) * height];
   }
+  place(row) { return this.at(this.x.values[row], this.y.values[row]); }
 
   draw(context, width, height) {
     this.box = {left: 72, top: 10, width: width - 72 - 14, height: height - 10 - 44};
@@ -126,6 +153,8 @@ class Pareto {
       return;
     }
     this.drawAxes(context);
+    this.drawLimits(context);
+    for (const row of this.banded) this.drawBand(context, row);
     const radius = this.rows.length > 2000 ? 2.2 : this.rows.length > 300 ? 3.2 : 5;
     const onFrontier = new Set(this.frontier);
     context.globalAlpha = this.rows.length > 300 ? 0.45 : 0.85;
@@ -133,6 +162,7 @@ class Pareto {
     context.globalAlpha = 1;
     this.drawFrontier(context);
     for (const row of this.frontier) this.drawPoint(context, row, Math.max(radius, 4.5), colours.ink);
+    this.drawNames(context);
     if (this.rows.includes(state.row)) this.drawRing(context, state.row, colours.ink, 9);
     if (this.hover >= 0) this.drawRing(context, this.hover, colours.accent, 7);
   }
@@ -140,6 +170,12 @@ class Pareto {
   drawPoint(context, row, radius, stroke = null) {
     const [fill, shape] = this.look(this.seriesOf[row]);
     mark(context, shape, ...this.place(row), radius);
+    if (fitsMemory(row) === false) {
+      context.strokeStyle = fill;
+      context.lineWidth = 1.2;
+      context.stroke();
+      return;
+    }
     context.fillStyle = fill;
     context.fill();
     if (!stroke) return;
@@ -166,6 +202,85 @@ class Pareto {
     context.setLineDash([]);
   }
 
+  // From what measured runs would have a row at best take to what at worst.
+  drawBand(context, row) {
+    const ends = axis => {
+      const band = bandOf(row, axis) ?? [axis.values[row], axis.values[row]];
+      return axis.better < 0 ? band : [band[1], band[0]];
+    };
+    const [x, y] = [ends(this.x), ends(this.y)];
+    const [from, to] = [this.at(x[0], y[0]), this.at(x[1], y[1])];
+    const long = Math.hypot(to[0] - from[0], to[1] - from[1]);
+    if (long < 1) return;
+    const [dx, dy] = [(to[1] - from[1]) / long * 5, (from[0] - to[0]) / long * 5];
+    context.strokeStyle = row === state.row ? colours.ink : colours.quiet;
+    context.lineWidth = row === state.row ? 2 : 1;
+    context.beginPath();
+    context.moveTo(...from);
+    context.lineTo(...to);
+    for (const [px, py] of [from, to]) {
+      context.moveTo(px - dx, py - dy);
+      context.lineTo(px + dx, py + dy);
+    }
+    context.stroke();
+  }
+
+  drawLimits(context) {
+    const {left, top, width, height} = this.box;
+    context.strokeStyle = context.fillStyle = colours.critical;
+    context.lineWidth = 1.5;
+    const line = (from, to) => {
+      context.beginPath();
+      context.moveTo(...from);
+      context.lineTo(...to);
+      context.stroke();
+    };
+    for (const {size, name} of this.limitsOn(this.x)) {
+      const [x] = this.at(size, this.spanY[0]);
+      if (x < left || x > left + width) continue;
+      line([x, top], [x, top + height]);
+      context.textAlign = 'right';
+      context.fillText(name, x - 5, top + 9);
+    }
+    for (const {size, name} of this.limitsOn(this.y)) {
+      const [, y] = this.at(this.spanX[0], size);
+      if (y < top || y > top + height) continue;
+      line([left, y], [left + width, y]);
+      context.textAlign = 'right';
+      context.fillText(name, left + width - 5, y - 8);
+    }
+    context.textAlign = 'left';
+  }
+
+  // Of a plan: the baseline and places on the frontier, as far as they do not cover each other.
+  drawNames(context) {
+    const taken = [];
+    const rows = this.rows.filter(row => planned[row] && this.isMarked(row));
+    const rank = row => planned[row].place === 0 ? 0 : row === state.row ? 1 : 2;
+    context.textAlign = 'left';
+    for (const row of rows.sort((a, b) => rank(a) - rank(b) || a - b)) {
+      const baseline = planned[row].place === 0;
+      const text = baseline ? 'baseline' : `#${planned[row].place}`;
+      const wide = context.measureText(text).width;
+      const [px, py] = this.place(row);
+      const x = px + 12 + wide > this.box.left + this.box.width ? px - 12 - wide : px + 12, y = py - 8;
+      if (baseline) this.drawSquare(context, px, py);
+      if (taken.some(each => Math.abs(each.y - y) < 12 && x < each.x + each.wide + 4 && each.x < x + wide + 4)) continue;
+      taken.push({x, y, wide});
+      context.lineWidth = 3;
+      context.strokeStyle = colours.panel;
+      context.strokeText(text, x, y);
+      context.fillStyle = colours.ink;
+      context.fillText(text, x, y);
+    }
+  }
+
+  drawSquare(context, x, y) {
+    context.strokeStyle = colours.ink;
+    context.lineWidth = 1.5;
+    context.strokeRect(x - 8, y - 8, 16, 16);
+  }
+
   drawAxes(context) {
     const {left, top, width, height} = this.box;
     context.lineWidth = 1;
@@ -175,7 +290,8 @@ class Pareto {
       context.fillStyle = colours.grid;
       context.fillRect(at, top, 1, height);
       context.fillStyle = colours.quiet;
-      context.fillText(text, at, top + height + 12);
+      const half = context.measureText(text).width / 2;
+      context.fillText(text, Math.min(at, left + width + 12 - half), top + height + 12);
     }
     context.textAlign = 'right';
     for (const [value, text] of ticksOf(...this.spanY, this.y.kind, height / 45)) {
@@ -213,8 +329,12 @@ class Pareto {
   }
 
   describe(row) {
-    return `${nameOfRow(row)}\n${this.x.label}: ${show(this.x.values[row], this.x.kind)}\n` +
-      `${this.y.label}: ${show(this.y.values[row], this.y.kind)}${this.frontier.includes(row) ? '\non the frontier' : ''}`;
+    const line = axis => {
+      const band = bandOf(row, axis)?.map(end => show(end, axis.kind)).join(' to ');
+      return `${axis.label}: ${show(axis.values[row], axis.kind)}${band ? ` (band ${band})` : ''}`;
+    };
+    return [nameOfRow(row), line(this.x), line(this.y), ...(fitsMemory(row) === false ? ['does not fit into memory'] : []),
+      ...(this.frontier.includes(row) ? ['on the frontier'] : [])].join('\n');
   }
 
   listen() {
@@ -245,7 +365,7 @@ class Pareto {
     });
     canvas.addEventListener('blur', () => tip.hide());
     state.on('shown', () => this.update());
-    state.on('row', () => this.plot.draw());
+    state.on('row', () => this.bands.checked && !this.bands.parentElement.hidden ? this.update() : this.plot.draw());
   }
 }
 
