@@ -89,7 +89,7 @@ async function driveTable(found) {
     await pause();
     Object.assign(found, {
       title: document.getElementById('title').textContent, cards: document.querySelectorAll('.card').length,
-      about: document.getElementById('about').textContent, rows: rowCount,
+      about: document.getElementById('about').textContent, rows: rowCount, openedOn: state.row,
       timelineColours: painted('timeline'), memoryColours: painted('memory'), bubbleColours: painted('bubble'),
       paretoColours: painted('pareto'), passes: view.data?.start.length ?? 0, critical: view.data?.critical.length ?? 0,
       scenario: document.getElementById('scenario').textContent, images: document.images.length,

@@ -127,8 +127,13 @@ function nameOfRow(row) {
   return report.runs.length > 1 ? `${schedule} in ${nameOfInput(results[row].run)}` : schedule;
 }
 
-// The row that a page opens on: of a plan the fastest of all.
+// The row that a page opens on: of a sweep the best that fits, of a plan the fastest of all.
 function firstRow() {
+  if (report.sweep) {
+    const name = ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds']
+      .find(columnNamed);
+    return name ? Math.max(0, bestRow(columnNamed(name))) : 0;
+  }
   const fastest = planned.map((_, row) => row).filter(row => planned[row].place === 1)
     .sort((a, b) => expectedSeconds(a) - expectedSeconds(b) || a - b);
   return fastest[0] ?? 0;

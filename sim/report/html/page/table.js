@@ -25,6 +25,7 @@ class ResultTable {
     state.on('shown', () => this.sort());
     state.on('row', () => { this.reveal(); this.fill(); });
     this.sort();
+    this.reveal();
   }
 
   head(each) {
@@ -33,6 +34,7 @@ class ResultTable {
       // The better end first; once more turns it round.
       const again = this.sorted?.column === each;
       this.sorted = {column: each, descending: again ? !this.sorted.descending : each.better > 0};
+      this.container.scrollTop = 0;
       this.sort();
     });
     return el('th', {scope: 'col', className: each.text ? 'text' : ''}, button);
