@@ -9,16 +9,16 @@
 namespace pipesim {
 namespace {
 
-constexpr double kWeightBytes = 2;  // of a version, which passes read: the optimizer's state is one
-
+// Of what passes read: gradients and the optimizer's state are there once.
 void add_weight_versions(Case& made) {
+  const double weight_bytes = made.context->fp8_parameters ? 1 : 2;
   const WeightVersions& versions = *schedule_of(made.choice).versions;
   const int devices = made.placement.devices();
   for (int device = 0; device < devices; ++device) {
     const HeldParameters held = held_parameters(made.scenario->modelled->model, *made.context,
                                                 *made.layout, made.placement, device);
     const int more = versions.kept(devices, device) - 1;
-    made.memory->devices[device].weights += Bytes(more * kWeightBytes * (held.dense + held.expert));
+    made.memory->devices[device].weights += Bytes(more * weight_bytes * (held.dense + held.expert));
   }
 }
 

@@ -27,6 +27,13 @@ struct MemoryEvent {
 
 inline constexpr int kEveryIteration = -1;
 
+// Whether what the task holds is held in that iteration.
+inline bool holds_in(const TaskGraph& graph, TaskId task, int iteration) {
+  if (graph.iterations() == 1 || iteration == kEveryIteration) return true;
+  const int of = graph.iteration(task);
+  return of == iteration || (graph.streams() && of < iteration);
+}
+
 // Calls `visit` for every event of one iteration, or of all; where iterations stream, of those
 // before it too, whose microbatches are in flight. The events of a device come in order
 // of time, at equal times releases first: passes of a device follow each other, a pass acquires at
@@ -39,10 +46,7 @@ void visit_memory_events(const TaskGraph& graph, const Timeline& timeline, int i
     for (TaskId task = 0; task < graph.size(); ++task) {
       const TaskClass& of = graph.task_class(task);
       if (of.acquired == Bytes(0) && of.released == Bytes(0)) continue;
-      const bool all = graph.iterations() == 1 || iteration == kEveryIteration;
-      if (!all && graph.iteration(task) != iteration) {
-        if (!graph.streams() || graph.iteration(task) > iteration) continue;
-      }
+      if (!holds_in(graph, task, iteration)) continue;
       if (of.acquired != Bytes(0)) {
         see(MemoryEvent{timeline.start[task], of.device, MemoryCategory::kActivations,
                         of.acquired.value(), task});

@@ -32,7 +32,9 @@ std::vector<Case> cases() {
     for (const VocabularySupport& support : schedule->vocabulary) {
       all.push_back({schedule->name, support.placement});
     }
-    if (!schedule->offloads()) all.push_back({.schedule = schedule->name, .offload = true});
+    if (!schedule->offloads() && !schedule->versions) {
+      all.push_back({.schedule = schedule->name, .offload = true});
+    }
   }
   return all;
 }

@@ -26,7 +26,6 @@ struct Row {
   int pipeline = 1;
   int chunks = 1;
   int microbatches = 1;
-  std::string note;
 };
 
 // A row's key, or where it has none the part of its name that begins with `letters`, as in
@@ -80,6 +79,7 @@ CostSetting setting_of(YamlMap& map) {
   context.tensor = ranks(map, "tp");
   context.sequence_parallel = context.tensor > 1;
   context.context = ranks(map, "cp");
+  context.exchange = ContextExchange::kHeads;
   context.expert = ranks(map, "ep");
   setting.state = {
       .data = ranks(map, "dp"), .gradients_in_fp32 = true, .distributed_optimizer = true};
@@ -100,9 +100,6 @@ Row read_row(YamlMap& map) {
   row.pipeline = ranks(map, "pp");
   row.chunks = ranks(map, "vp");
   row.microbatches = size(map, "micro_batches", "mbc").value_or(1);
-  if (row.setting.context.context > 1) {
-    row.note = "measured with all-to-alls over the context ranks; here gathered";
-  }
   return row;
 }
 
@@ -144,7 +141,7 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const Hardwar
     cell.published = published->number(1e-9, 1e12);
     cell.digits = 1;
     cell.relative = true;
-    cell.note = fault.empty() ? row.note : "not modelled: " + fault;
+    cell.note = fault.empty() ? "" : "not modelled: " + fault;
     if (fault.empty()) pipesim::simulate(cell, simulate);
     cells.push_back(cell);
   };
