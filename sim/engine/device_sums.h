@@ -57,12 +57,12 @@ inline Role role_of(const TaskClass& of, std::uint32_t devices) {
 template <size_t kLanes>
 class Sums {
  public:
-  explicit Sums(size_t devices) : rows(2 * devices) {}
+  explicit Sums(size_t devices) : rows_(2 * devices) {}
 
   // The next task of its device, in every lane from `start` to `end`.
   [[gnu::always_inline]] void count(const Role& role, const Lanes<kLanes>& start,
                                     const Lanes<kLanes>& end) {
-    DeviceLanes<kLanes>& device = rows[role.row];
+    DeviceLanes<kLanes>& device = rows_[role.row];
     Lanes<kLanes> taken;
     for (size_t lane = 0; lane < kLanes; ++lane) {
       taken[lane] = end[lane] - start[lane];
@@ -76,11 +76,11 @@ class Sums {
 
   [[nodiscard]] RunTimes times(size_t lane) const {
     RunTimes times;
-    times.reserve(rows.size() / 2);
-    for (const DeviceLanes<kLanes>& device : std::span(rows).first(rows.size() / 2)) {
+    times.reserve(rows_.size() / 2);
+    for (const DeviceLanes<kLanes>& device : std::span(rows_).first(rows_.size() / 2)) {
       times.push_back({device.first_start[lane], device.last_end[lane], device.pass_busy[lane],
                        device.closes ? device.busy[lane] : device.pass_busy[lane],
-                       device.recompute[lane], closing_end[lane]});
+                       device.recompute[lane], closing_end_[lane]});
     }
     return times;
   }
@@ -88,19 +88,19 @@ class Sums {
  private:
   void add(const Role& role, const Lanes<kLanes>& seconds, const Lanes<kLanes>& end) {
     if (role.also == Role::Also::kAllDevices) {
-      closing_end = end;
+      closing_end_ = end;
     } else if (role.also == Role::Also::kRecompute) {
-      for (size_t lane = 0; lane < kLanes; ++lane) rows[role.row].recompute[lane] += seconds[lane];
+      for (size_t lane = 0; lane < kLanes; ++lane) rows_[role.row].recompute[lane] += seconds[lane];
     } else {
-      DeviceLanes<kLanes>& device = rows[role.row - rows.size() / 2];
+      DeviceLanes<kLanes>& device = rows_[role.row - rows_.size() / 2];
       if (!device.closes) device.busy = device.pass_busy;
       device.closes = true;
       for (size_t lane = 0; lane < kLanes; ++lane) device.busy[lane] += seconds[lane];
     }
   }
 
-  std::vector<DeviceLanes<kLanes>> rows;  // of devices, then those that are not read
-  Lanes<kLanes> closing_end{};
+  std::vector<DeviceLanes<kLanes>> rows_;  // of devices, then those that are not read
+  Lanes<kLanes> closing_end_{};
 };
 
 }  // namespace pipesim
