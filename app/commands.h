@@ -43,5 +43,6 @@ Subcommand add_goodput(Parser& program);
 Subcommand add_validate(Parser& program);
 Subcommand add_anchor(Parser& program);
 Subcommand add_calibrate(Parser& program);
+Subcommand add_workbench(Parser& program);
 
 }  // namespace pipesim

@@ -4,41 +4,17 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/report/html/sha256.h"
-#include "tests/app/command.h"
+#include "tests/browser/browser.h"
 
 namespace pipesim {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::Command;
 using testing::Outcome;
 
-std::string unescaped(const std::string& text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%') {
-      plain += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
-class Page : public Command {
+class Page : public testing::Browser {
  protected:
-  void SetUp() override {
-    Command::SetUp();
-    const Outcome found = shell("command -v chromium || command -v google-chrome");
-    if (found.code != 0) {
-      GTEST_SKIP() << "no Chromium on this machine; tools/install_dependencies full installs it";
-    }
-    browser_ = found.output.substr(0, found.output.find('\n'));
-  }
-
   // What tests/browser/drive.js finds in the report of `arguments`.
   json open(const std::string& arguments) {
     const Outcome made = run("report " + arguments + " -o page.html");
@@ -46,38 +22,7 @@ class Page : public Command {
     return open_page();
   }
   // And in page.html.
-  json open_page() {
-    std::string page = read("page.html");
-    std::ostringstream driver;
-    for (const char* name : {"drive_plan.js", "drive.js"}) {
-      driver << std::ifstream(std::string(PIPESIM_SOURCE_DIR) + "/tests/browser/" + name).rdbuf();
-    }
-    page.insert(
-        page.find("<head>") + 6,
-        "<script>const faults = [];"
-        "addEventListener('error', event => faults.push(String(event.message)));"
-        "addEventListener('unhandledrejection', event => faults.push(String(event.reason)));"
-        "addEventListener('securitypolicyviolation', event => faults.push('blocked: ' + "
-        "event.blockedURI));</script>");
-    page.insert(page.rfind("</body>"), "<script>" + driver.str() + "</script>");
-    // The page's policy allows what it knows: what drives it has to be named there too.
-    page.insert(page.find("script-src ") + 11, "'sha256-" + sha256_base64(driver.str()) + "' ");
-    write("driven.html", page);
-    const Outcome shown = shell(
-        "HOME=\"$PWD\" timeout 300 " + browser_ +
-        " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --window-size=1300,1600"
-        " --user-data-dir=\"$PWD/profile\" --enable-logging=stderr --virtual-time-budget=10000"
-        " --dump-dom \"file://$PWD/driven.html\" > dom.html");
-    EXPECT_EQ(shown.output.find("CONSOLE"), std::string::npos) << shown.output;
-    const std::string dom = read("dom.html");
-    const size_t begin = dom.rfind("found:", dom.rfind(":found") - 1);
-    EXPECT_NE(begin, std::string::npos) << shown.output;
-    if (begin == std::string::npos) return json::object();
-    const size_t end = dom.find(":found", begin);
-    const json found = json::parse(unescaped(dom.substr(begin + 6, end - begin - 6)));
-    EXPECT_EQ(found.at("faults"), json::array());
-    return found;
-  }
+  json open_page() { return drive("page.html", {"drive_plan.js", "drive.js"}); }
 
   static void expect_timeline(const json& found) {
     EXPECT_GE(found.at("timelineColours"), 8);
@@ -107,8 +52,6 @@ class Page : public Command {
     const std::string unclear = found.at("unclear");
     EXPECT_NE(unclear.find("'bubble' may be bubble rate, "), std::string::npos) << unclear;
   }
-
-  std::string browser_;
 };
 
 TEST_F(Page, OneResultOpens) {

@@ -1,18 +1,16 @@
 #include "sim/report/html/html.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "sim/report/html/assemble.h"
 #include "sim/report/html/parsed.h"
-#include "sim/report/html/sha256.h"
 #include "sim/report/html/sweep.h"
 #include "sim/report/html/timeline.h"
 #include "sim/report/json/document.h"
-#include "sim/report/svg/xml.h"
 #include "sim/report/text/metric_row.h"
 
 namespace pipesim {
@@ -20,23 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// In this order: each uses what stands before it.
-constexpr std::array kScripts{"format.js", "data.js",   "plot.js",  "filter.js",     "cards.js",
-                              "detail.js", "pareto.js", "table.js", "difference.js", "timeline.js",
-                              "memory.js", "bubble.js", "main.js"};
-
-// No string of the object can end the element that it stands in.
-std::string without_markup(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
+PageParts parts_of_report() {
+  return {"page.html",
+          {"page.css"},
+          {"format.js", "data.js", "plot.js", "filter.js", "cards.js", "detail.js", "pareto.js",
+           "table.js", "difference.js", "timeline.js", "memory.js", "bubble.js", "main.js"}};
 }
 
 // Numbers by name, as idle time by cause.
@@ -78,23 +64,6 @@ void check_results(const ReportInput& input, const Json& document) {
   for (const Json& result : document["results"]) {
     if (const auto wrong = other_than_ours(result)) refuse_document(input, *wrong, kExpected);
   }
-}
-
-using Marks = std::vector<std::pair<std::string, std::string>>;
-
-// Marks are looked for in the template only, never in what replaces them.
-std::string replaced(const std::string& text, const Marks& marks) {
-  std::string page;
-  size_t at = 0;
-  for (size_t mark; (mark = text.find("{{", at)) != std::string::npos;) {
-    const size_t end = text.find("}}", mark);
-    const std::string name = text.substr(mark + 2, end - mark - 2);
-    const auto found = std::ranges::find(marks, name, &Marks::value_type::first);
-    if (found == marks.end()) throw LogicError("page.html has an unknown mark: " + name);
-    page.append(text, at, mark - at).append(found->second);
-    at = end + 2;
-  }
-  return page.append(text, at);
 }
 
 }  // namespace
@@ -188,32 +157,12 @@ void HtmlReport::add_reason(size_t row, const std::string& reason) {
 void HtmlReport::add_sweep(const SweepFolder& sweep) { data_->page["sweep"] = sweep_json(sweep); }
 
 std::string HtmlReport::page(const std::string& folder, const Location& asked) const {
-  const auto part = [&](const std::string& name) {
-    return read_report_input(folder + "/" + name, asked).text;
-  };
   const Json& runs = data_->page["runs"];
   std::string title = fmt::format("{} inputs", runs.size());
   if (runs.size() == 1) title = runs[0]["file"].get<std::string>();
   if (has_plan()) title = "Plan";
   if (data_->page["sweep"].is_object()) title = data_->page["sweep"]["folder"].get<std::string>();
-  std::string scripts;
-  for (const char* name : kScripts) scripts += part(name);
-  const std::string data =
-      without_markup(data_->page.dump(-1, ' ', false, Json::error_handler_t::replace));
-  Marks marks{{"title", xml_escaped(title)},
-              {"style", part("page.css")},
-              {"data", data},
-              {"script", scripts}};
-  const std::string text = part("page.html");
-  // The browser runs and applies what has these hashes, and nothing else.
-  for (const char* element : {"style", "script"}) {
-    const std::string begin = fmt::format("<{}>", element);
-    const size_t inside = text.find(begin) + begin.size();
-    const size_t end = text.find(fmt::format("</{}>", element), inside);
-    const std::string content = replaced(text.substr(inside, end - inside), marks);
-    marks.emplace_back(fmt::format("{}-hash", element), "sha256-" + sha256_base64(content));
-  }
-  return replaced(text, marks);
+  return assembled_page(folder, parts_of_report(), title, data_->page, asked);
 }
 
 }  // namespace pipesim

@@ -1,17 +1,5 @@
 // Puts the parts together.
 
-function startTheme() {
-  const button = byId('theme');
-  const apply = theme => {
-    document.documentElement.dataset.theme = theme;
-    button.textContent = theme === 'dark' ? 'Light' : 'Dark';
-    readColours();
-    state.tell('theme');
-  };
-  button.addEventListener('click', () => apply(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
-  apply(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
-}
-
 function startHeader() {
   const {runs, sweep} = report;
   const unique = values => [...new Set(values)].join(', ');

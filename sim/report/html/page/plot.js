@@ -9,6 +9,18 @@ function readColours() {
   }
 }
 
+function startTheme() {
+  const button = byId('theme');
+  const apply = theme => {
+    document.documentElement.dataset.theme = theme;
+    button.textContent = theme === 'dark' ? 'Light' : 'Dark';
+    readColours();
+    state.tell('theme');
+  };
+  button.addEventListener('click', () => apply(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
+  apply(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+}
+
 const kFont = '11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
 class Plot {

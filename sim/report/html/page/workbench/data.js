@@ -1,0 +1,27 @@
+// What the program put into the page: {version, file, overrides, schedules}, a schedule being {name, label,
+// microbatches, samples (of one on all replicas, or null), model, wire, modelled, memory, limit, unmovable,
+// unsaved, fills, orders, refused}.
+
+const given = JSON.parse(byId('data').textContent);
+
+// What is shared by all boards: who listens to the theme, and which part of the time they show (0 to 1 of
+// the longest makespan).
+const state = {
+  listeners: {theme: [], view: []},
+  on(what, listener) { this.listeners[what].push(listener); },
+  tell(what) { for (const listener of this.listeners[what]) listener(); },
+};
+
+const view = {
+  from: 0, to: 1, seconds: 1,
+  // Keeps what is under `at` (0..1 of the whole) where it is.
+  zoom(factor, at) {
+    const span = Math.min(1, Math.max((this.to - this.from) * factor, 1e-4));
+    this.move(at - (at - this.from) / (this.to - this.from) * span, span);
+  },
+  move(from, span = this.to - this.from) {
+    this.from = Math.min(Math.max(from, 0), 1 - span);
+    this.to = this.from + span;
+    state.tell('view');
+  },
+};

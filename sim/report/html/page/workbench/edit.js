@@ -1,0 +1,154 @@
+// What a person changes of an order: pure functions from one state to the next, and what undoes them.
+//
+// A state is {model, order, microbatches, limit, wire}: what evaluate() takes, the limit of a device's
+// peak (null: none), and the seconds of a message between two devices. States are never changed in place.
+
+// The schedule's own order for a number of microbatches, with the durations and the limit of `like`.
+function plannedState(schedule, microbatches, like = null) {
+  const model = {...schedule.model};
+  if (like) model.stages = withWires(model, like.model.stages, like.wire, schedule.unmovable === null);
+  return {
+    model, order: orderOf(schedule.orders[microbatches]), microbatches,
+    limit: like ? like.limit : schedule.limit, wire: like ? like.wire : schedule.wire,
+  };
+}
+
+// Messages between neighbours take `wire` where they stand on two devices, and nothing on one. Where a
+// stage cannot be moved, its message takes what it took.
+function withWires(model, stages, wire, movable) {
+  return movable ? stages.map((stage, vs) => {
+    const next = downstream(model, vs);
+    return {...stage, transfer: next >= 0 && model.device_of[next] !== model.device_of[vs] ? wire : 0};
+  }) : stages;
+}
+
+// Why the page has no order for so many microbatches; null where it has one.
+function whyNoOrder(schedule, microbatches) {
+  if (schedule.orders[microbatches]) return null;
+  const numbers = Object.keys(schedule.orders).join(', ');
+  return `${schedule.refused[microbatches] ?? 'the page has no order for it'}; it has those of m = ${numbers}`;
+}
+
+// ---- order ----
+
+function whereIs(order, text) {
+  for (const [device, passes] of order.entries()) {
+    const at = passes.findIndex(pass => passText(pass) === text);
+    if (at >= 0) return {device, at};
+  }
+  return null;
+}
+
+// The pass at one place of a device taken to another place there, counted without it.
+function withPassMoved(state, device, from, to) {
+  const passes = [...state.order[device]];
+  const [pass] = passes.splice(from, 1);
+  passes.splice(to, 0, pass);
+  return {...state, order: state.order.map((each, d) => (d === device ? passes : each))};
+}
+
+// The stage of another device that would change places with this one: of the same chunk.
+const partnerOf = (model, vs, device) =>
+  model.device_of.findIndex((on, other) => on === device && chunkOf(model, other) === chunkOf(model, vs));
+
+// Why two stages cannot change devices; null where they can.
+function whyNotSwapped(schedule, state, a, b) {
+  if (schedule.unmovable) return `stages stay on their devices: ${schedule.unmovable}`;
+  for (const pass of state.order.flat()) {
+    const mine = pass.parts.find(part => part.vs === a || part.vs === b);
+    if (mine && pass.kind === 'FB') return `stage ${mine.vs} runs blocks of F and BW with a stage of its device, such as ${passText(pass)}`;
+  }
+  return null;
+}
+
+// A device holds a stage's weights, so that all passes of a stage move, and every device holds equally
+// many: two stages change devices. Each device runs what it then has in the order of `result`'s starts.
+function withStagesSwapped(state, result, a, b) {
+  const {model, order} = state;
+  const device_of = [...model.device_of];
+  [device_of[a], device_of[b]] = [device_of[b], device_of[a]];
+  const timed = order.map((passes, device) => passes.map((pass, at) => ({pass, start: result.start[device][at]})));
+  const on = device => timed.flat().filter(({pass}) => device_of[pass.vs] === device)
+    .sort((x, y) => x.start - y.start).map(({pass}) => pass);
+  const changed = {...model, device_of};
+  return {
+    ...state, model: {...changed, stages: withWires(changed, model.stages, state.wire, true)},
+    order: order.map((passes, device) => (device === device_of[a] || device === device_of[b] ? on(device) : passes)),
+  };
+}
+
+// ---- seconds ----
+
+const kDurations = {
+  forward: 'F', backward_input: 'B', backward_weight: 'W', overlapped: 'F and BW overlapped', recompute: 'R',
+  transfer: 'message',
+};
+
+// Of one stage, or the mean of all (of messages: of those that take time).
+function secondsOf(state, what, vs = null) {
+  let all = state.model.stages.map(stage => (what === 'recompute' ? stage.recompute ?? stage.forward : stage[what]));
+  if (what === 'transfer') all = all.filter(each => each > 0);
+  if (vs !== null && what !== 'transfer') return all[vs];
+  if (all.length === 0) return state.wire;
+  return all.every(each => each === all[0]) ? all[0] : all.reduce((sum, each) => sum + each, 0) / all.length;
+}
+
+// One stage's seconds, or with null those of all in proportion, so that their mean is `seconds`.
+function withSeconds(state, what, vs, seconds) {
+  const mean = secondsOf(state, what);
+  const stages = state.model.stages.map((stage, each) => {
+    if (what === 'transfer') {
+      return {...stage, transfer: stage.transfer === mean ? seconds : mean > 0 ? stage.transfer * (seconds / mean) : 0};
+    }
+    const before = what === 'recompute' ? stage.recompute ?? stage.forward : stage[what];
+    if (vs !== null) return each === vs ? {...stage, [what]: seconds} : stage;
+    return {...stage, [what]: before === mean || mean === 0 ? seconds : before * (seconds / mean)};
+  });
+  const next = {...state, model: {...state.model, stages}};
+  if (what !== 'transfer') return next;
+  // A message of no time takes some only where it has a way.
+  next.wire = seconds;
+  if (mean === 0) next.model.stages = withWires(state.model, stages, seconds, true);
+  return next;
+}
+
+// ---- saved ----
+
+// PyTorch's letters: I is our B, B our BW.
+const kLetters = {F: 'F', B: 'I', W: 'W', BW: 'B', R: 'R'};
+const cellPart = ({vs, kind, unit}) => `${vs}${kLetters[kind]}${unit}`;
+const cellOf = pass => (pass.kind === 'FB' ? `(${pass.parts.map(cellPart).join(';')})OVERLAP_F_B` : cellPart(pass));
+
+// The schedule CSV that `pipesim run` and PyTorch read: a row per device, a cell per time slot.
+function csvOf(state) {
+  const {start} = evaluate(state.model, state.order, inSlots());
+  return state.order.map((passes, device) => {
+    const cells = [];
+    passes.forEach((pass, at) => { cells[start[device][at]] = cellOf(pass); });
+    return Array.from(cells, cell => cell ?? '').join(',') + '\n';
+  }).join('');
+}
+
+// ---- undone ----
+
+class History {
+  constructor(state) {
+    this.past = [];
+    this.state = state;
+    this.future = [];
+    this.kind = null;
+  }
+  // Changes of one kind in a row, as while a number is typed, are undone together.
+  push(state, kind = null) {
+    if (kind === null || kind !== this.kind) this.past.push(this.state);
+    Object.assign(this, {state, future: [], kind});
+  }
+  undo() { this.step(this.past, this.future); }
+  redo() { this.step(this.future, this.past); }
+  step(from, to) {
+    if (from.length === 0) return;
+    to.push(this.state);
+    this.state = from.pop();
+    this.kind = null;
+  }
+}

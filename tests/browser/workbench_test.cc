@@ -1,0 +1,139 @@
+// A workbench opened in a real browser: what is dragged, typed and undone there, and that what it
+// saves runs as it said.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/browser/browser.h"
+
+namespace pipesim {
+namespace {
+
+using nlohmann::json;
+
+class WorkbenchPage : public testing::Browser {
+ protected:
+  json open(const std::string& arguments, int width = 1300, const std::string& hash = "") {
+    const testing::Outcome made = run("workbench " + arguments + " -o page.html");
+    EXPECT_EQ(made.code, 0) << made.output;
+    return drive("page.html", {"drive_workbench.js"}, width, hash);
+  }
+
+  // The first result of `pipesim run`.
+  json simulated(const std::string& arguments) {
+    const testing::Outcome ran = run("run " + arguments + " --no-picture --json r.json");
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    return json::parse(read("r.json")).at("results").at(0);
+  }
+  // Of an order as the page has saved it.
+  json simulated(const json& saved, const std::string& arguments) {
+    write("saved.csv", saved.at("csv"));
+    return simulated(arguments + " 'schedule={csv: saved.csv}'");
+  }
+
+  const std::string small_ =
+      quickstart_ + " parallel.pipeline_model_parallel_size=4 batch.num_microbatches=8";
+};
+
+TEST_F(WorkbenchPage, FollowsEveryChangeAndUndoesIt) {
+  const json found = open(small_ + " 'schedule=[zb-h1, 1f1b]'", 1300, "#use");
+  for (const auto& colours : found.at("colours")) EXPECT_GE(colours, 8);
+  EXPECT_EQ(found.at("makespans").at(0),
+            simulated(small_ + " schedule=zb-h1").at("makespan_seconds"));
+
+  // By pointer, finger and keys.
+  for (const char* what : {"seen", "moved", "changed", "follows", "touched", "undone",
+                           "undoneTwice", "redone", "keyFollows", "buttonMovedBack"}) {
+    EXPECT_EQ(found.at(what), true) << what;
+  }
+  EXPECT_NE(found.at("movedSays").get<std::string>().find("makespan"), std::string::npos);
+  const json saved = simulated(found.at("saved"), small_);
+  EXPECT_EQ(saved.at("makespan_seconds"), found.at("saved").at("makespan"));
+  for (size_t device = 0; device < 4; ++device) {
+    EXPECT_EQ(saved.at("devices").at(device).at("peak_activation_bytes"),
+              found.at("saved").at("peaks").at(device));
+  }
+  EXPECT_NE(found.at("walked").get<std::string>().find("device 1"), std::string::npos);
+  EXPECT_EQ(found.at("atTheEnd"), "Not possible: 1W7 is the last pass of device 1");
+  EXPECT_LT(found.at("zoomed"), 0.6);
+  EXPECT_EQ(found.at("fitted"), 1);
+
+  // What cannot run says which passes wait for each other, and is not kept.
+  EXPECT_EQ(found.at("marked"), json{"3B0"});
+  EXPECT_EQ(found.at("refused"),
+            "Not possible: 3B0 before 3F0: 3B0 needs 3F0, which stands behind 3B0");
+  EXPECT_EQ(found.at("refusedIsMarked"), true);
+  EXPECT_EQ(found.at("kept"), true);
+  EXPECT_EQ(found.at("escaped"), 0);
+  EXPECT_EQ(found.at("nothingTaken"),
+            "Not possible: take a pass first: tap it, or walk to it with the arrows");
+}
+
+TEST_F(WorkbenchPage, FollowsDurationsMicrobatchesLimitsAndPlaces) {
+  const json found = open(small_ + " 'schedule=[zb-h1, 1f1b]'", 1300, "#use");
+  EXPECT_EQ(found.at("forward"), (json{0.0305, 0.0305, 0.0305, 0.0305}));
+  EXPECT_EQ(found.at("slower"), true);
+  EXPECT_EQ(found.at("steps"), 1);
+  EXPECT_EQ(found.at("slowerMakespan"),
+            simulated(small_ + " schedule=zb-h1 'cost.forward=30.5 ms'").at("makespan_seconds"));
+  EXPECT_EQ(found.at("ofOneStage"), (json{0.009337, 0.009337, 0.001, 0.009337}));
+  EXPECT_EQ(found.at("badSeconds"),
+            "Not possible: a duration is a number of milliseconds, 0 or more");
+  EXPECT_EQ(found.at("secondsUndone"), true);
+
+  EXPECT_EQ(found.at("passes"), (json{36, 36, 36, 36}));
+  EXPECT_EQ(found.at("ofTwelve").at("makespan"),
+            simulated(small_ + " schedule=zb-h1 batch.num_microbatches=12").at("makespan_seconds"));
+  EXPECT_EQ(
+      simulated(found.at("ofTwelve"), small_ + " batch.num_microbatches=12").at("makespan_seconds"),
+      found.at("ofTwelve").at("makespan"));
+  EXPECT_NE(found.at("badM").get<std::string>().find("m = 999: the page has no order for it"),
+            std::string::npos);
+  EXPECT_EQ(found.at("over"), (json{0, 1, 2, 3}));
+  EXPECT_NE(
+      found.at("overSays").at(0).get<std::string>().find("over the limit: devices 0, 1, 2, 3"),
+      std::string::npos);
+  EXPECT_EQ(found.at("overSays").at(1), true);
+  EXPECT_EQ(found.at("notOver"), json::array());
+
+  // A stage changes places with one of the other device, and takes its passes along.
+  EXPECT_EQ(found.at("deviceOf"), (json{0, 2, 1, 3})) << found.at("swapSays");
+  EXPECT_EQ(found.at("swapFollows"), true);
+  EXPECT_EQ(simulated(found.at("swapped"), small_).at("makespan_seconds"),
+            found.at("swapped").at("makespan"));
+
+  EXPECT_EQ(found.at("heads"), (json{"", "A: zb-h1", "as planned", "change", "B: 1f1b",
+                                     "as planned", "change", "B against A"}));
+  EXPECT_EQ(found.at("headsOfOne"), (json{"", "A: zb-h1", "as planned", "change"}));
+  EXPECT_EQ(found.at("sameTwice"), true);
+  EXPECT_EQ(found.at("csvShown"), true);
+}
+
+TEST_F(WorkbenchPage, OpensSchedulesOfAllSortsAndNarrowly) {
+  const json wide = open(quickstart_ + " 'schedule=[dualpipe, seq-1f1b]' 'cost.overlapped=46 ms'");
+  EXPECT_EQ(wide.at("unsaved"), (json{true, true}));
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = wide.at("labels").at(i);
+    EXPECT_EQ(wide.at("makespans").at(i),
+              simulated(quickstart_ + " schedule=" + name + " 'cost.overlapped=46 ms'")
+                  .at("makespan_seconds"));
+  }
+  const json modelled =
+      open(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml", 500);
+  EXPECT_EQ(modelled.at("makespans").at(0),
+            simulated(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml")
+                .at("makespan_seconds"));
+  EXPECT_LE(modelled.at("wide").at(0), modelled.at("wide").at(1));
+}
+
+TEST_F(WorkbenchPage, RefusesWhatItDoesNotPlay) {
+  const testing::Outcome refused =
+      run("workbench " + quickstart_ + " schedule=1f1b framework.transfers=blocking -o page.html");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.output,
+            "pipesim: 1f1b: the workbench does not play it: its transfers hold the devices "
+            "(framework.transfers: blocking)\n");
+  EXPECT_EQ(files(), 0U);
+}
+
+}  // namespace
+}  // namespace pipesim
