@@ -34,6 +34,7 @@ std::optional<std::string> beyond_the_page(const Case& made) {
   const Scenario& scenario = *made.scenario;
   const Perturbation& perturb = scenario.perturb;
   if (scenario.engine != EngineKind::kReplay) return "it shares links, as only engine simgrid does";
+  if (made.sync == OptimizerSync::kAsynchronous) return "its iterations run into each other";
   if (made.blocking) return "its transfers hold the devices (framework.transfers: blocking)";
   if (perturb.jitter || !perturb.stragglers.empty() || !perturb.links.empty()) {
     return "its run is perturbed (perturb)";
