@@ -92,8 +92,7 @@ int report(const ReportOptions& options, const CommandLine& line) {
   if (inputs.empty()) {
     throw InputError(
         line.where(line.arguments().size()),
-        "expected a scenario, a document of 'run --json' or 'plan --json', or a sweep's "
-        "folder");
+        "expected a scenario, a document of 'run --json' or 'plan --json', or a sweep's folder");
   }
   check_writable({options.output}, line);
   std::vector<RefusedSchedule> refused;
@@ -116,9 +115,8 @@ Subcommand add_report(Parser& program) {
   parser
       .add_option(
           "inputs", options->arguments,
-          "Scenarios (YAML), documents of 'run --json', one of 'plan --json', or one folder "
-          "of a sweep; "
-          "path.to.key=value changes the scenarios")
+          "Scenarios (YAML), documents of 'run --json', one of 'plan --json', or one folder of a "
+          "sweep; path.to.key=value changes the scenarios")
       .required();
   parser.add_option("-o,--output", options->output, "File to write ('-': standard output)")
       .required();

@@ -6,7 +6,6 @@
 //
 // The order is that of 1f1b over the microbatches of all iterations; 2BW needs as many microbatches
 // as devices, or else two versions do not suffice.
-#include <algorithm>
 #include <fmt/format.h>
 
 #include "sim/planning/schedule.h"
@@ -27,25 +26,22 @@ std::optional<Refusal> refuse_few(const Problem& problem) {
                  nearest};
 }
 
-bool equal_stages(const Problem& problem) { return uniform(problem) && free_transfers(problem); }
+// Of one iteration alone it is a run of 1f1b.
+const Claims& of_1f1b() { return find_schedule("1f1b")->claims; }
 
 Claims claims() {
-  return {.bubble = {.formula = "(p-1) (F+B+W)",
-                     .domain = "of one iteration alone, fill and drain, which a stream of them "
-                               "pays once; equal stages, free transfers",
-                     .holds = equal_stages,
-                     .bubble =
-                         [](const Problem& problem) {
-                           const StageCost& cost = problem.stage(0);
-                           return (problem.shape.devices - 1) *
-                                  (cost.forward + cost.backward_input + cost.backward_weight);
-                         }},
-          .peak = {.formula = "min(p-d, m)",
-                   .domain = "of one iteration alone; p-d in a stream",
-                   .holds = everywhere,
-                   .in_flight = [](const Problem& problem, int device) {
-                     return std::min(problem.shape.devices - device, problem.shape.microbatches);
-                   }}};
+  return {
+      .bubble = {.formula = "(p-1) (F+B+W)",
+                 .domain = "of one iteration alone, fill and drain, which a stream of them "
+                           "pays once; equal stages, free transfers",
+                 .holds = [](const Problem& problem) { return of_1f1b().bubble.holds(problem); },
+                 .bubble = [](const Problem& problem) { return of_1f1b().bubble.bubble(problem); }},
+      .peak = {.formula = "min(p-d, m)",
+               .domain = "of one iteration alone; p-d in a stream",
+               .holds = everywhere,
+               .in_flight = [](const Problem& problem, int device) {
+                 return of_1f1b().peak.in_flight(problem, device);
+               }}};
 }
 
 constexpr const char* kNoFlags =

@@ -36,11 +36,7 @@ const RegisteredSchedule kSeq1F1B{{
     .order =
         "1F1B over n sequence splits: p-2-d+n F, backwards of a microbatch from its last split",
     .default_splits = 4,
-    .options = {{.name = "splits",
-                 .help = "equal parts that the sequence of a microbatch is cut into",
-                 .minimum = 1,
-                 .maximum = 1 << 10,
-                 .default_text = "4"}},
+    .options = {splits_option()},
     .plan = plan,
     .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W), F, B, W of a split",

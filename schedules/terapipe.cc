@@ -59,11 +59,7 @@ const RegisteredSchedule kTeraPipe{{
     .order = "all F by microbatch and slice, then all BW, the last slice of the last microbatch "
              "first",
     .default_splits = 4,
-    .options = {{.name = "splits",
-                 .help = "equal parts that the sequence of a microbatch is cut into",
-                 .minimum = 1,
-                 .maximum = 1 << 10,
-                 .default_text = "4"}},
+    .options = {splits_option()},
     .plan = plan,
     .fixed_order = everywhere,
     .claims = {.bubble = {.formula = "(p-1) (max F + max (B+W)) + 2 Tcomm of every boundary, "

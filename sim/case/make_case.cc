@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "sim/case/microbatch_order.h"
@@ -72,14 +73,22 @@ std::optional<Bytes> activation_limit(const Case& made) {
   return std::nullopt;
 }
 
+std::vector<std::string> asynchronous_schedules() {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->versions) names.push_back(schedule->name);
+  }
+  return names;
+}
+
 OptimizerSync sync_of(const Scenario& scenario, const ScheduleChoice& choice) {
   const bool streams = !choice.program && schedule_of(choice).versions.has_value();
   if (streams) return OptimizerSync::kAsynchronous;
   if (scenario.sync == OptimizerSync::kAsynchronous) {
     throw InputError(choice.where,
                      fmt::format("optimizer.sync is asynchronous, which {} is not: it keeps one "
-                                 "version of weights; pipedream and pipedream-2bw keep more",
-                                 choice.name));
+                                 "version of weights; {} keep more",
+                                 choice.name, fmt::join(asynchronous_schedules(), " and ")));
   }
   return scenario.sync;
 }

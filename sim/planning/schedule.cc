@@ -125,6 +125,14 @@ std::string file_in_tree(std::string_view path) {
 
 }  // namespace
 
+OptionSpec splits_option() {
+  return {.name = "splits",
+          .help = "equal parts that the sequence of a microbatch is cut into",
+          .minimum = 1,
+          .maximum = 1 << 10,
+          .default_text = "4"};
+}
+
 std::string to_text(const BubbleClaim& claim) { return text_of(claim); }
 std::string to_text(const PeakClaim& claim) { return text_of(claim); }
 

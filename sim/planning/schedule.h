@@ -34,6 +34,9 @@ struct OptionSpec {
   std::string needs = {};      // a flag without which this one says nothing
 };
 
+// Of a schedule over parts of the sequence (Shape::splits), 4 where it is not given.
+OptionSpec splits_option();
+
 // Why a schedule does not accept a shape, and the nearest shape that it does accept.
 struct Refusal {
   std::string reason;

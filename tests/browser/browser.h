@@ -27,12 +27,16 @@ class Browser : public Command {
                        int width = 1300, const std::string& hash = "") {
     std::string page = read(name);
     std::ostringstream driver;
-    for (const std::string& script : scripts) {
+    const auto add = [&driver](const std::string& script) {
       driver << std::ifstream(std::string(PIPESIM_SOURCE_DIR) + "/tests/browser/" + script).rdbuf();
-    }
+    };
+    add("driver.js");
+    for (const std::string& script : scripts) add(script);
     page.insert(
         page.find("<head>") + 6,
-        "<script>const faults = [];"
+        // The browser's virtual time runs ahead of the frames that a busy machine draws.
+        "<script>requestAnimationFrame = callback => setTimeout(callback, 16);"
+        "const faults = [];"
         "addEventListener('error', event => faults.push(String(event.message)));"
         "addEventListener('unhandledrejection', event => faults.push(String(event.reason)));"
         "addEventListener('securitypolicyviolation', event => faults.push('blocked: ' + "

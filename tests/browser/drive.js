@@ -21,7 +21,6 @@ const at = (id, x, y) => {
   const rect = document.getElementById(id).getBoundingClientRect();
   return {clientX: rect.left + x, clientY: rect.top + y};
 };
-const pause = () => new Promise(done => setTimeout(done, 100));
 
 async function driveTimeline(found) {
   const middle = at('timeline', timeline.left + (timeline.plot.width - timeline.left) * 0.5, timeline.row * 0.5);
@@ -104,9 +103,5 @@ async function driveTable(found) {
   } catch (error) {
     faults.push(String(error.stack ?? error));
   }
-  found.faults = faults;
-  const result = document.createElement('pre');
-  result.id = 'found';
-  result.textContent = `found:${encodeURIComponent(JSON.stringify(found))}:found`;
-  document.body.append(result);
+  leave(found);
 })();

@@ -1,6 +1,5 @@
 // Uses a workbench as a person would, by pointer, finger and keys, and leaves what came of it in the document.
 
-const pause = () => new Promise(done => setTimeout(done, 100));
 const texts = bench => bench.state.order.map(passes => passes.map(passText).join(' '));
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const status = bench => bench.status.textContent;
@@ -190,9 +189,5 @@ const painted = canvas => {
   } catch (error) {
     faults.push(String(error.stack ?? error));
   }
-  found.faults = faults;
-  const result = document.createElement('pre');
-  result.id = 'found';
-  result.textContent = `found:${encodeURIComponent(JSON.stringify(found))}:found`;
-  document.body.append(result);
+  leave(found);
 })();

@@ -67,6 +67,14 @@ TEST(Json, HasEveryNameThatScriptsDependOn) {
   EXPECT_EQ(result["tasks"], 4 * 8 * 3 + 2 * 3 * 8 + 1);
 }
 
+TEST(Json, SaysWhichSchedulesAreAsynchronous) {
+  std::string text = kScenario;
+  text.replace(text.find("zb-h1"), 5, "pipedream");
+  const json schedules = json::parse(Simulated(text).json_text())["scenario"]["schedule"];
+  EXPECT_FALSE(schedules[0].contains("optimizer_sync"));
+  EXPECT_EQ(schedules[1].at("optimizer_sync"), "asynchronous");
+}
+
 TEST(Json, HoldsNullForWhatDoesNotApply) {
   const json with = json::parse(Simulated(kScenario).json_text())["results"][0];
   EXPECT_TRUE(with["mfu"].is_null());

@@ -60,6 +60,7 @@ Json schedule_json(const Case& made) {
     json["recompute"] = {{"granularity", to_text(granularity)}};
   }
   if (choice.offload) json["offload"] = offload_json(*choice.offload);
+  if (made.sync == OptimizerSync::kAsynchronous) json["optimizer_sync"] = "asynchronous";
   if (choice.program) return json;
   json["virtual_pipeline_model_parallel_size"] = made.placement.chunks();
   if (const auto* factor = std::get_if<double>(&choice.memory_limit))

@@ -21,6 +21,19 @@ function startTheme() {
   apply(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 }
 
+// Above passes: boxes under those of the critical path, and lines from one to the next.
+function strokeCritical(context, lines, boxes) {
+  context.strokeStyle = colours.panel;
+  context.lineWidth = 3.5;
+  context.stroke(lines);
+  context.lineWidth = 2;
+  context.stroke(boxes);
+  context.fillStyle = context.strokeStyle = colours.critical;
+  context.lineWidth = 1.5;
+  context.stroke(lines);
+  context.fill(boxes);
+}
+
 const kFont = '11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
 class Plot {

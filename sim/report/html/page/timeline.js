@@ -198,15 +198,7 @@ class Timeline {
       if (end < low || begin > high) continue;
       bars.rect(this.xOf(begin), yOf(pass) - thick / 2, Math.max(this.xOf(end) - this.xOf(begin), 0.75), thick);
     }
-    context.strokeStyle = colours.panel;
-    context.lineWidth = 3.5;
-    context.stroke(lines);
-    context.lineWidth = 2;
-    context.stroke(bars);
-    context.fillStyle = context.strokeStyle = colours.critical;
-    context.lineWidth = 1.5;
-    context.stroke(lines);
-    context.fill(bars);
+    strokeCritical(context, lines, bars);
   }
 
   drawFocus(context, data) {

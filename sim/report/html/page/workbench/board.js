@@ -91,15 +91,7 @@ class Board {
       last = [x + wide, foot + thick / 2];
       bars.rect(x, foot, wide, thick);
     }
-    context.strokeStyle = colours.panel;
-    context.lineWidth = 3.5;
-    context.stroke(lines);
-    context.lineWidth = 2;
-    context.stroke(bars);
-    context.fillStyle = context.strokeStyle = colours.critical;
-    context.lineWidth = 1.5;
-    context.stroke(lines);
-    context.fill(bars);
+    strokeCritical(context, lines, bars);
   }
 
   // The taken pass; those that wait for each other; where a pass that cannot be there is held.

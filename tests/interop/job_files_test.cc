@@ -1,0 +1,211 @@
+// Job files of torchtitan and configurations of DeepSpeed.
+#include <gtest/gtest.h>
+
+#include "sim/interop/frameworks/draft.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim {
+namespace {
+
+Scenario read(const Draft& draft) {
+  return read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+}
+
+TEST(TorchtitanImport, ReadsAJobFile) {
+  const Settings settings = read_toml_settings("torchtitan", "job.toml", R"([job]
+description = "x"
+[model]
+name = "llama3"
+flavor = "8B"
+converters = ["float8"]
+[training]
+local_batch_size = 8
+seq_len = 4096
+surprise = 1
+[parallelism]
+data_parallel_shard_degree = 4
+tensor_parallel_degree = 2
+pipeline_parallel_degree = 4
+pipeline_parallel_schedule = "Interleaved1F1B"
+enable_async_tensor_parallel = true
+[activation_checkpoint]
+mode = "full"
+)");
+  const Draft draft = torchtitan_draft(settings, "dgx-h100");
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  const Scenario scenario = read(draft);
+  EXPECT_EQ(scenario.modelled->model.num_layers, 32);
+  EXPECT_EQ(scenario.batch.microbatches, 8);
+  EXPECT_EQ(scenario.parallel.data, 4);
+  EXPECT_EQ(scenario.schedules[0].name, "interleaved-1f1b");
+  EXPECT_EQ(scenario.transfers, Transfers::kBlocking);
+  // 34 layers on 8 stages, where the embedding and the output are one each.
+  EXPECT_EQ(scenario.modelled->split.listed, (std::vector<int>{4, 5, 4, 4, 4, 4, 4, 3}));
+  EXPECT_EQ(draft.unknown, std::vector<std::string>{"training.surprise 1 (line 10)"});
+  EXPECT_EQ(draft.not_modelled,
+            std::vector<std::string>{"parallelism.enable_async_tensor_parallel true (line 16)"});
+}
+
+// Llama 3.1 405B on 512 H100 (arXiv 2410.06511): 8 data, 8 tensor and 8 pipeline ranks, local
+// batches of 32.
+TEST(TorchtitanImport, DividesABatchAsTheVersionOfTheFileDid) {
+  const auto microbatches = [](const std::string& section, const std::string& more) {
+    const Settings settings =
+        read_toml_settings("torchtitan", "job.toml",
+                           "[model]\nname = \"llama3\"\nflavor = \"405B\"\n[training]\nbatch_size "
+                           "= 32\nseq_len = 8192\n"
+                           "data_parallel_shard_degree = 8\ntensor_parallel_degree = 8\n[" +
+                               section + "]\npipeline_parallel_degree = 8\n" + more);
+    return read(torchtitan_draft(settings, "dgx-h100")).batch.microbatches;
+  };
+  EXPECT_EQ(microbatches("experimental", ""), 8);
+  EXPECT_EQ(microbatches("experimental", "pipeline_parallel_microbatches = 16\n"), 16);
+  EXPECT_EQ(microbatches("parallelism", ""), 32);
+  EXPECT_EQ(microbatches("parallelism", "pipeline_parallel_microbatch_size = 2\n"), 16);
+}
+
+TEST(TorchtitanImport, GivesLayersToStagesAsItDoes) {
+  const auto split = [](const std::string& parallelism) {
+    const Settings settings =
+        read_toml_settings("torchtitan", "job.toml",
+                           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+                           "data_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n" +
+                               parallelism);
+    const Draft draft = torchtitan_draft(settings, "dgx-h100");
+    return draft.missing.empty() ? read(draft).modelled->split.listed : std::vector<int>{};
+  };
+  EXPECT_EQ(split(""), (std::vector<int>{8, 9, 8, 7}));
+  EXPECT_EQ(split("pipeline_parallel_first_stage_less_layers = 0\n"
+                  "pipeline_parallel_last_stage_less_layers = 0\n"),
+            (std::vector<int>{8, 8, 8, 8}));
+  EXPECT_EQ(split("pipeline_parallel_last_stage_less_layers = 3\n"),
+            (std::vector<int>{8, 9, 9, 6}));
+  const std::string looped = "pipeline_parallel_schedule = \"Interleaved1F1B\"\n";
+  EXPECT_EQ(split(looped + "pipeline_parallel_layers_per_stage = 3\n"),
+            (std::vector<int>{2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 1}));
+  EXPECT_TRUE(split(looped + "pipeline_parallel_layers_per_stage = 5\n").empty());
+  EXPECT_TRUE(split("pipeline_parallel_layers_per_stage = 3\n").empty());
+}
+
+Draft torchtitan(const std::string& parallelism) {
+  const Settings settings = read_toml_settings("torchtitan", "job.toml",
+                                               "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+                                               "[training]\nlocal_batch_size = 8\nseq_len = 4096\n"
+                                               "[parallelism]\n" +
+                                                   parallelism);
+  return torchtitan_draft(settings, "dgx-h100");
+}
+
+TEST(TorchtitanImport, ReadsFsdpWithAndWithoutAPipeline) {
+  const ParameterState alone = read(torchtitan("data_parallel_shard_degree = 8\n")).modelled->state;
+  EXPECT_EQ(strategy_of(alone), ShardingStrategy::kOptimGradsParams);
+  EXPECT_TRUE(alone.reshard_after_forward);
+  EXPECT_TRUE(alone.reduce_every_microbatch);
+  EXPECT_EQ(alone.shard_degree, 0);
+  const Draft never =
+      torchtitan("data_parallel_shard_degree = 8\nfsdp_reshard_after_forward = \"never\"\n");
+  EXPECT_FALSE(read(never).modelled->state.reshard_after_forward);
+  EXPECT_TRUE(never.notes.size() == 1) << scenario_of(never);  // selective recomputation
+  const std::string pipeline = "data_parallel_shard_degree = 8\npipeline_parallel_degree = 2\n";
+  const ParameterState staged = read(torchtitan(pipeline)).modelled->state;
+  EXPECT_FALSE(staged.reshard_after_forward);
+  EXPECT_FALSE(staged.reduce_every_microbatch);
+  const ParameterState always =
+      read(torchtitan(pipeline + "fsdp_reshard_after_forward = \"always\"\n")).modelled->state;
+  EXPECT_TRUE(always.reshard_after_forward);
+  EXPECT_FALSE(always.reduce_every_microbatch);
+}
+
+TEST(TorchtitanImport, ReadsHybridShardingAndReplication) {
+  const Scenario hybrid =
+      read(torchtitan("data_parallel_shard_degree = 8\ndata_parallel_replicate_degree = 4\n"));
+  EXPECT_EQ(hybrid.parallel.data, 32);
+  EXPECT_EQ(hybrid.modelled->state.shard_degree, 8);
+  const Scenario replicated =
+      read(torchtitan("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4\n"));
+  EXPECT_EQ(replicated.parallel.data, 4);
+  EXPECT_FALSE(replicated.modelled->state.distributed_optimizer);
+}
+
+TEST(TorchtitanImport, ReadsHowKeysAndValuesRotate) {
+  const std::string four = "data_parallel_shard_degree = 2\ncontext_parallel_degree = 4\n";
+  const auto exchange = [&](const std::string& method) {
+    return read(torchtitan(four + method)).modelled->context.exchange;
+  };
+  EXPECT_EQ(exchange(""), ContextExchange::kAllGather);
+  EXPECT_EQ(exchange("context_parallel_rotate_method = \"allgather\"\n"),
+            ContextExchange::kAllGather);
+  EXPECT_EQ(exchange("context_parallel_rotate_method = \"alltoall\"\n"), ContextExchange::kRing);
+  EXPECT_EQ(torchtitan(four + "context_parallel_rotate_method = \"p2p\"\n").unknown,
+            std::vector<std::string>{"context_parallel_rotate_method p2p"});
+}
+
+TEST(TorchtitanImport, SaysWhereTomlIsNone) {
+  try {
+    (void)read_toml_settings("torchtitan", "job.toml", "[job]\na = \n");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).find("job.toml:2:"), 0U) << error.what();
+  }
+}
+
+TEST(DeepspeedImport, ReadsWhatTheFileSaysAndNamesTheRest) {
+  const std::string text =
+      "{\"train_batch_size\": 256, \"train_micro_batch_size_per_gpu\": 2, "
+      "\"gradient_accumulation_steps\": 16,\n \"bf16\": {\"enabled\": true}, "
+      "\"zero_optimization\": {\"stage\": 1, \"overlap_comm\": true, \"reduce_bucket_size\": "
+      "5e8},\n"
+      " \"optimizer\": {\"type\": \"Adam\", \"params\": {\"lr\": 0.1}}, \"odd\": 3,\n"
+      " \"pipeline\": {\"stages\": \"auto\", \"activation_checkpoint_interval\": 1}}";
+  Settings settings = read_json_settings("deepspeed", "ds.json", text);
+  const Draft bare = deepspeed_draft(settings, "");
+  EXPECT_EQ(bare.missing.size(), 4U) << scenario_of(bare);
+  for (const auto& [name, value] : {std::pair("model", "llama3-8b"), std::pair("num_stages", "4"),
+                                    std::pair("seq_length", "4096")}) {
+    settings.add({name, {value}, {}});
+  }
+  const Draft draft = deepspeed_draft(settings, "dgx-h100");
+  EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
+  const Scenario scenario = read(draft);
+  EXPECT_EQ(scenario.parallel.data, 8);
+  EXPECT_EQ(scenario.batch.microbatches, 16);
+  EXPECT_TRUE(scenario.modelled->state.distributed_optimizer);
+  EXPECT_TRUE(scenario.roofline->overlap.gradient_reduce);
+  EXPECT_EQ(draft.recompute, "full");
+  EXPECT_EQ(draft.unknown, std::vector<std::string>{"odd 3 (line 3)"});
+}
+
+TEST(DeepspeedImport, ReadsZerosStages) {
+  const auto draft_of = [](const std::string& zero, const std::string& stages) {
+    Settings settings = read_json_settings(
+        "deepspeed", "ds.json",
+        "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2,\n"
+        "\"bf16\": {\"enabled\": true}, \"zero_optimization\": {" +
+            zero + "}, \"world_size\": 16, \"seq_length\": 4096, \"model\": \"llama3-8b\"" +
+            stages + "}");
+    return deepspeed_draft(settings, "dgx-h100");
+  };
+  const Draft two = draft_of("\"stage\": 2, \"overlap_comm\": true", "");
+  EXPECT_TRUE(two.missing.empty()) << scenario_of(two);
+  EXPECT_EQ(strategy_of(read(two).modelled->state), ShardingStrategy::kOptimGrads);
+  const Draft three = draft_of("\"stage\": 3, \"mics_shard_size\": 8", "");
+  EXPECT_EQ(strategy_of(read(three).modelled->state), ShardingStrategy::kOptimGradsParams);
+  EXPECT_EQ(read(three).modelled->state.shard_degree, 8);
+  EXPECT_TRUE(three.not_modelled.empty()) << scenario_of(three);
+  const Draft staged = draft_of("\"stage\": 2", ", \"num_stages\": 2");
+  ASSERT_EQ(staged.not_modelled.size(), 1U);
+  EXPECT_NE(staged.not_modelled[0].find("stages 0 and 1 alone"), std::string::npos);
+  EXPECT_EQ(strategy_of(read(staged).modelled->state), ShardingStrategy::kOptim);
+  const Draft host = draft_of(
+      "\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.4, \"pin_memory\": "
+      "true}",
+      "");
+  EXPECT_EQ(read(host).modelled->state.optimizer.host_fraction, 0.4);
+  EXPECT_TRUE(host.not_modelled.empty() && host.unknown.empty()) << scenario_of(host);
+  const Draft disk = draft_of("\"stage\": 2, \"offload_optimizer\": {\"device\": \"nvme\"}", "");
+  EXPECT_EQ(disk.not_modelled,
+            std::vector<std::string>{"zero_optimization.offload_optimizer.device nvme"});
+}
+
+}  // namespace
+}  // namespace pipesim
