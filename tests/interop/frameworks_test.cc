@@ -100,7 +100,9 @@ TEST(MegatronImport, ReadsExpertsAndLatentAttention) {
       "--expert-model-parallel-size 8 --pipeline-model-parallel-layout "
       "Et*3\\|\\(tt\\|\\)*29m\\|L --micro-batch-size 1 --global-batch-size 256 "
       "--seq-length 4096 --bf16 --hidden-dropout 0 --attention-dropout 0 "
-      "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
+      "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep "
+      "--moe-dispatch-fwd-dtype mxfp8 --moe-combine-bwd-dtype foo");
+  EXPECT_EQ(draft.unknown, std::vector<std::string>{"moe_combine_bwd_dtype foo"});
   EXPECT_TRUE(draft.missing.empty()) << scenario_of(draft);
   const Scenario scenario = read(draft);
   Transformer model = scenario.modelled->model;
@@ -115,6 +117,8 @@ TEST(MegatronImport, ReadsExpertsAndLatentAttention) {
   EXPECT_EQ(model, known.modelled->model);
   EXPECT_EQ(scenario.schedules.at(0).chunks, 4);  // 32 stages on 8 devices
   EXPECT_TRUE(scenario.modelled->context.flex_dispatcher);
+  EXPECT_TRUE(scenario.modelled->context.fp8_dispatch);
+  EXPECT_FALSE(scenario.modelled->context.fp8_combine_gradient);
 }
 
 TEST(MegatronImport, ReadsYamlOfBridgeAndNemo) {
@@ -371,6 +375,8 @@ TEST(MegatronImport, ReadsPrecisionsOfTheAwareOptimizerAlone) {
       state_of(dtypes + "--use-precision-aware-optimizer --optimizer-cpu-offload").optimizer;
   EXPECT_EQ(host.host_fraction, 1);
   EXPECT_EQ(host.bytes(), 4 + 2 + 1);
+  const Draft other = megatron("--use-precision-aware-optimizer --exp-avg-dtype foo");
+  EXPECT_EQ(other.unknown, std::vector<std::string>{"exp_avg_dtype foo"});
 }
 
 TEST(MegatronImport, ReadsModulesThatOffload) {

@@ -229,8 +229,12 @@ void put_exchange(Settings& settings, Draft& draft) {
     }
   }
   for (const char* key : {"moe_dispatch_fwd_dtype", "moe_combine_bwd_dtype"}) {
-    const auto dtype = settings.text({key});
-    if (dtype && *dtype != "bf16") put(cost, key, *dtype);
+    const std::string dtype = settings.text({key}).value_or("bf16");
+    if (dtype == "fp8" || dtype == "mxfp8") {
+      put(cost, key, dtype);
+    } else if (dtype != "bf16") {
+      draft.unknown.push_back(fmt::format("{} {}", key, dtype));
+    }
   }
   if (dispatcher == "allgather") {
     draft.not_modelled.emplace_back("moe_token_dispatcher_type allgather: tokens go all to all");

@@ -1,6 +1,7 @@
 #include "sim/interop/frameworks/megatron_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sstream>
@@ -38,6 +39,11 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
     const auto given = settings.text({key});
     const std::string precision = precision_of(given.value_or("fp32"));
     if (!aware || precision == "fp32") continue;
+    static constexpr std::array<std::string_view, 3> kFewerBits{"fp16", "bf16", "fp8"};
+    if (std::ranges::find(kFewerBits, precision) == kFewerBits.end()) {
+      draft.unknown.push_back(fmt::format("{} {}", key, precision));
+      continue;
+    }
     put(draft.memory, key, precision);
     whole_copy = whole_copy && std::string_view(key) != "main_params_dtype";
   }
