@@ -1,7 +1,7 @@
 // Zero Bubble's automatic schedule (Qi et al., arXiv 2401.10241, section 3.1): the first best of
 // several runs of a greedy heuristic within a limit on activation memory (schedules/zb_planner.h).
-// `zb-1p` and `zb-2p` allow what p and 2p microbatches keep, 1F1B's memory and twice that; `zb`
-// takes the limit from the problem.
+// `zb-1p` and `zb-2p` allow what p and 2p microbatches keep, 1F1B's memory and twice that, and what
+// one B acquires where W needs more than F left; `zb` takes the limit from the problem.
 //
 // Its cost is never above that of the hand-made orders that fit into the limit, 1F1B, ZB-H1 and
 // ZB-H2, and never above its own at a lower limit that is a rung (sim/planning/memory_ladder.h). At
@@ -17,10 +17,20 @@ namespace {
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
 
-Bytes limit_1p(const Problem& problem) {
-  return problem.shape.devices * problem.device_activation();
+Bytes limit_of_microbatches(const Problem& problem, int count) {
+  Bytes most;
+  for (const StageCost& cost : problem.stages) {
+    const Bytes growth = std::max(Bytes(0), cost.weight_stash - cost.activation);
+    most = std::max(most, count * cost.activation + growth);
+  }
+  return most;
 }
-Bytes limit_2p(const Problem& problem) { return 2 * limit_1p(problem); }
+Bytes limit_1p(const Problem& problem) {
+  return limit_of_microbatches(problem, problem.shape.devices);
+}
+Bytes limit_2p(const Problem& problem) {
+  return limit_of_microbatches(problem, 2 * problem.shape.devices);
+}
 Bytes limit_given(const Problem& problem) {
   return problem.activation_limit.value_or(limit_2p(problem));
 }
@@ -77,6 +87,7 @@ const RegisteredSchedule kZb1p{{
                                "equal stages, free transfers, B frees nothing; with m >= p and "
                                "W <= F it is ZB-H1's (p-1) (F+B-W)",
                                ""),
+    .backward_acquires = true,
     .runs_on = Runtime::kZeroBubbleFork,
     .left_out_of_plan = "zb plans for the memory that there is",
 }};
@@ -92,6 +103,7 @@ const RegisteredSchedule kZb2p{{
         "equal stages, free transfers, B frees nothing; F = B = W, or m <= p, or m < 2p and F <= B",
         "from m = 2p on, with unequal times, both are bounds that the heuristic can miss: the "
         "bubble by up to two passes, the peak where memory is not what it lacks"),
+    .backward_acquires = true,
     .runs_on = Runtime::kZeroBubbleFork,
     .left_out_of_plan = "zb plans for the memory that there is",
 }};
@@ -110,6 +122,7 @@ const RegisteredSchedule kZb{{
         "equal stages, free transfers, B frees nothing, k >= min(p, m); F = B = W, or k <= p, or "
         "k < 2p and F <= B",
         "as for zb-2p: from k = 2p on, with unequal times, both are bounds"),
+    .backward_acquires = true,
     .runs_on = Runtime::kZeroBubbleFork,
 }};
 

@@ -6,6 +6,7 @@
 
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -69,7 +70,10 @@ PassLists ZbPlanner::best(Bytes limit) {
   try_all(limit);
   // Half a microbatch apart where that takes no time to speak of.
   const int parts = microbatches_ * (last_ + 1) <= kThorough ? 2 * (last_ + 1) : 4;
-  for (const Bytes rung : rungs_below(problem_, limit, parts)) try_all(rung);
+  const Bytes least = for_planning(problem_).device_activation();
+  for (const Bytes rung : rungs_below(problem_, limit, parts)) {
+    if (rung >= least) try_all(rung);
+  }
   return std::move(best_);
 }
 
@@ -152,7 +156,7 @@ int ZbPlanner::count_forwards(int d, double arrival, const WarmUp& choice) {
       choice.ahead == 0 ? microbatches_ : std::min(choice.ahead * (last_ - d) + 1, microbatches_);
   double clock = device.clock;
   int forwards = 1;
-  while (forwards < most && fits((forwards + 1) * device.activation)) {
+  while (forwards < most && fits((forwards + 1) * device.activation + device.growth())) {
     const bool late = clock >= arrival || arrival - clock < choice.patience * device.forward;
     if (choice.ahead == 0 && late) break;
     clock += device.forward;
@@ -183,7 +187,9 @@ void ZbPlanner::run_backwards() {
     if (d < last_) fill_gap(d, backward_arrival(d));
     // Nobody waits for the first device's B: its W can as well all go first.
     const bool weights_first = d == 0 && steady_.owed < 0 && at(d).f == microbatches_;
-    while (weights_first && at(d).owes_weight()) run_weight(d);
+    while (at(d).owes_weight() && (weights_first || !fits(at(d).held() + at(d).growth()))) {
+      run_weight(d);
+    }
     run_backward(d);
     if (steady_.owed >= 0 && at(d).b - at(d).w > steady_.owed * d) run_weight(d);
   }

@@ -9,9 +9,10 @@
 // Every run that does not give up ends in a program that can be executed and keeps the limit:
 //   - no device ever runs more F than the one upstream, and each has run F i before B i is due;
 //   - a device never has more microbatches between F and B than at the end of its warm-up, so that
-//     there is room for one more F as soon as the owed W have run.
+//     there is room for one more F, and for what a B acquires, as soon as the owed W have run.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -26,7 +27,8 @@ class ZbPlanner {
  public:
   explicit ZbPlanner(const Problem& problem);
 
-  // The first best of all choices within the limit and within the rungs below it
+  // The first best of all choices within the limit, in which one microbatch fits on every device,
+  // and within the rungs below it
   // (sim/planning/memory_ladder.h): those are left out that no run can gain by.
   PassLists best(Bytes limit);
 
@@ -67,6 +69,8 @@ class ZbPlanner {
       clock = idle = first_start = 0;
     }
     [[nodiscard]] bool owes_weight() const { return w < b; }
+    // What B acquires where W needs more than F left.
+    [[nodiscard]] double growth() const { return std::max(0.0, weight_stash - activation); }
     // From the counts, so that rounding does not pile up.
     [[nodiscard]] double held() const {
       return f * activation - b * (activation - weight_stash) - w * weight_stash;

@@ -95,8 +95,7 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
   }
   if (!program) {
     const Schedule& schedule = schedule_of(choice);
-    Problem planning = for_planning(problem);
-    if (!schedule.each_unit) planning.kinds.clear();
+    const Problem planning = for_planning(problem, schedule);
     if (const auto refusal = schedule.refusal(planning)) {
       // A refusal for memory has no other shape to offer: its reason says the least limit, and it
       // is a request that cannot be met, not a mistake in writing.

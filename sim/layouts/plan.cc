@@ -189,7 +189,7 @@ class Planner {
     step.memory = bound.memory;
     if (!options_.exhaustive && kBelow * bound.memory > question_.limit()) {
       step.fate = Fate::kTooLarge;
-    } else if (point.schedule->refusal(for_planning(made.problem))) {
+    } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
       step.fate = Fate::kRefused;
     }
   }

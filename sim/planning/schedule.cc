@@ -15,6 +15,22 @@ std::vector<std::unique_ptr<const Schedule>>& registered() {
   return all;
 }
 
+void for_all_stages(Problem& problem, const auto& change) {
+  for (StageCost& stage : problem.stages) change(stage);
+  for (UnitKind& kind : problem.kinds) {
+    for (StageCost& stage : kind.stages) change(stage);
+  }
+}
+
+// Without bytes every chunk counts 1.
+Problem with_bytes(Problem problem) {
+  if (problem.device_activation() > Bytes(0)) return problem;
+  const Bytes each(1.0 / problem.shape.splits);
+  for_all_stages(problem,
+                 [each](StageCost& stage) { stage.activation = stage.weight_stash = each; });
+  return problem;
+}
+
 std::string fault_of_texts(const Schedule& schedule) {
   const bool plain = std::ranges::all_of(schedule.name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -175,12 +191,15 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
                                to_text(problem.vocabulary)),
                    problem.shape};
   }
-  const Bytes least = problem.device_activation();
-  if (memory_limit && problem.activation_limit && *problem.activation_limit < least) {
-    return Refusal{fmt::format("{} needs a memory limit of at least {}, what one microbatch keeps "
-                               "on the device that keeps most; the limit is {}",
-                               name, human(least), human(*problem.activation_limit)),
-                   problem.shape};
+  if (memory_limit && problem.activation_limit) {
+    const Bytes least = for_planning(problem).device_activation();
+    if (*problem.activation_limit < least) {
+      return Refusal{
+          fmt::format("{} needs a memory limit of at least {}, what one microbatch keeps "
+                      "on the device that keeps most; the limit is {}",
+                      name, human(least), human(*problem.activation_limit)),
+          problem.shape};
+    }
   }
   return refuse == nullptr ? std::nullopt : refuse(problem);
 }
@@ -207,16 +226,17 @@ RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {
 }
 
 Problem for_planning(Problem problem) {
-  const bool bytes_known = problem.device_activation() > Bytes(0);
-  const auto settle = [&](std::vector<StageCost>& stages) {
-    for (StageCost& stage : stages) {
-      if (!bytes_known) stage.activation = stage.weight_stash = Bytes(1.0 / problem.shape.splits);
-      stage.activation = std::max(stage.activation, stage.weight_stash);
-    }
-  };
-  settle(problem.stages);
-  for (UnitKind& kind : problem.kinds) settle(kind.stages);
-  return problem;
+  Problem counted = with_bytes(std::move(problem));
+  for_all_stages(counted, [](StageCost& stage) {
+    stage.activation = std::max(stage.activation, stage.weight_stash);
+  });
+  return counted;
+}
+
+Problem for_planning(Problem problem, const Schedule& schedule) {
+  if (!schedule.each_unit) problem.kinds.clear();
+  return schedule.backward_acquires ? with_bytes(std::move(problem))
+                                    : for_planning(std::move(problem));
 }
 
 bool uniform(const Problem& problem) {

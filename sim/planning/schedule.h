@@ -149,6 +149,9 @@ struct Schedule {
   // Plans with what each unit costs (Problem::kinds); others see what all cost on average and keep
   // at most.
   bool each_unit = false;
+  // Plans with what F acquires where W needs more, so that B acquires the rest; others see all of
+  // it acquired by F.
+  bool backward_acquires = false;
   // Where the vocabulary may be sharded; problems in which it is not are accepted anyway.
   std::vector<VocabularySupport> vocabulary = {};
   // The calls in which its framework holds the compute stream for transfers. Empty: its runtime
@@ -187,10 +190,12 @@ class RegisteredSchedule {
   explicit RegisteredSchedule(Schedule schedule, const char* file = __builtin_FILE());
 };
 
-// The problem with which schedules plan: no stage keeps more for W than F acquired (where W needs
-// more, B acquires the rest, and a plan for what is held at most from F on stays within it), and
-// without bytes every chunk counts 1, so that a memory limit counts chunks.
+// The problem with which every schedule can plan: no stage keeps more for W than F acquired (where
+// W needs more, B acquires the rest, and a plan for what is held at most from F on stays within
+// it), and without bytes every chunk counts 1, so that a memory limit counts chunks.
 Problem for_planning(Problem problem);
+// The one with which this schedule plans: only what its record lets it see.
+Problem for_planning(Problem problem, const Schedule& schedule);
 
 // Conditions that claims share: all stages cost the same, transfers are free, and all stages keep
 // the same bytes until W.

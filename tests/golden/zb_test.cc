@@ -13,6 +13,8 @@
 namespace pipesim {
 namespace {
 
+constexpr double kSame = 1 + 1e-9;  // sums round
+
 Program plan(std::string_view name, const Problem& problem) {
   const Schedule& schedule = *find_schedule(name);
   EXPECT_FALSE(schedule.refusal(problem).has_value());
@@ -45,6 +47,45 @@ TEST(ZeroBubbleAutomatic, KeepsEveryLimitThatOneMicrobatchKeeps) {
     EXPECT_LE(evaluate(plan("zb-1p", problem), problem).peak_activation(), shape.devices * one);
     EXPECT_LE(evaluate(plan("zb-2p", problem), problem).peak_activation(), 2 * shape.devices * one);
   }
+}
+
+// As transformers whose W keeps the inputs and gradients of every matmul. zb-1p and zb-2p may hold
+// p and 2p microbatches and what one B acquires.
+TEST(ZeroBubbleAutomatic, KeepsEveryLimitWhereWNeedsMoreThanFAcquired) {
+  testing::Random random(6);
+  const auto peak = [](const char* name, const Problem& problem) {
+    const Problem planning = for_planning(problem, *find_schedule(name));
+    return evaluate(plan(name, planning), problem).peak_activation();
+  };
+  for (int round = 0; round < 500; ++round) {
+    const Shape shape{random.integer(1, 9), 1, random.integer(1, 30), 1};
+    Problem problem =
+        testing::random_problem(random, shape, Placement::looped(shape.devices, 1), random.coin());
+    Bytes within_1p, within_2p;
+    for (int d = 0; d < shape.devices; ++d) {
+      StageCost& cost = problem.stages[d];
+      cost.weight_stash = random.real(0, 3) * cost.activation;
+      const Bytes growth = std::max(Bytes(0), cost.weight_stash - cost.activation);
+      within_1p = std::max(within_1p, shape.devices * cost.activation + growth);
+      within_2p = std::max(within_2p, 2 * shape.devices * cost.activation + growth);
+    }
+    const Bytes least = for_planning(problem).device_activation();
+    problem.activation_limit = random.real(1, 2.5 * shape.devices) * least;
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));
+    EXPECT_LE(peak("zb", problem), *problem.activation_limit);
+    EXPECT_LE(peak("zb-1p", problem), kSame * within_1p);
+    EXPECT_LE(peak("zb-2p", problem), kSame * within_2p);
+  }
+}
+
+TEST(ZeroBubbleAutomatic, RefusesALimitBelowWhatWNeedsOfOneMicrobatch) {
+  Problem problem = testing::make_problem({4, 1, 8, 1});
+  problem.stages[2].weight_stash = 3 * problem.stages[2].activation;
+  problem.activation_limit = 2.9 * problem.stages[2].activation;
+  const Schedule& zb = *find_schedule("zb");
+  EXPECT_TRUE(zb.refusal(for_planning(problem, zb)));
+  problem.activation_limit = 3 * problem.stages[2].activation;
+  EXPECT_FALSE(zb.refusal(for_planning(problem, zb)));
 }
 
 TEST(ZeroBubbleAutomatic, FitsPMicrobatchesOfABrokenNumberOfBytesIntoPTimesThat) {
