@@ -8,6 +8,7 @@
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
+#include "sim/prepare/faster_split.h"
 #include "sim/prepare/memory_room.h"
 
 namespace pipesim {
@@ -127,6 +128,10 @@ LayerSeconds layer_weights(const Outline& outline) {
   return layer_seconds(modelled.model, of);
 }
 
-std::optional<Layout> balanced_layout(const Outline& outline) { return Balancer(outline).run(); }
+std::optional<Layout> balanced_layout(const Outline& outline) {
+  std::optional<Layout> found = Balancer(outline).run();
+  if (found) found = faster_split(outline, *found);
+  return found;
+}
 
 }  // namespace pipesim

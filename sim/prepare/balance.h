@@ -1,5 +1,6 @@
 // What `balance: auto` stands for: the split of layers over the stages of a schedule with the least
-// maximal stage time, of those that fit a GPU's memory.
+// maximal stage time, of those that fit a GPU's memory, and from there one with a shorter iteration
+// (faster_split.h).
 //
 // A stage takes its layers' seconds of F, B and W, and of R where every chunk recomputes
 // (layer_weights); the embedding, MTP modules and the output are layers of their own seconds. What
