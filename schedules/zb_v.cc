@@ -72,6 +72,7 @@ class Search {
   // The paper's choices, and repetition with what the best of them idled: as if nothing had been
   // tried before.
   void try_published() {
+    if (rounds_.least() >= best_.cost) return;
     Best published;
     published.lists.resize(best_.lists.size());
     std::swap(best_, published);

@@ -51,6 +51,11 @@ RoundsPlanner::RoundsPlanner(const Problem& problem)
 void RoundsPlanner::set_limit(Bytes limit) {
   limit_ = limit.value() * kRounding;
   asked_ = 0;
+  reset();
+  warm_up();
+  even_out();
+  run_backwards();
+  start_ = {devices_, lists_, most_idle_};
 }
 
 // How much less each device idled than the one that idled most.
@@ -63,12 +68,10 @@ std::vector<double> RoundsPlanner::slack() const {
 double RoundsPlanner::run(const RoundsChoices& choices, double most) {
   choices_ = choices;
   most_ = most - most_work_;
-  reset();
-  warm_up();
-  even_out();
+  go_back_to_start();
   for (bool any = true; any && most_idle_ < most_;) {
-    any = run_backwards();
-    any = run_forwards() || any;
+    any = run_forwards();
+    any = run_backwards() || any;
   }
   if (most_idle_ >= most_) return kNever;
   double cost = 0;
@@ -89,6 +92,14 @@ void RoundsPlanner::reset() {
   for (auto& list : lists_) list.clear();
   std::ranges::fill(stuck_, std::uint8_t{0});
   most_idle_ = 0;
+}
+
+// Messages that were sent before stay where they are.
+void RoundsPlanner::go_back_to_start() {
+  devices_ = start_.devices;
+  lists_ = start_.lists;
+  std::ranges::fill(stuck_, std::uint8_t{0});
+  most_idle_ = start_.most_idle;
 }
 
 // One F0 everywhere; then, from the last device to the first, its first F1, before it as many F0 as

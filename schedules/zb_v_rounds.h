@@ -35,8 +35,11 @@ class RoundsPlanner {
  public:
   explicit RoundsPlanner(const Problem& problem);
 
-  // Before a run. Requires at least what one microbatch keeps on any device.
+  // Before a run. Requires at least what one microbatch keeps on any device. Plays what all runs
+  // within the limit have in common.
   void set_limit(Bytes limit);
+  // What no run within the limit can be below, whatever it chooses.
+  [[nodiscard]] double least() const { return most_work_ + start_.most_idle; }
   // The most that a run since then wanted and had room for: with any limit from there on up to the
   // one set, all of them would have done the same.
   [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
@@ -77,7 +80,15 @@ class RoundsPlanner {
     }
   };
 
+  // All up to the first B of every device: no W can run before, so that nothing is chosen.
+  struct Start {
+    std::vector<Device> devices;
+    PassLists lists;
+    double most_idle = 0;
+  };
+
   void reset();
+  void go_back_to_start();
   void warm_up();
   void even_out();
   bool run_backwards();
@@ -121,6 +132,7 @@ class RoundsPlanner {
   std::vector<std::uint8_t> stuck_;  // nothing to run until it or a neighbour has run something
   double most_idle_ = 0;             // of all devices
   PassLists lists_;
+  Start start_;
 };
 
 }  // namespace pipesim
