@@ -62,6 +62,7 @@ class Search {
     rounds_.set_limit(limit);
     greedy_.set_limit(limit);
     least_of_rounds_ = kNever;
+    same_ = {};
     rounds_.allow(std::vector<double>(best_.lists.size(), 0));
   }
   // The highest limit with which not all would be the same again.
@@ -77,7 +78,7 @@ class Search {
     published.lists.resize(best_.lists.size());
     std::swap(best_, published);
     for (const size_t choices : std::array<size_t, 4>{0, 2, 3, 4}) {
-      best_.keep(try_rounds(choices), rounds_.lists());
+      try_choices(choices);
     }
     repeat_rounds(true);
     std::swap(best_, published);
@@ -97,9 +98,9 @@ class Search {
       try_greedy();
       return;
     }
-    best_.keep(try_rounds(0), rounds_.lists());
+    try_choices(0);
     try_greedy();
-    for (size_t i = 1; i < kChoices.size(); ++i) best_.keep(try_rounds(i), rounds_.lists());
+    for (size_t i = 1; i < kChoices.size(); ++i) try_choices(i);
     repeat_rounds(false);
   }
 
@@ -127,6 +128,13 @@ class Search {
     }
   }
 
+  void try_choices(size_t choices) {
+    if (same_[choices]) return;
+    best_.keep(try_rounds(choices), rounds_.lists());
+    for (size_t i = 0; i < kChoices.size(); ++i) {
+      same_[i] = same_[i] || rounds_.same_with(kChoices[i]);
+    }
+  }
   double try_rounds(size_t choices) {
     const double cost = rounds_.run(kChoices[choices], hoped(best_.cost));
     if (cost < least_of_rounds_) {
@@ -147,6 +155,7 @@ class Search {
   GreedyPlanner greedy_;
   Best& best_;
   double least_of_rounds_ = kNever;
+  std::array<bool, kChoices.size()> same_{};  // as a run that was tried within the limit
   size_t best_choices_ = 0;
   std::vector<double> slack_;
 };

@@ -69,6 +69,7 @@ double RoundsPlanner::run(const RoundsChoices& choices, double most) {
   choices_ = choices;
   most_ = most - most_work_;
   go_back_to_start();
+  met_forward_ = met_backward_ = false;
   for (bool any = true; any && most_idle_ < most_;) {
     any = run_forwards();
     any = run_backwards() || any;
@@ -92,6 +93,12 @@ void RoundsPlanner::reset() {
   for (auto& list : lists_) list.clear();
   std::ranges::fill(stuck_, std::uint8_t{0});
   most_idle_ = 0;
+}
+
+bool RoundsPlanner::same_with(const RoundsChoices& others) const {
+  return others.part == choices_.part &&
+         (others.delay_forward == choices_.delay_forward || !met_forward_) &&
+         (others.delay_backward == choices_.delay_backward || !met_backward_);
 }
 
 // Messages that were sent before stay where they are.
@@ -156,7 +163,8 @@ bool RoundsPlanner::run_backwards() {
   bool any = false;
   const auto try_to_run = [&](int d, int chunk) {
     if (stuck_[d + 1] != 0 || !can_backward(d, chunk)) return false;
-    fill_gap(d, backward_arrival(d, chunk), choices_.delay_backward || chunk == 0);
+    bool* met = chunk == 0 ? nullptr : &met_backward_;
+    fill_gap(d, backward_arrival(d, chunk), choices_.delay_backward || chunk == 0, met);
     run_backward(d, chunk);
     any = true;
     return true;
@@ -193,7 +201,7 @@ bool RoundsPlanner::run_forwards() {
       continue;
     }
     make_room(d, at(d).at(chunk).activation);
-    fill_gap(d, forward_arrival(d, chunk), choices_.delay_forward);
+    fill_gap(d, forward_arrival(d, chunk), choices_.delay_forward, &met_forward_);
     run_forward(d, chunk);
     any = true;
   }
@@ -242,14 +250,18 @@ double RoundsPlanner::backward_arrival(int d, int c) const {
   return vs == 2 * last_ + 1 ? kNoWait : backward_arrival_(vs + 1, at(d).at(c).b);
 }
 
-// Runs owed W while the device would wait for `arrival`.
-void RoundsPlanner::fill_gap(int d, double arrival, bool delay) {
+// Runs owed W while the device would wait for `arrival`; `met`: where `delay` decided it.
+void RoundsPlanner::fill_gap(int d, double arrival, bool delay, bool* met) {
   const Device& device = at(d);
   while (device.owed > 0 && device.clock < arrival) {
     const int c = backwards_(d, device.next_weight);
     const bool fits = device.clock + choices_.part * device.at(c).weight <= arrival;
-    const double bearable = std::max(most_idle_, allowed_[d]) - device.idle;
-    if (!fits && !(delay && arrival - device.clock > bearable)) return;
+    if (!fits) {
+      const double bearable = std::max(most_idle_, allowed_[d]) - device.idle;
+      if (arrival - device.clock <= bearable) return;
+      if (met != nullptr) *met = true;
+      if (!delay) return;
+    }
     run_weight(d);
   }
 }

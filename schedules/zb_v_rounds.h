@@ -46,6 +46,8 @@ class RoundsPlanner {
 
   // The longest span of a device; gives up, and returns infinity, when that cannot be below `most`.
   double run(const RoundsChoices& choices, double most);
+  // Whether the last run never came to what these choose otherwise: theirs would be the same.
+  [[nodiscard]] bool same_with(const RoundsChoices& others) const;
   // What each device may idle at least, for the next runs.
   void allow(std::vector<double> idle) { allowed_ = std::move(idle); }
   [[nodiscard]] std::vector<double> slack() const;
@@ -103,7 +105,7 @@ class RoundsPlanner {
   [[nodiscard]] double forward_arrival(int device, int chunk) const;
   [[nodiscard]] double backward_arrival(int device, int chunk) const;
 
-  void fill_gap(int device, double arrival, bool delay);
+  void fill_gap(int device, double arrival, bool delay, bool* met);
   void make_room(int device, double bytes);
   void run_forward(int device, int chunk);
   void run_backward(int device, int chunk);
@@ -122,6 +124,7 @@ class RoundsPlanner {
   double shortest_ = std::numeric_limits<double>::infinity();  // pass
   double most_ = 0;  // idle time at which a run is given up
   RoundsChoices choices_{};
+  bool met_forward_ = false, met_backward_ = false;  // whether the last run came to a choice
   std::vector<Device> devices_;
   std::vector<double> transfer_;  // by stage
   // At the next stage, by stage and microbatch.
