@@ -22,6 +22,7 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
     const auto& band = scenario.band;
     return band ? std::optional(*band.*end * report.iteration.value()) : std::nullopt;
   };
+  const bool limited = scenario.modelled && scenario.modelled->capacity;
   const double length = scenario.batch.seq_length.value_or(0);
   return {report.iteration.value(),
           report.makespan.value(),
@@ -45,7 +46,8 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
           seconds(&Ensemble::p05),
           seconds(&Ensemble::p95),
           end_of_band(&Band::low),
-          end_of_band(&Band::high)};
+          end_of_band(&Band::high),
+          where(limited, limited ? scenario.modelled->capacity->value() : 0)};
 }
 
 std::optional<double> metric(const MetricRow& row, std::string_view name) {

@@ -14,8 +14,8 @@ namespace pipesim {
 
 // Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
 // `iteration` with stddev, p05 and p95 are of an ensemble, whose mean the others are; low and high
-// are the ends of its band (sim/band/band.h).
-inline constexpr std::array<std::string_view, 23> kMetricNames{"iteration_seconds",
+// are the ends of its band (sim/band/band.h); the capacity is a GPU's memory less its margin.
+inline constexpr std::array<std::string_view, 24> kMetricNames{"iteration_seconds",
                                                                "makespan_seconds",
                                                                "cost_seconds",
                                                                "bubble_rate",
@@ -37,7 +37,8 @@ inline constexpr std::array<std::string_view, 23> kMetricNames{"iteration_second
                                                                "iteration_p05_seconds",
                                                                "iteration_p95_seconds",
                                                                "iteration_low_seconds",
-                                                               "iteration_high_seconds"};
+                                                               "iteration_high_seconds",
+                                                               "capacity_bytes"};
 
 // In the order of the names; nothing where it does not apply.
 using MetricRow = std::array<std::optional<double>, kMetricNames.size()>;

@@ -108,10 +108,11 @@ function bandOf(row, {name, values}) {
 // Memory of a GPU, by cluster where there are several: [{size, name}].
 function memoryLimits() {
   const known = report.plan ? report.plan.document.plans.map(plan => [plan.memory_limit_bytes, plan.cluster])
+    : report.sweep ? (columnNamed('capacity_bytes')?.values ?? []).map(size => [size, ''])
     : report.runs.map(run => [run.document.scenario?.memory?.capacity_bytes, nameOfInput(run)]);
   const sizes = [...new Set(known.map(([size]) => size))].filter(size => typeof size === 'number');
   return sizes.map(size => {
-    const names = sizes.length > 1 ? `${known.filter(each => each[0] === size).map(each => each[1]).join(', ')}: ` : '';
+    const names = sizes.length > 1 && !report.sweep ? `${known.filter(each => each[0] === size).map(each => each[1]).join(', ')}: ` : '';
     return {size, name: `${names}${bytes(size)}`};
   });
 }
@@ -127,11 +128,13 @@ function nameOfRow(row) {
   return report.runs.length > 1 ? `${schedule} in ${nameOfInput(results[row].run)}` : schedule;
 }
 
+// What a sweep is judged by first: the first that it has.
+const kOpening = ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds'];
+
 // The row that a page opens on: of a sweep the best that fits, of a plan the fastest of all.
 function firstRow() {
   if (report.sweep) {
-    const name = ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds']
-      .find(columnNamed);
+    const name = kOpening.find(columnNamed);
     return name ? Math.max(0, bestRow(columnNamed(name))) : 0;
   }
   const fastest = planned.map((_, row) => row).filter(row => planned[row].place === 1)

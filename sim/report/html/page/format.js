@@ -69,7 +69,7 @@ function show(value, kind) {
 }
 
 const kLabels = {
-  fits_capacity: 'fits',
+  fits_capacity: 'fits', capacity_bytes: 'GPU memory',
   iteration_seconds: 'iteration', makespan_seconds: 'makespan', cost_seconds: 'cost',
   bubble_rate: 'bubble rate', bubble_rate_makespan: 'bubble of makespan', bubble_over_ideal: 'bubble over ideal',
   samples_per_second: 'samples/s', samples_per_second_per_gpu: 'samples/s/GPU',
@@ -91,6 +91,7 @@ function labelOf(name) {
 // 1: more is better, -1: less is better, 0: neither.
 function betterOf(name) {
   if (/^(mfu|mfu_causal|hfu|headroom_bytes)$|_per_second|tflops/.test(name)) return 1;
+  if (name === 'capacity_bytes') return 0;
   return /_seconds$|_bytes$|^bubble|^(days|gpu_hours|price)$/.test(name) ? -1 : 0;
 }
 

@@ -235,13 +235,13 @@ class Pareto {
       context.lineTo(...to);
       context.stroke();
     };
-    for (const {size, name} of this.limitsOn(this.x)) {
+    this.limitsOn(this.x).forEach(({size, name}, i) => {
       const [x] = this.at(size, this.spanY[0]);
-      if (x < left || x > left + width) continue;
+      if (x < left || x > left + width) return;
       line([x, top], [x, top + height]);
       context.textAlign = 'right';
-      context.fillText(name, x - 5, top + 9);
-    }
+      context.fillText(name, x - 5, top + 9 + 13 * i);
+    });
     for (const {size, name} of this.limitsOn(this.y)) {
       const [, y] = this.at(this.spanX[0], size);
       if (y < top || y > top + height) continue;
