@@ -55,6 +55,47 @@ async function drivePareto(found) {
   found.frontier = pareto.frontier.length;
 }
 
+// Of every cell the best of its rows, found once more; then a walk by keys, a click, and axes that change places.
+async function driveHeat(found) {
+  const {x, y, value, levels} = heat;
+  const inCell = (i, j) => state.shown.filter(row => levels[0].of[row] === i && levels[1].of[row] === j && value.values[row] !== null);
+  found.axes = heat.axes.map(each => each.name);
+  found.colours = painted('heat');
+  found.cellsWrong = 0;
+  for (let j = 0; j < levels[1].names.length; ++j) {
+    for (let i = 0; i < levels[0].names.length; ++i) {
+      const rows = inCell(i, j), fitting = rows.filter(row => fitsMemory(row));
+      const best = (fitting.length > 0 ? fitting : rows).reduce((most, row) => Math.max(most, value.better * value.values[row]), -Infinity);
+      const cell = heat.cell([i, j]);
+      const right = rows.length === 0 ? cell === null
+        : cell.fits === fitting.length > 0 && cell.count === rows.length && value.better * value.values[cell.row] === best;
+      found.cellsWrong += right ? 0 : 1;
+    }
+  }
+  found.unfitSaid = !document.getElementById('heat-unfit').hidden;
+  const shares = heat.cells.filter(cell => cell?.fits).map(cell => heat.share(value.values[cell.row]));
+  found.bestIsOpenedOn = Math.max(...shares) === heat.share(value.values[firstRow()]);
+  document.getElementById('heat').focus();
+  for (const key of ['ArrowUp', 'ArrowRight', 'ArrowLeft', 'ArrowRight']) send('heat', 'keydown', {key});
+  found.walked = state.row;
+  found.walkedTo = heat.cell([1, 1]).row;
+  found.says = document.getElementById('tip').textContent;
+  const [left, top, wide, high] = heat.rect([2, 0]);
+  send('heat', 'click', at('heat', left + wide / 2, top + high / 2));
+  found.clicked = state.row;
+  found.clickedOn = heat.cell([2, 0]).row;
+  const choose = document.getElementById('heat-x');
+  choose.value = y.name;
+  choose.dispatchEvent(new Event('change'));
+  found.swapped = heat.x === y && heat.y === x && document.getElementById('heat-y').value === x.name;
+  found.shares = heat.importance().map(each => each.share);
+  found.lines = document.querySelectorAll('#importance tr').length;
+  document.getElementById('heat-metric').value = 'bubble_rate';
+  document.getElementById('heat-metric').dispatchEvent(new Event('change'));
+  await pause();
+  found.shareOfOne = etaSquared(levelsOf(columnNamed('batch.num_microbatches').values, 1000).of, columnNamed('bubble_rate').values);
+}
+
 async function driveTable(found) {
   const heads = [...document.querySelectorAll('#table thead button')];
   heads.find(each => each.title === 'iteration_seconds').click();
@@ -97,6 +138,8 @@ async function driveTable(found) {
     if (rowCount > 0) await driveTable(found);
     if (pareto) await drivePareto(found);
     if (report.plan) await drivePlan(found);
+    if (heat) await driveHeat(found.heat = {});
+    found.limits = memoryLimits().map(each => each.name);
     document.getElementById('theme').click();
     await pause();
     found.theme = document.documentElement.dataset.theme;

@@ -129,11 +129,29 @@ TEST_F(PlanPage, OpensWithDifferencesAsTheDocumentHasThem) {
             std::string::npos);
 }
 
+// The best of each cell, hatched cells where none fits, the way there by keys and pointer, and what
+// each axis explains: the throughput of a point follows from the microbatches and 13 delays.
+void expect_heat(const json& heat) {
+  EXPECT_GE(heat.at("colours"), 20);
+  EXPECT_EQ(heat.at("axes"), json({"batch.num_microbatches", "cost.forward", "schedule"}));
+  EXPECT_EQ(heat.at("cellsWrong"), 0);
+  EXPECT_EQ(heat.at("unfitSaid"), true);
+  EXPECT_EQ(heat.at("bestIsOpenedOn"), true);
+  EXPECT_EQ(heat.at("walked"), heat.at("walkedTo"));
+  EXPECT_EQ(heat.at("clicked"), heat.at("clickedOn"));
+  EXPECT_NE(heat.at("says").get<std::string>().find("the best of "), std::string::npos);
+  EXPECT_EQ(heat.at("swapped"), true);
+  ASSERT_EQ(heat.at("shares").size(), 3U);
+  EXPECT_GT(heat.at("shares")[0], 0.5);
+  EXPECT_EQ(heat.at("lines"), 3);
+  EXPECT_GT(heat.at("shareOfOne"), 0.999);
+}
+
 TEST_F(Page, FiveThousandResultsOpen) {
   fs::create_directories(folder_ / "sweep");
   std::string csv =
       "point,batch.num_microbatches,cost.forward,schedule,iteration_seconds,bubble_rate,"
-      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes,fits_capacity\n";
+      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes,fits_capacity,capacity_bytes\n";
   int best = -1;
   double most = 0;
   for (int point = 0; point < 5000; ++point) {
@@ -144,9 +162,9 @@ TEST_F(Page, FiveThousandResultsOpen) {
       best = point;
       most = m / seconds;
     }
-    csv += fmt::format("{},{},{} ms,{},{},{},{},{},,{}\n", point, m, 1 + point / 1000 * 0.5,
+    csv += fmt::format("{},{},{} ms,{},{},{},{},{},{},{},80e9\n", point, m, 1 + point / 1000 * 0.5,
                        std::array{"1f1b", "zb-h1", "zb-v"}.at(static_cast<size_t>(point) % 3),
-                       seconds, 7.0 / (m + 7), m / seconds, 1e9 * (1 + point % 17), fits ? 1 : 0);
+                       seconds, 7.0 / (m + 7), m / seconds, 1e9 * (1 + point % 17), 81e9 * m / 90, fits ? 1 : 0);
   }
   write("sweep/results.csv", csv);
   write("sweep/failed.csv",
@@ -164,6 +182,8 @@ TEST_F(Page, FiveThousandResultsOpen) {
   EXPECT_LT(found.at("lines"), 60);       // only those in sight
   EXPECT_GE(found.at("paretoColours"), 8);
   EXPECT_GE(found.at("frontier"), 1);
+  EXPECT_EQ(found.at("limits"), json({"74.51 GiB"}));
+  expect_heat(found.at("heat"));
   const std::string scenario = found.at("scenario");
   EXPECT_EQ(scenario.find("grid"), std::string::npos) << scenario;
   EXPECT_NE(scenario.find("# costs"), std::string::npos) << scenario;

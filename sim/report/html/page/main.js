@@ -34,6 +34,7 @@ startHeader();
 startPicker();
 startCards();
 const pareto = startPareto();
+const heat = startHeat();
 startDetail();
 startTable();
 startFilter();
