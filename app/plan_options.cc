@@ -245,6 +245,16 @@ void add_axes(Parser& parser, PlanCommand& command) {
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
 }
 
+void check_factors(const PlanCommand& command, const CommandLine& line) {
+  const std::string option = "--what-if-factors";
+  const bool given = !std::ranges::equal(command.factors, kWhatIfFactors);
+  if (given && !command.what_if) throw InputError(line.where(option), "needs --what-if");
+  check_once(command.factors, option, line);
+  if (std::ranges::count(command.factors, 1.0) > 0) {
+    throw InputError(line.where(option, "1"), option + ": 1 is the plan itself");
+  }
+}
+
 }  // namespace
 
 void add_plan_options(Parser& parser, PlanCommand& command) {
@@ -278,7 +288,9 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
            "Two rows, as 1,3: where the second loses time against the first; 0 is the baseline")
       .range(0, 10000);
   parser.add_flag("--what-if", command.what_if,
-                  "Search again with more memory, bandwidth and GPUs, one at a time");
+                  "Search again with less and more memory, bandwidth and GPUs, one at a time");
+  add_list(parser, "--what-if-factors", command.factors, "As many times (default: 0.8,1.1,1.5,2)")
+      .range(0.01, 100.0);
   parser.add_option("--export", command.configurations,
                     "Folder for the fastest layout of each framework as its configuration");
   parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
@@ -306,6 +318,7 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
     throw InputError(line.where("--why"),
                      fmt::format("expected two rows, as 1,3, not {}", command.why.size()));
   }
+  check_factors(command, line);
   const PlanAxes axes = read_axes(command, line);
   check_once(command.clusters, "--cluster", line);
   for (size_t i = 0; i < command.clusters.size(); ++i) {
@@ -328,7 +341,7 @@ void add_comparisons(const PlanCommand& command, const PlanOptions& options, Clu
   if (command.baseline == "usual") {
     if (auto usual = usual_layout(plan.question)) plan.baseline = Baseline{std::move(*usual)};
   }
-  if (command.what_if) plan.what_ifs = plan_what_ifs(plan.question, options);
+  if (command.what_if) plan.what_ifs = plan_what_ifs(plan.question, options, command.factors);
 }
 
 }  // namespace pipesim

@@ -31,6 +31,7 @@ struct PlanCommand {
   std::string baseline = "usual";
   std::vector<int> why;  // two rows
   bool what_if = false;
+  std::vector<double> factors{kWhatIfFactors.begin(), kWhatIfFactors.end()};
   PlanOptions options;
   std::string json, csv, html, output, configurations;
 };

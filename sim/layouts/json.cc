@@ -117,16 +117,18 @@ Json nearest_json(const std::optional<NearMiss>& miss) {
   return json;
 }
 
-Json what_ifs_json(const ClusterPlan& plan) {
+Json what_ifs_json(const ClusterPlan& plan, std::optional<double> tokens) {
   Json json = Json::array();
   for (const PlanWhatIf& each : plan.what_ifs) {
-    Json row{{"change", each.change}, {"gpus", each.gpus}, {"layout", nullptr}};
-    if (!each.best.empty()) {
-      const Planned& best = each.best.front();
-      row["layout"] = point_json(best.point);
-      row["layout"]["iteration_seconds"] = best.iteration.value();
-      row["layout"]["tokens_per_second_per_gpu"] = best.tokens_per_second_per_gpu;
-    }
+    ClusterPlan changed = plan;
+    changed.question = each.question;
+    Json row{{"change", each.change()},
+             {"quantity", each.quantity},
+             {"factor", each.factor},
+             {"gpus", each.question.gpus},
+             {"memory_limit_bytes", each.question.limit().value()},
+             {"layout", nullptr}};
+    if (!each.best.empty()) row["layout"] = planned_json(changed, each.best.front(), tokens);
     json.push_back(std::move(row));
   }
   return json;
@@ -157,7 +159,7 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
             {"stopped", plan.result.stopped},
             {"nearest", nearest_json(plan.result.nearest)},
             {"baseline", baseline_json(plan, tokens)},
-            {"what_ifs", what_ifs_json(plan)},
+            {"what_ifs", what_ifs_json(plan, tokens)},
             {"layouts", Json::array()}};
   for (const Planned& planned : plan.result.best) {
     json["layouts"].push_back(planned_json(plan, planned, tokens));

@@ -62,7 +62,7 @@ std::string what_ifs_text(const ClusterPlan& plan) {
   const Planned& first = *std::ranges::min_element(plan.result.best, {}, &Planned::rank_by_replay);
   std::string text;
   for (const PlanWhatIf& each : plan.what_ifs) {
-    text += fmt::format("{}: {}: ", plan.question.base.hardware->name, each.change);
+    text += fmt::format("{}: {}: ", plan.question.base.hardware->name, each.change());
     if (each.best.empty()) {
       text += "nothing fits\n";
       continue;

@@ -1,63 +1,82 @@
 #include "sim/layouts/what_if.h"
 
-#include <array>
+#include <cmath>
+#include <fmt/format.h>
 
 namespace pipesim {
 namespace {
 
-constexpr double kMore = 1.1;
-
-struct Change {
+struct Changeable {
   const char* name;
-  void (*make)(PlanQuestion& question);
+  // False where the question has no such number.
+  bool (*change)(PlanQuestion& question, double factor);
 };
 
-void add_memory(PlanQuestion& question) {
+bool change_memory(PlanQuestion& question, double factor) {
   auto& capacity = question.base.modelled->capacity;
-  capacity = kMore * *capacity;
+  capacity = factor * *capacity;
+  return true;
 }
 
 // Of messages and of collectives.
-void widen_network(PlanQuestion& question) {
+bool change_network(PlanQuestion& question, double factor) {
   Hardware& hardware = *question.base.hardware;
-  hardware.cluster.nic_bandwidth = kMore * hardware.cluster.nic_bandwidth;
-  hardware.interconnect.nic_bandwidth = kMore * hardware.interconnect.nic_bandwidth;
+  hardware.cluster.nic_bandwidth = factor * hardware.cluster.nic_bandwidth;
+  hardware.interconnect.nic_bandwidth = factor * hardware.interconnect.nic_bandwidth;
   if (auto& messages = hardware.interconnect.messages_between_nodes) {
-    messages->bandwidth = kMore * messages->bandwidth;
+    messages->bandwidth = factor * messages->bandwidth;
   }
   question.base.cluster = hardware.cluster;
+  return true;
 }
 
-void widen_node(PlanQuestion& question) {
+bool change_node(PlanQuestion& question, double factor) {
   Hardware& hardware = *question.base.hardware;
-  hardware.cluster.link_bandwidth = kMore * hardware.cluster.link_bandwidth;
+  hardware.cluster.link_bandwidth = factor * hardware.cluster.link_bandwidth;
   for (CollectiveCurve& curve : hardware.interconnect.curves) {
-    curve.bandwidth = kMore * curve.bandwidth;
+    curve.bandwidth = factor * curve.bandwidth;
   }
-  if (auto& nvls = hardware.interconnect.nvls) nvls->bandwidth = kMore * nvls->bandwidth;
+  if (auto& nvls = hardware.interconnect.nvls) nvls->bandwidth = factor * nvls->bandwidth;
   if (auto& messages = hardware.interconnect.messages) {
-    messages->bandwidth = kMore * messages->bandwidth;
+    messages->bandwidth = factor * messages->bandwidth;
   }
   question.base.cluster = hardware.cluster;
+  return true;
 }
 
-void double_gpus(PlanQuestion& question) { question.gpus *= 2; }
+bool change_gpus(PlanQuestion& question, double factor) {
+  const double gpus = factor * question.gpus;
+  const int node = question.base.hardware->cluster.gpus_per_node;
+  constexpr double kMost = 1 << 20;
+  if (gpus < 1 || gpus > kMost || gpus != std::round(gpus)) return false;
+  const int whole = static_cast<int>(gpus);
+  if (whole > node && whole % node != 0) return false;
+  question.gpus = whole;
+  return true;
+}
 
-constexpr std::array kChanges{Change{"memory of a GPU x 1.1", add_memory},
-                              Change{"bandwidth between nodes x 1.1", widen_network},
-                              Change{"bandwidth within a node x 1.1", widen_node},
-                              Change{"GPUs x 2, the same batch", double_gpus}};
+constexpr std::array kQuantities{Changeable{"memory of a GPU", change_memory},
+                                 Changeable{"bandwidth between nodes", change_network},
+                                 Changeable{"bandwidth within a node", change_node},
+                                 Changeable{"GPUs", change_gpus}};
 
 }  // namespace
 
-std::vector<PlanWhatIf> plan_what_ifs(const PlanQuestion& question, PlanOptions options) {
+std::string PlanWhatIf::change() const { return fmt::format("{} x {}", quantity, factor); }
+
+std::vector<PlanWhatIf> plan_what_ifs(const PlanQuestion& question, PlanOptions options,
+                                      std::span<const double> factors) {
   options.best = 1;
   std::vector<PlanWhatIf> all;
-  for (const Change& change : kChanges) {
-    if (options.stop && options.stop()) break;
-    PlanQuestion changed = question;
-    change.make(changed);
-    all.push_back({change.name, changed.gpus, plan(changed, options).best});
+  for (const Changeable& quantity : kQuantities) {
+    for (const double factor : factors) {
+      if (options.stop && options.stop()) return all;
+      PlanQuestion changed = question;
+      if (!quantity.change(changed, factor)) continue;
+      PlanResult found = plan(changed, options);
+      if (found.stopped) return all;  // what it has may not be the fastest
+      all.push_back({quantity.name, factor, std::move(changed), std::move(found.best)});
+    }
   }
   return all;
 }

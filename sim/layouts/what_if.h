@@ -1,6 +1,8 @@
-// What a little more of something would bring: the question again with one thing changed.
+// What more or less of something would bring: the question again with one thing changed.
 #pragma once
 
+#include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,13 +11,22 @@
 namespace pipesim {
 
 struct PlanWhatIf {
-  std::string change;  // "memory of a GPU x 1.1"
-  int gpus = 0;
+  std::string quantity;  // "memory of a GPU"
+  double factor = 0;
+  PlanQuestion question;      // as it was searched
   std::vector<Planned> best;  // the fastest, by replay; none where nothing fits
+
+  // "memory of a GPU x 1.1"
+  [[nodiscard]] std::string change() const;
 };
 
-// A tenth more memory of a GPU, bandwidth between nodes, bandwidth within a node, and twice the
-// GPUs with the same batch. Each is a search as `plan` makes it, for one layout.
-std::vector<PlanWhatIf> plan_what_ifs(const PlanQuestion& question, PlanOptions options);
+inline constexpr std::array kWhatIfFactors{0.8, 1.1, 1.5, 2.0};
+
+// Of memory of a GPU, bandwidth between nodes, bandwidth within a node and GPUs with the same batch
+// as many times as each factor says, one thing at a time; of GPUs only factors that give whole
+// nodes, or a number within one. Each is a search as `plan` makes it, for one layout. Factors are
+// above 0.
+std::vector<PlanWhatIf> plan_what_ifs(const PlanQuestion& question, PlanOptions options,
+                                      std::span<const double> factors = kWhatIfFactors);
 
 }  // namespace pipesim

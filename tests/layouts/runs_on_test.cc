@@ -2,7 +2,10 @@
 #include "sim/layouts/runs_on.h"
 
 #include <algorithm>
+#include <array>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "sim/layouts/baseline.h"
 #include "sim/layouts/difference.h"
@@ -92,21 +95,63 @@ TEST(Baseline, OfAScenarioIsHeldAgainstTheSameQuestion) {
   EXPECT_THROW((void)baseline_of(plan.question, read("64", "[1f1b, gpipe]"), {}), InputError);
 }
 
-TEST(WhatIf, MoreOfAnythingIsNeverSlower) {
+TEST(WhatIf, MoreOfAnythingIsNeverSlowerAndLessNeverFaster) {
   ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
   plan.question.axes.schedules = {"1f1b", "interleaved-1f1b", "zb-h1"};
   plan.result = pipesim::plan(plan.question, {.best = 1});
   ASSERT_EQ(plan.result.best.size(), 1U);
   plan.what_ifs = plan_what_ifs(plan.question, {});
-  ASSERT_EQ(plan.what_ifs.size(), 4U);
+  // Of 16 GPUs in nodes of 8 only 1.5 and 2 times make whole nodes.
+  ASSERT_EQ(plan.what_ifs.size(), 3 * kWhatIfFactors.size() + 2);
+  const Seconds now = plan.result.best.front().iteration;
+  const PlanWhatIf* before = nullptr;
   for (const PlanWhatIf& each : plan.what_ifs) {
-    ASSERT_EQ(each.best.size(), 1U) << each.change;
-    EXPECT_LE(each.best.front().iteration, plan.result.best.front().iteration) << each.change;
+    ASSERT_EQ(each.best.size(), 1U) << each.change();
+    const Seconds then = each.best.front().iteration;
+    if (each.factor < 1) {
+      EXPECT_GE(then, now) << each.change();
+    } else if (each.question.gpus != 24) {  // the batch is no multiple of all its divisions
+      EXPECT_LE(then, now) << each.change();
+      const bool same = before != nullptr && before->quantity == each.quantity;
+      if (same && before->question.gpus != 24) {
+        EXPECT_LE(then, before->best.front().iteration) << each.change();
+      }
+    }
+    before = &each;
   }
-  EXPECT_LT(plan.what_ifs.back().best.front().iteration, plan.result.best.front().iteration);
+  EXPECT_LT(plan.what_ifs.back().best.front().iteration, now);
+  EXPECT_EQ(plan.what_ifs.back().question.gpus, 32);
+  EXPECT_DOUBLE_EQ(plan.what_ifs.front().question.limit() / plan.question.limit(), 0.8);
   EXPECT_NE(what_ifs_text(plan).find("bandwidth within a node x 1.1: iteration -"),
             std::string::npos)
       << what_ifs_text(plan);
+}
+
+TEST(WhatIf, TakesTheFactorsThatItIsGiven) {
+  ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
+  plan.question.axes.schedules = {"1f1b"};
+  plan.question.axes.micro_batch = {1};
+  plan.result = pipesim::plan(plan.question, {.best = 1});
+  const std::array factors{0.05, 0.5};
+  plan.what_ifs = plan_what_ifs(plan.question, {}, factors);
+  ASSERT_EQ(plan.what_ifs.size(), 7U);         // 0.05 of 16 GPUs are none
+  EXPECT_TRUE(plan.what_ifs[0].best.empty());  // 4 GB
+  EXPECT_EQ(plan.what_ifs.back().question.gpus, 8);
+  const std::string text = what_ifs_text(plan);
+  EXPECT_NE(text.find("memory of a GPU x 0.05: nothing fits"), std::string::npos) << text;
+  EXPECT_NE(text.find("GPUs x 0.5: iteration +"), std::string::npos) << text;
+  // A layout of the JSON is a whole row, by the question as it was changed.
+  std::ostringstream out;
+  write_plan_json(out, {&plan, 1}, std::nullopt, "1");
+  const auto json = nlohmann::json::parse(out.str());
+  const auto& what_ifs = json["plans"][0]["what_ifs"];
+  EXPECT_EQ(what_ifs[0]["layout"], nullptr);
+  EXPECT_EQ(what_ifs[6]["gpus"], 8);
+  const auto& half = what_ifs[1]["layout"].is_null() ? what_ifs[3] : what_ifs[1];
+  EXPECT_EQ(half["factor"], 0.5);
+  EXPECT_DOUBLE_EQ(half["layout"]["headroom_bytes"].get<double>() +
+                       half["layout"]["peak_memory_bytes"].get<double>(),
+                   half["memory_limit_bytes"].get<double>());
 }
 
 TEST(Difference, PartsSumToTheSecondsBetweenTwoLayouts) {

@@ -62,11 +62,13 @@ TEST(Page, ChecksAllThatItTakesFromAPlan) {
         "headroom_bytes", "bubble"}) {
     layout[key] = 1;
   }
-  const nlohmann::json plan{{"model", "m"},        {"cluster", "c"},
-                            {"gpus", 8},           {"global_batch_size", 8},
-                            {"seq_length", 8},     {"memory_limit_bytes", 8},
-                            {"layouts", {layout}}, {"what_ifs", nlohmann::json::array()},
-                            {"baseline", layout}};
+  const nlohmann::json what_if{
+      {"change", "memory x 2"},  {"quantity", "memory"}, {"factor", 2}, {"gpus", 8},
+      {"memory_limit_bytes", 8}, {"layout", layout}};
+  const nlohmann::json plan{
+      {"model", "m"},           {"cluster", "c"},        {"gpus", 8},
+      {"global_batch_size", 8}, {"seq_length", 8},       {"memory_limit_bytes", 8},
+      {"layouts", {layout}},    {"what_ifs", {what_if}}, {"baseline", layout}};
   const nlohmann::json good{{"pipesim", nlohmann::json::object()}, {"plans", {plan}}};
   const auto add = [](const nlohmann::json& document) {
     HtmlReport("1").add_document({"a.json", document.dump()});
@@ -80,6 +82,9 @@ TEST(Page, ChecksAllThatItTakesFromAPlan) {
            {"/plans/0/gpus", "8"},
            {"/plans/0/layouts", nullptr},
            {"/plans/0/what_ifs", {{{"change", 1}, {"gpus", 8}}}},
+           {"/plans/0/what_ifs/0/factor", "<b>"},
+           {"/plans/0/what_ifs/0/quantity", 1},
+           {"/plans/0/what_ifs/0/layout/mfu", "<b>"},
            {"/plans/0/baseline", 3},
            {"/plans/0/layouts/0/schedule", nullptr},
            {"/plans/0/layouts/0/scenario", 3},

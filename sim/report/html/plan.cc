@@ -34,6 +34,7 @@ constexpr std::array kRowNumbers{"tensor_model_parallel_size",
                                  "headroom_bytes",
                                  "bubble"};
 constexpr std::array kOptionalNumbers{"days", "gpu_hours", "price"};
+constexpr std::array kFactorNumbers{"factor", "memory_limit_bytes"};
 constexpr std::array kChangeNumbers{"iteration_seconds", "tokens_per_second_per_gpu"};
 
 bool is_text(const Json& value) { return value.is_string(); }
@@ -102,7 +103,13 @@ class Check {
     object(what_if, "a what-if");
     one(what_if, "change", is_text);
     one(what_if, "gpus", is_number);
+    const bool factored = what_if.contains("quantity");  // those of old documents are not
+    if (factored) {
+      one(what_if, "quantity", is_text);
+      all(what_if, kFactorNumbers, is_number);
+    }
     if (!what_if.contains("layout") || what_if["layout"].is_null()) return;
+    if (factored) return row(what_if["layout"]);
     object(what_if["layout"], "a what-if's layout");
     all(what_if["layout"], kChangeNumbers, is_number);
   }
