@@ -32,7 +32,43 @@ async function driveDifference(found) {
   found.differenceHover = document.getElementById('tip').textContent;
 }
 
+// Every step of every slider: the table has the numbers of the document's own what-if, and the other sliders rest.
+function driveWhatIf(found) {
+  Object.assign(found, {steps: 0, wrong: [], unfit: []});
+  const cells = () => [...document.querySelectorAll('#what-if-table tbody tr')].map(line => [...line.cells].map(cell => cell.textContent));
+  report.plan.document.plans.forEach((plan, i) => {
+    whatIf.select.value = String(i);
+    whatIf.select.dispatchEvent(new Event('change'));
+    const inputs = [...document.querySelectorAll('#what-if-sliders input')];
+    const rest = inputs.map(input => input.value);
+    inputs.forEach((input, at) => {
+      let before = 0;
+      for (let step = 0; step <= Number(input.max); ++step, ++found.steps) {
+        input.value = String(step);
+        input.dispatchEvent(new Event('input'));
+        const text = input.getAttribute('aria-valuetext'), name = input.labels[0].textContent;
+        const factor = text === 'as it is' ? 1 : Number(/[\d.]+/.exec(text)[0]);
+        const said = factor === 1 ? {layout: asItIs(plan), gpus: plan.gpus, memory_limit_bytes: plan.memory_limit_bytes}
+          : plan.what_ifs.find(each => each.quantity === name && each.factor === factor);
+        const [layout, , iteration, rate, , peak, limit, , gpus] = cells().map(line => line[2]);
+        const one = said.layout;
+        const wanted = [...(one ? [one.label, seconds(one.iteration_seconds), show(one.tokens_per_second_per_gpu, 'rate'),
+          bytes(one.peak_memory_bytes)] : ['-', '-', '-', '-']), bytes(said.memory_limit_bytes), String(said.gpus)];
+        const others = inputs.every((each, j) => j === at || each.value === rest[j]);
+        const right = JSON.stringify([layout, iteration, rate, peak, limit, gpus]) === JSON.stringify(wanted);
+        if (!right || !others || factor <= before) found.wrong.push(`${name} ${text}: ${cells()}`);
+        if (!document.getElementById('what-if-none').hidden) found.unfit.push(`${name} ${text.split(',')[0]}`);
+        if ((one === null) === document.getElementById('what-if-none').hidden) found.wrong.push(`${name} ${text}: fits?`);
+        before = factor;
+      }
+    });
+    document.getElementById('what-if-reset').click();
+    found.reset = inputs.every((each, j) => each.value === rest[j]) && cells()[2][1] === cells()[2][2];
+  });
+}
+
 async function drivePlan(found) {
+  driveWhatIf(found.whatIf = {});
   checkDifferences(found);
   await driveDifference(found);
   const width = () => pareto.spanY[1] - pareto.spanY[0];

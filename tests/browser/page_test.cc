@@ -103,6 +103,13 @@ class PlanPage : public Page {
     EXPECT_GE(found.at("differenceColours"), 5);
     EXPECT_TRUE(found.at("differenceHover").get<std::string>().starts_with("compute "));
     EXPECT_GT(found.at("bands"), 1.05);
+    // Memory and two bandwidths three times, GPUs half and twice, and as it is: of two clusters.
+    const json& what_if = found.at("whatIf");
+    EXPECT_EQ(what_if.at("steps"), 2 * (3 * 4 + 3));
+    EXPECT_EQ(what_if.at("wrong"), json::array());
+    EXPECT_EQ(what_if.at("unfit"),
+              json({"memory of a GPU \u00d7 0.02", "memory of a GPU \u00d7 0.02"}));
+    EXPECT_EQ(what_if.at("reset"), true);
     const json& baseline = found.at("baseline");
     EXPECT_GE(baseline.at("timeline"), 8);
     EXPECT_GE(baseline.at("bubble"), 3);
@@ -117,7 +124,8 @@ class PlanPage : public Page {
 };
 
 TEST_F(PlanPage, OpensWithDifferencesAsTheDocumentHasThem) {
-  const Outcome made = run(plan_ + "--html page.html --json plan.json");
+  const Outcome made =
+      run(plan_ + "--what-if --what-if-factors 2,0.5,0.02 --html page.html --json plan.json");
   EXPECT_EQ(made.code, 0) << made.output;
   const json found = open_page();
   expect_plan(found);
@@ -151,7 +159,8 @@ TEST_F(Page, FiveThousandResultsOpen) {
   fs::create_directories(folder_ / "sweep");
   std::string csv =
       "point,batch.num_microbatches,cost.forward,schedule,iteration_seconds,bubble_rate,"
-      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes,fits_capacity,capacity_bytes\n";
+      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes,fits_capacity,capacity_"
+      "bytes\n";
   int best = -1;
   double most = 0;
   for (int point = 0; point < 5000; ++point) {
@@ -164,7 +173,8 @@ TEST_F(Page, FiveThousandResultsOpen) {
     }
     csv += fmt::format("{},{},{} ms,{},{},{},{},{},{},{},80e9\n", point, m, 1 + point / 1000 * 0.5,
                        std::array{"1f1b", "zb-h1", "zb-v"}.at(static_cast<size_t>(point) % 3),
-                       seconds, 7.0 / (m + 7), m / seconds, 1e9 * (1 + point % 17), 81e9 * m / 90, fits ? 1 : 0);
+                       seconds, 7.0 / (m + 7), m / seconds, 1e9 * (1 + point % 17), 81e9 * m / 90,
+                       fits ? 1 : 0);
   }
   write("sweep/results.csv", csv);
   write("sweep/failed.csv",

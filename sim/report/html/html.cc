@@ -22,7 +22,8 @@ PageParts parts_of_report() {
   return {"page.html",
           {"page.css"},
           {"format.js", "data.js", "plot.js", "filter.js", "cards.js", "detail.js", "pareto.js",
-           "axes.js", "heat.js", "table.js", "difference.js", "timeline.js", "memory.js", "bubble.js", "main.js"}};
+           "axes.js", "heat.js", "table.js", "difference.js", "what_if.js", "timeline.js",
+           "memory.js", "bubble.js", "main.js"}};
 }
 
 // Numbers by name, as idle time by cause.

@@ -42,3 +42,4 @@ const timeline = startTimeline();
 startMemory(timeline);
 startBubble();
 const difference = startDifference();
+const whatIf = startWhatIf();

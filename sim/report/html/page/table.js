@@ -113,7 +113,8 @@ function plainTable(id, parts, most) {
   if (count > most) {
     body.append(el('tr', {}, el('td', {className: 'text', colSpan: parts.length}, `and ${count - most} more`)));
   }
-  const heads = parts.map(each => el('th', {scope: 'col', className: 'plain'}, each.label ?? each.name));
+  const heads = parts.map(each => el('th', {scope: 'col', className: typeof each.values[0] === 'string' ? 'plain text' : 'plain'},
+    each.label ?? each.name));
   byId(id).replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...heads)), body));
 }
 
