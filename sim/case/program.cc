@@ -62,7 +62,7 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
   if (program.pairs().empty() || problem.stages.front().overlapped) return;
   throw InputError(
       choice.where,
-      fmt::format("{} has overlapped F&BW blocks: cost.overlapped must say how long they "
+      fmt::format("{} has overlapped blocks of F and BW: cost.overlapped must say how long they "
                   "take",
                   choice.name));
 }

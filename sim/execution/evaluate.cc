@@ -89,8 +89,10 @@ class TimeVisitor {
     bool started = false;
   };
 
-  static bool ends_unit(PassKind kind) {
-    return kind == PassKind::kW || kind == PassKind::kBW || kind == PassKind::kFB;
+  [[nodiscard]] bool ends_unit(const Pass& pass) const {
+    const PassKind kind =
+        pass.kind == PassKind::kFB ? program_.pair(pass).backward.kind : pass.kind;
+    return kind == PassKind::kW || kind == PassKind::kBW;
   }
 
   // With copies the bytes of a device do not come and go in the order of its passes.
@@ -125,7 +127,7 @@ class TimeVisitor {
     state.held -= bytes.released.value();
     // B acquires at its end where W needs more than F kept.
     state.peak = std::max(state.peak, state.held);
-    state.in_flight -= ends_unit(pass.kind) ? 1 : 0;
+    state.in_flight -= ends_unit(pass) ? 1 : 0;
   }
 
   const Program& program_;
@@ -185,15 +187,29 @@ std::optional<Seconds> block_seconds(const Problem& problem, int vs_forward, int
 namespace {
 
 // Of units that differ from the mean, the block takes as much of their F and BW as of the mean's.
-std::optional<Seconds> pair_seconds(const Problem& problem, int vs_forward, int vs_backward,
-                                    const OverlappedPair& pair) {
-  const StageCost& forward = problem.stage(vs_forward, pair.forward.microbatch);
-  const StageCost& backward = problem.stage(vs_backward, pair.backward.microbatch);
+std::optional<Seconds> whole_pair_seconds(const Problem& problem, int vs_forward, int vs_backward,
+                                          const StageCost& forward, const StageCost& backward) {
   if (problem.blocks.empty()) return block_seconds(forward, backward);
   const auto block = block_seconds(problem, vs_forward, vs_backward);
   if (problem.kinds.empty() || !block) return block;
   const Seconds apart = problem.stage(vs_forward).forward + backward_of(problem.stage(vs_backward));
   return *block * ((forward.forward + backward_of(backward)) / apart);
+}
+
+// An F with B or W alone takes the share of the two's seconds that F with BW takes of theirs, and
+// is no shorter than either pass.
+std::optional<Seconds> pair_seconds(const Problem& problem, int vs_forward, int vs_backward,
+                                    const OverlappedPair& pair) {
+  const StageCost& forward = problem.stage(vs_forward, pair.forward.microbatch);
+  const StageCost& backward = problem.stage(vs_backward, pair.backward.microbatch);
+  const auto whole = whole_pair_seconds(problem, vs_forward, vs_backward, forward, backward);
+  if (!whole || pair.backward.kind == PassKind::kBW) return whole;
+  const Seconds f = forward.forward;
+  const Seconds part =
+      pair.backward.kind == PassKind::kB ? backward.backward_input : backward.backward_weight;
+  const Seconds apart = f + backward_of(backward);
+  const double share = apart > Seconds(0) ? *whole / apart : 1;
+  return std::max({share * (f + part), std::min(f, *whole), std::min(part, *whole)});
 }
 
 }  // namespace

@@ -20,11 +20,11 @@ void Parts::add_device(int device) {
   const auto passes = program_.passes(device);
   for (std::uint32_t at = 0; at < passes.size(); ++at) {
     const Pass& pass = passes[at];
-    if (pass.kind == PassKind::kFB) {
-      parts.push_back(part(device, program_.pair(pass).forward, at));
-      parts.push_back(part(device, program_.pair(pass).backward, at));
-    } else if (pass.kind == PassKind::kF || is_backward(pass.kind)) {
-      parts.push_back(part(device, pass, at));
+    const bool block = pass.kind == PassKind::kFB;
+    if (block) parts.push_back(part(device, program_.pair(pass).forward, at));
+    const Pass& other = block ? program_.pair(pass).backward : pass;
+    if (other.kind == PassKind::kF || is_backward(other.kind)) {
+      parts.push_back(part(device, other, at));
     }
   }
   int forwards = 0;

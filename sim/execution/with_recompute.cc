@@ -8,10 +8,10 @@
 namespace pipesim {
 namespace {
 
-// What the pass takes back: B, BW, or the BW of an overlapped block; nullptr for any other.
+// What the pass takes back: B or BW, also of an overlapped block; nullptr for any other.
 const Pass* backward_of(const Program& program, const Pass& pass) {
-  if (pass.kind == PassKind::kFB) return &program.pair(pass).backward;
-  return pass.kind == PassKind::kB || pass.kind == PassKind::kBW ? &pass : nullptr;
+  const Pass& part = pass.kind == PassKind::kFB ? program.pair(pass).backward : pass;
+  return is_backward(part.kind) ? &part : nullptr;
 }
 
 }  // namespace

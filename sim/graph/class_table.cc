@@ -132,7 +132,7 @@ ClassTable::ClassTable(TaskGraph::Parts& parts, const Program& program, const Pr
       copy_(rows_of(program, problem), 4, kNoClass),
       overlapped_(problem.kinds.empty()
                       ? Grid<std::uint32_t>(program.placement().virtual_stages(),
-                                            program.placement().chunks(), kNoClass)
+                                            program.placement().chunks() * kPassKinds, kNoClass)
                       : Grid<std::uint32_t>(program.pairs().size(), 1, kNoClass)) {}
 
 std::uint32_t ClassTable::barrier(Barrier barrier, std::uint32_t unit) {

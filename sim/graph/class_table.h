@@ -90,7 +90,8 @@ class ClassTable {
   // Where units differ every block is a class of its own.
   std::uint32_t& overlapped(int vs, const Pass& block) {
     if (!problem_.kinds.empty()) return overlapped_(static_cast<int>(block.microbatch), 0);
-    return overlapped_(vs, program_.pair(block).backward.chunk);
+    const Pass& backward = program_.pair(block).backward;
+    return overlapped_(vs, backward.chunk * kPassKinds + static_cast<int>(backward.kind));
   }
   std::uint32_t add(ClassOrigin origin);
 

@@ -14,7 +14,7 @@ enum class PassKind : std::uint8_t {
   kB,   // gradient of the input
   kW,   // gradient of the weights
   kBW,  // B and W fused; the upstream stage gets its gradient at the end of both
-  kFB,  // forward of one microbatch overlapped with BW of another (DualPipe)
+  kFB,  // forward of one microbatch overlapped with BW, B or W of another
   kR,   // F run again on the same device, which rebuilds the activation before B or BW
   // Of a device's share of the vocabulary; their chunk is 0 (vocabulary.h).
   kS,   // output layer, forward
@@ -35,6 +35,10 @@ constexpr std::string_view to_text(PassKind kind) {
   return kNames[kind];
 }
 
+constexpr bool runs_beside_forward(PassKind kind) {
+  return kind == PassKind::kBW || kind == PassKind::kB || kind == PassKind::kW;
+}
+
 struct Pass {
   PassKind kind = PassKind::kF;
   std::uint16_t chunk = 0;
@@ -49,7 +53,8 @@ constexpr Pass make_pass(PassKind kind, int microbatch, int chunk = 0) {
   return {kind, static_cast<std::uint16_t>(chunk), static_cast<std::uint32_t>(microbatch)};
 }
 
-// The two passes that an overlapped block runs: an F and a BW of another microbatch.
+// The two passes that an overlapped block runs: an F, and a BW (DualPipe), B or W of another
+// microbatch (STP has all three). It starts when both could, and both have ended when it has.
 struct OverlappedPair {
   Pass forward;
   Pass backward;

@@ -23,11 +23,12 @@ namespace pipesim {
 struct StageCost {
   Seconds forward;
   Seconds backward_input;
-  Seconds backward_weight;            // BW takes backward_input + backward_weight
-  std::optional<Seconds> overlapped;  // FB; without it a schedule with overlapped blocks is refused
-  Seconds transfer;                   // to or from the downstream stage; 0 on the same device
-  Bytes activation;                   // acquired by F
-  Bytes weight_stash;                 // of that, what W still needs after B
+  Seconds backward_weight;  // BW takes backward_input + backward_weight
+  std::optional<Seconds>
+      overlapped;      // FB of F and BW; without it a schedule with overlapped blocks is refused
+  Seconds transfer;    // to or from the downstream stage; 0 on the same device
+  Bytes activation;    // acquired by F
+  Bytes weight_stash;  // of that, what W still needs after B
   // Under recompute F acquires the checkpoint only (its input), R the rest of the activation.
   std::optional<Seconds> recompute = {};  // R; without it as long as forward
   Bytes checkpoint = {};

@@ -46,8 +46,8 @@ class Checker {
       return fault(device, position, "an overlapped block has no pair");
     }
     const OverlappedPair& pair = pairs[pass.microbatch];
-    if (pair.forward.kind != PassKind::kF || pair.backward.kind != PassKind::kBW) {
-      return fault(device, position, "an overlapped block is an F and a BW");
+    if (pair.forward.kind != PassKind::kF || !runs_beside_forward(pair.backward.kind)) {
+      return fault(device, position, "an overlapped block is an F and a BW, B or W");
     }
     if (auto fault = add(device, position, pair.forward)) return fault;
     return add(device, position, pair.backward);

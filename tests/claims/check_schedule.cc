@@ -175,7 +175,8 @@ bool show(const Schedule& schedule, const Problem& given) {
   }
   const auto [p, v, m, n] = problem.shape;
   std::cout << fmt::format(
-      "  p = {}, v = {}, m = {}{}, F = B = W = 1 s on a device; F, B, W, X = B and W, & = F and X\n"
+      "  p = {}, v = {}, m = {}{}, F = B = W = 1 s on a device; F, B, W, X = B and W, & = F "
+      "and B, W or X\n"
       "  {:.4g} s, bubble {:.2f}%; held at most, in microbatches by device:",
       p, v, m, n > 1 ? fmt::format(", n = {}", n) : "", result.makespan.value(),
       100 * result.bubble_rate());

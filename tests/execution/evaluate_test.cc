@@ -130,6 +130,35 @@ TEST(Evaluate, ChargesABlockOfTwoStagesWithTheCostsOfBoth) {
                    40 + 50 + (0.8 * 40 + 0.9 * 120) + 50 + 120 + 40 + 40);
 }
 
+// F 10, B 12, W 8 and their block 24, 0.8 of them: a part of the backward hides as large a share.
+TEST(Evaluate, ChargesABlockWithPartOfABackwardByTheShareOfTheWhole) {
+  Problem problem = testing::make_problem({1, 1, 3, 1}, {10, 12, 8, 0});
+  const Program program(
+      {1, 1, 3, 1}, problem.placement,
+      {{make_pass(kF, 0), make_pass(kFB, 0), make_pass(kFB, 1), make_pass(kBW, 1),
+        make_pass(kBW, 2)}},
+      {{make_pass(kF, 1), make_pass(kB, 0)}, {make_pass(kF, 2), make_pass(kW, 0)}});
+  const auto seconds = [&](double whole, std::uint32_t pair) {
+    problem.stages[0].overlapped = Seconds(whole);
+    return pass_seconds(problem, program, 0, make_pass(kFB, static_cast<int>(pair))).value();
+  };
+  EXPECT_EQ(seconds(30, 0), 22);
+  EXPECT_EQ(seconds(30, 1), 18);
+  EXPECT_DOUBLE_EQ(seconds(24, 0), 0.8 * 22);
+  EXPECT_DOUBLE_EQ(seconds(24, 1), 0.8 * 18);
+  EXPECT_EQ(seconds(15, 0), 12) << "no shorter than B";
+  EXPECT_EQ(seconds(12, 1), 10) << "no shorter than F";
+
+  problem.stages[0].overlapped = Seconds(30);
+  problem.stages[0].activation = Bytes(10);
+  problem.stages[0].weight_stash = Bytes(4);
+  const Evaluation result = evaluate(program, problem);
+  EXPECT_EQ(result.makespan, Seconds(90)) << "one device, blocks as long as their passes";
+  // What B leaves counts until the block with its W has ended: 10 and 10, then 4, 10 and 10.
+  EXPECT_EQ(result.devices[0].peak_activation, Bytes(24));
+  EXPECT_EQ(result.devices[0].peak_in_flight, 3);
+}
+
 TEST(Evaluate, RefusesAnOverlappedBlockWithoutACost) {
   const Problem problem = testing::make_problem({1, 1, 2, 1});
   const Program program({1, 1, 2, 1}, problem.placement,

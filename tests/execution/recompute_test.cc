@@ -36,6 +36,19 @@ TEST(Recompute, StandsBeforeTheOverlappedBlockThatHoldsTheBackward) {
             (std::vector<std::string>{"0F0", "0R0", "0F1&0BW0", "0R1", "0BW1"}));
 }
 
+TEST(Recompute, StandsBeforeTheBlockOfTheInputGradientAndNotOfTheWeightGradient) {
+  const Shape shape{1, 1, 3, 1};
+  const Program plain(
+      shape, Placement::looped(1, 1),
+      {{make_pass(PassKind::kF, 0), make_pass(PassKind::kFB, 0), make_pass(PassKind::kFB, 1),
+        make_pass(PassKind::kBW, 1), make_pass(PassKind::kBW, 2)}},
+      {{make_pass(PassKind::kF, 1), make_pass(PassKind::kB, 0)},
+       {make_pass(PassKind::kF, 2), make_pass(PassKind::kW, 0)}});
+  EXPECT_EQ(
+      texts(with_recompute(plain, 1), 0),
+      (std::vector<std::string>{"0F0", "0R0", "0F1&0B0", "0F2&0W0", "0R1", "0BW1", "0R2", "0BW2"}));
+}
+
 TEST(Recompute, TakesTheFirstChunksOfEveryDeviceAndLeavesTheRestAlone) {
   const Problem problem = testing::make_problem({2, 2, 2, 1});
   const Program plain = find_schedule("interleaved-1f1b")->plan(problem);

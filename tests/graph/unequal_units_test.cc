@@ -136,7 +136,8 @@ class Play {
     return seconds;
   }
 
-  // Each pass takes the share of its seconds that its stage's block takes of its F and BW.
+  // Each pass takes the share of its seconds that its stage's block takes of its F and BW; B or W
+  // alone, with F, as large a share as BW.
   double run_block(int device, const OverlappedPair& pair, double start) {
     const auto part = [&](const Pass& pass, double& own, double& block) {
       const StageCost& cost = base_[place_.virtual_stage(device, pass.chunk)];
@@ -151,9 +152,18 @@ class Play {
     double of_f = 0;
     double of_bw = 0;
     const double both = part(pair.forward, f, of_f) + part(pair.backward, bw, of_bw);
-    const double seconds = std::max({both, std::min(f, of_f), std::min(bw, of_bw)});
+    double seconds = std::max({both, std::min(f, of_f), std::min(bw, of_bw)});
+    if (pair.backward.kind != PassKind::kBW) {
+      const StageCost& cost = base_[place_.virtual_stage(device, pair.backward.chunk)];
+      const bool input = pair.backward.kind == PassKind::kB;
+      const double alone = factors_[pair.backward.microbatch] *
+                           (input ? cost.backward_input : cost.backward_weight).value();
+      seconds = std::max(
+          {seconds * (f + alone) / (f + bw), std::min(f, seconds), std::min(alone, seconds)});
+    }
     for (const Pass& pass : {pair.forward, pair.backward}) {
       hold(device, pass, factors_[pass.microbatch], start, start + seconds);
+      if (pass.kind == PassKind::kW) continue;
       ends_[{is_backward(pass.kind), place_.virtual_stage(device, pass.chunk), pass.microbatch}] =
           start + seconds;
     }

@@ -70,8 +70,23 @@ TEST(TorchCsv, LocatesABadCell) {
   EXPECT_NE(refusal("F0\n").find("no stage here"), std::string::npos);
   EXPECT_NE(refusal("0F99999999999\n").find("larger than"), std::string::npos);
   EXPECT_NE(refusal("0F0;0B0\n").find("nothing may follow"), std::string::npos);
-  EXPECT_NE(refusal("(0F0;0I0)OVERLAP_F_B\n").find("full backward"), std::string::npos);
+  EXPECT_NE(refusal("(0F0;0F1)OVERLAP_F_B\n").find("full backward"), std::string::npos);
   EXPECT_NE(refusal("").find("a row per rank"), std::string::npos);
+}
+
+TEST(TorchCsv, HasBlocksOfAForwardWithAnyPartOfABackward) {
+  const std::string text =
+      "0F0,(0F1;0I0)OVERLAP_F_B,(0F2;0W0)OVERLAP_F_B,(0F3;0B1)OVERLAP_F_B,"
+      "0B2,0B3\n";
+  const Program program = read_torch_csv("s.csv", text);
+  const auto kind = [&](size_t pair) { return program.pairs()[pair].backward.kind; };
+  ASSERT_EQ(program.pairs().size(), 3U);
+  EXPECT_EQ(kind(0), PassKind::kB);
+  EXPECT_EQ(kind(1), PassKind::kW);
+  EXPECT_EQ(kind(2), PassKind::kBW);
+  std::ostringstream out;
+  write_torch_csv(out, program, "s");
+  EXPECT_EQ(out.str(), text);
 }
 
 TEST(PassRows, HaveThePassesAsProgramsWriteThem) {
@@ -110,8 +125,8 @@ TEST(PassRows, AreRefusedInTheirOwnLetters) {
                   .starts_with("rows:1:7: cell '0I0': expected F, B, W, BW or R after the stage"));
   EXPECT_TRUE(refusal_of("0F0, 0BW")
                   .starts_with("rows:1:9: cell '0BW': expected <stage><F|B|W|BW|R><microbatch>"));
-  EXPECT_TRUE(refusal_of("0F0&0B1").starts_with(
-      "rows:1:8: cell '0F0&0B1': an overlapped block is an F and a BW"));
+  EXPECT_TRUE(refusal_of("0F0&0F1").starts_with(
+      "rows:1:8: cell '0F0&0F1': an overlapped block is an F and a BW, B or W"));
   EXPECT_TRUE(refusal_of("0F0, 0BW0;").starts_with("rows:1:10: cell '0BW0;': nothing may follow"));
   EXPECT_TRUE(refusal_of("0F0, 0SEND_F0").starts_with("rows:1:7: cell '0SEND_F0': expected F"));
 }

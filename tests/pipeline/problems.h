@@ -170,7 +170,7 @@ class RandomProgram {
     mark(chosen);
     if (overlap_ && chosen.pass.kind == PassKind::kF) {
       for (const Ready& other : ready) {
-        if (other.device != chosen.device || other.pass.kind != PassKind::kBW) continue;
+        if (other.device != chosen.device || !runs_beside_forward(other.pass.kind)) continue;
         mark(other);
         list.push_back(make_pass(PassKind::kFB, static_cast<int>(pairs_.size())));
         pairs_.push_back({chosen.pass, other.pass});

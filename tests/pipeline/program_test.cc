@@ -99,8 +99,24 @@ TEST(Program, CountsBothPassesOfAnOverlappedBlock) {
 TEST(Program, RefusesAnOverlappedBlockThatIsNoForwardWithABackward) {
   const std::vector<Pass> block{make_pass(kFB, 0)};
   EXPECT_EQ(fault_of(block)->message, "an overlapped block has no pair");
-  EXPECT_EQ(fault_of(block, {1, 1, 2, 1}, {{make_pass(kF, 1), make_pass(kB, 0)}})->message,
-            "an overlapped block is an F and a BW");
+  for (const PassKind beside : {kF, PassKind::kR, kFB}) {
+    EXPECT_EQ(fault_of(block, {1, 1, 2, 1}, {{make_pass(kF, 1), make_pass(beside, 0)}})->message,
+              "an overlapped block is an F and a BW, B or W");
+  }
+  EXPECT_EQ(fault_of(block, {1, 1, 2, 1}, {{make_pass(kB, 1), make_pass(kBW, 0)}})->message,
+            "an overlapped block is an F and a BW, B or W");
+}
+
+TEST(Program, CountsTheInputAndTheWeightGradientOfBlocks) {
+  const std::vector<Pass> list{make_pass(kF, 0), make_pass(kFB, 0), make_pass(kFB, 1),
+                               make_pass(kBW, 1), make_pass(kBW, 2)};
+  const auto fault = [&](const Pass& second) {
+    return fault_of(list, {1, 1, 3, 1},
+                    {{make_pass(kF, 1), make_pass(kB, 0)}, {make_pass(kF, 2), second}});
+  };
+  EXPECT_FALSE(fault(make_pass(kW, 0)));
+  EXPECT_EQ(fault(make_pass(kB, 0))->message, "0B0 is there twice");
+  EXPECT_EQ(fault(make_pass(kW, 1))->message, "0BW1 is there twice");
 }
 
 TEST(Program, CountsEverySequenceSplitAsAUnit) {

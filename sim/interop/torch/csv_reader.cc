@@ -55,8 +55,8 @@ class CellParser {
     if (take('&')) {
       cell.actions.push_back(action());
       const bool known =
-          cell.actions[0].kind == PassKind::kF && cell.actions[1].kind == PassKind::kBW;
-      if (!known) fail("an overlapped block is an F and a BW");
+          cell.actions[0].kind == PassKind::kF && runs_beside_forward(cell.actions[1].kind);
+      if (!known) fail("an overlapped block is an F and a BW, B or W");
     }
     if (at_ != text_.size()) fail("nothing may follow the pass");
     return cell;
@@ -75,8 +75,8 @@ class CellParser {
       if (!text_.substr(at_).starts_with(kOverlap)) fail("expected OVERLAP_F_B after ')'");
       at_ += kOverlap.size();
       const bool known =
-          cell.actions[0].kind == PassKind::kF && cell.actions[1].kind == PassKind::kBW;
-      if (!known) fail("an overlapped block is an F and a B (full backward)");
+          cell.actions[0].kind == PassKind::kF && runs_beside_forward(cell.actions[1].kind);
+      if (!known) fail("an overlapped block is an F and a B (full backward), I or W");
     }
     if (at_ != text_.size()) fail("nothing may follow the action");
     return cell;

@@ -11,9 +11,9 @@ namespace pipesim {
 
 // Cells stand in time slots of one unit per pass, idle slots empty, so that a cell's inputs stand
 // in earlier columns: that is what PyTorch's slot-by-slot runtime relies on, and its action-list
-// runtime ignores. An overlapped block is `(3F0;1B2)OVERLAP_F_B`, which only the latter knows.
-// Throws InfeasibleError, naming the schedule, for a program to which PyTorch's runtime would
-// object (sim/interop/torch/rules.h).
+// runtime ignores. An overlapped block is `(3F0;1B2)OVERLAP_F_B` (or with I or W), which only the
+// latter knows. Throws InfeasibleError, naming the schedule, for a program to which PyTorch's
+// runtime would object (sim/interop/torch/rules.h).
 void write_torch_csv(std::ostream& out, const Program& program,
                      std::string_view name = "this schedule");
 

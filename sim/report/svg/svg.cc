@@ -163,11 +163,10 @@ class SvgWriter {
     std::array<bool, kPassKinds> there{};
     for (const TaskClass& of : graph_.classes()) {
       if (of.kind != TaskKind::kCompute) continue;
-      if (of.pass == PassKind::kFB) {
-        there[static_cast<size_t>(PassKind::kF)] = there[static_cast<size_t>(PassKind::kBW)] = true;
-      } else {
-        there[static_cast<size_t>(of.pass)] = true;
-      }
+      there[static_cast<size_t>(of.pass == PassKind::kFB ? PassKind::kF : of.pass)] = true;
+    }
+    for (const OverlappedPair& pair : program_.pairs()) {
+      there[static_cast<size_t>(pair.backward.kind)] = true;
     }
     std::vector<PassKind> kinds;
     for (size_t kind = 0; kind < there.size(); ++kind) {

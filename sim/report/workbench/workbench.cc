@@ -109,7 +109,10 @@ Json fills(const Program& program) {
   for (int device = 0; device < program.shape().devices; ++device) {
     for (const Pass& pass : program.passes(device)) kinds.insert(pass.kind);
   }
-  if (kinds.erase(PassKind::kFB) > 0) kinds.insert({PassKind::kF, PassKind::kBW});
+  kinds.erase(PassKind::kFB);
+  for (const OverlappedPair& pair : program.pairs()) {
+    kinds.insert({pair.forward.kind, pair.backward.kind});
+  }
   Json all = Json::object();
   const int chunks = program.placement().chunks();
   for (const PassKind kind : kinds) {

@@ -56,7 +56,7 @@ function whyNotSwapped(schedule, state, a, b) {
   if (schedule.unmovable) return `stages stay on their devices: ${schedule.unmovable}`;
   for (const pass of state.order.flat()) {
     const mine = pass.parts.find(part => part.vs === a || part.vs === b);
-    if (mine && pass.kind === 'FB') return `stage ${mine.vs} runs blocks of F and BW with a stage of its device, such as ${passText(pass)}`;
+    if (mine && pass.kind === 'FB') return `stage ${mine.vs} runs blocks with a stage of its device, such as ${passText(pass)}`;
   }
   return null;
 }

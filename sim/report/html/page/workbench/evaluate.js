@@ -4,7 +4,7 @@
 // holds the numbers, the critical path and what is refused equal to the last bit. A model is
 // {devices, directions, splits, device_of, stages, blocks}, an order a list of passes per device.
 
-// A pass is {kind, vs, unit, parts}; parts are the F and the BW of an overlapped block (FB), else itself.
+// A pass is {kind, vs, unit, parts}; parts are the F and the BW, B or W of an overlapped block (FB), else itself.
 function passOf(text) {
   const parts = text.split('&').map(part => {
     const [, vs, kind, unit] = part.match(/^(\d+)([A-Z]+)(\d+)$/);
@@ -66,12 +66,19 @@ function blockSeconds(forward, backward) {
     Math.min(f, forward.overlapped), Math.min(bw, backward.overlapped));
 }
 
+// Of an F with BW, B or W: with B or W alone the share that F with BW takes, and no less than either pass.
+function pairSeconds(model, [first, second]) {
+  const forward = model.stages[first.vs], backward = model.stages[second.vs];
+  const chunks = model.device_of.length / model.devices;
+  const whole = model.blocks ? model.blocks[first.vs * chunks + chunkOf(model, second.vs)] : blockSeconds(forward, backward);
+  if (second.kind === 'BW') return whole;
+  const f = forward.forward, part = second.kind === 'B' ? backward.backward_input : backward.backward_weight;
+  const apart = f + backwardOf(backward);
+  return Math.max((apart > 0 ? whole / apart : 1) * (f + part), Math.min(f, whole), Math.min(part, whole));
+}
+
 function passSeconds(model, pass) {
-  if (pass.kind === 'FB') {
-    const [f, bw] = pass.parts.map(part => part.vs);
-    const chunks = model.device_of.length / model.devices;
-    return model.blocks ? model.blocks[f * chunks + chunkOf(model, bw)] : blockSeconds(model.stages[f], model.stages[bw]);
-  }
+  if (pass.kind === 'FB') return pairSeconds(model, pass.parts);
   const stage = model.stages[pass.vs];
   switch (pass.kind) {
     case 'F': return stage.forward;
@@ -212,7 +219,7 @@ class Walk {
     state.peakInFlight = Math.max(state.peakInFlight, state.inFlight);
     state.held -= released;
     state.peak = Math.max(state.peak, state.held);  // B acquires at its end where W needs more
-    state.inFlight -= pass.kind === 'W' || pass.kind === 'BW' || pass.kind === 'FB' ? 1 : 0;
+    state.inFlight -= pass.parts.some(({kind}) => kind === 'W' || kind === 'BW') ? 1 : 0;
   }
 
   // From a pass that waits for nothing to the one that ends last (ties: the one visited first).
