@@ -182,6 +182,10 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
                                        min_chunks, chunks);
     refusal.nearest = problem.shape;
     refusal.nearest.chunks = std::clamp(chunks, min_chunks, max_chunks);
+    if (refuse == nullptr) return refusal;
+    Problem other = problem;
+    other.shape = refusal.nearest;
+    if (const auto further = refuse(other)) refusal.nearest = further->nearest;
     return refusal;
   }
   if (is_sharded(problem.vocabulary) &&

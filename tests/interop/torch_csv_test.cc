@@ -165,7 +165,7 @@ TEST(TorchCsv, RoundTripsEverySchedule) {
   int round_trips = 0;
   for (const Schedule* schedule : schedules()) {
     Problem problem;
-    problem.shape = {4, schedule->default_chunks, 8, 1};
+    problem.shape = {4, schedule->default_chunks, 12, 1};
     problem.placement = schedule->place(4, schedule->default_chunks);
     const StageCost cost{.forward = Seconds(1),
                          .backward_input = Seconds(1),

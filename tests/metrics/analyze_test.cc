@@ -90,7 +90,7 @@ TEST(Analyze, ChargesEveryGapOnceOnEverySchedule) {
   for (const Schedule* schedule : schedules()) {
     for (const int variant : {0, 1, 2, 3}) {
       const bool blocking = variant > 1;
-      const Case of(schedule->name, 4, 8, cost(10, 11, 7, 1.5));
+      const Case of(schedule->name, 4, 12, cost(10, 11, 7, 1.5));
       BuildOptions options;
       options.sync = variant % 2 == 0 ? OptimizerSync::kNone : OptimizerSync::kAllReduce;
       options.collective = Seconds(2);
@@ -210,7 +210,7 @@ TEST(Analyze, FindsThePeakItsTimeAndItsPass) {
 
 TEST(Analyze, AgreesWithEvaluationOnEverySchedule) {
   for (const Schedule* schedule : schedules()) {
-    const Case of(schedule->name, 4, 8, cost(10, 12, 8, 1));
+    const Case of(schedule->name, 4, 12, cost(10, 12, 8, 1));
     const Evaluation expected = evaluate(*of.program, of.problem);
     const Report report = of.report();
     EXPECT_EQ(report.makespan, expected.makespan) << schedule->name;
@@ -257,7 +257,7 @@ TEST(Analyze, TakesARecomputedForwardForNoBackward) {
 TEST(Analyze, AgreesWithEvaluationOnEveryRecomputedSchedule) {
   for (const Schedule* schedule : schedules()) {
     if (schedule->offloads()) continue;  // it places R itself, before its copies
-    Case of(schedule->name, 4, 8, cost(10, 12, 8, 1));
+    Case of(schedule->name, 4, 12, cost(10, 12, 8, 1));
     for (StageCost& stage : of.problem.stages) {
       stage.checkpoint = Bytes(0.5);
       stage.overlapped = Seconds(30);

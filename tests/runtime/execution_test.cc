@@ -23,7 +23,7 @@ Case case_with(const std::string& schedule, const std::string& more = "", int de
   const std::string text = fmt::format(
       "schedule: {}\n"
       "parallel: {{pipeline_model_parallel_size: {}}}\n"
-      "batch: {{num_microbatches: 8}}\n"
+      "batch: {{num_microbatches: 12}}\n"
       "cost: {{kind: given, per: device, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 "
       "ms, overlapped: 28 ms, transfer: 1 ms, copy_out: 3 ms, copy_in: 3 ms, collective: 1 "
       "ms{}}}\n{}",
