@@ -89,7 +89,7 @@ void expect_every_r(const Program& program) {
 // Where W are put off (zb-2p), what they wait for is the peak, and recomputation lowers nothing.
 TEST(RecomputeEverywhere, FullRunsEveryForwardAgainAndKeepsNoMore) {
   for (const Case& of : cases()) {
-    for (const int microbatches : {8, 12}) {
+    for (const int microbatches : {12, 16}) {
       SCOPED_TRACE(fmt::format("{} m={}", of.text(), microbatches));
       const Result plain = run(of, microbatches, "none");
       const Result full = run(of, microbatches, "full");
@@ -108,8 +108,8 @@ TEST(RecomputeEverywhere, FullRunsEveryForwardAgainAndKeepsNoMore) {
 TEST(RecomputeEverywhere, SelectiveKeepsLessInTheSameOrderOfPasses) {
   for (const Case& of : cases()) {
     SCOPED_TRACE(of.text());
-    const Result plain = run(of, 8, "none");
-    const Result selective = run(of, 8, "selective");
+    const Result plain = run(of, 12, "none");
+    const Result selective = run(of, 12, "selective");
     EXPECT_LT(selective.report.peak_activation, plain.report.peak_activation);
     EXPECT_GT(selective.report.iteration, plain.report.iteration);
     EXPECT_EQ(selective.program->size(), plain.program->size());
