@@ -77,6 +77,20 @@ std::vector<RecomputeGranularity> read_recompute(const std::vector<std::string>&
   return all;
 }
 
+std::vector<ContextExchange> read_exchanges(const std::vector<std::string>& asked,
+                                            const CommandLine& line) {
+  std::vector<std::string> names(kContextExchanges.begin(), kContextExchanges.end());
+  names.emplace_back("all");
+  const auto all = static_cast<ContextExchange>(kContextExchanges.size());
+  auto exchanges = read_names<ContextExchange>(asked, names, "--cp-comm-type", line);
+  if (std::ranges::count(exchanges, all) == 0) return exchanges;
+  if (exchanges.size() > 1) {
+    throw InputError(line.where("--cp-comm-type", "all"), "'all' stands alone");
+  }
+  return {ContextExchange::kAllGather, ContextExchange::kRing, ContextExchange::kHeads,
+          ContextExchange::kHeadsAndRing};
+}
+
 void check_schedules(const PlanCommand& command, const CommandLine& line) {
   const std::string option = "--schedules";
   check_once(command.schedules, option, line);
@@ -122,6 +136,7 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   }
   axes.sharding =
       read_names<ShardingStrategy>(command.sharding, kShardingStrategies, "--sharding", line);
+  axes.exchange = read_exchanges(command.exchange, line);
   axes.runs_on = framework_of(command);
   if (command.no_offload) {
     axes.offload = {false};
@@ -135,13 +150,17 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
 std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
                                   const CommandLine& line) {
   const std::vector<Override> others = line.overrides(command.settings);
-  for (const Override& other : others) {
-    const bool says = other.path == "memory.data_parallel_sharding_strategy" ||
-                      other.path == "memory.use_distributed_optimizer";
-    if (says && !command.sharding.empty()) {
-      throw InputError(other.where, fmt::format("{} is what --sharding says", other.path));
+  const auto check_unsaid = [&others](const std::vector<std::string>& asked, const char* option,
+                                      std::initializer_list<std::string_view> paths) {
+    for (const Override& other : others) {
+      if (asked.empty() || std::ranges::count(paths, other.path) == 0) continue;
+      throw InputError(other.where, fmt::format("{} is what {} says", other.path, option));
     }
-  }
+  };
+  check_unsaid(command.sharding, "--sharding",
+               {"memory.data_parallel_sharding_strategy", "memory.use_distributed_optimizer"});
+  check_unsaid(command.exchange, "--cp-comm-type",
+               {"parallel.cp_comm_type", "parallel.hierarchical_context_parallel_sizes"});
   std::vector<Override> settings;
   const auto add = [&](const std::string& path, const std::string& value,
                        const std::string& option) {
@@ -242,6 +261,9 @@ void add_axes(Parser& parser, PlanCommand& command) {
   add_list(parser, "--sharding", command.sharding,
            "Try these of no_shard,optim,optim_grads,optim_grads_params (default: what "
            "memory.data_parallel_sharding_strategy says, else optim)");
+  add_list(parser, "--cp-comm-type", command.exchange,
+           "Of several context ranks try these of all_gather,p2p,a2a,a2a+p2p, or all (default: "
+           "what parallel.cp_comm_type says, else all_gather)");
   parser.add_flag("--no-offload", command.no_offload, "Activations stay on their GPU");
 }
 

@@ -25,7 +25,7 @@ struct PlanCommand {
   std::vector<double> prices;
   int contention = has_simgrid() ? 3 : 0;
   PlanAxes axes;
-  std::vector<std::string> schedules, recompute, vocabulary, sharding;
+  std::vector<std::string> schedules, recompute, vocabulary, sharding, exchange;
   bool no_offload = false;
   std::string runs_on = "any";
   std::string baseline = "usual";

@@ -26,6 +26,12 @@ Json point_json(const PlanPoint& point) {
             {"vocabulary", to_text(point.vocabulary)},
             {"offload", offloads(point)}};
   if (point.sharding) json["data_parallel_sharding_strategy"] = to_text(*point.sharding);
+  if (point.exchange) {
+    json["cp_comm_type"] = to_text(point.exchange->kind);
+    if (point.exchange->kind == ContextExchange::kHeadsAndRing) {
+      json["hierarchical_context_parallel_sizes"] = point.exchange->hierarchy;
+    }
+  }
   return json;
 }
 

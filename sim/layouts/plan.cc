@@ -127,7 +127,7 @@ class Planner {
   static bool same_sizes(const PlanPoint& a, const PlanPoint& b) {
     const auto sizes = [](const PlanPoint& point) {
       return std::tie(point.tensor, point.context, point.expert, point.expert_tensor,
-                      point.pipeline, point.micro_batch);
+                      point.pipeline, point.micro_batch, point.exchange);
     };
     return sizes(a) == sizes(b);
   }

@@ -168,6 +168,13 @@ std::string optional_text(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
+// As "p2p", or "a2a+p2p 4x2" with the ranks that divide heads and those of the ring.
+std::string exchange_text(const PlanExchange& exchange) {
+  const std::string kind(to_text(exchange.kind));
+  if (exchange.kind != ContextExchange::kHeadsAndRing) return kind;
+  return fmt::format("{} {}x{}", kind, exchange.hierarchy[0], exchange.hierarchy[1]);
+}
+
 std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned,
                     std::optional<double> tokens) {
   const PlanPoint& point = planned.point;
@@ -201,6 +208,9 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
   text += fmt::format(",{},{},{},{},{}", optional_text(days), optional_text(hours),
                       optional_text(price), optional_text(low), optional_text(high));
   if (point.sharding) text += fmt::format(",{}", to_text(*point.sharding));
+  if (!plan.question.axes.exchange.empty()) {
+    text += fmt::format(",{}", point.exchange ? exchange_text(*point.exchange) : "");
+  }
   return text + "\n";
 }
 
@@ -217,6 +227,7 @@ std::string label_of(const PlanPoint& point) {
   }
   if (point.offload) more.emplace_back("offload");
   if (point.sharding) more.emplace_back(to_text(*point.sharding));
+  if (point.exchange) more.push_back(exchange_text(*point.exchange));
   if (point.split == PlanSplit::kBalanced) more.emplace_back("balanced");
   if (point.split == PlanSplit::kEvenWithEnds) more.emplace_back("ends counted");
   for (const std::string& each : more) {
@@ -276,9 +287,13 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "headroom_bytes";
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
   text += ",days,gpu_hours,price,iteration_low_seconds,iteration_high_seconds";
-  const bool searched = std::ranges::any_of(
-      plans, [](const ClusterPlan& plan) { return !plan.question.axes.sharding.empty(); });
-  text += searched ? ",data_parallel_sharding_strategy\n" : "\n";
+  const auto searched = [plans](const auto axis) {
+    return std::ranges::any_of(
+        plans, [axis](const ClusterPlan& plan) { return !(plan.question.axes.*axis).empty(); });
+  };
+  if (searched(&PlanAxes::sharding)) text += ",data_parallel_sharding_strategy";
+  if (searched(&PlanAxes::exchange)) text += ",cp_comm_type";
+  text += '\n';
   for (const ClusterPlan& plan : plans) {
     size_t rank = 0;
     for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);

@@ -51,9 +51,18 @@ bool fork_runs(const PlanQuestion& question, const PlanPoint& point) {
          fork_shards(question, point) && has_flags(point.recompute, false);
 }
 
+// Transformer Engine has latent attention over context ranks in rings alone.
+bool has_exchange(const PlanQuestion& question, const PlanPoint& point) {
+  if (!question.base.modelled->model.latent || point.context == 1) return true;
+  const PlanExchange exchange = exchange_of(question, point);
+  return exchange.kind == ContextExchange::kRing ||
+         (exchange.kind == ContextExchange::kHeadsAndRing && exchange.hierarchy[1] > 1);
+}
+
 bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
-  return megatron_shards(question, point) && point.schedule->runs_on == Runtime::kMegatron &&
-         has_flags(point.recompute, true) && (point.pipeline > 1 || point.chunks == 1);
+  return megatron_shards(question, point) && has_exchange(question, point) &&
+         point.schedule->runs_on == Runtime::kMegatron && has_flags(point.recompute, true) &&
+         (point.pipeline > 1 || point.chunks == 1);
 }
 
 }  // namespace

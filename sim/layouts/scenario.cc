@@ -57,6 +57,14 @@ void add_sizes(const PlanQuestion& question, const PlanPoint& point, Node& root)
   };
   size("tensor_model_parallel_size", point.tensor);
   size("context_parallel_size", point.context);
+  if (point.exchange) {
+    root.set("parallel.cp_comm_type", std::string(to_text(point.exchange->kind)));
+    const auto [heads, ring] = point.exchange->hierarchy;
+    if (point.exchange->kind == ContextExchange::kHeadsAndRing) {
+      root.set("parallel.hierarchical_context_parallel_sizes",
+               fmt::format("[{}, {}]", heads, ring));
+    }
+  }
   if (question.base.modelled->model.experts) {
     size("expert_model_parallel_size", point.expert);
     size("expert_tensor_parallel_size", point.expert_tensor);

@@ -80,7 +80,7 @@ class Space {
 
   void divide_experts() {
     if (!model_.experts) {
-      if (axes_.expert.empty() || std::ranges::count(axes_.expert, 1) > 0) choose_schedule();
+      if (axes_.expert.empty() || std::ranges::count(axes_.expert, 1) > 0) choose_exchange();
       return;
     }
     const int ranks = point_.tensor * point_.context * point_.data;
@@ -89,11 +89,32 @@ class Space {
       for (const int expert_tensor : {1, point_.tensor}) {
         point_.expert = expert;
         point_.expert_tensor = expert_tensor;
-        if (ranks % (expert * expert_tensor) == 0) choose_schedule();
+        if (ranks % (expert * expert_tensor) == 0) choose_exchange();
         if (point_.tensor == 1) break;
       }
     }
     point_.expert = point_.expert_tensor = 1;
+  }
+
+  void choose_exchange() {
+    if (axes_.exchange.empty() || point_.context == 1) {
+      choose_schedule();
+      return;
+    }
+    for (const ContextExchange kind : axes_.exchange) {
+      if (kind != ContextExchange::kHeadsAndRing) {
+        point_.exchange = {kind};
+        choose_schedule();
+        continue;
+      }
+      for (const int heads : divisors(point_.context, point_.context)) {
+        // One rank of either is another kind.
+        if (heads == 1 || heads == point_.context) continue;
+        point_.exchange = {kind, {heads, point_.context / heads}};
+        choose_schedule();
+      }
+    }
+    point_.exchange.reset();
   }
 
   void choose_schedule() {
@@ -225,6 +246,11 @@ ParameterState state_of(const PlanQuestion& question, const PlanPoint& point) {
   return state;
 }
 
+PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point) {
+  const LayerContext& context = question.base.modelled->context;
+  return point.exchange.value_or(PlanExchange{context.exchange, context.hierarchy});
+}
+
 Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   Scenario scenario = question.base;
   ScheduleChoice choice;
@@ -246,6 +272,9 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   Modelled& modelled = *scenario.modelled;
   take_sizes(scenario, modelled);
   modelled.state = state_of(question, point);
+  const PlanExchange exchange = exchange_of(question, point);
+  modelled.context.exchange = exchange.kind;
+  modelled.context.hierarchy = exchange.hierarchy;
   modelled.context.expert = point.expert;
   modelled.context.expert_tensor = point.expert_tensor;
   modelled.split = {};

@@ -7,6 +7,7 @@
 // refuses is found when its problem is made.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,15 @@ enum class PlanSplit : std::uint8_t { kEven, kEvenWithEnds, kBalanced };
 // name.
 std::vector<std::string> schedules_to_plan();
 
+// How context ranks exchange keys and values, and of `a2a+p2p` the ranks that divide heads and
+// those of the ring.
+struct PlanExchange {
+  ContextExchange kind = ContextExchange::kAllGather;
+  std::array<int, 2> hierarchy{1, 1};
+
+  friend bool operator==(const PlanExchange&, const PlanExchange&) = default;
+};
+
 // What may be tried; an empty list of sizes is the rule of docs/how-to/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
@@ -39,6 +49,7 @@ struct PlanAxes {
                                    PlanSplit::kBalanced};
   std::vector<bool> offload = {false, true};
   std::vector<ShardingStrategy> sharding = {};  // empty: the question's own
+  std::vector<ContextExchange> exchange = {};   // of several context ranks; empty: the same
   std::optional<Framework> runs_on = {};        // only what it runs as it stands (runs_on.h)
 };
 
@@ -68,6 +79,7 @@ struct PlanPoint {
   RecomputeGranularity recompute = {};
   bool offload = false;                           // by the transform, beside what the schedule does
   std::optional<ShardingStrategy> sharding = {};  // empty: the question's own
+  std::optional<PlanExchange> exchange = {};      // the same
 
   friend bool operator==(const PlanPoint&, const PlanPoint&) = default;
 };
@@ -93,6 +105,9 @@ PlanSpace plan_space(const PlanQuestion& question);
 // How the point's data ranks divide parameters' state. Of a copy that fewer ranks divide
 // (data_parallel_shard_degree) as many as divide the data ranks too.
 ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
+
+// How the point's context ranks exchange keys and values.
+PlanExchange exchange_of(const PlanQuestion& question, const PlanPoint& point);
 
 // The point as a scenario of one schedule; `layout` where its split is balanced. Schedules that
 // take a memory limit take the question's, in total.
