@@ -28,6 +28,9 @@ std::string exported(const ExportOptions& options, const Scenario& scenario) {
   if (options.format == "megatron-bridge") {
     return configuration_of(Framework::kMegatronBridge, made, *program).text;
   }
+  if (options.format == "torchtitan") {
+    return configuration_of(Framework::kTorchtitan, made, *program).text;
+  }
   std::ostringstream text;
   write_torch_csv(text, *program, made.choice.name);
   return text.str();
@@ -65,10 +68,11 @@ Subcommand add_export(Parser& program) {
   parser.add_option("file", options->file, "Scenario (YAML)").required();
   parser.add_option("overrides", options->overrides, "path.to.key=value, over what the file says");
   parser
-      .add_option("--format", options->format,
-                  "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
-                  "the zero-bubble fork; megatron-bridge: its fields as YAML")
-      .one_of({"torch", "megatron", "megatron-bridge"});
+      .add_option(
+          "--format", options->format,
+          "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
+          "the zero-bubble fork; megatron-bridge: its fields as YAML; torchtitan: a job file")
+      .one_of({"torch", "megatron", "megatron-bridge", "torchtitan"});
   parser.add_option("-o,--output", options->output,
                     "File to write ('-': standard output, where flags go by default)");
   return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "sim/interop/configurations/torchtitan.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/interop/megatron/model_flags.h"
 #include "sim/scenario/modelled.h"
@@ -65,15 +66,44 @@ bool megatron_runs(const PlanQuestion& question, const PlanPoint& point) {
          (point.pipeline > 1 || point.chunks == 1);
 }
 
+bool torchtitan_runs(const PlanQuestion& question, const PlanPoint& point) {
+  const bool blocking = question.base.transfers == Transfers::kBlocking && point.schedule->calls;
+  const bool ordered = point.pipeline == 1
+                           ? point.chunks == 1
+                           : why_not_scheduled(point.schedule->name, blocking).empty();
+  const ParameterState state = state_of(question, point);
+  const bool whole = strategy_of(state) == ShardingStrategy::kNoShard && point.context == 1;
+  ParameterState own = state;
+  shard_as_torchtitan(point.pipeline, point.context, own);
+  const bool divided = strategy_of(own) == strategy_of(state) &&
+                       own.reduce_every_microbatch == state.reduce_every_microbatch;
+  const ContextExchange kind = exchange_of(question, point).kind;
+  const bool exchanges =
+      point.context == 1 || kind == ContextExchange::kAllGather || kind == ContextExchange::kRing;
+  const RecomputeGranularity recompute = point.recompute;
+  return ordered && (whole || divided) && exchanges && point.split != PlanSplit::kBalanced &&
+         !point.schedule->offloads() &&
+         (recompute == RecomputeGranularity::kNone || recompute == RecomputeGranularity::kFull ||
+          recompute == RecomputeGranularity::kPointwise);
+}
+
+std::string why_torchtitan_runs_none(const PlanQuestion& question) {
+  const Modelled& modelled = *question.base.modelled;
+  if (std::string why = why_no_flavor(modelled.model); !why.empty()) return why;
+  return why_not_set_up(modelled.context, modelled.state, question.base.roofline->overlap);
+}
+
 }  // namespace
 
 bool may_run(Framework framework, const PlanQuestion& question, const PlanPoint& point) {
   if (point.vocabulary != VocabularyPlacement::kFirstLast || point.offload) return false;
+  if (framework == Framework::kTorchtitan) return torchtitan_runs(question, point);
   return framework == Framework::kZeroBubble ? fork_runs(question, point)
                                              : megatron_runs(question, point);
 }
 
 std::string why_it_runs_none(Framework framework, const PlanQuestion& question) {
+  if (framework == Framework::kTorchtitan) return why_torchtitan_runs_none(question);
   const Modelled& modelled = *question.base.modelled;
   if (std::string fault = why_no_flags(modelled.model); !fault.empty()) return fault;
   if (modelled.model.post_norms) return "norms after attention and MLP have no flag";
@@ -99,6 +129,11 @@ std::string why_it_runs_none(Framework framework, const PlanQuestion& question) 
 // parameters wherever there are data ranks and a distributed optimizer; Megatron-LM overlaps
 // neither unless its flags say so.
 std::vector<FrameworkDefault> defaults_of(Framework framework) {
+  if (framework == Framework::kTorchtitan) {
+    return {{"framework.transfers", "blocking"},
+            {"memory.data_parallel_sharding_strategy",
+             std::string(to_text(ShardingStrategy::kOptimGradsParams))}};
+  }
   if (framework != Framework::kMegatronBridge) return {};
   return {{"cost.overlap_grad_reduce", "true"}, {"cost.overlap_param_gather", "true"}};
 }

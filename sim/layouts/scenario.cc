@@ -86,9 +86,13 @@ void add_split(const Planned& planned, Node& root) {
 // The strategy stands beside what the question says of the optimizer, which it must not contradict.
 void add_sharding(const PlanQuestion& question, const PlanPoint& point, Node& root) {
   const ParameterState state = state_of(question, point);
-  if (point.sharding) {
+  const ParameterState& base = question.base.modelled->state;
+  if (point.sharding || strategy_of(state) != strategy_of(base)) {
     root.set("memory.use_distributed_optimizer", state.distributed_optimizer ? "true" : "false");
-    root.set("memory.data_parallel_sharding_strategy", std::string(to_text(*point.sharding)));
+    root.set("memory.data_parallel_sharding_strategy", std::string(to_text(strategy_of(state))));
+  }
+  if (state.sharded_weights && state.reduce_every_microbatch != base.reduce_every_microbatch) {
+    root.set("memory.reduce_every_microbatch", state.reduce_every_microbatch ? "true" : "false");
   }
   if (state.shard_degree > 0) {
     root.set("memory.data_parallel_shard_degree", fmt::format("{}", state.shard_degree));
@@ -107,7 +111,12 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   add_split(planned, root);
   root.set("batch.global_batch_size", fmt::format("{}", question.global_batch));
   root.set("batch.micro_batch_size", fmt::format("{}", point.micro_batch));
-  for (const PlanSetting& setting : plan.settings) root.set(setting.path, setting.value);
+  const bool gathers = state_of(question, point).sharded_weights;
+  for (const PlanSetting& setting : plan.settings) {
+    const bool of_gathers = setting.path == "memory.reshard_after_forward" ||
+                            setting.path == "memory.reduce_every_microbatch";
+    if (gathers || !of_gathers) root.set(setting.path, setting.value);
+  }
   if (point.recompute != RecomputeGranularity::kNone) {
     root.set("recompute", to_text(point.recompute));
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "sim/interop/configurations/torchtitan.h"
 #include "sim/read/modelled.h"
 
 namespace pipesim {
@@ -241,6 +242,9 @@ ParameterState state_of(const PlanQuestion& question, const PlanPoint& point) {
   ParameterState state = question.base.modelled->state;
   state.data = point.data;
   if (point.sharding) set_sharding(*point.sharding, state);
+  if (question.axes.runs_on == Framework::kTorchtitan && state.sharded_weights) {
+    shard_as_torchtitan(point.pipeline, point.context, state);
+  }
   if (state.shard_degree > 0) state.shard_degree = std::gcd(state.shard_degree, point.data);
   if (!state.distributed_optimizer) state.shard_degree = 0;
   return state;

@@ -118,8 +118,8 @@ TEST(Configurations, OfShardedGradientsAreForOneDeviceAndEveryMicrobatch) {
     const Case made = prepare_first(read_scenario(YamlSource("s.yaml", kFsdp, changed)));
     return frameworks_of(made, *make_program(made)).size();
   };
-  EXPECT_EQ(frameworks("batch.seq_length=2048"), 2U);
-  EXPECT_EQ(frameworks("memory.reshard_after_forward=false"), 0U);
+  EXPECT_EQ(frameworks("batch.seq_length=2048"), 3U);
+  EXPECT_EQ(frameworks("memory.reshard_after_forward=false"), 1U);  // torchtitan
   EXPECT_EQ(frameworks("memory.reduce_every_microbatch=false"), 0U);
   EXPECT_EQ(frameworks("parallel.pipeline_model_parallel_size=2"), 0U);
 }
@@ -138,7 +138,8 @@ TEST(Configurations, AreOfTheFrameworksThatRunTheCaseAsItStands) {
   EXPECT_EQ(frameworks("interleaved-1f1b", "recompute: full\n"), both);
   EXPECT_EQ(frameworks("zb-1p", ""), std::vector<Framework>{Framework::kZeroBubble});
   EXPECT_TRUE(frameworks("1f1b", "recompute: [mlp_act]\n").empty());
-  EXPECT_TRUE(frameworks("gpipe", "").empty());
+  EXPECT_EQ(frameworks("gpipe", ""), std::vector<Framework>{Framework::kTorchtitan});
+  EXPECT_TRUE(frameworks("gpipe", "recompute: [mlp_act]\n").empty());
 }
 
 }  // namespace

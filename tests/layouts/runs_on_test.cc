@@ -7,19 +7,26 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "sim/case/simulate.h"
 #include "sim/layouts/baseline.h"
 #include "sim/layouts/difference.h"
 #include "sim/layouts/plan.h"
 #include "sim/layouts/question.h"
+#include "sim/layouts/report.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
 namespace {
 
-ClusterPlan ask(const std::string& model, int gpus, long batch, const std::string& seq_length) {
+ClusterPlan ask(const std::string& model, int gpus, long batch, const std::string& seq_length,
+                const std::vector<FrameworkDefault>& more = {}) {
   std::vector<Override> overrides;
   for (const auto& [path, value] : std::vector<std::pair<std::string, std::string>>{
            {"model", model}, {"cluster", "dgx-h100"}, {"batch.seq_length", seq_length}}) {
+    overrides.push_back({path, value, {"command line", 1, 1, ""}});
+  }
+  for (const auto& [path, value] : more) {
     overrides.push_back({path, value, {"command line", 1, 1, ""}});
   }
   ClusterPlan plan = read_plan_question(overrides);
@@ -33,9 +40,13 @@ ClusterPlan ask(const std::string& model, int gpus, long batch, const std::strin
 TEST(RunsOn, LetsOnlyThroughWhatHasAConfiguration) {
   for (const auto& [model, seq_length] : std::vector<std::pair<std::string, std::string>>{
            {"llama3-8b", "4096"}, {"gpt-oss-20b", "4096"}, {"mixtral-8x7b", "4096"}}) {
-    const ClusterPlan plan = ask(model, 16, 64, seq_length);
-    const std::vector<PlanPoint> points = plan_space(plan.question).points;
     for (const Framework framework : kFrameworks) {
+      ClusterPlan plan = ask(model, 16, 64, seq_length);
+      if (framework == Framework::kTorchtitan) {
+        plan = ask(model, 16, 64, seq_length, defaults_of(framework));
+        plan.question.axes.runs_on = framework;
+      }
+      const std::vector<PlanPoint> points = plan_space(plan.question).points;
       const std::string why = why_it_runs_none(framework, plan.question);
       size_t passed = 0;
       for (size_t id = 0; id < points.size(); id += 7) {
@@ -59,7 +70,7 @@ TEST(RunsOn, LetsOnlyThroughWhatHasAConfiguration) {
 
 TEST(RunsOn, APlanForAFrameworkNamesItsLayoutsAlone) {
   for (const Framework framework : kFrameworks) {
-    ClusterPlan plan = ask("llama3-8b", 16, 64, "4096");
+    ClusterPlan plan = ask("llama3-8b", 16, 64, "4096", defaults_of(framework));
     plan.question.axes.runs_on = framework;
     plan.result = pipesim::plan(plan.question, {.best = 5});
     ASSERT_EQ(plan.result.best.size(), 5U);
@@ -67,6 +78,27 @@ TEST(RunsOn, APlanForAFrameworkNamesItsLayoutsAlone) {
       EXPECT_GT(std::ranges::count(planned.runs_on, framework), 0) << label_of(planned.point);
     }
   }
+}
+
+// Whatever its data ranks divide and reduce stands in the scenario.
+TEST(RunsOn, APlanForTorchtitanIsWrittenAsItRuns) {
+  std::vector<FrameworkDefault> settings = defaults_of(Framework::kTorchtitan);
+  settings.push_back({"memory.reshard_after_forward", "false"});
+  ClusterPlan plan = ask("llama3-8b", 16, 64, "4096", settings);
+  plan.question.axes.runs_on = Framework::kTorchtitan;
+  plan.question.axes.pipeline = {2, 4};
+  plan.question.axes.tensor = {4, 8};
+  plan.result = pipesim::plan(plan.question, {.best = 40, .exhaustive = true});
+  int alone = 0, several = 0;
+  for (const Planned& planned : plan.result.best) {
+    const std::string text = plan_scenario(plan, planned);
+    const Result run = simulate(prepare_first(read_scenario(YamlSource("planned.yaml", text))));
+    EXPECT_EQ(run.report.iteration, planned.iteration) << text;
+    EXPECT_EQ(*run.report.peak_memory, planned.peak) << text;
+    ++(planned.point.data * planned.point.context == 1 ? alone : several);
+  }
+  EXPECT_GT(alone, 0);
+  EXPECT_GT(several, 0);
 }
 
 TEST(Baseline, IsTheUsualLayoutThatFits) {

@@ -4,6 +4,7 @@
 
 #include "sim/core/error.h"
 #include "sim/interop/configurations/bridge.h"
+#include "sim/interop/configurations/torchtitan.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/planning/schedule.h"
 
@@ -21,6 +22,10 @@ Runtime runtime_of(Framework framework) {
 }  // namespace
 
 Configuration configuration_of(Framework framework, const Case& made, const Program& program) {
+  if (framework == Framework::kTorchtitan) {
+    if (const std::string why = why_not_torchtitan(made); !why.empty()) refuse(framework, why);
+    return {"torchtitan.toml", torchtitan_text(made)};
+  }
   const MegatronFlags flags = megatron_flags(made, program);
   if (flags.runtime != to_text(runtime_of(framework))) {
     refuse(framework, fmt::format("{} runs on {}", made.choice.name, flags.runtime));

@@ -1,7 +1,8 @@
 // A case as the ready configuration of a training framework: a file to start a run with.
 //
 // Flags are those of sim/interop/megatron; Megatron-Bridge takes the same settings as fields of its
-// sections (NVIDIA-NeMo/Megatron-Bridge, ConfigContainer), over a recipe that brings the model.
+// sections (NVIDIA-NeMo/Megatron-Bridge, ConfigContainer), over a recipe that brings the model;
+// torchtitan a job file (torchtitan.h).
 #pragma once
 
 #include <array>
@@ -15,11 +16,11 @@
 
 namespace pipesim {
 
-enum class Framework : std::uint8_t { kMegatron, kMegatronBridge, kZeroBubble };
+enum class Framework : std::uint8_t { kMegatron, kMegatronBridge, kZeroBubble, kTorchtitan };
 inline constexpr std::array kFrameworks{Framework::kMegatron, Framework::kMegatronBridge,
-                                        Framework::kZeroBubble};
+                                        Framework::kZeroBubble, Framework::kTorchtitan};
 inline constexpr std::array<std::string_view, kFrameworks.size()> kFrameworkNames{
-    "megatron", "megatron-bridge", "zero-bubble"};
+    "megatron", "megatron-bridge", "zero-bubble", "torchtitan"};
 constexpr std::string_view to_text(Framework framework) {
   return kFrameworkNames[static_cast<size_t>(framework)];
 }

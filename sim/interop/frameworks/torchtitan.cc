@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/layer_context.h"
+#include "models/stage_ends.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/read/model.h"
 
@@ -105,19 +106,6 @@ void put_degrees(const Degrees& degrees, Settings& settings, Draft& draft) {
 // Stages of a rank: one, two, or as many as there are layers for.
 enum class StagesOfRank : std::uint8_t { kOne, kTwo, kAny };
 
-// Decoder layers of every stage, where the embedding and the output count as so many
-// (generate_llm_fqn_per_model_part).
-std::vector<long> layers_of_stages(long layers, long stages, long first, long last) {
-  const long all = layers + first + last;
-  std::vector<long> split;
-  for (long stage = 0; stage < stages; ++stage) {
-    split.push_back(all / stages + (stage < all % stages ? 1 : 0));
-  }
-  split.front() -= first;
-  split.back() -= last;
-  return split;
-}
-
 void put_stages(const Degrees& degrees, StagesOfRank of_rank, Settings& settings, Draft& draft) {
   const long first =
       settings.number({"parallelism.pipeline_parallel_first_stage_less_layers"}).value_or(1);
@@ -139,7 +127,8 @@ void put_stages(const Degrees& degrees, StagesOfRank of_rank, Settings& settings
     }
     stages = asked;
   }
-  const std::vector<long> split = layers_of_stages(model->num_layers, stages, first, last);
+  const std::vector<int> split = layers_less_ends(model->num_layers, static_cast<int>(stages),
+                                                  static_cast<int>(first), static_cast<int>(last));
   if (std::ranges::min(split) < 0) {
     draft.missing.push_back(fmt::format(
         "fewer stages than {}: the first or the last has too few layers to be less", stages));

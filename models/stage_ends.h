@@ -1,0 +1,21 @@
+// Layers on stages of which the first and the last hold less, as torchtitan counts them.
+#pragma once
+
+#include <vector>
+
+namespace pipesim {
+
+// Decoder layers of every stage, where what stands before and behind them counts as `first` and
+// `last` layers (generate_llm_fqn_per_model_part of torchtitan): as equal as they can be, more on
+// the first stages. The first or the last is below 0 where it is too short. O(stages).
+std::vector<int> layers_less_ends(int layers, int stages, int first, int last);
+
+struct StageEnds {
+  int first = 0;
+  int last = 0;
+};
+// The inverse, with the fewest layers at the ends; false where there is none.
+// O(largest stage^2 stages).
+bool find_stage_ends(const std::vector<int>& layers_of_stages, StageEnds& ends);
+
+}  // namespace pipesim
