@@ -1,7 +1,9 @@
 // Job files of torchtitan and configurations of DeepSpeed.
 #include <gtest/gtest.h>
 
+#include "sim/case/simulate.h"
 #include "sim/interop/frameworks/draft.h"
+#include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -62,6 +64,26 @@ TEST(TorchtitanImport, DividesABatchAsTheVersionOfTheFileDid) {
   EXPECT_EQ(microbatches("experimental", "pipeline_parallel_microbatches = 16\n"), 16);
   EXPECT_EQ(microbatches("parallelism", ""), 32);
   EXPECT_EQ(microbatches("parallelism", "pipeline_parallel_microbatch_size = 2\n"), 16);
+}
+
+// The scenario that repeats its published rows: 100 and 128 tokens per second and GPU were
+// measured.
+TEST(TorchtitanImport, OfThePublished405B) {
+  const auto rate = [](const std::vector<Override>& overrides) {
+    const Scenario scenario = read_scenario(YamlSource::from_file(
+        PIPESIM_SOURCE_DIR "/scenarios/paper/torchtitan_405b.yaml", {}, overrides));
+    const double tokens = 1.0 * scenario.batch.microbatches * *scenario.batch.micro_batch_size *
+                          *scenario.batch.seq_length / 64;
+    return tokens / simulate(prepare_first(scenario)).report.iteration.value();
+  };
+  EXPECT_NEAR(rate({}), 104, 0.5);
+  EXPECT_NEAR(rate({{"schedule", "interleaved-1f1b", {}, {}},
+                    {"parallel.virtual_pipeline_model_parallel_size", "2", {}, {}},
+                    {"parallel.num_layers_per_stage",
+                     "[7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7]",
+                     {},
+                     {}}}),
+              136, 0.5);
 }
 
 TEST(TorchtitanImport, GivesLayersToStagesAsItDoes) {
