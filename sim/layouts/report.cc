@@ -170,8 +170,8 @@ std::string optional_text(const std::optional<double>& value) {
 
 // As "p2p", or "a2a+p2p 4x2" with the ranks that divide heads and those of the ring.
 std::string exchange_text(const PlanExchange& exchange) {
-  const std::string kind(to_text(exchange.kind));
-  if (exchange.kind != ContextExchange::kHeadsAndRing) return kind;
+  const std::string_view kind = to_text(exchange.kind);
+  if (exchange.kind != ContextExchange::kHeadsAndRing) return std::string(kind);
   return fmt::format("{} {}x{}", kind, exchange.hierarchy[0], exchange.hierarchy[1]);
 }
 
