@@ -92,8 +92,8 @@ class Difference {
     const ends = [this.first, this.last, ...steps.map(step => step.end)];
     let [low, top] = [Math.min(...ends), Math.max(...ends)];
     if (!(top - low > 1e-6 * top)) [low, top] = [low * 0.99, top * 1.01];
-    // Room at both ends for the numbers.
-    const room = Math.min(0.3, 130 / Math.max(right - left, 1));
+    // Room at both ends for the numbers: on a phone for the seconds alone.
+    const brief = right - left < 440, room = Math.min(0.3, (brief ? 80 : 130) / Math.max(right - left, 1));
     const extra = (top - low) * room / (1 - 2 * room);
     [low, top] = [low - extra, top + extra];
     const x = value => left + (value - low) / (top - low) * (right - left);
@@ -105,7 +105,7 @@ class Difference {
       if (x(value) < right - 20) context.fillText(text, x(value), (steps.length + 2) * high + 12);
     }
     this.drawEnd(context, 'from', this.first, x, 0, high);
-    steps.forEach((step, i) => this.drawStep(context, step, x, (i + 1) * high, high));
+    steps.forEach((step, i) => this.drawStep(context, step, x, (i + 1) * high, high, brief));
     this.drawEnd(context, 'to', this.last, x, (steps.length + 1) * high, high);
   }
 
@@ -116,11 +116,12 @@ class Difference {
   }
 
   // A bar to the right costs time, one to the left saves it; the sign says it too.
-  drawStep(context, {part, begin, end}, x, y, high) {
+  drawStep(context, {part, begin, end}, x, y, high, brief) {
     const [from, to] = [x(Math.min(begin, end)), x(Math.max(begin, end))];
     context.fillStyle = part.seconds > 0 ? kSeries[1] : kSeries[0];
     context.fillRect(from, y + 5, Math.max(to - from, 1), high - 10);
-    const text = `${signed(part.seconds, 'seconds')} (${signed(part.seconds / this.first, 'share')})`;
+    const seconds = signed(part.seconds, 'seconds');
+    const text = brief ? seconds : `${seconds} (${signed(part.seconds / this.first, 'share')})`;
     const slower = part.seconds > 0;
     this.drawText(context, part.name, text, slower ? to + 6 : from - 6, slower ? 'left' : 'right', y + high / 2);
   }
