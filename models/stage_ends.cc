@@ -16,19 +16,19 @@ std::vector<int> layers_less_ends(int layers, int stages, int first, int last) {
   return split;
 }
 
-bool find_stage_ends(const std::vector<int>& layers_of_stages, StageEnds& ends) {
+std::optional<StageEnds> find_stage_ends(const std::vector<int>& layers_of_stages) {
   const int stages = static_cast<int>(layers_of_stages.size());
   const int layers = std::accumulate(layers_of_stages.begin(), layers_of_stages.end(), 0);
   // An end counts as no more than what another stage holds, or this one lacks.
   const int most = std::ranges::max(layers_of_stages) + 1;
   for (int first = 0; first <= most; ++first) {
     for (int last = 0; last <= most; ++last) {
-      if (layers_less_ends(layers, stages, first, last) != layers_of_stages) continue;
-      ends = {first, last};
-      return true;
+      if (layers_less_ends(layers, stages, first, last) == layers_of_stages) {
+        return StageEnds{first, last};
+      }
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace pipesim

@@ -1,6 +1,7 @@
 // Layers on stages of which the first and the last hold less, as torchtitan counts them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 namespace pipesim {
@@ -14,8 +15,8 @@ struct StageEnds {
   int first = 0;
   int last = 0;
 };
-// The inverse, with the fewest layers at the ends; false where there is none.
+// The inverse, with the fewest layers at the first stage; nothing where there is none.
 // O(largest stage^2 stages).
-bool find_stage_ends(const std::vector<int>& layers_of_stages, StageEnds& ends);
+std::optional<StageEnds> find_stage_ends(const std::vector<int>& layers_of_stages);
 
 }  // namespace pipesim

@@ -24,8 +24,8 @@ struct StageCost {
   Seconds forward;
   Seconds backward_input;
   Seconds backward_weight;  // BW takes backward_input + backward_weight
-  std::optional<Seconds>
-      overlapped;      // FB of F and BW; without it a schedule with overlapped blocks is refused
+  // FB of F and BW; without it a schedule with overlapped blocks is refused.
+  std::optional<Seconds> overlapped;
   Seconds transfer;    // to or from the downstream stage; 0 on the same device
   Bytes activation;    // acquired by F
   Bytes weight_stash;  // of that, what W still needs after B

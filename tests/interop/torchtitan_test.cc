@@ -1,6 +1,7 @@
 // Job files of torchtitan: its settings alone, and read back as the same scenario.
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <optional>
 #include <sstream>
 
 #include "models/stage_ends.h"
@@ -150,16 +151,15 @@ TEST(StageEnds, AreFoundAgain) {
     for (const int first : {0, 1, 2}) {
       for (const int last : {0, 1, 3}) {
         const std::vector<int> split = layers_less_ends(32, stages, first, last);
-        StageEnds ends;
-        ASSERT_TRUE(find_stage_ends(split, ends));
-        EXPECT_EQ(layers_less_ends(32, stages, ends.first, ends.last), split);
+        const std::optional<StageEnds> ends = find_stage_ends(split);
+        ASSERT_TRUE(ends);
+        EXPECT_EQ(layers_less_ends(32, stages, ends->first, ends->last), split);
         ++found;
       }
     }
   }
   EXPECT_EQ(found, 27U);
-  StageEnds ends;
-  EXPECT_FALSE(find_stage_ends({4, 12, 4, 12}, ends));
+  EXPECT_FALSE(find_stage_ends({4, 12, 4, 12}));
 }
 
 }  // namespace

@@ -91,8 +91,7 @@ std::string why_not_divided(const Case& made) {
     return fmt::format("context ranks gather keys and values or pass them on, not {}",
                        to_text(context.exchange));
   }
-  StageEnds ends;
-  if (scenario.parallel.pipeline > 1 && !find_stage_ends(layers_of(*made.layout), ends)) {
+  if (scenario.parallel.pipeline > 1 && !find_stage_ends(layers_of(*made.layout))) {
     return "layers stand on its stages as evenly as they can, but for those that the first and the "
            "last hold less";
   }
@@ -124,8 +123,7 @@ std::string why_not_run(const Case& made) {
 void add_pipeline(const Case& made, std::string& text) {
   const Order& order = *order_of(made.choice.name);
   const std::vector<int> layers = layers_of(*made.layout);
-  StageEnds ends;
-  find_stage_ends(layers, ends);
+  const StageEnds ends = find_stage_ends(layers).value_or(StageEnds{});
   text += fmt::format("pipeline_parallel_schedule = \"{}\"\n", order.theirs);
   text += fmt::format("pipeline_parallel_microbatch_size = {}\n",
                       *made.scenario->batch.micro_batch_size);
