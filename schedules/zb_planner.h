@@ -28,8 +28,8 @@ class ZbPlanner {
   explicit ZbPlanner(const Problem& problem);
 
   // The first best of all choices within the limit, in which one microbatch fits on every device,
-  // and within the rungs below it
-  // (sim/planning/memory_ladder.h): those are left out that no run can gain by.
+  // and within the rungs below it (sim/planning/memory_ladder.h): those are left out that no run
+  // can gain by.
   PassLists best(Bytes limit);
 
  private:

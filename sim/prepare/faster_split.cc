@@ -30,17 +30,6 @@ bool is_empty(const StageLayers& stage) {
   return stage.layers == 0 && stage.mtp == 0 && !stage.embedding && !stage.output;
 }
 
-// As balance leaves them: the embedding first and the output last, MTP modules where they are.
-Layout with_layers(Layout layout, const std::vector<int>& layers) {
-  int first = 0;
-  for (size_t stage = 0; stage < layers.size(); ++stage) {
-    layout.stages[stage].first = first;
-    layout.stages[stage].layers = layers[stage];
-    first += layers[stage];
-  }
-  return layout;
-}
-
 class Search {
  public:
   explicit Search(const Outline& outline) : outline_(quiet(outline)) {}
@@ -136,42 +125,53 @@ class Search {
     return layouts;
   }
 
+  // One layer from a stage to another.
+  struct Move {
+    int from, to;
+  };
+
   // Whether one of the next moves was better: they are simulated a few at a time.
   bool takes_a_move() {
     constexpr size_t kFew = 16;
-    const std::vector<Layout> all = moves();
-    for (size_t from = 0; from < all.size() && left_ > 0; from += kFew) {
-      const auto begin = all.begin() + static_cast<long>(from);
-      const auto end = all.begin() + static_cast<long>(std::min(from + kFew, all.size()));
-      if (takes_best_of({begin, end})) return true;
+    const std::vector<Move> all = moves();
+    std::vector<Layout> few;
+    for (size_t i = 0; i < all.size() && left_ > 0; ++i) {
+      few.push_back(moved(best_.layout, all[i]));
+      if (few.size() < kFew && i + 1 < all.size()) continue;
+      if (takes_best_of(std::exchange(few, {}))) return true;
     }
     return false;
   }
 
-  // One layer from a stage to another: into an empty one first, then from the stages of the busiest
-  // devices, each to those of the least busy first.
-  [[nodiscard]] std::vector<Layout> moves() const {
-    std::vector<Layout> layouts;
+  // Into an empty stage first, then from the stages of the busiest devices, each to those of the
+  // least busy first.
+  [[nodiscard]] std::vector<Move> moves() const {
+    std::vector<Move> moves;
     const std::vector<StageLayers>& stages = best_.layout.stages;
-    std::vector<int> layers;
-    for (const StageLayers& stage : stages) layers.push_back(stage.layers);
-    const auto move = [&](int from, int to) {
-      if (layers[from] == 0 || from == to) return;
-      --layers[from];
-      ++layers[to];
-      layouts.push_back(with_layers(best_.layout, layers));
-      ++layers[from];
-      --layers[to];
+    const auto add = [&](int from, int to) {
+      if (stages[from].layers > 0 && from != to) moves.push_back({from, to});
     };
     const std::vector<int> idlest = by_busy_time();
     const auto empty = std::ranges::find_if(stages, is_empty);
     for (const int from : idlest) {
-      if (empty != stages.end()) move(from, static_cast<int>(empty - stages.begin()));
+      if (empty != stages.end()) add(from, static_cast<int>(empty - stages.begin()));
     }
     for (size_t i = idlest.size(); i-- > 0;) {
-      for (const int to : idlest) move(idlest[i], to);
+      for (const int to : idlest) add(idlest[i], to);
     }
-    return layouts;
+    return moves;
+  }
+
+  // The embedding stays first and the output last, MTP modules where they are.
+  static Layout moved(Layout layout, const Move& move) {
+    --layout.stages[move.from].layers;
+    ++layout.stages[move.to].layers;
+    int first = 0;
+    for (StageLayers& stage : layout.stages) {
+      stage.first = first;
+      first += stage.layers;
+    }
+    return layout;
   }
 
   // Stages, those of the least busy devices first.
