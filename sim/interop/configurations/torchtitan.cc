@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/stage_ends.h"
+#include "sim/interop/torch/schedules.h"
 #include "sim/scenario/modelled.h"
 #include "sim/scenario/scenario.h"
 
@@ -40,23 +41,9 @@ const Flavor* flavor_of(const Transformer& model) {
   return nullptr;
 }
 
-struct Order {
-  const char* ours;
-  const char* theirs;
-  bool blocking;  // waits for a send with the receive beside it
-  bool chunks;    // takes as many stages a rank as there are
-};
-constexpr std::array kOrders{Order{"1f1b", "1F1B", true, false},
-                             Order{"gpipe", "GPipe", false, false},
-                             Order{"interleaved-1f1b", "Interleaved1F1B", true, true},
-                             Order{"looped-bfs", "LoopedBFS", false, true},
-                             Order{"interleaved-zb", "InterleavedZeroBubble", false, true},
-                             Order{"zb-v-handmade", "ZBVZeroBubble", false, false},
-                             Order{"dualpipev", "DualPipeV", false, false}};
-
-const Order* order_of(const std::string& schedule) {
-  const auto* const found = std::ranges::find(kOrders, schedule, &Order::ours);
-  return found == kOrders.end() ? nullptr : found;
+const TorchSchedule* find_order(std::string_view schedule) {
+  const auto* const found = std::ranges::find(kTorchSchedules, schedule, &TorchSchedule::ours);
+  return found == kTorchSchedules.end() ? nullptr : found;
 }
 
 std::vector<int> layers_of(const Layout& layout) {
@@ -121,7 +108,7 @@ std::string why_not_run(const Case& made) {
 }
 
 void add_pipeline(const Case& made, std::string& text) {
-  const Order& order = *order_of(made.choice.name);
+  const TorchSchedule& order = *find_order(made.choice.name);
   const std::vector<int> layers = layers_of(*made.layout);
   const StageEnds ends = find_stage_ends(layers).value_or(StageEnds{});
   text += fmt::format("pipeline_parallel_schedule = \"{}\"\n", order.theirs);
@@ -129,7 +116,7 @@ void add_pipeline(const Case& made, std::string& text) {
                       *made.scenario->batch.micro_batch_size);
   text += fmt::format("pipeline_parallel_first_stage_less_layers = {}\n", ends.first);
   text += fmt::format("pipeline_parallel_last_stage_less_layers = {}\n", ends.last);
-  if (!order.chunks) return;
+  if (order.stages != StagesOfRank::kAny) return;
   const int all = made.scenario->modelled->model.num_layers + ends.first + ends.last;
   const int stages = static_cast<int>(layers.size());
   text += fmt::format("pipeline_parallel_layers_per_stage = {}\n", (all + stages - 1) / stages);
@@ -169,12 +156,13 @@ std::string why_no_flavor(const Transformer& model) {
 }
 
 std::string why_not_scheduled(const std::string& schedule, bool blocking) {
-  const Order* order = order_of(schedule);
+  const TorchSchedule* order = find_order(schedule);
   if (order == nullptr) return fmt::format("torch.distributed.pipelining has no {}", schedule);
-  if (order->blocking == blocking) return "";
-  return order->blocking ? fmt::format("{} waits for its messages (framework.transfers: blocking)",
-                                       order->theirs)
-                         : fmt::format("{} waits for no messages", order->theirs);
+  const bool waits = order->waits && find_schedule(schedule)->calls.has_value();
+  if (waits == blocking) return "";
+  return waits ? fmt::format("{} waits for its messages (framework.transfers: blocking)",
+                             order->theirs)
+               : fmt::format("{} waits for no messages", order->theirs);
 }
 
 std::string why_not_set_up(const LayerContext& context, const ParameterState& state,

@@ -9,6 +9,7 @@
 #include "models/layer_context.h"
 #include "models/stage_ends.h"
 #include "sim/interop/frameworks/draft.h"
+#include "sim/interop/torch/schedules.h"
 #include "sim/read/model.h"
 
 namespace pipesim {
@@ -103,9 +104,6 @@ void put_degrees(const Degrees& degrees, Settings& settings, Draft& draft) {
   if (degrees.tensor > 1 && sequence) put_flag(parallel, "sequence_parallel", true);
 }
 
-// Stages of a rank: one, two, or as many as there are layers for.
-enum class StagesOfRank : std::uint8_t { kOne, kTwo, kAny };
-
 void put_stages(const Degrees& degrees, StagesOfRank of_rank, Settings& settings, Draft& draft) {
   const long first =
       settings.number({"parallelism.pipeline_parallel_first_stage_less_layers"}).value_or(1);
@@ -141,20 +139,6 @@ void put_stages(const Degrees& degrees, StagesOfRank of_rank, Settings& settings
 }
 
 void put_order(const Degrees& degrees, Settings& settings, Draft& draft) {
-  struct Known {
-    const char* theirs;
-    const char* ours;
-    StagesOfRank stages;
-    bool blocking = false;  // waits for a send with the receive beside it
-  };
-  // GPipe waits for its sends at the end, and what _PipelineScheduleRuntime runs for none.
-  constexpr Known kKnown[] = {{"1F1B", "1f1b", StagesOfRank::kOne, true},
-                              {"GPipe", "gpipe", StagesOfRank::kOne},
-                              {"Interleaved1F1B", "interleaved-1f1b", StagesOfRank::kAny, true},
-                              {"LoopedBFS", "looped-bfs", StagesOfRank::kAny, true},
-                              {"InterleavedZeroBubble", "interleaved-zb", StagesOfRank::kAny, true},
-                              {"ZBVZeroBubble", "zb-v-handmade", StagesOfRank::kTwo},
-                              {"DualPipeV", "dualpipev", StagesOfRank::kTwo}};
   const auto csv = settings.text({"parallelism.pipeline_parallel_schedule_csv",
                                   "experimental.pipeline_parallel_schedule_csv"});
   const std::string name = settings
@@ -166,15 +150,16 @@ void put_order(const Degrees& degrees, Settings& settings, Draft& draft) {
     draft.schedule = fmt::format("{{csv: '{}'}}", *csv);
     return;
   }
-  const auto* const known = std::ranges::find_if(
-      kKnown, [&](const Known& each) { return lower(each.theirs) == lower(name); });
-  if (known == std::end(kKnown)) {
+  const auto* const known = std::ranges::find_if(kTorchSchedules, [&](const TorchSchedule& each) {
+    return lower(std::string(each.theirs)) == lower(name);
+  });
+  if (known == kTorchSchedules.end()) {
     draft.missing.push_back(fmt::format("a schedule for pipeline_parallel_schedule {}", name));
     return;
   }
-  draft.schedule = known->ours;
+  draft.schedule = std::string(known->ours);
   put_stages(degrees, known->stages, settings, draft);
-  if (known->blocking) put(draft.framework, "transfers", "blocking");
+  if (known->waits) put(draft.framework, "transfers", "blocking");
 }
 
 // Its first pipelines, which `experimental` was for, divided a batch into as many microbatches as
