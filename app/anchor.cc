@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/progress.h"
 #include "sim/anchor/measured_runs.h"
 #include "sim/anchor/report.h"
 
@@ -58,7 +59,10 @@ std::vector<MeasuredStep> read_runs(const AnchorOptions& options, const CommandL
 int anchor(const AnchorOptions& options, const CommandLine& line) {
   const auto runs = read_runs(options, line);
   check_writable({options.output}, line);
+  ProgressLine bar;
+  bar.show(fmt::format("fitting to {} runs", runs.size()));
   const AnchorFit fit = fit_anchor(runs);
+  bar.clear();
   write_outputs({{options.output, line.of_option(options.output),
                   [&](std::ostream& out) { out << anchor_yaml(runs, fit); }}});
   if (options.output != "-") std::cout << anchor_table(runs, fit) << std::flush;

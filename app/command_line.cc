@@ -86,9 +86,13 @@ std::vector<std::string> one_path_each(const std::string& path,
 bool coloured(const std::string& when) {
   if (when != "auto") return when == "always";
   const char* none = std::getenv("NO_COLOR");
+  return is_terminal(1) && (none == nullptr || *none == '\0');
+}
+
+bool is_terminal(int stream) {
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
-  return ::isatty(1) == 1 && (none == nullptr || *none == '\0') && !dumb;
+  return ::isatty(stream) == 1 && !dumb;
 }
 
 }  // namespace pipesim

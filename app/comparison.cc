@@ -1,10 +1,9 @@
 #include "app/comparison.h"
 
 #include <fmt/format.h>
-#include <iostream>
-#include <unistd.h>
 #include <utility>
 
+#include "app/progress.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/prepare/prepare.h"
@@ -15,11 +14,11 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
                                            const std::function<void(const Case&)>& work) {
   const std::vector<Prepared> all =
       prepare_all(std::make_shared<const Scenario>(std::move(scenario)));
-  const bool progress = ::isatty(2) == 1 && all.size() > 1;
+  ProgressLine progress;
   std::vector<RefusedSchedule> refused;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (progress) {
-      std::cerr << fmt::format("\r\033[K[{}/{}] {}", i + 1, all.size(), all[i].label) << std::flush;
+    if (all.size() > 1) {
+      progress.show(fmt::format("[{}/{}] {}", i + 1, all.size(), all[i].label));
     }
     try {
       work(all[i].get());
@@ -28,7 +27,7 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
       refused.push_back({all[i].label, error.what()});
     }
   }
-  if (progress) std::cerr << "\r\033[K" << std::flush;
+  progress.clear();
   if (refused.size() == all.size()) {
     const std::string why = refusals(refused);
     throw InfeasibleError("no schedule can be met\n" + why.substr(0, why.size() - 1));

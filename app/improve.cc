@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/orders.h"
+#include "app/progress.h"
 #include "app/temporary.h"
 #include "sim/case/simulate.h"
 #include "sim/core/text.h"
@@ -103,7 +104,10 @@ void write_order(const ImproveOptions& options, const Program& program, const st
 int improve_order(const ImproveOptions& options, const CommandLine& line) {
   const Case made = only_case_of(OrderArguments(options.arguments), line);
   check_writable({options.output}, line);
+  ProgressLine bar;
+  bar.show(fmt::format("refining, {:.0e} passes", options.refinement.effort));
   const Improved improved = improve(made, limit_of(options, made, line), options.refinement);
+  bar.clear();
   write_order(options, *improved.after.choice.program, improved_text(improved), line);
   return kDone;
 }
@@ -153,6 +157,8 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
 int prove_order(const ImproveOptions& options, const CommandLine& line) {
   const Case made = only_case_of(OrderArguments(options.arguments), line);
   check_writable({options.output}, line);
+  ProgressLine bar;
+  bar.show(fmt::format("refining, {:.0e} passes", options.refinement.effort));
   const Improved improved = improve(made, limit_of(options, made, line), options.refinement, true);
   TemporaryFolder folder;
   std::string any;
@@ -163,9 +169,11 @@ int prove_order(const ImproveOptions& options, const CommandLine& line) {
   nothing.effort = 0;
   nothing.objective = improved.objective;
   const Program start = refine(*improved.after.choice.program, problem, improved.limit, nothing);
+  bar.show(fmt::format("proving, at most {} s", options.seconds));
   const exact::Proof proof =
       exact::prove(start, problem, improved.limit,
                    {improved.objective, options.seconds, std::filesystem::path(any).parent_path()});
+  bar.clear();
   write_order(options, proof.program, proof_text(proof, improved, options.seconds), line);
   return proof.ended == exact::Ended::kNoSolver ? kFailed : kDone;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
@@ -11,11 +10,11 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
-#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/plan_options.h"
 #include "app/plan_page.h"
+#include "app/progress.h"
 #include "sim/core/text.h"
 #include "sim/read/hardware.h"
 
@@ -43,8 +42,8 @@ class Interruptible {
   struct sigaction before_ {};
 };
 
-std::string show_progress(const std::string& cluster, const PlanProgress& progress) {
-  return fmt::format("\r\033[K{}: {} of {} points decided, {} run{}", cluster, progress.decided,
+std::string progress_text(const std::string& cluster, const PlanProgress& progress) {
+  return fmt::format("{}: {} of {} points decided, {} run{}", cluster, progress.decided,
                      progress.points, progress.evaluated,
                      progress.best ? ", best " + human(*progress.best) : "");
 }
@@ -52,32 +51,22 @@ std::string show_progress(const std::string& cluster, const PlanProgress& progre
 void search(const PlanCommand& command, ClusterPlan& plan) {
   PlanOptions options = command.options;
   options.stop = [] { return interrupted.load(); };
-  const bool terminal = ::isatty(2) == 1;
+  ProgressLine line;
   const std::string& cluster = plan.question.base.hardware->name;
-  auto shown = std::chrono::steady_clock::now();
-  if (terminal) {
-    options.progress = [&](const PlanProgress& progress) {
-      const auto now = std::chrono::steady_clock::now();
-      if (now - shown < std::chrono::milliseconds(100)) return;
-      shown = now;
-      std::cerr << show_progress(cluster, progress) << std::flush;
-    };
-  }
+  options.progress = [&](const PlanProgress& progress) {
+    line.tick([&] { return progress_text(cluster, progress); });
+  };
   plan.result = pipesim::plan(plan.question, options);
   auto& best = plan.result.best;
   for (size_t i = 0; i < std::min(best.size(), static_cast<size_t>(command.contention)); ++i) {
     if (interrupted) break;
-    if (terminal) {
-      std::cerr << fmt::format("\r\033[K{}: {} of {} again with contention", cluster, i + 1,
-                               std::min(best.size(), static_cast<size_t>(command.contention)))
-                << std::flush;
-    }
+    line.show(fmt::format("{}: {} of {} again with contention", cluster, i + 1,
+                          std::min(best.size(), static_cast<size_t>(command.contention))));
     best[i].contended = with_contention(plan.question, best[i]);
   }
   rank_by_contention(best);
   if (!best.empty() && !interrupted) add_comparisons(command, options, plan);
   plan.result.stopped = plan.result.stopped || interrupted;
-  if (terminal) std::cerr << "\r\033[K" << std::flush;
 }
 
 [[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {

@@ -8,11 +8,12 @@
 #include <fmt/ranges.h>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
-#include <unistd.h>
 
 #include "app/commands.h"
+#include "app/progress.h"
 #include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
@@ -296,6 +297,19 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
   std::cout.flush();
 }
 
+std::string progress_text(const SearchProgress& now) {
+  const std::string count = fmt::format("{} of {}", now.done, now.all);
+  switch (now.step) {
+    case SearchProgress::Step::kFamilies:
+      return count + " families prepared";
+    case SearchProgress::Step::kFamiliesAtLimit:
+      return count + " families planned";
+    case SearchProgress::Step::kLimits:
+      return count + " limits";
+  }
+  return count;
+}
+
 int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.of_option(command.output),
@@ -317,6 +331,13 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   options.refine = !command.no_refinement;
   options.refinement.effort =
       command.effort.value_or(command.pareto ? kFrontierEffort : RefineOptions{}.effort);
+  if (command.pareto) options.limits = command.points;
+  ProgressLine bar;
+  std::mutex of_bar;
+  options.progress = [&](const SearchProgress& now) {
+    const std::scoped_lock lock(of_bar);
+    bar.tick([&now] { return "search: " + progress_text(now); });
+  };
   const Search search(scenario, options);
   std::vector<SearchResult> results;
   if (command.pareto) {
@@ -335,6 +356,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
           fmt::join(search.left_out(), "\n  left out: ")));
     }
   }
+  bar.clear();
   if (command.csv != "-" && command.output != "-") {
     print_for_people(search, results, in_memory, options);
   }
@@ -397,6 +419,10 @@ Subcommand add_search(Parser& program) {
         return passes >= 0 && passes <= 1e12 ? "" : "Value " + text + " not in range [0 - 1e+12]";
       });
   parser.add_option("--seed", command->search.refinement.seed, "Of refinement (default 1)");
+  parser
+      .add_option("--max-passes", command->search.max_passes,
+                  "Passes that may be planned in all (default 2^30)")
+      .range(1.0, 1e15);
   parser.add_option("--csv", command->csv, "Write the results as CSV ('-': standard output)");
   parser.add_option("-o", command->output,
                     "Write the best program as PyTorch schedule CSV, which `schedule: {csv: FILE}` "

@@ -10,9 +10,9 @@
 #include <memory>
 #include <optional>
 #include <thread>
-#include <unistd.h>
 
 #include "app/commands.h"
+#include "app/progress.h"
 #include "sim/core/input_text.h"
 #include "sim/sweep/build.h"
 #include "sim/sweep/mpi_workers.h"
@@ -40,39 +40,23 @@ std::string human_seconds(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-// One line on a terminal that is written anew.
-class ProgressLine {
- public:
-  void show(const SweepProgress& progress) const {
-    if (!terminal_) return;
-    const double seconds = elapsed();
-    const std::uint32_t done = progress.before + progress.evaluated;
-    // Large points go first: the bar and the time left follow the work, not the count.
-    constexpr int kWidth = 24;
-    const double before = static_cast<double>(progress.before) / progress.points;
-    const int filled = static_cast<int>(kWidth * (before + (1 - before) * progress.share));
-    std::string line = fmt::format("\r\033[K[{:=<{}}{:>{}}] {}/{} points", "", filled, "",
-                                   kWidth - filled, done, progress.points);
-    if (progress.evaluated > 0 && seconds > 0) {
-      line += fmt::format(", {:.0f}/s", progress.evaluated / seconds);
-    }
-    if (progress.share > 0.01 && progress.share < 1) {
-      line +=
-          fmt::format(", {} left", human_seconds(seconds * (1 - progress.share) / progress.share));
-    }
-    std::cerr << line << std::flush;
+std::string progress_text(const SweepProgress& progress, double seconds) {
+  const std::uint32_t done = progress.before + progress.evaluated;
+  // Large points go first: the bar and the time left follow the work, not the count.
+  constexpr int kWidth = 24;
+  const double before = static_cast<double>(progress.before) / progress.points;
+  const int filled = static_cast<int>(kWidth * (before + (1 - before) * progress.share));
+  std::string text = fmt::format("[{:=<{}}{:>{}}] {}/{} points", "", filled, "", kWidth - filled,
+                                 done, progress.points);
+  if (progress.evaluated > 0 && seconds > 0) {
+    text += fmt::format(", {:.0f}/s", progress.evaluated / seconds);
   }
-  void clear() const {
-    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+  if (progress.share > 0.01 && progress.share < 1) {
+    text +=
+        fmt::format(", {} left", human_seconds(seconds * (1 - progress.share) / progress.share));
   }
-  [[nodiscard]] double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  bool terminal_ = ::isatty(2) == 1;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
+  return text;
+}
 
 std::string copy_path(const SweepCommand& command) { return command.folder + "/sweep.yaml"; }
 
@@ -195,11 +179,14 @@ int lead(const SweepCommand& command, const CommandLine& line, const Sweep& swee
   ResultStore store(command.folder, sweep, build_of_program(PIPESIM_VERSION),
                     line.of_option(command.folder));
   check_writable({command.json}, line);
-  const ProgressLine bar;
+  ProgressLine bar;
   const ChangedInputs changed(inputs);
-  const SweepRun run = run_sweep(sweep, store, workers,
-                                 {[&changed] { return stop_asked != 0 || !changed().empty(); },
-                                  [&bar](const SweepProgress& progress) { bar.show(progress); }});
+  const SweepRun run =
+      run_sweep(sweep, store, workers,
+                {[&changed] { return stop_asked != 0 || !changed().empty(); },
+                 [&bar](const SweepProgress& progress) {
+                   bar.tick([&] { return progress_text(progress, bar.elapsed()); });
+                 }});
   bar.clear();
   return finish(command, line, sweep, store, run, changed.now(), bar.elapsed());
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/progress.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/read/band.h"
@@ -66,10 +67,12 @@ std::vector<Compared> compare(const std::string& folder, const std::string& want
   const bool any = std::ranges::any_of(
       validations(), [&folder](const Validation& each) { return has_paper(folder, each.name); });
   std::vector<Compared> all;
+  ProgressLine bar;
   for (const Validation& validation : validations()) {
     if (!wanted.empty() && validation.name != wanted) continue;
     // A folder of one's own need not hold every paper, unless it is asked for.
     if (wanted.empty() && any && !has_paper(folder, validation.name)) continue;
+    bar.show(validation.name);
     all.push_back({&validation, validation.compare(folder, asked)});
   }
   return all;
@@ -100,9 +103,12 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
 // Measured runs, by group.
 int validate_runs(const ValidateOptions& options, const std::string& folder,
                   const CommandLine& line) {
+  ProgressLine bar;
+  bar.show("measured runs");
   TrainingRuns all = compare_measured_runs(folder, line.where(options.data));
   if (options.anchored) anchor_runs(all);
   add_bands(all, catalogue_residuals(options.anchored));
+  bar.clear();
   std::vector<Output> files{{options.json, line.of_option(options.json),
                              [&all](std::ostream& out) { out << runs_json(all); }},
                             {options.residuals, line.of_option(options.residuals),

@@ -85,7 +85,10 @@ py::tuple run_search(const Scenario& scenario, Asked asked, const py::object& pr
   std::atomic<bool> stop = false;
   std::atomic<int> done = 0;
   asked.options.refinement.stop = [&stop] { return stop.load(); };
-  asked.options.limit_done = [&done] { ++done; };
+  asked.options.progress = [&done](const SearchProgress& now) {
+    if (now.step == SearchProgress::Step::kLimits) done = now.done;
+  };
+  asked.options.limits = asked.points.value_or(1);
   struct Outcome {
     std::vector<SearchResult> results;
     std::vector<std::string> left_out;
@@ -117,7 +120,7 @@ void bind_search(py::module_& module) {
   module.def("search", [](const Scenario& scenario, std::string memory_limit,
                           std::optional<int> points, std::vector<std::string> schedules,
                           int max_chunks, int max_splits, bool offload, bool recompute, bool refine,
-                          std::optional<double> effort, std::uint64_t seed,
+                          std::optional<double> effort, std::uint64_t seed, double max_passes,
                           const py::object& progress) {
     SearchOptions options{.max_chunks = max_chunks,
                           .max_splits = max_splits,
@@ -125,7 +128,8 @@ void bind_search(py::module_& module) {
                           .offload = offload,
                           .recompute = recompute,
                           .refine = refine,
-                          .refinement = {}};
+                          .refinement = {},
+                          .max_passes = max_passes};
     options.refinement.seed = seed;
     options.refinement.effort = effort.value_or(points ? kFrontierEffort : RefineOptions{}.effort);
     return run_search(scenario, {std::move(memory_limit), points, std::move(options)}, progress);

@@ -40,7 +40,8 @@ def simulate(source: Source, changes: Mapping[str, Any] | None = None, /, **keyw
 def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memory_limit: Union[float, str] = 1,
            points: Optional[int] = None, schedules: Sequence[str] = (), max_chunks: int = 2, max_splits: int = 1,
            offload: bool = False, recompute: bool = False, refine: bool = True, effort: Optional[float] = None,
-           seed: int = 1, progress: Optional[Callable[[int, int], Any]] = None, **keywords: Any) -> Any:
+           seed: int = 1, max_passes: float = 2**30, progress: Optional[Callable[[int, int], Any]] = None,
+           **keywords: Any) -> Any:
     """Finds the schedule with the least time under a limit on activation memory, as `pipesim search` does.
 
     memory_limit: a multiple of p times the activation of one microbatch on a device, or bytes: "40 GiB".
@@ -52,7 +53,7 @@ def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memor
     """
     read = scenario(source, changes, **keywords)
     rows, left_out = _pipesim.search(read, str(memory_limit), points, list(schedules), max_chunks, max_splits,
-                                     offload, recompute, refine, effort, seed, progress)
+                                     offload, recompute, refine, effort, seed, max_passes, progress)
     if points is None and not rows:
         raise InfeasibleError("\n  left out: ".join([f"no schedule fits into a limit of {memory_limit}", *left_out]))
     found = [Found(row) for row in rows]

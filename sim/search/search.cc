@@ -144,11 +144,19 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
     host_limited_ = scenario.cluster && scenario.cluster->host_memory;
   }
   scenario_ = std::make_shared<const Scenario>(std::move(scenario));
+  std::vector<Variants> asked;
   for (const Schedule* schedule : schedules()) {
-    if (wanted(schedule->name)) add_registered(*schedule);
+    if (wanted(schedule->name)) ask_registered(*schedule, asked);
   }
   for (const ScheduleChoice& choice : scenario_->schedules) {
-    if (choice.described && wanted(choice.name)) add_described(choice);
+    if (choice.described && wanted(choice.name)) ask_described(choice, asked);
+  }
+  refuse_too_many_passes(asked);
+  const int all = static_cast<int>(asked.size());
+  for (int done = 0; done < all; ++done) {
+    options_.progress({SearchProgress::Step::kFamilies, done, all});
+    (void)std::ranges::all_of(asked[done],
+                              [this](const ScheduleChoice& each) { return add(each); });
   }
   if (options_.refine && options_.schedules.empty()) add_bare_placements();
   if (families_.empty()) {
@@ -165,7 +173,7 @@ bool Search::wanted(const std::string& schedule) const {
          std::ranges::find(options_.schedules, schedule) != options_.schedules.end();
 }
 
-void Search::add_registered(const Schedule& schedule) {
+void Search::ask_registered(const Schedule& schedule, std::vector<Variants>& asked) {
   if (schedule.versions) {
     left_out_.push_back(schedule.name + ": its iterations run into each other");
     return;
@@ -183,29 +191,30 @@ void Search::add_registered(const Schedule& schedule) {
         std::ranges::find(schedule.options, "overlap", &OptionSpec::name) != schedule.options.end();
     const bool cost_known = scenario_->roofline || !scenario_->cost.overlapped.empty();
     if (overlaps && !cost_known) choice.options["overlap"] = false;
-    add_variants(choice, schedule);
+    asked.push_back(variants(choice, schedule));
   }
 }
 
 // With every choice of the parameters that it leaves open.
-void Search::add_described(const ScheduleChoice& asked) {
-  const Schedule& schedule = asked.described->schedule;
-  const int least = asked.chunks.value_or(schedule.min_chunks);
-  const int most = asked.chunks.value_or(
+void Search::ask_described(const ScheduleChoice& described, std::vector<Variants>& asked) {
+  const Schedule& schedule = described.described->schedule;
+  const int least = described.chunks.value_or(schedule.min_chunks);
+  const int most = described.chunks.value_or(
       std::max(schedule.min_chunks, std::min(schedule.max_chunks, options_.max_chunks)));
   for (int chunks = least; chunks <= most; ++chunks) {
-    ScheduleChoice choice = asked;
+    ScheduleChoice choice = described;
     choice.chunks = chunks;
     const Shape shape{scenario_->parallel.pipeline, chunks, scenario_->batch.microbatches,
-                      splits_of(asked)};
+                      splits_of(described)};
     std::optional<std::vector<ScheduleOptions>> choices;
     try {
-      choices = every_choice(*asked.described->description, shape, asked.options, kMostChoices);
+      choices =
+          every_choice(*described.described->description, shape, described.options, kMostChoices);
     } catch (const InputError& error) {
-      leave_out(fmt::format("{}: {}", asked.name, error.what()));
+      leave_out(fmt::format("{}: {}", described.name, error.what()));
       continue;
     }
-    const std::string name = fmt::format("{} with {} chunks", asked.name, chunks);
+    const std::string name = fmt::format("{} with {} chunks", described.name, chunks);
     if (!choices) {
       leave_out(fmt::format("{}: more than {} choices of its parameters: set some of them", name,
                             kMostChoices));
@@ -217,13 +226,13 @@ void Search::add_described(const ScheduleChoice& asked) {
     }
     for (const ScheduleOptions& options : *choices) {
       choice.options = options;
-      add_variants(choice, schedule);
+      asked.push_back(variants(choice, schedule));
     }
   }
 }
 
-// The family as it is, and with every number of chunks offloaded and recomputed that is allowed.
-void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule) {
+Search::Variants Search::variants(const ScheduleChoice& choice, const Schedule& schedule) const {
+  Variants all;
   const int chunks = *choice.chunks;
   const int most_recomputed = options_.recompute ? chunks : 0;
   const int most_offloaded = options_.offload && !schedule.offloads() ? chunks : 0;
@@ -239,11 +248,27 @@ void Search::add_variants(const ScheduleChoice& choice, const Schedule& schedule
         variant.offload->which.clear();
         variant.offload->chunks = offloaded;
       }
-      const size_t families = families_.size();
-      add(variant, schedule.memory_limit);
-      if (families_.size() == families) return;  // what its variants would be left out for too
+      all.push_back(std::move(variant));
     }
   }
+  return all;
+}
+
+// F and backward of every unit and stage.
+void Search::refuse_too_many_passes(const std::vector<Variants>& asked) const {
+  double passes = 0;
+  for (const Variants& variants : asked) {
+    for (const ScheduleChoice& choice : variants) {
+      const int times = schedule_of(choice).memory_limit ? options_.limits : 1;
+      passes += 2.0 * scenario_->parallel.pipeline * *choice.chunks * splits_of(choice) *
+                scenario_->batch.microbatches * times;
+    }
+  }
+  if (passes <= options_.max_passes) return;
+  throw InfeasibleError(fmt::format(
+      "search would plan {} families of {:.3g} passes in all, more than {:.3g}: name "
+      "fewer (--schedules), ask for fewer limits (--points), or allow it (--max-passes)",
+      asked.size(), passes, options_.max_passes));
 }
 
 // Also of schedules that refuse the shape.
@@ -280,21 +305,23 @@ void Search::leave_out(std::string reason) {
   }
 }
 
-void Search::add(ScheduleChoice choice, bool takes_limit) {
+// Whether it is a family now.
+bool Search::add(const ScheduleChoice& choice) {
+  const bool takes_limit = schedule_of(choice).memory_limit;
   if (schedule_of(choice).default_splits > options_.max_splits) {
     leave_out(choice.name + ": splits microbatches along the sequence");
-    return;
+    return false;
   }
   if (schedule_of(choice).offloads() && !options_.offload) {
     leave_out(choice.name + ": copies activations to the host");
-    return;
+    return false;
   }
   try {
     const Case made = prepare(scenario_, choice);
     Family family{choice, made.layout, for_planning(made.problem), std::nullopt, nullptr};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
-      return;
+      return false;
     }
     if (!takes_limit) {
       family.fixed = measure(family, family.problem, make_program(choice, family.problem),
@@ -307,6 +334,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
       family.rungs = std::make_shared<Rungs>(rungs_below(family.problem, all));
     }
     families_.push_back(std::move(family));
+    return true;
   } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
     const auto* input = dynamic_cast<const InputError*>(&error);
     const std::string reason = input != nullptr ? input->message() : error.what();
@@ -316,6 +344,7 @@ void Search::add(ScheduleChoice choice, bool takes_limit) {
     left_out_.push_back(fmt::format("{}{}: {}", choice.name,
                                     several ? fmt::format(" with {} chunks", *choice.chunks) : "",
                                     prefixed ? reason.substr(reason.find(": ") + 2) : reason));
+    return false;
   }
 }
 
@@ -357,7 +386,12 @@ bool Search::has_room(Found& found) const {
 std::vector<Found> Search::candidates(Bytes limit, Plans plans,
                                       std::optional<Found>& without_room) const {
   std::vector<Found> all;
+  int done = 0;
   for (const Family& family : families_) {
+    if (plans == Plans::kBelowToo) {
+      options_.progress(
+          {SearchProgress::Step::kFamiliesAtLimit, done++, static_cast<int>(families_.size())});
+    }
     std::optional<Found> best = best_of(family, limit, without_room);
     if (family.rungs != nullptr && plans == Plans::kBelowToo) plan_rungs(family, limit, best);
     if (best) all.push_back(std::move(*best));
@@ -548,11 +582,11 @@ std::vector<SearchResult> Search::frontier(int points) const {
     return result.best && result.best->time <= least_time;
   };
   std::vector<SearchResult> results(points);
-  std::atomic<int> solved = points;
+  std::atomic<int> solved = points, sought = 0;
   in_parallel(points, [&](int i) {
     const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
     results[i] = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
-    options_.limit_done();
+    options_.progress({SearchProgress::Step::kLimits, ++sought, points});
     if (!is_solved(results[i])) return;
     for (int now = solved; i < now && !solved.compare_exchange_weak(now, i);) continue;
   });

@@ -32,6 +32,15 @@ namespace pipesim {
 
 // Of refinement, for each limit of a frontier.
 constexpr double kFrontierEffort = 2e6;
+// F and backward of all families, for each limit where they follow it.
+constexpr double kMostSearchPasses = 1L << 30;
+
+// How far a search is: `done` of `all` of what the step counts.
+struct SearchProgress {
+  enum class Step : std::uint8_t { kFamilies, kFamiliesAtLimit, kLimits };
+  Step step = Step::kFamilies;
+  int done = 0, all = 0;
+};
 
 struct SearchOptions {
   int max_chunks = 2;                  // per device
@@ -43,8 +52,11 @@ struct SearchOptions {
   bool recompute = false;
   bool refine = true;
   RefineOptions refinement;
-  // Of a frontier: after each of its limits, in any order and from any thread.
-  std::function<void()> limit_done = [] {};
+  // How many limits are going to be asked for, and how many passes may be planned for all of them.
+  int limits = 1;
+  double max_passes = kMostSearchPasses;
+  // After each of what it counts; of a frontier's limits in any order and from any thread.
+  std::function<void(const SearchProgress&)> progress = [](const SearchProgress&) {};
 };
 
 // A program and what it costs; `program` is planned or refined for `problem`.
@@ -84,8 +96,8 @@ class Search {
  public:
   // Where no bytes are given every microbatch counts 1 per device. InfeasibleError for what is not
   // considered: costs per stage, transfers that hold devices, recomputation that the scenario
-  // fixes, copies that it fixes; and when no family is left. InputError, at `cost`, for copies
-  // whose seconds it does not know.
+  // fixes, copies that it fixes; when no family is left; and, before any is planned, for more than
+  // `max_passes`. InputError, at `cost`, for copies whose seconds it does not know.
   Search(Scenario scenario, SearchOptions options);
 
   // Nothing is found (`best` is empty) when no family fits. The best of the families as they are is
@@ -111,10 +123,14 @@ class Search {
   };
 
   [[nodiscard]] bool wanted(const std::string& schedule) const;
-  void add_registered(const Schedule& schedule);
-  void add_described(const ScheduleChoice& asked);
-  void add_variants(const ScheduleChoice& choice, const Schedule& schedule);
-  void add(ScheduleChoice choice, bool takes_limit);
+  // A choice, and it with each number of chunks offloaded and recomputed that is allowed: where one
+  // is left out, those after it would be for the same reason.
+  using Variants = std::vector<ScheduleChoice>;
+  void ask_registered(const Schedule& schedule, std::vector<Variants>& asked);
+  void ask_described(const ScheduleChoice& described, std::vector<Variants>& asked);
+  [[nodiscard]] Variants variants(const ScheduleChoice& choice, const Schedule& schedule) const;
+  void refuse_too_many_passes(const std::vector<Variants>& asked) const;
+  [[nodiscard]] bool add(const ScheduleChoice& choice);
   void add_bare_placements();
   void leave_out(std::string reason);
   [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,

@@ -346,6 +346,15 @@ TEST(Search, RefusesWhatItDoesNotConsider) {
   EXPECT_NE(refusal(base + ", per: stage}\nschedule: 1f1b"), "");
   EXPECT_NE(refusal(base + "}\nschedule: 1f1b\nrecompute: full"), "");
   EXPECT_NE(refusal(base + "}\nschedule: 1f1b\nframework: {transfers: blocking}"), "");
+  SearchOptions few;
+  few.max_passes = 2 * 4 * 8 * 3;  // three families of one chunk
+  few.schedules = {"1f1b", "gpipe", "zb"};
+  EXPECT_EQ(refusal(base + "}\nschedule: 1f1b", few), "");
+  few.limits = 2;  // only zb follows them
+  EXPECT_NE(refusal(base + "}\nschedule: 1f1b", few).find("3 families of 256 passes in all"),
+            std::string::npos);
+  few.max_passes = 256;
+  EXPECT_EQ(refusal(base + "}\nschedule: 1f1b", few), "");
   SearchOptions none;
   none.schedules = {"dualpipe"};
   EXPECT_NE(refusal(base + "}\nschedule: 1f1b", none).find("two copies"), std::string::npos);
