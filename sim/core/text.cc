@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <vector>
@@ -19,11 +21,24 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+// A bit for each letter that stands in it, some letters sharing one.
+std::uint64_t letters(std::string_view name) {
+  std::uint64_t all = 0;
+  for (const char c : name) all |= std::uint64_t{1} << (static_cast<unsigned char>(c) % 64U);
+  return all;
+}
+
 // Restricted Damerau-Levenshtein distance (adjacent transpositions count once), or `most` where it
 // is no less.
 size_t edit_distance(std::string_view a, std::string_view b, size_t most) {
   // No fewer letters can differ than one has more than the other.
   if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= most) return most;
+  // Nor than letters stand in one and not in the other.
+  const std::uint64_t in_a = letters(a), in_b = letters(b);
+  if (std::popcount(in_a & ~in_b) >= static_cast<int>(most) ||
+      std::popcount(in_b & ~in_a) >= static_cast<int>(most)) {
+    return most;
+  }
   std::vector<size_t> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {

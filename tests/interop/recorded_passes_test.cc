@@ -331,6 +331,31 @@ TEST(RecordedPasses, OfProfilersTakeNamesThatAreGiven) {
   EXPECT_NEAR(recording.iterations[0].ranks[0][1].seconds(), 9e-6, 1e-12);
 }
 
+// Numbers that follow each other part where the rest allows it.
+TEST(RecordedPasses, OfProfilersTakeTheWholeName) {
+  const Folder folder("kineto-whole");
+  const auto named = [&folder](const std::string& name, const std::string& pattern) {
+    folder.write("t.json", fmt::format("{{\"traceEvents\": [{{\"ph\": \"X\", \"cat\": "
+                                       "\"user_annotation\", \"name\": \"{}\", \"ts\": 0, "
+                                       "\"dur\": 5}}]}}",
+                                       name));
+    try {
+      const Recording recording = read_kineto(folder.path(), {}, {{PassKind::kF, pattern}});
+      const RecordedPass& pass = recording.iterations[0].ranks[0][0];
+      return fmt::format("{} {}", pass.stage, pass.microbatch);
+    } catch (const InputError&) {
+      return std::string("none");
+    }
+  };
+  EXPECT_EQ(named("f[3]+(12)*", "f[{stage}]+({microbatch})*"), "3 12");
+  EXPECT_EQ(named("f1230", "f{stage}{microbatch}0"), "12 3");
+  EXPECT_EQ(named("f12", "f{microbatch}"), "-1 12");
+  EXPECT_EQ(named("f12 ", "f{microbatch}"), "none");
+  EXPECT_EQ(named("f", "f{microbatch}"), "none");
+  EXPECT_EQ(named("f12345678", "f{microbatch}"), "none");
+  EXPECT_EQ(named("af12", "f{microbatch}"), "none");
+}
+
 // What a scenario reads is what was measured, and any schedule runs from it.
 TEST(RecordedPasses, MakeAScenarioForAnySchedule) {
   const Folder folder("scenario");

@@ -13,7 +13,7 @@
 #include <fmt/ranges.h>
 #include <map>
 #include <optional>
-#include <regex>
+#include <string_view>
 #include <unordered_map>
 
 #include "sim/interop/json/json.h"
@@ -24,14 +24,9 @@ namespace {
 
 constexpr double kMostMicroseconds = 1e18;
 
-// A pattern as an expression, and which of its groups is what.
-struct Matcher {
-  PassKind kind;
-  std::regex expression;
-  std::vector<int RecordedPass::*> groups;
-};
-
-Matcher matcher_of(const RangePattern& pattern) {
+// Whether the whole of `name` is what the pattern says; of the numbers each as long as the rest
+// allows, up to 7 digits, which then stand in `pass`.
+bool matches(std::string_view pattern, std::string_view name, RecordedPass& pass) {
   struct Field {
     std::string_view name;
     int RecordedPass::*to;
@@ -39,23 +34,23 @@ Matcher matcher_of(const RangePattern& pattern) {
   constexpr std::array<Field, 3> kFields{{{"{stage}", &RecordedPass::stage},
                                           {"{chunk}", &RecordedPass::chunk},
                                           {"{microbatch}", &RecordedPass::microbatch}}};
-  Matcher matcher{pattern.kind, {}, {}};
-  std::string text;
-  const std::string_view from = pattern.template_;
-  for (size_t at = 0; at < from.size();) {
+  for (; !pattern.empty(); pattern.remove_prefix(1), name.remove_prefix(1)) {
     const auto* const field = std::ranges::find_if(
-        kFields, [&](const Field& each) { return from.substr(at).starts_with(each.name); });
+        kFields, [pattern](const Field& each) { return pattern.starts_with(each.name); });
     if (field != kFields.end()) {
-      matcher.groups.push_back(field->to);
-      text += "(\\d{1,7})";
-      at += field->name.size();
-      continue;
+      const std::string_view rest = pattern.substr(field->name.size());
+      const size_t digits =
+          std::min({name.find_first_not_of("0123456789"), name.size(), size_t{7}});
+      for (size_t taken = digits; taken > 0; --taken) {
+        if (!matches(rest, name.substr(taken), pass)) continue;
+        std::from_chars(name.data(), name.data() + taken, pass.*field->to);
+        return true;
+      }
+      return false;
     }
-    if (std::string_view("\\^$.|?*+()[]{}").find(from[at]) != std::string_view::npos) text += '\\';
-    text += from[at++];
+    if (name.empty() || name.front() != pattern.front()) return false;
   }
-  matcher.expression = std::regex(text, std::regex::optimize);
-  return matcher;
+  return name.empty();
 }
 
 // A range of one name on the CPU or the GPU.
@@ -71,7 +66,7 @@ struct Kernel {
 
 class Trace {
  public:
-  explicit Trace(const std::vector<Matcher>& matchers) : matchers_(matchers) {}
+  explicit Trace(const std::vector<RangePattern>& patterns) : patterns_(patterns) {}
 
   void add(const JsonValue& event) {
     if (text_of(event, "ph") != "X") return;
@@ -147,13 +142,9 @@ class Trace {
     if (name.find("OVERLAP_F_B") != std::string::npos && overlapped_.line == 0) {
       overlapped_ = event.where();
     }
-    for (const Matcher& matcher : matchers_) {
-      std::smatch found;
-      if (!std::regex_match(name, found, matcher.expression)) continue;
-      RecordedPass pass{.kind = matcher.kind, .start = begin_of(event), .end = end_of(event)};
-      for (size_t i = 0; i < matcher.groups.size(); ++i) {
-        pass.*matcher.groups[i] = std::stoi(found[i + 1]);
-      }
+    for (const RangePattern& pattern : patterns_) {
+      RecordedPass pass{.kind = pattern.kind, .start = begin_of(event), .end = end_of(event)};
+      if (!matches(pattern.template_, name, pass)) continue;
       ranges_.push_back({pass, on_gpu});
       return;
     }
@@ -175,7 +166,7 @@ class Trace {
     return true;
   }
 
-  const std::vector<Matcher>& matchers_;
+  const std::vector<RangePattern>& patterns_;
   std::vector<Range> ranges_;
   std::map<int, Kernel> steps_;
   std::vector<std::pair<double, long>> launches_;
@@ -281,14 +272,12 @@ const std::vector<RangePattern>& default_patterns() {
 
 Recording read_kineto(const std::string& path, const Location& asked,
                       const std::vector<RangePattern>& patterns) {
-  std::vector<Matcher> matchers;
-  for (const RangePattern& pattern : patterns) matchers.push_back(matcher_of(pattern));
   const auto files = files_of(path, asked);
   Recording recording{.format = "PyTorch-profiler traces",
                       .where = {path, 0, 0, ""},
                       .ranks = static_cast<int>(files.size())};
   for (size_t i = 0; i < files.size(); ++i) {
-    Trace trace(matchers);
+    Trace trace(patterns);
     const JsonFile file =
         JsonFile::read(files[i], asked, "traceEvents", [&trace](const JsonValue& event) {
           if (event.is_map()) trace.add(event);
