@@ -32,14 +32,18 @@ std::string exported(const ExportOptions& options, const Scenario& scenario) {
     return configuration_of(Framework::kTorchtitan, made, *program).text;
   }
   std::ostringstream text;
-  write_torch_csv(text, *program, made.choice.name);
+  if (options.format == "csv") {
+    write_csv(text, *program, made.choice.name);
+  } else {
+    write_torch_csv(text, *program, made.choice.name);
+  }
   return text.str();
 }
 
 int export_schedule(const ExportOptions& options, const CommandLine& line) {
   // Flags are for reading and pasting, a CSV is for a program to load.
   const bool named = !options.output.empty();
-  if (!named && options.format == "torch") {
+  if (!named && (options.format == "torch" || options.format == "csv")) {
     throw InputError(line.where(line.arguments().size()), "--output is required");
   }
   const Scenario scenario =
@@ -70,9 +74,10 @@ Subcommand add_export(Parser& program) {
   parser
       .add_option(
           "--format", options->format,
-          "torch: PyTorch's pipeline schedule CSV; megatron: flags of Megatron-LM or of "
+          "torch: PyTorch's pipeline schedule CSV; csv: the same with what only pipesim reads; "
+          "megatron: flags of Megatron-LM or of "
           "the zero-bubble fork; megatron-bridge: its fields as YAML; torchtitan: a job file")
-      .one_of({"torch", "megatron", "megatron-bridge", "torchtitan"});
+      .one_of({"torch", "csv", "megatron", "megatron-bridge", "torchtitan"});
   parser.add_option("-o,--output", options->output,
                     "File to write ('-': standard output, where flags go by default)");
   return {&parser, [options](const CommandLine& line) { return export_schedule(*options, line); }};

@@ -49,11 +49,18 @@ std::string path_from(const std::string& output, const std::string& file) {
 // A scenario that runs the schedule, with unit costs for its reader to replace.
 std::string scenario_text(const Program& program, const std::string& file) {
   const Shape& shape = program.shape();
-  const char* overlapped = program.pairs().empty() ? "" : "  overlapped: 3 ms\n";
+  const bool shares = is_sharded(program.vocabulary());
+  const std::string vocabulary =
+      shares ? fmt::format("vocabulary: {}\n", to_text(program.vocabulary())) : "";
+  std::string more = program.pairs().empty() ? "" : "  overlapped: 3 ms\n";
+  for (const char* pass :
+       {"output_forward", "output_backward", "input_forward", "input_backward"}) {
+    if (shares) more += fmt::format("  {}: 1 ms\n", pass);
+  }
   return fmt::format(
       "schedule: {{csv: {}}}\n"
       "parallel: {{pipeline_model_parallel_size: {}}}\n"
-      "batch: {{num_microbatches: {}}}\n"
+      "batch: {{num_microbatches: {}}}\n{}"
       "cost:\n"
       "  kind: given\n"
       "  per: stage\n"
@@ -61,7 +68,7 @@ std::string scenario_text(const Program& program, const std::string& file) {
       "  backward_input: 1 ms\n"
       "  backward_weight: 1 ms\n{}"
       "  transfer: 0 s\n",
-      file, shape.devices, shape.microbatches, overlapped);
+      file, shape.devices, shape.microbatches, vocabulary, more);
 }
 
 int import_schedule(const ImportOptions& options, const CommandLine& line) {
@@ -74,8 +81,10 @@ int import_schedule(const ImportOptions& options, const CommandLine& line) {
                     }}});
     return kDone;
   }
-  std::cout << fmt::format("# {} devices, {} chunks each, {} microbatches, {} passes\n",
-                           shape.devices, shape.chunks, shape.microbatches, program.size())
+  std::cout << fmt::format("# {} devices, {} chunks {}, {} microbatches, {} passes\n",
+                           shape.devices, shape.chunks,
+                           program.placement().even() ? "each" : "at most", shape.microbatches,
+                           program.size())
             << pass_lists(program) << std::flush;
   return kDone;
 }

@@ -49,7 +49,7 @@ std::vector<Unit> units_of(const Placement& place) {
   std::vector<Unit> units;
   for (int device = 0; device < place.devices(); ++device) {
     std::vector<int> stages;
-    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
       stages.push_back(place.model_stage(place.virtual_stage(device, chunk)));
     }
     const auto same = [&](const Unit& unit) {
@@ -64,7 +64,7 @@ std::vector<Unit> units_of(const Placement& place) {
       unit = units.end() - 1;
     }
     Unit::Holder holder{device, std::vector<std::vector<int>>(unit->stages.size())};
-    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
       const auto at = std::ranges::find(unit->stages, stages[chunk]);
       holder.chunks[at - unit->stages.begin()].push_back(chunk);
     }

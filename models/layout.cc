@@ -70,10 +70,11 @@ std::vector<int> split_by_device(const Transformer& model, const Placement& plac
   std::vector<int> of_stage;
   for (int vs = 0; vs < placement.virtual_stages(); ++vs) {
     const int of_device = layers[placement.device(vs)];
-    if (of_device % placement.chunks() != 0) {
-      throw InfeasibleError(does_not_divide(model, of_device, "chunks", placement.chunks()));
+    const int chunks = placement.chunks(placement.device(vs));
+    if (of_device % chunks != 0) {
+      throw InfeasibleError(does_not_divide(model, of_device, "chunks", chunks));
     }
-    of_stage.push_back(of_device / placement.chunks());
+    of_stage.push_back(of_device / chunks);
   }
   return of_stage;
 }

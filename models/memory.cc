@@ -52,11 +52,11 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
   const MemoryModel memory(model, context, state, placement.directions());
   MemoryEstimate result;
   for (const StageLayers& stage : layout.stages) result.stages.push_back(memory.stage(stage));
-  std::vector<StageLayers> held(placement.chunks());
   for (int device = 0; device < placement.devices(); ++device) {
-    for (int chunk = 0; chunk < placement.chunks(); ++chunk) {
+    std::vector<StageLayers> held;
+    for (int chunk = 0; chunk < placement.chunks(device); ++chunk) {
       const int stage = placement.model_stage(placement.virtual_stage(device, chunk));
-      held[chunk] = layout.stages[stage];
+      held.push_back(layout.stages[stage]);
     }
     result.devices.push_back(memory.device(held));
   }

@@ -46,7 +46,7 @@ struct Ends {
 
 Ends ends_of(const Layout& layout, const Placement& place, int device) {
   Ends ends;
-  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+  for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const StageLayers& stage = stage_of(layout, place, device, chunk);
     ends.input = ends.input || stage.embedding;
     ends.output = ends.output || stage.output;
@@ -143,7 +143,7 @@ void gather_kept_weights(const Transformer& model, const CostSetting& setting,
                          const Hardware& hardware, const Layout& layout, const Placement& place,
                          const LayerCosts& costs, int device, StepCost& cost) {
   const LayerShardings shardings = layer_shardings(model, setting, hardware);
-  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+  for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const GatheredOnce once =
         gather_once(model, stage_of(layout, place, device, chunk), costs, shardings, hardware);
     cost.gather += once.whole;
@@ -157,7 +157,7 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
                                const Layout& layout, const Placement& place, int device) {
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   HeldParameters held;
-  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+  for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const StageLayers& stage = stage_of(layout, place, device, chunk);
     for (const LayerKind kind : kLayerKinds) {
       const int number = count(model, stage, kind);
@@ -225,7 +225,7 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   }
   Seconds forward;
   Seconds backward;
-  for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+  for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const StagePasses passes = stage_passes(model, stage_of(layout, place, device, chunk), costs);
     forward += passes.forward.compute();
     backward += passes.backward_input.compute() + passes.backward_weight.compute();

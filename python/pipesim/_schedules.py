@@ -43,7 +43,7 @@ def schedule(make: Any = None, *, name: str | None = None, chunks: int = 1, **de
 
     A pass is ``<stage><kind><microbatch>`` (or a tuple of the three): F forward, B input gradient, W weight
     gradient, BW both fused, R recomputation; ``3F0&1BW2`` is an overlapped block (of F and BW, B or W). A stage
-    stands on the device whose list names it; ``chunks`` says how many stages a device has. Or it returns or yields the lines of
+    stands on the device whose list names it; ``chunks`` says how many stages a device has at most. Or it returns or yields the lines of
     a building block, dicts ``{"pass": "F", "stage": "s", "at": "s"}``, whose placement, period and other keys
     stand in the decorator (docs/reference/descriptions.md)::
 

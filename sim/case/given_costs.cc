@@ -15,7 +15,7 @@ template <class T>
 T of_stage(const std::vector<T>& values, CostBasis per, const Placement& place, int vs) {
   if (per == CostBasis::kStage) return values[values.size() == 1 ? 0 : place.model_stage(vs)];
   const T value = values[values.size() == 1 ? 0 : place.device(vs)];
-  return value / (static_cast<double>(place.chunks()) / place.directions());
+  return value / (static_cast<double>(place.chunks(place.device(vs))) / place.directions());
 }
 
 // Of a message to the next stage. Schedules plan with the nominal way of the first pipeline.

@@ -67,6 +67,22 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
                   choice.name));
 }
 
+// The program that was read from a CSV, whose cells do not say how a shared vocabulary waits.
+std::shared_ptr<const Program> imported(const ScheduleChoice& choice, const Problem& problem) {
+  const auto& program = choice.program;
+  if (!program || program->vocabulary() == problem.vocabulary) return program;
+  const bool shares = is_sharded(program->vocabulary());
+  if (shares != is_sharded(problem.vocabulary)) {
+    throw InputError(
+        choice.where,
+        fmt::format("{} has {} a vocabulary that all devices share{}", choice.name,
+                    shares ? "passes of" : "no passes of",
+                    shares ? ": expected 'vocabulary: vocab-1', vocab-2 or interlaced" : ""));
+  }
+  if (!shares) return program;
+  return std::make_shared<const Program>(program->with_vocabulary(problem.vocabulary));
+}
+
 }  // namespace
 
 void refuse_shape(const ScheduleChoice& choice, const Shape& shape, const Refusal& refusal) {
@@ -87,12 +103,7 @@ void refuse_unknown_copies(const Location& where, std::string_view what) {
 
 std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem,
                                             Reuse* reuse) {
-  std::shared_ptr<const Program> program = choice.program;
-  if (program && program->vocabulary() != problem.vocabulary && is_sharded(problem.vocabulary)) {
-    throw InputError(
-        choice.where,
-        fmt::format("{} has no passes of a vocabulary that all devices share", choice.name));
-  }
+  std::shared_ptr<const Program> program = imported(choice, problem);
   if (!program) {
     const Schedule& schedule = schedule_of(choice);
     const Problem planning = for_planning(problem, schedule);

@@ -50,7 +50,7 @@ void add_blocks(Case& made, const LayerCosts& costs) {
   const auto& stages = made.layout->stages;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     for (int chunk = 0; chunk < place.chunks(); ++chunk) {
-      const int other = place.virtual_stage(place.device(vs), chunk);
+      const int other = place.beside(vs, chunk);
       made.problem.blocks.push_back(
           pairs.seconds(stages[place.model_stage(vs)], stages[place.model_stage(other)]));
     }
@@ -69,8 +69,7 @@ void wait_for_copies(Case& made) {
   }
   for (size_t block = 0; block < made.problem.blocks.size(); ++block) {
     const int vs = static_cast<int>(block) / place.chunks();
-    const int other =
-        place.virtual_stage(place.device(vs), static_cast<int>(block) % place.chunks());
+    const int other = place.beside(vs, static_cast<int>(block) % place.chunks());
     Seconds& seconds = made.problem.blocks[block];
     seconds = std::max({seconds, copy(vs), copy(other)});
   }

@@ -38,7 +38,7 @@ void add_sharding(Case& made, const LayerCosts& costs) {
   for (size_t block = 0; block < made.problem.blocks.size(); ++block) {
     const int vs = static_cast<int>(block) / place.chunks();
     const int chunk = static_cast<int>(block) % place.chunks();
-    const int other = place.virtual_stage(place.device(vs), chunk);
+    const int other = place.beside(vs, chunk);
     made.problem.blocks[block] += added[vs].forward + backward_of(added[other]);
   }
 }

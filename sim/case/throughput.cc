@@ -42,9 +42,12 @@ void add_utilization(const Case& made, Throughput& rate) {
   rate.model_tflops_per_gpu_causal = used(true) / 1e12;
   rate.mfu_causal = used(true) / peak.value();
   if (context.recompute.of_modules()) return;
-  const double again =
-      static_cast<double>(made.problem.recompute_chunks) / std::max(1, made.placement.chunks());
-  rate.hfu = *rate.mfu * (1 + again / 3);  // a forward of three
+  const Placement& place = made.placement;
+  double again = 0;  // stages that recompute
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    if (place.chunk(vs) < made.problem.recompute_chunks) again += 1;
+  }
+  rate.hfu = *rate.mfu * (1 + again / place.virtual_stages() / 3);  // a forward of three
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ class UnequalUnits {
     size_t next = 0;
     for (int vs = 0; vs < place.virtual_stages(); ++vs) {
       for (int chunk = 0; chunk < place.chunks(); ++chunk) {
-        const int other = place.virtual_stage(place.device(vs), chunk);
+        const int other = place.beside(vs, chunk);
         Seconds& block = made_.problem.blocks[next++];
         block = apart(made_.problem.stages, vs, other) / apart(before, vs, other) * block;
       }

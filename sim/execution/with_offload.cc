@@ -235,7 +235,7 @@ class Offload {
   // By chunk of a device, how many live longer on average; -1 for those that are not to leave.
   [[nodiscard]] std::vector<int> ranks(int device) {
     std::vector<std::pair<double, int>> lives;
-    for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place_.chunks(device); ++chunk) {
       if (!scope_.which.empty() && !std::ranges::count(scope_.which, chunk)) continue;
       const int vs = place_.virtual_stage(device, chunk);
       double sum = 0;
@@ -262,7 +262,7 @@ class Offload {
 
   void add_candidates(int device, std::vector<Candidate>& candidates) {
     const std::vector<int> ranks = this->ranks(device);
-    for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place_.chunks(device); ++chunk) {
       if (ranks[chunk] < 0) continue;
       const int vs = place_.virtual_stage(device, chunk);
       for (int unit = first_unit(vs); unit < end_unit(vs); ++unit) {

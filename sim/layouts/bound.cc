@@ -100,7 +100,8 @@ class Bound {
 
   [[nodiscard]] Seconds work(int device) const {
     Seconds work;
-    for (int c = 0; c < place_.chunks(); ++c) work += stage(place_.virtual_stage(device, c)).all();
+    for (int c = 0; c < place_.chunks(device); ++c)
+      work += stage(place_.virtual_stage(device, c)).all();
     if (is_sharded(problem_.vocabulary)) {
       work += seconds_of(problem_.vocabulary_costs[device]);
     }
@@ -113,7 +114,7 @@ class Bound {
     for (int d = 0; d < place_.devices(); ++d) {
       Seconds passes;
       Seconds back = backward_left_.back();
-      for (int c = 0; c < place_.chunks(); ++c) {
+      for (int c = 0; c < place_.chunks(d); ++c) {
         const int vs = place_.virtual_stage(d, c);
         const StageTimes& of = stage(vs);
         passes += of.forward + of.backward + of.again + (fused_ ? of.weight : Seconds(0));
@@ -133,7 +134,7 @@ class Bound {
 
   [[nodiscard]] Bytes activations(int device) const {
     Bytes all, least_each, last_more, largest;
-    for (int c = 0; c < place_.chunks(); ++c) {
+    for (int c = 0; c < place_.chunks(device); ++c) {
       const int vs = place_.virtual_stage(device, c);
       const StageCost& cost = problem_.stage(vs);
       const Bytes kept = recomputes(vs) ? cost.checkpoint : cost.activation;

@@ -8,22 +8,18 @@ namespace pipesim {
 
 Placement::Placement(std::span<const int> device_of, int devices, int directions)
     : devices_(devices),
-      chunks_(static_cast<int>(device_of.size()) / devices),
       directions_(directions),
       device_of_(device_of.begin(), device_of.end()),
-      chunk_of_(device_of.size()),
-      stage_of_(devices, chunks_) {
-  std::vector<int> held(devices, 0);
-  for (size_t vs = 0; vs < device_of.size(); ++vs) {
-    const int device = device_of[vs];
+      chunks_of_(devices, 0) {
+  for (const int device : device_of) {
     if (device < 0 || device >= devices) throw LogicError("placement: no such device");
-    const int chunk = held[device]++;
-    if (chunk >= chunks_) throw LogicError("placement: devices hold unequal numbers of stages");
-    chunk_of_[vs] = chunk;
-    stage_of_(device, chunk) = static_cast<int>(vs);
+    chunk_of_.push_back(chunks_of_[device]++);
   }
-  if (std::ranges::any_of(held, [this](int n) { return n != chunks_; })) {
-    throw LogicError("placement: devices hold unequal numbers of stages");
+  if (std::ranges::min(chunks_of_) == 0) throw LogicError("placement: a device holds no stage");
+  chunks_ = std::ranges::max(chunks_of_);
+  stage_of_ = Grid<int>(devices, chunks_, -1);
+  for (size_t vs = 0; vs < device_of.size(); ++vs) {
+    stage_of_(device_of[vs], chunk_of_[vs]) = static_cast<int>(vs);
   }
 }
 

@@ -1,4 +1,5 @@
-// Where the slices of the model stand: a bijection between (device, chunk) and virtual stages.
+// Where the slices of the model stand: a bijection between (device, chunk) and virtual stages. A
+// device's chunks are numbered from 0; devices may hold unequal numbers of them.
 //
 // Virtual stages are numbered along the way of a microbatch: its forward goes from `upstream(vs)`
 // to `vs`, its backward the other way. Only here is a stage number computed; schedules and engines
@@ -27,20 +28,28 @@ class Placement {
   // the first half of the microbatches, p..2p-1 on devices p-1..0 the second; no edge from p-1 to
   // p.
   static Placement bidirectional(int devices);
-  // Stage s on `device_of[s]`; every device must hold equally many (throws LogicError otherwise).
-  // The chunks of a device are numbered in stage order. Of several copies of the model the stages
-  // follow each other, and each copy carries an equal share of the microbatches.
+  // Stage s on `device_of[s]`; every device up to the last that is named holds at least one (throws
+  // LogicError otherwise). The chunks of a device are numbered in stage order. Of several copies of
+  // the model the stages follow each other, and each copy carries an equal share of the
+  // microbatches.
   static Placement custom(std::span<const int> device_of, int copies = 1);
 
   [[nodiscard]] int devices() const { return devices_; }
+  // Of a device; the most of any. Only custom placements have devices with fewer.
+  [[nodiscard]] int chunks(int device) const { return chunks_of_[device]; }
   [[nodiscard]] int chunks() const { return chunks_; }
+  [[nodiscard]] bool even() const { return virtual_stages() == devices_ * chunks_; }
   [[nodiscard]] int directions() const { return directions_; }
-  [[nodiscard]] int virtual_stages() const { return devices_ * chunks_; }
+  [[nodiscard]] int virtual_stages() const { return static_cast<int>(device_of_.size()); }
   [[nodiscard]] int model_stages() const { return virtual_stages() / directions_; }
 
   [[nodiscard]] int virtual_stage(int device, int chunk) const { return stage_of_(device, chunk); }
   [[nodiscard]] int device(int vs) const { return device_of_[vs]; }
   [[nodiscard]] int chunk(int vs) const { return chunk_of_[vs]; }
+  // The stage that this chunk of the same device is; `vs` where the device has no such chunk.
+  [[nodiscard]] int beside(int vs, int chunk) const {
+    return chunk < chunks(device(vs)) ? virtual_stage(device(vs), chunk) : vs;
+  }
   // The slice of the model that `vs` holds a copy of, counted in forward order.
   [[nodiscard]] int model_stage(int vs) const { return vs % model_stages(); }
   // Neighbours on the way of a microbatch; -1 where it enters or turns round.
@@ -61,11 +70,12 @@ class Placement {
   Placement(std::span<const int> device_of, int devices, int directions);
 
   int devices_;
-  int chunks_;
+  int chunks_ = 0;
   int directions_;
   std::vector<int> device_of_;  // by virtual stage
   std::vector<int> chunk_of_;   // by virtual stage
-  Grid<int> stage_of_;          // by device and chunk
+  std::vector<int> chunks_of_;  // by device
+  Grid<int> stage_of_;          // by device and chunk; -1 beyond what the device holds
 };
 
 }  // namespace pipesim

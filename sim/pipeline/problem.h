@@ -56,8 +56,9 @@ struct Problem {
   // and the largest bytes. Empty: all units cost what `stages` says.
   std::vector<UnitKind> kinds = {};
   std::vector<std::uint32_t> kind_of_unit = {};
-  // FB of two chunks of a device: by virtual stage of F, and by chunk of BW. Empty: what
-  // block_seconds (sim/execution/evaluate.h) makes of the two stages' own.
+  // FB of two chunks of a device: by virtual stage of F, and by chunk of BW (as many as
+  // Placement::chunks(); those that the device lacks count nothing). Empty: what block_seconds
+  // (sim/execution/evaluate.h) makes of the two stages' own.
   std::vector<Seconds> blocks = {};
   std::optional<Bytes> activation_limit;  // per device
   // Chunks of every device that offload (sim/execution/with_offload.h), and by how many backwards
@@ -104,7 +105,7 @@ struct Problem {
     Bytes largest;
     for (int device = 0; device < shape.devices; ++device) {
       Bytes held;
-      for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      for (int chunk = 0; chunk < placement.chunks(device); ++chunk) {
         held += stage(placement.virtual_stage(device, chunk)).activation;
       }
       largest = std::max(largest, shape.splits * (held / placement.directions()));

@@ -69,7 +69,7 @@ class Checker {
  private:
   std::optional<ProgramFault> add(int device, int position, const Pass& pass) {
     if (is_vocabulary(pass.kind)) return add_vocabulary(device, position, pass);
-    if (pass.chunk >= placement_.chunks()) {
+    if (pass.chunk >= placement_.chunks(device)) {
       return fault(device, position, fmt::format("device {} has no chunk {}", device, pass.chunk));
     }
     const int vs = placement_.virtual_stage(device, pass.chunk);
@@ -193,7 +193,8 @@ void check_copies(const CopyPlan& plan, const Shape& shape, const Placement& pla
   }
   Grid<std::uint8_t> copied(placement.virtual_stages(), shape.units());  // 1: out, 2: back too
   const auto mark = [&](const Copy& copy, size_t link, std::uint8_t before) {
-    const bool known = copy.device < devices && copy.chunk < placement.chunks() &&
+    const bool known = copy.device < devices &&
+                       copy.chunk < placement.chunks(static_cast<int>(copy.device)) &&
                        plan.link_of(copy.device) == link && std::cmp_less(copy.unit, shape.units());
     std::uint8_t* const seen =
         known
@@ -258,6 +259,15 @@ std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placem
     }
   }
   return checker.missing();
+}
+
+Program Program::with_vocabulary(VocabularyPlacement vocabulary) const {
+  if (is_sharded(vocabulary) != is_sharded(vocabulary_)) {
+    throw LogicError("whether the vocabulary is sharded decides which passes there are");
+  }
+  Program program = *this;
+  program.vocabulary_ = vocabulary;
+  return program;
 }
 
 Program Program::with_copies(CopyPlan plan) const {

@@ -60,6 +60,8 @@ class Program {
   [[nodiscard]] bool recomputes(int vs) const { return recomputes_[vs]; }
   [[nodiscard]] size_t size() const;  // passes on all devices
 
+  // The same passes where the vocabulary is sharded in another way. LogicError where it is not.
+  [[nodiscard]] Program with_vocabulary(VocabularyPlacement vocabulary) const;
   // The same passes with these copies beside them. Throws LogicError when they name an activation
   // that is not there, one twice, or a copy out without its way back. O(passes).
   [[nodiscard]] Program with_copies(CopyPlan plan) const;

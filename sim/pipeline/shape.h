@@ -5,7 +5,7 @@ namespace pipesim {
 
 struct Shape {
   int devices = 1;       // p, pipeline positions
-  int chunks = 1;        // v, slices of the model on one device
+  int chunks = 1;        // v, slices of the model on one device; the most of any
   int microbatches = 1;  // m, of one iteration; with two directions both are counted
   int splits = 1;        // n, sequence splits of a microbatch
 

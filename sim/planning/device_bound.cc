@@ -144,7 +144,7 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool
   DeviceBoundParts bound;
   for (int d = 0; d < place.devices(); ++d) {
     std::vector<ChunkTimes> chunks;
-    for (int c = 0; c < place.chunks(); ++c) {
+    for (int c = 0; c < place.chunks(d); ++c) {
       const int s = place.virtual_stage(d, c);
       const StageCost& cost = problem.stages[s];
       chunks.push_back({cost.forward.value(), cost.backward_input.value(),
@@ -152,7 +152,7 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool
                         cost.weight_stash.value(), way[s]});
     }
     const int first = place.virtual_stage(d, 0);
-    const int last = place.virtual_stage(d, place.chunks() - 1);
+    const int last = place.virtual_stage(d, place.chunks(d) - 1);
     const double to_first_b =
         forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
     const double before = with_way_in ? forward_start[first] : 0;

@@ -92,11 +92,11 @@ class ListScheduler {
     const std::optional<NextPass> next = rule_(Turn(*this, device));
     wanted_[device] = next;
     if (!next) return;
-    if (!is_listed(next->kind) || next->chunk < 0 || next->chunk >= place_.chunks()) {
+    if (!is_listed(next->kind) || next->chunk < 0 || next->chunk >= place_.chunks(device)) {
       throw LogicError(fmt::format(
           "list_schedule: the rule names {} of chunk {} on device {}; expected F, B, W or BW of a "
           "chunk from 0 to {}",
-          to_text(next->kind), next->chunk, device, place_.chunks() - 1));
+          to_text(next->kind), next->chunk, device, place_.chunks(device) - 1));
     }
     const int vs = place_.virtual_stage(device, next->chunk);
     if (ready(next->kind, vs)) start(device, vs, *next);
@@ -127,9 +127,9 @@ class ListScheduler {
     if (limit_ == kNever) return true;
     const int device = place_.device(vs);
     const double more = problem_.stage(vs).activation.value();
-    if (place_.chunks() == 1) return held_[device] + more <= limit_;
+    if (place_.chunks(device) == 1) return held_[device] + more <= limit_;
     int oldest = units_;  // microbatch, counted from the stage's first
-    for (int c = 0; c < place_.chunks(); ++c) {
+    for (int c = 0; c < place_.chunks(device); ++c) {
       oldest = std::min(oldest, stages_[place_.virtual_stage(device, c)].w / splits_);
     }
     if (stages_[vs].f / splits_ == oldest) return true;
@@ -139,7 +139,7 @@ class ListScheduler {
   [[nodiscard]] double held_by(int device, int microbatch) const {
     const auto of = [&](int count) { return std::clamp(count - microbatch * splits_, 0, splits_); };
     double held = 0;
-    for (int c = 0; c < place_.chunks(); ++c) {
+    for (int c = 0; c < place_.chunks(device); ++c) {
       const int vs = place_.virtual_stage(device, c);
       const Stage& stage = stages_[vs];
       const double activation = problem_.stage(vs).activation.value();
@@ -194,7 +194,7 @@ class ListScheduler {
   [[nodiscard]] std::string stalled(int device) const {
     int left = 0;
     std::string ready_ones;
-    for (int c = 0; c < place_.chunks(); ++c) {
+    for (int c = 0; c < place_.chunks(device); ++c) {
       const int vs = place_.virtual_stage(device, c);
       const Stage& stage = stages_[vs];
       left += 3 * stage.units - stage.f - stage.b - stage.w;
@@ -279,7 +279,7 @@ int Turn::forwards_left(int chunk) const {
 
 int Turn::in_flight() const {
   int units = 0;
-  for (int c = 0; c < of_.place_.chunks(); ++c)
+  for (int c = 0; c < of_.place_.chunks(device_); ++c)
     units += ran(PassKind::kF, c) - ran(PassKind::kW, c);
   return units;
 }
@@ -296,7 +296,7 @@ std::optional<NextPass> Turn::first_ready(std::initializer_list<PassKind> kinds)
   for (const PassKind kind : kinds) {
     std::optional<NextPass> best;
     std::pair<int, int> best_key;
-    for (int c = 0; c < of_.place_.chunks(); ++c) {
+    for (int c = 0; c < of_.place_.chunks(device_); ++c) {
       if (!ready(kind, c)) continue;
       const int stage = of_.place_.model_stage(of_.place_.virtual_stage(device_, c));
       const std::pair key{ran(kind, c), kind == PassKind::kF ? -stage : stage};

@@ -117,7 +117,7 @@ void Runner::add_device(int d, const std::vector<Pass>& order) {
   device.overtaken.assign(2 * chunks_, 0);
   device.owed.reserve(backwards);
   lists_[d].reserve(3 * backwards);
-  for (int c = 0; c < chunks_; ++c) {
+  for (int c = 0; c < place.chunks(d); ++c) {
     const int vs = place.virtual_stage(d, c);
     const StageCost& cost = problem_.stage(vs);
     chunk_(d, c) = {cost.forward.value(),         cost.backward_input.value(),
@@ -189,7 +189,7 @@ void Runner::run_later_pass(int d, double now, const Choice& expected, double ga
   for (const bool forward : {false, true}) {
     if (forward && !rules_.hold_back) return;
     std::optional<Choice> oldest;
-    for (int c = 0; c < chunks_; ++c) {
+    for (int c = 0; c < problem_.placement.chunks(d); ++c) {
       const Choice choice{forward, c};
       if (choice == expected || arrival(d, choice) > now) continue;
       if (seconds(d, choice) > gap || !fits(d, choice)) continue;
@@ -213,8 +213,9 @@ void Runner::resolve_stall(double now) {
   int chosen = -1;
   Choice found;
   for (int d = 0; d < devices(); ++d) {
-    for (int i = 0; i < 2 * chunks_; ++i) {
-      const Choice choice{i >= chunks_, i % chunks_};
+    const int chunks = problem_.placement.chunks(d);
+    for (int i = 0; i < 2 * chunks; ++i) {
+      const Choice choice{i >= chunks, i % chunks};
       if (number(d, choice) >= oldest || arrival(d, choice) > now || !fits(d, choice)) continue;
       oldest = number(d, choice);
       chosen = d;

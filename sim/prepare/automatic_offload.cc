@@ -16,8 +16,8 @@ constexpr long kMostPasses = 1L << 20;  // of an iteration
 void check_size(const Outline& outline) {
   const Scenario& scenario = *outline.scenario;
   const ScheduleChoice& choice = outline.choice;
-  const long passes = 2L * scenario.parallel.pipeline * scenario.parallel.pipelines *
-                      scenario.batch.microbatches * outline.placement.chunks() * splits_of(choice);
+  const long passes = 2L * outline.placement.virtual_stages() * scenario.parallel.pipelines *
+                      scenario.batch.microbatches * splits_of(choice);
   if (passes <= kMostPasses) return;
   throw InputError(choice.offload->where,
                    fmt::format("auto simulates iterations of up to {} passes, {} has {}: say how "

@@ -96,7 +96,7 @@ class Balancer {
   [[nodiscard]] std::vector<StageLayers> chunks_of(int device) const {
     const Placement& place = outline_.placement;
     std::vector<StageLayers> chunks;
-    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
       chunks.push_back(layout_.stages[place.model_stage(place.virtual_stage(device, chunk))]);
     }
     return chunks;

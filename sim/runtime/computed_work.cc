@@ -34,7 +34,7 @@ class ComputedWork final : public Work {
         ids_(program),
         device_(device),
         model_(small_model_of(made, program)) {
-    for (int chunk = 0; chunk < place_.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place_.chunks(device); ++chunk) {
       const int vs = place_.virtual_stage(device, chunk);
       layers_.push_back(made.layout->stages[place_.model_stage(vs)]);
       warm_up(layers_.back());

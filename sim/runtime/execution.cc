@@ -115,7 +115,7 @@ std::vector<float> gradients_in_order(const ExecutionPlan& plan, const SmallMode
   std::vector<std::size_t> next(records.size(), 0);
   std::vector<std::vector<float>> of_stage(static_cast<std::size_t>(place.virtual_stages()));
   for (int device = 0; device < place.devices(); ++device) {
-    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
       const int vs = place.virtual_stage(device, chunk);
       Ledger ledger;
       const auto size = static_cast<std::ptrdiff_t>(

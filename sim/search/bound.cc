@@ -19,7 +19,7 @@ constexpr double kNothing = 1e-9;  // share of a bound
 
 double work_of(const Problem& problem, int device) {
   double work = 0;
-  for (int c = 0; c < problem.shape.chunks; ++c) {
+  for (int c = 0; c < problem.placement.chunks(device); ++c) {
     const StageCost& cost = problem.stages[problem.placement.virtual_stage(device, c)];
     work += (cost.forward + cost.backward_input + cost.backward_weight).value();
   }
@@ -83,7 +83,7 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
     Bytes on_device;
     double work = 0;
     double held = 0;  // bytes x seconds
-    for (int c = 0; c < place.chunks(); ++c) {
+    for (int c = 0; c < place.chunks(d); ++c) {
       const int s = place.virtual_stage(d, c);
       const StageCost& cost = problem.stages[s];
       const bool recomputes = c < relief.recompute_chunks;

@@ -29,7 +29,7 @@ Problem in_units(Problem problem, Bytes limit, double unit) {
 Seconds excluded_below(const Problem& problem, Bytes limit, Objective objective, Seconds least,
                        Seconds most) {
   const Shape& shape = problem.shape;
-  const int passes = 3 * shape.devices * shape.chunks * shape.units();
+  const int passes = 3 * problem.placement.virtual_stages() * shape.units();
   if (passes > kMostExcluded || least >= (1 - 1e-9) * most) return least;
   const double unit = most.value() / kTimeUnits;
   const Problem scaled = in_units(problem, limit, unit);

@@ -10,10 +10,10 @@ double least_overlap(const Problem& problem) {
   const Placement& place = problem.placement;
   double least = 1;
   for (int d = 0; d < place.devices(); ++d) {
-    for (int f = 0; f < place.chunks(); ++f) {
+    for (int f = 0; f < place.chunks(d); ++f) {
       const int vs = place.virtual_stage(d, f);
       const StageCost& forward = problem.stage(vs);
-      for (int b = 0; b < place.chunks(); ++b) {
+      for (int b = 0; b < place.chunks(d); ++b) {
         const int other = place.virtual_stage(d, b);
         const StageCost& backward = problem.stage(other);
         const Seconds apart = forward.forward + backward.backward_input + backward.backward_weight;

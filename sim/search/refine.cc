@@ -57,10 +57,12 @@ class Speller {
   Order::Word& word_;
 };
 
-// The words of a program, its BW split; empty when it has other passes.
+// The words of a program, its BW split; empty when it has other passes, or devices hold unequal
+// numbers of stages.
 Words words_of(const Program& program) {
   const Shape& shape = program.shape();
-  if (!program.pairs().empty() || shape.splits != 1 || program.placement().directions() != 1) {
+  const Placement& place = program.placement();
+  if (!program.pairs().empty() || shape.splits != 1 || place.directions() != 1 || !place.even()) {
     return {};
   }
   Words words(shape.devices);

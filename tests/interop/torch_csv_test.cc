@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sstream>
 
+#include "sim/execution/evaluate.h"
 #include "sim/execution/walk.h"
+#include "sim/execution/with_recompute.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/interop/torch/rules.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
@@ -89,6 +93,111 @@ TEST(TorchCsv, HasBlocksOfAForwardWithAnyPartOfABackward) {
   EXPECT_EQ(out.str(), text);
 }
 
+void expect_same(const Program& read, const Program& written, const std::string& what) {
+  EXPECT_EQ(read.placement(), written.placement()) << what;
+  EXPECT_EQ(read.shape(), written.shape()) << what;
+  for (int device = 0; device < written.shape().devices; ++device) {
+    ASSERT_EQ(read.passes(device).size(), written.passes(device).size()) << what;
+    for (size_t i = 0; i < read.passes(device).size(); ++i) {
+      EXPECT_EQ(read.text(device, read.passes(device)[i]),
+                written.text(device, written.passes(device)[i]))
+          << what;
+    }
+  }
+}
+
+Program out_and_in(const Program& program) {
+  std::ostringstream out;
+  write_csv(out, program);
+  return read_torch_csv("s.csv", out.str());
+}
+
+// Splits, copies of the model and passes of a vocabulary among them.
+TEST(Csv, HasEveryScheduleThatCopiesNothing) {
+  int written = 0;
+  int beyond_torch = 0;
+  for (const Schedule* schedule : schedules()) {
+    for (const VocabularyPlacement vocabulary :
+         {VocabularyPlacement::kFirstLast, VocabularyPlacement::kInterlaced,
+          VocabularyPlacement::kVocab1, VocabularyPlacement::kVocab2}) {
+      Problem problem =
+          testing::make_problem({4, schedule->default_chunks, 12, schedule->default_splits},
+                                schedule->place(4, schedule->default_chunks));
+      for (StageCost& stage : problem.stages) stage.overlapped = Seconds(3);
+      problem.vocabulary = vocabulary;
+      problem.vocabulary_costs.assign(4, {Seconds(1), Seconds(1), Seconds(1), Seconds(1)});
+      const Problem planning = for_planning(problem, *schedule);
+      if (schedule->offloads() || schedule->refusal(planning)) continue;
+      const Program program = schedule->plan(planning);
+      const std::string what = fmt::format("{}, {}", schedule->name, to_text(vocabulary));
+      const Program read = out_and_in(program);
+      expect_same(read, program, what);
+      EXPECT_EQ(is_sharded(read.vocabulary()), is_sharded(vocabulary)) << what;
+      ++written;
+      if (torch_objection(program)) ++beyond_torch;
+      if (vocabulary != VocabularyPlacement::kFirstLast || !program.pairs().empty()) continue;
+      const Program again = with_recompute(program, 1);
+      expect_same(out_and_in(again), again, what + ", R");
+    }
+  }
+  EXPECT_GE(written, 30);
+  EXPECT_GE(beyond_torch, 10);
+}
+
+TEST(Csv, HasRandomPrograms) {
+  testing::Random random(7);
+  for (int i = 0; i < 300; ++i) {
+    const Program program = testing::random_case(random).program;
+    const Placement& place = program.placement();
+    // A device that alone has both copies of the model: nothing says that there are two.
+    if (place.directions() > 1 && place.devices() == 1) continue;
+    expect_same(out_and_in(program), program, fmt::format("case {}", i));
+  }
+}
+
+TEST(Csv, ReadsSplitsVocabularyAndCopiesOfTheModel) {
+  const Program splits = read_torch_csv("s.csv", "0F0.0,0F0.1,0B0.1,0B0.0\n");
+  EXPECT_EQ(splits.shape().splits, 2);
+  EXPECT_EQ(splits.shape().microbatches, 1);
+  EXPECT_EQ(splits.text(0, splits.passes(0)[1]), "0F1");
+  const Program vocabulary = read_torch_csv("s.csv", "IF0,0F0,S0,T0,0B0,IB0\n");
+  EXPECT_EQ(vocabulary.vocabulary(), VocabularyPlacement::kVocab2);
+  EXPECT_EQ(vocabulary.with_vocabulary(VocabularyPlacement::kVocab1).vocabulary(),
+            VocabularyPlacement::kVocab1);
+  EXPECT_THROW((void)splits.with_vocabulary(VocabularyPlacement::kVocab1), LogicError);
+  // Stage 0 of microbatch 0 and stage 1 of microbatch 1 stand on rank 0.
+  const Program both = read_torch_csv("s.csv", "0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n");
+  EXPECT_EQ(both.placement(), Placement::bidirectional(2));
+  check_executable(both);
+}
+
+TEST(Csv, LocatesWhatIsWrongWithSplitsVocabularyAndCopies) {
+  EXPECT_EQ(refusal("0F0.0,0F0.,0B0\n"),
+            "s.csv:1:11: cell '0F0.': expected <stage><F|I|W|B|R><microbatch>, such as 2F0: no "
+            "split here\n  0F0.0,0F0.,0B0\n            ^");
+  EXPECT_NE(refusal("0F0.1024,0B0\n")
+                .find("s.csv:1:5: cell '0F0.1024': a microbatch has at most "
+                      "1024 splits"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0.0,0B0.1\n")
+                .find("s.csv:1:7: 1 microbatches of 2 splits on 1 stages need "
+                      "at least 4 passes, but 2 are there"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,S0,T0,0B0,IB0\n").find("device 0 has no IF of microbatch 0"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0,S0,S0\n").find("s.csv:1:12: S0 is there twice"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0\nS0,T0\n").find("s.csv:2:1: this rank has no pass of a stage"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0,0R0,0R0\n1F0,1B0,0F1,0B1\n")
+                .find("s.csv:2:9: stage 0 stands on rank 0 already; of 2 copies of the model that "
+                      "of microbatches 1 to 1 would have no stage 1"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,0F1,0B1\n0B0\n").find("s.csv:2:1: stage 0 stands on rank 0 already"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0\n0B0\n").find("s.csv:2:1: stage 0 stands on rank 0 already"),
+            std::string::npos);
+}
+
 TEST(PassRows, HaveThePassesAsProgramsWriteThem) {
   for (const char* name : {"zb-h1", "1f1b", "zb-v", "dualpipev"}) {
     const Schedule& schedule = *find_schedule(name);
@@ -135,10 +244,30 @@ TEST(TorchCsv, LocatesADoubleAndAMissingPass) {
   EXPECT_NE(refusal("0F0,0F0,0B0\n").find("s.csv:1:5: 0F0 is there twice"), std::string::npos);
   EXPECT_NE(refusal("0F0,0I0,0F1,0B1\n").find("no W (its B is there) of microbatch 0"),
             std::string::npos);
-  EXPECT_NE(refusal("0F0,0B0\n1F0,0B1\n").find("stage 0 stands on rank 0 already"),
+  EXPECT_NE(refusal("0F0,0I0,0W0,0F1\n1F0,1I0,1W0,0B1\n")
+                .find("s.csv:2:13: stage 0 stands on rank 0 already"),
             std::string::npos);
   EXPECT_NE(refusal("0F0,0B0\n2F0,2B0\n").find("stage 1 is not"), std::string::npos);
-  EXPECT_NE(refusal("0F0,0B0,1F0,1B0\n2F0,2B0\n").find("equally many"), std::string::npos);
+}
+
+TEST(TorchCsv, ReadsAndWritesRanksWithUnequalNumbersOfStages) {
+  const std::string text =
+      "0F0,0F1,2F0,2B0,2F1,2B1,,0B0,0B1\n"
+      ",1F0,1F1,,1B0,,1B1\n";
+  const Program program = read_torch_csv("s.csv", text);
+  EXPECT_EQ(program.placement(), Placement::custom(std::vector{0, 1, 0}));
+  EXPECT_EQ(program.shape().chunks, 2);
+  // F 1 s, BW 2 s on each of three stages: device 0 alone has 12 s of work, and waits for 2F0 (1F0
+  // ends at 2, with 0F1) nowhere.
+  const Problem problem = testing::make_problem(program.shape(), program.placement());
+  EXPECT_EQ(evaluate(program, problem).devices[0].busy, Seconds(12));
+  std::ostringstream out;
+  write_torch_csv(out, program);
+  const Program again = read_torch_csv("out.csv", out.str());
+  EXPECT_EQ(again.placement(), program.placement());
+  for (int device = 0; device < 2; ++device) {
+    EXPECT_TRUE(std::ranges::equal(again.passes(device), program.passes(device)));
+  }
 }
 
 TEST(TorchCsv, RefusesAMicrobatchNumberBeforeAnythingIsSizedByIt) {

@@ -105,10 +105,26 @@ TEST(Placement, NumbersTheChunksOfACustomPlacementInStageOrder) {
   EXPECT_EQ(Placement::custom(std::vector{0, 1, 1, 0}), Placement::vee(2));
 }
 
-TEST(Placement, RefusesDevicesThatHoldUnequalNumbersOfStages) {
-  EXPECT_THROW((void)Placement::custom(std::vector{0, 0, 0, 1}), LogicError);
+TEST(Placement, LetsDevicesHoldUnequalNumbersOfStages) {
+  const Placement place = Placement::custom(std::vector{0, 1, 2, 1, 0, 1});
+  EXPECT_FALSE(place.even());
+  EXPECT_TRUE(Placement::looped(3, 2).even());
+  EXPECT_EQ(place.virtual_stages(), 6);
+  EXPECT_EQ(place.chunks(), 3);
+  EXPECT_EQ(place.chunks(0), 2);
+  EXPECT_EQ(place.chunks(1), 3);
+  EXPECT_EQ(place.chunks(2), 1);
+  for (int vs = 0; vs < 6; ++vs) {
+    EXPECT_EQ(place.virtual_stage(place.device(vs), place.chunk(vs)), vs);
+    EXPECT_EQ(place.downstream(vs), vs == 5 ? -1 : vs + 1);
+  }
+  EXPECT_EQ(place.beside(0, 1), 4);
+  EXPECT_EQ(place.beside(2, 1), 2);
+}
+
+TEST(Placement, RefusesDevicesWithoutAStage) {
   EXPECT_THROW((void)Placement::custom(std::vector{0, 2, 0, 2}), LogicError);
-  EXPECT_THROW((void)Placement::custom(std::vector{0, 1, 0}), LogicError);
+  EXPECT_THROW((void)Placement::custom(std::vector{0, 1, 0}, 2), LogicError);
   EXPECT_THROW((void)Placement::custom(std::vector{0, -1}), LogicError);
   EXPECT_THROW((void)Placement::custom(std::vector<int>{}), LogicError);
 }

@@ -211,6 +211,17 @@ class RandomProgram {
   std::vector<bool> recomputes_;  // by virtual stage
 };
 
+// Every device holds a stage, and some hold more.
+inline Placement unequal_placement(Random& random, int devices) {
+  std::vector<int> device_of;
+  for (int device = 0; device < devices; ++device) device_of.push_back(device);
+  for (int more = random.integer(1, 4); more > 0; --more) {
+    const auto at = device_of.begin() + random.integer(0, static_cast<int>(device_of.size()));
+    device_of.insert(at, random.integer(0, devices - 1));
+  }
+  return Placement::custom(device_of);
+}
+
 struct RandomCase {
   Problem problem;
   Program program;
@@ -219,10 +230,11 @@ struct RandomCase {
 // A small random program on a random placement, with its problem.
 inline RandomCase random_case(Random& random, bool whole_seconds = false) {
   const int devices = random.integer(1, 5);
-  const int kind = random.integer(0, 2);
+  const int kind = random.integer(0, 3);
   Placement place = kind == 0   ? Placement::looped(devices, random.integer(1, 3))
                     : kind == 1 ? Placement::vee(devices)
-                                : Placement::bidirectional(devices);
+                    : kind == 2 ? Placement::bidirectional(devices)
+                                : unequal_placement(random, devices);
   const Shape shape{.devices = devices,
                     .chunks = place.chunks(),
                     .microbatches = 2 * random.integer(1, 3),

@@ -114,10 +114,10 @@ T typical(const Problem& problem, T StageCost::*what) {
   std::vector<T> devices;
   for (int device = 0; device < place.devices(); ++device) {
     T sum{};
-    for (int chunk = 0; chunk < place.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
       sum += problem.stage(place.virtual_stage(device, chunk)).*what;
     }
-    devices.push_back(sum / place.chunks());
+    devices.push_back(sum / place.chunks(device));
   }
   std::ranges::sort(devices);
   return devices[devices.size() / 2];

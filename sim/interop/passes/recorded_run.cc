@@ -149,10 +149,8 @@ Placement placement_of(Recording& recording, const std::string& schedule, const 
   }
   const auto stages = static_cast<int>(ranks.size());
   for (int rank = 0; rank < recording.ranks; ++rank) {
-    if (std::ranges::count(ranks, rank) * recording.ranks == stages) continue;
-    throw InputError(recording.where, fmt::format("rank {} holds {} of {} stages; every rank must "
-                                                  "hold equally many",
-                                                  rank, std::ranges::count(ranks, rank), stages));
+    if (std::ranges::count(ranks, rank) > 0) continue;
+    throw InputError(recording.where, fmt::format("rank {} holds none of {} stages", rank, stages));
   }
   Placement placement = Placement::custom(ranks);
   recording.chunks = placement.chunks();
@@ -213,22 +211,23 @@ std::string name_of(const Program& program, const std::string& asked) {
 Program program_of(const Recording& recording, const Placement& placement) {
   PassLists lists = common_lists(recording);
   Shape shape{placement.devices(), placement.chunks(), 0};
-  for (const auto& list : lists) {
-    for (const Pass& pass : list) {
+  for (size_t rank = 0; rank < lists.size(); ++rank) {
+    const int chunks = placement.chunks(static_cast<int>(rank));
+    for (const Pass& pass : lists[rank]) {
       shape.microbatches = std::max(shape.microbatches, static_cast<int>(pass.microbatch) + 1);
-      if (pass.chunk < shape.chunks) continue;
+      if (pass.chunk < chunks) continue;
       throw InputError(recording.where,
-                       fmt::format("chunk {} of a rank with {} chunks", pass.chunk, shape.chunks));
+                       fmt::format("chunk {} of a rank with {} chunks", pass.chunk, chunks));
     }
   }
-  const auto passes = 2L * shape.devices * shape.chunks * shape.microbatches;
+  const auto passes = 2L * placement.virtual_stages() * shape.microbatches;
   long found = 0;
   for (const auto& list : lists) found += static_cast<long>(list.size());
   if (found < passes) {
     throw InputError(recording.where,
                      fmt::format("{} microbatches on {} stages are {} passes at least, but an "
                                  "iteration has {}",
-                                 shape.microbatches, shape.devices * shape.chunks, passes, found));
+                                 shape.microbatches, placement.virtual_stages(), passes, found));
   }
   if (const auto fault = Program::find_fault(shape, placement, lists, {})) {
     throw InputError(recording.where, fmt::format("rank {}: {}", fault->device, fault->message));

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -15,12 +15,14 @@ namespace pipesim {
 namespace {
 
 constexpr int kMaxNumber = 1 << 20;
-constexpr size_t kMaxChunks = 1 << 10;  // as a scenario may ask for
+constexpr int kMaxChunks = 1 << 10;  // as a scenario may ask for
+constexpr int kMaxSplits = 1 << 10;  // likewise
 
 struct Action {
-  int stage = 0;
+  int stage = 0;  // -1 of a device's share of the vocabulary
   PassKind kind = PassKind::kF;
   int microbatch = 0;
+  int split = 0;
 };
 
 struct Cell {
@@ -117,10 +119,30 @@ class CellParser {
   }
   Action action() {
     Action action;
-    action.stage = number("stage");
-    action.kind = source_.ours ? our_kind() : torch_kind();
+    if (const auto kind = vocabulary_kind()) {
+      action.stage = -1;
+      action.kind = *kind;
+    } else {
+      action.stage = number("stage");
+      action.kind = source_.ours ? our_kind() : torch_kind();
+    }
     action.microbatch = number("microbatch");
+    if (take('.')) {
+      const size_t begin = at_;
+      action.split = number("split");
+      if (action.split < kMaxSplits) return action;
+      at_ = begin;
+      fail(fmt::format("a microbatch has at most {} splits", kMaxSplits));
+    }
     return action;
+  }
+  std::optional<PassKind> vocabulary_kind() {
+    for (const PassKind kind : {PassKind::kIF, PassKind::kIB, PassKind::kS, PassKind::kT}) {
+      if (source_.ours || !text_.substr(at_).starts_with(to_text(kind))) continue;
+      at_ += to_text(kind).size();
+      return kind;
+    }
+    return std::nullopt;
   }
   PassKind our_kind() {
     for (const PassKind kind :
@@ -202,85 +224,151 @@ Rows parse(const Source& source) {
   return rows;
 }
 
-// Stage -> device, from the rows that name the stages.
-std::vector<int> place_stages(const Rows& rows, const Source& source) {
-  std::map<int, int> device_of;
-  for (size_t device = 0; device < rows.size(); ++device) {
-    for (const Cell& cell : rows[device]) {
-      for (const Action& action : cell.actions) {
-        const auto [known, fresh] = device_of.emplace(action.stage, static_cast<int>(device));
-        if (!fresh && known->second != static_cast<int>(device)) {
-          throw InputError(source.locate(cell), fmt::format("stage {} stands on rank {} already",
-                                                            action.stage, known->second));
-        }
-      }
+// What the cells say of the size, without the placement.
+struct Extent {
+  int stages = 0;  // of one copy of the model
+  int microbatches = 0;
+  int splits = 1;
+  bool vocabulary = false;
+
+  [[nodiscard]] int units() const { return microbatches * splits; }
+  [[nodiscard]] int unit(const Action& action) const {
+    return action.microbatch * splits + action.split;
+  }
+};
+
+template <class Visit>
+void each_action(const Rows& rows, const Visit& visit) {
+  for (size_t rank = 0; rank < rows.size(); ++rank) {
+    for (const Cell& cell : rows[rank]) {
+      for (const Action& action : cell.actions) visit(static_cast<int>(rank), cell, action);
     }
   }
-  std::vector<int> devices;
-  for (const auto& [stage, device] : device_of) {
-    if (stage != static_cast<int>(devices.size())) {
-      throw InputError(
-          source.locate(rows.front().front()),
-          fmt::format("stage {} is named, but stage {} is not", stage, devices.size()));
-    }
-    devices.push_back(device);
-  }
-  const size_t chunks = devices.size() / rows.size();
-  if (chunks > kMaxChunks) {
-    throw InputError(source.locate(rows.front().front()),
-                     fmt::format("{} stages on a rank; at most {}", chunks, kMaxChunks));
-  }
-  for (size_t device = 0; device < rows.size(); ++device) {
-    const auto held = std::ranges::count(devices, static_cast<int>(device));
-    if (static_cast<size_t>(held) != chunks || chunks * rows.size() != devices.size()) {
-      throw InputError(
-          source.locate(rows[device].front()),
-          fmt::format("this rank holds {} of {} stages; every rank must hold equally many", held,
-                      devices.size()));
-    }
-  }
-  return devices;
 }
 
-// Every stage runs at least an F and a B of every microbatch: a number too large for the cells that
-// are there is refused before anything is sized by it.
-void check_count(const Rows& rows, const Source& source, size_t stages) {
+// Every stage runs at least an F and a B of every unit: a number too large for the cells that are
+// there is refused before anything is sized by it.
+Extent extent_of(const Rows& rows, const Source& source) {
+  Extent extent;
+  std::set<int> stages;
   size_t actions = 0;
   const Cell* largest = &rows.front().front();
-  int microbatch = -1;
-  for (const auto& row : rows) {
-    for (const Cell& cell : row) {
-      actions += cell.actions.size();
-      for (const Action& action : cell.actions) {
-        if (action.microbatch <= microbatch) continue;
-        microbatch = action.microbatch;
-        largest = &cell;
+  each_action(rows, [&](int /*rank*/, const Cell& cell, const Action& action) {
+    ++actions;
+    if (action.microbatch >= extent.microbatches || action.split >= extent.splits) largest = &cell;
+    extent.microbatches = std::max(extent.microbatches, action.microbatch + 1);
+    extent.splits = std::max(extent.splits, action.split + 1);
+    extent.vocabulary = extent.vocabulary || action.stage < 0;
+    if (action.stage >= 0) stages.insert(action.stage);
+  });
+  extent.stages = static_cast<int>(stages.size());
+  for (int stage = 0; const int named : stages) {
+    if (named == stage++) continue;
+    throw InputError(source.locate(rows.front().front()),
+                     fmt::format("stage {} is named, but stage {} is not", named, stage - 1));
+  }
+  const size_t units =
+      static_cast<size_t>(extent.microbatches) * static_cast<size_t>(extent.splits);
+  const size_t needed = 2 * stages.size() * units;
+  if (needed > actions) {
+    const std::string split = extent.splits > 1 ? fmt::format(" of {} splits", extent.splits) : "";
+    throw InputError(source.locate(*largest),
+                     fmt::format("{} microbatches{} on {} stages need at least {} passes, but {} "
+                                 "are there",
+                                 extent.microbatches, split, extent.stages, needed, actions));
+  }
+  return extent;
+}
+
+// Where stages stand, from the rows that name them. One that stands on several ranks is of as many
+// copies of the model, which share the microbatches evenly and in order.
+class Stages {
+ public:
+  Stages(const Rows& rows, const Source& source, const Extent& extent)
+      : source_(source), extent_(extent) {
+    count_copies(rows);
+    device_of_.assign(static_cast<size_t>(copies_) * static_cast<size_t>(extent.stages), -1);
+    each_action(rows, [&](int rank, const Cell& cell, const Action& action) {
+      if (action.stage < 0) return;
+      int& device = device_of_[static_cast<size_t>(stage_of(action))];
+      if (device >= 0 && device != rank) {
+        fail(cell, fmt::format("stage {} stands on rank {} already", action.stage, device));
       }
+      device = rank;
+    });
+    for (size_t stage = 0; stage < device_of_.size(); ++stage) {
+      if (device_of_[stage] >= 0) continue;
+      const int copy = static_cast<int>(stage) / extent.stages;
+      fail(*second_,
+           fmt::format("stage {} stands on rank {} already; of {} copies of the model that "
+                       "of microbatches {} to {} would have no stage {}",
+                       second_stage_, first_rank_, copies_, first_microbatch(copy),
+                       first_microbatch(copy + 1) - 1, static_cast<int>(stage) % extent.stages));
+    }
+    for (size_t rank = 0; rank < rows.size(); ++rank) {
+      const auto held = std::ranges::count(device_of_, static_cast<int>(rank));
+      if (held == 0) fail(rows[rank].front(), "this rank has no pass of a stage");
+      if (held <= kMaxChunks) continue;
+      fail(rows[rank].front(), fmt::format("{} stages on a rank; at most {}", held, kMaxChunks));
     }
   }
-  if (2 * stages * (static_cast<size_t>(microbatch) + 1) > actions) {
-    throw InputError(
-        source.locate(*largest),
-        fmt::format("{} microbatches on {} stages need at least {} passes, but {} are there",
-                    microbatch + 1, stages, 2 * stages * (static_cast<size_t>(microbatch) + 1),
-                    actions));
+
+  [[nodiscard]] Placement placement() const { return Placement::custom(device_of_, copies_); }
+  // The virtual stage: those of the copies follow each other.
+  [[nodiscard]] int stage_of(const Action& action) const {
+    const long before = (extent_.unit(action) + 1L) * copies_ - 1;
+    return static_cast<int>(before / extent_.units()) * extent_.stages + action.stage;
   }
-}
+
+ private:
+  void count_copies(const Rows& rows) {
+    std::vector<std::vector<int>> ranks(static_cast<size_t>(extent_.stages));
+    each_action(rows, [&](int rank, const Cell& cell, const Action& action) {
+      if (action.stage < 0) return;
+      auto& of = ranks[static_cast<size_t>(action.stage)];
+      if (!of.empty() && of.back() == rank) return;  // rows come in order
+      of.push_back(rank);
+      if (static_cast<int>(of.size()) <= copies_) return;
+      copies_ = static_cast<int>(of.size());
+      second_ = &cell;
+      second_stage_ = action.stage;
+      first_rank_ = of.front();
+      if (copies_ <= extent_.units()) return;
+      fail(cell, fmt::format("stage {} stands on rank {} already", action.stage, of.front()));
+    });
+  }
+
+  [[nodiscard]] int first_microbatch(int copy) const {
+    return static_cast<int>(static_cast<long>(copy) * extent_.microbatches / copies_);
+  }
+  [[noreturn]] void fail(const Cell& cell, const std::string& message) const {
+    throw InputError(source_.locate(cell), message);
+  }
+
+  const Source& source_;
+  const Extent& extent_;
+  int copies_ = 1;
+  std::vector<int> device_of_;
+  // The cell by which there are so many copies, its stage, and where that stands first.
+  const Cell* second_ = nullptr;
+  int second_stage_ = 0;
+  int first_rank_ = 0;
+};
 
 Program read_rows(const Source& source) {
   const Rows rows = parse(source);
-  const std::vector<int> device_of = place_stages(rows, source);
-  check_count(rows, source, device_of.size());
-  const Placement placement = Placement::custom(device_of);
-  Shape shape;
-  shape.devices = placement.devices();
-  shape.chunks = placement.chunks();
-  shape.microbatches = 0;
+  const Extent extent = extent_of(rows, source);
+  const Stages stages(rows, source, extent);
+  const Placement placement = stages.placement();
+  const Shape shape{.devices = placement.devices(),
+                    .chunks = placement.chunks(),
+                    .microbatches = extent.microbatches,
+                    .splits = extent.splits};
   PassLists lists(rows.size());
   std::vector<OverlappedPair> pairs;
   const auto to_pass = [&](const Action& action) {
-    shape.microbatches = std::max(shape.microbatches, action.microbatch + 1);
-    return make_pass(action.kind, action.microbatch, placement.chunk(action.stage));
+    const int chunk = action.stage < 0 ? 0 : placement.chunk(stages.stage_of(action));
+    return make_pass(action.kind, extent.unit(action), chunk);
   };
   for (size_t device = 0; device < rows.size(); ++device) {
     for (const Cell& cell : rows[device]) {
@@ -292,13 +380,16 @@ Program read_rows(const Source& source) {
       pairs.push_back({to_pass(cell.actions[0]), to_pass(cell.actions[1])});
     }
   }
-  if (const auto fault = Program::find_fault(shape, placement, lists, pairs)) {
+  // Of the sharded placements the one with the fewest waits; a scenario says which it is.
+  const VocabularyPlacement vocabulary =
+      extent.vocabulary ? VocabularyPlacement::kVocab2 : VocabularyPlacement::kFirstLast;
+  if (const auto fault = Program::find_fault(shape, placement, lists, pairs, vocabulary)) {
     const auto& row = rows[fault->device];
     const auto position = static_cast<size_t>(fault->position);
     throw InputError(source.locate(fault->position < 0 ? row.front() : row[position]),
                      fault->message);
   }
-  return {shape, placement, std::move(lists), std::move(pairs)};
+  return {shape, placement, std::move(lists), std::move(pairs), WrapAround::kEvery, vocabulary};
 }
 
 }  // namespace

@@ -2,10 +2,14 @@
 //
 // A cell is `<stage><kind><microbatch>` with PyTorch's letters - F forward, I input gradient (our
 // B), W weight gradient, B both (our BW), and R for the forward again - or `(3F0;1B2)OVERLAP_F_B`
-// for an overlapped block, or empty for an idle slot. What PyTorch's default dump has beside them
+// for an overlapped block, or empty for an idle slot. Beyond PyTorch's: `2F0.1` is split 1 of a
+// microbatch along the sequence; `S0`, `T0`, `IF0` and `IB0` are passes of the rank's share of the
+// vocabulary, of which the program counts as `vocab-2` until a scenario says otherwise; a stage on
+// several ranks is of as many copies of the model, which share the microbatches evenly, in order.
+// What PyTorch's default dump has beside them
 // is derived here, and skipped: SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD.
 // Lines that begin with # are comments. Stage s is model stage s in forward order and stands on the
-// rank whose row names it; every rank must hold equally many. Source:
+// rank whose row names it; ranks may hold unequal numbers of stages. Source:
 // torch/distributed/pipelining/schedules.py (_Action, _load_csv).
 #pragma once
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "sim/core/enum_array.h"
 #include "sim/core/error.h"
 #include "sim/execution/walk.h"
 #include "sim/interop/torch/rules.h"
@@ -20,14 +23,17 @@ class SlotVisitor {
   static constexpr Value kNotYet = -1;
   static constexpr Value kNothing = 0;
 
-  explicit SlotVisitor(int devices) : slots_(devices) {}
+  explicit SlotVisitor(int devices) : slots_(devices), free_(devices, 0) {}
 
   Value run(int device, const Pass& /*pass*/, Value input, Value gradient) {
-    auto& slots = slots_[device];
-    const Value free = slots.empty() ? 0 : slots.back() + 1;
-    slots.push_back(std::max({free, input, gradient}));
-    return slots.back() + 1;
+    slots_[device].push_back(std::max({free_[device], input, gradient}));
+    return free_[device] = slots_[device].back() + 1;
   }
+  static Value join(Barrier /*barrier*/, std::uint32_t /*unit*/, std::span<const Value> results) {
+    return std::ranges::max(results);
+  }
+  [[nodiscard]] Value last(int device) const { return free_[device]; }
+  void hold(int device, Value until) { free_[device] = std::max(free_[device], until); }
   Value deliver(Value result, PassKind /*kind*/, int /*from*/, int /*to*/, std::uint32_t /*unit*/) {
     return result;
   }
@@ -35,30 +41,40 @@ class SlotVisitor {
 
  private:
   std::vector<std::vector<long>> slots_;
+  std::vector<Value> free_;  // by device: the first slot after what it ran
 };
 
-std::string plain_cell(const Placement& place, int device, const Pass& pass) {
-  const char* letter = "F";
-  if (pass.kind == PassKind::kB) letter = "I";
-  if (pass.kind == PassKind::kW) letter = "W";
-  if (pass.kind == PassKind::kBW) letter = "B";
-  return fmt::format("{}{}{}", place.virtual_stage(device, pass.chunk), letter, pass.microbatch);
+std::string plain_cell(const Program& program, int device, const Pass& pass) {
+  const Placement& place = program.placement();
+  const auto splits = static_cast<std::uint32_t>(program.shape().splits);
+  const std::string unit =
+      splits == 1 ? fmt::format("{}", pass.microbatch)
+                  : fmt::format("{}.{}", pass.microbatch / splits, pass.microbatch % splits);
+  if (is_vocabulary(pass.kind)) return fmt::format("{}{}", to_text(pass.kind), unit);
+  constexpr EnumArray<PassKind, std::string_view> kLetters{"F", "I", "W", "B", "", "R"};
+  const int stage = place.model_stage(place.virtual_stage(device, pass.chunk));
+  return fmt::format("{}{}{}", stage, kLetters[pass.kind], unit);
 }
 
 std::string cell(const Program& program, int device, const Pass& pass) {
-  if (pass.kind != PassKind::kFB) return plain_cell(program.placement(), device, pass);
+  if (pass.kind != PassKind::kFB) return plain_cell(program, device, pass);
   const OverlappedPair& pair = program.pair(pass);
-  return fmt::format("({};{})OVERLAP_F_B", plain_cell(program.placement(), device, pair.forward),
-                     plain_cell(program.placement(), device, pair.backward));
+  return fmt::format("({};{})OVERLAP_F_B", plain_cell(program, device, pair.forward),
+                     plain_cell(program, device, pair.backward));
 }
 
-}  // namespace
-
-void write_torch_csv(std::ostream& out, const Program& program, std::string_view name) {
-  if (const auto objection = torch_objection(program)) {
-    throw InfeasibleError(
-        fmt::format("PyTorch's schedule CSV cannot express {}: {}", name, *objection));
+std::optional<std::string> without_cells(const Program& program) {
+  if (program.copies() != nullptr) {
+    return "copies to the host have no cells: without 'offload' the order can be written, and "
+           "'offload' stands beside 'csv'";
   }
+  if (program.wrap_around() != WrapAround::kEvery) {
+    return "it does not wait for every message at the wrap-around boundary";
+  }
+  return std::nullopt;
+}
+
+void write_rows(std::ostream& out, const Program& program) {
   SlotVisitor visitor(program.shape().devices);
   walk(program, visitor);
   for (int device = 0; device < program.shape().devices; ++device) {
@@ -73,6 +89,23 @@ void write_torch_csv(std::ostream& out, const Program& program, std::string_view
     }
     out << row << '\n';
   }
+}
+
+}  // namespace
+
+void write_torch_csv(std::ostream& out, const Program& program, std::string_view name) {
+  if (const auto objection = torch_objection(program)) {
+    throw InfeasibleError(
+        fmt::format("PyTorch's schedule CSV cannot express {}: {}", name, *objection));
+  }
+  write_rows(out, program);
+}
+
+void write_csv(std::ostream& out, const Program& program, std::string_view name) {
+  if (const auto objection = without_cells(program)) {
+    throw InfeasibleError(fmt::format("a CSV cannot express {}: {}", name, *objection));
+  }
+  write_rows(out, program);
 }
 
 }  // namespace pipesim

@@ -70,6 +70,7 @@ std::optional<std::string> unmovable(const Case& made) {
   const Scenario& scenario = *made.scenario;
   const GivenCost& cost = scenario.cost;
   if (made.placement.directions() != 1) return "a second copy of the model mirrors the placement";
+  if (!made.placement.even()) return "devices hold unequal numbers of stages";
   if (scenario.roofline || cost.passes || cost.message) {
     return "seconds of this scenario follow from where a stage stands";
   }

@@ -69,7 +69,7 @@ function blockSeconds(forward, backward) {
 // Of an F with BW, B or W: with B or W alone the share that F with BW takes, and no less than either pass.
 function pairSeconds(model, [first, second]) {
   const forward = model.stages[first.vs], backward = model.stages[second.vs];
-  const chunks = model.device_of.length / model.devices;
+  const chunks = model.blocks ? model.blocks.length / model.device_of.length : 0;
   const whole = model.blocks ? model.blocks[first.vs * chunks + chunkOf(model, second.vs)] : blockSeconds(forward, backward);
   if (second.kind === 'BW') return whole;
   const f = forward.forward, part = second.kind === 'B' ? backward.backward_input : backward.backward_weight;
