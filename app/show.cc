@@ -30,14 +30,15 @@ struct ShowOptions {
 };
 
 std::string block_of(const ShowOptions& options, const Case& made) {
-  if (!made.choice.described) {
+  const auto& described = made.choice.described;
+  if (!described || described->description->rules) {
     throw InputError(made.choice.where,
                      fmt::format("{} is not described by a block: expected {{file: FILE}}, such as "
                                  "schedules/descriptions/1f1b.yaml",
                                  made.choice.name));
   }
   (void)make_program(made);  // refuses what it does not accept
-  return draw_block(*made.choice.described->description, made.problem, options.columns);
+  return draw_block(*described->description, made.problem, options.columns);
 }
 
 std::string text_of(const ShowOptions& options, const Case& made) {

@@ -48,7 +48,7 @@ int BlockFigures::most_in_flight() const {
 BlockFigures figures_of(const Description& description, const Problem& problem) {
   const Slotted slotted = with_weights(instantiate(description, problem));
   const std::vector<long> values = values_of(description, problem);
-  Entries entries{description.period.value(values), 1, 0};
+  Entries entries{description.period->value(values), 1, 0};
   if (const auto& group = description.group) {
     entries.size = group->size.value(values);
     entries.step = group->step.value(values);

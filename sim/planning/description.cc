@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMostChunks = 1024;
 constexpr int kMostSlots = 1 << 29;
+constexpr int kMostVersions = 1024;
 constexpr int kSlotsOfAPass = 64;  // of ramps that are tightened, on average
 
 [[noreturn]] void fail(const Location& where, const std::string& message) {
@@ -30,26 +31,46 @@ std::string pass_text(const DescribedPasses& line, int stage, size_t unit, int s
 
 std::vector<int> devices_by_formula(const DescribedPlacement& placement, int devices, int chunks) {
   std::vector<int> device_of;
-  for (int stage = 0; stage < devices * chunks; ++stage) {
+  long stages = static_cast<long>(devices) * chunks;
+  if (placement.stages) {
+    stages = placement.stages->value(std::array<long, 2>{devices, chunks});
+    if (stages < devices || stages > static_cast<long>(devices) * chunks) {
+      fail(placement.stages->where(),
+           fmt::format("{} stages on {} devices of at most {} chunks: expected {} to {}", stages,
+                       devices, chunks, devices, static_cast<long>(devices) * chunks));
+    }
+  }
+  for (int stage = 0; stage < stages; ++stage) {
     const long device = placement.device->value(std::array<long, 3>{devices, chunks, stage});
     if (device < 0 || device >= devices) {
       fail(placement.where,
-           fmt::format("stage {} of {} stands on device {} of {}: expected 0 to {}", stage,
-                       devices * chunks, device, devices, devices - 1));
+           fmt::format("stage {} of {} stands on device {} of {}: expected 0 to {}", stage, stages,
+                       device, devices, devices - 1));
     }
     device_of.push_back(static_cast<int>(device));
   }
   return device_of;
 }
 
+// Without a number of stages a formula is for equally many on every device.
 Placement custom(const DescribedPlacement& placement, std::span<const int> device_of, int devices,
                  int chunks) {
+  using Kind = DescribedPlacement::Kind;
+  const bool even = placement.kind == Kind::kFormula && !placement.stages;
   for (int device = 0; device < devices; ++device) {
     const auto held = std::ranges::count(device_of, device);
-    if (held == chunks) continue;
-    fail(placement.where, fmt::format("device {} holds {} of {} stages: every one of {} devices "
-                                      "must hold {}",
-                                      device, held, device_of.size(), devices, chunks));
+    if (even ? held == chunks : held > 0 && held <= chunks) continue;
+    const std::string expected =
+        even ? fmt::format("every one of {} devices must hold {}{}", devices, chunks,
+                           ", unless the placement has 'stages'")
+             : fmt::format("expected 1 to {}", chunks);
+    fail(placement.where, fmt::format("device {} holds {} of {} stages: {}", device, held,
+                                      device_of.size(), expected));
+  }
+  const Placement placed = Placement::custom(device_of);
+  if (placed.chunks() != chunks) {
+    fail(placement.where, fmt::format("devices hold at most {} stages: expected v = {} on one",
+                                      placed.chunks(), chunks));
   }
   if (device_of.size() % static_cast<size_t>(placement.copies) != 0) {
     fail(placement.where, fmt::format("{} stages make no {} copies of the model", device_of.size(),
@@ -96,9 +117,9 @@ class Instance {
         values_(values_of(description, problem)),
         line_of_(place_.virtual_stages(), kPassKinds, -1),
         made_{problem.shape, problem.placement, {}} {
-    period_ = description.period.value(values_);
+    period_ = description.period->value(values_);
     if (period_ < 1 || period_ > kMostSlots) {
-      fail(description.period.where(),
+      fail(description.period->where(),
            fmt::format("the period is {}: expected 1 to 2^29", period_));
     }
     if (description.group) {
@@ -340,8 +361,45 @@ std::optional<Refusal> refuse(const Description& description, const Problem& pro
   return Refusal{*reason, problem.shape};
 }
 
+int kept_versions(const DescribedVersions& versions, int devices, int device) {
+  const long kept = versions.kept.value(std::array<long, 2>{devices, device});
+  if (kept >= 1 && kept <= kMostVersions) return static_cast<int>(kept);
+  fail(versions.kept.where(),
+       fmt::format("device {} keeps {} versions of weights: expected 1 to {}", device, kept,
+                   kMostVersions));
+}
+
+// A backward, and W, read the weights that the forward read. Where devices step after every
+// microbatch, steps between them count versions.
+void check_versions(const DescribedVersions& versions, const Program& program) {
+  const int devices = program.shape().devices;
+  std::vector<int> steps_at_forward(static_cast<size_t>(program.shape().units()));
+  for (int device = 0; device < devices; ++device) {
+    const int kept = kept_versions(versions, devices, device);
+    int steps = 0;
+    for (const Pass& pass : program.passes(device)) {
+      const bool ends = pass.kind == PassKind::kBW || pass.kind == PassKind::kW;
+      int& since = steps_at_forward[pass.microbatch];
+      if (pass.kind == PassKind::kF) since = steps;
+      if (versions.every_microbatch && steps - since >= kept) {
+        fail(versions.kept.where(),
+             fmt::format("device {} keeps {} versions of weights, but {} begins {} steps after its "
+                         "F: expected {} at least (p = {})",
+                         device, kept, program.text(device, pass), steps - since, steps - since + 1,
+                         devices));
+      }
+      if (ends) ++steps;
+    }
+  }
+}
+
 Program plan(const Description& description, const Problem& problem) {
-  return plan_from_slots(problem, instantiate(description, problem), description.tightened);
+  Program program =
+      description.rules
+          ? plan_by_rules(*description.rules, values_of(description, problem), problem)
+          : plan_from_slots(problem, instantiate(description, problem), description.tightened);
+  if (description.versions) check_versions(*description.versions, program);
+  return program;
 }
 
 std::vector<OptionSpec> options_of(const Description& description) {
@@ -372,8 +430,9 @@ std::vector<std::string> pass_names() { return {"s", "d", "c", "i", "k", "copy"}
 
 std::vector<std::string> reserved_names() {
   std::vector<std::string> names = size_names();
-  const std::vector<std::string> of_passes = pass_names();
-  names.insert(names.end(), of_passes.begin(), of_passes.end());
+  for (const auto& more : {pass_names(), rule_names()}) {
+    names.insert(names.end(), more.begin(), more.end());
+  }
   // Of formulas, and keys that stand beside a schedule.
   for (const char* word :
        {"and", "or", "not", "if", "else", "min", "max", "gcd", "file", "name", "csv", "splits",
@@ -443,10 +502,23 @@ std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
   };
   schedule.refuse = [shared](const Problem& problem) { return refuse(*shared, problem); };
   schedule.plan = [shared](const Problem& problem) { return plan(*shared, problem); };
+  if (shared->versions) {
+    schedule.versions = {
+        .kept = [shared](int devices,
+                         int device) { return kept_versions(*shared->versions, devices, device); },
+        .every_microbatch = shared->versions->every_microbatch};
+  }
   schedule.file = shared->file;
   schedule.no_flags = "it is described in a file of yours";
-  schedule.claims.bubble.no_closed_form = "it follows from the block";
-  schedule.claims.peak.no_closed_form = "it follows from the block";
+  const char* follows = shared->rules ? "it follows from the rules" : "it follows from the block";
+  schedule.claims.bubble.no_closed_form = schedule.claims.peak.no_closed_form = follows;
+  if (shared->rules && shared->rules->shares_vocabulary()) {
+    for (const VocabularyPlacement placement :
+         {VocabularyPlacement::kInterlaced, VocabularyPlacement::kVocab1,
+          VocabularyPlacement::kVocab2}) {
+      schedule.vocabulary.push_back({placement, schedule.claims});
+    }
+  }
   return std::make_shared<const DescribedSchedule>(DescribedSchedule{shared, std::move(schedule)});
 }
 

@@ -1,8 +1,10 @@
-// A schedule that is described, not programmed: a placement, the slots that the passes of one
-// microbatch take (a building block), the period after which the next microbatch takes them, and
-// what becomes of the ramps. It is instantiated for any number of devices and microbatches.
+// A schedule that is described, not programmed: a placement, and either the slots that the passes
+// of one microbatch take (a building block), the period after which the next microbatch takes them,
+// and what becomes of the ramps; or the rules by which every device orders its passes. It is
+// instantiated for any number of devices and microbatches.
 //
-// docs/reference/descriptions.md says what each part means; sim/planning/slots.h makes the order.
+// docs/reference/descriptions.md says what each part means; sim/planning/slots.h and device_rules.h
+// make the order.
 #pragma once
 
 #include <functional>
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/planning/device_rules.h"
 #include "sim/planning/expression.h"
 #include "sim/planning/schedule.h"
 #include "sim/planning/slots.h"
@@ -23,7 +26,9 @@ struct DescribedPlacement {
   Kind kind = Kind::kLinear;
   std::vector<int> devices = {};          // of kList, by virtual stage
   std::optional<Expression> device = {};  // of kFormula, by `placement_names()`
-  int copies = 1;                         // of the model, with a list or formula
+  // Of all copies, with kFormula, by `placement_names()` but s: where devices hold unequal numbers.
+  std::optional<Expression> stages = {};
+  int copies = 1;  // of the model, with a list or formula
   Location where = {};
 };
 
@@ -51,21 +56,30 @@ struct DescribedParameter {
   std::optional<Expression> most = {};
 };
 
+// Devices step while microbatches are in flight (WeightVersions).
+struct DescribedVersions {
+  Expression kept;  // on device d of p
+  bool every_microbatch = false;
+};
+
 struct Description {
   std::string name;  // its file's, without folders
   std::string file;
   std::string summary;
   std::string source;
   DescribedPlacement placement;
-  int chunks = 1;  // per device, unless a choice says otherwise
+  int chunks = 1;  // per device, the most of any, unless a choice says otherwise
   std::optional<int> splits = {};
   std::vector<DescribedParameter> parameters;  // those of `let` too, each after what it is made of
   std::vector<Expression> requirements;
-  Expression period;
+  // The order: by rules, or else by a block that repeats itself.
+  std::optional<DeviceRules> rules = {};
+  std::optional<Expression> period = {};
   std::optional<DescribedGroup> group = {};
   std::vector<DescribedPasses> block;
   TightenedParts tightened = {};
-  Location where = {};  // of the block
+  std::optional<DescribedVersions> versions = {};
+  Location where = {};  // of the block, or the rules
 };
 
 // The names that stand in formulas, in the order of their values: of a placement; of parameters,
@@ -87,9 +101,9 @@ std::optional<std::vector<ScheduleOptions>> every_choice(const Description& desc
                                                          const Shape& shape,
                                                          const ScheduleOptions& given, size_t most);
 
-// The slots of all passes. InputError in the description where they make no schedule: passes that
-// are missing or double, that share a slot or begin before what they wait for, formulas without a
-// value.
+// The slots of all passes of a description with a block. InputError in the description where they
+// make no schedule: passes that are missing or double, that share a slot or begin before what they
+// wait for, formulas without a value.
 Slotted instantiate(const Description& description, const Problem& problem);
 
 // A schedule of the description; its parameters with a range are options. Its `plan` and `place`

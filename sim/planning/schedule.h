@@ -109,7 +109,7 @@ struct BlockRun {
 // Of a schedule that never drains, whose devices step while microbatches are in flight: it keeps
 // the weights that backwards to come began with (docs/reference/model.md, "Asynchronous").
 struct WeightVersions {
-  int (*kept)(int devices, int device) = nullptr;  // the newest included
+  std::function<int(int devices, int device)> kept = nullptr;  // the newest included
   // A step after every microbatch; else after those of an iteration.
   bool every_microbatch = false;
 };

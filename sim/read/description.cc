@@ -42,15 +42,15 @@ class DescriptionReader {
         .splits = splits,
         .parameters = {},
         .requirements = std::move(requirements),
-        .period = formula(map_.require("period", "the slots from one microbatch to the next")),
-        .group = read_group(),
         .block = {},
     };
-    const YamlValue block = map_.require("block", "a list of {pass: F, stage: s, at: SLOT}");
-    description.where = block.key_where();
-    description.block = read_block(block);
-    description.tightened = {is_tightened("warm_up"), is_tightened("steady"),
-                             is_tightened("cool_down")};
+    if (const auto rules = map_.find("rules")) {
+      description.where = rules->key_where();
+      description.rules = read_rules(*rules);
+    } else {
+      read_repeating(description);
+    }
+    description.versions = read_versions(description);
     map_.finish();
     description.parameters = std::move(parameters_);
     return description;
@@ -82,6 +82,11 @@ class DescriptionReader {
       placement = stages_on(map.require("device", "the device of each stage: a list or a formula"));
       if (const auto copies = map.find("copies")) {
         placement.copies = static_cast<int>(copies->integer(1, 1024));
+      }
+      if (const auto stages = map.find("stages")) {
+        if (!placement.device)
+          stages->fail_key("the list of devices says how many stages there are");
+        placement.stages = formula(*stages, {"p", "v"});
       }
       map.finish();
     } else {
@@ -117,8 +122,9 @@ class DescriptionReader {
   }
 
   static int listed_chunks(const DescribedPlacement& placement) {
-    const size_t devices = static_cast<size_t>(std::ranges::max(placement.devices)) + 1;
-    return static_cast<int>(std::max<size_t>(1, placement.devices.size() / devices));
+    std::vector<int> held(static_cast<size_t>(std::ranges::max(placement.devices)) + 1, 0);
+    for (const int device : placement.devices) ++held[static_cast<size_t>(device)];
+    return std::ranges::max(held);
   }
 
   static int read_chunks(const YamlValue& value, const DescribedPlacement& placement) {
@@ -185,7 +191,103 @@ class DescriptionReader {
     return all;
   }
 
+  // ---- weight versions ----
+
+  std::optional<DescribedVersions> read_versions(const Description& description) {
+    const auto given = map_.find("weight_versions");
+    if (!given) return std::nullopt;
+    const bool one = description.placement.kind == DescribedPlacement::Kind::kLinear;
+    if (!one || description.splits) {
+      given->fail_key("iterations run into each other with a linear placement and no splits only");
+    }
+    static const std::vector<std::string> kSteps{"microbatch", "iteration"};
+    YamlMap map(*given);
+    DescribedVersions versions{
+        formula(map.require("kept", "versions of weights on device d of p"), {"p", "d"}),
+        map.require("step_after", "microbatch or iteration").choice(kSteps) == "microbatch"};
+    map.finish();
+    return versions;
+  }
+
+  // ---- rules ----
+
+  DeviceRules read_rules(const YamlValue& value) {
+    for (const char* key : {"period", "group", "block", "warm_up", "steady", "cool_down"}) {
+      if (const auto given = map_.find(key)) given->fail_key("is of a block: 'rules' has none");
+    }
+    if (!value.is_list()) value.fail("expected a list of {passes: [F, BW], repeat: FORMULA}");
+    DeviceRules rules;
+    rules.where = value.key_where();
+    for (const YamlValue& each : value.list()) {
+      if (rules.phases.size() == kMostLines) {
+        each.fail(fmt::format("more than {} phases", kMostLines));
+      }
+      rules.phases.push_back(read_phase(each));
+    }
+    if (rules.phases.empty()) value.fail("expected phases such as {passes: [F, BW]}");
+    if (const auto order = map_.find("order")) {
+      YamlMap map(*order);
+      const auto chunk_of = [&](const char* key) -> std::optional<Expression> {
+        const auto given = map.find(key);
+        if (!given) return std::nullopt;
+        return formula(*given, names_and(rule_names()));
+      };
+      rules.forward_order = chunk_of("F");
+      rules.backward_order = chunk_of("B");
+      map.finish();
+    }
+    return rules;
+  }
+
+  [[nodiscard]] RulePhase read_phase(const YamlValue& value) const {
+    YamlMap map(value);
+    RulePhase phase;
+    const YamlValue passes = map.require("passes", "a list such as [F, BW]");
+    if (!passes.is_list()) passes.fail("expected a list such as [F, BW]");
+    for (const YamlValue& each : passes.list()) phase.passes.push_back(rule_pass(each));
+    if (phase.passes.empty()) passes.fail("expected passes such as [F, BW]");
+    if (const auto rounds = map.find("repeat")) {
+      phase.rounds = formula(*rounds, names_and({"d"}));
+    }
+    map.finish();
+    return phase;
+  }
+
+  // BW, or BW1 of chunk 1.
+  static RulePass rule_pass(const YamlValue& value) {
+    static const std::vector<std::string> kNames{"F", "B", "W", "BW", "R", "IF", "IB", "S", "T"};
+    constexpr std::array kKinds{PassKind::kF,  PassKind::kB, PassKind::kW,
+                                PassKind::kBW, PassKind::kR, PassKind::kIF,
+                                PassKind::kIB, PassKind::kS, PassKind::kT};
+    const std::string text = value.text();
+    const size_t digits = text.find_last_not_of("0123456789") + 1;
+    const auto kind = std::ranges::find(kNames, text.substr(0, digits));
+    RulePass pass;
+    pass.where = value.where();
+    if (kind == kNames.end()) (void)value.choice(kNames);  // says which there are
+    pass.kind = kKinds[static_cast<size_t>(kind - kNames.begin())];
+    if (digits == text.size()) return pass;
+    if (is_vocabulary(pass.kind)) value.fail("a device's share of the vocabulary has no chunks");
+    if (text.size() - digits > 4) value.fail("expected a chunk below 10000");
+    pass.chunk = std::stoi(text.substr(digits));
+    return pass;
+  }
+
   // ---- the block ----
+
+  void read_repeating(Description& description) {
+    if (const auto order = map_.find("order"))
+      order->fail_key("is of 'rules', which are not there");
+    description.period =
+        formula(map_.require("period", "the slots from one microbatch to the next"));
+    description.group = read_group();
+    const YamlValue block =
+        map_.require("block", "a list of {pass: F, stage: s, at: SLOT}, or instead of it 'rules'");
+    description.where = block.key_where();
+    description.block = read_block(block);
+    description.tightened = {is_tightened("warm_up"), is_tightened("steady"),
+                             is_tightened("cool_down")};
+  }
 
   std::optional<DescribedGroup> read_group() {
     const auto given = map_.find("group");
@@ -221,7 +323,7 @@ class DescriptionReader {
     read_stages(map.require("stage", "'s' for all, one stage, or a range such as 0..p-1"), passes);
     const YamlValue at = map.require("at", "the slot in which the first microbatch's begins");
     if (at.text() != "free") {
-      passes.at = formula(at, names_of_passes());
+      passes.at = formula(at, names_and(pass_names()));
     } else if (passes.kind != PassKind::kW) {
       at.fail("only W take free slots");
     }
@@ -247,9 +349,8 @@ class DescriptionReader {
     passes.last_stage = Expression(text.substr(dots + 2), second, names_);
   }
 
-  [[nodiscard]] std::vector<std::string> names_of_passes() const {
+  [[nodiscard]] std::vector<std::string> names_and(const std::vector<std::string>& more) const {
     std::vector<std::string> names = names_;
-    const std::vector<std::string> more = pass_names();
     names.insert(names.end(), more.begin(), more.end());
     return names;
   }

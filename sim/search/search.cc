@@ -198,6 +198,7 @@ void Search::ask_registered(const Schedule& schedule, std::vector<Variants>& ask
 // With every choice of the parameters that it leaves open.
 void Search::ask_described(const ScheduleChoice& described, std::vector<Variants>& asked) {
   const Schedule& schedule = described.described->schedule;
+  if (schedule.versions) return leave_out(described.name + ": its iterations run into each other");
   const int least = described.chunks.value_or(schedule.min_chunks);
   const int most = described.chunks.value_or(
       std::max(schedule.min_chunks, std::min(schedule.max_chunks, options_.max_chunks)));

@@ -63,23 +63,22 @@ std::string difference(const Program& a, const Program& b) {
 
 TEST(Description, OfABuiltInScheduleGivesTheSamePassesInTheSameOrder) {
   struct Family {
-    const char* name;
+    std::string name;
     std::vector<int> chunks;
+    const char* way = "";
   };
-  for (const auto& [name, all_chunks] : {Family{"1f1b", {1}},
-                                         {"zb-h1", {1}},
-                                         {"interleaved-1f1b", {2, 3, 4}},
-                                         {"gis", {2, 3, 4, 5}},
-                                         {"1f1b-v", {2}},
-                                         {"v-half", {2}},
-                                         {"v-min", {2}}}) {
+  for (const auto& [name, all_chunks, way] :
+       {Family{"1f1b", {1}}, Family{"1f1b", {1}, "-rules"}, Family{"zb-h1", {1}},
+        Family{"zb-h1", {1}, "-rules"}, Family{"interleaved-1f1b", {2, 3, 4}},
+        Family{"interleaved-1f1b", {2, 3, 4}, "-rules"}, Family{"gis", {2, 3, 4, 5}},
+        Family{"1f1b-v", {2}}, Family{"v-half", {2}}, Family{"v-min", {2}}}) {
     const Schedule& built_in = *find_schedule(name);
-    const auto schedule = example(name);
+    const auto schedule = example(name + way);
     int compared = 0;
     for (const int v : all_chunks) {
       for (int p = 1; p <= 9; ++p) {
         for (const int m : {1, 2, 3, 5, p, p + 1, 2 * p, 2 * p + 1, 3 * p + 2, 4 * p, 30}) {
-          SCOPED_TRACE(fmt::format("{} p {} v {} m {}", name, p, v, m));
+          SCOPED_TRACE(fmt::format("{}{} p {} v {} m {}", name, way, p, v, m));
           const Problem problem = for_planning(problem_for(built_in, {p, v, m, 1}));
           ASSERT_EQ(schedule->refusal(problem).has_value(), built_in.refusal(problem).has_value());
           if (built_in.refusal(problem)) continue;
@@ -88,7 +87,7 @@ TEST(Description, OfABuiltInScheduleGivesTheSamePassesInTheSameOrder) {
         }
       }
     }
-    EXPECT_GT(compared, 60) << name;
+    EXPECT_GT(compared, 60) << name << way;
   }
 }
 
@@ -96,12 +95,14 @@ TEST(Description, TakesTheParametersOfTheBuiltInSchedules) {
   for (int p = 2; p <= 8; ++p) {
     for (long g = 1; g <= 2 * p; ++g) {
       for (const int m : {p, 2 * p, 3 * p + 1}) {
-        for (const auto& [name, option] :
-             {std::pair{"gis", "group_size"},
-              {"interleaved-1f1b", "microbatch_group_size_per_vp_stage"}}) {
-          SCOPED_TRACE(fmt::format("{} p {} g {} m {}", name, p, g, m));
+        for (const auto& [name, option, file] :
+             {std::tuple{"gis", "group_size", "gis"},
+              {"interleaved-1f1b", "microbatch_group_size_per_vp_stage", "interleaved-1f1b"},
+              {"interleaved-1f1b", "microbatch_group_size_per_vp_stage",
+               "interleaved-1f1b-rules"}}) {
+          SCOPED_TRACE(fmt::format("{} p {} g {} m {}", file, p, g, m));
           const Schedule& built_in = *find_schedule(name);
-          const auto schedule = example(name);
+          const auto schedule = example(file);
           Problem problem = for_planning(problem_for(built_in, {p, 3, m, 1}));
           problem.options = {{"g", g}};
           if (schedule->refusal(problem)) continue;
@@ -145,8 +146,39 @@ TEST(Description, PlacesStagesByAFormulaOrAList) {
   const auto copies = described("placement: {device: [0, 1, 1, 0], copies: 2}\n" + kBlock);
   EXPECT_EQ(copies->place(2, copies->default_chunks), Placement::bidirectional(2));
   expect(error_of("placement: [0, 1, 1, 0]\n" + kBlock, 4, 2), "my.yaml:1:12: lists 2 devices");
-  expect(error_of("placement: [0, 1, 1, 1]\n" + kBlock, 2, 2), "device 0 holds 1 of 4 stages");
+  expect(error_of("placement: '0 if s else s'\n" + kBlock, 2, 2), "device 0 holds 4 of 4 stages");
   expect(error_of("placement: s + 1\n" + kBlock), "stage 3 of 4 stands on device 4");
+}
+
+TEST(Description, PlacesUnequalNumbersOfStages) {
+  const std::string block =
+      "period: 6\n"
+      "block:\n"
+      "  - {pass: F, stage: s, at: s if s < 2 else 3}\n"
+      "  - {pass: BW, stage: s, at: 13 if s == 0 else 8 if s == 1 else 4}\n";
+  for (const std::string placement : {"[0, 1, 0]",
+                                      "{device: 's if s < p else 2*p - 2 - s', "
+                                      "stages: 2*p - 1}"}) {
+    const auto schedule = described("placement: " + placement + "\n" + block);
+    const Problem problem = problem_for(*schedule, {2, schedule->default_chunks, 5, 1});
+    EXPECT_EQ(problem.placement, Placement::custom(std::vector{0, 1, 0}));
+    const Program program = schedule->plan(problem);
+    EXPECT_EQ(program.size(), 2 * 3 * 5U);
+    EXPECT_EQ(program.text(0, program.passes(0)[2]), "2BW0");
+    // Device 0 has a period of 6 slots, in which F of 1 s and BW of 2 s leave nothing free.
+    EXPECT_EQ(evaluate(program, problem).devices[0].busy, Seconds(30));
+    check_executable(program);
+  }
+  const auto map = [&](const std::string& stages) {
+    return "placement: {device: 's if s < p else 2*p - 2 - s', stages: " + stages + "}\n" + block;
+  };
+  expect(error_of(map("p - 1"), 4, 2),
+         "my.yaml:1:60: 3 stages on 4 devices of at most 2 chunks: expected 4 to 8");
+  expect(error_of(map("p"), 4, 2), "my.yaml:1:12: devices hold at most 1 stages: expected v = 2");
+  expect(error_of("placement: {device: 's % (p - 1)', stages: 2*p - 1}\n" + block, 3, 3),
+         "device 2 holds 0 of 5 stages: expected 1 to 3");
+  expect(error_of("placement: {device: [0, 1, 0], stages: 3}\n" + block, 2, 2),
+         "my.yaml:1:32: placement.stages: the list of devices says how many stages there are");
 }
 
 TEST(Description, SplitsMicrobatches) {

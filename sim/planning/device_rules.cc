@@ -1,0 +1,250 @@
+#include "sim/planning/device_rules.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+
+#include "sim/core/enum_array.h"
+#include "sim/core/error.h"
+#include "sim/execution/walk.h"
+
+namespace pipesim {
+namespace {
+
+// A device that follows the rules.
+class RuledDevice {
+ public:
+  RuledDevice(const DeviceRules& rules, std::vector<long> values, const Problem& problem,
+              int device)
+      : rules_(rules),
+        values_(std::move(values)),
+        problem_(problem),
+        place_(problem.placement),
+        device_(device) {
+    now_.chunks.resize(static_cast<size_t>(place_.chunks(device)));
+    values_.insert(values_.end(), {device, 0});
+    const int units = problem.shape.units();
+    for (int chunk = 0; chunk < place_.chunks(device); ++chunk) {
+      const int vs = place_.virtual_stage(device, chunk);
+      Chunk& of = now_.chunks[static_cast<size_t>(chunk)];
+      of.first = place_.first_unit(vs, units);
+      of.units = place_.end_unit(vs, units) - of.first;
+    }
+  }
+
+  std::vector<Pass> run() {
+    for (const RulePhase& phase : rules_.phases) {
+      const long rounds = phase.rounds ? phase.rounds->value(values_) : kNoEnd;
+      for (long round = 0; round < rounds && run_round(phase); ++round) {
+      }
+    }
+    check_complete();
+    return std::move(list_);
+  }
+
+ private:
+  static constexpr long kNoEnd = std::numeric_limits<long>::max();
+
+  struct Chunk {
+    int first = 0;  // unit
+    int units = 0;
+    int forwards = 0, backwards = 0, recomputed = 0;  // that ran
+    int weights = 0;                                  // likewise, those of BW too
+    size_t next_owed = 0;                             // see Ran
+  };
+  // What ran.
+  struct Ran {
+    std::vector<Chunk> chunks;
+    int forwards = 0, backwards = 0, recomputed = 0;  // of all chunks
+    EnumArray<PassKind, int> vocabulary{};
+    size_t next_owed = 0;  // W of all B before it ran
+  };
+  struct Owed {
+    Pass backward;
+    bool paid = false;  // its W ran
+  };
+
+  // A whole round, or false and nothing.
+  bool run_round(const RulePhase& phase) {
+    before_ = now_;
+    const size_t passes = list_.size();
+    const size_t owed = owed_.size();
+    paid_.clear();
+    for (const RulePass& pass : phase.passes) {
+      if (is_vocabulary(pass.kind) && !is_sharded(problem_.vocabulary)) continue;
+      if (run_pass(pass)) continue;
+      std::swap(now_, before_);
+      for (const size_t each : paid_) owed_[each].paid = false;
+      list_.resize(passes);
+      owed_.resize(owed);
+      return false;
+    }
+    return list_.size() > passes;
+  }
+
+  bool run_pass(const RulePass& pass) {
+    switch (pass.kind) {
+      case PassKind::kF:
+        return run_forward(pass);
+      case PassKind::kW:
+        return run_weight(pass);
+      case PassKind::kR:
+      case PassKind::kB:
+      case PassKind::kBW:
+        return run_back(pass);
+      default:
+        return run_vocabulary(pass.kind);
+    }
+  }
+
+  bool run_forward(const RulePass& pass) {
+    Chunk* const chunk = chunk_of(pass, rules_.forward_order, "F", now_.forwards);
+    if (chunk == nullptr || chunk->forwards == chunk->units) return false;
+    add(pass.kind, *chunk, chunk->first + chunk->forwards++);
+    ++now_.forwards;
+    return true;
+  }
+
+  // Of a microbatch's splits the last goes first.
+  bool run_back(const RulePass& pass) {
+    const bool again = pass.kind == PassKind::kR;
+    Chunk* const chunk =
+        chunk_of(pass, rules_.backward_order, "B", again ? now_.recomputed : now_.backwards);
+    if (chunk == nullptr) return false;
+    int& count = again ? chunk->recomputed : chunk->backwards;
+    const int splits = problem_.shape.splits;
+    const int unit = count / splits * splits + (splits - 1 - count % splits);
+    if (count == chunk->units || unit >= chunk->forwards) return false;
+    add(pass.kind, *chunk, chunk->first + unit);
+    ++count;
+    ++(again ? now_.recomputed : now_.backwards);
+    if (pass.kind == PassKind::kB) owed_.push_back({list_.back()});
+    if (pass.kind == PassKind::kBW) ++chunk->weights;
+    return true;
+  }
+
+  bool run_weight(const RulePass& pass) {
+    size_t& next = pass.chunk ? named(pass, *pass.chunk).next_owed : now_.next_owed;
+    const auto passed = [&](const Owed& owed) {
+      return owed.paid || (pass.chunk && owed.backward.chunk != *pass.chunk);
+    };
+    while (next < owed_.size() && passed(owed_[next])) ++next;
+    if (next == owed_.size()) return false;
+    const Pass& backward = owed_[next].backward;
+    list_.push_back({PassKind::kW, backward.chunk, backward.microbatch});
+    ++now_.chunks[backward.chunk].weights;
+    owed_[next].paid = true;
+    paid_.push_back(next);
+    return true;
+  }
+
+  bool run_vocabulary(PassKind kind) {
+    int& count = now_.vocabulary[kind];
+    if (count == problem_.shape.units()) return false;
+    list_.push_back(make_pass(kind, count++));
+    return true;
+  }
+
+  void add(PassKind kind, const Chunk& chunk, int unit) {
+    list_.push_back(make_pass(kind, unit, static_cast<int>(&chunk - now_.chunks.data())));
+  }
+
+  // nullptr where every pass that an order counts has run.
+  Chunk* chunk_of(const RulePass& pass, const std::optional<Expression>& order, const char* which,
+                  int number) {
+    if (pass.chunk) return &named(pass, *pass.chunk);
+    if (!order) {
+      if (held() == 1) return now_.chunks.data();
+      throw InputError(
+          pass.where,
+          fmt::format("of which chunk? device {} has {}: expected {}0 to {}{}, or "
+                      "'order: {{{}: FORMULA}}'",
+                      device_, held(), to_text(pass.kind), to_text(pass.kind), held() - 1, which));
+    }
+    if (number == all_units()) return nullptr;
+    values_.back() = number;
+    const long chunk = order->value(values_);
+    if (chunk >= 0 && chunk < held()) return &now_.chunks[static_cast<size_t>(chunk)];
+    throw InputError(order->where(),
+                     fmt::format("{} {} of device {} is of chunk {}: expected 0 to {}", which,
+                                 number, device_, chunk, held() - 1));
+  }
+
+  Chunk& named(const RulePass& pass, int chunk) {
+    if (chunk < held()) return now_.chunks[static_cast<size_t>(chunk)];
+    throw InputError(pass.where, fmt::format("device {} has no chunk {}: they are 0 to {}", device_,
+                                             chunk, held() - 1));
+  }
+
+  [[nodiscard]] int held() const { return static_cast<int>(now_.chunks.size()); }
+  [[nodiscard]] int all_units() const {
+    int units = 0;
+    for (const Chunk& chunk : now_.chunks) units += chunk.units;
+    return units;
+  }
+
+  void check_complete() const {
+    for (int chunk = 0; chunk < held(); ++chunk) {
+      const Chunk& of = now_.chunks[static_cast<size_t>(chunk)];
+      if (of.weights == of.units) continue;
+      const auto [what, ran] = of.forwards < of.units    ? std::pair("F", of.forwards)
+                               : of.backwards < of.units ? std::pair("B, or BW,", of.backwards)
+                                                         : std::pair("W", of.weights);
+      throw InputError(
+          rules_.where,
+          fmt::format("the rules leave {} of {} {} of stage {} out on device {} (p = {}, m = {})",
+                      of.units - ran, of.units, what,
+                      place_.model_stage(place_.virtual_stage(device_, chunk)), device_,
+                      problem_.shape.devices, problem_.shape.microbatches));
+    }
+  }
+
+  const DeviceRules& rules_;
+  std::vector<long> values_;  // of sizes, parameters, d and i
+  const Problem& problem_;
+  const Placement& place_;
+  int device_;
+  Ran now_;
+  Ran before_;                // the round that is under way
+  std::vector<Owed> owed_;    // the B, in order
+  std::vector<size_t> paid_;  // in this round, of `owed_`
+  std::vector<Pass> list_;
+};
+
+}  // namespace
+
+bool DeviceRules::shares_vocabulary() const {
+  return std::ranges::any_of(phases, [](const RulePhase& phase) {
+    return std::ranges::any_of(phase.passes,
+                               [](const RulePass& pass) { return is_vocabulary(pass.kind); });
+  });
+}
+
+std::vector<std::string> rule_names() { return {"d", "i"}; }
+
+Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
+                      const Problem& problem) {
+  PassLists lists;
+  for (int device = 0; device < problem.shape.devices; ++device) {
+    lists.push_back(RuledDevice(rules, values, problem, device).run());
+  }
+  const auto fault =
+      Program::find_fault(problem.shape, problem.placement, lists, {}, problem.vocabulary);
+  if (fault) {
+    throw InputError(rules.where,
+                     fmt::format("device {}: {} (p = {}, m = {})", fault->device, fault->message,
+                                 problem.shape.devices, problem.shape.microbatches));
+  }
+  Program program(problem.shape, problem.placement, std::move(lists), {}, WrapAround::kEvery,
+                  problem.vocabulary);
+  try {
+    check_executable(program);
+  } catch (const InfeasibleError& error) {
+    throw InputError(rules.where, fmt::format("for p = {}, m = {}: {}", problem.shape.devices,
+                                              problem.shape.microbatches, error.what()));
+  }
+  return program;
+}
+
+}  // namespace pipesim

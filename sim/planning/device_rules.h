@@ -1,0 +1,52 @@
+// Orders of passes by rules that every device follows by itself: phases of passes that repeat, such
+// as some F, then F and BW in turn, then the BW that are left.
+//
+// docs/reference/descriptions.md says what each part means; description.h has the schedule that
+// such rules make.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+#include "sim/planning/expression.h"
+
+namespace pipesim {
+
+// The next pass of a kind that the device has: of F, B, BW and R the next microbatch of a chunk, of
+// W that whose B ran first, of a vocabulary's passes the next microbatch.
+struct RulePass {
+  PassKind kind = PassKind::kF;
+  std::optional<int> chunk = {};  // without it, as the order says, or the only one
+  Location where = {};
+};
+
+// Whole rounds of these passes, while each has something to run, and `rounds` of them at most.
+struct RulePhase {
+  std::vector<RulePass> passes;
+  std::optional<Expression> rounds = {};  // by sizes, parameters and d
+};
+
+struct DeviceRules {
+  std::vector<RulePhase> phases;
+  // The chunk of the i-th F and of the i-th B or BW of a device (and R), by sizes, parameters, d
+  // and i.
+  std::optional<Expression> forward_order = {};
+  std::optional<Expression> backward_order = {};
+  Location where = {};
+
+  [[nodiscard]] bool shares_vocabulary() const;
+};
+
+// The names that stand in formulas of rules, after the sizes and parameters.
+std::vector<std::string> rule_names();  // d i
+
+// `values`: of the sizes and parameters. Passes of a vocabulary are left out where the problem's is
+// not shared. InputError in the rules where they leave passes out, name a chunk that is not there
+// or deadlock. O(passes x chunks of a device).
+Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
+                      const Problem& problem);
+
+}  // namespace pipesim
