@@ -70,6 +70,7 @@ void check_overlapped(const ScheduleChoice& choice, const Program& program,
 // The program that was read from a CSV, whose cells do not say how a shared vocabulary waits.
 std::shared_ptr<const Program> imported(const ScheduleChoice& choice, const Problem& problem) {
   const auto& program = choice.program;
+  if (program && program->copies() != nullptr) check_copies(choice, problem);
   if (!program || program->vocabulary() == problem.vocabulary) return program;
   const bool shares = is_sharded(program->vocabulary());
   if (shares != is_sharded(problem.vocabulary)) {

@@ -18,7 +18,7 @@ namespace {
 const Register kTorchCsv{{"torch_csv", Form::kText, [](const std::string& text) {
                             const Program program = read_torch_csv("fuzz.csv", text);
                             std::ostringstream out;
-                            write_torch_csv(out, program);
+                            write_csv(out, program);
                             const Program again = read_torch_csv("again.csv", out.str());
                             for (int device = 0; device < program.shape().devices; ++device) {
                               must(

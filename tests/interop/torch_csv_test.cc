@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sstream>
+#include <tuple>
 
 #include "sim/execution/evaluate.h"
 #include "sim/execution/walk.h"
+#include "sim/execution/with_offload.h"
 #include "sim/execution/with_recompute.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/interop/torch/csv_writer.h"
@@ -113,7 +115,7 @@ Program out_and_in(const Program& program) {
 }
 
 // Splits, copies of the model and passes of a vocabulary among them.
-TEST(Csv, HasEveryScheduleThatCopiesNothing) {
+TEST(Csv, HasEverySchedule) {
   int written = 0;
   int beyond_torch = 0;
   for (const Schedule* schedule : schedules()) {
@@ -153,6 +155,70 @@ TEST(Csv, HasRandomPrograms) {
     if (place.directions() > 1 && place.devices() == 1) continue;
     expect_same(out_and_in(program), program, fmt::format("case {}", i));
   }
+}
+
+void expect_same_copies(const CopyPlan& read, const CopyPlan& written, const std::string& what) {
+  const auto key = [](const Copy& copy) {
+    return std::tuple(copy.device, copy.unit, copy.chunk, copy.alone, copy.after);
+  };
+  ASSERT_EQ(read.links.size(), written.links.size()) << what;
+  for (size_t link = 0; link < written.links.size(); ++link) {
+    EXPECT_TRUE(std::ranges::equal(read.links[link].out, written.links[link].out, {}, key, key))
+        << what;
+    EXPECT_TRUE(std::ranges::equal(read.links[link].in, written.links[link].in, {}, key, key))
+        << what;
+    const auto gate = [](const Gate& each) { return std::pair(each.position, each.out); };
+    EXPECT_TRUE(std::ranges::equal(read.gates[link], written.gates[link], {}, gate, gate)) << what;
+  }
+}
+
+TEST(Csv, HasCopiesToTheHost) {
+  for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "gpipe", "seq-1f1b"}) {
+    for (const double seconds : {0.1, 0.7, 2.0}) {
+      const Schedule& schedule = *find_schedule(name);
+      Problem problem =
+          testing::make_problem({4, schedule.default_chunks, 12, schedule.default_splits},
+                                schedule.place(4, schedule.default_chunks), {2, 2, 1, 0});
+      for (StageCost& stage : problem.stages) {
+        stage.copy_out = Seconds(seconds);
+        stage.copy_in = Seconds(seconds);
+      }
+      problem.copy_alone_factor = 0.5;
+      const Program program = with_offload(schedule.plan(for_planning(problem, schedule)), problem,
+                                           {.chunks = schedule.default_chunks});
+      const std::string what = fmt::format("{}, {} s", name, seconds);
+      ASSERT_NE(program.copies(), nullptr) << what;
+      ASSERT_FALSE(program.copies()->links[0].out.empty()) << what;
+      const Program read = out_and_in(program);
+      expect_same(read, program, what);
+      ASSERT_NE(read.copies(), nullptr) << what;
+      expect_same_copies(*read.copies(), *program.copies(), what);
+      EXPECT_EQ(evaluate(read, problem).makespan, evaluate(program, problem).makespan) << what;
+    }
+  }
+}
+
+TEST(Csv, LocatesCopiesThatCannotBe) {
+  const std::string head = "0F0,0F1,";
+  EXPECT_EQ(refusal(head + "0OUT0,0B1,0IN0,0B0\n"), "");
+  EXPECT_NE(refusal("0OUT0,0F0,0IN0,0B0\n").find("s.csv:1:1: its F stands behind it"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "0OUT0,0B1,0B0\n").find("s.csv:1:9: no IN of it stands behind it"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "0IN0,0B1,0B0\n").find("s.csv:1:9: no OUT of it stands before it"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "0OUT0,0B1,0B0,0IN0\n")
+                .find("s.csv:1:23: the backward that needs it stands before it"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "0OUT0,0OUT0,0IN0,0B1,0B0\n").find("s.csv:1:15: it has left already"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "0OUT0,0IN0,0B1,0B0,0WAIT0\n").find("1:28: no pass stands behind it"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "0OUT2,0B1,0B0\n")
+                .find("s.csv:1:9: this rank has no such stage and microbatch"),
+            std::string::npos);
+  EXPECT_NE(refusal("0F0,(0F1;0OUT0)OVERLAP_F_B,0B0,0B1\n").find("an overlapped block is"),
+            std::string::npos);
 }
 
 TEST(Csv, ReadsSplitsVocabularyAndCopiesOfTheModel) {

@@ -102,6 +102,17 @@ TEST(Memory, HoldsBothCopiesOfAStageInTwoDirections) {
   EXPECT_DOUBLE_EQ(of.devices[0].weights / one.devices[0].weights, 2);
 }
 
+TEST(Memory, HoldsWhatUnequalNumbersOfStagesHold) {
+  const Transformer model = gpt(9, 512, 8);
+  const Placement place = Placement::custom(std::vector{0, 1, 0});
+  const MemoryEstimate of =
+      estimate_memory(model, plain(1, 128), even_layout(model, place, {}), place, {});
+  const MemoryEstimate three = even(model, plain(1, 128), {}, 3);
+  ASSERT_EQ(of.devices.size(), 2U);
+  EXPECT_EQ(of.devices[1].weights, three.devices[1].weights);
+  EXPECT_EQ(of.devices[0].weights, three.devices[0].weights + three.devices[2].weights);
+}
+
 TEST(Memory, CopiesTheMatricesWhereMtpModulesStandWithoutThem) {
   const Transformer model = deepseek_v3();
   const LayerContext context{.micro_batch_size = 1, .seq_length = 4096};

@@ -181,6 +181,25 @@ TEST(Description, PlacesUnequalNumbersOfStages) {
          "my.yaml:1:32: placement.stages: the list of devices says how many stages there are");
 }
 
+// Seconds per device are those of all its stages.
+TEST(Description, SharesADevicesSecondsAmongItsStages) {
+  const auto path = testing::test_folder() / "my.yaml";
+  testing::write_file(
+      path,
+      "placement: [0, 1, 0]\norder: {F: 'i // m', B: 'i // m if d else 1 - i // m'}\n"
+      "rules:\n  - {passes: [F]}\n  - {passes: [BW]}\n");
+  const Scenario scenario = read_scenario(YamlSource(
+      "s.yaml", "schedule: {file: " + path.string() +
+                    "}\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 3}\n"
+                    "cost: {kind: given, per: device, forward: [4 s, 6 s], backward_input: 2 s, "
+                    "backward_weight: 1 s}\n"));
+  const Case made = prepare_first(scenario);
+  EXPECT_EQ(made.problem.shape.chunks, 2);
+  EXPECT_EQ(made.problem.stages[0].forward, Seconds(2));
+  EXPECT_EQ(made.problem.stages[1].forward, Seconds(6));
+  EXPECT_EQ(made.problem.stages[2].backward_input, Seconds(1));
+}
+
 TEST(Description, SplitsMicrobatches) {
   const auto schedule = described(
       "placement: linear\n"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/core/input_text.h"
+#include "sim/interop/torch/copy_cells.h"
 
 namespace pipesim {
 namespace {
@@ -23,6 +24,8 @@ struct Action {
   PassKind kind = PassKind::kF;
   int microbatch = 0;
   int split = 0;
+  std::optional<CopyCellKind> copy = {};  // instead of a pass
+  bool alone = false;
 };
 
 struct Cell {
@@ -76,8 +79,9 @@ class CellParser {
       constexpr std::string_view kOverlap = "OVERLAP_F_B";
       if (!text_.substr(at_).starts_with(kOverlap)) fail("expected OVERLAP_F_B after ')'");
       at_ += kOverlap.size();
-      const bool known =
-          cell.actions[0].kind == PassKind::kF && runs_beside_forward(cell.actions[1].kind);
+      const bool known = !cell.actions[0].copy && !cell.actions[1].copy &&
+                         cell.actions[0].kind == PassKind::kF &&
+                         runs_beside_forward(cell.actions[1].kind);
       if (!known) fail("an overlapped block is an F and a B (full backward), I or W");
     }
     if (at_ != text_.size()) fail("nothing may follow the action");
@@ -124,17 +128,31 @@ class CellParser {
       action.kind = *kind;
     } else {
       action.stage = number("stage");
-      action.kind = source_.ours ? our_kind() : torch_kind();
+      action.copy = copy_kind();
+      if (!action.copy) action.kind = source_.ours ? our_kind() : torch_kind();
     }
     action.microbatch = number("microbatch");
-    if (take('.')) {
-      const size_t begin = at_;
-      action.split = number("split");
-      if (action.split < kMaxSplits) return action;
-      at_ = begin;
-      fail(fmt::format("a microbatch has at most {} splits", kMaxSplits));
+    if (take('.')) action.split = split();
+    if (action.copy && text_.substr(at_) == kAlone) {
+      action.alone = true;
+      at_ = text_.size();
     }
     return action;
+  }
+  int split() {
+    const size_t begin = at_;
+    const int split = number("split");
+    if (split < kMaxSplits) return split;
+    at_ = begin;
+    fail(fmt::format("a microbatch has at most {} splits", kMaxSplits));
+  }
+  std::optional<CopyCellKind> copy_kind() {
+    for (const CopyCellKind kind : {CopyCellKind::kOut, CopyCellKind::kIn, CopyCellKind::kWait}) {
+      if (source_.ours || !text_.substr(at_).starts_with(to_text(kind))) continue;
+      at_ += to_text(kind).size();
+      return kind;
+    }
+    return std::nullopt;
   }
   std::optional<PassKind> vocabulary_kind() {
     for (const PassKind kind : {PassKind::kIF, PassKind::kIB, PassKind::kS, PassKind::kT}) {
@@ -237,11 +255,14 @@ struct Extent {
   }
 };
 
+// Of passes.
 template <class Visit>
 void each_action(const Rows& rows, const Visit& visit) {
   for (size_t rank = 0; rank < rows.size(); ++rank) {
     for (const Cell& cell : rows[rank]) {
-      for (const Action& action : cell.actions) visit(static_cast<int>(rank), cell, action);
+      for (const Action& action : cell.actions) {
+        if (!action.copy) visit(static_cast<int>(rank), cell, action);
+      }
     }
   }
 }
@@ -355,6 +376,41 @@ class Stages {
   int first_rank_ = 0;
 };
 
+// Copies to the host that stand among the passes.
+class Copies {
+ public:
+  Copies(const Source& source, const Extent& extent, const Stages& stages, const Placement& place)
+      : source_(source), extent_(extent), stages_(stages), place_(place) {}
+
+  void add(int rank, size_t position, const Cell& cell) {
+    const Action& action = cell.actions.front();
+    const bool there = action.stage < extent_.stages && action.split < extent_.splits &&
+                       action.microbatch < extent_.microbatches;
+    const int vs = there ? stages_.stage_of(action) : -1;
+    if (vs < 0 || place_.device(vs) != rank) {
+      throw InputError(source_.locate(cell), "this rank has no such stage and microbatch");
+    }
+    cells_.push_back(&cell);
+    copies_.push_back({*action.copy, rank, position, vs, extent_.unit(action), action.alone});
+  }
+
+  [[nodiscard]] Program with_copies(Program program) const {
+    if (copies_.empty()) return program;
+    if (const auto fault = find_copy_fault(program, copies_)) {
+      throw InputError(source_.locate(*cells_[fault->cell]), fault->message);
+    }
+    return with_copy_cells(program, copies_);
+  }
+
+ private:
+  const Source& source_;
+  const Extent& extent_;
+  const Stages& stages_;
+  const Placement& place_;
+  std::vector<const Cell*> cells_;
+  std::vector<CopyCell> copies_;
+};
+
 Program read_rows(const Source& source) {
   const Rows rows = parse(source);
   const Extent extent = extent_of(rows, source);
@@ -365,13 +421,20 @@ Program read_rows(const Source& source) {
                     .microbatches = extent.microbatches,
                     .splits = extent.splits};
   PassLists lists(rows.size());
+  std::vector<std::vector<const Cell*>> cells(rows.size());  // of the passes
   std::vector<OverlappedPair> pairs;
+  Copies copies(source, extent, stages, placement);
   const auto to_pass = [&](const Action& action) {
     const int chunk = action.stage < 0 ? 0 : placement.chunk(stages.stage_of(action));
     return make_pass(action.kind, extent.unit(action), chunk);
   };
   for (size_t device = 0; device < rows.size(); ++device) {
     for (const Cell& cell : rows[device]) {
+      if (cell.actions.front().copy) {
+        copies.add(static_cast<int>(device), lists[device].size(), cell);
+        continue;
+      }
+      cells[device].push_back(&cell);
       if (cell.actions.size() == 1) {
         lists[device].push_back(to_pass(cell.actions.front()));
         continue;
@@ -384,12 +447,12 @@ Program read_rows(const Source& source) {
   const VocabularyPlacement vocabulary =
       extent.vocabulary ? VocabularyPlacement::kVocab2 : VocabularyPlacement::kFirstLast;
   if (const auto fault = Program::find_fault(shape, placement, lists, pairs, vocabulary)) {
-    const auto& row = rows[fault->device];
-    const auto position = static_cast<size_t>(fault->position);
-    throw InputError(source.locate(fault->position < 0 ? row.front() : row[position]),
-                     fault->message);
+    const auto& row = cells[fault->device];
+    const auto position = static_cast<size_t>(std::max(0, fault->position));
+    throw InputError(source.locate(*row[position]), fault->message);
   }
-  return {shape, placement, std::move(lists), std::move(pairs), WrapAround::kEvery, vocabulary};
+  return copies.with_copies(
+      {shape, placement, std::move(lists), std::move(pairs), WrapAround::kEvery, vocabulary});
 }
 
 }  // namespace

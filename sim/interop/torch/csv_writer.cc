@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include "sim/core/enum_array.h"
 #include "sim/core/error.h"
 #include "sim/execution/walk.h"
+#include "sim/interop/torch/copy_cells.h"
 #include "sim/interop/torch/rules.h"
 
 namespace pipesim {
@@ -44,16 +44,25 @@ class SlotVisitor {
   std::vector<Value> free_;  // by device: the first slot after what it ran
 };
 
+std::string unit_text(const Program& program, std::uint32_t unit) {
+  const auto splits = static_cast<std::uint32_t>(program.shape().splits);
+  if (splits == 1) return fmt::format("{}", unit);
+  return fmt::format("{}.{}", unit / splits, unit % splits);
+}
+
 std::string plain_cell(const Program& program, int device, const Pass& pass) {
   const Placement& place = program.placement();
-  const auto splits = static_cast<std::uint32_t>(program.shape().splits);
-  const std::string unit =
-      splits == 1 ? fmt::format("{}", pass.microbatch)
-                  : fmt::format("{}.{}", pass.microbatch / splits, pass.microbatch % splits);
+  const std::string unit = unit_text(program, pass.microbatch);
   if (is_vocabulary(pass.kind)) return fmt::format("{}{}", to_text(pass.kind), unit);
   constexpr EnumArray<PassKind, std::string_view> kLetters{"F", "I", "W", "B", "", "R"};
   const int stage = place.model_stage(place.virtual_stage(device, pass.chunk));
   return fmt::format("{}{}{}", stage, kLetters[pass.kind], unit);
+}
+
+std::string cell(const Program& program, const CopyCell& copy) {
+  return fmt::format("{}{}{}{}", program.placement().model_stage(copy.vs), to_text(copy.kind),
+                     unit_text(program, static_cast<std::uint32_t>(copy.unit)),
+                     copy.alone ? kAlone : "");
 }
 
 std::string cell(const Program& program, int device, const Pass& pass) {
@@ -63,15 +72,22 @@ std::string cell(const Program& program, int device, const Pass& pass) {
                      plain_cell(program, device, pair.backward));
 }
 
-std::optional<std::string> without_cells(const Program& program) {
-  if (program.copies() != nullptr) {
-    return "copies to the host have no cells: without 'offload' the order can be written, and "
-           "'offload' stands beside 'csv'";
+// Copies take no slots: rows that have them are without idle ones.
+void write_rows_with(std::ostream& out, const Program& program, std::span<const CopyCell> copies) {
+  size_t next = 0;
+  for (int device = 0; device < program.shape().devices; ++device) {
+    const auto passes = program.passes(device);
+    std::vector<std::string> row;
+    for (size_t position = 0; position <= passes.size(); ++position) {
+      for (; next < copies.size() && copies[next].device == device &&
+             copies[next].position == position;
+           ++next) {
+        row.push_back(cell(program, copies[next]));
+      }
+      if (position < passes.size()) row.push_back(cell(program, device, passes[position]));
+    }
+    out << fmt::format("{}\n", fmt::join(row, ","));
   }
-  if (program.wrap_around() != WrapAround::kEvery) {
-    return "it does not wait for every message at the wrap-around boundary";
-  }
-  return std::nullopt;
 }
 
 void write_rows(std::ostream& out, const Program& program) {
@@ -102,10 +118,20 @@ void write_torch_csv(std::ostream& out, const Program& program, std::string_view
 }
 
 void write_csv(std::ostream& out, const Program& program, std::string_view name) {
-  if (const auto objection = without_cells(program)) {
-    throw InfeasibleError(fmt::format("a CSV cannot express {}: {}", name, *objection));
+  const auto refuse = [name](std::string_view why) {
+    throw InfeasibleError(fmt::format("a CSV cannot express {}: {}", name, why));
+  };
+  if (program.wrap_around() != WrapAround::kEvery) {
+    refuse("it does not wait for every message at the wrap-around boundary");
   }
-  write_rows(out, program);
+  if (program.copies() == nullptr) return write_rows(out, program);
+  check_executable(program);
+  const auto copies = copy_cells_of(program);
+  if (!copies) {
+    refuse(
+        "devices copy to the host over links that they share, and rows have no order among them");
+  }
+  write_rows_with(out, program, *copies);
 }
 
 }  // namespace pipesim
