@@ -1,0 +1,92 @@
+// What a CSV of any schedule runs as.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "sim/case/program.h"
+#include "sim/case/simulate.h"
+#include "sim/interop/torch/csv_writer.h"
+#include "sim/prepare/prepare.h"
+#include "sim/read/scenario.h"
+#include "tests/folder.h"
+
+namespace pipesim {
+namespace {
+
+Case case_of_csv(const std::string& schedule, const std::string& more) {
+  return prepare_first(
+      read_scenario(YamlSource("s.yaml", "schedule: " + schedule +
+                                             "\nparallel: {pipeline_model_parallel_size: 4}\n"
+                                             "batch: {num_microbatches: 12}\n" +
+                                             more)));
+}
+
+std::string costs(const std::string& more) {
+  return "cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, "
+         "transfer: 1 ms" +
+         more + "}\n";
+}
+
+std::string csv_of(const Case& made) {
+  const auto path = testing::test_folder() / "s.csv";
+  std::ostringstream out;
+  write_csv(out, *make_program(made));
+  testing::write_file(path, out.str());
+  return "{csv: " + path.string() + "}";
+}
+
+TEST(CsvCase, TakesAsLongAsTheScheduleThatItWasWrittenOf) {
+  const std::string shared = costs(
+      ", output_forward: 2 ms, output_backward: 3 ms, input_forward: 1 ms, input_backward: "
+      "1 ms, collective: 1 ms");
+  const std::string copies = costs(", copy_out: 9 ms, copy_in: 9 ms, copy_solo_factor: 0.6");
+  for (const auto& [schedule, more] :
+       {std::pair{std::string("1f1b"), "vocabulary: vocab-1\n" + shared},
+        {"1f1b", "vocabulary: vocab-2\n" + shared},
+        {"1f1b", "vocabulary: interlaced\n" + shared},
+        {"v-half", "vocabulary: vocab-2\n" + shared},
+        {"seq-1f1b", costs("")},
+        {"terapipe", costs("")},
+        {"dualpipe", costs(", overlapped: 25 ms")},
+        {"{name: zb-h1, recompute: full}", costs(", recompute: 9 ms")},
+        {"{name: 1f1b, offload: {devices_per_link: 1}}", copies},
+        {"{name: po-h, offload: {devices_per_link: 1}}", copies}}) {
+    const Case made = case_of_csv(schedule, more);
+    const Case again = case_of_csv(csv_of(made), more);
+    EXPECT_EQ(simulate(again).report.iteration, simulate(made).report.iteration) << schedule;
+  }
+}
+
+TEST(CsvCase, RefusesWhatTheScenarioDoesNotHave) {
+  const auto refusal_of = [](const std::string& schedule, const std::string& more) {
+    try {
+      (void)make_program(case_of_csv(schedule, more));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string shared =
+      "vocabulary: vocab-1\n" +
+      costs(
+          ", output_forward: 2 ms, output_backward: 3 ms, input_forward: 1 ms, input_backward: "
+          "1 ms");
+  const std::string vocabulary = csv_of(case_of_csv("1f1b", shared));
+  EXPECT_NE(refusal_of(vocabulary, costs(""))
+                .find("has passes of a vocabulary that all devices "
+                      "share: expected 'vocabulary: vocab-1'"),
+            std::string::npos);
+  const std::string plain = csv_of(case_of_csv("1f1b", costs("")));
+  EXPECT_NE(refusal_of(plain, shared).find("has no passes of a vocabulary that all devices share"),
+            std::string::npos);
+  const std::string copies = csv_of(case_of_csv("{name: 1f1b, offload: {devices_per_link: 1}}",
+                                                costs(", copy_out: 9 ms, copy_in: 9 ms")));
+  EXPECT_NE(refusal_of(copies, costs("")).find("cost.copy_out and cost.copy_in must say"),
+            std::string::npos);
+  EXPECT_THROW((void)csv_of(case_of_csv("{name: 1f1b, offload: {devices_per_link: 2}}",
+                                        costs(", copy_out: 9 ms, copy_in: 9 ms"))),
+               InfeasibleError);
+}
+
+}  // namespace
+}  // namespace pipesim
