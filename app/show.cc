@@ -31,13 +31,14 @@ struct ShowOptions {
 
 std::string block_of(const ShowOptions& options, const Case& made) {
   const auto& described = made.choice.described;
-  if (!described || described->description->rules) {
+  if (!described) {
     throw InputError(made.choice.where,
                      fmt::format("{} is not described by a block: expected {{file: FILE}}, such as "
                                  "schedules/descriptions/1f1b.yaml",
                                  made.choice.name));
   }
   (void)make_program(made);  // refuses what it does not accept
+  if (described->description->rules) return rounds_text(*described->description, made.problem);
   return draw_block(*described->description, made.problem, options.columns);
 }
 
@@ -121,7 +122,7 @@ Subcommand add_show(Parser& program) {
       parser
           .add_option("--format", options->format,
                       "picture (with idle time and peaks), svg, text: <stage><kind><microbatch>, "
-                      "a line per device; or block: the slots of a described schedule")
+                      "a line per device; or block: what a described schedule repeats")
           .one_of({"picture", "svg", "text", "block"});
   parser
       .add_flag("--costs", options->costs,

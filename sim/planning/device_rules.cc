@@ -33,14 +33,25 @@ class RuledDevice {
     }
   }
 
-  std::vector<Pass> run() {
+  void run() {
     for (const RulePhase& phase : rules_.phases) {
-      const long rounds = phase.rounds ? phase.rounds->value(values_) : kNoEnd;
-      for (long round = 0; round < rounds && run_round(phase); ++round) {
-      }
+      const long most = phase.rounds ? phase.rounds->value(values_) : kNoEnd;
+      long rounds = 0;
+      while (rounds < most && run_round(phase)) ++rounds;
+      rounds_.push_back(rounds);
     }
     check_complete();
-    return std::move(list_);
+  }
+  [[nodiscard]] std::vector<Pass>& passes() { return list_; }
+
+  [[nodiscard]] RuleFigures figures() const {
+    RuleFigures figures{rounds_, 0};
+    int held = 0;
+    for (const Pass& pass : list_) {
+      if (pass.kind == PassKind::kF) figures.in_flight = std::max(figures.in_flight, ++held);
+      if (pass.kind == PassKind::kBW || pass.kind == PassKind::kW) --held;
+    }
+    return figures;
   }
 
  private:
@@ -209,6 +220,7 @@ class RuledDevice {
   Ran before_;                // the round that is under way
   std::vector<Owed> owed_;    // the B, in order
   std::vector<size_t> paid_;  // in this round, of `owed_`
+  std::vector<long> rounds_;  // of the phases
   std::vector<Pass> list_;
 };
 
@@ -227,7 +239,9 @@ Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                       const Problem& problem) {
   PassLists lists;
   for (int device = 0; device < problem.shape.devices; ++device) {
-    lists.push_back(RuledDevice(rules, values, problem, device).run());
+    RuledDevice of(rules, values, problem, device);
+    of.run();
+    lists.push_back(std::move(of.passes()));
   }
   const auto fault =
       Program::find_fault(problem.shape, problem.placement, lists, {}, problem.vocabulary);
@@ -245,6 +259,17 @@ Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                                               problem.shape.microbatches, error.what()));
   }
   return program;
+}
+
+std::vector<RuleFigures> figures_of_rules(const DeviceRules& rules, const std::vector<long>& values,
+                                          const Problem& problem) {
+  std::vector<RuleFigures> figures;
+  for (int device = 0; device < problem.shape.devices; ++device) {
+    RuledDevice of(rules, values, problem, device);
+    of.run();
+    figures.push_back(of.figures());
+  }
+  return figures;
 }
 
 }  // namespace pipesim

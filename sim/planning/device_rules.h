@@ -49,4 +49,15 @@ std::vector<std::string> rule_names();  // d i
 Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                       const Problem& problem);
 
+// What follows from the rules before anything runs, whatever passes take. These are the claims of a
+// description by rules; tests/read/rules_test.cc holds simulations to them.
+struct RuleFigures {
+  std::vector<long> rounds;  // of each phase
+  int in_flight = 0;         // chunks between the start of their F and the end of W or BW, at most
+};
+
+// By device; errors and complexity of `plan_by_rules`.
+std::vector<RuleFigures> figures_of_rules(const DeviceRules& rules, const std::vector<long>& values,
+                                          const Problem& problem);
+
 }  // namespace pipesim

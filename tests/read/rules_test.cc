@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sim/case/simulate.h"
+#include "sim/execution/evaluate.h"
 #include "sim/planning/description.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
@@ -108,6 +109,26 @@ TEST(Rules, SpreadAVocabulary) {
             "0IF0 0F0 0IF1 0F1 0S0 0IF2 0F2 0T0 0BW0 0IB0 0S1 0T1 0BW1 0IB1 0S2 0T2 0BW2 0IB2");
   const auto without = ruled("placement: linear\nrules:\n" + kTurns);
   EXPECT_TRUE(without->refusal(problem).has_value());
+}
+
+TEST(Rules, SayHowManyAreInFlight) {
+  for (const char* name : {"1f1b", "zb-h1", "interleaved-1f1b"}) {
+    const auto read = read_description_file(
+        fmt::format(PIPESIM_SOURCE_DIR "/schedules/descriptions/{}-rules.yaml", name), {});
+    for (int p = 1; p <= 6; ++p) {
+      for (const int m : {p, 2 * p, 4 * p + 1}) {
+        const Problem problem = problem_for_rules(read->schedule, p, m);
+        if (read->schedule.refusal(problem)) continue;
+        const auto figures = figures_of_rules(*read->description->rules,
+                                              values_of(*read->description, problem), problem);
+        const Evaluation result = evaluate(read->schedule.plan(problem), problem);
+        for (size_t d = 0; d < figures.size(); ++d) {
+          EXPECT_EQ(figures[d].in_flight, result.devices[d].peak_in_flight)
+              << name << " p " << p << " m " << m << " device " << d;
+        }
+      }
+    }
+  }
 }
 
 // PipeDream by rules: its order, and what is kept of weights and simulated of iterations that never

@@ -36,7 +36,36 @@ std::string figures_text(const BlockFigures& figures, bool tightened) {
   return text;
 }
 
+// The passes of a round, without those of a vocabulary that is not shared.
+std::string round_text(const RulePhase& phase, bool shares) {
+  std::vector<std::string> passes;
+  for (const RulePass& pass : phase.passes) {
+    if (is_vocabulary(pass.kind) && !shares) continue;
+    passes.push_back(
+        fmt::format("{}{}", to_text(pass.kind), pass.chunk ? fmt::format("{}", *pass.chunk) : ""));
+  }
+  const std::string round = fmt::format("{}", fmt::join(passes, " "));
+  return passes.size() == 1 ? round : "(" + round + ")";
+}
+
 }  // namespace
+
+std::string rounds_text(const Description& description, const Problem& problem) {
+  const DeviceRules& rules = *description.rules;
+  const bool shares = is_sharded(problem.vocabulary);
+  const auto figures = figures_of_rules(rules, values_of(description, problem), problem);
+  std::string text = "device  in flight  rounds\n";
+  for (size_t d = 0; d < figures.size(); ++d) {
+    std::vector<std::string> phases;
+    for (size_t i = 0; i < rules.phases.size(); ++i) {
+      const long rounds = figures[d].rounds[i];
+      if (rounds == 0) continue;
+      phases.push_back(fmt::format("{} x{}", round_text(rules.phases[i], shares), rounds));
+    }
+    text += fmt::format("{:<6}  {:>9}  {}\n", d, figures[d].in_flight, fmt::join(phases, ", "));
+  }
+  return text;
+}
 
 std::string draw_block(const Description& description, const Problem& problem, int columns) {
   const Slotted slotted = with_weights(instantiate(description, problem));

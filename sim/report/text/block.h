@@ -1,4 +1,4 @@
-// The building block of a described schedule as a picture of text.
+// What a described schedule repeats, as text: its building block, or the rounds of its rules.
 #pragma once
 
 #include <string>
@@ -11,5 +11,9 @@ namespace pipesim {
 // the passes of one microbatch in the middle, X is BW, '.' is free. Below, what follows from the
 // block. Slots beyond `columns` are left out.
 std::string draw_block(const Description& description, const Problem& problem, int columns);
+
+// A line per device: the rounds that it runs of every phase, as `F x3, (F BW) x5, BW x3`, and how
+// many chunks are in flight at most.
+std::string rounds_text(const Description& description, const Problem& problem);
 
 }  // namespace pipesim
