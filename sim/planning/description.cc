@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/core/grid.h"
+#include "sim/execution/walk.h"
 
 namespace pipesim {
 namespace {
@@ -20,8 +21,10 @@ constexpr int kSlotsOfAPass = 64;  // of ramps that are tightened, on average
   throw InputError(where, message);
 }
 
-std::string pass_text(const DescribedPasses& line, int stage, size_t unit, int splits) {
-  std::string text = fmt::format("{} of stage {}, microbatch {}", to_text(line.kind), stage,
+// `of`: its stage, of a vocabulary's pass its device.
+std::string pass_text(const DescribedPasses& line, int of, size_t unit, int splits) {
+  std::string text = fmt::format("{} of {} {}, microbatch {}", to_text(line.kind),
+                                 is_vocabulary(line.kind) ? "device" : "stage", of,
                                  unit / static_cast<size_t>(splits));
   if (splits > 1) text += fmt::format(", split {}", unit % static_cast<size_t>(splits));
   return text;
@@ -148,6 +151,10 @@ class Instance {
  private:
   void add_line(size_t line) {
     const DescribedPasses& passes = description_.block[line];
+    if (is_vocabulary(passes.kind)) {
+      if (is_sharded(problem_.vocabulary)) add_to_devices(line);
+      return;
+    }
     const int stages = place_.model_stages();
     int first = 0;
     int last = stages - 1;
@@ -156,6 +163,17 @@ class Instance {
     for (int copy = 0; copy < place_.directions(); ++copy) {
       for (int stage = first; stage <= last; ++stage) add_stage(line, stage, copy);
     }
+  }
+
+  // A pass of every device's share of the vocabulary; its chunk is 0.
+  void add_to_devices(size_t line) {
+    const DescribedPasses& passes = description_.block[line];
+    for (int device = 0; device < place_.devices(); ++device) {
+      const int vs = place_.virtual_stage(device, 0);
+      take_line(line, vs, device);
+      add_slots(line, vs, {device, device, 0, 0, 0, 0}, problem_.shape.units(), device);
+    }
+    if (place_.directions() > 1) fail(passes.where, "two copies of the model share no vocabulary");
   }
 
   int stage_at(const Expression& formula) const {
@@ -167,23 +185,34 @@ class Instance {
     return static_cast<int>(stage);
   }
 
-  void add_stage(size_t line, int stage, int copy) {
+  void take_line(size_t line, int vs, int of) {
     const DescribedPasses& passes = description_.block[line];
-    const int vs = copy * place_.model_stages() + stage;
     int& before = line_of_(vs, static_cast<int>(passes.kind));
     if (before >= 0) {
       fail(passes.where,
-           fmt::format("the {} of stage {} stand in line {} already", to_text(passes.kind), stage,
+           fmt::format("the {} of {} {} stand in line {} already", to_text(passes.kind),
+                       is_vocabulary(passes.kind) ? "device" : "stage", of,
                        description_.block[static_cast<size_t>(before)].where.line));
     }
     before = static_cast<int>(line);
-    if (!passes.at) return;
+  }
+
+  void add_stage(size_t line, int stage, int copy) {
+    const int vs = copy * place_.model_stages() + stage;
+    take_line(line, vs, stage);
+    if (!description_.block[line].at) return;
+    const int units = problem_.shape.units();
+    const int count = place_.end_unit(vs, units) - place_.first_unit(vs, units);
+    add_slots(line, vs, {stage, place_.device(vs), place_.chunk(vs), 0, 0, copy}, count, stage);
+  }
+
+  // `names`: values of `pass_names()`; `of`: the stage or device, for messages.
+  void add_slots(size_t line, int vs, std::initializer_list<long> names, int count, int of) {
+    const DescribedPasses& passes = description_.block[line];
     SlottedPasses added{passes.kind, vs, length_of(passes), {}};
     std::vector<long> values = values_;
     const size_t own = values.size();
-    values.insert(values.end(), {stage, place_.device(vs), place_.chunk(vs), 0, 0, copy});
-    const int units = problem_.shape.units();
-    const int count = place_.end_unit(vs, units) - place_.first_unit(vs, units);
+    values.insert(values.end(), names);
     const bool moves = passes.at->mentions(own + 3) || passes.at->mentions(own + 4);
     long at = 0;
     for (int unit = 0; unit < count; ++unit) {
@@ -194,7 +223,7 @@ class Instance {
       if (slot < -kMostSlots || slot > kMostSlots) {
         fail(passes.at->where(),
              fmt::format("{} begins in slot {}: expected at most 2^29 slots from 0",
-                         pass_text(passes, stage, static_cast<size_t>(unit), splits_), slot));
+                         pass_text(passes, of, static_cast<size_t>(unit), splits_), slot));
       }
       added.slots.push_back(static_cast<int>(slot));
     }
@@ -248,7 +277,10 @@ class Instance {
 
   [[nodiscard]] std::string text(const SlotClash::Of& of) const {
     const SlottedPasses& passes = made_.passes[of.passes];
-    return pass_text(line(of), place_.model_stage(passes.vs), of.unit, splits_);
+    const int vs = passes.vs;
+    return pass_text(line(of),
+                     is_vocabulary(passes.kind) ? place_.device(vs) : place_.model_stage(vs),
+                     of.unit, splits_);
   }
   [[nodiscard]] const DescribedPasses& line(const SlotClash::Of& of) const {
     return description_.block[line_of_passes_[of.passes]];
@@ -283,8 +315,10 @@ class Instance {
     if (!fills && !description_.tightened.any()) return;
     const Location& where = fills ? filler->where : description_.where;
     const char* what = fills ? "W in free slots" : "tightened ramps";
-    if (splits_ > 1 || place_.directions() > 1) {
-      fail(where, fmt::format("{} are for one copy of the model and no sequence splits", what));
+    if (splits_ > 1 || place_.directions() > 1 || is_sharded(problem_.vocabulary)) {
+      fail(where, fmt::format("{} are for one copy of the model, no sequence splits and no shared "
+                              "vocabulary",
+                              what));
     }
     int width = 0;
     for (const SlottedPasses& of : made_.passes) {
@@ -393,11 +427,29 @@ void check_versions(const DescribedVersions& versions, const Program& program) {
   }
 }
 
+// Where slots do not say it: rules have none, and what waits for collectives is not held to its
+// own.
+void check_order(const Program& program, const Location& where) {
+  try {
+    check_executable(program);
+  } catch (const InfeasibleError& error) {
+    fail(where, fmt::format("for p = {}, m = {}: {}", program.shape().devices,
+                            program.shape().microbatches, error.what()));
+  }
+}
+
+bool shares_vocabulary(const Description& description) {
+  if (description.rules) return description.rules->shares_vocabulary();
+  return std::ranges::any_of(
+      description.block, [](const DescribedPasses& passes) { return is_vocabulary(passes.kind); });
+}
+
 Program plan(const Description& description, const Problem& problem) {
   Program program =
       description.rules
           ? plan_by_rules(*description.rules, values_of(description, problem), problem)
           : plan_from_slots(problem, instantiate(description, problem), description.tightened);
+  if (description.rules || is_sharded(problem.vocabulary)) check_order(program, description.where);
   if (description.versions) check_versions(*description.versions, program);
   return program;
 }
@@ -512,7 +564,7 @@ std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
   schedule.no_flags = "it is described in a file of yours";
   const char* follows = shared->rules ? "it follows from the rules" : "it follows from the block";
   schedule.claims.bubble.no_closed_form = schedule.claims.peak.no_closed_form = follows;
-  if (shared->rules && shared->rules->shares_vocabulary()) {
+  if (shares_vocabulary(*shared)) {
     for (const VocabularyPlacement placement :
          {VocabularyPlacement::kInterlaced, VocabularyPlacement::kVocab1,
           VocabularyPlacement::kVocab2}) {

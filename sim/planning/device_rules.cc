@@ -7,7 +7,6 @@
 
 #include "sim/core/enum_array.h"
 #include "sim/core/error.h"
-#include "sim/execution/walk.h"
 
 namespace pipesim {
 namespace {
@@ -250,15 +249,8 @@ Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                      fmt::format("device {}: {} (p = {}, m = {})", fault->device, fault->message,
                                  problem.shape.devices, problem.shape.microbatches));
   }
-  Program program(problem.shape, problem.placement, std::move(lists), {}, WrapAround::kEvery,
-                  problem.vocabulary);
-  try {
-    check_executable(program);
-  } catch (const InfeasibleError& error) {
-    throw InputError(rules.where, fmt::format("for p = {}, m = {}: {}", problem.shape.devices,
-                                              problem.shape.microbatches, error.what()));
-  }
-  return program;
+  return {problem.shape,      problem.placement, std::move(lists), {},
+          WrapAround::kEvery, problem.vocabulary};
 }
 
 std::vector<RuleFigures> figures_of_rules(const DeviceRules& rules, const std::vector<long>& values,

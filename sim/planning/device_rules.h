@@ -44,8 +44,8 @@ struct DeviceRules {
 std::vector<std::string> rule_names();  // d i
 
 // `values`: of the sizes and parameters. Passes of a vocabulary are left out where the problem's is
-// not shared. InputError in the rules where they leave passes out, name a chunk that is not there
-// or deadlock. O(passes x chunks of a device).
+// not shared. InputError in the rules where they leave passes out, name a chunk that is not there.
+// Whether the order can be executed is for `walk` to say. O(passes x chunks of a device).
 Program plan_by_rules(const DeviceRules& rules, const std::vector<long>& values,
                       const Problem& problem);
 

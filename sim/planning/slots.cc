@@ -30,6 +30,7 @@ class PassTable {
   // What the passes wait for, unit by unit; -1 where there is none.
   [[nodiscard]] std::array<int, 2> awaited(const SlottedPasses& by) const {
     const Placement& place = slotted_.placement;
+    if (is_vocabulary(by.kind)) return {-1, -1};  // collectives
     switch (by.kind) {
       case PassKind::kF:
         return {of(place.upstream(by.vs), PassKind::kF), -1};
@@ -491,7 +492,9 @@ PassLists tightened(const Slotted& slotted, const TightenedParts& parts, bool th
 Program plan_from_slots(const Problem& problem, const Slotted& slotted,
                         const TightenedParts& parts) {
   const auto program = [&](PassLists lists) {
-    return Program(problem.shape, problem.placement, std::move(lists));
+    const bool shared = is_sharded(problem.vocabulary);
+    return Program(problem.shape, problem.placement, std::move(lists), {}, WrapAround::kEvery,
+                   shared ? problem.vocabulary : VocabularyPlacement::kFirstLast);
   };
   if (!parts.any() && !has_weights_without_slots(slotted)) return program(in_slot_order(slotted));
   Program ramps = program(tightened(slotted, parts, false));

@@ -27,7 +27,9 @@ namespace pipesim {
 
 // Passes of one kind on one virtual stage.
 struct SlottedPasses {
-  PassKind kind = PassKind::kF;  // F, B, W, BW or R
+  // F, B, W, BW or R; or of the vocabulary of the device that has `vs`, its chunk 0, which are not
+  // held to wait for collectives.
+  PassKind kind = PassKind::kF;
   int vs = 0;
   int length = 1;  // slots of each
   std::vector<int>

@@ -17,6 +17,19 @@ namespace {
 constexpr size_t kMostParameters = 100;
 constexpr size_t kMostLines = 10'000;
 
+const std::vector<std::string>& pass_kinds() {
+  static const std::vector<std::string> kNames{"F", "B", "W", "BW", "R", "IF", "IB", "S", "T"};
+  return kNames;
+}
+
+std::optional<PassKind> kind_of(std::string_view text) {
+  for (const PassKind kind : {PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kBW, PassKind::kR,
+                              PassKind::kIF, PassKind::kIB, PassKind::kS, PassKind::kT}) {
+    if (text == to_text(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
 class DescriptionReader {
  public:
   DescriptionReader(const YamlValue& root, const std::string& path) : map_(root), path_(path) {}
@@ -255,17 +268,11 @@ class DescriptionReader {
 
   // BW, or BW1 of chunk 1.
   static RulePass rule_pass(const YamlValue& value) {
-    static const std::vector<std::string> kNames{"F", "B", "W", "BW", "R", "IF", "IB", "S", "T"};
-    constexpr std::array kKinds{PassKind::kF,  PassKind::kB, PassKind::kW,
-                                PassKind::kBW, PassKind::kR, PassKind::kIF,
-                                PassKind::kIB, PassKind::kS, PassKind::kT};
     const std::string text = value.text();
     const size_t digits = text.find_last_not_of("0123456789") + 1;
-    const auto kind = std::ranges::find(kNames, text.substr(0, digits));
-    RulePass pass;
-    pass.where = value.where();
-    if (kind == kNames.end()) (void)value.choice(kNames);  // says which there are
-    pass.kind = kKinds[static_cast<size_t>(kind - kNames.begin())];
+    const auto kind = kind_of(text.substr(0, digits));
+    if (!kind) (void)value.choice(pass_kinds());  // says which there are
+    RulePass pass{.kind = *kind, .where = value.where()};
     if (digits == text.size()) return pass;
     if (is_vocabulary(pass.kind)) value.fail("a device's share of the vocabulary has no chunks");
     if (text.size() - digits > 4) value.fail("expected a chunk below 10000");
@@ -312,20 +319,26 @@ class DescriptionReader {
   }
 
   [[nodiscard]] DescribedPasses read_passes(const YamlValue& value) const {
-    static const std::vector<std::string> kNames{"F", "B", "W", "BW", "R"};
-    constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kBW,
-                                PassKind::kR};
     YamlMap map(value);
     DescribedPasses passes;
     passes.where = value.where();
-    const std::string name = map.require("pass", "F, B, W, BW or R").choice(kNames);
-    passes.kind = kKinds[static_cast<size_t>(std::ranges::find(kNames, name) - kNames.begin())];
-    read_stages(map.require("stage", "'s' for all, one stage, or a range such as 0..p-1"), passes);
+    const YamlValue pass = map.require("pass", "F, B, W, BW or R");
+    passes.kind = *kind_of(pass.choice(pass_kinds()));
+    const bool vocabulary = is_vocabulary(passes.kind);
+    if (!vocabulary) {
+      read_stages(map.require("stage", "'s' for all, one stage, or a range such as 0..p-1"),
+                  passes);
+    } else if (const auto stage = map.find("stage")) {
+      stage->fail_key("every device has its share of the vocabulary: 'at' may name d");
+    }
     const YamlValue at = map.require("at", "the slot in which the first microbatch's begins");
     if (at.text() != "free") {
       passes.at = formula(at, names_and(pass_names()));
     } else if (passes.kind != PassKind::kW) {
       at.fail("only W take free slots");
+    }
+    if (vocabulary && passes.at->mentions(names_.size())) {
+      at.fail("every device has its share of the vocabulary: there is no s, but d");
     }
     if (const auto slots = map.find("slots")) passes.slots = formula(*slots);
     map.finish();

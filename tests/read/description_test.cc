@@ -46,6 +46,19 @@ std::string error_of(const std::string& text, int devices = 4, int chunks = 1) {
   }
 }
 
+std::string error_in_vocabulary(const std::string& text) {
+  try {
+    const auto schedule = described(text);
+    Problem problem = problem_for(*schedule, {4, 1, 8, 1});
+    problem.vocabulary = VocabularyPlacement::kVocab1;
+    (void)schedule->plan(problem);
+    return "no error";
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    return what.substr(what.find("my.yaml"));
+  }
+}
+
 void expect(const std::string& error, const std::string& part) {
   EXPECT_NE(error.find(part), std::string::npos) << error;
 }
@@ -179,6 +192,52 @@ TEST(Description, PlacesUnequalNumbersOfStages) {
          "device 2 holds 0 of 5 stages: expected 1 to 3");
   expect(error_of("placement: {device: [0, 1, 0], stages: 3}\n" + block, 2, 2),
          "my.yaml:1:32: placement.stages: the list of devices says how many stages there are");
+}
+
+// Seven slots are one microbatch's on every device, its passes of the vocabulary among them.
+TEST(Description, HasPassesOfAVocabulary) {
+  const std::string text =
+      "placement: linear\nperiod: 7\nblock:\n"
+      "  - {pass: IF, at: 0}\n"
+      "  - {pass: F, stage: s, at: 7*(s + 1) + 1}\n"
+      "  - {pass: S, at: 7*p + 2}\n"
+      "  - {pass: T, at: 7*p + 3}\n"
+      "  - {pass: BW, stage: s, at: 7*(2*p - 1 - s) + 4}\n"
+      "  - {pass: IB, at: 7*(2*p - 1) + 6}\n";
+  const auto schedule = described(text);
+  Problem problem = problem_for(*schedule, {2, 1, 2, 1});
+  const auto row = [](const Program& program, int device) {
+    std::string row;
+    for (const Pass& pass : program.passes(device)) {
+      row += fmt::format("{}{} ", to_text(pass.kind), pass.microbatch);
+    }
+    return row;
+  };
+  EXPECT_EQ(row(schedule->plan(problem), 0), "F0 F1 BW0 BW1 ");
+  for (const VocabularyPlacement vocabulary :
+       {VocabularyPlacement::kInterlaced, VocabularyPlacement::kVocab1,
+        VocabularyPlacement::kVocab2}) {
+    problem.vocabulary = vocabulary;
+    EXPECT_FALSE(schedule->refusal(problem).has_value());
+    const Program program = schedule->plan(problem);
+    EXPECT_EQ(program.vocabulary(), vocabulary);
+    EXPECT_EQ(row(program, 0), "IF0 IF1 F0 F1 S0 T0 S1 T1 BW0 IB0 BW1 IB1 ");
+    EXPECT_EQ(row(program, 1), "IF0 IF1 F0 S0 T0 BW0 F1 S1 T1 BW1 IB0 IB1 ");
+  }
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    return error_in_vocabulary(other.replace(other.find(from), from.size(), to));
+  };
+  expect(replaced("7*p + 3", "7*p + 2"),
+         "my.yaml:7:19: T of device 0, microbatch 0 and, of line 6, S of device 0, microbatch 0 "
+         "share slot 30 of device 0");
+  expect(replaced("7*p + 3", "7*(2*p - 1) + 10"), "my.yaml:3:1: for p = 4, m = 8: ");
+  expect(replaced("IF, at: 0", "IF, stage: s, at: 0"),
+         "every device has its share of the vocabulary: 'at' may name d");
+  expect(replaced("IF, at: 0", "IF, at: s"),
+         "my.yaml:4:20: block.0.at: every device has its share");
+  expect(replaced("period: 7\n", "period: 7\nwarm_up: tighten\n"), "no shared vocabulary");
+  expect(replaced("{pass: T", "{pass: S"), "the S of device 0 stand in line 6 already");
 }
 
 // Seconds per device are those of all its stages.
