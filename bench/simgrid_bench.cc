@@ -2,9 +2,9 @@
 // call to the timeline: copying the graph, building the platform, simulating, copying the result.
 #include <benchmark/benchmark.h>
 #include <memory>
-#include <sys/resource.h>
 #include <vector>
 
+#include "bench/processor.h"
 #include "models/cluster.h"
 #include "sim/case/make_case.h"
 #include "sim/engine/jitter.h"
@@ -54,22 +54,9 @@ Case make_case(int devices, int microbatches, int pipelines, double message_seco
   return made;
 }
 
-// Processor time of this process and of all that it has started and seen end.
-double processor_seconds() {
-  double sum = 0;
-  for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage used{};
-    getrusage(whose, &used);
-    for (const timeval& time : {used.ru_utime, used.ru_stime}) {
-      sum += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-    }
-  }
-  return sum;
-}
-
 // `tasks_per_cpu_s` counts all processes and is what to compare on a machine that does other work.
 void run(benchmark::State& state, const Case& of, const SimGridOptions& options) {
-  const double before = processor_seconds();
+  const double before = bench::processor_seconds();
   double shared = 0;
   {
     const auto engine = make_simgrid_engine(options);
@@ -82,36 +69,27 @@ void run(benchmark::State& state, const Case& of, const SimGridOptions& options)
   const auto runs = static_cast<double>(state.iterations());
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(of.graph->size()));
   state.counters["tasks"] = tasks;
-  state.counters["tasks_per_cpu_s"] = tasks * runs / (processor_seconds() - before);
+  state.counters["tasks_per_cpu_s"] = tasks * runs / (bench::processor_seconds() - before);
   state.counters["shared"] = shared;
 }
 
-// One pipeline, whose messages never meet.
-void alone(benchmark::State& state) {
+// One pipeline, whose messages never meet: replayed, or all the same by SimGrid; with noise no two
+// devices act at the same instant, and SimGrid's clock stops more often.
+void alone(benchmark::State& state, double noise, bool by_simgrid) {
   const Case of =
-      make_case(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), 1, 6e-4, 0);
-  run(state, of, {});
+      make_case(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), 1, 6e-4, noise);
+  run(state, of, {.replay_undisturbed = !by_simgrid});
 }
-BENCHMARK(alone)
-    ->Args({32, 256})
-    ->Args({64, 512})
-    ->Args({128, 512})
-    ->Args({256, 1024})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-
-// The same with noise: no two devices act at the same instant, and SimGrid's clock stops more
-// often.
-void alone_with_noise(benchmark::State& state) {
-  const Case of = make_case(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), 1,
-                            6e-4, kNoise);
-  run(state, of, {});
+void shapes_alone(benchmark::internal::Benchmark* of) {
+  for (const auto& shape : {std::pair(32, 256), std::pair(64, 512), std::pair(256, 1024)}) {
+    of->Args({shape.first, shape.second});
+  }
+  of->UseRealTime()->Unit(benchmark::kMillisecond);
 }
-BENCHMARK(alone_with_noise)
-    ->Args({32, 256})
-    ->Args({256, 1024})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(alone, usual, 0, false)->Apply(shapes_alone);
+BENCHMARK_CAPTURE(alone, by_simgrid, 0, true)->Apply(shapes_alone);
+BENCHMARK_CAPTURE(alone, noise, kNoise, false)->Apply(shapes_alone);
+BENCHMARK_CAPTURE(alone, noise_by_simgrid, kNoise, true)->Apply(shapes_alone);
 
 // Eight pipelines through the one card of each node: with noise, as an ensemble runs them.
 void contended(benchmark::State& state) {
@@ -125,14 +103,14 @@ BENCHMARK(contended)->Arg(64)->Arg(256)->Arg(1024)->Arg(2048)->UseRealTime()->Un
 void gpu_hosts(benchmark::State& state) {
   Case of = make_case(32, 256, 1, 6e-4, 0);
   of.cluster.message_share = state.range(0) == 0 ? 0 : 0.1;
-  run(state, of, {.gpu = GpuModel::kHost});
+  run(state, of, {.gpu = GpuModel::kHost, .replay_undisturbed = false});
 }
 BENCHMARK(gpu_hosts)->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // What a run costs before its first task: what a search or a property test over small cases pays.
 void smallest(benchmark::State& state) {
   const Case of = make_case(2, 1, 1, 6e-4, 0);
-  run(state, of, {});
+  run(state, of, {.replay_undisturbed = false});
 }
 BENCHMARK(smallest)->UseRealTime()->Unit(benchmark::kMillisecond);
 

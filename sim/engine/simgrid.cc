@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/core/error.h"
+#include "sim/engine/simgrid_meetings.h"
 #include "sim/engine/simgrid_module.h"
 #include "sim/engine/simgrid_process.h"
 
@@ -57,6 +58,12 @@ class UsedCluster {
   }
 
   [[nodiscard]] const std::vector<std::int32_t>& host_of_device() const { return host_of_device_; }
+
+  [[nodiscard]] JobWays ways() const {
+    return {graph_.class_of(),      classes_,     routes_, route_links_,
+            link_bandwidth_.size(), hosts_.size()};
+  }
+  [[nodiscard]] bool changes_speed() const { return !speed_changes_.empty(); }
 
   void add_sizes(JobSizes& sizes) const {
     sizes.classes = classes_.size();
@@ -222,6 +229,46 @@ class SimGridEngine final : public Engine {
       std::span<const std::span<const double>> seconds) const {
     check_durations(graph, seconds);
     const UsedCluster used(graph, cluster, options_);
+    JobSettings settings;
+    fill_settings(settings, cluster);
+    std::vector<Timeline> timelines(seconds.size());
+    std::vector<size_t> disturbed;
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      if (!replay_suffices(settings, used, graph, cluster, seconds[i], timelines[i])) {
+        disturbed.push_back(i);
+      }
+    }
+    if (!disturbed.empty()) {
+      serve(graph, used, settings, pick(seconds, disturbed),
+            [&](size_t i, Timeline made) { timelines[disturbed[i]] = std::move(made); });
+    }
+    return timelines;
+  }
+
+  // Whether nothing disturbs the run, which then is `timeline`.
+  [[nodiscard]] bool replay_suffices(const JobSettings& settings, const UsedCluster& used,
+                                     const TaskGraph& graph, const Cluster& cluster,
+                                     std::span<const double> seconds, Timeline& timeline) const {
+    const bool shares = settings.message_share > 0 || settings.copy_share > 0;
+    if (!options_.replay_undisturbed || shares || settings.energy || used.changes_speed()) {
+      return false;
+    }
+    timeline = replay_->run(graph, cluster, seconds);
+    return !anything_meets(used.ways(), timeline);
+  }
+
+  static std::vector<std::span<const double>> pick(std::span<const std::span<const double>> all,
+                                                   const std::vector<size_t>& which) {
+    std::vector<std::span<const double>> picked;
+    picked.reserve(which.size());
+    for (const size_t i : which) picked.push_back(all[i]);
+    return picked;
+  }
+
+  // Runs by SimGrid; `take(run, timeline)` gets each.
+  template <class Take>
+  void serve(const TaskGraph& graph, const UsedCluster& used, const JobSettings& settings,
+             std::span<const std::span<const double>> seconds, Take take) const {
     JobSizes sizes;
     used.add_sizes(sizes);
     sizes.tasks = graph.size();
@@ -231,7 +278,7 @@ class SimGridEngine final : public Engine {
     sizes.seconds = given ? sizes.runs * sizes.tasks : 0;
     SharedJob shared(sizes);
     Job& job = shared.job();
-    fill_settings(job.header->settings, cluster);
+    job.header->settings = settings;
     used.fill(job);
     std::ranges::copy(graph.class_of(), job.class_of.begin());
     std::ranges::copy(graph.row_starts(), job.row.begin());
@@ -239,12 +286,9 @@ class SimGridEngine final : public Engine {
     if (given) fill_seconds(job, graph, seconds);
     server_.serve(shared);
     check(job.header->setup);
-    std::vector<Timeline> timelines;
-    timelines.reserve(seconds.size());
     for (size_t i = 0; i < seconds.size(); ++i) {
-      timelines.push_back(timeline(job, i, graph, used.host_of_device()));
+      take(i, timeline(job, i, graph, used.host_of_device()));
     }
-    return timelines;
   }
 
   void fill_settings(JobSettings& settings, const Cluster& cluster) const {
@@ -335,6 +379,7 @@ class SimGridEngine final : public Engine {
   }
 
   SimGridOptions options_;
+  std::unique_ptr<Engine> replay_ = make_replay_engine();
   mutable ServerProcess server_;  // what a run leaves in it is only that it has been started
 };
 

@@ -13,6 +13,10 @@
 
 namespace pipesim {
 
+// Clock readings nearer than this, relative to the clock, are one instant: sums of the same
+// durations in another order differ by less, durations that differ on purpose by more.
+inline constexpr double kInstant = 1e-12;
+
 enum class JobKind : std::uint32_t { kTimer, kExecution, kTransfer };
 
 struct JobClass {

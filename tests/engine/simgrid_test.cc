@@ -85,10 +85,13 @@ void expect_same(const Timeline& a, const Timeline& b) {
 }
 
 SimGridOptions hosts() { return {.gpu = GpuModel::kHost}; }
+// SimGrid itself, also where nothing meets.
+SimGridOptions always(GpuModel gpu) { return {.gpu = gpu, .replay_undisturbed = false}; }
 
 class BothGpuModels : public testing::TestWithParam<GpuModel> {
  protected:
-  std::unique_ptr<Engine> engine_ = make_simgrid_engine({.gpu = GetParam()});
+  std::unique_ptr<Engine> engine_ = make_simgrid_engine(always(GetParam()));
+  std::unique_ptr<Engine> usual_ = make_simgrid_engine({.gpu = GetParam()});
 };
 INSTANTIATE_TEST_SUITE_P(SimGrid, BothGpuModels, testing::Values(GpuModel::kTimer, GpuModel::kHost),
                          [](const auto& of) {
@@ -106,6 +109,53 @@ TEST_P(BothGpuModels, EqualReplayWhereNoMessagesMeet) {
     expect_near(timeline.start[i], expected.start[i]);
     expect_near(timeline.end[i], expected.end[i]);
   }
+}
+
+// What is replayed because nothing meets in it has SimGrid's own bits; what meets is SimGrid's.
+TEST_P(BothGpuModels, HaveTheBitsOfSimGridWhereTheyReplay) {
+  int shared = 0;
+  int alone = 0;
+  for (const int pipelines : {1, 2, 3}) {
+    for (const double flow : {0.0, 4.0, 9.0, 11.0, 25.0}) {
+      Bench bench{.forward = {10, 12, 9}, .microbatches = 5, .pipelines = pipelines, .flow = flow};
+      const TaskGraph graph = bench.graph();
+      std::vector<std::vector<double>> runs = {nominal(graph)};
+      for (const double noise : {1e-14, 1e-3, 0.5}) {
+        for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+          runs.push_back(jittered(graph, noise, seed));
+        }
+      }
+      const auto expected = engine_->run_all(graph, bench.cluster, runs);
+      const auto found = usual_->run_all(graph, bench.cluster, runs);
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < runs.size(); ++i) {
+        SCOPED_TRACE(testing::Message()
+                     << pipelines << " pipelines, flow " << flow << ", run " << i);
+        expect_same(found[i], expected[i]);
+        ++(expected[i].shared_links ? shared : alone);
+      }
+      expect_same(usual_->run(graph, bench.cluster, {}), expected.front());
+    }
+  }
+  EXPECT_GT(shared, 20);
+  EXPECT_GT(alone, 20);
+}
+
+TEST(SimGridHost, IsSimGridsWhereMessagesTakeAShareOrSpeedsChange) {
+  Bench bench{.forward = {10, 12}, .microbatches = 3};
+  const TaskGraph graph = bench.graph();
+  SimGridOptions slow = hosts();
+  slow.speed_profile = {{0, 15, 0.5}};
+  SimGridOptions slow_always = slow;
+  slow_always.replay_undisturbed = false;
+  const Timeline undisturbed = make_simgrid_engine(hosts())->run(graph, bench.cluster, {});
+  const Timeline slowed = make_simgrid_engine(slow)->run(graph, bench.cluster, {});
+  expect_same(slowed, make_simgrid_engine(slow_always)->run(graph, bench.cluster, {}));
+  EXPECT_NE(slowed.end, undisturbed.end);
+  bench.cluster.message_share = 0.25;
+  const Timeline shared = make_simgrid_engine(hosts())->run(graph, bench.cluster, {});
+  expect_same(shared, make_simgrid_engine(always(GpuModel::kHost))->run(graph, bench.cluster, {}));
+  EXPECT_NE(shared.end, undisturbed.end);
 }
 
 TEST_P(BothGpuModels, HalveTheBandwidthOfTwoMessagesThroughOneCardAndNotTheirLatency) {
@@ -453,11 +503,13 @@ TEST(SimGridEngine, LeavesNoProcessBehind) {
   Bench bench{.forward = {10, 10}};
   const TaskGraph graph = bench.graph();
   {
-    const auto engine = make_simgrid_engine();
+    const auto engine = make_simgrid_engine(always(GpuModel::kTimer));
     EXPECT_TRUE(children().empty()) << "nothing is started before the first run";
     (void)engine->run(graph, bench.cluster, {});
     EXPECT_EQ(children().size(), 1U) << "one server waits for the next run";
   }
+  EXPECT_TRUE(children().empty());
+  (void)make_simgrid_engine()->run(graph, bench.cluster, {});
   EXPECT_TRUE(children().empty());
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
@@ -466,7 +518,7 @@ TEST(SimGridEngine, LeavesNoProcessBehind) {
 TEST(SimGridEngine, StartsAnewWhenItsServerWasKilled) {
   Bench bench{.forward = {10, 10}};
   const TaskGraph graph = bench.graph();
-  const auto engine = make_simgrid_engine();
+  const auto engine = make_simgrid_engine(always(GpuModel::kTimer));
   const Timeline first = engine->run(graph, bench.cluster, {});
   for (const pid_t server : children()) {
     kill(server, SIGKILL);
@@ -479,7 +531,7 @@ TEST(SimGridEngine, StartsAnewWhenItsServerWasKilled) {
 TEST(SimGridEngine, WorksInAProcessForkedFromItsOwn) {
   Bench bench{.forward = {10, 10}};
   const TaskGraph graph = bench.graph();
-  const auto engine = make_simgrid_engine();
+  const auto engine = make_simgrid_engine(always(GpuModel::kTimer));
   const Timeline first = engine->run(graph, bench.cluster, {});
   const pid_t child = fork();
   if (child == 0) {

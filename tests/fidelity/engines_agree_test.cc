@@ -286,12 +286,16 @@ bool nowhere_earlier(const Timeline& timeline, const Timeline& than) {
 
 TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesOrCopiesShareAResource) {
   const auto replay = make_replay_engine();
-  const std::vector<std::unique_ptr<Engine>> simgrid = [] {
-    std::vector<std::unique_ptr<Engine>> both;
-    both.push_back(make_simgrid_engine({.gpu = GpuModel::kTimer}));
-    both.push_back(make_simgrid_engine({.gpu = GpuModel::kHost}));
-    return both;
-  }();
+  // For each kind of GPU: SimGrid itself, and the engine that replays what nothing meets in.
+  struct Ways {
+    std::unique_ptr<Engine> simgrid;
+    std::unique_ptr<Engine> usual;
+  };
+  std::vector<Ways> engines;
+  for (const GpuModel gpu : {GpuModel::kTimer, GpuModel::kHost}) {
+    engines.push_back({make_simgrid_engine({.gpu = gpu, .replay_undisturbed = false}),
+                       make_simgrid_engine({.gpu = gpu})});
+  }
   int alone = 0;
   int alone_with_copies = 0;
   int shared = 0;
@@ -310,8 +314,12 @@ TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesOrCopiesShareAResource) {
         std::ranges::any_of(drawn.graph->classes(), is_copy)) {
       ++alone_with_copies;
     }
-    for (const auto& engine : simgrid) {
-      const Timeline timeline = engine->run(*drawn.graph, drawn.cluster, drawn.seconds);
+    for (const auto& [simgrid, usual] : engines) {
+      const Timeline timeline = simgrid->run(*drawn.graph, drawn.cluster, drawn.seconds);
+      const Timeline same = usual->run(*drawn.graph, drawn.cluster, drawn.seconds);
+      ASSERT_EQ(same.start, timeline.start);
+      ASSERT_EQ(same.end, timeline.end);
+      ASSERT_EQ(same.shared_links, timeline.shared_links);
       ASSERT_EQ(timeline.shared_links, expected_sharing == Sharing::kSome);
       if (expected_sharing == Sharing::kNone) {
         ASSERT_LE(difference(timeline, expected), kAgreement);

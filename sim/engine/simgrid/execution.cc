@@ -21,9 +21,6 @@ constexpr double kEndless = kHostSpeed * 1e15;
 // Messages take their share before compute takes the rest, up to shares that leave compute a
 // millionth.
 constexpr double kMessagePriority = 1e6;
-// Clock readings nearer than this, relative to the clock, are one instant: sums of the same
-// durations in another order differ by less, durations that differ on purpose by more.
-constexpr double kInstant = 1e-12;
 // What SimGrid's clock may be off, relative to the clock, where we know what it must say.
 constexpr double kAgreement = 1e-11;
 
