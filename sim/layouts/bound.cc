@@ -170,19 +170,32 @@ Seconds work_bound(const Outline& outline) {
   const Scenario& scenario = *outline.scenario;
   const Transformer& model = scenario.modelled->model;
   const CostSetting& setting = *outline.setting;
-  const StageLayers whole{0, model.num_layers, model.mtp_layers, true, true};
-  const StagePasses passes =
-      stage_passes(model, whole, layer_costs(model, setting, *scenario.hardware));
-  Seconds work =
-      passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
-  if (blocks_of(outline.choice)) {
-    work -= (1 - scenario.hardware->interconnect.exchange_share) *
-            (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
+  const LayerCosts costs = layer_costs(model, setting, *scenario.hardware);
+  const auto work_of = [&](const StageLayers& layers) {
+    const StagePasses passes = stage_passes(model, layers, costs);
+    Seconds work =
+        passes.forward.total() + passes.backward_input.total() + passes.backward_weight.total();
+    if (blocks_of(outline.choice)) {
+      work -=
+          (1 - scenario.hardware->interconnect.exchange_share) *
+          (passes.forward.expert + passes.backward_input.expert + passes.backward_weight.expert);
+    }
+    if (granularity_of(outline.choice) == RecomputeGranularity::kFull) {
+      work += passes.recompute.total();
+    }
+    return work;
+  };
+  const int devices = scenario.parallel.pipeline;
+  Seconds of_device = work_of({0, model.num_layers, model.mtp_layers, true, true}) / devices;
+  // Layers are whole: of each kind some device has as many as an even share rounded up.
+  for (const LayerKind kind : kDecoderKinds) {
+    const int number = count_layers(model, kind, 0, model.num_layers);
+    if (number == 0) continue;
+    int first = 0;
+    while (count_layers(model, kind, first, 1) == 0) ++first;
+    const int most = (number + devices - 1) / devices;
+    of_device = std::max(of_device, most * work_of({first, 1}));
   }
-  if (granularity_of(outline.choice) == RecomputeGranularity::kFull) {
-    work += passes.recompute.total();
-  }
-  Seconds of_device = work / scenario.parallel.pipeline;
   if (is_sharded(scenario.vocabulary)) {
     of_device += seconds_of(share_cost(model, scenario.vocabulary, setting, *scenario.hardware));
   }

@@ -16,8 +16,8 @@ namespace pipesim {
 // Less than any bound is, by its rounding.
 inline constexpr double kBelow = 1 - 1e-9;
 
-// The seconds of all passes, shared evenly by the devices: cheaper and lower than the next. O(layer
-// kinds).
+// The seconds of all passes, shared evenly by the devices, or of the layers of a kind where whole
+// ones give a device more: cheaper and lower than the next. O(layers).
 Seconds work_bound(const Outline& outline);
 
 struct RunBound {

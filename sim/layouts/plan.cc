@@ -71,6 +71,7 @@ class Planner {
 
     counts_.points = points_.size();
     fits_.resize(points_.size());
+    ran_.resize(points_.size());
     threads_ = options.threads > 0 ? static_cast<unsigned>(options.threads)
                                    : std::max(1U, std::thread::hardware_concurrency());
   }
@@ -142,19 +143,34 @@ class Planner {
   bool take(std::vector<Step>& steps) {
     steps.clear();
     const double most = to_beat();
+    std::vector<Candidate> later;
     while (steps.size() < kAtOnce && !queue_.empty() && queue_.top().bound * kBelow < most) {
-      steps.push_back({queue_.top()});
+      const Candidate next = queue_.top();
       queue_.pop();
+      // What is run now says what its twin would be run for.
+      const bool twin_runs =
+          !steps.empty() && steps.back().candidate.id + 1 == next.id &&
+          steps.back().candidate.sharp && next.sharp && is_worth_running_without(next) &&
+          has_twin_without_offload(next.id);
+      if (twin_runs) {
+        later.push_back(next);
+      } else {
+        steps.push_back({next});
+      }
     }
+    for (const Candidate& each : later) queue_.push(each);
     return !steps.empty();
   }
 
-  // The point before is the same without, where both are tried.
-  [[nodiscard]] bool fits_without_offload(size_t id) const {
-    if (id == 0 || !points_[id].offload || fits_[id - 1] == 0) return false;
+  // Whether the point before is the same without offload.
+  [[nodiscard]] bool has_twin_without_offload(size_t id) const {
+    if (id == 0 || !points_[id].offload) return false;
     PlanPoint without = points_[id];
     without.offload = false;
     return points_[id - 1] == without;
+  }
+  [[nodiscard]] bool fits_without_offload(size_t id) const {
+    return has_twin_without_offload(id) && fits_[id - 1] != 0;
   }
 
   void advance(Step& step) {
@@ -213,16 +229,19 @@ class Planner {
   // takes longer than to run it. Periods of iterations that overlap are differences, which bound
   // nothing.
   [[nodiscard]] bool is_worth_running_without(const Candidate& candidate) const {
-    return points_[candidate.id].offload && !candidate.ran_without && !options_.exhaustive &&
-           question_.base.sync != OptimizerSync::kPostValidation;
+    const PlanPoint& point = points_[candidate.id];
+    return (point.offload || point.schedule->offloads()) && !candidate.ran_without &&
+           !options_.exhaustive && question_.base.sync != OptimizerSync::kPostValidation;
   }
 
   void run_without_offload(Step& step) const {
     Candidate& candidate = step.candidate;
     candidate.ran_without = true;
-    PlanPoint point = points_[candidate.id];
-    point.offload = false;
-    const Case made = make_case(outline(point, candidate.layout));
+    if (has_twin_without_offload(candidate.id) && ran_[candidate.id - 1] > 0) {
+      candidate.bound = std::max(candidate.bound, ran_[candidate.id - 1]);
+      return;
+    }
+    const Case made = make_case(outline_without_offload(candidate));
     const Report report = simulate(made, nullptr, nullptr, IdleCauses::kLeftOut).report;
     candidate.bound = std::max(candidate.bound, report.iteration.value());
   }
@@ -241,6 +260,7 @@ class Planner {
     const size_t id = step.candidate.id;
     const bool evaluated = step.fate == Fate::kPlanned || step.fate == Fate::kUnfit;
     counts_.evaluated += evaluated ? 1 : 0;
+    if (evaluated) ran_[id] = step.planned.iteration.value();
     if (evaluated && fits_without_offload(id)) return;  // both were run at a time
     switch (step.fate) {
       case Fate::kWaits:
@@ -341,6 +361,18 @@ class Planner {
     return outline_of(scenario, choice);
   }
 
+  [[nodiscard]] Outline outline_without_offload(const Candidate& candidate) const {
+    PlanPoint point = points_[candidate.id];
+    point.offload = false;
+    auto scenario = std::make_shared<Scenario>(scenario_of(question_, point, candidate.layout));
+    ScheduleChoice& choice = scenario->schedules.front();
+    if (point.schedule->offloads()) {
+      choice.name = point.schedule->without_offload;
+      choice.options = point.schedule->without_offload_options;
+    }
+    return outline_of(scenario, choice);
+  }
+
   void report_progress() const {
     if (!options_.progress) return;
     PlanProgress progress{counts_.points, counts_.points - queue_.size(), counts_.evaluated};
@@ -382,6 +414,7 @@ class Planner {
   PlanDivisions divisions_;
   BalancedLayouts layouts_;
   std::vector<std::uint8_t> fits_;  // by id: was run, and fits
+  std::vector<double> ran_;         // by id: the iteration of the run; 0 where there was none
   unsigned threads_ = 1;
   bool stopped_ = false;
   Queue queue_;
