@@ -161,8 +161,21 @@ class Balance {
     return static_cast<int>(std::min(1.0 * most, std::floor(left / line_.following_seconds)));
   }
 
+  // False where the stages of a kind of layer are too few for them, however full: most zones of a
+  // model with a few leading layers.
+  [[nodiscard]] bool has_stages(const Zone& zone) const {
+    const auto enough = [&](int stages, double seconds, int layers) {
+      if (seconds <= 0) return stages > 0 || layers == 0;
+      return std::max(0, stages) * std::floor(bound_ * (1 + 2 * kRounding) / seconds) >= layers;
+    };
+    return enough(std::min(zone.turn, zone.modules) + 1, line_.leading_seconds,
+                  line_.all.leading) &&
+           enough(zone.modules - zone.turn + 1, line_.following_seconds, line_.all.following);
+  }
+
   // Whether the devices together take all layers.
   bool reaches(const Zone& zone, double device_bound) {
+    if (!has_stages(zone)) return false;
     const auto all = static_cast<size_t>(line_.all.leading);
     std::vector<int> most(all + 1, -1);  // following ones, by leading ones
     most[0] = 0;

@@ -148,10 +148,9 @@ class Planner {
       const Candidate next = queue_.top();
       queue_.pop();
       // What is run now says what its twin would be run for.
-      const bool twin_runs =
-          !steps.empty() && steps.back().candidate.id + 1 == next.id &&
-          steps.back().candidate.sharp && next.sharp && is_worth_running_without(next) &&
-          has_twin_without_offload(next.id);
+      const bool twin_runs = !steps.empty() && steps.back().candidate.id + 1 == next.id &&
+                             steps.back().candidate.sharp && next.sharp &&
+                             is_worth_running_without(next) && has_twin_without_offload(next.id);
       if (twin_runs) {
         later.push_back(next);
       } else {
