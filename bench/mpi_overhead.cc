@@ -34,18 +34,17 @@ double since(Clock::time_point begin) {
 
 // So many points of equal weight.
 Sweep sweep_of(int points) {
-  return Sweep("idle.yaml",
-               fmt::format("schedule: 1f1b\n"
-                           "parallel: {{pipeline_model_parallel_size: 2}}\n"
-                           "batch: {{num_microbatches: 4, micro_batch_size: 1}}\n"
-                           "cost: {{kind: given, forward: 1 ms, backward_input: 1 ms, "
-                           "backward_weight: 1 ms}}\n"
-                           "sweep:\n"
-                           "  draw:\n"
-                           "    seed: 1\n"
-                           "    count: {}\n"
-                           "    keys: {{cost.forward: {{from: 1 ms, to: 2 ms}}}}\n",
-                           points));
+  return Sweep("idle.yaml", fmt::format("schedule: 1f1b\n"
+                                        "parallel: {{pipeline_model_parallel_size: 2}}\n"
+                                        "batch: {{num_microbatches: 4, micro_batch_size: 1}}\n"
+                                        "cost: {{kind: given, forward: 1 ms, backward_input: 1 ms, "
+                                        "backward_weight: 1 ms}}\n"
+                                        "sweep:\n"
+                                        "  draw:\n"
+                                        "    seed: 1\n"
+                                        "    count: {}\n"
+                                        "    keys: {{cost.forward: {{from: 1 ms, to: 2 ms}}}}\n",
+                                        points));
 }
 
 // A result of the usual size, after a sleep.

@@ -33,7 +33,7 @@ template <class Visit>
 void for_each_resource(const JobWays& ways, const JobClass& of, Visit visit) {
   if (of.kind == JobKind::kExecution) visit(ways.links + static_cast<std::uint64_t>(of.host));
   if (of.kind != JobKind::kTransfer) return;
-  const JobRoute& way = ways.routes[of.route];
+  const JobRoute& way = ways.routes[static_cast<std::size_t>(of.route)];
   for (const std::uint32_t link : ways.route_links.subspan(way.first_link, way.links)) visit(link);
 }
 
