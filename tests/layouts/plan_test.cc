@@ -257,6 +257,29 @@ TEST(Plan, MayTakeARunWithoutOffloadAsABound) {
   EXPECT_GT(runs, 10U);
 }
 
+// Of schedules that copy by themselves it is their order with activations that stay.
+TEST(Plan, MayTakeARunWithoutTheCopiesOfAScheduleAsABound) {
+  ClusterPlan plan = small("80 GiB");
+  plan.question.axes.schedules = {"po-f", "po-h"};
+  size_t runs = 0;
+  for (const PlanPoint& point : plan_space(plan.question).points) {
+    if (point.split == PlanSplit::kBalanced) continue;
+    Scenario scenario = scenario_of(plan.question, point);
+    ScheduleChoice& choice = scenario.schedules.front();
+    try {
+      const Report with = simulate(prepare_first(Scenario(scenario))).report;
+      choice.name = point.schedule->without_offload;
+      choice.options = point.schedule->without_offload_options;
+      const Report without = simulate(prepare_first(std::move(scenario))).report;
+      EXPECT_GE(with.iteration, without.iteration) << label_of(point);
+      ++runs;
+    } catch (const InputError&) {
+      continue;  // refused by the schedule
+    }
+  }
+  EXPECT_GT(runs, 10U);
+}
+
 TEST(RunBound, IsNeverAboveTheRun) {
   for (const ClusterPlan& plan : {small("80 GiB"), experts()}) {
     const auto points = plan_space(plan.question).points;
