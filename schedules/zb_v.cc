@@ -26,6 +26,7 @@
 #include "sim/planning/greedy.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
+#include "sim/planning/windows.h"
 
 namespace pipesim {
 namespace {
@@ -33,9 +34,6 @@ namespace {
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
 
 Bytes limit_of(const Problem& problem) {
   return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
@@ -53,27 +51,33 @@ struct Best {
   }
 };
 
-// All plans within one limit after the other.
+// All plans within one limit after the other, lower each time: of those, what would be the same as
+// within the limit before is left out.
 class Search {
  public:
-  Search(const Problem& problem, Best& best) : rounds_(problem), greedy_(problem), best_(best) {}
+  Search(const Problem& problem, Best& best) : rounds_(problem), greedy_(problem), best_(best) {
+    greedy_asked_.fill(Bytes(kNever));
+  }
 
   void set_limit(Bytes limit) {
+    limit_ = limit;
+    same_rounds_ = set_before_ && rounds_.asked() <= limit;
+    set_before_ = true;
+    if (same_rounds_) return;
     rounds_.set_limit(limit);
-    greedy_.set_limit(limit);
     least_of_rounds_ = kNever;
     same_ = {};
     rounds_.allow(std::vector<double>(best_.lists.size(), 0));
   }
   // The highest limit with which not all would be the same again.
   [[nodiscard]] Bytes next_limit() const {
-    return (1 - 1e-9) * std::max(rounds_.asked(), greedy_.asked());
+    return (1 - 1e-9) * std::max(rounds_.asked(), *std::ranges::max_element(greedy_asked_));
   }
 
   // The paper's choices, and repetition with what the best of them idled: as if nothing had been
   // tried before.
   void try_published() {
-    if (rounds_.least() >= best_.cost) return;
+    if (same_rounds_ || rounds_.least() >= best_.cost) return;
     Best published;
     published.lists.resize(best_.lists.size());
     std::swap(best_, published);
@@ -86,9 +90,12 @@ class Search {
   }
 
   void try_greedy() {
-    try_greedy({.patience = kPatience});
-    try_greedy({.b1_before_f1 = true, .patience = kPatience});
-    try_greedy({.patience = 0});
+    for (size_t rules = 0; rules < kRules.size(); ++rules) {
+      if (greedy_asked_[rules] <= limit_) continue;
+      greedy_.set_limit(limit_);
+      best_.keep(greedy_.run(kRules[rules], best_.cost), greedy_.lists());
+      greedy_asked_[rules] = greedy_.asked();
+    }
   }
 
   // Unless `thorough`, gives up early what is not near the best so far.
@@ -98,8 +105,9 @@ class Search {
       try_greedy();
       return;
     }
-    try_choices(0);
+    if (!same_rounds_) try_choices(0);
     try_greedy();
+    if (same_rounds_) return;
     for (size_t i = 1; i < kChoices.size(); ++i) try_choices(i);
     repeat_rounds(false);
   }
@@ -111,6 +119,8 @@ class Search {
       {{true, false, 1}, {true, false, 0.7}, {true, true, 1}, {false, false, 1}, {false, true, 1}}};
   // Found by experiment; less makes more F0 wait in memory, more makes devices idle.
   static constexpr double kPatience = 0.3;
+  static constexpr std::array<GreedyRules, 3> kRules{
+      {{.patience = kPatience}, {.b1_before_f1 = true, .patience = kPatience}, {.patience = 0}}};
   // Rounds that idle this much longer than the best plan so far may still improve when repeated.
   static constexpr double kHope = 1.25;
 
@@ -144,9 +154,6 @@ class Search {
     }
     return cost;
   }
-  void try_greedy(const GreedyRules& rules) {
-    best_.keep(greedy_.run(rules, best_.cost), greedy_.lists());
-  }
   [[nodiscard]] double hoped(double cost) const {
     return rounds_.most_work() + kHope * (cost - rounds_.most_work());
   }
@@ -154,6 +161,10 @@ class Search {
   RoundsPlanner rounds_;
   GreedyPlanner greedy_;
   Best& best_;
+  Bytes limit_;
+  bool set_before_ = false;
+  bool same_rounds_ = false;  // as within the limit before
+  std::array<Bytes, kRules.size()> greedy_asked_;
   double least_of_rounds_ = kNever;
   std::array<bool, kChoices.size()> same_{};  // as a run that was tried within the limit
   size_t best_choices_ = 0;
@@ -181,6 +192,10 @@ void try_others(const Problem& problem, Bytes limit, Best& best, const Enough& e
   if (repeats && !enough(limit)) keep(best_of_blocks(problem, limit, kFewBlocks));
 }
 
+Seconds windows_of_first_device(const Problem& problem, Bytes limit) {
+  return bound_of_windows(problem, limit, Objective::kCost, 1).seconds;
+}
+
 Program plan(const Problem& problem) {
   const Bytes limit = limit_of(problem);
   const Shape& shape = problem.shape;
@@ -200,8 +215,15 @@ Program plan(const Problem& problem) {
   search.try_all(thorough);
   const Bytes next = search.next_limit();
   try_others(problem, limit, best, enough);
+  // With few microbatches what windows allow soon says that less memory takes longer; with many it
+  // costs more than it spares.
+  const auto no_better = [&](Bytes within) {
+    if (enough(within)) return true;
+    if (!thorough || shape.microbatches > shape.devices) return false;
+    return best.cost <= kNear * 1e12 * windows_of_first_device(problem, within).value();
+  };
   const auto try_within = [&](Bytes within) {
-    if (within < problem.device_activation() || enough(within)) return false;
+    if (within < problem.device_activation() || no_better(within)) return false;
     search.set_limit(within);
     search.try_all(thorough);
     return true;

@@ -11,7 +11,7 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
-#include "sim/search/windows.h"
+#include "sim/planning/windows.h"
 
 namespace pipesim::exact {
 

@@ -1,14 +1,14 @@
 // A lower bound on the time of every program of a placement under a limit on activation memory.
 //
 // Of each device, the larger of what that device alone allows (sim/planning/device_bound.h) and
-// what the windows of its passes allow (sim/search/windows.h). A makespan is a span and the way of
-// the first F to that device.
+// what the windows of its passes allow (sim/planning/windows.h). A makespan is a span and the way
+// of the first F to that device.
 #pragma once
 
 #include <string>
 
 #include "sim/pipeline/problem.h"
-#include "sim/search/windows.h"
+#include "sim/planning/windows.h"
 
 namespace pipesim {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "sim/pipeline/problem.h"
-#include "sim/search/windows.h"
+#include "sim/planning/windows.h"
 
 namespace pipesim {
 

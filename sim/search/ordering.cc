@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "sim/search/one_machine.h"
+#include "sim/planning/one_machine.h"
 
 namespace pipesim {
 namespace {

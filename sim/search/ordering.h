@@ -17,7 +17,7 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
-#include "sim/search/windows.h"
+#include "sim/planning/windows.h"
 
 namespace pipesim {
 

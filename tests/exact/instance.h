@@ -16,7 +16,7 @@
 #include "sim/core/error.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
-#include "sim/search/windows.h"
+#include "sim/planning/windows.h"
 #include "tests/pipeline/problems.h"
 
 namespace pipesim::exact {

@@ -1,4 +1,4 @@
-#include "sim/search/windows.h"
+#include "sim/planning/windows.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "sim/core/enum_array.h"
 #include "sim/core/grid.h"
-#include "sim/search/one_machine.h"
+#include "sim/planning/one_machine.h"
 
 namespace pipesim {
 
@@ -37,7 +37,7 @@ struct Stage {
 class Windows {
  public:
   Windows(const Problem& problem, Bytes limit);
-  [[nodiscard]] WindowsBound bound(Objective objective);
+  [[nodiscard]] WindowsBound bound(Objective objective, int most_devices);
 
  private:
   // How many B of each of a device's one or two stages have run.
@@ -116,9 +116,10 @@ Windows::Windows(const Problem& problem, Bytes limit)
   tail_ = head_;
 }
 
-WindowsBound Windows::bound(Objective objective) {
+WindowsBound Windows::bound(Objective objective, int most_devices) {
   constexpr double kEffort = 1e4;  // windows; of a large problem not every device is looked at
-  const int devices = std::clamp(static_cast<int>(kEffort / (count_ * m_)), 1, p_);
+  const int devices =
+      std::clamp(static_cast<int>(kEffort / (count_ * m_)), 1, std::min(p_, most_devices));
   WindowsBound bound;
   for (int i = 0; i < devices; ++i) {
     const int device = i * p_ / devices;
@@ -413,8 +414,9 @@ double Windows::through(int device) const {
 }  // namespace
 }  // namespace windows
 
-WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective) {
-  return windows::Windows(problem, limit).bound(objective);
+WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective,
+                              int most_devices) {
+  return windows::Windows(problem, limit).bound(objective, most_devices);
 }
 
 }  // namespace pipesim

@@ -9,9 +9,11 @@
 //   - of every device, that of one machine with heads and tails whose jobs may be interrupted
 //     (Jackson's preemptive schedule, as in Carlier 1982);
 //   - of every device and every other e behind it, the way to e, all F and B on e, the way back.
-// The more windows there are, the fewer devices are looked at, the first always. O(windows + passes
-// of a device x log) for each.
+// The more windows there are, the fewer devices are looked at, the first always, and no more than
+// asked for. O(windows + passes of a device x log) for each.
 #pragma once
+
+#include <limits>
 
 #include "sim/execution/evaluate.h"
 #include "sim/pipeline/problem.h"
@@ -38,6 +40,7 @@ struct WindowsBound {
 
 // Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
 // all zero count as one per stage and microbatch.
-WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective);
+WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective,
+                              int most_devices = std::numeric_limits<int>::max());
 
 }  // namespace pipesim

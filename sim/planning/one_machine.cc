@@ -1,4 +1,4 @@
-#include "sim/search/one_machine.h"
+#include "sim/planning/one_machine.h"
 
 #include <algorithm>
 #include <queue>
