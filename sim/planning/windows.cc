@@ -277,6 +277,7 @@ double Windows::after_weights(double bytes, const std::vector<int>& stages, cons
     return std::max(time_of(stages.front(), most), busy + most * first.seconds[kWeight]);
   }
   const Stage& second = stage(stages.back());
+  if (needed(bytes - most * first.stash, second) > at_most.second) return kInfinite;
   double least = kInfinite;
   for (int w0 = 0; w0 <= most; ++w0) {
     const int w1 = needed(bytes - w0 * first.stash, second);

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
-#include "sim/planning/device_bound.h"
 
 namespace pipesim {
 
 Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
-  return std::max(bound_of_devices(problem, limit, objective == Objective::kMakespan),
-                  bound_of_windows(problem, limit, objective).seconds);
+  return bound_in_parts(problem, limit, objective).seconds();
+}
+
+Bound bound_in_parts(const Problem& problem, Bytes limit, Objective objective) {
+  return {parts_of_device_bound(problem, limit, objective == Objective::kMakespan),
+          bound_of_windows(problem, limit, objective)};
 }
 
 namespace {
@@ -33,18 +36,26 @@ Bytes no_limit(const Problem& problem) {
 
 }  // namespace
 
+Seconds bound_without_limit(const Problem& problem, Objective objective) {
+  return lower_bound(problem, no_limit(problem), objective);
+}
+
 BoundReason reason_of_bound(const Problem& problem, Bytes limit, Objective objective) {
-  const auto alone = parts_of_device_bound(problem, limit, objective == Objective::kMakespan);
-  const auto windows = bound_of_windows(problem, limit, objective);
+  return reason_of_bound(problem, bound_in_parts(problem, limit, objective),
+                         bound_without_limit(problem, objective));
+}
+
+BoundReason reason_of_bound(const Problem& problem, const Bound& bound, Seconds without_limit) {
+  const auto& [alone, windows] = bound;
   const bool by_windows = windows.seconds > alone.seconds;
-  const Seconds bound = by_windows ? windows.seconds : alone.seconds;
+  const Seconds seconds = bound.seconds();
   BoundReason reason;
   reason.device = by_windows ? windows.device : alone.device;
-  reason.idle = bound - Seconds(work_of(problem, reason.device));
+  reason.idle = seconds - Seconds(work_of(problem, reason.device));
   const Seconds after = by_windows ? windows.after : alone.drain;
-  if (reason.idle <= kNothing * bound) {
+  if (reason.idle <= kNothing * seconds) {
     reason.holder = BoundHolder::kWork;
-  } else if (lower_bound(problem, no_limit(problem), objective) < (1 - kNothing) * bound) {
+  } else if (without_limit < (1 - kNothing) * seconds) {
     reason.holder = BoundHolder::kMemory;
   } else if (by_windows && windows.through) {
     reason.holder = BoundHolder::kRoundTrip;

@@ -5,9 +5,11 @@
 // of the first F to that device.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "sim/pipeline/problem.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/windows.h"
 
 namespace pipesim {
@@ -29,9 +31,21 @@ struct BoundReason {
   Seconds idle;    // of the bound, beyond its device's work
 };
 
-// O(that of the bound).
+// The bound in its two parts. O(that of the bound).
+struct Bound {
+  DeviceBoundParts alone;
+  WindowsBound windows;
+  [[nodiscard]] Seconds seconds() const { return std::max(alone.seconds, windows.seconds); }
+};
+Bound bound_in_parts(const Problem& problem, Bytes limit, Objective objective);
+
+// The bound of programs whose memory is plenty.
+Seconds bound_without_limit(const Problem& problem, Objective objective);
+
+// O(that of the bound), or with that and the one without a limit known O(1).
 BoundReason reason_of_bound(const Problem& problem, Bytes limit,
                             Objective objective = Objective::kCost);
+BoundReason reason_of_bound(const Problem& problem, const Bound& bound, Seconds without_limit);
 
 // "the drain: device 3 waits 1.2 ms beside its work"
 std::string to_text(const BoundReason& reason);

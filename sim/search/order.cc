@@ -71,25 +71,31 @@ int Order::index(const Placement& place, const StagePass& pass) const {
   return index(place.device(pass.vs), kind * v_ + place.chunk(pass.vs));
 }
 
-bool Order::evaluate() {
+bool Order::evaluate(double most) {
   for (int d = 0; d < p_; ++d) {
-    count_from(d, 0, length_ - 1);
     if (!fits(d, 0, length_ - 1)) return false;
+    count_work(d, 0, length_ - 1);
   }
   std::ranges::fill(from_, 0);
-  if (!trial(kNever)) return false;
+  // Scores are above costs.
+  if (!trial((1 + kLittle) * most) || trial_cost_ > most) return false;
+  for (int d = 0; d < p_; ++d) count_letters(d, 0, length_ - 1);
   accept();
   return true;
 }
 
-// Letters counted and work left, from the word; the entries before `first` hold.
-void Order::count_from(int d, int first, int last) {
+// From the word; the entries before `first` hold.
+void Order::count_letters(int d, int first, int last) {
   const Word& word = words_[d];
   for (int i = std::max(first, 1); i <= last; ++i) {
     const auto counts = counts_.row(row(d, i));
     std::ranges::copy(counts_.row(row(d, i - 1)), counts.begin());
     ++counts[word[i - 1]];
   }
+}
+
+// Of the device after each position; the entries behind `last` hold.
+void Order::count_work(int d, int first, int last) {
   const auto work = work_after_.row(d);
   for (int i = last; i >= first; --i) {
     work[i] = i + 1 < length_ ? work[i + 1] + letter(d, i + 1).seconds : 0;
@@ -139,7 +145,8 @@ bool Order::move(int d, int from, int to, double bound) {
   turn(from, to);
   bool good = fits(d, first, last);
   if (good) {
-    count_from(d, first, last);
+    count_letters(d, first, last);
+    count_work(d, first, last);
     const double time = start_(d, first);
     for (int other = 0; other < p_; ++other) {
       from_[other] = other == d ? first : position_at(other, time);
@@ -152,7 +159,8 @@ bool Order::move(int d, int from, int to, double bound) {
   }
   turn(to, from);
   fits(d, first, last);
-  count_from(d, first, last);
+  count_letters(d, first, last);
+  count_work(d, first, last);
   return false;
 }
 

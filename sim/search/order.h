@@ -29,8 +29,9 @@ class Order {
 
   // Other words; `evaluate` next.
   void restart(std::vector<Word> words) { words_ = std::move(words); }
-  // Evaluates all; false on a deadlock or a device above the limit.
-  bool evaluate();
+  // Evaluates all; false on a deadlock, a device above the limit, or a cost above `most`, and the
+  // words are no accepted order then.
+  bool evaluate(double most = std::numeric_limits<double>::infinity());
   // Moves the pass at `from` of `device` to `to`. False, and nothing changed, when the order would
   // be no program, exceed the limit, deadlock, or score above `bound`.
   bool move(int device, int from, int to, double bound);
@@ -72,7 +73,8 @@ class Order {
   }
   [[nodiscard]] bool allowed(int device, int from, int to) const;
   bool fits(int device, int first, int last);
-  void count_from(int device, int first, int last);
+  void count_letters(int device, int first, int last);
+  void count_work(int device, int first, int last);
   bool trial(double bound);
   void start_trial();
   bool advance(int device, double bound);

@@ -222,16 +222,19 @@ std::optional<Words> improve_short(const Order& order, const Problem& problem, d
   Order better(problem, enough, limit, improve(few, options.seed, target), options.objective);
   if (!better.evaluate()) return std::nullopt;
   std::optional<Words> best;
+  std::vector<Words> tried;  // a steady state that repeats itself comes out alike from many places
   double least = order.cost();
+  Order many = order;
   for (int first = enough / 3; first <= 2 * enough / 3; ++first) {
     for (const int period : {1, 2, 3, 4}) {
       if (excess % period != 0 || first + period >= enough) continue;
       auto words = lengthened(better, letters, first, period, excess);
-      if (!words) continue;
-      Order many(problem, order.microbatches(), limit, *words, options.objective);
-      if (!many.evaluate() || many.cost() >= least) continue;
+      if (!words || std::ranges::find(tried, *words) != tried.end()) continue;
+      many.restart(*words);
+      tried.push_back(std::move(*words));
+      if (!many.evaluate(least) || many.cost() >= least) continue;
       least = many.cost();
-      best = std::move(words);
+      best = tried.back();
     }
   }
   return best;
@@ -246,9 +249,9 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   const double bytes = limit.value() * kRounding;
   Order order(problem, problem.shape.microbatches, bytes, words, options.objective);
   if (!order.evaluate()) return program;
-  const Target target{options.effort / 2,
-                      lower_bound(problem, limit, options.objective).value() * kRounding,
-                      options.stop};
+  const Seconds bound =
+      options.bound ? *options.bound : lower_bound(problem, limit, options.objective);
+  const Target target{options.effort / 2, bound.value() * kRounding, options.stop};
   if (order.cost() <= target.bound) return program_of(problem, words);
   order.restart(improve_short(order, problem, bytes, options).value_or(words));
   if (!order.evaluate()) return program;

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
@@ -24,6 +25,8 @@ struct RefineOptions {
   std::uint64_t seed = 1;
   double effort = 2e7;  // passes evaluated
   Objective objective = Objective::kCost;
+  // No program of the problem takes less; where it is not known, `lower_bound`.
+  std::optional<Seconds> bound = {};
   // Asked now and then, from any thread; true ends refinement with what it has.
   std::function<bool()> stop = [] { return false; };
 };

@@ -166,6 +166,7 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
   for (const Family& family : families_) {
     unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
   }
+  add_grounds();
 }
 
 bool Search::wanted(const std::string& schedule) const {
@@ -429,12 +430,37 @@ bool Search::overlaps(const Family& family) {
   return family.fixed && !family.fixed->program->pairs().empty();
 }
 
-// Of a family's problem, and what holds it.
-Search::Least Search::bound_of(const Family& family, Bytes limit,
-                               std::optional<Seconds> best) const {
-  const Problem problem = overlaps(family) ? without_overlap(family.problem) : family.problem;
+void Search::add_grounds() {
   const Objective objective = options_.refinement.objective;
-  const Seconds plain = lower_bound(problem, limit, objective);
+  for (const auto* families : {&families_, &bare_}) {
+    for (const Family& family : *families) {
+      const Problem& problem = family.problem;
+      const bool overlap = overlaps(family);
+      const bool seen = std::ranges::any_of(grounds_, [&](const Ground& ground) {
+        return ground.layout == family.layout && ground.problem.shape == problem.shape &&
+               ground.problem.placement == problem.placement && ground.overlaps == overlap;
+      });
+      if (seen) continue;
+      Ground ground{family.layout, overlap, overlap ? without_overlap(problem) : problem, {}};
+      ground.without_limit = bound_without_limit(ground.problem, objective);
+      grounds_.push_back(std::move(ground));
+    }
+  }
+}
+
+std::vector<Bound> Search::bounds(Bytes limit) const {
+  std::vector<Bound> bounds;
+  for (const Ground& ground : grounds_) {
+    bounds.push_back(bound_in_parts(ground.problem, limit, options_.refinement.objective));
+  }
+  return bounds;
+}
+
+Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes limit,
+                               std::optional<Seconds> best) const {
+  const Problem& problem = ground.problem;
+  const Objective objective = options_.refinement.objective;
+  const Seconds plain = bound.seconds();
   Seconds least = plain;
   if (best && !options_.offload && !options_.recompute) {
     least = excluded_below(problem, limit, objective, plain, *best);
@@ -444,45 +470,44 @@ Search::Least Search::bound_of(const Family& family, Bytes limit,
     least = std::min(least, lower_bound(problem, limit, {chunks, options_.offload}, objective));
   }
   if (least < plain) return {least, std::nullopt};
-  return {least, reason_of_bound(problem, limit, objective)};
+  return {least, reason_of_bound(problem, bound, ground.without_limit)};
 }
 
-// Families of one placement and split of layers have one problem and one bound, those with
-// overlapped blocks another.
-Search::Least Search::bound(Bytes limit, std::optional<Seconds> best) const {
-  std::vector<const Family*> different;
-  const auto same_bound = [](const Family& a, const Family& b) {
-    return a.layout == b.layout && a.problem.shape == b.problem.shape &&
-           a.problem.placement == b.problem.placement && overlaps(a) == overlaps(b);
-  };
-  for (const auto* families : {&families_, &bare_}) {
-    for (const Family& family : *families) {
-      const bool seen = std::ranges::any_of(
-          different, [&](const Family* earlier) { return same_bound(*earlier, family); });
-      if (!seen) different.push_back(&family);
-    }
-  }
+Search::Least Search::least_of(const std::vector<Bound>& bounds, Bytes limit,
+                               std::optional<Seconds> best) const {
   std::optional<Least> least;
-  for (const Family* family : different) {
-    const Least one = bound_of(*family, limit, best);
+  for (size_t i = 0; i < grounds_.size(); ++i) {
+    const Least one = least_of(grounds_[i], bounds[i], limit, best);
     if (!least || one.seconds < least->seconds) least = one;
   }
   return least.value_or(Least{});
 }
 
-// Whether the bound of its placement leaves anything below the best that was found.
-bool Search::may_be_better(const Found& found, const SearchResult& result) const {
-  return kRounding * lower_bound(found.problem, result.limit, options_.refinement.objective) <
-         result.best->time;
+Seconds Search::bound_of(const Found& found, const std::vector<Bound>& bounds, Bytes limit) const {
+  for (size_t i = 0; i < grounds_.size(); ++i) {
+    const Ground& ground = grounds_[i];
+    const bool same = !ground.overlaps && ground.layout == found.layout &&
+                      ground.problem.shape == found.problem.shape &&
+                      ground.problem.placement == found.problem.placement;
+    if (same) return bounds[i].seconds();
+  }
+  return lower_bound(found.problem, limit, options_.refinement.objective);
+}
+
+// Whether its bound leaves anything below the best that was found.
+bool may_be_better(Seconds bound, const SearchResult& result) {
+  return kRounding * bound < result.best->time;
 }
 
 // Empty for what refinement does not know. The order of a program that offloads is refined as if it
 // kept all, within what that takes, and offloaded again.
-std::optional<Found> Search::refined(const Found& start, Bytes limit) const {
+std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bound) const {
   std::shared_ptr<const Program> program;
   if (keeps_all(start)) {
-    program = std::make_shared<const Program>(
-        refine(*start.program, start.problem, limit, options_.refinement));
+    RefineOptions options = options_.refinement;
+    options.bound = bound;
+    program =
+        std::make_shared<const Program>(refine(*start.program, start.problem, limit, options));
   } else {
     if (recompute_chunks_of(start.choice) > 0 || offload_chunks_of(start.choice) == 0) {
       return std::nullopt;
@@ -506,7 +531,8 @@ SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo);
 SearchResult Search::at(Bytes limit, Plans plans) const {
   SearchResult result;
   result.limit = limit;
-  const Least least = bound(limit);
+  const std::vector<Bound> each = bounds(limit);
+  const Least least = least_of(each, limit);
   result.bound = least.seconds;
   result.reason = least.reason;
   if (plans == Plans::kNone) return result;
@@ -518,10 +544,11 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     if (kept != all.end()) result.kept = *kept;
   }
   if (options_.refine) {
-    add_refined(all, result);
-    refine_bare(all, result);
+    add_refined(all, each, result);
+    refine_bare(all, each, result);
   }
-  if (const Least closer = bound(limit, result.best->time); closer.seconds > result.bound) {
+  if (const Least closer = least_of(each, limit, result.best->time);
+      closer.seconds > result.bound) {
     result.bound = closer.seconds;
     result.reason = closer.reason;
   }
@@ -536,7 +563,8 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
 
 // Refines the best two of those that keep all, and the best of every placement that may still be
 // better; of those that offload or recompute only the best of all.
-void Search::add_refined(const std::vector<Found>& all, SearchResult& result) const {
+void Search::add_refined(const std::vector<Found>& all, const std::vector<Bound>& bounds,
+                         SearchResult& result) const {
   size_t left = 2;
   std::vector<const Placement*> placements;
   for (const Found& each : all) {
@@ -544,10 +572,12 @@ void Search::add_refined(const std::vector<Found>& all, SearchResult& result) co
     const Placement& place = each.problem.placement;
     const bool seen = std::ranges::any_of(
         placements, [&place](const Placement* other) { return *other == place; });
-    if (left == 0 && (seen || !may_be_better(each, result))) continue;
+    if (left == 0 && seen) continue;
+    const Seconds bound = bound_of(each, bounds, result.limit);
+    if (left == 0 && !may_be_better(bound, result)) continue;
     placements.push_back(&place);
     if (keeps_all(each) && left > 0) --left;
-    auto found = refined(each, result.limit);
+    auto found = refined(each, result.limit, bound);
     if (!found || !fits(*found, result.limit) || !has_room(*found)) continue;
     if (result.kept && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
     if (found->time < result.best->time) result.best = std::move(found);
@@ -555,7 +585,8 @@ void Search::add_refined(const std::vector<Found>& all, SearchResult& result) co
 }
 
 // Placements that no schedule has an order for.
-void Search::refine_bare(const std::vector<Found>& all, SearchResult& result) const {
+void Search::refine_bare(const std::vector<Found>& all, const std::vector<Bound>& bounds,
+                         SearchResult& result) const {
   for (const Family& family : bare_) {
     const bool planned = std::ranges::any_of(all, [&family](const Found& each) {
       return keeps_all(each) && each.problem.placement == family.problem.placement;
@@ -566,8 +597,9 @@ void Search::refine_bare(const std::vector<Found>& all, SearchResult& result) co
                           options_.refinement.objective);
     start.schedule = start.choice.name =
         fmt::format("order on the placement of {}", family.choice.name);
-    if (!may_be_better(start, result)) continue;
-    auto found = refined(start, result.limit);
+    const Seconds bound = bound_of(start, bounds, result.limit);
+    if (!may_be_better(bound, result)) continue;
+    auto found = refined(start, result.limit, bound);
     if (!found || !fits(*found, result.limit)) continue;
     if (result.kept && found->time < result.kept->time) result.kept = found;
     if (found->time < result.best->time) result.best = std::move(found);
@@ -578,7 +610,7 @@ std::vector<SearchResult> Search::frontier(int points) const {
   const Bytes least = unit_ / families_.front().problem.shape.devices;
   const Bytes top = top_of_frontier(least);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  const Seconds least_time = kRounding * bound(top).seconds;
+  const Seconds least_time = kRounding * least_of(bounds(top), top).seconds;
   const auto is_solved = [least_time](const SearchResult& result) {
     return result.best && result.best->time <= least_time;
   };

@@ -140,26 +140,42 @@ class Search {
   [[nodiscard]] bool has_room(Found& found) const;
   [[nodiscard]] std::optional<Found> best_of(const Family& family, Bytes limit,
                                              std::optional<Found>& without_room) const;
-  void refine_bare(const std::vector<Found>& all, SearchResult& result) const;
-  [[nodiscard]] bool may_be_better(const Found& found, const SearchResult& result) const;
-  void add_refined(const std::vector<Found>& all, SearchResult& result) const;
+  void refine_bare(const std::vector<Found>& all, const std::vector<Bound>& bounds,
+                   SearchResult& result) const;
+  void add_refined(const std::vector<Found>& all, const std::vector<Bound>& bounds,
+                   SearchResult& result) const;
   [[nodiscard]] Bytes top_of_frontier(Bytes least) const;
-  [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit) const;
+  [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit, Seconds bound) const;
   // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
   // at the rungs below, which limits of a frontier need not, as what a smaller one found counts.
   enum class Plans : std::uint8_t { kNone, kAtLimit, kBelowToo };
   [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,
                                               std::optional<Found>& without_room) const;
-  // The least of all placements, and what holds it. With the time of a program in `best`, small
-  // placements also exclude times below it (excluded.h).
+  // What bounds families of one placement and split of layers: they have one problem, those with
+  // overlapped blocks another.
+  struct Ground {
+    std::optional<Layout> layout;
+    bool overlaps = false;
+    Problem problem;  // where blocks overlap, of passes so much shorter
+    Seconds without_limit;
+  };
+  void add_grounds();
+  // Of each ground. O(that of a bound) each.
+  [[nodiscard]] std::vector<Bound> bounds(Bytes limit) const;
+  // The least of all, and what holds it. With the time of a program in `best`, small placements
+  // also exclude times below it (excluded.h).
   struct Least {
     Seconds seconds;
     std::optional<BoundReason> reason;
   };
-  [[nodiscard]] Least bound(Bytes limit, std::optional<Seconds> best = std::nullopt) const;
-  [[nodiscard]] Least bound_of(const Family& family, Bytes limit,
+  [[nodiscard]] Least least_of(const std::vector<Bound>& bounds, Bytes limit,
+                               std::optional<Seconds> best = std::nullopt) const;
+  [[nodiscard]] Least least_of(const Ground& ground, const Bound& bound, Bytes limit,
                                std::optional<Seconds> best) const;
+  // Of a program's own placement and split of layers.
+  [[nodiscard]] Seconds bound_of(const Found& found, const std::vector<Bound>& bounds,
+                                 Bytes limit) const;
   [[nodiscard]] static bool overlaps(const Family& family);
 
   std::shared_ptr<const Scenario>
@@ -169,6 +185,7 @@ class Search {
   Bytes unit_;
   std::vector<Family> families_;
   std::vector<Family> bare_;  // a placement each: refined where no schedule has an order for it
+  std::vector<Ground> grounds_;
   std::vector<std::string> left_out_;
 };
 
