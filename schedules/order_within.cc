@@ -1,18 +1,25 @@
 #include "schedules/order_within.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
+namespace {
 
-std::optional<OrderWithin> order_within(std::string_view schedule, const Problem& problem,
-                                        Bytes limit) {
-  constexpr double kRounding = 1 + 1e-12;
-  const Program whole = find_schedule(schedule)->plan(problem);
+bool has_whole_backwards(const Program& program) {
+  for (int d = 0; d < program.shape().devices; ++d) {
+    const auto passes = program.passes(d);
+    if (std::ranges::find(passes, PassKind::kBW, &Pass::kind) != passes.end()) return true;
+  }
+  return false;
+}
+
+PassLists in_parts(const Program& whole) {
   PassLists lists;
-  for (int d = 0; d < problem.shape.devices; ++d) {
+  for (int d = 0; d < whole.shape().devices; ++d) {
     auto& list = lists.emplace_back();
     list.reserve(2 * whole.passes(d).size());
     for (const Pass& pass : whole.passes(d)) {
@@ -23,9 +30,31 @@ std::optional<OrderWithin> order_within(std::string_view schedule, const Problem
       if (both) list.push_back(make_pass(PassKind::kW, microbatch, chunk));
     }
   }
-  const Evaluation result = evaluate({problem.shape, problem.placement, lists}, problem);
-  if (result.peak_activation() > kRounding * limit) return std::nullopt;
-  return OrderWithin{std::move(lists), result.cost};
+  return lists;
+}
+
+}  // namespace
+
+OtherOrder::OtherOrder(const Program& whole, const Problem& problem) : order_{in_parts(whole), {}} {
+  const Evaluation result =
+      has_whole_backwards(whole)
+          ? evaluate({problem.shape, problem.placement, order_.lists}, problem)
+          : evaluate(whole, problem);
+  order_.cost = result.cost;
+  peak_ = result.peak_activation();
+}
+
+std::optional<OrderWithin> OtherOrder::within(Bytes limit) const {
+  constexpr double kRounding = 1 + 1e-12;
+  if (peak_ > kRounding * limit) return std::nullopt;
+  return order_;
+}
+
+const OtherOrder& OtherOrders::of(std::string_view schedule) {
+  const auto known = orders_.find(schedule);
+  if (known != orders_.end()) return known->second;
+  OtherOrder order(find_schedule(schedule)->plan(problem_), problem_);
+  return orders_.emplace(schedule, std::move(order)).first->second;
 }
 
 }  // namespace pipesim

@@ -1,6 +1,7 @@
 // Orders of other schedules, for planners that take the best of several within a memory limit.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -15,11 +16,31 @@ struct OrderWithin {
   Seconds cost;  // longest span of a device
 };
 
-// The order of the schedule for the same shape, as it is but for BW, which become B and W: none of
-// its passes is later then, nor any peak higher. Nothing where it peaks above the limit. Requires a
-// schedule that accepts the problem and whose directions and passes are those of F, B, W and BW.
-// Takes what its plan takes.
-std::optional<OrderWithin> order_within(std::string_view schedule, const Problem& problem,
-                                        Bytes limit);
+// The order of a program, as it is but for BW, which become B and W: none of its passes is later
+// then, nor any peak higher. Requires a program whose directions and passes are those of F, B, W
+// and BW.
+class OtherOrder {
+ public:
+  OtherOrder(const Program& whole, const Problem& problem);
+  // Nothing where it peaks above the limit.
+  [[nodiscard]] std::optional<OrderWithin> within(Bytes limit) const;
+  [[nodiscard]] Seconds cost() const { return order_.cost; }
+
+ private:
+  OrderWithin order_;
+  Bytes peak_;
+};
+
+// Orders of schedules that take no limit, for one problem, which they must accept: each is planned
+// when it is first asked for.
+class OtherOrders {
+ public:
+  explicit OtherOrders(const Problem& problem) : problem_(problem) {}
+  const OtherOrder& of(std::string_view schedule);
+
+ private:
+  const Problem& problem_;
+  std::map<std::string_view, OtherOrder> orders_;
+};
 
 }  // namespace pipesim

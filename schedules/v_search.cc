@@ -5,33 +5,48 @@
 //
 // V-Half, V-Min, 1F1B-V, the hand-made ZB-V and the plan of zb-v count as they are where they fit,
 // unless the block's schedule costs what none can be below.
-#include <array>
+#include <memory>
 #include <utility>
 
 #include "schedules/order_within.h"
 #include "schedules/vee_blocks.h"
 #include "sim/planning/device_bound.h"
-#include "sim/planning/memory_ladder.h"
+#include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
 
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
+// What is this near to what no program can be below counts as equal to it.
+constexpr double kNear = 1 + 1e-9;
 
-Program best_within(const Problem& problem, Bytes limit) {
-  OrderWithin best = best_of_blocks(problem, limit);
-  const Seconds least = (1 + 1e-9) * bound_of_devices(problem, limit);
-  Problem limited = problem;
-  limited.activation_limit = limit;
-  for (const char* made : {"zb-v", "zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-    if (best.cost <= least) break;
-    auto order = order_within(made, limited, limit);
-    if (order && order->cost < best.cost) best = std::move(*order);
+class VSearch : public LimitPlanner {
+ public:
+  VSearch(const Problem& problem, Planners& planners)
+      : problem_(problem), planners_(planners), blocks_(problem), others_(problem) {}
+
+  Program plan(Bytes limit) override {
+    const OtherOrder zb_v(*planners_.plan(*find_schedule("zb-v"), limit), problem_);
+    OrderWithin best = blocks_.best(limit, kNear * zb_v.cost());
+    const Seconds least = kNear * bound_of_devices(problem_, limit);
+    const auto consider = [&](const OtherOrder& other) {
+      if (other.cost() >= best.cost) return;
+      if (auto order = other.within(limit)) best = std::move(*order);
+    };
+    if (best.cost > least) consider(zb_v);
+    for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
+      if (best.cost <= least) break;
+      consider(others_.of(made));
+    }
+    return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
-  return {problem.shape, problem.placement, std::move(best.lists)};
-}
+
+ private:
+  Problem problem_;
+  Planners& planners_;
+  BlockPlanner blocks_;
+  OtherOrders others_;
+};
 
 Bytes limit_1p(const Problem& problem) {
   return problem.shape.devices * problem.device_activation();
@@ -53,8 +68,8 @@ Placement vee(int devices, int /*chunks*/) { return Placement::vee(devices); }
 template <Bytes (*limit_of)(const Problem&)>
 struct Within {
   static Program plan(const Problem& problem) {
-    const Bytes limit = limit_of(problem);
-    return best_within(problem, limit);
+    Planners planners(problem);
+    return VSearch(problem, planners).plan(limit_of(problem));
   }
   static bool holds(const Problem& problem) { return is_exact(problem, limit_of(problem)); }
   static Seconds no_bubble(const Problem& /*problem*/) { return Seconds(0); }
@@ -91,6 +106,9 @@ Schedule v_search() {
       "v-search", "the best V-shaped building block within memory_limit; without one as v-zb",
       "Controllable Memory, arXiv 2405.15362, section 4 and appendix A");
   record.memory_limit = true;
+  record.planner = [](const Problem& problem, Planners& planners) {
+    return std::make_unique<VSearch>(problem, planners);
+  };
   return record;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "sim/planning/building_block.h"
@@ -18,6 +20,7 @@ namespace {
 constexpr double kRounding = 1 + 1e-12;
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kFinished = 4;   // of these, put into time once more
 constexpr size_t kHeldBack = 12;  // blocks tried where none fits
 constexpr int kRungs = 2;         // of the ladder, per 1F1B's memory
@@ -40,34 +43,85 @@ int few_of(int devices, int microbatches) {
   return microbatches < 2 * kFew * devices ? microbatches : kFew * devices;
 }
 
-class BlockSearch {
+int kind_of(const Pass& pass) {
+  const bool first = pass.chunk == 0;
+  if (pass.kind == PassKind::kF) return first ? kF0 : kF1;
+  if (pass.kind == PassKind::kB) return first ? kB0 : kB1;
+  return first ? kW0 : kW1;
+}
+
+// One way to a schedule: a block as it is built, or put into time once more.
+struct Way {
+  Block block;
+  int chunk_limit = 0;  // with which it is built
+  std::optional<WithinRules> rules;
+  double limit = 0;  // within which it is put into time
+};
+
+// What became of a way: within limits from `asked` up to `refused` nothing else would.
+struct Outcome {
+  double cost = 0;  // infinite: given up, since it is above `most`
+  double peak = 0;
+  double asked = 0, refused = kNever;
+  double most = kNever;
+};
+
+}  // namespace
+
+class BlockPlanner::Search {
  public:
-  // Blocks above the limit in their steady state are not looked at.
-  BlockSearch(const Problem& problem, Bytes limit, const BlockEffort& effort);
-  // Nothing where no block comes about.
-  OrderWithin best(Bytes limit);
+  Search(const Problem& problem, const BlockEffort& effort);
+  OrderWithin best(Bytes limit, double most);
 
  private:
-  struct Candidate {
+  // A block, and what of it depends on no limit.
+  struct Outline {
     Block block;
+    double bytes = 0;    // most that a device keeps in the steady state
+    int chunks = 0;      // likewise
+    double period = -1;  // less than nothing: not known yet
+  };
+  struct Candidate {
+    size_t outline = 0;
     double bytes = 0;  // most that a device keeps: in the steady state, once built in truth
     double period = 0;
     double cost = 0;  // a guess, once built that of few microbatches and so many periods more
   };
+  // A block's schedule with as many chunks in flight as it wants.
+  struct Built {
+    bool fits_together = false;
+    int chunks = 0;  // it comes about with no fewer
+    double bytes = 0, cost = 0;
+  };
+  // The best within one limit, whatever was found before.
+  struct Level {
+    double least = kNever, peak = 0;
+    Way way = {};
+    double most = kNever;    // what costs more was given up
+    bool held_back = false;  // since no block fits
+  };
 
   void set_times();
+  void add_outline(const Block& block);
   void set_limit(Bytes limit);
+  [[nodiscard]] const Level& level(const std::vector<Candidate>& ranked);
   void try_all(const std::vector<Candidate>& ranked);
   [[nodiscard]] std::vector<Candidate> rank_all();
-  void outline(Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
-  bool build(BlockBuilder& builder, Candidate& candidate) const;
+  bool build(BlockBuilder& builder, std::map<size_t, Built>& known, Candidate& candidate);
+  [[nodiscard]] Built build(BlockBuilder& builder, const Candidate& candidate, int chunk_limit);
   bool finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
-  void retime(const PassLists& order, bool hold_back);
-  void consider(double cost, PassLists lists);
-  [[nodiscard]] bool is_optimal() const { return least_ <= bound_; }
-  [[nodiscard]] bool is_near() const { return least_ <= kNearEnough * bound_; }
+  void retime(const Candidate& candidate, int chunk_limit, bool hold_back);
+  [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
+  void consider(double cost, double peak, const Way& way);
+  [[nodiscard]] PassLists order_of(const Way& way);
+  [[nodiscard]] PassLists lists_of(const Way& way);
+  [[nodiscard]] const Block& block_of(const Candidate& candidate) const {
+    return outlines_[candidate.outline].block;
+  }
+  [[nodiscard]] bool is_optimal(double least) const { return least <= bound_; }
+  [[nodiscard]] bool is_near(double least) const { return least <= kNearEnough * bound_; }
   [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
   [[nodiscard]] PassLists lists_of(const BlockBuilder& builder) const;
@@ -78,31 +132,38 @@ class BlockSearch {
   Problem problem_;
   BlockEffort effort_;
   int p_, m_;
-  double limit_;
-  double bound_ = 0;  // no program within the limit costs less
-  int chunk_limit_ = 0;
   BlockBuilder builder_;
   BlockBuilder few_;  // with as many microbatches as tell blocks apart
   VeeTimes times_;
   std::vector<double> bytes_;  // acquired by F, released by B and W; by kind and device
   double work_ = 0;            // of the device that has most: no schedule costs less
-  double least_ = std::numeric_limits<double>::infinity();
-  double peak_ = 0;
-  PassLists best_;
+
+  // By number of the block.
+  std::vector<Outline> outlines_;
+  std::map<size_t, Built> built_few_, built_whole_;
+  std::map<std::pair<size_t, bool>, std::vector<Outcome>> retimed_;  // and whether they overtake
+  std::map<double, Level> levels_;                                   // by limit
+
+  // Of the limit at hand.
+  double limit_ = 0;
+  double bound_ = 0;  // no program within the limit costs less
+  int chunk_limit_ = 0;
+  double most_ = kNever;  // what costs more is given up
+  Level now_;
 };
 
-BlockSearch::BlockSearch(const Problem& problem, Bytes limit, const BlockEffort& effort)
+BlockPlanner::Search::Search(const Problem& problem, const BlockEffort& effort)
     : problem_(in_ticks(problem)),
       effort_(effort),
       p_(problem.shape.devices),
       m_(problem.shape.microbatches),
-      limit_(limit.value() * kRounding),
       builder_(p_, m_),
       few_(p_, few_of(p_, m_)) {
   set_times();
+  for (const Block& block : building_blocks(p_, effort_.turns)) add_outline(block);
 }
 
-void BlockSearch::set_times() {
+void BlockPlanner::Search::set_times() {
   const auto size = static_cast<size_t>(kVeeKinds * p_);
   times_ = {std::vector<double>(size, 0), std::vector<double>(size, 0)};
   bytes_.assign(size, 0);
@@ -132,7 +193,7 @@ void BlockSearch::set_times() {
 }
 
 // Where all chunks keep the same until their W, the limit is a number of chunks.
-void BlockSearch::set_limit(Bytes limit) {
+void BlockPlanner::Search::set_limit(Bytes limit) {
   limit_ = limit.value() * kRounding;
   bound_ = kNear * bound_of_devices(problem_, limit).value();
   const Bytes one = problem_.stages.front().activation;
@@ -143,47 +204,51 @@ void BlockSearch::set_limit(Bytes limit) {
   if (same) chunk_limit_ = static_cast<int>(std::min(limit_ / one.value(), 2.0 * p_));
 }
 
-OrderWithin BlockSearch::best(Bytes limit) {
-  const std::vector<Candidate> ranked = rank_all();
+OrderWithin BlockPlanner::Search::best(Bytes limit, double most) {
+  most_ = most;
   set_limit(limit);
-  try_all(ranked);
+  const std::vector<Candidate> ranked = rank_all();
+  Level best = level(ranked);
   for (const Bytes rung : rungs_below(problem_, limit, kRungs)) {
     set_limit(rung);
-    if (is_near()) break;
-    try_all(ranked);
+    if (is_near(best.least)) break;
+    const Level& other = level(ranked);
+    const bool less = other.least < best.least;
+    if (less || (other.least == best.least && other.peak < best.peak)) best = other;
   }
-  return {std::move(best_), Seconds(1e-12 * least_)};
+  if (!(best.least <= most)) return {{}, Seconds(kNever)};
+  return {lists_of(best.way), Seconds(1e-12 * best.least)};
 }
 
-// Within the limit.
-void BlockSearch::try_all(const std::vector<Candidate>& ranked) {
-  if (is_optimal()) return;
+// Within the limit at hand. Where no block fits, which are held back follows from the limit that
+// was asked for: that is not kept.
+const BlockPlanner::Search::Level& BlockPlanner::Search::level(
+    const std::vector<Candidate>& ranked) {
+  Level& known = levels_.try_emplace(limit_, Level{.most = 0}).first->second;
+  const bool enough = known.least <= known.most || most_ <= known.most;
+  if (enough && !known.held_back) return known;
+  now_ = Level{.most = most_};
+  try_all(ranked);
+  known = now_;
+  return known;
+}
+
+void BlockPlanner::Search::try_all(const std::vector<Candidate>& ranked) {
   bool any = false;
   for (const Candidate& candidate : build(ranked)) {
-    if (is_optimal()) return;
+    if (is_optimal(now_.least)) return;
     any = finish(candidate) || any;
   }
   if (!any) hold_back(ranked);
 }
 
-std::vector<BlockSearch::Candidate> BlockSearch::rank_all() {
-  std::vector<Candidate> ranked;
-  for (const Block& block : building_blocks(p_, effort_.turns)) {
-    if (!builder_.place(block)) continue;
-    ranked.push_back({.block = block});
-    outline(ranked.back());
-  }
-  std::ranges::stable_sort(ranked, {}, &Candidate::cost);
-  return ranked;
-}
-
-// Memory of the steady state, and a first guess of the cost: at equal times, a chunk in flight more
-// saves its F, B and W.
-void BlockSearch::outline(Candidate& candidate) {
+// Memory of the steady state.
+void BlockPlanner::Search::add_outline(const Block& block) {
+  if (!builder_.place(block)) return;
+  Outline outline{.block = block};
   const auto run_by = [this](int slot, int kind, int d) {
     return (slot - builder_.slot(kind, d) + 6 * kVeeKinds * p_) / kVeeKinds;
   };
-  int chunks = 0;
   for (int d = 0; d < p_; ++d) {
     for (const int at : {builder_.slot(kF0, d), builder_.slot(kF1, d)}) {
       double held = 0;
@@ -194,19 +259,38 @@ void BlockSearch::outline(Candidate& candidate) {
         if (kind <= kF1) in_flight += count;
         if (kind >= kW1) in_flight -= count;
       }
-      candidate.bytes = std::max(candidate.bytes, held);
-      chunks = std::max(chunks, in_flight);
+      outline.bytes = std::max(outline.bytes, held);
+      outline.chunks = std::max(outline.chunks, in_flight);
     }
   }
-  // From 2p microbatches on, a block reaches its steady state: what is above the limit goes last.
-  candidate.cost = std::numeric_limits<double>::infinity();
-  if (m_ >= 2 * p_ && candidate.bytes > limit_) return;
-  candidate.period = builder_.period(times_, kRounds);
-  candidate.cost = m_ * candidate.period + work_ / m_ / 2 * std::max(0, 2 * p_ - chunks);
+  outlines_.push_back(outline);
+}
+
+// By a first guess of the cost: at equal times, a chunk in flight more saves its F, B and W.
+std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::rank_all() {
+  std::vector<Candidate> ranked;
+  for (size_t i = 0; i < outlines_.size(); ++i) {
+    Outline& outline = outlines_[i];
+    Candidate candidate{.outline = i, .bytes = outline.bytes, .cost = kNever};
+    // From 2p microbatches on, a block reaches its steady state: what is above the limit goes last.
+    if (m_ < 2 * p_ || outline.bytes <= limit_) {
+      if (outline.period < 0) {
+        builder_.place(outline.block);
+        outline.period = builder_.period(times_, kRounds);
+      }
+      candidate.period = outline.period;
+      candidate.cost =
+          m_ * candidate.period + work_ / m_ / 2 * std::max(0, 2 * p_ - outline.chunks);
+    }
+    ranked.push_back(candidate);
+  }
+  std::ranges::stable_sort(ranked, {}, &Candidate::cost);
+  return ranked;
 }
 
 // The best of the first that fit, at what they cost.
-std::vector<BlockSearch::Candidate> BlockSearch::build(const std::vector<Candidate>& ranked) {
+std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
+    const std::vector<Candidate>& ranked) {
   const int few = few_of(p_, m_);
   const int passes = kVeeKinds * p_ * std::max(few, 2 * p_);
   const int most = std::max(static_cast<int>(kFinished), effort_.most_passes / passes);
@@ -221,7 +305,7 @@ std::vector<BlockSearch::Candidate> BlockSearch::build(const std::vector<Candida
       if ((candidate.bytes <= limit_) != within) continue;
       // From 2p microbatches on, a block reaches its steady state.
       if (!within && (m_ >= 2 * p_ || above++ == wanted)) break;
-      if (!build(few_, candidate)) continue;
+      if (!build(few_, built_few_, candidate)) continue;
       optimal = candidate.cost <= work_ / m_ * few * kRounding;
       candidate.cost += (m_ - few) * candidate.period;
       built.push_back(candidate);
@@ -234,56 +318,116 @@ std::vector<BlockSearch::Candidate> BlockSearch::build(const std::vector<Candida
   return built;
 }
 
-bool BlockSearch::build(BlockBuilder& builder, Candidate& candidate) const {
-  builder.place(candidate.block);
-  if (!builder.build(chunk_limit_)) return false;
-  candidate.bytes = peak_bytes(builder);
-  if (candidate.bytes > limit_) return false;
-  const auto cost = builder.cost(times_);
-  candidate.cost = cost.value_or(0);
-  return cost.has_value();
+// Where microbatches are no more than devices, how W are laid follows from the limit too.
+bool BlockPlanner::Search::build(BlockBuilder& builder, std::map<size_t, Built>& known,
+                                 Candidate& candidate) {
+  Built built;
+  if (m_ <= p_) {
+    built = build(builder, candidate, chunk_limit_);
+  } else {
+    const auto [place, is_new] = known.try_emplace(candidate.outline);
+    if (is_new) place->second = build(builder, candidate, 2 * p_);
+    built = place->second;
+  }
+  if (!built.fits_together || built.chunks > chunk_limit_ || built.bytes > limit_) return false;
+  candidate.bytes = built.bytes;
+  candidate.cost = built.cost;
+  return true;
 }
 
-bool BlockSearch::finish(Candidate candidate) {
-  if (!build(builder_, candidate)) return false;
-  const PassLists order = lists_of(builder_);
-  consider(candidate.cost, order);
-  retime(order, false);
+BlockPlanner::Search::Built BlockPlanner::Search::build(BlockBuilder& builder,
+                                                        const Candidate& candidate,
+                                                        int chunk_limit) {
+  Built built;
+  builder.place(block_of(candidate));
+  if (!builder.build(chunk_limit)) return built;
+  const auto cost = builder.cost(times_);
+  built.fits_together = cost.has_value();
+  built.chunks = builder.needed();
+  built.bytes = peak_bytes(builder);
+  built.cost = cost.value_or(0);
+  return built;
+}
+
+bool BlockPlanner::Search::finish(Candidate candidate) {
+  if (!build(builder_, built_whole_, candidate)) return false;
+  const int chunk_limit = m_ <= p_ ? chunk_limit_ : 2 * p_;
+  consider(candidate.cost, candidate.bytes, {block_of(candidate), chunk_limit, {}, 0});
+  retime(candidate, chunk_limit, false);
   return true;
 }
 
 // No block fits: those that keep least run with microbatches held back.
-void BlockSearch::hold_back(std::vector<Candidate> ranked) {
+void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
+  now_.held_back = true;
   std::ranges::stable_sort(ranked, {}, &Candidate::bytes);
   size_t tried = 0;
   for (const Candidate& candidate : ranked) {
-    builder_.place(candidate.block);
-    if (!builder_.build(2 * p_) || !builder_.cost(times_)) continue;
-    retime(lists_of(builder_), true);
+    if (!build(builder_, candidate, 2 * p_).fits_together) continue;
+    retime(candidate, 2 * p_, true);
     if (++tried == kHeldBack) break;
   }
 }
 
-void BlockSearch::retime(const PassLists& order, bool hold_back) {
+void BlockPlanner::Search::retime(const Candidate& candidate, int chunk_limit, bool hold_back) {
+  std::optional<PassLists> order;
   for (const double share : {1.0, 0.0}) {
     if (share < 1 && !hold_back) continue;
     for (const bool overtake : {false, true}) {
-      const WithinRules rules{hold_back, share, overtake};
-      WithinResult result = run_within(problem_, Bytes(limit_ / kRounding), order, rules);
-      if (result.cost.value() <= least_) consider(result.cost.value(), std::move(result.lists));
+      const Way way{block_of(candidate), chunk_limit, WithinRules{hold_back, share, overtake},
+                    limit_};
+      std::vector<Outcome> forgotten;
+      const bool keeps = !hold_back && m_ > p_;
+      auto& known = keeps ? retimed_[{candidate.outline, overtake}] : forgotten;
+      const double most = std::min(most_, now_.least);
+      const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
+        const bool enough = outcome.cost < kNever || most <= outcome.most;
+        return outcome.asked <= limit_ && limit_ < outcome.refused && enough;
+      });
+      Outcome outcome;
+      if (same != known.end()) {
+        outcome = *same;
+      } else {
+        if (!order) order = order_of(way);
+        outcome = run(way, *order);
+        known.push_back(outcome);
+      }
+      if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
     }
   }
 }
 
-void BlockSearch::consider(double cost, PassLists lists) {
-  const double peak = peak_bytes(lists);
-  if (cost > least_ || (cost == least_ && peak >= peak_)) return;
-  least_ = cost;
-  peak_ = peak;
-  best_ = std::move(lists);
+Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const {
+  const double most = std::min(most_, now_.least);
+  const WithinResult result =
+      run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules, Seconds(most));
+  return {.cost = result.cost.value(),
+          .peak = result.lists.empty() ? 0 : peak_bytes(result.lists),
+          .asked = result.asked.value(),
+          .refused = result.refused.value(),
+          .most = most};
 }
 
-double BlockSearch::peak_bytes(const BlockBuilder& builder) const {
+void BlockPlanner::Search::consider(double cost, double peak, const Way& way) {
+  if (cost > now_.least || (cost == now_.least && peak >= now_.peak)) return;
+  now_.least = cost;
+  now_.peak = peak;
+  now_.way = way;
+}
+
+PassLists BlockPlanner::Search::order_of(const Way& way) {
+  builder_.place(way.block);
+  builder_.build(way.chunk_limit);
+  return lists_of(builder_);
+}
+
+PassLists BlockPlanner::Search::lists_of(const Way& way) {
+  PassLists order = order_of(way);
+  if (!way.rules) return order;
+  return run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules).lists;
+}
+
+double BlockPlanner::Search::peak_bytes(const BlockBuilder& builder) const {
   double peak = 0;
   for (int d = 0; d < p_; ++d) {
     double held = 0;
@@ -295,14 +439,7 @@ double BlockSearch::peak_bytes(const BlockBuilder& builder) const {
   return peak;
 }
 
-int kind_of(const Pass& pass) {
-  const bool first = pass.chunk == 0;
-  if (pass.kind == PassKind::kF) return first ? kF0 : kF1;
-  if (pass.kind == PassKind::kB) return first ? kB0 : kB1;
-  return first ? kW0 : kW1;
-}
-
-double BlockSearch::peak_bytes(const PassLists& lists) const {
+double BlockPlanner::Search::peak_bytes(const PassLists& lists) const {
   double peak = 0;
   for (int d = 0; d < p_; ++d) {
     double held = 0;
@@ -315,7 +452,7 @@ double BlockSearch::peak_bytes(const PassLists& lists) const {
   return peak;
 }
 
-PassLists BlockSearch::lists_of(const BlockBuilder& builder) const {
+PassLists BlockPlanner::Search::lists_of(const BlockBuilder& builder) const {
   constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
                               PassKind::kB, PassKind::kW, PassKind::kW};
   PassLists lists(p_);
@@ -330,10 +467,13 @@ PassLists BlockSearch::lists_of(const BlockBuilder& builder) const {
   return lists;
 }
 
-}  // namespace
+BlockPlanner::BlockPlanner(const Problem& problem, const BlockEffort& effort)
+    : search_(std::make_unique<Search>(problem, effort)) {}
 
-OrderWithin best_of_blocks(const Problem& problem, Bytes limit, const BlockEffort& effort) {
-  return BlockSearch(problem, limit, effort).best(limit);
+BlockPlanner::~BlockPlanner() = default;
+
+OrderWithin BlockPlanner::best(Bytes limit, Seconds most) {
+  return search_->best(limit, 1e12 * most.value());
 }
 
 }  // namespace pipesim

@@ -10,8 +10,11 @@
 // those that keep least run with microbatches held back. So for the limit and for every rung of
 // whole and half times 1F1B's memory below it, until one is within 2% of what none can be below.
 // O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about 10 p blocks for each of 6
-// orders, or 10 x turns.
+// orders, or 10 x turns. What does not depend on the limit is done once.
 #pragma once
+
+#include <limits>
+#include <memory>
 
 #include "schedules/order_within.h"
 
@@ -24,7 +27,18 @@ struct BlockEffort {
   int most_passes = 30'000'000;  // of all that are built: the blocks that promise most
 };
 
-// Of a V-shape, in seconds; no lists, and no end, where no block comes about.
-OrderWithin best_of_blocks(const Problem& problem, Bytes limit, const BlockEffort& effort = {});
+// Of one problem in V-shape, within one limit after the other: each is what it would be by itself.
+class BlockPlanner {
+ public:
+  explicit BlockPlanner(const Problem& problem, const BlockEffort& effort = {});
+  ~BlockPlanner();
+
+  // In seconds; no lists, and no end, where no block comes about or none costs `most` or less.
+  OrderWithin best(Bytes limit, Seconds most = Seconds(std::numeric_limits<double>::infinity()));
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;
+};
 
 }  // namespace pipesim

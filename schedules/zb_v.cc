@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "sim/planning/device_bound.h"
 #include "sim/planning/greedy.h"
 #include "sim/planning/memory_ladder.h"
+#include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 #include "sim/planning/windows.h"
 
@@ -173,70 +175,91 @@ class Search {
 
 constexpr BlockEffort kFewBlocks{.turns = 1, .built = 8, .built_passes = 0};
 
-// The orders of other schedules, until `enough` says that none can be better.
-template <class Enough>
-void try_others(const Problem& problem, Bytes limit, Best& best, const Enough& enough) {
-  const auto keep = [&best](std::optional<OrderWithin> order) {
-    if (order) best.keep(order->cost.value() * 1e12, order->lists);
-  };
-  // Where stages are equal and memory is not short, longer iterations were not seen to gain by
-  // others unless transfers are longer than passes.
-  const Shape& shape = problem.shape;
-  const bool repeats = shape.microbatches > shape.devices;  // fewer never repeat a block
-  const bool plain = uniform(problem) && repeats &&
-                     kRounding * limit >= shape.devices * problem.device_activation();
-  for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-    if (enough(limit) || (plain && made != std::string_view("zb-v-handmade"))) return;
-    keep(order_within(made, problem, limit));
-  }
-  if (repeats && !enough(limit)) keep(best_of_blocks(problem, limit, kFewBlocks));
-}
-
 Seconds windows_of_first_device(const Problem& problem, Bytes limit) {
   return bound_of_windows(problem, limit, Objective::kCost, 1).seconds;
 }
 
-Program plan(const Problem& problem) {
-  const Bytes limit = limit_of(problem);
-  const Shape& shape = problem.shape;
-  Best best;
-  best.lists.resize(shape.devices);
-  Search search(problem, best);
-  search.set_limit(limit);
-  if (problem.option<bool>("published_rules").value_or(false)) {
-    search.try_published();
-    return {shape, problem.placement, std::move(best.lists)};
+class ZbV : public LimitPlanner {
+ public:
+  explicit ZbV(const Problem& problem)
+      : problem_(problem),
+        thorough_(problem.shape.devices * problem.shape.microbatches <= kThorough),
+        others_(problem_) {}
+
+  Program plan(Bytes limit) override {
+    Best best;
+    best.lists.resize(problem_.shape.devices);
+    Search search(problem_, best);
+    search.set_limit(limit);
+    if (problem_.option<bool>("published_rules").value_or(false)) {
+      search.try_published();
+    } else {
+      search.try_all(thorough_);
+      const Bytes next = search.next_limit();
+      try_others(limit, best);
+      try_lower(limit, next, search, best);
+    }
+    return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
-  const bool thorough = shape.devices * shape.microbatches <= kThorough;
-  const auto enough = [&](Bytes within) {
-    const double near = thorough ? kNear : kNearEnough;
-    return best.cost <= near * 1e12 * bound_of_devices(problem, within).value();
-  };
-  search.try_all(thorough);
-  const Bytes next = search.next_limit();
-  try_others(problem, limit, best, enough);
-  // With few microbatches what windows allow soon says that less memory takes longer; with many it
-  // costs more than it spares.
-  const auto no_better = [&](Bytes within) {
-    if (enough(within)) return true;
-    if (!thorough || shape.microbatches > shape.devices) return false;
-    return best.cost <= kNear * 1e12 * windows_of_first_device(problem, within).value();
-  };
-  const auto try_within = [&](Bytes within) {
-    if (within < problem.device_activation() || no_better(within)) return false;
-    search.set_limit(within);
-    search.try_all(thorough);
-    return true;
-  };
-  if (thorough) {
-    for (Bytes within = next; try_within(within);) within = search.next_limit();
-  } else {
-    for (const Bytes rung : rungs_below(problem, limit)) {
-      if (!try_within(rung)) break;
+
+ private:
+  // That none within this limit can be better.
+  [[nodiscard]] bool enough(const Best& best, Bytes within) const {
+    const double near = thorough_ ? kNear : kNearEnough;
+    return best.cost <= near * 1e12 * bound_of_devices(problem_, within).value();
+  }
+  // With few microbatches what windows allow soon says so too; with many it costs more than it
+  // spares.
+  [[nodiscard]] bool no_better(const Best& best, Bytes within) const {
+    if (enough(best, within)) return true;
+    if (!thorough_ || problem_.shape.microbatches > problem_.shape.devices) return false;
+    return best.cost <= kNear * 1e12 * windows_of_first_device(problem_, within).value();
+  }
+
+  // The orders of other schedules, until none can be better.
+  void try_others(Bytes limit, Best& best) {
+    const auto keep = [&best](std::optional<OrderWithin> order) {
+      if (order) best.keep(order->cost.value() * 1e12, order->lists);
+    };
+    // Where stages are equal and memory is not short, longer iterations were not seen to gain by
+    // others unless transfers are longer than passes.
+    const Shape& shape = problem_.shape;
+    const bool repeats = shape.microbatches > shape.devices;  // fewer never repeat a block
+    const bool plain = uniform(problem_) && repeats &&
+                       kRounding * limit >= shape.devices * problem_.device_activation();
+    for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
+      if (enough(best, limit) || (plain && made != std::string_view("zb-v-handmade"))) return;
+      const OtherOrder& order = others_.of(made);
+      if (order.cost().value() * 1e12 < best.cost) keep(order.within(limit));
+    }
+    if (!repeats || enough(best, limit)) return;
+    if (!blocks_) blocks_.emplace(problem_, kFewBlocks);
+    keep(blocks_->best(limit, Seconds(kNear * 1e-12 * best.cost)));
+  }
+
+  void try_lower(Bytes limit, Bytes next, Search& search, Best& best) {
+    const auto try_within = [&](Bytes within) {
+      if (within < problem_.device_activation() || no_better(best, within)) return false;
+      search.set_limit(within);
+      search.try_all(thorough_);
+      return true;
+    };
+    if (thorough_) {
+      for (Bytes within = next; try_within(within);) within = search.next_limit();
+    } else {
+      for (const Bytes rung : rungs_below(problem_, limit)) {
+        if (!try_within(rung)) break;
+      }
     }
   }
-  return {shape, problem.placement, std::move(best.lists)};
-}
+
+  Problem problem_;
+  bool thorough_;
+  OtherOrders others_;
+  std::optional<BlockPlanner> blocks_;
+};
+
+Program plan(const Problem& problem) { return ZbV(problem).plan(limit_of(problem)); }
 
 bool in_1f1b_memory(const Problem& problem) {
   return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
@@ -259,6 +282,7 @@ const RegisteredSchedule kZbV{{
                  .default_text = "false"}},
     .memory_limit = true,
     .plan = plan,
+    .planner = [](const Problem& problem, Planners&) { return std::make_unique<ZbV>(problem); },
     .claims = {.bubble = {.formula = "max(0, 2p-1-m) F, F of a chunk",
                           .domain = "F = B = W, m >= p, the default limit; equal stages, free "
                                     "transfers, B frees nothing",

@@ -139,6 +139,7 @@ bool BlockBuilder::build(int limit) {
   limit = std::min(limit, 2 * p_);
   repeat();
   int chunks = peak();
+  needed_ = m_ == full_ ? chunks : 0;
   if (chunks > 2 * p_ || (m_ == full_ && chunks > limit)) return false;
   lay_warm_up(orders_, full_, chunks);
   if (peak() > chunks || !orders_.squeeze(full_)) return false;
@@ -147,7 +148,8 @@ bool BlockBuilder::build(int limit) {
     drop_surplus(orders_, m_);
     if (m_ <= p_ && 2 * m_ <= limit) delay_weights(orders_, chunks);
     if (!orders_.squeeze(m_)) return false;
-    if (peak() > limit) return false;
+    needed_ = peak();
+    if (needed_ > limit) return false;
   }
   chunks = peak();
   if (!cool_down_.lay(orders_, m_, chunks) || !orders_.squeeze(m_)) return false;

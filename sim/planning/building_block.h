@@ -53,6 +53,9 @@ class BlockBuilder {
   // The schedule of the placed block, with at most `limit` chunks in flight on a device; false when
   // it has more, or does not fit together. O(p max(p, m)).
   bool build(int limit);
+  // The least limit with which the last schedule comes about. Where microbatches are no more than
+  // devices, what it comes to follows from the limit too.
+  [[nodiscard]] int needed() const { return needed_; }
   // Kinds of the passes of a device in order; the n-th of a kind is microbatch n's.
   [[nodiscard]] std::span<const std::uint8_t> order(int device) const {
     return orders_.order(device);
@@ -68,6 +71,7 @@ class BlockBuilder {
   void find_slots_of_first_microbatch();
 
   int p_, m_;
+  int needed_ = 0;
   int full_;               // microbatches to build with: at least 2p
   std::vector<int> slot_;  // of the placed block, by id
   VeeOrders orders_;

@@ -31,6 +31,7 @@ struct Device {
   std::vector<int> owed;       // chunks of the B run, in order
   size_t paid = 0;             // W run
   double whole = 0;            // what one microbatch keeps
+  double least = 0;            // its span cannot be less: its work, and what it has idled
   double clock = 0;
   double first_start = kNever;
 
@@ -39,7 +40,8 @@ struct Device {
 
 class Runner {
  public:
-  Runner(const Problem& problem, Bytes limit, const PassLists& order, const WithinRules& rules);
+  Runner(const Problem& problem, Bytes limit, const PassLists& order, const WithinRules& rules,
+         Seconds most);
   WithinResult run();
 
  private:
@@ -57,7 +59,8 @@ class Runner {
   void run_later_pass(int device, double now, const Choice& expected, double gap);
   void resolve_stall(double now);
   void run_early(int device, const Choice& choice, double now);
-  bool fits(int device, const Choice& choice) const;
+  bool fits(int device, const Choice& choice);
+  bool has_room(double bytes);
   void run_pass(int device, const Choice& choice, double now);
   void run_weight(int device, double now);
   void occupy(int device, double now, double seconds);
@@ -82,6 +85,9 @@ class Runner {
   int microbatches_;
   double limit_;
   WithinRules rules_;
+  double most_;
+  bool hopeless_ = false;
+  double asked_ = 0, refused_ = kNever;
   std::vector<Device> devices_;
   Grid<Chunk> chunk_;      // by device and chunk
   Grid<double> input_;     // by stage and microbatch: when F can start
@@ -93,12 +99,13 @@ class Runner {
 };
 
 Runner::Runner(const Problem& problem, Bytes limit, const PassLists& order,
-               const WithinRules& rules)
+               const WithinRules& rules, Seconds most)
     : problem_(problem),
       chunks_(problem.shape.chunks),
       microbatches_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
       rules_(rules),
+      most_(kRounding * most.value()),
       devices_(order.size()),
       chunk_(order.size(), chunks_),
       input_(problem.placement.virtual_stages(), microbatches_, kNever),
@@ -124,6 +131,8 @@ void Runner::add_device(int d, const std::vector<Pass>& order) {
                     cost.backward_weight.value(), cost.activation.value(),
                     cost.weight_stash.value(),    vs};
     device.whole += cost.activation.value();
+    device.least +=
+        microbatches_ * (chunk_(d, c).forward + chunk_(d, c).backward + chunk_(d, c).weight);
     if (!source_of(place, {PassKind::kF, vs}).exists()) std::ranges::fill(input_.row(vs), 0.0);
   }
   events_.emplace(0, d);
@@ -131,16 +140,19 @@ void Runner::add_device(int d, const std::vector<Pass>& order) {
 
 WithinResult Runner::run() {
   double now = 0;
-  while (left_ > 0) {
+  while (left_ > 0 && !hopeless_) {
     if (events_.empty()) resolve_stall(now);
     const auto [time, device] = events_.top();
     events_.pop();
     now = time;
     if (devices_[device].clock <= now) decide(device, now);
   }
+  const Bytes asked(asked_);
+  const Bytes refused(refused_);
+  if (hopeless_) return {{}, Seconds(kNever), asked, refused};
   double cost = 0;
   for (const Device& device : devices_) cost = std::max(cost, device.clock - device.first_start);
-  return {std::move(lists_), Seconds(cost)};
+  return {std::move(lists_), Seconds(cost), asked, refused};
 }
 
 // Starts a pass on an idle device, or leaves it idle until something arrives.
@@ -238,7 +250,7 @@ double Runner::arrival(int d, const Choice& choice) const {
 }
 
 // Whether an F may acquire its memory.
-bool Runner::fits(int d, const Choice& choice) const {
+bool Runner::fits(int d, const Choice& choice) {
   if (!choice.forward) return true;
   const auto chunks = chunk_.row(d);
   double held = chunks[choice.chunk].activation;
@@ -248,14 +260,23 @@ bool Runner::fits(int d, const Choice& choice) const {
         of.f * of.activation - of.b * (of.activation - of.weight_stash) - of.w * of.weight_stash;
     oldest = std::min(oldest, of.w);
   }
-  if (!rules_.hold_back) return held <= limit_;
+  if (!rules_.hold_back) return has_room(held);
   if (chunks[choice.chunk].f == oldest) return true;
   for (const Chunk& of : chunks) {
     if (of.f > oldest) held -= of.activation;
     if (of.b > oldest) held += of.activation - of.weight_stash;
     if (of.w > oldest) held += of.weight_stash;
   }
-  return held + devices_[d].whole <= limit_;
+  return has_room(held + devices_[d].whole);
+}
+
+bool Runner::has_room(double bytes) {
+  if (bytes > limit_) {
+    refused_ = std::min(refused_, bytes);
+    return false;
+  }
+  asked_ = std::max(asked_, bytes);
+  return true;
 }
 
 void Runner::run_pass(int d, const Choice& choice, double now) {
@@ -277,6 +298,8 @@ void Runner::run_weight(int d, double now) {
 
 void Runner::occupy(int d, double now, double seconds) {
   Device& device = devices_[d];
+  if (device.first_start < kNever) device.least += now - device.clock;
+  hopeless_ = hopeless_ || device.least > most_;
   device.first_start = std::min(device.first_start, now);
   device.clock = now + seconds;
   --left_;
@@ -295,8 +318,8 @@ void Runner::deliver(const StagePass& pass, int microbatch, double end) {
 }  // namespace
 
 WithinResult run_within(const Problem& problem, Bytes limit, const PassLists& order,
-                        const WithinRules& rules) {
-  return Runner(problem, limit, order, rules).run();
+                        const WithinRules& rules, Seconds most) {
+  return Runner(problem, limit, order, rules, most).run();
 }
 
 }  // namespace pipesim

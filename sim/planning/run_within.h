@@ -13,6 +13,8 @@
 // microbatch or, without `hold_back`, an order above the limit.
 #pragma once
 
+#include <limits>
+
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 
@@ -30,9 +32,14 @@ struct WithinRules {
 struct WithinResult {
   PassLists lists;
   Seconds cost;  // longest span of a device
+  // The most bytes that had room, and the least that had none: within any limit from the one up to
+  // the other all would be the same.
+  Bytes asked, refused;
 };
 
+// Gives up, with no lists and an infinite cost, once that cannot be `most` or less.
 WithinResult run_within(const Problem& problem, Bytes limit, const PassLists& order,
-                        const WithinRules& rules);
+                        const WithinRules& rules,
+                        Seconds most = Seconds(std::numeric_limits<double>::infinity()));
 
 }  // namespace pipesim

@@ -116,6 +116,9 @@ struct WeightVersions {
 
 using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
 
+class LimitPlanner;
+class Planners;
+
 struct Schedule {
   std::string name;        // small letters, digits and '-'
   std::string summary;     // one line
@@ -141,6 +144,9 @@ struct Schedule {
   std::function<std::optional<Refusal>(const Problem&)> refuse = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   std::function<Program(const Problem&)> plan = nullptr;
+  // Of one that takes a limit and whose plans within several have work in common
+  // (sim/planning/planners.h); `plan` is then one of its plans.
+  std::function<std::unique_ptr<LimitPlanner>(const Problem&, Planners&)> planner = nullptr;
   // Where `plan` looks at nothing but shape, options, vocabulary placement and recompute_chunks:
   // the order of one problem is then that of every other with the same. What decides must be of
   // these.

@@ -16,6 +16,7 @@
 #include "sim/planning/description.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
+#include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/bound.h"
@@ -114,6 +115,14 @@ void keep_better(const std::optional<Found>& before, std::optional<Found>& now) 
 bool fits(const Found& found, Bytes limit) { return found.peak <= kRounding * limit; }
 
 }  // namespace
+
+// What plans with a limit, for several threads.
+struct Search::SharedPlanners {
+  explicit SharedPlanners(Problem problem) : planners(std::move(problem)) {}
+
+  std::mutex busy;
+  Planners planners;
+};
 
 struct Search::Rungs {
   struct Rung {
@@ -293,7 +302,8 @@ void Search::add_bare_placements() {
       choice.chunks = chunks;
       try {
         const Case made = prepare(scenario_, choice);
-        bare_.push_back({choice, made.layout, for_planning(made.problem), std::nullopt, nullptr});
+        bare_.push_back(
+            {choice, made.layout, for_planning(made.problem), std::nullopt, nullptr, nullptr});
       } catch (const std::runtime_error&) {
         continue;  // its layers cannot be divided so: said of the schedule already
       }
@@ -320,7 +330,7 @@ bool Search::add(const ScheduleChoice& choice) {
   }
   try {
     const Case made = prepare(scenario_, choice);
-    Family family{choice, made.layout, for_planning(made.problem), std::nullopt, nullptr};
+    Family family{choice, made.layout, for_planning(made.problem), std::nullopt, nullptr, nullptr};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return false;
@@ -334,6 +344,7 @@ bool Search::add(const ScheduleChoice& choice) {
     if (takes_limit && plain) {
       const Bytes all = family.problem.shape.microbatches * family.problem.device_activation();
       family.rungs = std::make_shared<Rungs>(rungs_below(family.problem, all));
+      family.planners = planners_of(family);
     }
     families_.push_back(std::move(family));
     return true;
@@ -350,13 +361,37 @@ bool Search::add(const ScheduleChoice& choice) {
   }
 }
 
+// Those of an earlier family with the same problem, or new ones.
+std::shared_ptr<Search::SharedPlanners> Search::planners_of(const Family& family) const {
+  const auto same = std::ranges::find_if(families_, [&family](const Family& other) {
+    return other.planners != nullptr && other.layout == family.layout &&
+           other.problem.shape == family.problem.shape &&
+           other.problem.placement == family.problem.placement &&
+           other.problem.options == family.problem.options;
+  });
+  return same != families_.end() ? same->planners
+                                 : std::make_shared<SharedPlanners>(family.problem);
+}
+
+// Within the problem's limit.
+std::shared_ptr<const Program> Search::program_within(const Family& family,
+                                                      const Problem& problem) const {
+  const Schedule& schedule = schedule_of(family.choice);
+  if (family.planners == nullptr || schedule.planner == nullptr) {
+    return make_program(family.choice, problem);
+  }
+  if (const auto refusal = schedule.refusal(problem)) throw InfeasibleError(refusal->reason);
+  const std::scoped_lock lock(family.planners->busy);
+  return family.planners->planners.plan(schedule, *problem.activation_limit);
+}
+
 // What the family makes of a limit to plan for; nothing where that does not keep the other.
 std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes limit) const {
   Problem problem = family.problem;
   problem.activation_limit = planning;
   try {
-    Found found = measure(family, problem, make_program(family.choice, problem),
-                          options_.refinement.objective);
+    Found found =
+        measure(family, problem, program_within(family, problem), options_.refinement.objective);
     return fits(found, limit) ? std::optional(std::move(found)) : std::nullopt;
   } catch (const InfeasibleError&) {
     return std::nullopt;  // not under this limit

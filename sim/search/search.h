@@ -113,6 +113,7 @@ class Search {
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
+  struct SharedPlanners;
   struct Rungs;  // the ladder's limits (sim/planning/memory_ladder.h), planned when first asked for
   struct Family {
     ScheduleChoice choice;
@@ -120,6 +121,7 @@ class Search {
     Problem problem;               // without a limit
     std::optional<Found> fixed;    // of a schedule that takes no limit
     std::shared_ptr<Rungs> rungs;  // of one that takes a limit and keeps every activation
+    std::shared_ptr<SharedPlanners> planners;  // likewise; of all with one problem
   };
 
   [[nodiscard]] bool wanted(const std::string& schedule) const;
@@ -132,6 +134,9 @@ class Search {
   void refuse_too_many_passes(const std::vector<Variants>& asked) const;
   [[nodiscard]] bool add(const ScheduleChoice& choice);
   void add_bare_placements();
+  [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;
+  [[nodiscard]] std::shared_ptr<const Program> program_within(const Family& family,
+                                                              const Problem& problem) const;
   void leave_out(std::string reason);
   [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,
                                              Bytes limit) const;
