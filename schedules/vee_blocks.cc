@@ -140,7 +140,7 @@ class BlockPlanner::Search {
 
   // By number of the block.
   std::vector<Outline> outlines_;
-  std::map<size_t, Built> built_few_, built_whole_;
+  std::map<size_t, Built> built_few_, built_whole_;  // with as many chunks as they want
   std::map<std::pair<size_t, bool>, std::vector<Outcome>> retimed_;  // and whether they overtake
   std::map<double, Level> levels_;                                   // by limit
 
@@ -363,7 +363,9 @@ void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
   std::ranges::stable_sort(ranked, {}, &Candidate::bytes);
   size_t tried = 0;
   for (const Candidate& candidate : ranked) {
-    if (!build(builder_, candidate, 2 * p_).fits_together) continue;
+    const auto [known, is_new] = built_whole_.try_emplace(candidate.outline);
+    if (is_new) known->second = build(builder_, candidate, 2 * p_);
+    if (!known->second.fits_together) continue;
     retime(candidate, 2 * p_, true);
     if (++tried == kHeldBack) break;
   }

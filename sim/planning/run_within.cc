@@ -1,9 +1,9 @@
 #include "sim/planning/run_within.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <optional>
-#include <queue>
 #include <utility>
 
 #include "sim/core/error.h"
@@ -38,6 +38,32 @@ struct Device {
   [[nodiscard]] bool owes_weight() const { return paid < owed.size(); }
 };
 
+// Of every device when it wakes next; which wakes first, by a tournament. Ties: whichever.
+class Wakes {
+ public:
+  explicit Wakes(size_t devices)
+      : leaves_(std::bit_ceil(devices)), time_(leaves_, kNever), first_(2 * leaves_) {
+    for (size_t i = 0; i < leaves_; ++i) first_[leaves_ + i] = static_cast<int>(i);
+    for (size_t i = leaves_ - 1; i > 0; --i) first_[i] = first_[2 * i];
+  }
+
+  [[nodiscard]] int first() const { return first_[1]; }
+  [[nodiscard]] double of(int device) const { return time_[device]; }
+  void set(int device, double time) {
+    time_[device] = time;
+    for (size_t i = (leaves_ + static_cast<size_t>(device)) / 2; i > 0; i /= 2) {
+      const int a = first_[2 * i];
+      const int b = first_[2 * i + 1];
+      first_[i] = time_[b] < time_[a] ? b : a;
+    }
+  }
+
+ private:
+  size_t leaves_;
+  std::vector<double> time_;
+  std::vector<int> first_;  // of the leaves under a node; the root is 1
+};
+
 class Runner {
  public:
   Runner(const Problem& problem, Bytes limit, const PassLists& order, const WithinRules& rules,
@@ -53,10 +79,12 @@ class Runner {
   };
 
   void add_device(int device, const std::vector<Pass>& order);
-  void decide(int device, double now);
+  // Whether it starts a pass.
+  bool decide(int device, double now);
+  [[nodiscard]] double next_arrival(int device, double now) const;
   std::optional<Choice> next_of_order(int device);
   bool weight_delays_nothing(int device, double gap) const;
-  void run_later_pass(int device, double now, const Choice& expected, double gap);
+  bool run_later_pass(int device, double now, const Choice& expected, double gap);
   void resolve_stall(double now);
   void run_early(int device, const Choice& choice, double now);
   bool fits(int device, const Choice& choice);
@@ -94,8 +122,8 @@ class Runner {
   Grid<double> gradient_;  // and B
   PassLists lists_;
   size_t left_ = 0;  // passes to run
-  using Event = std::pair<double, int>;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  Wakes wakes_;
+  double latest_ = 0;  // that anything has come to a device, or will
 };
 
 Runner::Runner(const Problem& problem, Bytes limit, const PassLists& order,
@@ -111,7 +139,8 @@ Runner::Runner(const Problem& problem, Bytes limit, const PassLists& order,
       input_(problem.placement.virtual_stages(), microbatches_, kNever),
       gradient_(input_),
       lists_(order.size()),
-      left_(3 * input_.cells().size()) {
+      left_(3 * input_.cells().size()),
+      wakes_(order.size()) {
   for (int d = 0; d < devices(); ++d) add_device(d, order[d]);
 }
 
@@ -135,17 +164,18 @@ void Runner::add_device(int d, const std::vector<Pass>& order) {
         microbatches_ * (chunk_(d, c).forward + chunk_(d, c).backward + chunk_(d, c).weight);
     if (!source_of(place, {PassKind::kF, vs}).exists()) std::ranges::fill(input_.row(vs), 0.0);
   }
-  events_.emplace(0, d);
+  wakes_.set(d, 0);
 }
 
 WithinResult Runner::run() {
-  double now = 0;
   while (left_ > 0 && !hopeless_) {
-    if (events_.empty()) resolve_stall(now);
-    const auto [time, device] = events_.top();
-    events_.pop();
-    now = time;
-    if (devices_[device].clock <= now) decide(device, now);
+    const int d = wakes_.first();
+    const double now = wakes_.of(d);
+    if (now == kNever) {
+      resolve_stall(latest_);
+    } else if (!decide(d, now)) {
+      wakes_.set(d, next_arrival(d, now));
+    }
   }
   const Bytes asked(asked_);
   const Bytes refused(refused_);
@@ -156,26 +186,39 @@ WithinResult Runner::run() {
 }
 
 // Starts a pass on an idle device, or leaves it idle until something arrives.
-void Runner::decide(int d, double now) {
+bool Runner::decide(int d, double now) {
   Device& device = devices_[d];
   const auto expected = next_of_order(d);
   if (!expected) {
-    if (device.owes_weight()) run_weight(d, now);
-    return;
+    if (!device.owes_weight()) return false;
+    run_weight(d, now);
+    return true;
   }
   const double start = arrival(d, *expected);
   const bool room = fits(d, *expected);
   if (start <= now && room) {
     ++device.next;
     run_pass(d, *expected, now);
-    return;
+    return true;
   }
   const double gap = start <= now ? kNever : start - now;
   if (device.owes_weight() && (!room || weight_delays_nothing(d, gap))) {
     run_weight(d, now);
-  } else if (rules_.overtake || !room) {
-    run_later_pass(d, now, *expected, gap);
+    return true;
   }
+  return (rules_.overtake || !room) && run_later_pass(d, now, *expected, gap);
+}
+
+// Of what could be next on a device.
+double Runner::next_arrival(int d, double now) const {
+  double next = kNever;
+  for (int c = 0; c < chunks_; ++c) {
+    for (const bool forward : {false, true}) {
+      const double arrives = arrival(d, {forward, c});
+      if (arrives > now) next = std::min(next, arrives);
+    }
+  }
+  return next;
 }
 
 // The next F or B that has not run before its turn.
@@ -197,9 +240,9 @@ bool Runner::weight_delays_nothing(int d, double gap) const {
 }
 
 // The B of the oldest microbatch first, then an F.
-void Runner::run_later_pass(int d, double now, const Choice& expected, double gap) {
+bool Runner::run_later_pass(int d, double now, const Choice& expected, double gap) {
   for (const bool forward : {false, true}) {
-    if (forward && !rules_.hold_back) return;
+    if (forward && !rules_.hold_back) return false;
     std::optional<Choice> oldest;
     for (int c = 0; c < problem_.placement.chunks(d); ++c) {
       const Choice choice{forward, c};
@@ -209,8 +252,9 @@ void Runner::run_later_pass(int d, double now, const Choice& expected, double ga
     }
     if (!oldest) continue;
     run_early(d, *oldest, now);
-    return;
+    return true;
   }
+  return false;
 }
 
 // Everybody waits for what nobody runs: an owed W runs; if there is none, the oldest microbatch
@@ -303,7 +347,8 @@ void Runner::occupy(int d, double now, double seconds) {
   device.first_start = std::min(device.first_start, now);
   device.clock = now + seconds;
   --left_;
-  events_.emplace(device.clock, d);
+  latest_ = std::max(latest_, device.clock);
+  wakes_.set(d, device.clock);
 }
 
 void Runner::deliver(const StagePass& pass, int microbatch, double end) {
@@ -312,7 +357,10 @@ void Runner::deliver(const StagePass& pass, int microbatch, double end) {
   const double arrives = end + problem_.transfer(pass.vs, target.vs).value();
   (target.kind == PassKind::kF ? input_ : gradient_)(target.vs, microbatch) = arrives;
   const int receiver = problem_.placement.device(target.vs);
-  if (receiver != problem_.placement.device(pass.vs)) events_.emplace(arrives, receiver);
+  if (receiver == problem_.placement.device(pass.vs)) return;
+  latest_ = std::max(latest_, arrives);
+  const double wake = std::max(arrives, devices_[receiver].clock);
+  if (wake < wakes_.of(receiver)) wakes_.set(receiver, wake);
 }
 
 }  // namespace

@@ -153,9 +153,28 @@ struct Target {
   const std::function<bool()>& stop;
 };
 
+// The best words seen, of which few devices change from one to the next.
+class BestWords {
+ public:
+  explicit BestWords(const Words& words) : words_(words), changed_(words.size()) {}
+
+  void changed(int device) { changed_[device] = 1; }
+  void take(const Words& words) {
+    for (size_t d = 0; d < words.size(); ++d) {
+      if (changed_[d] != 0) words_[d] = words[d];
+      changed_[d] = 0;
+    }
+  }
+  [[nodiscard]] Words& words() { return words_; }
+
+ private:
+  Words words_;
+  std::vector<std::uint8_t> changed_;  // since they were taken
+};
+
 // Threshold accepting: moves of a few places, an allowance (of a mean pass) that falls to nothing.
-// Returns the best words seen.
-Words improve_once(Order order, std::uint64_t seed, double most, const Target& target) {
+// From an order that has been evaluated; returns the best words seen.
+Words improve_once(Order& order, std::uint64_t seed, double most, const Target& target) {
   boost::random::mt19937_64 random(seed);
   const auto below = [&random](int n) {
     return static_cast<int>(random() % static_cast<std::uint64_t>(n));
@@ -164,7 +183,7 @@ Words improve_once(Order order, std::uint64_t seed, double most, const Target& t
   const auto evaluated_before = static_cast<double>(order.evaluated());
   const int devices = static_cast<int>(order.words().size());
   const double pass = order.cost() / order.length();
-  Words best = order.words();
+  BestWords best(order.words());
   double least = order.score();
   double spent = 0;
   for (double tries = 0; spent < target.effort; ++tries) {
@@ -179,32 +198,45 @@ Words improve_once(Order order, std::uint64_t seed, double most, const Target& t
     const int to = (random() & 1) != 0 ? from + distance : from - distance;
     if (to < 0 || to >= order.length()) continue;
     const double bound = order.score() - allowance * std::log(1 - fraction());
-    if (!order.move(device, from, to, bound) || order.score() >= least) continue;
+    if (!order.move(device, from, to, bound)) continue;
+    best.changed(device);
+    if (order.score() >= least) continue;
     least = order.score();
-    best = order.words();
+    best.take(order.words());
     if (order.cost() <= target.bound) break;
+  }
+  return std::move(best.words());
+}
+
+// In rounds, where the effort is enough for several: from the start and from the best in turn. From
+// an order that has been evaluated, and leaves it at another.
+Words improve(Order& order, std::uint64_t seed, const Target& target) {
+  const double passes = static_cast<double>(order.words().size()) * order.length();
+  const int rounds = static_cast<int>(
+      std::clamp(target.effort / (kRound * passes), 1.0, static_cast<double>(kAllowances.size())));
+  const Words start = order.words();
+  Words best = start;
+  double score = order.score();
+  double cost = order.cost();
+  for (int round = 0; round < rounds && cost > target.bound; ++round) {
+    if (round > 0) {
+      order.restart(round % 2 == 0 ? start : best);
+      order.evaluate();
+    }
+    Words tried = improve_once(order, seed + static_cast<unsigned>(round), kAllowances.at(round),
+                               {target.effort / rounds, target.bound, target.stop});
+    order.restart(tried);
+    if (!order.evaluate() || order.score() >= score) continue;
+    best = std::move(tried);
+    score = order.score();
+    cost = order.cost();
   }
   return best;
 }
 
-// In rounds, where the effort is enough for several: from the start and from the best in turn.
-Words improve(const Order& start, std::uint64_t seed, const Target& target) {
-  const double passes = static_cast<double>(start.words().size()) * start.length();
-  const int rounds = static_cast<int>(
-      std::clamp(target.effort / (kRound * passes), 1.0, static_cast<double>(kAllowances.size())));
-  Order best = start;
-  for (int round = 0; round < rounds && best.cost() > target.bound; ++round) {
-    Order tried = best;
-    tried.restart(improve_once(round % 2 == 0 ? start : best, seed + static_cast<unsigned>(round),
-                               kAllowances.at(round),
-                               {target.effort / rounds, target.bound, target.stop}));
-    if (tried.evaluate() && tried.score() < best.score()) best = std::move(tried);
-  }
-  return best.words();
-}
-
-// What refinement finds on few microbatches, with its steady state repeated for all of them.
-std::optional<Words> improve_short(const Order& order, const Problem& problem, double limit,
+// What refinement finds on few microbatches, with its steady state repeated for all of them. Leaves
+// the order at another.
+std::optional<Words> improve_short(Order& order, const Problem& problem, double limit,
                                    const RefineOptions& options) {
   const int letters = 3 * problem.shape.chunks;
   const int enough = 3 * problem.shape.devices + 2;
@@ -219,21 +251,20 @@ std::optional<Words> improve_short(const Order& order, const Problem& problem, d
   const Target target{options.effort,
                       lower_bound(shorter, Bytes(limit), options.objective).value() * kRounding,
                       options.stop};
-  Order better(problem, enough, limit, improve(few, options.seed, target), options.objective);
-  if (!better.evaluate()) return std::nullopt;
+  few.restart(improve(few, options.seed, target));
+  if (!few.evaluate()) return std::nullopt;
   std::optional<Words> best;
   std::vector<Words> tried;  // a steady state that repeats itself comes out alike from many places
   double least = order.cost();
-  Order many = order;
   for (int first = enough / 3; first <= 2 * enough / 3; ++first) {
     for (const int period : {1, 2, 3, 4}) {
       if (excess % period != 0 || first + period >= enough) continue;
-      auto words = lengthened(better, letters, first, period, excess);
+      auto words = lengthened(few, letters, first, period, excess);
       if (!words || std::ranges::find(tried, *words) != tried.end()) continue;
-      many.restart(*words);
+      order.restart(*words);
       tried.push_back(std::move(*words));
-      if (!many.evaluate(least) || many.cost() >= least) continue;
-      least = many.cost();
+      if (!order.evaluate(least) || order.cost() >= least) continue;
+      least = order.cost();
       best = tried.back();
     }
   }

@@ -124,6 +124,25 @@ struct Search::SharedPlanners {
   Planners planners;
 };
 
+// Of the grounds within one limit: made when they are asked for.
+struct Search::Bounds {
+  Bounds(const Search& search, Bytes limit)
+      : search(search), limit(limit), known(search.grounds_.size()) {}
+
+  const Bound& of(size_t ground) {
+    auto& bound = known[ground];
+    if (!bound) {
+      bound = bound_in_parts(search.grounds_[ground].problem, limit,
+                             search.options_.refinement.objective);
+    }
+    return *bound;
+  }
+
+  const Search& search;
+  Bytes limit;
+  std::vector<std::optional<Bound>> known;
+};
+
 struct Search::Rungs {
   struct Rung {
     Bytes limit;
@@ -483,14 +502,6 @@ void Search::add_grounds() {
   }
 }
 
-std::vector<Bound> Search::bounds(Bytes limit) const {
-  std::vector<Bound> bounds;
-  for (const Ground& ground : grounds_) {
-    bounds.push_back(bound_in_parts(ground.problem, limit, options_.refinement.objective));
-  }
-  return bounds;
-}
-
 Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes limit,
                                std::optional<Seconds> best) const {
   const Problem& problem = ground.problem;
@@ -508,25 +519,37 @@ Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes l
   return {least, reason_of_bound(problem, bound, ground.without_limit)};
 }
 
-Search::Least Search::least_of(const std::vector<Bound>& bounds, Bytes limit,
-                               std::optional<Seconds> best) const {
-  std::optional<Least> least;
+// Grounds on which a device alone takes longer than the least need no windows.
+Search::Least Search::least_of(Bounds& bounds, std::optional<Seconds> best) const {
+  const bool makespan = options_.refinement.objective == Objective::kMakespan;
+  std::vector<std::pair<Seconds, size_t>> alone;
   for (size_t i = 0; i < grounds_.size(); ++i) {
-    const Least one = least_of(grounds_[i], bounds[i], limit, best);
-    if (!least || one.seconds < least->seconds) least = one;
+    alone.emplace_back(bound_of_devices(grounds_[i].problem, bounds.limit, makespan), i);
+  }
+  std::ranges::sort(alone);
+  std::optional<Least> least;
+  size_t of = 0;
+  for (const auto& [seconds, i] : alone) {
+    const bool relief = options_.offload || options_.recompute;  // which is not longer
+    if (!relief && least && seconds > least->seconds) break;
+    const Least one = least_of(grounds_[i], bounds.of(i), bounds.limit, best);
+    const bool earlier = least && one.seconds == least->seconds && i < of;
+    if (least && one.seconds >= least->seconds && !earlier) continue;
+    least = one;
+    of = i;
   }
   return least.value_or(Least{});
 }
 
-Seconds Search::bound_of(const Found& found, const std::vector<Bound>& bounds, Bytes limit) const {
+Seconds Search::bound_of(const Found& found, Bounds& bounds) const {
   for (size_t i = 0; i < grounds_.size(); ++i) {
     const Ground& ground = grounds_[i];
     const bool same = !ground.overlaps && ground.layout == found.layout &&
                       ground.problem.shape == found.problem.shape &&
                       ground.problem.placement == found.problem.placement;
-    if (same) return bounds[i].seconds();
+    if (same) return bounds.of(i).seconds();
   }
-  return lower_bound(found.problem, limit, options_.refinement.objective);
+  return lower_bound(found.problem, bounds.limit, options_.refinement.objective);
 }
 
 // Whether its bound leaves anything below the best that was found.
@@ -566,8 +589,8 @@ SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo);
 SearchResult Search::at(Bytes limit, Plans plans) const {
   SearchResult result;
   result.limit = limit;
-  const std::vector<Bound> each = bounds(limit);
-  const Least least = least_of(each, limit);
+  Bounds bounds(*this, limit);
+  const Least least = least_of(bounds);
   result.bound = least.seconds;
   result.reason = least.reason;
   if (plans == Plans::kNone) return result;
@@ -579,11 +602,10 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     if (kept != all.end()) result.kept = *kept;
   }
   if (options_.refine) {
-    add_refined(all, each, result);
-    refine_bare(all, each, result);
+    add_refined(all, bounds, result);
+    refine_bare(all, bounds, result);
   }
-  if (const Least closer = least_of(each, limit, result.best->time);
-      closer.seconds > result.bound) {
+  if (const Least closer = least_of(bounds, result.best->time); closer.seconds > result.bound) {
     result.bound = closer.seconds;
     result.reason = closer.reason;
   }
@@ -598,7 +620,7 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
 
 // Refines the best two of those that keep all, and the best of every placement that may still be
 // better; of those that offload or recompute only the best of all.
-void Search::add_refined(const std::vector<Found>& all, const std::vector<Bound>& bounds,
+void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
                          SearchResult& result) const {
   size_t left = 2;
   std::vector<const Placement*> placements;
@@ -608,7 +630,7 @@ void Search::add_refined(const std::vector<Found>& all, const std::vector<Bound>
     const bool seen = std::ranges::any_of(
         placements, [&place](const Placement* other) { return *other == place; });
     if (left == 0 && seen) continue;
-    const Seconds bound = bound_of(each, bounds, result.limit);
+    const Seconds bound = bound_of(each, bounds);
     if (left == 0 && !may_be_better(bound, result)) continue;
     placements.push_back(&place);
     if (keeps_all(each) && left > 0) --left;
@@ -620,7 +642,7 @@ void Search::add_refined(const std::vector<Found>& all, const std::vector<Bound>
 }
 
 // Placements that no schedule has an order for.
-void Search::refine_bare(const std::vector<Found>& all, const std::vector<Bound>& bounds,
+void Search::refine_bare(const std::vector<Found>& all, Bounds& bounds,
                          SearchResult& result) const {
   for (const Family& family : bare_) {
     const bool planned = std::ranges::any_of(all, [&family](const Found& each) {
@@ -632,7 +654,7 @@ void Search::refine_bare(const std::vector<Found>& all, const std::vector<Bound>
                           options_.refinement.objective);
     start.schedule = start.choice.name =
         fmt::format("order on the placement of {}", family.choice.name);
-    const Seconds bound = bound_of(start, bounds, result.limit);
+    const Seconds bound = bound_of(start, bounds);
     if (!may_be_better(bound, result)) continue;
     auto found = refined(start, result.limit, bound);
     if (!found || !fits(*found, result.limit)) continue;
@@ -645,7 +667,8 @@ std::vector<SearchResult> Search::frontier(int points) const {
   const Bytes least = unit_ / families_.front().problem.shape.devices;
   const Bytes top = top_of_frontier(least);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  const Seconds least_time = kRounding * least_of(bounds(top), top).seconds;
+  Bounds bounds(*this, top);
+  const Seconds least_time = kRounding * least_of(bounds).seconds;
   const auto is_solved = [least_time](const SearchResult& result) {
     return result.best && result.best->time <= least_time;
   };

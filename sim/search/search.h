@@ -114,6 +114,7 @@ class Search {
 
  private:
   struct SharedPlanners;
+  struct Bounds;  // of the grounds, within one limit
   struct Rungs;  // the ladder's limits (sim/planning/memory_ladder.h), planned when first asked for
   struct Family {
     ScheduleChoice choice;
@@ -145,10 +146,8 @@ class Search {
   [[nodiscard]] bool has_room(Found& found) const;
   [[nodiscard]] std::optional<Found> best_of(const Family& family, Bytes limit,
                                              std::optional<Found>& without_room) const;
-  void refine_bare(const std::vector<Found>& all, const std::vector<Bound>& bounds,
-                   SearchResult& result) const;
-  void add_refined(const std::vector<Found>& all, const std::vector<Bound>& bounds,
-                   SearchResult& result) const;
+  void refine_bare(const std::vector<Found>& all, Bounds& bounds, SearchResult& result) const;
+  void add_refined(const std::vector<Found>& all, Bounds& bounds, SearchResult& result) const;
   [[nodiscard]] Bytes top_of_frontier(Bytes least) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit, Seconds bound) const;
   // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
@@ -166,21 +165,17 @@ class Search {
     Seconds without_limit;
   };
   void add_grounds();
-  // Of each ground. O(that of a bound) each.
-  [[nodiscard]] std::vector<Bound> bounds(Bytes limit) const;
   // The least of all, and what holds it. With the time of a program in `best`, small placements
   // also exclude times below it (excluded.h).
   struct Least {
     Seconds seconds;
     std::optional<BoundReason> reason;
   };
-  [[nodiscard]] Least least_of(const std::vector<Bound>& bounds, Bytes limit,
-                               std::optional<Seconds> best = std::nullopt) const;
+  [[nodiscard]] Least least_of(Bounds& bounds, std::optional<Seconds> best = std::nullopt) const;
   [[nodiscard]] Least least_of(const Ground& ground, const Bound& bound, Bytes limit,
                                std::optional<Seconds> best) const;
   // Of a program's own placement and split of layers.
-  [[nodiscard]] Seconds bound_of(const Found& found, const std::vector<Bound>& bounds,
-                                 Bytes limit) const;
+  [[nodiscard]] Seconds bound_of(const Found& found, Bounds& bounds) const;
   [[nodiscard]] static bool overlaps(const Family& family);
 
   std::shared_ptr<const Scenario>
