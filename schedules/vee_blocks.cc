@@ -74,6 +74,7 @@ class BlockPlanner::Search {
   OrderWithin best(Bytes limit, double most);
 
  private:
+  using Kinds = std::vector<std::vector<std::uint8_t>>;  // of the passes of every device, in order
   // A block, and what of it depends on no limit.
   struct Outline {
     Block block;
@@ -124,7 +125,10 @@ class BlockPlanner::Search {
   [[nodiscard]] bool is_near(double least) const { return least <= kNearEnough * bound_; }
   [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
-  [[nodiscard]] PassLists lists_of(const BlockBuilder& builder) const;
+  [[nodiscard]] PassLists lists_of(const Kinds& order) const;
+  [[nodiscard]] Kinds kinds_of(const BlockBuilder& builder) const;
+  // With as many chunks as it wants.
+  [[nodiscard]] const Kinds& kinds_of(const Candidate& candidate);
   [[nodiscard]] double bytes(int kind, int device) const {
     return bytes_[builder_.id(kind, device)];
   }
@@ -142,7 +146,8 @@ class BlockPlanner::Search {
   std::vector<Outline> outlines_;
   std::map<size_t, Built> built_few_, built_whole_;  // with as many chunks as they want
   std::map<std::pair<size_t, bool>, std::vector<Outcome>> retimed_;  // and whether they overtake
-  std::map<double, Level> levels_;                                   // by limit
+  std::map<size_t, Kinds> held_back_;
+  std::map<double, Level> levels_;  // by limit
 
   // Of the limit at hand.
   double limit_ = 0;
@@ -373,6 +378,7 @@ void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
 
 void BlockPlanner::Search::retime(const Candidate& candidate, int chunk_limit, bool hold_back) {
   std::optional<PassLists> order;
+  if (hold_back) order = lists_of(kinds_of(candidate));
   for (const double share : {1.0, 0.0}) {
     if (share < 1 && !hold_back) continue;
     for (const bool overtake : {false, true}) {
@@ -420,7 +426,23 @@ void BlockPlanner::Search::consider(double cost, double peak, const Way& way) {
 PassLists BlockPlanner::Search::order_of(const Way& way) {
   builder_.place(way.block);
   builder_.build(way.chunk_limit);
-  return lists_of(builder_);
+  return lists_of(kinds_of(builder_));
+}
+
+const BlockPlanner::Search::Kinds& BlockPlanner::Search::kinds_of(const Candidate& candidate) {
+  const auto [known, is_new] = held_back_.try_emplace(candidate.outline);
+  if (is_new) {
+    builder_.place(block_of(candidate));
+    builder_.build(2 * p_);
+    known->second = kinds_of(builder_);
+  }
+  return known->second;
+}
+
+BlockPlanner::Search::Kinds BlockPlanner::Search::kinds_of(const BlockBuilder& builder) const {
+  Kinds kinds(p_);
+  for (int d = 0; d < p_; ++d) kinds[d].assign(builder.order(d).begin(), builder.order(d).end());
+  return kinds;
 }
 
 PassLists BlockPlanner::Search::lists_of(const Way& way) {
@@ -454,15 +476,15 @@ double BlockPlanner::Search::peak_bytes(const PassLists& lists) const {
   return peak;
 }
 
-PassLists BlockPlanner::Search::lists_of(const BlockBuilder& builder) const {
+PassLists BlockPlanner::Search::lists_of(const Kinds& order) const {
   constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
                               PassKind::kB, PassKind::kW, PassKind::kW};
   PassLists lists(p_);
   for (int d = 0; d < p_; ++d) {
     std::array<int, kVeeKinds> count{};
     auto& list = lists[d];
-    list.reserve(builder.order(d).size());
-    for (const size_t kind : builder.order(d)) {
+    list.reserve(order[d].size());
+    for (const size_t kind : order[d]) {
       list.push_back(make_pass(kKinds[kind], count[kind]++, kVeeChunk[kind]));
     }
   }

@@ -67,6 +67,7 @@ class Windows {
   [[nodiscard]] int forwards_before(int s, int n) const;
   [[nodiscard]] double reached(const Need& need, const Choice& run) const;
   [[nodiscard]] double bytes_over(const Need& need, const Choice& run) const;
+  [[nodiscard]] double most_freed(const std::vector<int>& stages, const Choice& run) const;
   [[nodiscard]] double busy_until(const Need& need, const Choice& run) const;
   [[nodiscard]] double after_weights(double bytes, const std::vector<int>& stages,
                                      const Choice& at_most, double busy) const;
@@ -198,10 +199,12 @@ double Windows::after_releases(int s, int n) const {
     const int most = stages.size() == 1 ? first : n;
     for (int second = first; second <= most; ++second) {
       const Choice run{first, second};
-      const double time = reached(need, run);
-      if (time >= least) break;
-      const double freed = after_weights(bytes_over(need, run), stages, run, busy_until(need, run));
-      least = std::min(least, std::max(time, freed));
+      if (least < kInfinite && reached(need, run) >= least) break;
+      const double bytes = bytes_over(need, run);
+      if (bytes <= most_freed(stages, run)) {
+        const double freed = after_weights(bytes, stages, run, busy_until(need, run));
+        least = std::min(least, std::max(reached(need, run), freed));
+      }
       if (++looked_at == kChoices) return std::min(least, at_least);
     }
   }
@@ -241,6 +244,13 @@ double Windows::bytes_over(const Need& need, const Choice& run) const {
             run.second * (second.activation - second.stash);
   }
   return held - limit_;
+}
+
+// By W, whose B have run; a little more, so that rounding leaves nothing out.
+double Windows::most_freed(const std::vector<int>& stages, const Choice& run) const {
+  double bytes = run.first * stage(stages.front()).stash;
+  if (stages.size() > 1) bytes += run.second * stage(stages.back()).stash;
+  return kRounding * kRounding * bytes;
 }
 
 // When the device can have run these B and the F before.
