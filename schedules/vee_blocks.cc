@@ -1,6 +1,7 @@
 #include "schedules/vee_blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -64,6 +65,7 @@ struct Outcome {
   double peak = 0;
   double asked = 0, refused = kNever;
   double most = kNever;
+  bool met_gap = false, met_overtake = false;
 };
 
 }  // namespace
@@ -114,6 +116,7 @@ class BlockPlanner::Search {
   bool finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
   void retime(const Candidate& candidate, int chunk_limit, bool hold_back);
+  Outcome outcome_of(const Candidate& candidate, const Way& way, std::optional<PassLists>& order);
   [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
   void consider(double cost, double peak, const Way& way);
   [[nodiscard]] PassLists order_of(const Way& way);
@@ -376,33 +379,44 @@ void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
   }
 }
 
+// By every choice of rules that does not do as one before it.
 void BlockPlanner::Search::retime(const Candidate& candidate, int chunk_limit, bool hold_back) {
   std::optional<PassLists> order;
   if (hold_back) order = lists_of(kinds_of(candidate));
-  for (const double share : {1.0, 0.0}) {
-    if (share < 1 && !hold_back) continue;
-    for (const bool overtake : {false, true}) {
-      const Way way{block_of(candidate), chunk_limit, WithinRules{hold_back, share, overtake},
-                    limit_};
-      std::vector<Outcome> forgotten;
-      const bool keeps = !hold_back && m_ > p_;
-      auto& known = keeps ? retimed_[{candidate.outline, overtake}] : forgotten;
-      const double most = std::min(most_, now_.least);
-      const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
-        const bool enough = outcome.cost < kNever || most <= outcome.most;
-        return outcome.asked <= limit_ && limit_ < outcome.refused && enough;
-      });
-      Outcome outcome;
-      if (same != known.end()) {
-        outcome = *same;
+  std::array<std::array<Outcome, 2>, 2> outcomes;  // by gap share and overtaking
+  for (const size_t every_gap : {0, 1}) {
+    if (every_gap == 1 && !hold_back) continue;
+    for (const size_t overtake : {0, 1}) {
+      Outcome& outcome = outcomes[every_gap][overtake];
+      if (overtake == 1 && !outcomes[every_gap][0].met_overtake) {
+        outcome = outcomes[every_gap][0];
+      } else if (every_gap == 1 && !outcomes[0][overtake].met_gap) {
+        outcome = outcomes[0][overtake];
       } else {
-        if (!order) order = order_of(way);
-        outcome = run(way, *order);
-        known.push_back(outcome);
+        const WithinRules rules{hold_back, every_gap == 1 ? 0.0 : 1.0, overtake == 1};
+        const Way way{block_of(candidate), chunk_limit, rules, limit_};
+        outcome = outcome_of(candidate, way, order);
+        if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
       }
-      if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
     }
   }
+}
+
+// Of an order that keeps the limit what is known within other limits counts.
+Outcome BlockPlanner::Search::outcome_of(const Candidate& candidate, const Way& way,
+                                         std::optional<PassLists>& order) {
+  std::vector<Outcome> forgotten;
+  const bool keeps = !way.rules->hold_back && m_ > p_;
+  auto& known = keeps ? retimed_[{candidate.outline, way.rules->overtake}] : forgotten;
+  const double most = std::min(most_, now_.least);
+  const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
+    const bool enough = outcome.cost < kNever || most <= outcome.most;
+    return outcome.asked <= limit_ && limit_ < outcome.refused && enough;
+  });
+  if (same != known.end()) return *same;
+  if (!order) order = order_of(way);
+  known.push_back(run(way, *order));
+  return known.back();
 }
 
 Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const {
@@ -413,7 +427,9 @@ Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const 
           .peak = result.lists.empty() ? 0 : peak_bytes(result.lists),
           .asked = result.asked.value(),
           .refused = result.refused.value(),
-          .most = most};
+          .most = most,
+          .met_gap = result.met_gap,
+          .met_overtake = result.met_overtake};
 }
 
 void BlockPlanner::Search::consider(double cost, double peak, const Way& way) {

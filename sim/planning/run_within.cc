@@ -83,8 +83,9 @@ class Runner {
   bool decide(int device, double now);
   [[nodiscard]] double next_arrival(int device, double now) const;
   std::optional<Choice> next_of_order(int device);
-  bool weight_delays_nothing(int device, double gap) const;
-  bool run_later_pass(int device, double now, const Choice& expected, double gap);
+  bool weight_delays_nothing(int device, double gap);
+  [[nodiscard]] std::optional<Choice> later_pass(int device, double now, const Choice& expected,
+                                                 double gap);
   void resolve_stall(double now);
   void run_early(int device, const Choice& choice, double now);
   bool fits(int device, const Choice& choice);
@@ -115,6 +116,7 @@ class Runner {
   WithinRules rules_;
   double most_;
   bool hopeless_ = false;
+  bool met_gap_ = false, met_overtake_ = false;
   double asked_ = 0, refused_ = kNever;
   std::vector<Device> devices_;
   Grid<Chunk> chunk_;      // by device and chunk
@@ -179,10 +181,10 @@ WithinResult Runner::run() {
   }
   const Bytes asked(asked_);
   const Bytes refused(refused_);
-  if (hopeless_) return {{}, Seconds(kNever), asked, refused};
+  if (hopeless_) return {{}, Seconds(kNever), asked, refused, met_gap_, met_overtake_};
   double cost = 0;
   for (const Device& device : devices_) cost = std::max(cost, device.clock - device.first_start);
-  return {std::move(lists_), Seconds(cost), asked, refused};
+  return {std::move(lists_), Seconds(cost), asked, refused, met_gap_, met_overtake_};
 }
 
 // Starts a pass on an idle device, or leaves it idle until something arrives.
@@ -206,7 +208,11 @@ bool Runner::decide(int d, double now) {
     run_weight(d, now);
     return true;
   }
-  return (rules_.overtake || !room) && run_later_pass(d, now, *expected, gap);
+  const auto later = later_pass(d, now, *expected, gap);
+  met_overtake_ = met_overtake_ || (room && later);
+  if (!later || (room && !rules_.overtake)) return false;
+  run_early(d, *later, now);
+  return true;
 }
 
 // Of what could be next on a device.
@@ -234,15 +240,18 @@ std::optional<Runner::Choice> Runner::next_of_order(int d) {
   return std::nullopt;
 }
 
-bool Runner::weight_delays_nothing(int d, double gap) const {
+bool Runner::weight_delays_nothing(int d, double gap) {
   const Device& device = devices_[d];
-  return rules_.gap_share * chunk_(d, device.owed[device.paid]).weight <= gap;
+  const double weight = chunk_(d, device.owed[device.paid]).weight;
+  met_gap_ = met_gap_ || weight > gap;
+  return rules_.gap_share * weight <= gap;
 }
 
 // The B of the oldest microbatch first, then an F.
-bool Runner::run_later_pass(int d, double now, const Choice& expected, double gap) {
+std::optional<Runner::Choice> Runner::later_pass(int d, double now, const Choice& expected,
+                                                 double gap) {
   for (const bool forward : {false, true}) {
-    if (forward && !rules_.hold_back) return false;
+    if (forward && !rules_.hold_back) return std::nullopt;
     std::optional<Choice> oldest;
     for (int c = 0; c < problem_.placement.chunks(d); ++c) {
       const Choice choice{forward, c};
@@ -250,11 +259,9 @@ bool Runner::run_later_pass(int d, double now, const Choice& expected, double ga
       if (seconds(d, choice) > gap || !fits(d, choice)) continue;
       if (!oldest || number(d, choice) < number(d, *oldest)) oldest = choice;
     }
-    if (!oldest) continue;
-    run_early(d, *oldest, now);
-    return true;
+    if (oldest) return oldest;
   }
-  return false;
+  return std::nullopt;
 }
 
 // Everybody waits for what nobody runs: an owed W runs; if there is none, the oldest microbatch

@@ -35,6 +35,9 @@ struct WithinResult {
   // The most bytes that had room, and the least that had none: within any limit from the one up to
   // the other all would be the same.
   Bytes asked, refused;
+  // Whether it came to a choice that another `gap_share` up to 1, or the other `overtake`, could
+  // take otherwise: with neither, those rules would do the same.
+  bool met_gap = false, met_overtake = false;
 };
 
 // Gives up, with no lists and an infinite cost, once that cannot be `most` or less.

@@ -107,19 +107,22 @@ class Slots {
   void run(Load& load, int type, bool weights_have_slots) const;
 
   [[nodiscard]] bool is(int type, PassKind kind) const {
-    return type >= 0 && type < types_ && slotted_.passes[type].kind == kind;
+    return type >= 0 && type < types_ && traits_[type].kind == kind;
   }
   [[nodiscard]] int weight_of(int d) const { return types_ + d; }
-  [[nodiscard]] int length(int type) const {
-    return type < types_ ? slotted_.passes[type].length : 1;
-  }
+  [[nodiscard]] int length(int type) const { return traits_[type].length; }
   // Whether a device gives a chunk back at the end of it.
-  [[nodiscard]] bool releases(int type) const {
-    return type >= types_ || is(type, PassKind::kW) || is(type, PassKind::kBW);
-  }
+  [[nodiscard]] bool releases(int type) const { return traits_[type].releases; }
   [[nodiscard]] int device_of(int type) const {
     return type < types_ ? slotted_.placement.device(slotted_.passes[type].vs) : type - types_;
   }
+
+  // Of a type, at hand where passes move.
+  struct Traits {
+    PassKind kind = PassKind::kW;
+    bool releases = true;
+    int length = 1;
+  };
 
   const Slotted& slotted_;
   PassTable table_;
@@ -127,6 +130,7 @@ class Slots {
   bool throughout_;
   int p_, m_;
   int types_;                            // of Slotted::passes; then one for each device's W
+  std::vector<Traits> traits_;           // by type
   std::vector<int> owed_of_device_;      // W without slots
   std::vector<std::vector<int>> owing_;  // the B of a device that owe them, last stage first
   bool fills_ = false;
@@ -147,11 +151,14 @@ Slots::Slots(const Slotted& slotted, const TightenedParts& parts, bool throughou
       p_(slotted.shape.devices),
       m_(slotted.shape.microbatches),
       types_(static_cast<int>(slotted.passes.size())),
+      traits_(slotted.passes.size() + static_cast<size_t>(p_)),
       owed_of_device_(p_),
       owing_(p_) {
   int last = 0;
   for (int type = 0; type < types_; ++type) {
     const SlottedPasses& of = slotted.passes[type];
+    const bool releases = of.kind == PassKind::kW || of.kind == PassKind::kBW;
+    traits_[type] = {of.kind, releases, of.length};
     for (const int slot : of.slots) last = std::max(last, slot + of.length);
     const bool owes = of.kind == PassKind::kB && table_.of(of.vs, PassKind::kW) < 0;
     if (!owes) continue;
