@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/execution/evaluate.h"
-#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -53,7 +52,7 @@ std::optional<OrderWithin> OtherOrder::within(Bytes limit) const {
 const OtherOrder& OtherOrders::of(std::string_view schedule) {
   const auto known = orders_.find(schedule);
   if (known != orders_.end()) return known->second;
-  OtherOrder order(find_schedule(schedule)->plan(problem_), problem_);
+  OtherOrder order(*plan_with(*find_schedule(schedule), problem_, source_), problem_);
   return orders_.emplace(schedule, std::move(order)).first->second;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/planners.h"
 
 namespace pipesim {
 
@@ -32,14 +33,15 @@ class OtherOrder {
 };
 
 // Orders of schedules that take no limit, for one problem, which they must accept: each is planned
-// when it is first asked for.
+// when it is first asked for, from `source` if there is one. Both outlive them.
 class OtherOrders {
  public:
-  explicit OtherOrders(const Problem& problem) : problem_(problem) {}
+  OtherOrders(const Problem& problem, OrderSource* source) : problem_(problem), source_(source) {}
   const OtherOrder& of(std::string_view schedule);
 
  private:
   const Problem& problem_;
+  OrderSource* source_;
   std::map<std::string_view, OtherOrder> orders_;
 };
 

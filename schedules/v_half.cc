@@ -37,10 +37,18 @@ Slotted slotted(const Problem& problem, VeeSlots (*block)(int, int)) {
   return made;
 }
 
+constexpr TightenedParts kRamps{.warm_up = true, .cool_down = true};
+
 template <VeeSlots (*block)(int, int)>
 Program plan(const Problem& problem) {
   if (is_sharded(problem.vocabulary)) return vocabulary_v_half(problem, block);
-  return plan_from_slots(problem, slotted(problem, block), {.warm_up = true, .cool_down = true});
+  return plan_from_slots(problem, slotted(problem, block), kRamps);
+}
+
+template <VeeSlots (*block)(int, int)>
+std::vector<Program> orders(const Problem& problem) {
+  if (is_sharded(problem.vocabulary)) return {};
+  return orders_from_slots(slotted(problem, block), kRamps);
 }
 
 // Whether the block's last F of the first stage comes after that stage's first B.
@@ -102,6 +110,7 @@ const RegisteredSchedule kVHalf{{
     .place = place,
     .plan = plan<v_half_slots>,
     .fixed_order = fixed_order<v_half_slots>,
+    .orders = orders<v_half_slots>,
     .claims = {.bubble = {"3p-7 passes if p is even (1 if p = 2), 3p-4 if odd", kBubbleDomain,
                           kBubbleGap, bubble_holds, v_half_bubble},
                .peak = {"p+2 chunks if p is even, p+1 if odd", "m > p, or m = p and p odd",
@@ -122,6 +131,7 @@ const RegisteredSchedule kVMin{{
     .place = place,
     .plan = plan<v_min_slots>,
     .fixed_order = fixed_order<v_min_slots>,
+    .orders = orders<v_min_slots>,
     .claims = {.bubble = {"4p-5 passes, 4p-7 if p is a multiple of 3", kBubbleDomain, kBubbleGap,
                           bubble_holds, v_min_bubble},
                .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",

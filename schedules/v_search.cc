@@ -23,7 +23,10 @@ constexpr double kNear = 1 + 1e-9;
 class VSearch : public LimitPlanner {
  public:
   VSearch(const Problem& problem, Planners& planners)
-      : problem_(problem), planners_(planners), blocks_(problem), others_(problem) {}
+      : problem_(problem),
+        planners_(planners),
+        blocks_(problem),
+        others_(problem_, planners.source()) {}
 
   Program plan(Bytes limit) override {
     const OtherOrder zb_v(*planners_.plan(*find_schedule("zb-v"), limit), problem_);

@@ -181,10 +181,10 @@ Seconds windows_of_first_device(const Problem& problem, Bytes limit) {
 
 class ZbV : public LimitPlanner {
  public:
-  explicit ZbV(const Problem& problem)
+  ZbV(const Problem& problem, OrderSource* source)
       : problem_(problem),
         thorough_(problem.shape.devices * problem.shape.microbatches <= kThorough),
-        others_(problem_) {}
+        others_(problem_, source) {}
 
   Program plan(Bytes limit) override {
     Best best;
@@ -259,7 +259,7 @@ class ZbV : public LimitPlanner {
   std::optional<BlockPlanner> blocks_;
 };
 
-Program plan(const Problem& problem) { return ZbV(problem).plan(limit_of(problem)); }
+Program plan(const Problem& problem) { return ZbV(problem, nullptr).plan(limit_of(problem)); }
 
 bool in_1f1b_memory(const Problem& problem) {
   return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
@@ -282,7 +282,8 @@ const RegisteredSchedule kZbV{{
                  .default_text = "false"}},
     .memory_limit = true,
     .plan = plan,
-    .planner = [](const Problem& problem, Planners&) { return std::make_unique<ZbV>(problem); },
+    .planner = [](const Problem& problem,
+                  Planners& planners) { return std::make_unique<ZbV>(problem, planners.source()); },
     .claims = {.bubble = {.formula = "max(0, 2p-1-m) F, F of a chunk",
                           .domain = "F = B = W, m >= p, the default limit; equal stages, free "
                                     "transfers, B frees nothing",

@@ -6,6 +6,7 @@
 #include "sim/core/error.h"
 #include "sim/execution/with_offload.h"
 #include "sim/execution/with_recompute.h"
+#include "sim/planning/planners.h"
 
 namespace pipesim {
 namespace {
@@ -52,9 +53,10 @@ OffloadScope scope_of(const Offload& offload, const Problem& problem) {
 }
 
 // Copies to the host were planned with what recomputes.
-Program recomputing(const Program& program, const Problem& problem) {
-  if (program.copies() != nullptr || problem.recompute_chunks == 0) return program;
-  return with_recompute(program, problem.recompute_chunks);
+std::shared_ptr<const Program> recomputing(std::shared_ptr<const Program> program,
+                                           const Problem& problem) {
+  if (program->copies() != nullptr || problem.recompute_chunks == 0) return program;
+  return std::make_shared<const Program>(with_recompute(*program, problem.recompute_chunks));
 }
 
 void check_overlapped(const ScheduleChoice& choice, const Program& program,
@@ -118,12 +120,13 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       refuse_shape(choice, problem.shape, *refusal);
     }
     if (schedule.offloads()) check_copies(choice, problem);
-    const auto make = [&] { return recomputing(schedule.plan(planning), problem); };
-    program = reuse != nullptr && schedule.fixed_order(planning)
-                  ? reuse->program(schedule, planning, make)
-                  : std::make_shared<const Program>(make());
-  } else if (problem.recompute_chunks > 0) {
-    program = std::make_shared<const Program>(recomputing(*program, problem));
+    const bool fixed = reuse != nullptr && schedule.fixed_order(planning);
+    const auto make = [&] {
+      return recomputing(plan_with(schedule, planning, fixed ? nullptr : reuse), problem);
+    };
+    program = fixed ? reuse->program(schedule, planning, make) : make();
+  } else {
+    program = recomputing(program, problem);
   }
   check_overlapped(choice, *program, problem);
   if (program->copies() != nullptr) return program;

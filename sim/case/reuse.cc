@@ -1,6 +1,7 @@
 #include "sim/case/reuse.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/graph/build.h"
 
@@ -19,10 +20,21 @@ size_t Reuse::Entry::bytes() const {
   return bytes;
 }
 
+size_t Reuse::Orders::bytes() const {
+  size_t bytes = 0;
+  for (const Program& order : *orders) bytes += order.size() * sizeof(Pass);
+  return bytes;
+}
+
 size_t Reuse::bytes() const {
   size_t bytes = 0;
   for (const Entry& entry : entries_) bytes += entry.bytes();
+  for (const Orders& orders : orders_) bytes += orders.bytes();
   return bytes;
+}
+
+Reuse::Key Reuse::key_of(const Schedule& schedule, const Problem& problem) {
+  return {&schedule, problem.shape, problem.recompute_chunks, problem.vocabulary, problem.options};
 }
 
 // The latest program and its latest graph stay whatever their size.
@@ -39,26 +51,37 @@ void Reuse::make_room() {
   }
 }
 
-std::shared_ptr<const Program> Reuse::program(const Schedule& schedule, const Problem& problem,
-                                              const std::function<Program()>& make) {
-  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
-    return entry.schedule == &schedule && entry.shape == problem.shape &&
-           entry.recompute_chunks == problem.recompute_chunks &&
-           entry.vocabulary == problem.vocabulary && entry.options == problem.options;
-  });
+std::shared_ptr<const Program> Reuse::program(
+    const Schedule& schedule, const Problem& problem,
+    const std::function<std::shared_ptr<const Program>()>& make) {
+  Key key = key_of(schedule, problem);
+  const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);
   } else {
-    entries_.push_front({&schedule,
-                         problem.shape,
-                         problem.recompute_chunks,
-                         problem.vocabulary,
-                         problem.options,
-                         std::make_shared<const Program>(make()),
-                         {}});
+    entries_.push_front({std::move(key), make(), {}});
     make_room();
   }
   return entries_.front().program;
+}
+
+// The latest stay whatever their size.
+std::shared_ptr<const std::vector<Program>> Reuse::orders(const Schedule& schedule,
+                                                          const Problem& problem) {
+  Key key = key_of(schedule, problem);
+  const auto found = std::ranges::find(orders_, key, &Orders::key);
+  if (found != orders_.end()) {
+    orders_.splice(orders_.begin(), orders_, found);
+    return orders_.front().orders;
+  }
+  orders_.push_front(
+      {std::move(key), std::make_shared<const std::vector<Program>>(orders_of(schedule, problem))});
+  size_t all = 0;
+  for (const Orders& orders : orders_) all += orders.bytes();
+  for (; all > most_bytes_ / 4 && orders_.size() > 1; orders_.pop_back()) {
+    all -= orders_.back().bytes();
+  }
+  return orders_.front().orders;
 }
 
 bool Reuse::keeps(const std::shared_ptr<const Program>& program) const {

@@ -16,18 +16,22 @@
 #include "sim/graph/task_graph.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
 
-class Reuse {
+class Reuse : public OrderSource {
  public:
   static constexpr size_t kUsualBytes = size_t{128} << 20;
   explicit Reuse(size_t most_bytes = kUsualBytes) : most_bytes_(most_bytes) {}
 
   // What `make` gives for such a problem of the schedule, which must have a fixed order there.
-  std::shared_ptr<const Program> program(const Schedule& schedule, const Problem& problem,
-                                         const std::function<Program()>& make);
+  std::shared_ptr<const Program> program(
+      const Schedule& schedule, const Problem& problem,
+      const std::function<std::shared_ptr<const Program>()>& make);
+  std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
+                                                     const Problem& problem) override;
 
   [[nodiscard]] bool keeps(const std::shared_ptr<const Program>& program) const;
 
@@ -44,21 +48,32 @@ class Reuse {
     GraphStructure structure;
     std::shared_ptr<TaskGraph> graph;
   };
-  // Of a program, what its order follows from: of the problem only that.
-  struct Entry {
+  // What fixed orders follow from: of the problem only that.
+  struct Key {
     const Schedule* schedule = nullptr;
     Shape shape;
     int recompute_chunks = 0;
     VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
     std::map<std::string, OptionValue, std::less<>> options;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Entry {
+    Key key;
     std::shared_ptr<const Program> program;
     std::vector<KeptGraph> graphs;
     [[nodiscard]] size_t bytes() const;
   };
+  struct Orders {
+    Key key;
+    std::shared_ptr<const std::vector<Program>> orders;
+    [[nodiscard]] size_t bytes() const;
+  };
+  static Key key_of(const Schedule& schedule, const Problem& problem);
   void make_room();
 
   size_t most_bytes_;
   std::list<Entry> entries_;  // the latest first
+  std::list<Orders> orders_;  // likewise; of all bytes a quarter
 };
 
 }  // namespace pipesim

@@ -152,7 +152,9 @@ class Instance {
   void add_line(size_t line) {
     const DescribedPasses& passes = description_.block[line];
     if (is_vocabulary(passes.kind)) {
-      if (is_sharded(problem_.vocabulary)) add_to_devices(line);
+      if (!is_sharded(problem_.vocabulary)) return;
+      made_.vocabulary = problem_.vocabulary;
+      add_to_devices(line);
       return;
     }
     const int stages = place_.model_stages();

@@ -1,8 +1,51 @@
 #include "sim/planning/planners.h"
 
-namespace pipesim {
+#include <algorithm>
 
-Planners::Planners(Problem problem) : problem_(std::move(problem)) {
+#include "sim/execution/evaluate.h"
+
+namespace pipesim {
+namespace {
+
+int peak_in_flight(const Evaluation& result) {
+  return std::ranges::max(result.devices, {}, &DeviceEvaluation::peak_in_flight).peak_in_flight;
+}
+
+}  // namespace
+
+std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem) {
+  std::vector<Program> orders;
+  if (schedule.fixed_order(problem)) {
+    orders.push_back(schedule.plan(problem));
+  } else if (schedule.orders != nullptr) {
+    orders = schedule.orders(problem);
+  }
+  return orders;
+}
+
+const Program& better_order(const std::vector<Program>& orders, const Problem& problem) {
+  if (orders.size() == 1) return orders.front();
+  const Evaluation first = evaluate(orders.front(), problem);
+  const Evaluation second = evaluate(orders.back(), problem);
+  const bool better = second.cost < first.cost && peak_in_flight(second) <= peak_in_flight(first);
+  return better ? orders.back() : orders.front();
+}
+
+std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
+                                         OrderSource* source) {
+  if (source != nullptr && (schedule.fixed_order(problem) || schedule.orders != nullptr)) {
+    const auto orders = source->orders(schedule, problem);
+    if (!orders->empty()) return {orders, &better_order(*orders, problem)};
+  }
+  if (source != nullptr && schedule.planner != nullptr) {
+    const Bytes usual = problem.shape.devices * problem.device_activation();
+    return Planners(problem, source).plan(schedule, problem.activation_limit.value_or(usual));
+  }
+  return std::make_shared<const Program>(schedule.plan(problem));
+}
+
+Planners::Planners(Problem problem, OrderSource* source)
+    : problem_(std::move(problem)), source_(source) {
   problem_.activation_limit = std::nullopt;
 }
 

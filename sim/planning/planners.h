@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
@@ -21,17 +22,36 @@ class LimitPlanner {
   virtual Program plan(Bytes limit) = 0;
 };
 
+// Orders that problems of one shape share, whatever they cost: those of a schedule that are fixed,
+// or those that it chooses from; none where there are neither.
+class OrderSource {
+ public:
+  virtual ~OrderSource() = default;
+  virtual std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
+                                                             const Problem& problem) = 0;
+};
+std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem);
+
+// Of one or two orders: the second where it costs less at no higher peak of units in flight.
+const Program& better_order(const std::vector<Program>& orders, const Problem& problem);
+
+// What the schedule plans for a problem that it accepts, with orders from `source` if there is one.
+std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
+                                         OrderSource* source);
+
 // Of all schedules that have one, for one problem; they plan with each other's. For one thread.
 class Planners {
  public:
-  // As `for_planning` returns it; its limit is left out.
-  explicit Planners(Problem problem);
+  // As `for_planning` returns it; its limit is left out. `source` outlives them.
+  explicit Planners(Problem problem, OrderSource* source = nullptr);
 
   // What the schedule plans for the problem with this limit, which it must accept. Made once.
   std::shared_ptr<const Program> plan(const Schedule& schedule, Bytes limit);
+  [[nodiscard]] OrderSource* source() const { return source_; }
 
  private:
   Problem problem_;
+  OrderSource* source_;
   std::map<const Schedule*, std::unique_ptr<LimitPlanner>> planners_;
   std::map<std::pair<const Schedule*, Bytes>, std::shared_ptr<const Program>> plans_;
 };

@@ -144,13 +144,17 @@ struct Schedule {
   std::function<std::optional<Refusal>(const Problem&)> refuse = nullptr;
   // Pure and deterministic; at worst O(passes) unless the file says otherwise.
   std::function<Program(const Problem&)> plan = nullptr;
-  // Of one that takes a limit and whose plans within several have work in common
-  // (sim/planning/planners.h); `plan` is then one of its plans.
-  std::function<std::unique_ptr<LimitPlanner>(const Problem&, Planners&)> planner = nullptr;
   // Where `plan` looks at nothing but shape, options, vocabulary placement and recompute_chunks:
   // the order of one problem is then that of every other with the same. What decides must be of
   // these.
   bool (*fixed_order)(const Problem&) = nowhere;
+  // Where `plan` takes the better of a few orders (better_order, sim/planning/planners.h), each of
+  // which looks at nothing but that: those. Empty for other problems.
+  std::function<std::vector<Program>(const Problem&)> orders = nullptr;
+  // Of one that takes a limit, and without one plans within what p microbatches keep: where its
+  // plans have work in common, within several limits or with other schedules
+  // (sim/planning/planners.h). `plan` is one of its plans.
+  std::function<std::unique_ptr<LimitPlanner>(const Problem&, Planners&)> planner = nullptr;
   Claims claims = {};
   // Plans with what each unit costs (Problem::kinds); others see what all cost on average and keep
   // at most.

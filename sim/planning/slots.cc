@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <utility>
 
 #include "sim/core/grid.h"
-#include "sim/execution/evaluate.h"
+#include "sim/planning/planners.h"
 
 namespace pipesim {
 namespace {
@@ -402,10 +403,6 @@ bool has_weights_without_slots(const Slotted& slotted) {
   });
 }
 
-int peak(const Evaluation& result) {
-  return std::ranges::max(result.devices, {}, &DeviceEvaluation::peak_in_flight).peak_in_flight;
-}
-
 // Splits of a microbatch follow each other, those of backwards the last one first.
 std::optional<SlotClash> find_early_split(const Slotted& slotted, size_t passes) {
   const SlottedPasses& by = slotted.passes[passes];
@@ -496,23 +493,26 @@ PassLists tightened(const Slotted& slotted, const TightenedParts& parts, bool th
   return Slots(slotted, parts, throughout).tighten();
 }
 
-Program plan_from_slots(const Problem& problem, const Slotted& slotted,
-                        const TightenedParts& parts) {
-  const auto program = [&](PassLists lists) {
-    const bool shared = is_sharded(problem.vocabulary);
-    return Program(problem.shape, problem.placement, std::move(lists), {}, WrapAround::kEvery,
-                   shared ? problem.vocabulary : VocabularyPlacement::kFirstLast);
+std::vector<Program> orders_from_slots(const Slotted& slotted, const TightenedParts& parts) {
+  std::vector<Program> orders;
+  const auto add = [&](PassLists lists) {
+    orders.emplace_back(slotted.shape, slotted.placement, std::move(lists), std::vector<OverlappedPair>{},
+                        WrapAround::kEvery, slotted.vocabulary);
   };
-  if (!parts.any() && !has_weights_without_slots(slotted)) return program(in_slot_order(slotted));
-  Program ramps = program(tightened(slotted, parts, false));
+  if (!parts.any() && !has_weights_without_slots(slotted)) {
+    add(in_slot_order(slotted));
+    return orders;
+  }
+  add(tightened(slotted, parts, false));
   // Nothing is loose but where both ramps are tightened and nothing is steady between them.
   const bool loose_half = parts.warm_up && parts.cool_down && !parts.steady;
-  if (!loose_half || has_steady_part(slotted)) return ramps;
-  Program whole = program(tightened(slotted, parts, true));
-  const Evaluation loose = evaluate(ramps, problem);
-  const Evaluation tight = evaluate(whole, problem);
-  const bool better = tight.cost < loose.cost && peak(tight) <= peak(loose);
-  return better ? whole : ramps;
+  if (loose_half && !has_steady_part(slotted)) add(tightened(slotted, parts, true));
+  return orders;
+}
+
+Program plan_from_slots(const Problem& problem, const Slotted& slotted,
+                        const TightenedParts& parts) {
+  return better_order(orders_from_slots(slotted, parts), problem);
 }
 
 }  // namespace pipesim

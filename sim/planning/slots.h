@@ -41,6 +41,7 @@ struct Slotted {
   Shape shape;
   Placement placement;
   std::vector<SlottedPasses> passes;
+  VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;  // where passes are of it
 };
 
 // Two passes that cannot stand where they do: `first` and `second` say which of
@@ -81,5 +82,7 @@ PassLists tightened(const Slotted& slotted, const TightenedParts& parts, bool th
 // if it costs less under the problem's times at no higher peak.
 Program plan_from_slots(const Problem& problem, const Slotted& slotted,
                         const TightenedParts& parts);
+// The one or two orders from which it takes the better (sim/planning/planners.h).
+std::vector<Program> orders_from_slots(const Slotted& slotted, const TightenedParts& parts);
 
 }  // namespace pipesim
