@@ -1,5 +1,6 @@
 #include "sim/case/reuse.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "sim/case/simulate.h"
@@ -42,6 +43,42 @@ TEST(Reuse, ChangesNoBit) {
                 again.report.devices.back().idle_by_cause);
     }
   }
+}
+
+// v-half and v-min choose between two orders there, and zb-v from theirs.
+TEST(Reuse, ChangesNoOrderOfFewMicrobatches) {
+  Reuse reuse;
+  for (const char* schedule : {"v-half", "v-min", "1f1b-v", "zb-v", "v-search"}) {
+    for (const int microbatches : {2, 3, 4, 5}) {
+      for (const double forward : {10.0, 3.3, 31.0}) {
+        const Case made = case_at(schedule, microbatches, forward);
+        const Result alone = simulate(made);
+        const Result again = simulate(made, nullptr, &reuse);
+        EXPECT_EQ(alone.timeline.end, again.timeline.end) << schedule << " " << microbatches;
+        for (int d = 0; d < alone.program->shape().devices; ++d) {
+          EXPECT_TRUE(std::ranges::equal(alone.program->passes(d), again.program->passes(d)));
+        }
+      }
+    }
+  }
+}
+
+TEST(Reuse, KeepsTheOrdersThatASchedulePicksFrom) {
+  Reuse reuse;
+  const Schedule& v_half = *find_schedule("v-half");
+  const Case cheap = case_at("v-half", 3, 5);
+  const Case dear = case_at("v-half", 3, 30);
+  const auto orders = reuse.orders(v_half, for_planning(cheap.problem, v_half));
+  EXPECT_EQ(orders->size(), 2U);
+  EXPECT_EQ(reuse.orders(v_half, for_planning(dear.problem, v_half)), orders);
+  EXPECT_GT(reuse.bytes(), 0U);
+  const Schedule& zb_1p = *find_schedule("zb-1p");
+  EXPECT_TRUE(reuse.orders(zb_1p, for_planning(case_at("zb-1p", 3, 5).problem, zb_1p))->empty());
+  Reuse small(1);
+  const auto first = small.orders(v_half, for_planning(cheap.problem, v_half));
+  const auto other = for_planning(case_at("v-half", 2, 5).problem, v_half);
+  EXPECT_NE(small.orders(v_half, other), first);
+  EXPECT_NE(small.orders(v_half, for_planning(cheap.problem, v_half)), first);
 }
 
 TEST(Reuse, KeepsOneProgramAndOneGraphOfAShapeWhoseOrderIsFixed) {
