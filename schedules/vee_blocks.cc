@@ -216,15 +216,22 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, double most) {
   most_ = most;
   set_limit(limit);
   const std::vector<Candidate> ranked = rank_all();
-  Level best = level(ranked);
+  // What costs more than `most` may have been given up or not, as was asked before: it does not
+  // count.
+  const auto known = [&] {
+    Level found = level(ranked);
+    if (found.least > most) found.least = kNever;
+    return found;
+  };
+  Level best = known();
   for (const Bytes rung : rungs_below(problem_, limit, kRungs)) {
     set_limit(rung);
     if (is_near(best.least)) break;
-    const Level& other = level(ranked);
+    const Level other = known();
     const bool less = other.least < best.least;
     if (less || (other.least == best.least && other.peak < best.peak)) best = other;
   }
-  if (!(best.least <= most)) return {{}, Seconds(kNever)};
+  if (best.least == kNever) return {{}, Seconds(kNever)};
   return {lists_of(best.way), Seconds(1e-12 * best.least)};
 }
 

@@ -5,11 +5,11 @@
 // The best of several plans. `RoundsPlanner` is the paper's heuristic; `GreedyPlanner` plays the
 // pipeline in time and is better wherever memory is plenty or very short. Both plan for the limit
 // and for lower ones: up to kThorough passes of a kind for every lower limit that makes them plan
-// otherwise, so that more memory costs them no time, beyond for every rung of a ladder
-// (sim/planning/memory_ladder.h). The hand-made ZB-V, V-Half, V-Min, 1F1B-V and the best of a few
-// building blocks (schedules/vee_blocks.h) count where they fit and may win; of the
-// blocks more memory can choose worse ones (tests/fidelity/monotone_test.cc counts). O(passes) per
-// plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
+// otherwise and that no bound rules out, so that more memory costs them no time, beyond for every
+// rung of a ladder (sim/planning/memory_ladder.h). The hand-made ZB-V, V-Half, V-Min, 1F1B-V and
+// the best of a few building blocks (schedules/vee_blocks.h) count where they fit and may win; of
+// the blocks more memory can choose worse ones (tests/fidelity/monotone_test.cc counts). O(passes)
+// per plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
 // executed.
 #include <algorithm>
 #include <array>

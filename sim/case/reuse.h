@@ -1,5 +1,5 @@
-// Programs and graphs that the next simulation of one shape can use: what many what-ifs of few
-// shapes keep between them.
+// Programs, orders and graphs that the next simulation of one shape can use: what many what-ifs of
+// few shapes keep between them.
 //
 // The results are those without it, to the last bit. Bounded memory: what was used longest ago
 // goes first. For one thread.
