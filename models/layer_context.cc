@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <numeric>
 
 namespace pipesim {
 namespace {
@@ -119,14 +118,13 @@ int ring_ranks(const LayerContext& context) {
 }
 
 double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context) {
-  if (context.documents.empty() && context.slices == 1) {
+  if (context.documents.empty() && context.whole == 0) {
     return layer_tokens(context) * mean_keys(model, mixer, context.seq_length, context.causal);
   }
   const std::span<const int> documents =
-      context.documents.empty() ? std::span(&context.seq_length, 1) : context.documents;
-  const double tokens = std::accumulate(documents.begin(), documents.end(), 0.0);
-  const double begin = tokens * context.slice / context.slices;
-  const double end = tokens * (context.slice + 1) / context.slices;
+      context.documents.empty() ? std::span(&context.whole, 1) : context.documents;
+  const double begin = context.before;
+  const double end = begin + context.seq_length;
   double pairs = 0;
   double before = 0;  // tokens of earlier documents
   for (const int document : documents) {
@@ -141,7 +139,7 @@ double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext&
     pairs += of_first(end) - of_first(begin);
     before += document;
   }
-  return context.slices * context.micro_batch_size * pairs / context.context;
+  return context.micro_batch_size * pairs / context.context;
 }
 
 LayerContext encoder_context(const Transformer& model, const LayerContext& context) {
@@ -154,7 +152,8 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
   own.expert_tensor = 1;
   own.causal = false;
   own.documents = {};
-  own.slices = 1;
+  own.before = 0;
+  own.whole = 0;
   return own;
 }
 

@@ -31,10 +31,10 @@ struct LayerContext {
   // each other; the rest of the sequence is padding. Empty: every sequence is one document. Owned
   // by whoever made the context.
   std::span<const int> documents = {};
-  // Attention is that of a microbatch which consisted of slices like number `slice` of its `slices`
-  // sequence splits: slices times the scores of that one.
-  int slice = 0;
-  int slices = 1;
+  // Of a slice of a sequence of `whole` tokens, behind `before` of them, to which it attends too:
+  // seq_length is then its own tokens, `documents` are those of the whole. 0: no slice.
+  int before = 0;
+  int whole = 0;
   int tensor = 1;
   bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
   int context = 1;                 // ranks that divide a sequence

@@ -174,9 +174,10 @@ void WorkBuilder::fused_core(bool backward) {
   const double depth = backward ? 3 * qk + 2 * v : qk + v;
   const double groups =
       (model_.latent ? model_.num_attention_heads : model_.num_query_groups) / ranks_;
-  // Of the whole sequence, for the heads that are here; queries and outputs in every part of a
-  // ring.
-  const double keys = tokens_ * sequence_ranks(context_) * groups * (qk + v);
+  // Of the sequence up to a slice's end, for the heads that are here; queries and outputs in every
+  // part of a ring.
+  const double seen = 1 + 1.0 * context_.before / context_.seq_length;
+  const double keys = seen * tokens_ * sequence_ranks(context_) * groups * (qk + v);
   const double queries = ring_ranks(context_) * tokens_ * heads * (qk + v);
   work_.attention.push_back({Flops(2 * pairs * heads * depth),
                              Bytes((backward ? 2 : 1) * (keys + queries) * kElement),
@@ -185,7 +186,7 @@ void WorkBuilder::fused_core(bool backward) {
 
 void WorkBuilder::plain_core(bool backward) {
   const std::int64_t queries = context_.seq_length / context_.context;
-  const std::int64_t keys = context_.seq_length;
+  const std::int64_t keys = context_.before + context_.seq_length;
   const std::int64_t qk = qk_head_size(model_);
   const std::int64_t v = v_head_size(model_);
   const double heads = context_.micro_batch_size * model_.num_attention_heads / ranks_;

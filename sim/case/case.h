@@ -38,6 +38,9 @@ struct Case : Outline {
   // The scenario's; of a schedule that never drains, kAsynchronous whatever that is.
   OptimizerSync sync = OptimizerSync::kNone;
   Problem problem = {};
+  // Units like those that costs are counted of, in a microbatch: its sequence splits, or the length
+  // of its sequence over a slice's.
+  double parts = 1;
   // The scenario's microbatches as they are put in; empty: as they were drawn.
   std::vector<int> microbatch_order = {};
   std::vector<StepCost> closing = {};  // by device; where seconds follow from a model

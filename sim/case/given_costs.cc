@@ -25,7 +25,7 @@ Seconds transfer_to(const Case& made, int vs, int next) {
   if (!scenario.cost.message) return scenario.cost.transfer;
   return message_seconds(*scenario.cluster, rank_of(scenario, 0, place.device(vs)),
                          rank_of(scenario, 0, place.device(next)),
-                         *scenario.cost.message / made.problem.shape.splits);
+                         *scenario.cost.message / made.parts);
 }
 
 // Of every device's share of the vocabulary, and of the collectives.
@@ -61,9 +61,9 @@ void add_measured_costs(Case& made) {
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     StageCost& stage = made.problem.stages[vs];
     fill(stages[place.model_stage(vs)], stage);
-    const double splits = made.problem.shape.splits;
+    const double parts = made.parts;
     for (Seconds* seconds : {&stage.forward, &stage.backward_input, &stage.backward_weight}) {
-      *seconds = *seconds / splits;
+      *seconds = *seconds / parts;
     }
     const int next = place.downstream(vs);
     if (next < 0 || place.device(next) == place.device(vs)) continue;
@@ -79,11 +79,11 @@ void add_given_costs(Case& made) {
   if (cost.passes) return add_measured_costs(made);
   const Placement& place = made.placement;
   const bool given = !made.scenario->roofline;
-  const double splits = made.problem.shape.splits;
+  const double parts = made.parts;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     StageCost& stage = made.problem.stages[vs];
     const auto seconds = [&](const std::vector<Seconds>& values) {
-      return of_stage(values, cost.per, place, vs) / splits;
+      return of_stage(values, cost.per, place, vs) / parts;
     };
     if (given) {
       stage.forward = seconds(cost.forward);
@@ -107,12 +107,12 @@ void add_given_costs(Case& made) {
 void add_bytes(Case& made) {
   const auto& given = made.scenario->memory;
   const Placement& place = made.placement;
-  const double splits = made.problem.shape.splits;
+  const double parts = made.parts;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     StageCost& stage = made.problem.stages[vs];
     if (given) {
       const auto bytes = [&](const std::vector<Bytes>& values) {
-        return of_stage(values, given->per, place, vs) / splits;
+        return of_stage(values, given->per, place, vs) / parts;
       };
       stage.activation = bytes(given->activation);
       stage.weight_stash = bytes(given->weight_stash);
@@ -121,9 +121,9 @@ void add_bytes(Case& made) {
     if (made.memory) {
       const StageMemory& memory = made.memory->stages[place.model_stage(vs)];
       const bool again = place.chunk(vs) < made.problem.recompute_chunks;
-      stage.activation = memory.until_backward(again) / splits;
-      stage.weight_stash = memory.weight_stash / splits;
-      stage.checkpoint = memory.checkpoint / splits;
+      stage.activation = memory.until_backward(again) / parts;
+      stage.weight_stash = memory.weight_stash / parts;
+      stage.checkpoint = memory.checkpoint / parts;
     }
   }
 }

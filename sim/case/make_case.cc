@@ -150,6 +150,7 @@ Case make_case(Outline outline, const Layout* balanced) {
   made.blocking = blocking_calls(scenario, made.choice);
   made.sync = sync_of(scenario, made.choice);
   made.problem = empty_problem(made);
+  made.parts = made.problem.shape.splits;
   if (made.sync == OptimizerSync::kAsynchronous) check_stream(made);
   if (scenario.modelled) {
     made.layout = layout_of(*scenario.modelled, made.placement, made.choice.name, balanced);

@@ -22,27 +22,6 @@ void add_modelled_vocabulary(Case& made) {
   problem.barriers = barrier_seconds(model, problem.vocabulary, *made.setting, hardware);
 }
 
-void share_by_splits(Case& made) {
-  const Placement& place = made.placement;
-  const double splits = made.problem.shape.splits;
-  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    StageCost& stage = made.problem.stages[vs];
-    for (Seconds* seconds : {&stage.forward, &stage.backward_input, &stage.backward_weight}) {
-      *seconds = *seconds / splits;
-    }
-    if (const int next = place.downstream(vs); next >= 0 && stage.transfer > Seconds(0)) {
-      // Bytes are divided, latency is every message's own.
-      const Seconds latency =
-          message_latency(made.scenario->modelled->model, *made.setting, *made.scenario->hardware,
-                          place.device(vs), place.device(next));
-      stage.transfer = latency + (stage.transfer - latency) / splits;
-    }
-    if (stage.overlapped) *stage.overlapped = *stage.overlapped / splits;
-    if (stage.recompute) *stage.recompute = *stage.recompute / splits;
-  }
-  for (Seconds& block : made.problem.blocks) block = block / splits;
-}
-
 void add_blocks(Case& made, const LayerCosts& costs) {
   const Scenario& scenario = *made.scenario;
   const StagePairs pairs(scenario.modelled->model, *made.setting, *scenario.hardware, costs);
@@ -62,7 +41,7 @@ void wait_for_copies(Case& made) {
   const Placement& place = made.placement;
   const auto copy = [&](int vs) {
     const Bytes bytes = made.memory->stages[place.model_stage(vs)].offloaded;
-    return copy_seconds(bytes, *made.scenario->hardware) / made.problem.shape.splits;
+    return copy_seconds(bytes, *made.scenario->hardware) / made.parts;
   };
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     wait_for_copies(copy(vs), *made.setting, made.problem.stages[vs]);
@@ -85,7 +64,6 @@ void add_roofline(Case& made) {
                      made.problem.stages);
   if (blocks_of(made.choice)) add_blocks(made, costs);
   if (is_sharded(made.problem.vocabulary)) add_modelled_vocabulary(made);
-  share_by_splits(made);
   if (made.setting->state.sharded_gradients) add_sharding(made, costs);
   if (made.context->offloaded.any()) wait_for_copies(made);
   for (int device = 0; device < made.placement.devices(); ++device) {

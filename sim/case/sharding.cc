@@ -16,9 +16,10 @@ std::vector<StageSharding> stage_shardings(const Case& made, const LayerCosts& c
   const LayerShardings layers = layer_shardings(model, *made.setting, hardware);
   std::vector<StageSharding> stages;
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const bool is_slice = made.setting->context.whole > 0;  // whose own costs these are
     const ShardedRun run{.devices = place.devices(),
                          .recomputed = place.chunk(vs) < made.problem.recompute_chunks,
-                         .splits = 1.0 * made.problem.shape.splits};
+                         .splits = is_slice ? 1 : made.parts};
     stages.push_back(stage_sharding(model, made.layout->stages[place.model_stage(vs)], costs,
                                     layers, *made.setting, hardware, run));
   }

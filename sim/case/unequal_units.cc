@@ -1,12 +1,15 @@
 #include "sim/case/unequal_units.h"
 
 #include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "sim/case/ranks.h"
 #include "sim/case/stage_costs.h"
+#include "sim/core/error.h"
 #include "sim/pipeline/unequal_units.h"
 
 namespace pipesim {
@@ -30,14 +33,39 @@ std::vector<std::uint32_t> numbered(const std::vector<T>& values, std::vector<T>
   return numbers;
 }
 
-// A slice's part of the seconds of an even one, of a pass of which `share` is causal attention.
-double of_slice(double share, int slice, int slices) {
-  return 1 - share + share * (2 * slice + 1) / slices;
+// Tokens of a sequence that its ranks can divide are multiples of these.
+int token_step(const LayerContext& context) {
+  const int halves = context.context > 1 ? 2 * context.context : 1;
+  const int parts = (context.sequence_parallel ? context.tensor : 1) * context.context;
+  return std::lcm(halves, parts);
 }
 
-StageCost sliced(StageCost stage, double share, int slice, int slices) {
+// A slice of the sequence, which begins and ends where its ranks can divide what is between.
+LayerContext sliced(LayerContext context, const Slice& slice, const ScheduleChoice& choice) {
+  const int step = token_step(context);
+  const auto token = [&](long at) {
+    const double steps =
+        static_cast<double>(at * context.seq_length) / (static_cast<double>(slice.of) * step);
+    return static_cast<int>(std::lround(steps)) * step;
+  };
+  context.whole = context.seq_length;
+  context.before = token(slice.begin);
+  context.seq_length = token(slice.end) - context.before;
+  if (context.seq_length > 0) return context;
+  throw InputError(
+      choice.where,
+      fmt::format("{}: a slice of {} of {} parts of a sequence of {} tokens is less than the {} "
+                  "that its ranks can divide: cut it into fewer, or longer ones",
+                  choice.name, slice.end - slice.begin, slice.of, context.whole, step));
+}
+
+// Of a pass `share` is causal attention, which sees all that comes before.
+StageCost at_position(StageCost stage, double share, const Slice& slice) {
+  if (share == 0) return stage;
   const Seconds before = stage.forward + stage.backward_input + stage.backward_weight;
-  const double factor = of_slice(share, slice, slices);
+  const double factor =
+      1 - share +
+      share * static_cast<double>(slice.begin + slice.end) / static_cast<double>(slice.of);
   for (Seconds* seconds : {&stage.forward, &stage.backward_input}) *seconds = factor * *seconds;
   if (stage.recompute) *stage.recompute = factor * *stage.recompute;
   if (stage.overlapped) {
@@ -47,17 +75,91 @@ StageCost sliced(StageCost stage, double share, int slice, int slices) {
   return stage;
 }
 
+Seconds latency_of(const Case& made, int vs) {
+  const Placement& place = made.placement;
+  return route(*made.scenario->cluster, rank_of(*made.scenario, 0, place.device(vs)),
+               rank_of(*made.scenario, 0, place.device(place.downstream(vs))))
+      .latency;
+}
+
+// To a slice of as many as there are: 1.
+double length_to_even(const Case& made, const Slice& slice) {
+  return static_cast<double>((slice.end - slice.begin) * made.problem.shape.splits) /
+         static_cast<double>(slice.of);
+}
+
+std::vector<StageCost> given_slice(const Case& made, double factor, const Slice& slice) {
+  const GivenCost& cost = made.scenario->cost;
+  const double size = factor * length_to_even(made, slice);
+  std::vector<StageCost> stages;
+  for (size_t vs = 0; vs < made.problem.stages.size(); ++vs) {
+    const StageCost& base = made.problem.stages[vs];
+    StageCost& stage =
+        stages.emplace_back(at_position(scaled(base, size), cost.attention_share, slice));
+    // A given time is of one message, however long the slice; of bytes the latency stays.
+    stage.transfer = factor * base.transfer;
+    if (cost.message && base.transfer > Seconds(0)) {
+      const Seconds latency = latency_of(made, static_cast<int>(vs));
+      stage.transfer = latency + size * (base.transfer - latency);
+    }
+  }
+  return stages;
+}
+
+// `documents`: of an uneven microbatch.
+UnitKind modelled_slice(const Case& made, const Documents& documents, const Slice& slice) {
+  const bool whole = slice.end - slice.begin == slice.of;
+  if (!whole && made.scenario->modelled->model.encoder) {
+    throw InputError(made.choice.where,
+                     fmt::format("{}: sequence splits are not known beside an encoder: encoder: "
+                                 "{{images: 0}} leaves it out",
+                                 made.choice.name));
+  }
+  Case one = made;
+  LayerContext& context = *one.context;
+  if (!documents.empty()) {
+    context = packed_microbatch(made.scenario->modelled->context, documents);
+    context.recompute = made.context->recompute;
+  }
+  one.setting->context = whole ? context : sliced(context, slice, made.choice);
+  one.parts = layer_tokens(context) / layer_tokens(one.setting->context);
+  add_stage_costs(one);
+  const double size =
+      made.problem.shape.splits * layer_tokens(one.setting->context) / layer_tokens(*made.context);
+  return {size, std::move(one.problem.stages)};
+}
+
+// Those of every microbatch; one of them all where they cost alike.
+std::vector<Slice> slices_of(const Case& made) {
+  const Scenario& scenario = *made.scenario;
+  const int splits = made.problem.shape.splits;
+  std::vector<long> lengths = made.choice.slices;
+  if (lengths.empty()) lengths.assign(static_cast<size_t>(splits), 1);
+  const bool alike = std::ranges::count(lengths, lengths.front()) == splits;
+  if (alike && !scenario.roofline && scenario.cost.attention_share == 0) return {{0, 1, splits}};
+  const long all = std::accumulate(lengths.begin(), lengths.end(), 0L);
+  std::vector<Slice> slices;
+  long begin = 0;
+  for (const long length : lengths) {
+    slices.push_back({begin, begin + length, all});
+    begin += length;
+  }
+  return slices;
+}
+
 class UnequalUnits {
  public:
   explicit UnequalUnits(Case& made)
-      : made_(made), scenario_(*made.scenario), splits_(made.problem.shape.splits) {}
+      : made_(made), scenario_(*made.scenario), slices_(slices_of(made)) {}
 
   void add() {
-    std::vector<std::uint32_t> kinds = scenario_.roofline ? modelled() : given();
+    const std::vector<std::uint32_t> kinds = scenario_.roofline ? modelled() : given();
+    const auto slices = static_cast<std::uint32_t>(slices_.size());
+    const auto splits = static_cast<std::uint32_t>(made_.problem.shape.splits);
     std::vector<std::uint32_t> of_unit;
     for (const std::uint32_t kind : kinds) {
-      for (int slice = 0; slice < splits_; ++slice) {
-        of_unit.push_back(kind * slices() + static_cast<std::uint32_t>(slices() > 1 ? slice : 0));
+      for (std::uint32_t slice = 0; slice < splits; ++slice) {
+        of_unit.push_back(kind * slices + std::min(slice, slices - 1));
       }
     }
     const std::vector<StageCost> before = made_.problem.stages;
@@ -65,16 +167,9 @@ class UnequalUnits {
     scale_blocks(before);
   }
 
-  // Whether the slices of a sequence differ.
-  [[nodiscard]] bool slices_differ() const {
-    if (splits_ == 1) return false;
-    return scenario_.roofline ? made_.context->causal : scenario_.cost.attention_share > 0;
-  }
+  [[nodiscard]] bool slices_differ() const { return slices_.size() > 1; }
 
  private:
-  [[nodiscard]] std::uint32_t slices() const {
-    return slices_differ() ? static_cast<std::uint32_t>(splits_) : 1;
-  }
   // Blocks were timed of the units that `before` is of: now they are of those planned with.
   void scale_blocks(const std::vector<StageCost>& before) {
     if (made_.problem.blocks.empty()) return;
@@ -104,32 +199,12 @@ class UnequalUnits {
     std::vector<double> different;
     std::vector<std::uint32_t> numbers = numbered(all, different);
     for (const double factor : different) {
-      for (int slice = 0; std::cmp_less(slice, slices()); ++slice) add_given(factor, slice);
+      for (const Slice& slice : slices_) {
+        kinds_.push_back(
+            {factor * length_to_even(made_, slice), given_slice(made_, factor, slice)});
+      }
     }
     return numbers;
-  }
-
-  void add_given(double factor, int slice) {
-    UnitKind kind{factor, {}};
-    for (int vs = 0; vs < made_.placement.virtual_stages(); ++vs) {
-      const StageCost& base = made_.problem.stages[vs];
-      StageCost stage = scaled(base, factor);
-      if (slices_differ()) stage = sliced(stage, scenario_.cost.attention_share, slice, splits_);
-      // Of a message in bytes the latency stays.
-      if (scenario_.cost.message && base.transfer > Seconds(0)) {
-        const Seconds latency = latency_of(vs);
-        stage.transfer = latency + factor * (base.transfer - latency);
-      }
-      kind.stages.push_back(stage);
-    }
-    kinds_.push_back(std::move(kind));
-  }
-
-  [[nodiscard]] Seconds latency_of(int vs) const {
-    const Placement& place = made_.placement;
-    return route(*scenario_.cluster, rank_of(scenario_, 0, place.device(vs)),
-                 rank_of(scenario_, 0, place.device(place.downstream(vs))))
-        .latency;
   }
 
   std::vector<std::uint32_t> modelled() {
@@ -138,38 +213,23 @@ class UnequalUnits {
     std::vector<Documents> different;
     std::vector<std::uint32_t> numbers = numbered(all, different);
     for (const Documents& documents : different) {
-      for (int slice = 0; std::cmp_less(slice, slices()); ++slice) add_modelled(documents, slice);
+      for (const Slice& slice : slices_) {
+        kinds_.push_back(modelled_slice(made_, documents, slice));
+      }
     }
     return numbers;
   }
 
-  void add_modelled(const Documents& documents, int slice) {
-    Case one = made_;
-    LayerContext& context = *one.context;
-    if (!documents.empty()) {
-      context = packed_microbatch(scenario_.modelled->context, documents);
-      context.recompute = made_.context->recompute;
-    }
-    context.slice = slice;
-    context.slices = static_cast<int>(slices());
-    one.setting->context = context;
-    add_stage_costs(one);
-    const double size = layer_tokens(context) / layer_tokens(*made_.context);
-    kinds_.push_back({size, std::move(one.problem.stages)});
-  }
-
   Case& made_;
   const Scenario& scenario_;
-  int splits_;
+  std::vector<Slice> slices_;
   std::vector<UnitKind> kinds_;
 };
 
 }  // namespace
 
 LayerContext packed_microbatch(LayerContext context, std::span<const int> documents) {
-  const long halves = context.context > 1 ? 2L * context.context : 1;
-  const long parts = (context.sequence_parallel ? context.tensor : 1L) * context.context;
-  const long step = std::lcm(halves, parts);
+  const long step = token_step(context);
   context.micro_batch_size = 1;
   context.seq_length = static_cast<int>((tokens_of(documents) + step - 1) / step * step);
   context.documents = documents;
@@ -181,6 +241,11 @@ LayerContext longest_microbatch(const LayerContext& context,
   const auto longest = std::ranges::max_element(
       microbatches, {}, [](const Documents& documents) { return tokens_of(documents); });
   return packed_microbatch(context, *longest);
+}
+
+std::vector<StageCost> slice_costs(const Case& made, const Slice& slice) {
+  return made.scenario->roofline ? modelled_slice(made, {}, slice).stages
+                                 : given_slice(made, 1, slice);
 }
 
 void add_unequal_units(Case& made) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "models/layer_context.h"
 #include "sim/case/case.h"
@@ -18,6 +19,18 @@ LayerContext packed_microbatch(LayerContext context, std::span<const int> docume
 // Of the microbatch with most tokens, by which buffers are sized.
 LayerContext longest_microbatch(const LayerContext& context,
                                 std::span<const Documents> microbatches);
+
+// Tokens, or other equal parts, `begin` to `end` - 1 of a sequence of `of`.
+struct Slice {
+  long begin = 0;
+  long end = 1;
+  long of = 1;
+};
+
+// What one unit costs on every virtual stage that is this slice of a sequence like those that the
+// problem's stages are of. InputError at the schedule where the slice has no tokens that its ranks
+// could divide, or stands beside an encoder.
+std::vector<StageCost> slice_costs(const Case& made, const Slice& slice);
 
 // Adds their kinds to the case's problem; nothing where all units cost alike.
 // O(different microbatches x splits x stages).

@@ -467,11 +467,8 @@ std::vector<OptionSpec> options_of(const Description& description) {
                        .default_text = each.usual.text()});
   }
   if (description.splits) {
-    options.push_back({.name = "splits",
-                       .help = "parts of a microbatch along the sequence",
-                       .minimum = 1,
-                       .maximum = kMostChunks,
-                       .default_text = fmt::format("{}", *description.splits)});
+    options.push_back(splits_option());
+    options.back().default_text = fmt::format("{}", *description.splits);
   }
   return options;
 }

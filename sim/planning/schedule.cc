@@ -143,9 +143,12 @@ std::string file_in_tree(std::string_view path) {
 
 OptionSpec splits_option() {
   return {.name = "splits",
-          .help = "equal parts that the sequence of a microbatch is cut into",
+          .help =
+              "parts that the sequence of a microbatch is cut into: so many equal ones, a list "
+              "of their lengths to one another, or optimal",
           .minimum = 1,
-          .maximum = 1 << 10,
+          .maximum = kMostSplits,
+          .cuts_sequence = true,
           .default_text = "4"};
 }
 

@@ -30,9 +30,12 @@ struct OptionSpec {
   double minimum = 0;
   double maximum = 0;
   bool counts_chunks = false;  // no more than a device has
+  bool cuts_sequence = false;  // also the lengths of slices, or `optimal` ones
   std::string default_text;    // what holds when the option is absent, in words
   std::string needs = {};      // a flag without which this one says nothing
 };
+
+inline constexpr int kMostSplits = 1 << 10;
 
 // Of a schedule over parts of the sequence (Shape::splits), 4 where it is not given.
 OptionSpec splits_option();

@@ -9,6 +9,7 @@
 #include "sim/prepare/advice.h"
 #include "sim/prepare/automatic_offload.h"
 #include "sim/prepare/balance.h"
+#include "sim/prepare/chosen_slices.h"
 
 namespace pipesim {
 namespace {
@@ -36,6 +37,7 @@ Case prepare(std::shared_ptr<const Scenario> scenario, const ScheduleChoice& cho
     if (!balanced) refuse_unbalanced(outline);
   }
   const Layout* layout = balanced ? &*balanced : nullptr;
+  if (outline.choice.slice_units) outline.choice.slices = choose_slices(outline, layout);
   const auto& offload = outline.choice.offload;
   if (!offload || !offload->automatic || offload->chunks) return make_case(outline, layout);
   ChosenOffload chosen = choose_offload(outline, layout);

@@ -5,6 +5,7 @@
 
 #include "sim/core/input_text.h"
 #include "sim/interop/torch/csv_reader.h"
+#include "sim/planning/best_slices.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/description.h"
 #include "sim/read/offload.h"
@@ -37,6 +38,34 @@ void check_need(const YamlValue& given, const OptionSpec& spec, const ScheduleCh
   }
 }
 
+// A number of equal slices is an option; lengths, or how to choose them, are not.
+bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
+  constexpr int kUsualUnits = 32;
+  constexpr long kLongest = 1 << 28;
+  static const std::vector<std::string> kOptimal{"optimal"};
+  if (value.is_map()) {
+    YamlMap map(value);
+    choice.slice_units = static_cast<int>(
+        map.require(kOptimal.front(), "parts of a sequence that slices are made of")
+            .integer(1, kMostSliceUnits));
+    map.finish();
+    return true;
+  }
+  if (value.is_list()) {
+    for (const YamlValue& each : value.list()) choice.slices.push_back(each.tokens(1, kLongest));
+    if (choice.slices.empty()) value.fail("expected the length of at least one slice");
+    if (choice.slices.size() > kMostSplits) {
+      value.fail(
+          fmt::format("expected at most {} slices, not {}", kMostSplits, choice.slices.size()));
+    }
+    return true;
+  }
+  if (value.text().find_first_of("0123456789") != std::string::npos) return false;
+  (void)value.choice(kOptimal);
+  choice.slice_units = kUsualUnits;
+  return true;
+}
+
 ScheduleChoice read_named_schedule(const YamlValue& value) {
   const auto names = schedule_names();
   return {.name = value.choice(names), .where = value.where()};
@@ -62,6 +91,15 @@ decltype(ScheduleChoice::memory_limit) read_memory_limit(const YamlValue& value)
     return value.number(0, 1e6);
   }
   return value.bytes();
+}
+
+void read_options(YamlMap& map, const Schedule& schedule, ScheduleChoice& choice) {
+  for (const OptionSpec& spec : schedule.options) {
+    const auto given = map.find(spec.name);
+    if (!given || (spec.cuts_sequence && read_slices(*given, choice))) continue;
+    choice.options.emplace(spec.name, read_option(*given, spec, chunks_of(choice)));
+    check_need(*given, spec, choice);
+  }
 }
 
 ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
@@ -109,12 +147,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     if (const auto limit = map.find("memory_limit"))
       choice.memory_limit = read_memory_limit(*limit);
   }
-  for (const OptionSpec& spec : schedule.options) {
-    const auto given = map.find(spec.name);
-    if (!given) continue;
-    choice.options.emplace(spec.name, read_option(*given, spec, chunks_of(choice)));
-    check_need(*given, spec, choice);
-  }
+  read_options(map, schedule, choice);
   map.finish();
   return choice;
 }

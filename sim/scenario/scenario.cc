@@ -36,6 +36,8 @@ int chunks_of(const ScheduleChoice& choice) {
 
 int splits_of(const ScheduleChoice& choice) {
   if (choice.program) return choice.program->shape().splits;
+  if (!choice.slices.empty()) return static_cast<int>(choice.slices.size());
+  if (choice.slice_units) return *choice.slice_units;
   const auto given = choice.options.find("splits");
   return given == choice.options.end() ? schedule_of(choice).default_splits
                                        : static_cast<int>(std::get<long>(given->second));
@@ -135,6 +137,11 @@ std::string options_of(const ScheduleChoice& choice) {
   if (choice.chunks) texts.push_back(fmt::format("{} chunks", *choice.chunks));
   for (const auto& [name, value] : choice.options) {
     texts.push_back(fmt::format("{} {}", name, to_text(value)));
+  }
+  if (choice.slice_units) {
+    texts.push_back(fmt::format("splits optimal of {}", *choice.slice_units));
+  } else if (!choice.slices.empty()) {
+    texts.push_back(fmt::format("splits {}", fmt::join(choice.slices, ":")));
   }
   const auto& limit = choice.memory_limit;
   if (const auto* times = std::get_if<double>(&limit)) {

@@ -85,6 +85,11 @@ struct ScheduleChoice {
   Location where;
   std::optional<int> chunks = {};  // virtual_pipeline_model_parallel_size, when set
   std::map<std::string, OptionValue, std::less<>> options = {};
+  // Of a sequence's slices, from its first tokens on, to one another; empty: as the option `splits`
+  // says, equal.
+  std::vector<long> slices = {};
+  // sim/prepare chooses `slices`, in whole such parts of a sequence.
+  std::optional<int> slice_units = {};
   std::shared_ptr<const Program> program = nullptr;              // of a CSV file
   std::shared_ptr<const DescribedSchedule> described = nullptr;  // of a description
   // memory_limit: times p x Problem::device_activation(), or bytes per device.
@@ -102,7 +107,7 @@ std::optional<BlockRun> blocks_of(const ScheduleChoice& choice);
 Placement placement_of(const ScheduleChoice& choice, int devices);
 // The chunks per device that the choice asks for, or that its schedule takes when it does not say.
 int chunks_of(const ScheduleChoice& choice);
-// The sequence splits of a microbatch, likewise.
+// The sequence splits of a microbatch, likewise; the most there may be where they are to be chosen.
 int splits_of(const ScheduleChoice& choice);
 RecomputeGranularity granularity_of(const ScheduleChoice& choice);
 // The chunks of every device, from the first, that recompute in full.

@@ -4,9 +4,12 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
 
 #include "sim/execution/evaluate.h"
 #include "sim/pipeline/unequal_units.h"
+#include "sim/planning/best_slices.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
@@ -59,6 +62,32 @@ TEST(GoldenTeraPipe, TakesAsLongAsItsLatencyModelPredicts) {
     EXPECT_NEAR(terapipe.claims.bubble.bubble(problem).value(), (result.cost - result.work).value(),
                 1e-9)
         << instance;
+  }
+}
+
+TEST(GoldenTeraPipe, ChoosesSlicesAsGood) {
+  nlohmann::json data;
+  std::ifstream(PIPESIM_SOURCE_DIR "/tests/golden/data/unequal/terapipe_slices.json") >> data;
+  for (const auto& instance : data.at("instances")) {
+    const auto& microbatches = instance.at("batch_and_slices");
+    const auto theirs = microbatches[0][1].get<std::vector<long>>();
+    const int units = std::accumulate(theirs.begin(), theirs.end(), 0);
+    const auto number = [&instance](const char* name) { return instance.at(name).get<double>(); };
+    const auto time = [&](int begin, int length) {
+      const double attention = 1.0 * length * begin + 0.5 * length * length;
+      const double one = number("a") + number("l") * length + number("c") * attention;
+      return SliceTime{Seconds(one), Seconds((number("p") - 1) * one)};
+    };
+    const int count = static_cast<int>(microbatches.size());
+    std::vector<SliceTime> slices;
+    int begin = 0;
+    const auto plans = best_slices(units, count, 1, time);
+    for (const long length : plans.front()) {
+      slices.push_back(time(begin, static_cast<int>(length)));
+      begin += static_cast<int>(length);
+    }
+    EXPECT_EQ(begin, units);
+    EXPECT_NEAR(latency(slices, count).value(), number("seconds"), 1e-9) << instance;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <string_view>
 
 #include "sim/core/error.h"
@@ -104,6 +105,10 @@ std::string v_1f1b(const Asked& /*asked*/, MegatronFlags& to) {
 }
 
 std::string sequence_splits(const Asked& asked, MegatronFlags& to) {
+  if (std::ranges::adjacent_find(asked.choice.slices, std::ranges::not_equal_to()) !=
+      asked.choice.slices.end()) {
+    return "its slices are of unequal lengths, and --num-seq-splits cuts equal ones";
+  }
   to.flags.push_back(fmt::format("--num-seq-splits {}", asked.shape.splits));
   return "";
 }

@@ -407,6 +407,7 @@ Json result_json(const Answer& answer, bool timings) {
   for (const DeviceReport& device : report.devices) {
     json["devices"].push_back(device_json(device, knows_memory(*made.scenario)));
   }
+  if (!made.choice.slices.empty()) json["slices"] = made.choice.slices;
   if (made.scenario->batch.unequal) {
     json["microbatches"] = microbatches_json(*made.scenario->batch.unequal, made);
   }

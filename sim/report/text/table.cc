@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <numeric>
 #include <vector>
 
@@ -179,6 +180,11 @@ std::string comparison_table(std::span<const Answer> answers) {
     const Case& made = answer.made;
     if (!made.offload_reason.empty()) {
       text += fmt::format("{}: offload auto: {}\n", made.choice.name, made.offload_reason);
+    }
+    if (made.choice.slice_units) {
+      text += fmt::format("{}: {} slices of a sequence, in parts of {}: {}\n", made.label,
+                          made.choice.slices.size(), *made.choice.slice_units,
+                          fmt::join(made.choice.slices, " "));
     }
     if (columns.bytes) text += host_line(answer);
   }

@@ -1,0 +1,18 @@
+// What `splits: optimal` stands for: the lengths of slices with which a sequence passes soonest.
+#pragma once
+
+#include <vector>
+
+#include "sim/case/case.h"
+
+namespace pipesim {
+
+// In parts of the choice's `slice_units`: of the plans of sim/planning/best_slices.h, from what
+// slices cost on the devices of the choice, and of equal ones, the one that the schedule runs in
+// least time. Documents and factors that differ are planned as an even microbatch.
+// `balanced` is where layers stand, where they are balanced. InputError at the schedule where a
+// part has no tokens that ranks can divide. O(slice_units^2) times the cost of a stage, and one
+// evaluation for each of some 40 plans.
+std::vector<long> choose_slices(const Outline& outline, const Layout* balanced);
+
+}  // namespace pipesim
