@@ -255,8 +255,8 @@ void take_largest_peaks(Report& report, std::span<const Report> draws) {
   }
 }
 
-// Over several draws of its microbatches the means and the largest peaks, all else that of the
-// first.
+// Over several draws of its microbatches the means, rates over all their seconds, and the largest
+// peaks, all else that of the first.
 Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCauses causes) {
   Result first = Run(made, engine, reuse, causes).result();
   const auto& unequal = made.scenario->batch.unequal;
@@ -273,7 +273,11 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCause
   const double jitter = first.report.ensemble ? first.report.ensemble->jitter : 0;
   first.report = ensemble_of(reports, unequal->draw.seed, jitter);
   take_largest_peaks(first.report, reports);
-  if (first.throughput) first.throughput = mean_of(rates);
+  if (first.throughput) {
+    std::vector<double> seconds;
+    for (const Report& each : reports) seconds.push_back(each.iteration.value());
+    first.throughput = mean_of(rates, seconds);
+  }
   return first;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/case/throughput.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/layer_work.h"
 
@@ -52,14 +53,16 @@ void add_utilization(const Case& made, Throughput& rate) {
 
 }  // namespace
 
-Throughput mean_of(std::span<const Throughput> runs) {
-  const double share = 1 / static_cast<double>(runs.size());
+Throughput mean_of(std::span<const Throughput> runs, std::span<const double> seconds) {
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   Throughput mean{.model_tflops_per_gpu = 0,
                   .mfu = 0,
                   .model_tflops_per_gpu_causal = 0,
                   .mfu_causal = 0,
                   .hfu = 0};
-  for (const Throughput& run : runs) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Throughput& run = runs[i];
+    const double share = seconds[i] / all;
     mean.samples_per_second += share * run.samples_per_second;
     mean.samples_per_second_per_gpu += share * run.samples_per_second_per_gpu;
     for (const auto rate :

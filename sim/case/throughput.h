@@ -22,8 +22,9 @@ struct Throughput {
   std::optional<double> hfu = {};
 };
 
-// Of several runs. What one does not know the mean does not.
-Throughput mean_of(std::span<const Throughput> runs);
+// Of runs that took so many seconds each: what they did together by all their seconds. What one does
+// not know the mean does not.
+Throughput mean_of(std::span<const Throughput> runs, std::span<const double> seconds);
 
 // Empty where the micro batch size is not known.
 std::optional<Throughput> throughput_of(const Case& made, Seconds iteration);

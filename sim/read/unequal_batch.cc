@@ -140,6 +140,21 @@ std::vector<std::string> words(std::span<const std::string_view> names) {
   return {names.begin(), names.end()};
 }
 
+void read_outliers(const YamlValue& value, UnequalBatch& unequal) {
+  if (unequal.packing != Packing::kBalanced) value.fail("is of packing balanced");
+  if (unequal.draw.listed()) {
+    value.fail("wait for later batches: give lengths as a distribution or a file");
+  }
+  for (const YamlValue& each : value.list()) {
+    const int tokens = static_cast<int>(each.tokens(1, kLongest));
+    if (!unequal.outliers.empty() && tokens <= unequal.outliers.back()) {
+      each.fail(fmt::format("must be larger than the one before, {}", unequal.outliers.back()));
+    }
+    unequal.outliers.push_back(tokens);
+  }
+  if (unequal.outliers.empty()) value.fail("expected at least one length");
+}
+
 void read_packing(const YamlValue& value, UnequalBatch& unequal) {
   static const std::vector<std::string> kNames = words(kPackingNames);
   const auto chosen = [](const YamlValue& name) {
@@ -156,6 +171,7 @@ void read_packing(const YamlValue& value, UnequalBatch& unequal) {
     if (unequal.packing != Packing::kBalanced) room->fail("is of packing balanced");
     unequal.room = room->number(1, 1000);
   }
+  if (const auto outliers = map.find("outliers")) read_outliers(*outliers, unequal);
   map.finish();
 }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <functional>
 #include <numeric>
 
 #include "models/layer_work.h"
+#include "sim/scenario/delayed_packing.h"
 
 namespace pipesim {
 namespace {
@@ -44,32 +46,63 @@ std::vector<Documents> one_after_the_other(const UnequalBatch& unequal, const Ba
   return documents;
 }
 
-std::vector<Documents> packed(const UnequalBatch& unequal, const Scenario& scenario,
-                              std::uint64_t seed) {
-  const Batch& batch = scenario.batch;
-  const auto microbatches = static_cast<size_t>(batch.microbatches);
-  const long capacity = static_cast<long>(*batch.micro_batch_size) * *batch.seq_length;
-  const Documents documents =
-      enough(unequal.draw, seed, capacity * static_cast<long>(microbatches));
+// Tokens of an even microbatch.
+long capacity_of(const Batch& batch) {
+  return static_cast<long>(*batch.micro_batch_size) * *batch.seq_length;
+}
+
+// Of one batch, which fills the microbatches.
+Documents batch_of(const UnequalBatch& unequal, const Batch& batch, std::uint64_t seed) {
+  const long capacity = capacity_of(batch);
+  Documents documents = enough(unequal.draw, seed, capacity * batch.microbatches);
   const long tokens = std::accumulate(documents.begin(), documents.end(), 0L);
   const long made = (tokens + capacity - 1) / capacity;
   if (made != batch.microbatches) {
     throw InputError(unequal.draw.where, fmt::format("{} tokens fill {} microbatches of {}, not {}",
                                                      tokens, made, capacity, batch.microbatches));
   }
+  return documents;
+}
+
+std::function<double(int)> work_of(const Scenario& scenario) {
+  const Modelled& modelled = *scenario.modelled;
+  return [&modelled](int tokens) {
+    return model_flops(modelled.model, tokens, modelled.context.causal).value();
+  };
+}
+
+std::vector<Documents> packed(const UnequalBatch& unequal, const Scenario& scenario,
+                              std::uint64_t seed) {
+  const auto microbatches = static_cast<size_t>(scenario.batch.microbatches);
+  const long capacity = capacity_of(scenario.batch);
+  const Documents documents = batch_of(unequal, scenario.batch, seed);
   if (unequal.packing == Packing::kGreedy) {
     return packed_in_order(documents, microbatches, capacity);
   }
-  const Modelled& modelled = *scenario.modelled;
-  const auto work = [&modelled](int tokens_of_one) {
-    return model_flops(modelled.model, tokens_of_one, modelled.context.causal).value();
-  };
   if (documents.size() < microbatches) {
     throw InputError(unequal.draw.where,
                      fmt::format("{} documents cannot be packed into {} microbatches",
                                  documents.size(), microbatches));
   }
-  return packed_by_work(documents, microbatches, capacity, unequal.room, work);
+  return packed_by_work(documents, microbatches, capacity, unequal.room, work_of(scenario));
+}
+
+// Of a stream that began with the draw's first seed.
+std::vector<Documents> delayed(const UnequalBatch& unequal, const Scenario& scenario,
+                               std::uint64_t seed) {
+  DelayedPacking stream(static_cast<size_t>(scenario.batch.microbatches),
+                        capacity_of(scenario.batch), unequal.room, unequal.outliers,
+                        work_of(scenario));
+  std::vector<Documents> packed;
+  for (std::uint64_t now = std::min(unequal.draw.seed, seed); now <= seed; ++now) {
+    packed = stream.next(batch_of(unequal, scenario.batch, now));
+  }
+  if (std::ranges::count(packed, Documents()) == 0) return packed;
+  throw InputError(
+      unequal.draw.where,
+      fmt::format("of the batch of seed {} so many documents wait that a microbatch is "
+                  "empty: give fewer outliers, or longer ones",
+                  seed));
 }
 
 }  // namespace
@@ -78,9 +111,13 @@ void draw_batch(Scenario& scenario, std::uint64_t seed) {
   if (!scenario.batch.unequal) return;
   UnequalBatch& unequal = *scenario.batch.unequal;
   if (unequal.lengths) {
-    unequal.documents = unequal.packing == Packing::kNone
-                            ? one_after_the_other(unequal, scenario.batch, seed)
-                            : packed(unequal, scenario, seed);
+    if (unequal.packing == Packing::kNone) {
+      unequal.documents = one_after_the_other(unequal, scenario.batch, seed);
+    } else if (unequal.outliers.empty()) {
+      unequal.documents = packed(unequal, scenario, seed);
+    } else {
+      unequal.documents = delayed(unequal, scenario, seed);
+    }
     return;
   }
   const auto count = static_cast<size_t>(scenario.batch.microbatches);

@@ -53,32 +53,56 @@ std::vector<Documents> packed_in_order(std::span<const int> documents, size_t mi
   return packed;
 }
 
-std::vector<Documents> packed_by_work(std::span<const int> documents, size_t microbatches,
-                                      long capacity, double room,
-                                      const std::function<double(int)>& work) {
+namespace {
+
+// What finds no room goes to `left_over`, or, without it, to the microbatch of fewest tokens.
+void fill_by_work(std::span<const int> documents, std::vector<Documents>& microbatches, double most,
+                  const std::function<double(int)>& work, Documents* left_over) {
   std::vector<size_t> longest_first(documents.size());
   std::iota(longest_first.begin(), longest_first.end(), size_t{0});
   std::ranges::stable_sort(longest_first,
                            [documents](size_t a, size_t b) { return documents[a] > documents[b]; });
-  std::vector<std::vector<size_t>> held(microbatches);
-  std::vector<double> works(microbatches, 0);
-  std::vector<long> tokens(microbatches, 0);
-  const double most = room * static_cast<double>(capacity);
-  for (const size_t each : longest_first) {
-    auto to = static_cast<size_t>(std::ranges::min_element(works) - works.begin());
-    if (static_cast<double>(tokens[to] + documents[each]) > most) {
-      to = static_cast<size_t>(std::ranges::min_element(tokens) - tokens.begin());
+  constexpr size_t kNowhere = static_cast<size_t>(-1);
+  std::vector<size_t> place(documents.size(), kNowhere);
+  std::vector<double> works(microbatches.size(), 0);
+  std::vector<long> tokens(microbatches.size(), 0);
+  for (size_t i = 0; i < microbatches.size(); ++i) {
+    for (const int held : microbatches[i]) {
+      works[i] += work(held);
+      tokens[i] += held;
     }
-    held[to].push_back(each);
+  }
+  for (const size_t each : longest_first) {
+    const auto fits = [&](size_t i) {
+      return static_cast<double>(tokens[i] + documents[each]) <= most;
+    };
+    auto to = static_cast<size_t>(std::ranges::min_element(works) - works.begin());
+    if (!fits(to)) to = static_cast<size_t>(std::ranges::min_element(tokens) - tokens.begin());
+    if (left_over != nullptr && !fits(to)) continue;
+    place[each] = to;
     works[to] += work(documents[each]);
     tokens[to] += documents[each];
   }
-  std::vector<Documents> packed(microbatches);
-  for (size_t i = 0; i < microbatches; ++i) {
-    std::ranges::sort(held[i]);
-    for (const size_t each : held[i]) packed[i].push_back(documents[each]);
+  for (size_t each = 0; each < documents.size(); ++each) {
+    (place[each] == kNowhere ? *left_over : microbatches[place[each]]).push_back(documents[each]);
   }
+}
+
+}  // namespace
+
+std::vector<Documents> packed_by_work(std::span<const int> documents, size_t microbatches,
+                                      long capacity, double room,
+                                      const std::function<double(int)>& work) {
+  std::vector<Documents> packed(microbatches);
+  fill_by_work(documents, packed, room * static_cast<double>(capacity), work, nullptr);
   return packed;
+}
+
+Documents pack_by_work(std::span<const int> documents, std::vector<Documents>& microbatches,
+                       long capacity, double room, const std::function<double(int)>& work) {
+  Documents left_over;
+  fill_by_work(documents, microbatches, room * static_cast<double>(capacity), work, &left_over);
+  return left_over;
 }
 
 }  // namespace pipesim

@@ -52,6 +52,9 @@ struct UnequalBatch {
   bool lengths = false;  // of documents; otherwise factors
   Packing packing = Packing::kNone;
   double room = 1.5;  // tokens of a balanced microbatch, at most, to those of an even one
+  // Tokens from which on documents wait (sim/scenario/delayed_packing.h), rising: draws are then of
+  // a stream, one batch after the other. Empty: none do.
+  std::vector<int> outliers = {};
   MicrobatchOrder order = MicrobatchOrder::kGiven;
 
   // What was drawn, by microbatch: one of the two.
@@ -67,11 +70,15 @@ std::vector<Documents> packed_in_order(std::span<const int> documents, size_t mi
                                        long capacity);
 
 // The longest first (ties: as they stand), each to the microbatch of least work that has room, or,
-// where that has none, to the one of fewest tokens: WLB-LLM's heuristic (arXiv 2503.17924) without
-// what it keeps for a later iteration. Within a microbatch as they stand.
-// O(documents x microbatches).
+// where that has none, to the one of fewest tokens: WLB-LLM's heuristic (arXiv 2503.17924) of one
+// batch. Within a microbatch as they stand. O(documents x microbatches).
 std::vector<Documents> packed_by_work(std::span<const int> documents, size_t microbatches,
                                       long capacity, double room,
                                       const std::function<double(int)>& work);
+
+// The same beside what microbatches hold already. Those that find no room in either stay behind, as
+// they stand.
+Documents pack_by_work(std::span<const int> documents, std::vector<Documents>& microbatches,
+                       long capacity, double room, const std::function<double(int)>& work);
 
 }  // namespace pipesim

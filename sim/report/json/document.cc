@@ -371,6 +371,7 @@ void add_memory(Json& json, const Answer& answer) {
 Json microbatches_json(const UnequalBatch& unequal, const Case& made) {
   Json json{{"order", kMicrobatchOrderNames[static_cast<size_t>(unequal.order)]}};
   if (unequal.lengths) json["packing"] = kPackingNames[static_cast<size_t>(unequal.packing)];
+  if (!unequal.outliers.empty()) json["outliers"] = unequal.outliers;
   if (!unequal.draw.listed()) json["seed"] = unequal.draw.seed;
   std::vector<int> order = made.microbatch_order;
   if (order.empty()) {

@@ -1,0 +1,42 @@
+// Packing of a stream of batches in which long documents wait (WLB-LLM, Wang et al. 2025, arXiv
+// 2503.17924, section 4): a batch has long documents for some of its microbatches only, and the
+// others wait for these.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "sim/scenario/unequal_batch.h"
+
+namespace pipesim {
+
+class DelayedPacking {
+ public:
+  // `outliers`: tokens from which on a document waits, rising, each with a queue of its own.
+  // `capacity` and `room` as of packed_by_work.
+  DelayedPacking(size_t microbatches, long capacity, double room, std::vector<int> outliers,
+                 std::function<double(int)> work);
+
+  // The microbatches of the next batch. A document of the length of outliers joins the queue of the
+  // largest threshold that it reaches; a queue that has one for every microbatch gives each its
+  // oldest, and so on while it has as many. All others are packed beside them as by packed_by_work, those left over of the batch
+  // before first; what finds no room is left over for the next. A microbatch may be empty.
+  // O(documents x microbatches).
+  std::vector<Documents> next(std::span<const int> documents);
+
+  // Tokens that wait, of documents that have come.
+  [[nodiscard]] long waiting() const;
+
+ private:
+  size_t microbatches_;
+  long capacity_;
+  double room_;
+  std::vector<int> outliers_;
+  std::function<double(int)> work_;
+  std::vector<std::deque<int>> queues_;  // by threshold
+  Documents left_over_;
+};
+
+}  // namespace pipesim
