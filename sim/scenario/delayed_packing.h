@@ -21,9 +21,9 @@ class DelayedPacking {
 
   // The microbatches of the next batch. A document of the length of outliers joins the queue of the
   // largest threshold that it reaches; a queue that has one for every microbatch gives each its
-  // oldest, and so on while it has as many. All others are packed beside them as by packed_by_work, those left over of the batch
-  // before first; what finds no room is left over for the next. A microbatch may be empty.
-  // O(documents x microbatches).
+  // oldest, and so on while it has as many. All others are packed beside them as by packed_by_work,
+  // those left over of the batch before first; what finds no room is left over for the next. A
+  // microbatch may be empty. O(documents x microbatches).
   std::vector<Documents> next(std::span<const int> documents);
 
   // Tokens that wait, of documents that have come.
