@@ -22,8 +22,8 @@ struct Throughput {
   std::optional<double> hfu = {};
 };
 
-// Of runs that took so many seconds each: what they did together by all their seconds. What one does
-// not know the mean does not.
+// Of runs that took so many seconds each: what they did together by all their seconds. What one
+// does not know the mean does not.
 Throughput mean_of(std::span<const Throughput> runs, std::span<const double> seconds);
 
 // Empty where the micro batch size is not known.
