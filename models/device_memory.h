@@ -42,6 +42,7 @@ struct ParameterState {
 
   [[nodiscard]] int holders() const { return data * copies; }
   [[nodiscard]] int shards() const { return shard_degree > 0 ? shard_degree : holders(); }
+  [[nodiscard]] double gradient_bytes() const { return gradients_in_fp32 ? 4 : 2; }
   [[nodiscard]] bool reduces_every_microbatch() const {
     return sharded_gradients && reduce_every_microbatch;
   }
@@ -71,6 +72,7 @@ struct DeviceMemory {
   Bytes vocabulary;  // weights, gradients and optimizer state of embedding and output
   Bytes buffers;     // messages on their way, and temporaries of the pass that needs most
   Bytes overhead;    // kFrameworkOverhead
+  Bytes on_host;     // optimizer states that the host updates; not in total()
 
   [[nodiscard]] Bytes total() const {
     return weights + gradients + optimizer + vocabulary + buffers + overhead;

@@ -25,10 +25,6 @@ double sharded_weight_bytes(const LayerContext& context) {
   return context.fp8_parameters ? 1 : kElement;
 }
 
-double gradient_bytes(const ParameterState& state) {
-  return state.gradients_in_fp32 ? 4 : kElement;
-}
-
 constexpr int kMostAtATime = 4;
 
 // Of what is added the largest.
@@ -58,7 +54,7 @@ Bytes least_state(const Transformer& model, const LayerContext& context,
                   const ParameterState& state) {
   const double weight = context.fp8_parameters ? 1 : kElement;
   return Bytes(total_parameters(model) *
-               (weight + gradient_bytes(state) + state.optimizer.device_bytes()));
+               (weight + state.gradient_bytes() + state.optimizer.device_bytes()));
 }
 
 MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
@@ -112,6 +108,8 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
     }
   }
   held.vocabulary = vocabulary(stages);
+  held.on_host += Bytes(vocabulary_parameters(stages) * state_.optimizer.host_bytes() /
+                        ranks(state_.distributed_optimizer).dense);
   // An output and a gradient on their way out, and a gradient that has come in; what comes in
   // forward is the stage's first activation.
   held.buffers += Bytes(3 * message(model_, context_) + temporary) + weights_on_their_way(stages) +
@@ -125,7 +123,7 @@ double MemoryModel::matrix() const {
   return 1.0 * model_.vocab_size * model_.hidden_size / context_.tensor;
 }
 
-double MemoryModel::gradient() const { return gradient_bytes(state_); }
+double MemoryModel::gradient() const { return state_.gradient_bytes(); }
 
 bool MemoryModel::holds_whole_weights() const {
   return !state_.sharded_weights || !state_.reshard_after_forward;
@@ -147,6 +145,7 @@ void MemoryModel::add_layers(DeviceMemory& held, int number, const LayerMemory& 
   if (holds_whole_weights()) held.weights += number * layer.weights;
   held.gradients += divided(gradient(), ranks(state_.reduces_every_microbatch()));
   held.optimizer += divided(state_.optimizer.device_bytes(), ranks(state_.distributed_optimizer));
+  held.on_host += divided(state_.optimizer.host_bytes(), ranks(state_.distributed_optimizer));
 }
 
 Bytes MemoryModel::vocabulary(std::span<const StageLayers> stages) const {
@@ -172,6 +171,14 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
         weights.add(layer.weights);
         gradients.add(Bytes(gradient() * (layer.dense_parameters + layer.expert_parameters)));
       }
+    }
+  }
+  if (context_.vocabulary_devices > 0) {
+    const int matrices = model_.tied_embeddings ? 1 : 2;
+    const double share = share_parameters(model_, context_) / matrices;
+    for (int i = 0; i < matrices; ++i) {
+      weights.add(Bytes(kElement * share));
+      gradients.add(Bytes(gradient() * share));
     }
   }
   return weights.sum() + gradients.sum();

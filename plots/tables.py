@@ -45,6 +45,7 @@ _KNOWN = {
     "hfu": Quantity("HFU", "%", 0.01, higher_is_better=True),
     "peak_activation_bytes": Quantity("peak activation memory", "GiB", 2.0**30),
     "peak_memory_bytes": Quantity("peak memory", "GiB", 2.0**30),
+    "host_memory_bytes": Quantity("host memory of a node", "GiB", 2.0**30),
     "capacity_bytes": Quantity("memory of a GPU", "GiB", 2.0**30),
     "fits": Quantity("fits", higher_is_better=True),
     "fits_capacity": Quantity("fits", higher_is_better=True),

@@ -3,15 +3,9 @@
 #include <algorithm>
 
 #include "sim/case/ranks.h"
-#include "sim/metrics/host_memory.h"
 
 namespace pipesim {
 namespace {
-
-int ranks_of_device(const Scenario& scenario) {
-  const ParallelSizes& sizes = scenario.parallel;
-  return sizes.tensor * sizes.context * sizes.data;
-}
 
 int gpus_per_switch(const Scenario& scenario) {
   return std::min(scenario.hardware->host.gpus_per_switch, scenario.cluster->gpus_per_node);
@@ -21,36 +15,6 @@ int gpus_per_switch(const Scenario& scenario) {
 double duplex_share(const Scenario& scenario) {
   if (!scenario.hardware || !scenario.cost.copy_out.empty()) return scenario.cost.copy_solo_factor;
   return std::min(1.0, scenario.hardware->host.duplex / scenario.hardware->host.alone);
-}
-
-// The nodes that hold a device's GPUs, ranks in the order of Megatron-LM. Of nodes that hold
-// nothing else one stands for all.
-std::vector<std::vector<NodeShare>> node_shares(const Scenario& scenario) {
-  if (!scenario.cluster) return {};
-  const int devices = scenario.parallel.pipeline;
-  const int ranks = ranks_of_device(scenario);
-  const int per_node = scenario.cluster->gpus_per_node;
-  std::vector<std::vector<NodeShare>> shares(static_cast<size_t>(devices) *
-                                             static_cast<size_t>(scenario.parallel.pipelines));
-  std::uint32_t next = 0;
-  int last = -1;
-  for (int device = 0; device < devices; ++device) {
-    const int begin = device * ranks;
-    bool whole = false;
-    for (int node = begin / per_node; node * per_node < begin + ranks; ++node) {
-      const int gpus =
-          std::min(begin + ranks, (node + 1) * per_node) - std::max(begin, node * per_node);
-      if (gpus == per_node && whole) continue;
-      whole = whole || gpus == per_node;
-      if (node != last) ++next;
-      last = node;
-      for (int i = 0; i < scenario.parallel.pipelines; ++i) {
-        shares[i * devices + device].push_back(
-            {next - 1, static_cast<double>(gpus) / scenario.parallel.pipelines});
-      }
-    }
-  }
-  return shares;
 }
 
 }  // namespace
@@ -107,16 +71,6 @@ HostWay host_way(const Case& made) {
   const int behind_switch = cluster.nics_per_node * gpus_per_switch(scenario);
   way.cards = behind_switch >= cluster.gpus_per_node ? CardWay::kPort : CardWay::kHostLink;
   return way;
-}
-
-std::optional<HostMemory> host_memory_of(const Scenario& scenario, const TaskGraph& graph,
-                                         const Timeline& timeline) {
-  if (graph.pipelines().front().program->copies() == nullptr) return std::nullopt;
-  const HostPeaks peaks = host_peaks(graph, timeline, node_shares(scenario));
-  HostMemory memory{.devices = peaks.devices};
-  if (!peaks.nodes.empty()) memory.node = std::ranges::max(peaks.nodes);
-  if (scenario.cluster) memory.capacity = scenario.cluster->host_memory;
-  return memory;
 }
 
 }  // namespace pipesim

@@ -1,14 +1,8 @@
-// Copies to the host as a case has them: their seconds, the ways that they share, and the memory of
-// a node that they fill.
+// Copies to the host as a case has them: their seconds, and the ways that they share.
 #pragma once
-
-#include <optional>
-#include <vector>
 
 #include "models/cluster.h"
 #include "sim/case/case.h"
-#include "sim/graph/task_graph.h"
-#include "sim/graph/timeline.h"
 
 namespace pipesim {
 
@@ -20,19 +14,5 @@ void add_host_links(Case& made);
 // The way of a rank's copies where they contend. Without a cluster by name copies only have the
 // share of their links in common, whatever their bandwidth, and messages have another way.
 HostWay host_way(const Case& made);
-
-// What activations take on the host.
-struct HostMemory {
-  std::vector<Bytes> devices;  // of one GPU of each, by DeviceReport::device
-  // Of the node that holds most, and its size, where the cluster says so.
-  std::optional<Bytes> node = {};
-  std::optional<Bytes> capacity = {};
-
-  [[nodiscard]] bool fits() const { return !node || !capacity || *node <= *capacity; }
-};
-
-// Empty without copies.
-std::optional<HostMemory> host_memory_of(const Scenario& scenario, const TaskGraph& graph,
-                                         const Timeline& timeline);
 
 }  // namespace pipesim

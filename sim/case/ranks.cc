@@ -4,14 +4,18 @@
 
 namespace pipesim {
 
+int ranks_of_device(const Scenario& scenario) {
+  const ParallelSizes& sizes = scenario.parallel;
+  return sizes.tensor * sizes.context * sizes.data;
+}
+
 int rank_of(const Scenario& scenario, int pipeline, int device) {
   return device * scenario.parallel.pipelines + pipeline;
 }
 
 int ranks_on_a_switch(const Scenario& scenario) {
-  const ParallelSizes& sizes = scenario.parallel;
   return std::min({scenario.hardware->host.gpus_per_switch, scenario.cluster->gpus_per_node,
-                   sizes.tensor * sizes.context * sizes.data});
+                   ranks_of_device(scenario)});
 }
 
 Cluster cluster_of_positions(const Scenario& scenario) {

@@ -10,6 +10,9 @@ namespace pipesim {
 // replicas of one pipeline position stand together: rank = device * pipelines + pipeline.
 int rank_of(const Scenario& scenario, int pipeline, int device);
 
+// GPUs of a device of the pipeline, in all its replicas.
+int ranks_of_device(const Scenario& scenario);
+
 // Ranks of one stage stand next to each other and copy to the host alike, at the same time: how
 // many of them share a switch. Requires a cluster by name.
 int ranks_on_a_switch(const Scenario& scenario);

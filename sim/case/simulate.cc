@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "sim/case/graph_options.h"
+#include "sim/case/host_links.h"
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/case/ranks.h"
@@ -87,7 +88,6 @@ class Run {
     const double jitter =
         perturb.jitter.value_or(result_.timeline.shared_links ? kContentionJitter : 0);
     result_.report = jitter > 0 ? run_ensemble(jitter) : analyzed(result_.timeline);
-    result_.host = host_memory_of(*made_.scenario, *result_.graph, result_.timeline);
     return finished();
   }
 
@@ -102,6 +102,7 @@ class Run {
  private:
   Result finished() {
     add_memory();
+    result_.host = host_memory_of(made_, *result_.program, result_.graph.get(), result_.timeline);
     result_.throughput = throughput_of(made_, result_.report.iteration);
     result_.seconds.metrics += watch_.lap();
     return std::move(result_);
@@ -269,6 +270,7 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCause
     reports.push_back(other.report);
     rates.push_back(other.throughput.value_or(Throughput{}));
     if (first.fits) *first.fits = *first.fits && *other.fits;
+    if (first.host && first.host->node < other.host->node) first.host = other.host;
   }
   const double jitter = first.report.ensemble ? first.report.ensemble->jitter : 0;
   first.report = ensemble_of(reports, unequal->draw.seed, jitter);

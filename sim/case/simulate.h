@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/case/case.h"
-#include "sim/case/host_links.h"
+#include "sim/case/node_memory.h"
 #include "sim/case/reuse.h"
 #include "sim/case/throughput.h"
 #include "sim/engine/engine.h"
@@ -35,7 +35,7 @@ struct Result {
   Report report;
   std::optional<Throughput> throughput;
   std::optional<bool> fits;        // whether the peak is within the scenario's capacity, if any
-  std::optional<HostMemory> host;  // where activations wait on the host
+  std::optional<HostMemory> host;  // where something waits on the host
   StepSeconds seconds;
 };
 

@@ -86,6 +86,7 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
   json["tokens_per_second_per_gpu"] = planned.tokens_per_second_per_gpu;
   json["mfu"] = planned.mfu;
   json["peak_memory_bytes"] = planned.peak.value();
+  json["host_memory_bytes"] = planned.on_host > Bytes(0) ? Json(planned.on_host.value()) : nullptr;
   json["headroom_bytes"] = (question.limit() - planned.peak).value();
   json["bubble"] = planned.bubble();
   for (size_t i = 0; i < planned.shares.size(); ++i) {
@@ -117,7 +118,7 @@ Json nearest_json(const std::optional<NearMiss>& miss) {
   if (!miss) return nullptr;
   Json json = point_json(miss->planned.point);
   json["peak_memory_bytes"] = miss->planned.peak.value();
-  json["host_memory_bytes"] = miss->on_host.value();
+  json["host_memory_bytes"] = miss->planned.on_host.value();
   json["over_bytes"] = miss->over.value();
   json["change"] = miss->change ? Json(miss->change->words) : Json(nullptr);
   return json;

@@ -35,10 +35,10 @@ std::string miss_text(const PlanQuestion& question, const NearMiss& miss,
   const std::string layout = label_of(miss.planned.point) + ", " + sizes_of(miss.planned.point);
   if (miss.host) {
     return fmt::format(
-        "{}; its GPUs have room ({}), but a node's host has {} for {} of activations: {} over for "
+        "{}; its GPUs have room ({}), but a node's host has {} for {} that wait on it: {} over for "
         "each GPU",
         layout, human(miss.planned.peak), human(question.base.hardware->host.memory),
-        human(miss.on_host), human(miss.over));
+        human(miss.planned.on_host), human(miss.over));
   }
   std::string text =
       fmt::format("{}; its fullest GPU takes {}, {} over\n  it fits with {} a GPU", layout,

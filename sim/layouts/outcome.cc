@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/stage_cost.h"
+#include "models/vocabulary_share.h"
 #include "sim/case/make_case.h"
 #include "sim/case/program.h"
 #include "sim/prepare/prepare.h"
@@ -34,9 +35,11 @@ PassSums sum_passes(const Case& made) {
       sums.collectives += pass->collectives() - pass->hidden;
     }
   }
-  for (const VocabularyCost& share : made.problem.vocabulary_costs) {
-    sums.apart +=
-        share.output_forward + share.output_backward + share.input_forward + share.input_backward;
+  if (is_sharded(made.problem.vocabulary)) {
+    const VocabularyCost share =
+        share_cost(model, made.problem.vocabulary, *made.setting, *made.scenario->hardware);
+    sums.apart += made.placement.devices() * (share.output_forward + share.output_backward +
+                                              share.input_forward + share.input_backward);
   }
   return sums;
 }
@@ -69,6 +72,7 @@ Planned planned_of(const Case& made, const Result& result) {
       result.throughput->samples_per_second_per_gpu * *scenario.batch.seq_length;
   planned.mfu = *result.throughput->mfu;
   planned.peak = *report.peak_memory;
+  if (result.host && result.host->node) planned.on_host = *result.host->node;
   const double devices = scenario.parallel.pipeline;
   const Seconds whole = devices * report.iteration;
   const auto add = [&](PlanShare share, Seconds seconds) {
@@ -105,36 +109,6 @@ Planned planned_of(const Case& made, const Result& result) {
 
 namespace {
 
-// The activations of the device that has most of them on the host at a time.
-Bytes most_on_host(const Result& result) {
-  if (result.program->copies() == nullptr) return Bytes(0);
-  struct Change {
-    std::uint32_t device;
-    double seconds;
-    double bytes;
-    // Within a device by time, what leaves first.
-    auto operator<=>(const Change&) const = default;
-  };
-  std::vector<Change> changes;
-  const TaskGraph& graph = *result.graph;
-  for (TaskId task = 0; task < graph.size(); ++task) {
-    const TaskClass& of = graph.task_class(task);
-    if (of.kind == TaskKind::kCopyOut) {
-      changes.push_back({of.device, result.timeline.start[task], of.released.value()});
-    } else if (of.kind == TaskKind::kCopyIn) {
-      changes.push_back({of.device, result.timeline.end[task], -of.acquired.value()});
-    }
-  }
-  std::ranges::sort(changes);
-  double held = 0;
-  double most = 0;
-  for (size_t i = 0; i < changes.size(); ++i) {
-    if (i > 0 && changes[i].device != changes[i - 1].device) held = 0;
-    most = std::max(most, held += changes[i].bytes);
-  }
-  return Bytes(most);
-}
-
 Case case_of(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   auto scenario = std::make_shared<const Scenario>(scenario_of(question, point, layout));
   const ScheduleChoice& choice = scenario->schedules.front();
@@ -144,14 +118,13 @@ Case case_of(const PlanQuestion& question, const PlanPoint& point, const Layout*
 }  // namespace
 
 bool PointRun::fits(const PlanQuestion& question) const {
-  return planned.peak <= question.limit() && on_host <= question.base.hardware->host.memory;
+  return planned.peak <= question.limit() && planned.on_host <= question.base.hardware->host.memory;
 }
 
 PointRun run_point(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
   const Case made = case_of(question, point, layout);
   const Result result = simulate(made);
-  PointRun run{planned_of(made, result),
-               made.scenario->hardware->cluster.gpus_per_node * most_on_host(result)};
+  PointRun run{planned_of(made, result)};
   run.planned.point = point;
   if (layout != nullptr) run.planned.layout = *layout;
   return run;

@@ -44,7 +44,8 @@ struct Planned {
   Seconds iteration;
   double tokens_per_second_per_gpu = 0;
   double mfu = 0;
-  Bytes peak;  // of the device that holds most
+  Bytes peak;          // of the device that holds most
+  Bytes on_host = {};  // of the node that holds most, copies on their way included
   PlanShares shares{};
   std::optional<Contended> contended = {};
   size_t rank_by_replay = 0;  // from 1, of the layouts that are named
@@ -68,7 +69,6 @@ Planned planned_of(const Case& made, const Result& result);
 // A point by replay; `layout` where its split is balanced.
 struct PointRun {
   Planned planned;
-  Bytes on_host;  // of a node, copies on their way included
   // Whether both memories hold it.
   [[nodiscard]] bool fits(const PlanQuestion& question) const;
 };
@@ -95,7 +95,6 @@ void rank_by_contention(std::vector<Planned>& best);
 // A layout that does not fit.
 struct NearMiss {
   Planned planned;
-  Bytes on_host;  // of a node
   // The bytes that a GPU lacks: memory of its own, or, where it has enough, its part of the node's
   // host.
   Bytes over;

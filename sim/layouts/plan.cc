@@ -53,8 +53,7 @@ struct Step {
   Candidate candidate;
   Fate fate = Fate::kWaits;
   Planned planned = {};
-  Bytes memory = {};   // its bound, or peak
-  Bytes on_host = {};  // of a node
+  Bytes memory = {};  // its bound, or peak
 };
 
 class Planner {
@@ -202,7 +201,8 @@ class Planner {
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
     step.memory = bound.memory;
-    if (!options_.exhaustive && kBelow * bound.memory > question_.limit()) {
+    const bool host_full = kBelow * optimizer_on_node(made) > question_.base.hardware->host.memory;
+    if (!options_.exhaustive && (host_full || kBelow * bound.memory > question_.limit())) {
       step.fate = Fate::kTooLarge;
     } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
       step.fate = Fate::kRefused;
@@ -252,7 +252,6 @@ class Planner {
     step.planned = std::move(run.planned);
     step.planned.id = candidate.id;
     step.memory = step.planned.peak;
-    step.on_host = run.on_host;
   }
 
   void settle(Step&& step) {
@@ -335,10 +334,11 @@ class Planner {
   void keep_nearer(Step&& step, std::optional<NearMiss>& nearest) const {
     if (step.fate != Fate::kUnfit) return;
     const Hardware& hardware = *question_.base.hardware;
-    NearMiss miss{std::move(step.planned), step.on_host, {}};
+    NearMiss miss{std::move(step.planned), {}};
     miss.host = miss.planned.peak <= question_.limit();
-    miss.over = miss.host ? (miss.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
-                          : miss.planned.peak - question_.limit();
+    miss.over = miss.host
+                    ? (miss.planned.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
+                    : miss.planned.peak - question_.limit();
     const auto key = [](const NearMiss& each) {
       return std::tuple(each.over, each.planned.iteration, each.planned.id);
     };

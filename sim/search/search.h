@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "sim/case/case.h"
-#include "sim/case/host_links.h"
+#include "sim/case/node_memory.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/bound.h"

@@ -1,4 +1,5 @@
 // Scenarios whose modules offload their inputs, and whose hosts hold optimizer states.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/case/simulate.h"
@@ -62,6 +63,87 @@ TEST(HostOptimizer, TakesLessMemoryAndMoreTime) {
   for (const StepCost& step : made.closing) host = std::max(host, step.host);
   EXPECT_GT(after.report.iteration, before.report.iteration + 0.9 * host);
   EXPECT_LT(after.report.iteration, before.report.iteration + host);
+}
+
+// Four devices of eight GPUs, a node each: 1F1B has 4, 3, 2, 1 microbatches in flight on them.
+TEST(NodeMemory, HoldsWhatModulesOffloadOfTheMicrobatchesInFlight) {
+  const Case made = prepare_first(read_changed(kBase, {kModules}));
+  const Result result = simulate(made);
+  ASSERT_TRUE(result.host);
+  for (int device = 0; device < 4; ++device) {
+    EXPECT_DOUBLE_EQ(result.host->devices[device].value(),
+                     (4 - device) * made.memory->stages[device].offloaded.value());
+  }
+  EXPECT_DOUBLE_EQ(result.host->node->value(), 8 * result.host->devices.front().value());
+  EXPECT_EQ(result.host->node_optimizer, Bytes(0));
+  EXPECT_EQ(result.host->capacity, Bytes(2e12));
+  EXPECT_TRUE(result.host->fits());
+  EXPECT_FALSE(result_of({}).host);
+}
+
+// Two devices of four GPUs share a node.
+TEST(NodeMemory, IsThatOfAllDevicesOnTheNode) {
+  const Result result = result_of({kModules, {"parallel.tensor_model_parallel_size", "1"}});
+  const auto& devices = result.host->devices;
+  EXPECT_DOUBLE_EQ(result.host->node->value(), 4 * (devices[0] + devices[1]).value());
+}
+
+// DualPipe's devices have stages of both directions; all have eight layers, and offload alike.
+TEST(NodeMemory, CountsBothPassesOfABlock) {
+  const Case made = prepare_first(read_changed(kBase, {kModules, {"schedule", "dualpipe"}}));
+  const Result result = simulate(made);
+  for (int device = 0; device < 4; ++device) {
+    int held = 0;
+    int most = 0;
+    for (const Pass& pass : result.program->passes(device)) {
+      if (pass.kind == PassKind::kF || pass.kind == PassKind::kFB) most = std::max(most, ++held);
+      if (pass.kind != PassKind::kF && pass.kind != PassKind::kW) --held;
+    }
+    EXPECT_EQ(held, 0);
+    EXPECT_DOUBLE_EQ(result.host->devices[device].value(),
+                     most * made.memory->stages.front().offloaded.value());
+  }
+}
+
+// Adam's 12 bytes and a gradient of 4: each parameter once on all GPUs together, but for the norms,
+// which tensor ranks hold alike.
+TEST(NodeMemory, HoldsStatesAndGradientsOfWhatTheHostUpdates) {
+  const std::pair<std::string, std::string> all{"memory.optimizer_offload_fraction", "1"};
+  const Result whole = result_of({all});
+  double sum = 0;
+  for (const Bytes& device : whole.host->optimizer) sum += 8 * device.value();
+  EXPECT_NEAR(sum / (16 * 8.030e9), 1, 1e-3);
+  EXPECT_EQ(whole.host->devices, whole.host->optimizer);
+  EXPECT_EQ(whole.host->node_optimizer, *whole.host->node);
+  const Result half = result_of({{"memory.optimizer_offload_fraction", "0.5"}});
+  EXPECT_DOUBLE_EQ(half.host->node->value(), whole.host->node->value() / 2);
+  const Result bf16 = result_of({all, {"memory.exp_avg_dtype", "bf16"}});
+  EXPECT_NEAR(*bf16.host->node / *whole.host->node, 14.0 / 16, 1e-12);
+  const std::pair<std::string, std::string> small{
+      "cluster.host.memory", fmt::format("{:.0f} B", 0.75 * whole.host->node->value())};
+  EXPECT_FALSE(result_of({all, small}).host->fits());
+  EXPECT_TRUE(result_of({{"memory.optimizer_offload_fraction", "0.5"}, small}).host->fits());
+}
+
+// States stand there all the time, activations beside them.
+TEST(NodeMemory, AddsUp) {
+  const std::pair<std::string, std::string> states{"memory.optimizer_offload_fraction", "1"};
+  const auto node = [](const Result& of, size_t device) {
+    return 8 * of.host->devices[device].value();
+  };
+  const Result both = result_of({states, kModules});
+  const Result alone = result_of({states});
+  const Result modules = result_of({kModules});
+  for (size_t device = 0; device < 4; ++device) {
+    EXPECT_DOUBLE_EQ(node(both, device), node(alone, device) + node(modules, device));
+  }
+  // The first device's node: it has most microbatches in flight.
+  EXPECT_DOUBLE_EQ(both.host->node->value(), node(both, 0));
+  EXPECT_DOUBLE_EQ(both.host->node_optimizer.value(), node(alone, 0));
+  const Result copied = result_of({{"offload", "true"}});
+  const Result beside = result_of({states, {"offload", "true"}});
+  EXPECT_DOUBLE_EQ(beside.host->devices[0].value(),
+                   copied.host->devices[0].value() + beside.host->optimizer[0].value());
 }
 
 }  // namespace

@@ -117,6 +117,34 @@ TEST(Plan, OffloadsWhereItSaysSo) {
   }
 }
 
+// Optimizer states of 8 billion parameters take 64 GB of each of two nodes.
+TEST(Plan, RefusesWhatTheHostsOfItsNodesDoNotHold) {
+  const auto planned = [](const std::string& memory) {
+    ClusterPlan plan = ask({{"model", "llama3-8b"},
+                            {"cluster", "{name: dgx-h100, host: {memory: " + memory + "}}"},
+                            {"batch.seq_length", "4096"},
+                            {"memory.optimizer_offload_fraction", "1"}});
+    plan.question.gpus = 16;
+    plan.question.global_batch = 32;
+    plan.question.axes.schedules = {"1f1b"};
+    plan.question.axes.tensor = {2};
+    plan.result = pipesim::plan(plan.question, {.best = 2});
+    return plan;
+  };
+  const ClusterPlan room = planned("100 GB");
+  ASSERT_FALSE(room.result.best.empty());
+  const Planned& best = room.result.best.front();
+  EXPECT_LE(best.on_host, Bytes(100e9));
+  EXPECT_GT(best.on_host, Bytes(64e9));
+  const ClusterPlan none = planned("60 GB");
+  EXPECT_TRUE(none.result.best.empty());
+  EXPECT_EQ(none.result.counts.evaluated, 0U);
+  ASSERT_TRUE(none.result.nearest);
+  EXPECT_TRUE(none.result.nearest->host);
+  EXPECT_NE(no_fit_text(none, {}).find("a node's host has 55.88 GiB"), std::string::npos)
+      << no_fit_text(none, {});
+}
+
 TEST(Plan, DoesNotDependOnTheNumberOfThreads) {
   ClusterPlan one = small("6 GiB");
   ClusterPlan three = one;

@@ -142,7 +142,8 @@ void add_modelled(Json& json, const Modelled& modelled) {
                    {"num_layers", model.num_layers},
                    {"hidden_size", model.hidden_size},
                    {"vocab_size", model.vocab_size},
-                   {"parameters", total_parameters(model)}};
+                   {"parameters", total_parameters(model)},
+                   {"activated_parameters", total_activated_parameters(model)}};
   json["parallel"]["context_parallel_size"] = context.context;
   if (context.exchange != ContextExchange::kAllGather) {
     json["parallel"]["cp_comm_type"] = to_text(context.exchange);
@@ -268,16 +269,19 @@ Json host_json(const HostMemory& host, const std::optional<HostPlan>& plan) {
     return of ? Json(of->value()) : Json(nullptr);
   };
   Json json{{"peak_bytes_of_node", bytes(host.node)},
+            {"optimizer_bytes_of_node", host.node_optimizer.value()},
             {"capacity_bytes", bytes(host.capacity)},
             {"fits", host.fits()},
             {"nearest", nullptr},
             {"nearest_bytes_of_node", nullptr},
-            {"peak_bytes_of_device", Json::array()}};
+            {"peak_bytes_of_device", Json::array()},
+            {"optimizer_bytes_of_device", Json::array()}};
   if (plan) {
     json["nearest"] = schedule_json(plan->made);
     json["nearest_bytes_of_node"] = plan->node.value();
   }
   for (const Bytes& of : host.devices) json["peak_bytes_of_device"].push_back(of.value());
+  for (const Bytes& of : host.optimizer) json["optimizer_bytes_of_device"].push_back(of.value());
   return json;
 }
 

@@ -29,21 +29,26 @@ std::string fit_line(const Answer& answer) {
                      change ? fmt::format("{} ({})", change->words, human(change->peak)) : "none");
 }
 
-// What the fullest node keeps of offloaded activations, and how much less of it would fit.
+// What the fullest node keeps of activations and optimizer states, and how much less of the
+// schedule's offload would fit.
 std::string host_line(const Answer& answer) {
   if (!answer.result.host || !answer.result.host->node) return "";
   const HostMemory& host = *answer.result.host;
   const auto& plan = answer.advice.offload;
-  const std::string kept =
+  std::string kept =
       fmt::format("{}: {} on the host of a node", answer.made.label, human(*host.node));
+  if (host.node_optimizer > Bytes(0)) {
+    kept += fmt::format(" (optimizer states {})", human(host.node_optimizer));
+  }
   if (!host.capacity) return kept + "\n";
   if (host.fits()) return fmt::format("{}, which has {}\n", kept, human(*host.capacity));
+  kept += fmt::format(", which does not fit in its {}", human(*host.capacity));
+  if (answer.result.program->copies() == nullptr) return kept + "\n";
   const std::string nearest =
       plan ? fmt::format("{} with offload: {{{}}} ({})", plan->made.choice.name,
                          scope_text(*plan->made.choice.offload), human(plan->node))
            : "no offload";
-  return fmt::format("{}, which does not fit in its {}; nearest that fits: {}\n", kept,
-                     human(*host.capacity), nearest);
+  return fmt::format("{}; nearest that fits: {}\n", kept, nearest);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ const kSizes = ['tensor_model_parallel_size', 'context_parallel_size', 'expert_m
   'expert_tensor_parallel_size', 'pipeline_model_parallel_size', 'virtual_pipeline_model_parallel_size', 'data_parallel_size',
   'micro_batch_size'];
 const kPlanned = ['iteration_seconds', 'contended_seconds', 'tokens_per_second_per_gpu', 'mfu', 'peak_memory_bytes',
-  'headroom_bytes', 'bubble', 'days', 'gpu_hours', 'price'];
+  'headroom_bytes', 'host_memory_bytes', 'bubble', 'days', 'gpu_hours', 'price'];
 
 function columnsOfPlan() {
   const of = (name, value) => column(name, planned.map(value));

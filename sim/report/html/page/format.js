@@ -76,6 +76,7 @@ const kLabels = {
   tokens_per_second_per_gpu: 'tokens/s/GPU', model_tflops_per_gpu: 'TFLOP/s/GPU', mfu: 'MFU', hfu: 'HFU',
   model_tflops_per_gpu_causal: 'TFLOP/s/GPU, causal', mfu_causal: 'MFU, causal',
   peak_activation_bytes: 'peak activation', peak_memory_bytes: 'peak memory',
+  host_memory_bytes: 'on the host of a node',
   tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
   expert_tensor_parallel_size: 'etp', pipeline_model_parallel_size: 'pp', virtual_pipeline_model_parallel_size: 'vpp',
   data_parallel_size: 'dp', micro_batch_size: 'mbs', contended_seconds: 'with contention', gpu_hours: 'GPU-hours',
