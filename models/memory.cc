@@ -21,9 +21,6 @@ std::string fault_of_shards(const Transformer& model, const LayerContext& contex
         "expert_model_parallel_size x expert_tensor_parallel_size {}",
         shards, context.expert * context.expert_tensor);
   }
-  if (state.sharded_gradients && context.vocabulary_devices > 0) {
-    return "a vocabulary that all devices share is not known with sharded gradients or weights";
-  }
   return "";
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/layer_parameters.h"
+#include "models/vocabulary_share.h"
 
 namespace pipesim {
 namespace {
@@ -29,9 +30,10 @@ Seconds seconds_over(CollectiveKind kind, const HeldParameters& parameters, doub
            collective_seconds(hardware.interconnect, {kind, Group::kData, Bytes(bytes * number)},
                               group);
   };
-  const Seconds dense = over(parameters.dense, dense_groups(setting, node).shards);
-  if (parameters.expert == 0) return dense;
-  return dense + over(parameters.expert, expert_groups(setting, node).shards);
+  Seconds sum;
+  if (parameters.dense > 0) sum += over(parameters.dense, dense_groups(setting, node).shards);
+  if (parameters.expert > 0) sum += over(parameters.expert, expert_groups(setting, node).shards);
+  return sum;
 }
 
 std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& stage) {
@@ -98,15 +100,17 @@ Seconds seen_in_backward(const Units& units, bool gathers, bool scatters, Comput
 LayerSharding layer_sharding(const Transformer& model, LayerKind kind, const CostSetting& setting,
                              const Hardware& hardware) {
   const LayerContext& context = setting.context;
-  const LayerParameters held =
+  LayerParameters held =
       layer_parameters(model, kind, {context.tensor, context.expert, context.expert_tensor});
+  if (!is_layer(kind) && context.vocabulary_devices > 0) {  // all devices share the matrix
+    held.dense -= 1.0 * model.vocab_size / context.tensor * model.hidden_size;
+  }
   LayerSharding sharding{{held.dense, held.expert}, {}, {}};
   const double weight = context.fp8_parameters && is_layer(kind) ? 1 : kElement;
-  const double gradient = setting.state.gradients_in_fp32 ? 4 : kElement;
   sharding.gather =
       seconds_over(CollectiveKind::kAllGather, sharding.parameters, weight, setting, hardware);
-  sharding.scatter = seconds_over(CollectiveKind::kReduceScatter, sharding.parameters, gradient,
-                                  setting, hardware);
+  sharding.scatter = seconds_over(CollectiveKind::kReduceScatter, sharding.parameters,
+                                  setting.state.gradient_bytes(), setting, hardware);
   return sharding;
 }
 
@@ -152,6 +156,27 @@ StageSharding stage_sharding(const Transformer& model, const StageLayers& stage,
     sum.backward_weight = seen_in_backward(units, false, scatters, weight, share);
   }
   return sum;
+}
+
+VocabularySharding vocabulary_sharding(const Transformer& model, VocabularyPlacement placement,
+                                       const CostSetting& setting, const Hardware& hardware) {
+  const ParameterState& state = setting.state;
+  const int matrices = model.tied_embeddings ? 1 : 2;
+  VocabularySharding share;
+  share.matrix.dense = share_parameters(model, setting.context) / matrices;
+  share.gather =
+      seconds_over(CollectiveKind::kAllGather, share.matrix, kElement, setting, hardware);
+  share.scatter = seconds_over(CollectiveKind::kReduceScatter, share.matrix, state.gradient_bytes(),
+                               setting, hardware);
+  if (gathers_every_microbatch(state, setting.context.vocabulary_devices)) {
+    share.input_forward = share.output_forward = share.gather;
+    if (placement != VocabularyPlacement::kVocab2) share.output_backward = share.gather;
+  }
+  if (state.reduces_every_microbatch()) {
+    share.output_backward += share.scatter;
+    share.input_backward = share.scatter;
+  }
+  return share;
 }
 
 GatheredOnce gather_once(const Transformer& model, const StageLayers& stage,

@@ -20,6 +20,11 @@
 // within the backward, with the weights that B gathers: its compute counts as B's. Embedding and
 // output are layers here; a matrix that is tied stays gathered where both stand on the stage.
 //
+// A device's share of a vocabulary that all devices of the pipeline divide (vocabulary_share.h) is
+// divided over its data ranks too, a matrix a layer. Its passes stand alone, so that what they wait
+// for is seen whole: IF and S for their matrix, T for the output's again where it makes the input's
+// gradient (vocab-2 makes it in S), T and IB for the scatter of their gradient.
+//
 // Sources: FSDP2 gathers one layer ahead and reduces one behind (PyTorch, fully_shard; Zhao 2023,
 // "PyTorch FSDP", arXiv 2304.11277, section 3.3), Megatron-FSDP likewise, always overlapped
 // (megatron/core/distributed/fsdp). Gradients of replicas are reduced at the end of the iteration
@@ -29,6 +34,7 @@
 #include "models/data_groups.h"
 #include "models/layer_cost.h"
 #include "models/layout.h"
+#include "sim/pipeline/vocabulary.h"
 
 namespace pipesim {
 
@@ -69,6 +75,21 @@ StageSharding stage_sharding(const Transformer& model, const StageLayers& stage,
                              const LayerCosts& costs, const LayerShardings& shardings,
                              const CostSetting& setting, const Hardware& hardware,
                              const ShardedRun& run);
+
+// What the passes of a device's share wait for; and its gathers once an iteration, where weights
+// are kept.
+struct VocabularySharding {
+  HeldParameters matrix;  // one of its matrices
+  Seconds gather;
+  Seconds scatter;
+  Seconds input_forward;    // IF
+  Seconds input_backward;   // IB
+  Seconds output_forward;   // S
+  Seconds output_backward;  // T
+};
+// Requires LayerContext::vocabulary_devices. O(1).
+VocabularySharding vocabulary_sharding(const Transformer& model, VocabularyPlacement placement,
+                                       const CostSetting& setting, const Hardware& hardware);
 
 // Gathers of all weights of a stage once, behind a microbatch's forward: in all, and what is seen.
 struct GatheredOnce {

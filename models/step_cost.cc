@@ -15,13 +15,9 @@ constexpr double kElement = 2;    // bytes of a weight
 constexpr double kBucket = 40e6;  // parameters
 constexpr double kBucketPerRank = 1e6;
 
-double gradient_bytes(const ParameterState& state) {
-  return state.gradients_in_fp32 ? 4 : kElement;
-}
-
 // As the optimizer reads it.
 double read_gradient(const ParameterState& state) {
-  return state.optimizer.reads_16_bit_gradients ? gradient_bytes(state) : 4;
+  return state.optimizer.reads_16_bit_gradients ? state.gradient_bytes() : 4;
 }
 
 const StageLayers& stage_of(const Layout& layout, const Placement& place, int device, int chunk) {
@@ -61,7 +57,7 @@ Seconds tied_seconds(const Transformer& model, const CostSetting& setting, const
   if (setting.context.vocabulary_devices > 0) return {};  // every device holds both of its share
   const Ends ends = ends_of(layout, place, device);
   if (ends.input == ends.output) return {};
-  const Bytes bytes(gradient_bytes(setting.state) * model.vocab_size * model.hidden_size /
+  const Bytes bytes(setting.state.gradient_bytes() * model.vocab_size * model.hidden_size /
                     setting.context.tensor);
   const int ranks = setting.context.tensor * setting.context.context * setting.state.data;
   const int near = ranks * place.devices() <= hardware.interconnect.gpus_per_node ? 2 : 1;
@@ -117,7 +113,7 @@ Seconds over_data(const OverData& what, const HeldParameters& held, bool overlap
 Seconds reduce_seconds(const HeldParameters& held, const CostSetting& setting,
                        const Hardware& hardware) {
   const ParameterState& state = setting.state;
-  const double bytes = gradient_bytes(state);
+  const double bytes = state.gradient_bytes();
   const bool overlapped = setting.overlap.gradient_reduce || state.reduces_every_microbatch();
   if (!state.distributed_optimizer) {
     return over_data({CollectiveKind::kAllReduce, bytes, &DataGroups::shards}, held, overlapped,
@@ -149,6 +145,10 @@ void gather_kept_weights(const Transformer& model, const CostSetting& setting,
     cost.gather += once.whole;
     cost.hidden += once.whole - once.seen;
   }
+  if (setting.context.vocabulary_devices == 0) return;
+  const int matrices = model.tied_embeddings ? 1 : 2;
+  cost.gather +=
+      matrices * vocabulary_sharding(model, VocabularyPlacement::kVocab2, setting, hardware).gather;
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
 StepBytes step_bytes(const ParameterState& state) {
   const OptimizerState& optimizer = state.optimizer;
   const double gradient = read_gradient(state);
-  const bool copied = gradient > gradient_bytes(state);
+  const bool copied = gradient > state.gradient_bytes();
   return {2 * optimizer.bytes() + gradient + (optimizer.remainders ? 2 : 1) * kElement,
           3 * gradient + (copied ? kElement + gradient : 0)};
 }
@@ -196,7 +196,7 @@ Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held
   const StepBytes bytes = step_bytes(state);
   const double step = (1 - state.optimizer.host_fraction) * bytes.update + bytes.gradients;
   const int kernels = 4 * static_cast<int>(std::ceil(own / kLaunchElements));
-  return memory_bound_seconds(hardware.gpu, Bytes(step * own + gradient_bytes(state) * all),
+  return memory_bound_seconds(hardware.gpu, Bytes(step * own + state.gradient_bytes() * all),
                               kernels + 1);
 }
 

@@ -36,6 +36,17 @@ void add_sharding(Case& made, const LayerCosts& costs) {
     stage.backward_weight += added[vs].backward_weight;
     if (stage.overlapped) *stage.overlapped += added[vs].forward + backward_of(added[vs]);
   }
+  if (is_sharded(made.problem.vocabulary)) {
+    const VocabularySharding share =
+        vocabulary_sharding(made.scenario->modelled->model, made.problem.vocabulary, *made.setting,
+                            *made.scenario->hardware);
+    for (VocabularyCost& cost : made.problem.vocabulary_costs) {
+      cost.output_forward += share.output_forward;
+      cost.output_backward += share.output_backward;
+      cost.input_forward += share.input_forward;
+      cost.input_backward += share.input_backward;
+    }
+  }
   for (size_t block = 0; block < made.problem.blocks.size(); ++block) {
     const int vs = static_cast<int>(block) / place.chunks();
     const int chunk = static_cast<int>(block) % place.chunks();

@@ -199,14 +199,11 @@ class Space {
   }
 
   void choose_sharding() {
-    const bool shared = is_sharded(point_.vocabulary);
     if (axes_.sharding.empty()) {
-      if (shared && question_.base.modelled->state.sharded_gradients) return;
       points_.push_back(point_);
       return;
     }
     for (const ShardingStrategy strategy : axes_.sharding) {
-      if (shared && strategy >= ShardingStrategy::kOptimGrads) continue;
       point_.sharding = strategy;
       points_.push_back(point_);
       // A rank that is alone divides nothing.
@@ -244,6 +241,9 @@ ParameterState state_of(const PlanQuestion& question, const PlanPoint& point) {
   if (point.sharding) set_sharding(*point.sharding, state);
   if (question.axes.runs_on == Framework::kTorchtitan && state.sharded_weights) {
     shard_as_torchtitan(point.pipeline, point.context, state);
+    if (!question.says_reshard) {
+      state.reshard_after_forward = reshards_by_default(point.pipeline);
+    }
   }
   if (state.shard_degree > 0) state.shard_degree = std::gcd(state.shard_degree, point.data);
   if (!state.distributed_optimizer) state.shard_degree = 0;

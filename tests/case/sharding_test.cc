@@ -105,6 +105,36 @@ TEST(ShardedScenario, KeepsPassesAsTheyAreWhereAStageGathersOnceAndReducesOnce) 
   }
 }
 
+// A device's share of the vocabulary is gathered for IF and S, and scattered after T and IB.
+TEST(ShardedScenario, OfASharedVocabularyWaitsInItsPassesToo) {
+  const auto of = [](const Changes& strategy, const std::string& placement) {
+    Changes all = below_memory(strategy);
+    all.emplace_back("vocabulary.placement", placement);
+    return prepare_first(read_changed(kBase, all));
+  };
+  for (const char* placement : {"vocab-1", "vocab-2", "interlaced"}) {
+    SCOPED_TRACE(placement);
+    const Case made = of(kWeights, placement);
+    const VocabularyCost& with_weights = made.problem.vocabulary_costs.front();
+    const VocabularyCost before = of(kOptim, placement).problem.vocabulary_costs.front();
+    const VocabularySharding share =
+        vocabulary_sharding(made.scenario->modelled->model, made.problem.vocabulary, *made.setting,
+                            *made.scenario->hardware);
+    // Two matrices of 128256 rows and 4096 columns, over tensor ranks and devices.
+    EXPECT_DOUBLE_EQ(share.matrix.dense, 128256.0 / 4 * 4096);
+    EXPECT_GT(share.gather, Seconds(0));
+    EXPECT_DOUBLE_EQ((with_weights.output_forward - before.output_forward).value(),
+                     share.gather.value());
+    EXPECT_DOUBLE_EQ((with_weights.input_forward - before.input_forward).value(),
+                     share.gather.value());
+    EXPECT_DOUBLE_EQ((with_weights.input_backward - before.input_backward).value(),
+                     share.scatter.value());
+    const Result result = simulate(made);
+    EXPECT_GT(result.report.iteration, simulate(of(kOptim, placement)).report.iteration);
+    EXPECT_LT(*result.report.peak_memory, *simulate(of(kOptim, placement)).report.peak_memory);
+  }
+}
+
 TEST(ShardedScenario, BlocksWaitForWhatBothOfTheirPassesDo) {
   const Problem problem = prepare_first(read(kWeights, kExperts)).problem;
   const Problem without = prepare_first(read(kOptim, kExperts)).problem;

@@ -126,9 +126,31 @@ TEST(Sharding, RefusesCopiesThatRanksDoNotMakeUp) {
   const LayerContext experts{.micro_batch_size = 1, .seq_length = 4096, .expert = 4};
   EXPECT_NE(fault_of(mixtral(), experts, state).find("data_parallel_shard_degree 2"),
             std::string::npos);
-  LayerContext shared = plain(1, 128);
-  shared.vocabulary_devices = 4;
-  EXPECT_NE(fault_of(llama3_70b(), shared, sharded(ShardingStrategy::kOptimGrads, 8)), "");
+}
+
+// A quarter of two matrices on every device; data ranks divide its 18 bytes a parameter like those
+// of layers, and what a pass of it needs whole is a matrix and its gradient.
+TEST(ShardedVocabulary, IsHeldAsLayersAre) {
+  Transformer model = gpt(4, 512, 8, 1024);
+  model.vocab_size = 51200;
+  model.tied_embeddings = false;
+  LayerContext context = plain(1, 128);
+  context.vocabulary_devices = 4;
+  const double matrix = 51200.0 / 4 * 512;  // more than a layer
+  const auto held = [&](ShardingStrategy strategy) {
+    return even(model, context, sharded(strategy, 8), 4).devices[1];
+  };
+  const DeviceMemory optim = held(ShardingStrategy::kOptim);
+  EXPECT_DOUBLE_EQ(optim.vocabulary.value(), 2 * matrix * (2 + 4 + 12.0 / 8));
+  const DeviceMemory gradients = held(ShardingStrategy::kOptimGrads);
+  EXPECT_DOUBLE_EQ(gradients.vocabulary.value(), 2 * matrix * (2 + 16.0 / 8));
+  EXPECT_NEAR((gradients.buffers - optim.buffers).value(), 2 * 4 * matrix, 1e-3);
+  const DeviceMemory weights = held(ShardingStrategy::kOptimGradsParams);
+  EXPECT_DOUBLE_EQ(weights.vocabulary.value(), 2 * matrix * 18 / 8);
+  EXPECT_NEAR((weights.buffers - optim.buffers).value(), 2 * (2 + 4) * matrix, 1e-3);
+  model.tied_embeddings = true;
+  const DeviceMemory tied = held(ShardingStrategy::kOptimGradsParams);
+  EXPECT_DOUBLE_EQ(tied.vocabulary.value(), matrix * 18 / 8);
 }
 
 // Links of 1 GB/s, collectives without a start of their own.
@@ -163,6 +185,39 @@ TEST(Sharding, GathersAndScattersALayerOverTheRanksOfItsCopy) {
   EXPECT_EQ(dense_groups(setting, 8).replicas.ranks_per_node, 1);
   EXPECT_EQ(expert_groups(setting, 8).shards.ranks, 2);
   EXPECT_EQ(expert_groups(setting, 8).shards.ranks_per_node, 2);
+}
+
+// A ring of 4 sends 3/4 of a device's share of a matrix.
+TEST(ShardedVocabulary, PassesWaitForTheirMatrixAndTheirGradient) {
+  Transformer model = gpt(4, 512, 8, 1024);
+  model.tied_embeddings = false;
+  CostSetting setting;
+  setting.context = plain(1, 128);
+  setting.context.vocabulary_devices = 2;
+  setting.state = sharded(ShardingStrategy::kOptimGradsParams, 4);
+  const auto of = [&](VocabularyPlacement placement) {
+    return vocabulary_sharding(model, placement, setting, simple());
+  };
+  const double matrix = 1.0 * model.vocab_size / 2 * 512;
+  const double gather = 2e-9 * 0.75 * matrix;
+  const double scatter = 4e-9 * 0.75 * matrix;
+  for (const auto placement : {VocabularyPlacement::kVocab1, VocabularyPlacement::kInterlaced}) {
+    EXPECT_NEAR(of(placement).input_forward.value(), gather, 1e-12);
+    EXPECT_NEAR(of(placement).output_forward.value(), gather, 1e-12);
+    EXPECT_NEAR(of(placement).output_backward.value(), gather + scatter, 1e-12);
+    EXPECT_NEAR(of(placement).input_backward.value(), scatter, 1e-12);
+  }
+  // vocab-2 makes the input's gradient in S.
+  EXPECT_NEAR(of(VocabularyPlacement::kVocab2).output_backward.value(), scatter, 1e-12);
+  EXPECT_NEAR(of(VocabularyPlacement::kVocab2).output_forward.value(), gather, 1e-12);
+  // The final norm alone is the last layer's.
+  EXPECT_EQ(layer_sharding(model, LayerKind::kOutput, setting, simple()).parameters.dense, 2 * 512);
+  setting.state.reshard_after_forward = false;
+  EXPECT_EQ(of(VocabularyPlacement::kVocab1).output_forward, Seconds(0));
+  EXPECT_NEAR(of(VocabularyPlacement::kVocab1).output_backward.value(), scatter, 1e-12);
+  setting.state = sharded(ShardingStrategy::kOptimGrads, 4);
+  EXPECT_EQ(of(VocabularyPlacement::kVocab1).input_forward, Seconds(0));
+  EXPECT_NEAR(of(VocabularyPlacement::kVocab1).input_backward.value(), scatter, 1e-12);
 }
 
 // Three layers, of 10 s forward, 12 s of B and 8 s of W.
@@ -285,6 +340,16 @@ TEST_F(ShardedStep, GathersWeightsThatStayOnceAndReducesGradientsThatWereSummed)
   const Seconds first = shardings[LayerKind::kEmbedding].gather;
   EXPECT_GT(cost.gather - cost.hidden, first);
   EXPECT_LT(cost.gather - cost.hidden, cost.gather);
+}
+
+TEST_F(ShardedStep, GathersTheShareOfAVocabularyOnceTooSeenWhole) {
+  setting_.context.vocabulary_devices = 2;
+  setting_.state = sharded(ShardingStrategy::kOptimGradsParams, 4);
+  setting_.state.reshard_after_forward = false;
+  const StepCost cost = step();
+  EXPECT_NEAR(cost.gather.value(), 2e-9 * 0.75 * held(), 1e-9);
+  EXPECT_GT((cost.gather - cost.hidden).value(),
+            2 * 2e-9 * 0.75 * model_.vocab_size / 2 * model_.hidden_size);
 }
 
 TEST_F(ShardedStep, AllReducesItsPartWithReplicas) {

@@ -22,6 +22,11 @@ std::string groups_text(const CostSetting& setting, int node, bool experts) {
   return text;
 }
 
+VocabularySharding share_of(const Case& made) {
+  return vocabulary_sharding(made.scenario->modelled->model, made.problem.vocabulary, *made.setting,
+                             *made.scenario->hardware);
+}
+
 std::string layers_table(const Case& made) {
   const Transformer& model = made.scenario->modelled->model;
   const LayerShardings layers = layer_shardings(model, *made.setting, *made.scenario->hardware);
@@ -35,7 +40,23 @@ std::string layers_table(const Case& made) {
                     made.setting->state.sharded_weights ? human(layer.gather) : "-",
                     made.setting->state.reduces_every_microbatch() ? human(layer.scatter) : "-"});
   }
+  if (is_sharded(made.problem.vocabulary)) {
+    const VocabularySharding share = share_of(made);
+    rows.push_back({"share of a vocabulary matrix",
+                    fmt::format("{:.2f} M", share.matrix.dense * 1e-6), "0.00 M",
+                    made.setting->state.sharded_weights ? human(share.gather) : "-",
+                    made.setting->state.reduces_every_microbatch() ? human(share.scatter) : "-"});
+  }
   return aligned(rows);
+}
+
+// What the passes of a device's share of the vocabulary wait for.
+std::string share_line(const Case& made) {
+  if (!is_sharded(made.problem.vocabulary)) return "";
+  const VocabularySharding share = share_of(made);
+  return fmt::format("vocabulary: IF waits {}, S {}, T {}, IB {}\n", human(share.input_forward),
+                     human(share.output_forward), human(share.output_backward),
+                     human(share.input_backward));
 }
 
 std::string stages_table(const Case& made) {
@@ -64,7 +85,7 @@ std::string sharding_text(const Case& made) {
   }
   return text + layers_table(made) +
          "what passes wait for of it, which F, B and W above include\n" + stages_table(made) +
-         "source: docs/reference/model.md, \"Sharding\"\n\n";
+         share_line(made) + "source: docs/reference/model.md, \"Sharding\"\n\n";
 }
 
 }  // namespace pipesim
