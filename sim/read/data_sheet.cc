@@ -1,6 +1,7 @@
 #include "sim/read/data_sheet.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include "sim/read/curves.h"
@@ -19,6 +20,9 @@ class DataSheet {
     entry_.title = name;
     if (const auto title = map_.find("title")) entry_.title = title->text();
     if (const auto source = map_.find("source")) source_ = source->text();
+    if (const auto assumed = map_.find("assumed")) {
+      for (const YamlValue& key : assumed->list()) assumed_.push_back(key.choice(kKeys));
+    }
     for (Sourced& number : entry_.numbers) {
       number.source =
           fmt::format("assumed: as {}, of the generation {}", like.gpu.name, generation.name);
@@ -36,8 +40,10 @@ class DataSheet {
   }
 
  private:
-  void given(const char* key, const YamlValue& value) {
-    put(entry_.numbers, {key, value.text(), source_});
+  // Of a number of the sheet: its key, and how numbers are named everywhere.
+  void given(const std::string& key, const std::string& named, const YamlValue& value) {
+    const bool assumed = std::ranges::find(assumed_, key) != assumed_.end();
+    put(entry_.numbers, {named, value.text(), (assumed ? "assumed: " : "") + source_});
   }
   void assume(const std::string& key, std::string value, const std::string& why) {
     put(entry_.numbers, {key, std::move(value), "assumed: " + why});
@@ -49,16 +55,17 @@ class DataSheet {
     gpu.peak = {};
     std::erase_if(entry_.numbers,
                   [](const Sourced& each) { return each.key.starts_with("peak."); });
-    const auto take = [&](const char* key, const char* noted, Precision precision) {
+    const auto take = [&](const char* key, Precision precision) {
       const auto value = of.find(key);
       if (!value) return;
       gpu.peak[precision] = value->flop_rate();
       if (gpu.peak[precision] <= FlopsPerSecond(0)) value->fail("expected a rate above 0");
-      given(noted, *value);
+      const std::string named = fmt::format("peak.{}", key);
+      given(named, named, *value);
     };
-    take("bf16", "peak.bf16", Precision::kBf16);
-    take("fp8", "peak.fp8", Precision::kFp8);
-    take("fp4", "peak.fp4", Precision::kFp4);
+    take("bf16", Precision::kBf16);
+    take("fp8", Precision::kFp8);
+    take("fp4", Precision::kFp4);
     if (!gpu.has(Precision::kBf16)) (void)of.require("bf16", "a dense rate such as '989 TFLOP/s'");
     if (!gpu.has(Precision::kBf16)) of.value().fail("bf16 must be greater than 0");
     of.finish();
@@ -88,10 +95,10 @@ class DataSheet {
     const YamlValue memory = map_.require("memory", "its size, such as '80 GB'");
     gpu.memory = memory.bytes();
     if (gpu.memory <= Bytes(0)) memory.fail("expected more than no memory");
-    given("chip.memory", memory);
+    given("memory", "chip.memory", memory);
     const YamlValue bandwidth = map_.require("memory_bandwidth", "such as '3.35 TB/s'");
     gpu.memory_bandwidth = positive_bandwidth(bandwidth);
-    given("chip.memory_bandwidth", bandwidth);
+    given("memory_bandwidth", "chip.memory_bandwidth", bandwidth);
     // What attention moves it moves at the same rate in bytes.
     const double wider = gpu.memory_bandwidth / like_.gpu.memory_bandwidth;
     for (AttentionCurve& curve : gpu.attention) curve.streaming /= wider;
@@ -100,7 +107,7 @@ class DataSheet {
     }
     if (const auto number = map_.find("multiprocessors")) {
       gpu.multiprocessors = static_cast<int>(number->integer(1, 1 << 12));
-      given("chip.multiprocessors", *number);
+      given("multiprocessors", "chip.multiprocessors", *number);
     } else {
       const double share = gpu.peak[Precision::kBf16] / like_.gpu.peak[Precision::kBf16];
       gpu.multiprocessors = std::max(1, static_cast<int>(share * like_.gpu.multiprocessors));
@@ -117,7 +124,7 @@ class DataSheet {
     const auto rate = of ? of->find("bandwidth") : std::nullopt;
     if (rate) {
       nominal = positive_bandwidth(*rate);
-      given("link.bandwidth", *rate);
+      given("link.bandwidth", "link.bandwidth", *rate);
     } else {
       assume("link.bandwidth", fmt::format("{:g} GB/s", nominal.value() / 1e9),
              fmt::format("as the generation {}", generation_.name));
@@ -125,7 +132,7 @@ class DataSheet {
     const auto ranks = of ? of->find("domain") : std::nullopt;
     if (ranks) {
       domain = static_cast<int>(ranks->integer(1, 1024));
-      given("link.domain", *ranks);
+      given("link.domain", "link.domain", *ranks);
     } else {
       assume("link.domain", "8", "a node of eight");
     }
@@ -154,7 +161,7 @@ class DataSheet {
     if (!busy) return;
     gpu.busy_power = busy->power();
     if (gpu.busy_power <= Watts(0)) busy->fail("expected a power above 0");
-    given("power.busy", *busy);
+    given("power", "power.busy", *busy);
     if (like_.gpu.busy_power <= Watts(0)) return;
     const double share = gpu.busy_power / like_.gpu.busy_power;
     gpu.idle_power = share * like_.gpu.idle_power;
@@ -162,11 +169,17 @@ class DataSheet {
            fmt::format("{}'s share of its limit", like_.gpu.name));
   }
 
+  // What `assumed` may name.
+  inline static const std::vector<std::string> kKeys{
+      "peak.bf16",       "peak.fp8",       "peak.fp4",    "memory", "memory_bandwidth",
+      "multiprocessors", "link.bandwidth", "link.domain", "power"};
+
   YamlMap map_;
   const Generation& generation_;
   const GpuEntry& like_;
   GpuEntry entry_;
   std::string source_ = "stated, as on a data sheet";
+  std::vector<std::string> assumed_;
 };
 
 template <class Entry, class Name>
@@ -200,6 +213,38 @@ std::vector<Generation> read_generations(const YamlSource& source) {
 
 bool is_data_sheet(const YamlValue& value) {
   return value.is_map() && YamlMap(value).find("generation").has_value();
+}
+
+void change_gpu(YamlMap& of, Gpu& gpu, std::vector<Sourced>& changed) {
+  const auto note = [&changed](const std::string& key, const YamlValue& value) {
+    changed.push_back({key, value.text(), "stated by the scenario"});
+  };
+  if (const auto memory = of.find("memory")) {
+    gpu.memory = memory->bytes();
+    if (gpu.memory <= Bytes(0)) memory->fail("expected more than no memory");
+    note("chip.memory", *memory);
+  }
+  if (const auto bandwidth = of.find("memory_bandwidth")) {
+    gpu.memory_bandwidth = positive_bandwidth(*bandwidth);
+    note("chip.memory_bandwidth", *bandwidth);
+  }
+  const auto peak = of.find("peak");
+  if (!peak) return;
+  YamlMap rates(*peak);
+  constexpr std::array<std::pair<const char*, Precision>, 3> kRates{
+      {{"bf16", Precision::kBf16}, {"fp8", Precision::kFp8}, {"fp4", Precision::kFp4}}};
+  for (const auto& [key, precision] : kRates) {
+    const auto rate = rates.find(key);
+    if (!rate) continue;
+    if (!gpu.has(precision)) {
+      rate->fail(
+          fmt::format("{} has no {}: a GPU that has needs its generation too", gpu.name, key));
+    }
+    gpu.peak[precision] = rate->flop_rate();
+    if (!gpu.has(precision)) rate->fail("expected a rate above 0");
+    note(fmt::format("peak.{}", key), *rate);
+  }
+  rates.finish();
 }
 
 GpuEntry read_data_sheet(const std::string& name, const YamlValue& value,

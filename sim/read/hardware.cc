@@ -121,7 +121,11 @@ class ClusterReader {
   std::optional<NumberGroup> open(const char* key) {
     if (!given_) return NumberGroup(map_, key, entry_.numbers);
     const auto value = map_.find(key);
-    return value ? std::optional(NumberGroup(*value, key, entry_.numbers)) : std::nullopt;
+    if (!value) return std::nullopt;
+    std::erase_if(entry_.numbers, [&](const Sourced& each) {
+      return each.key.starts_with(std::string(key) + ".");
+    });
+    return NumberGroup(*value, key, entry_.numbers);
   }
 
   void read_gpu_of(const HardwareCatalog& catalog) {
@@ -241,6 +245,7 @@ void read_host(YamlMap& map, ClusterChoice& choice) {
   };
   if (const auto memory = of.find("memory")) {
     choice.cluster.host_memory = memory->bytes();
+    if (choice.hardware) choice.hardware->host.memory = memory->bytes();
     changed("host.memory", *memory);
   }
   const auto of_link = [&](const char* key) {
@@ -480,6 +485,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
   read_network(map, choice, changed, hardware.has_value());
   read_host(map, choice);
   std::optional<GpuEntry> sheet;
+  std::vector<Sourced> of_gpu;
   if (const auto gpu = map.find("gpu"); gpu && is_data_sheet(*gpu)) {
     if (!hardware) gpu->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
     sheet = read_data_sheet("data sheet", *gpu, generations(), catalog->gpus);
@@ -491,6 +497,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
       if (!hardware) name->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
       replace_gpu(catalog->gpu(*name), choice);
     }
+    if (hardware) change_gpu(of, hardware->gpu, of_gpu);
     read_power(of, choice.cluster);
     of.finish();
   }
@@ -499,6 +506,7 @@ ClusterChoice read_cluster(const YamlValue& value) {
     for (const Sourced& number : sheet->numbers) put(choice.numbers, number);
   } else {
     add_numbers_of_gpu(*catalog, choice);
+    for (const Sourced& number : of_gpu) put(choice.numbers, number);
   }
   if (hardware) {
     const double factor = choice.cluster.link_bandwidth / link;

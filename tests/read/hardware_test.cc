@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "sim/core/data_folder.h"
 #include "sim/read/scenario.h"
@@ -385,6 +386,47 @@ TEST(DataSheet, StandsInAScenarioAndKeepsTheCluster) {
       std::string::npos);
 }
 
+TEST(DataSheet, MarksWhatItSaysToBeAssumed) {
+  const auto source = [](const char* name, const std::string& key) {
+    const auto& numbers = gpu(name).numbers;
+    return std::ranges::find(numbers, key, &Sourced::key)->source;
+  };
+  EXPECT_TRUE(source("h20", "chip.memory_bandwidth").starts_with("assumed: "));
+  EXPECT_TRUE(source("h20", "peak.bf16").starts_with("published: "));
+  EXPECT_TRUE(source("b300-sxm", "chip.multiprocessors").starts_with("assumed: "));
+  EXPECT_TRUE(source("b300-sxm", "chip.memory").starts_with("published: "));
+  EXPECT_NE(refusal("{name: dgx-h100, gpu: " + kSheet + ", assumed: [memry]}}").find("'memory'"),
+            std::string::npos);
+}
+
+TEST(ChangedGpu, KeepsItsNameAndWhatIsNotSaid) {
+  const Hardware before = *read("dgx-h100").hardware;
+  const Scenario scenario = read(
+      "{name: dgx-h100, gpu: {memory: 96 GB, memory_bandwidth: 4 TB/s, peak: {bf16: 800 "
+      "TFLOP/s}}}");
+  const Hardware& after = *scenario.hardware;
+  EXPECT_EQ(after.gpu.name, "h100-sxm");
+  EXPECT_EQ(after.gpu.memory, Bytes(96e9));
+  EXPECT_EQ(after.gpu.memory_bandwidth, BytesPerSecond(4e12));
+  EXPECT_EQ(after.gpu.peak[Precision::kBf16], FlopsPerSecond(800e12));
+  EXPECT_EQ(after.gpu.peak[Precision::kFp8], before.gpu.peak[Precision::kFp8]);
+  EXPECT_EQ(after.gpu.multiprocessors, before.gpu.multiprocessors);
+  const Hardware restated =
+      *read(
+           "{name: dgx-h100, gpu: {memory: 80 GiB, peak: {bf16: 989 TFLOP/s}, "
+           "memory_bandwidth: 3.35 TB/s}}")
+           .hardware;
+  EXPECT_EQ(restated.gpu.memory, before.gpu.memory);
+  EXPECT_EQ(restated.gpu.peak, before.gpu.peak);
+  EXPECT_EQ(restated.gpu.memory_bandwidth, before.gpu.memory_bandwidth);
+  // Of another GPU of the catalogue too.
+  EXPECT_EQ(read("{name: dgx-h100, gpu: {name: h200-sxm, memory: 100 GB}}").hardware->gpu.memory,
+            Bytes(100e9));
+  EXPECT_NE(refusal("{name: dgx-h100, gpu: {peak: {fp4: 1 PFLOP/s}}}").find("h100-sxm has no fp4"),
+            std::string::npos);
+  EXPECT_NE(refusal("{name: dgx-h100, gpu: {memory: 80}}").find("has no unit"), std::string::npos);
+}
+
 TEST(ClusterThatIsLike, TakesWhatItDoesNotSayAndMarksIt) {
   const Hardware p5 = cluster("aws-p5");
   const Hardware dgx = cluster("dgx-h100");
@@ -394,6 +436,13 @@ TEST(ClusterThatIsLike, TakesWhatItDoesNotSayAndMarksIt) {
   // A GPU of another link brings its own.
   EXPECT_DOUBLE_EQ(cluster("mi300x-platform").cluster.link_bandwidth.value(), 0.107 * 448e9);
   EXPECT_EQ(cluster("gb300-nvl72").cluster.gpus_per_node, 64);
+  // Each number stands once, with where it is from.
+  for (const ClusterEntry& entry : catalog().clusters) {
+    std::set<std::string> keys;
+    for (const Sourced& number : entry.numbers) {
+      EXPECT_TRUE(keys.insert(number.key).second) << entry.hardware.name << ": " << number.key;
+    }
+  }
 }
 
 TEST(FatTree, SlowsWhatGoesAboveItsLeaves) {
