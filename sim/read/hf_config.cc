@@ -136,6 +136,7 @@ bool of_no_cost(const std::string& key, const YamlValue& value) {
   }
   if (std::ranges::find(kOfNoCost, key) != kOfNoCost.end()) return true;
   if (value.is_null()) return true;
+  if (value.is_list()) return value.list().empty();  // of no layer
   if (!value.is_scalar()) return false;
   const std::string text = value.node().Scalar();
   return text == "false" || text == "0";  // a part that is not there

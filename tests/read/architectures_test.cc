@@ -76,7 +76,9 @@ TEST(Architectures, AreInTheCatalogueAsTheirFilesSay) {
 }
 
 TEST(Architectures, RefuseAKeyThatMayCostAndNameTheKeyToWrite) {
-  EXPECT_EQ(refusal("{" + kLlama + ", bos_token_id: 1, num_labels: null, torch_dtype: bfloat16}"),
+  EXPECT_EQ(refusal("{" + kLlama +
+                    ", bos_token_id: 1, num_labels: null, torch_dtype: bfloat16, "
+                    "mlp_only_layers: []}"),
             "");
   const std::string window = refusal("{" + kLlama + ",\n window_of_heads: 512}");
   EXPECT_NE(window.find("config.json:2:2: window_of_heads: not understood"), std::string::npos)
