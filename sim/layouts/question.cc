@@ -46,9 +46,10 @@ void check_path(const Override& setting) {
 
 ClusterPlan read_plan_question(const std::vector<Override>& settings) {
   std::vector<Override> all;
-  const bool strategy = std::ranges::any_of(settings, [](const Override& setting) {
-    return setting.path == "memory.data_parallel_sharding_strategy";
-  });
+  const auto says = [&settings](std::string_view path) {
+    return std::ranges::count(settings, path, &Override::path) > 0;
+  };
+  const bool strategy = says("memory.data_parallel_sharding_strategy");
   for (const PlanSetting& setting : kDefaults) {
     // The strategy says more than the flag.
     if (strategy && setting.path == "memory.use_distributed_optimizer") continue;
@@ -66,6 +67,7 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
     all.push_back({"parallel.data_parallel_size", setting.value, setting.where, setting.where});
   }
   PlanQuestion& question = plan.question;
+  question.says_reshard = says("memory.reshard_after_forward");
   question.base = read_scenario(YamlSource("plan", kLeast, all));
   if (!question.base.roofline) {
     const auto cost = std::ranges::find_if(

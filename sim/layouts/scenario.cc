@@ -94,6 +94,9 @@ void add_sharding(const PlanQuestion& question, const PlanPoint& point, Node& ro
   if (state.sharded_weights && state.reduce_every_microbatch != base.reduce_every_microbatch) {
     root.set("memory.reduce_every_microbatch", state.reduce_every_microbatch ? "true" : "false");
   }
+  if (state.sharded_weights && state.reshard_after_forward != base.reshard_after_forward) {
+    root.set("memory.reshard_after_forward", state.reshard_after_forward ? "true" : "false");
+  }
   if (state.shard_degree > 0) {
     root.set("memory.data_parallel_shard_degree", fmt::format("{}", state.shard_degree));
   }

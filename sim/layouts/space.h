@@ -59,6 +59,8 @@ struct PlanQuestion {
   int gpus = 1;
   long global_batch = 1;
   PlanAxes axes;
+  // Whether memory.reshard_after_forward is asked for; else it is the framework's (state_of).
+  bool says_reshard = false;
 
   // Of a GPU's memory.
   [[nodiscard]] Bytes limit() const { return *base.modelled->capacity; }
@@ -102,8 +104,8 @@ struct PlanSpace {
 
 PlanSpace plan_space(const PlanQuestion& question);
 
-// How the point's data ranks divide parameters' state. Of a copy that fewer ranks divide
-// (data_parallel_shard_degree) as many as divide the data ranks too.
+// How the point's data ranks divide parameters' state, for a framework as it does by default. Of a
+// copy that fewer ranks divide (data_parallel_shard_degree) as many as divide the data ranks too.
 ParameterState state_of(const PlanQuestion& question, const PlanPoint& point);
 
 // How the point's context ranks exchange keys and values.

@@ -80,11 +80,44 @@ TEST(RunsOn, APlanForAFrameworkNamesItsLayoutsAlone) {
   }
 }
 
+// Without a pipeline weights are freed after a forward, in one they stay, unless it is asked for.
+TEST(RunsOn, APlanForTorchtitanFreesWeightsAsItDoesByDefault) {
+  const auto question = [](const std::vector<FrameworkDefault>& more) {
+    std::vector<FrameworkDefault> settings = defaults_of(Framework::kTorchtitan);
+    settings.insert(settings.end(), more.begin(), more.end());
+    ClusterPlan plan = ask("llama3-8b", 16, 64, "4096", settings);
+    plan.question.axes.runs_on = Framework::kTorchtitan;
+    plan.question.axes.tensor = {1};
+    plan.question.axes.schedules = {"1f1b"};
+    plan.question.axes.recompute = {RecomputeGranularity::kNone};
+    return plan;
+  };
+  for (const bool always : {false, true}) {
+    ClusterPlan plan =
+        question(always ? std::vector<FrameworkDefault>{{"memory.reshard_after_forward", "true"}}
+                        : std::vector<FrameworkDefault>{});
+    plan.question.axes.pipeline = {1, 2, 4};
+    plan.result = pipesim::plan(plan.question, {.best = 40, .exhaustive = true});
+    int staged = 0;
+    for (const Planned& planned : plan.result.best) {
+      const bool alone = planned.point.pipeline == 1;
+      EXPECT_EQ(state_of(plan.question, planned.point).reshard_after_forward, always || alone);
+      const std::string file =
+          configuration_of(Framework::kTorchtitan, plan.question, planned).text;
+      const bool usual = !always || alone;
+      EXPECT_NE(file.find(usual ? "fsdp_reshard_after_forward = \"default\""
+                                : "fsdp_reshard_after_forward = \"always\""),
+                std::string::npos)
+          << file;
+      staged += alone ? 0 : 1;
+    }
+    EXPECT_GT(staged, 0);
+  }
+}
+
 // Whatever its data ranks divide and reduce stands in the scenario.
 TEST(RunsOn, APlanForTorchtitanIsWrittenAsItRuns) {
-  std::vector<FrameworkDefault> settings = defaults_of(Framework::kTorchtitan);
-  settings.push_back({"memory.reshard_after_forward", "false"});
-  ClusterPlan plan = ask("llama3-8b", 16, 64, "4096", settings);
+  ClusterPlan plan = ask("llama3-8b", 16, 64, "4096", defaults_of(Framework::kTorchtitan));
   plan.question.axes.runs_on = Framework::kTorchtitan;
   plan.question.axes.pipeline = {2, 4};
   plan.question.axes.tensor = {4, 8};

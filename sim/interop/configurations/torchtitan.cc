@@ -142,8 +142,10 @@ void add_degrees(const Case& made, std::string& text) {
         fmt::format("context_parallel_rotate_method = \"{}\"\n", ring ? "alltoall" : "allgather");
   }
   if (divided) {
+    const bool reshards = modelled.state.reshard_after_forward;
+    const bool usual = reshards == reshards_by_default(sizes.pipeline);
     text += fmt::format("fsdp_reshard_after_forward = \"{}\"\n",
-                        modelled.state.reshard_after_forward ? "always" : "never");
+                        usual ? "default" : (reshards ? "always" : "never"));
   }
 }
 

@@ -24,6 +24,8 @@ std::string why_not_torchtitan(const Case& made);
 // How its data ranks divide parameters: by FSDP wherever there are several data or context ranks,
 // gathered and reduced once an iteration in a pipeline.
 void shard_as_torchtitan(int pipeline, int context, ParameterState& state);
+// Its fsdp_reshard_after_forward "default": weights are freed after a forward but in a pipeline.
+constexpr bool reshards_by_default(int pipeline) { return pipeline == 1; }
 
 // Sections of TOML. Requires a case that torchtitan runs.
 std::string torchtitan_text(const Case& made);
