@@ -389,6 +389,37 @@ void settle_node(const GpuEntry& gpu, const YamlValue& where, bool stated, Clust
   cluster.gpus_per_node = *gpu.domain;
 }
 
+// The scenario's GPU, and its numbers; its entry where it is a data sheet.
+std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalog,
+                                     ClusterChoice& choice) {
+  constexpr const char* kOfName =
+      "changes the GPU of a cluster of the catalogue: give cluster.name";
+  std::optional<Hardware>& hardware = choice.hardware;
+  const auto gpu = map.find("gpu");
+  if (gpu && is_data_sheet(*gpu)) {
+    if (!hardware) gpu->fail(kOfName);
+    GpuEntry sheet = read_data_sheet("data sheet", *gpu, generations(), catalog.gpus);
+    replace_gpu(sheet, choice);
+    settle_node(sheet, *gpu, map.find("node").has_value(), choice);
+    for (const Sourced& number : sheet.numbers) put(choice.numbers, number);
+    return sheet;
+  }
+  std::vector<Sourced> changed;
+  if (gpu) {
+    YamlMap of(*gpu);
+    if (const auto name = of.find("name")) {
+      if (!hardware) name->fail(kOfName);
+      replace_gpu(catalog.gpu(*name), choice);
+    }
+    if (hardware) change_gpu(of, hardware->gpu, changed);
+    read_power(of, choice.cluster);
+    of.finish();
+  }
+  add_numbers_of_gpu(catalog, choice);
+  for (const Sourced& number : changed) put(choice.numbers, number);
+  return std::nullopt;
+}
+
 }  // namespace
 
 const GpuEntry& HardwareCatalog::gpu(const YamlValue& name) const {
@@ -484,30 +515,8 @@ ClusterChoice read_cluster(const YamlValue& value) {
   read_node(map, choice.cluster, changed, hardware.has_value());
   read_network(map, choice, changed, hardware.has_value());
   read_host(map, choice);
-  std::optional<GpuEntry> sheet;
-  std::vector<Sourced> of_gpu;
-  if (const auto gpu = map.find("gpu"); gpu && is_data_sheet(*gpu)) {
-    if (!hardware) gpu->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
-    sheet = read_data_sheet("data sheet", *gpu, generations(), catalog->gpus);
-    replace_gpu(*sheet, choice);
-    settle_node(*sheet, *gpu, map.find("node").has_value(), choice);
-  } else if (gpu) {
-    YamlMap of(*gpu);
-    if (const auto name = of.find("name")) {
-      if (!hardware) name->fail("changes the GPU of a cluster of the catalogue: give cluster.name");
-      replace_gpu(catalog->gpu(*name), choice);
-    }
-    if (hardware) change_gpu(of, hardware->gpu, of_gpu);
-    read_power(of, choice.cluster);
-    of.finish();
-  }
+  const std::optional<GpuEntry> sheet = read_own_gpu(map, *catalog, choice);
   map.finish();
-  if (sheet) {
-    for (const Sourced& number : sheet->numbers) put(choice.numbers, number);
-  } else {
-    add_numbers_of_gpu(*catalog, choice);
-    for (const Sourced& number : of_gpu) put(choice.numbers, number);
-  }
   if (hardware) {
     const double factor = choice.cluster.link_bandwidth / link;
     // A sheet's collectives follow from its own link; its messages too where nothing is stated.

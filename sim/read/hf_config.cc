@@ -128,10 +128,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 40> kWords{{
 
 // Tokens' numbers and settings of generation speak of sizes too, and are of none.
 bool of_no_cost(const std::string& key, const YamlValue& value) {
-  const auto ends = [&](std::string_view with) { return key.ends_with(with); };
-  if (ends("_token_id") || ends("_token_index") || ends("_act") || ends("_eps") ||
-      ends("_dropout") || ends("_coef") || ends("_std") || ends("_dtype") ||
-      ends("_scaling_factor") || ends("_pdrop")) {
+  constexpr std::array<std::string_view, 10> kEnds{
+      "_token_id", "_token_index",    "_act",  "_eps", "_dropout", "_coef", "_std",
+      "_dtype",    "_scaling_factor", "_pdrop"};
+  if (std::ranges::any_of(kEnds, [&](std::string_view end) { return key.ends_with(end); })) {
     return true;
   }
   if (std::ranges::find(kOfNoCost, key) != kOfNoCost.end()) return true;
