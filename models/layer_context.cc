@@ -48,8 +48,9 @@ long key_heads(const Transformer& model) {
   return model.latent ? model.num_attention_heads : model.num_query_groups;
 }
 
-// What Transformer Engine asserts (attn_forward_func_with_cp) and, of the sizes, Megatron-LM.
-std::string fault_of_exchange(const Transformer& model, const LayerContext& context) {
+// What Transformer Engine asserts (attn_forward_func_with_cp) and, of the sizes, Megatron-LM, of
+// layers that exchange alike.
+std::string fault_of_exchange(const Transformer& model, const LayerContext& context, bool windows) {
   if (context.context == 1 || context.exchange == ContextExchange::kAllGather) return "";
   const std::string_view name = to_text(context.exchange);
   if (!context.flash_attention) {
@@ -61,7 +62,7 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
         "hierarchical_context_parallel_sizes {} x {} do not make context_parallel_size {}", heads,
         ring, context.context);
   }
-  if (ring_ranks(context) > 1 && model.attention_window > 0) {
+  if (ring_ranks(context) > 1 && windows) {
     return fmt::format("cp_comm_type {} knows no windows of attention: use all_gather or a2a",
                        name);
   }
@@ -75,6 +76,14 @@ std::string fault_of_exchange(const Transformer& model, const LayerContext& cont
     if (auto fault = fault_of(division); !fault.empty()) return fault;
   }
   return "";
+}
+
+std::string fault_of_exchange(const Transformer& model, const LayerContext& context) {
+  const bool windows = model.attention_window > 0;
+  if (!context.window_exchange) return fault_of_exchange(model, context, windows);
+  std::string fault = fault_of_exchange(model, context, false);
+  if (!fault.empty()) return fault;
+  return fault_of_exchange(model, context_of(LayerKind::kWindowDense, model, context), true);
 }
 
 std::string fault_of_encoder(const Transformer& model, const LayerContext& context) {
@@ -105,6 +114,25 @@ std::string fault_of_parts(const Transformer& model, const LayerContext& context
 }
 
 }  // namespace
+
+LayerContext context_of(LayerKind kind, const Transformer& model, const LayerContext& context) {
+  LayerContext own = context;
+  own.window_exchange.reset();
+  if (!is_layer(kind) || kind == LayerKind::kEncoder) return own;
+  const LayerKind layer = kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind;
+  const bool sees_window = mixer_of(layer) == Mixer::kWindow;
+  if (sees_window && context.window_exchange) own.exchange = *context.window_exchange;
+  return own;
+}
+
+std::vector<ContextExchange> exchanges_of_layers(const Transformer& model,
+                                                 const LayerContext& context) {
+  std::vector<ContextExchange> exchanges;
+  for (int layer = 0; layer < model.num_layers; ++layer) {
+    exchanges.push_back(context_of(layer_kind(model, layer), model, context).exchange);
+  }
+  return exchanges;
+}
 
 int head_ranks(const LayerContext& context) {
   if (context.context == 1) return 1;
@@ -148,6 +176,7 @@ LayerContext encoder_context(const Transformer& model, const LayerContext& conte
   own.seq_length = model.encoder->patches;
   own.context = 1;
   own.exchange = ContextExchange::kAllGather;
+  own.window_exchange.reset();
   own.expert = 1;
   own.expert_tensor = 1;
   own.causal = false;

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/offload_modules.h"
 #include "models/recompute.h"
@@ -39,6 +41,8 @@ struct LayerContext {
   bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens (Korthikanti 2023)
   int context = 1;                 // ranks that divide a sequence
   ContextExchange exchange = ContextExchange::kAllGather;
+  // Of layers whose attention sees a window, where it is another than that of the rest.
+  std::optional<ContextExchange> window_exchange = {};
   // Of kHeadsAndRing (hierarchical_context_parallel_sizes): ranks that divide heads, and those of
   // the ring; together the context ranks.
   std::array<int, 2> hierarchy{1, 1};
@@ -85,6 +89,15 @@ inline double layer_tokens(const LayerContext& context) {
 inline double divided_tokens(const LayerContext& context) {
   return layer_tokens(context) / (context.sequence_parallel ? context.tensor : 1);
 }
+// The context of one kind of layer: what its context ranks exchange is its own.
+LayerContext context_of(LayerKind kind, const Transformer& model, const LayerContext& context);
+inline bool uses(const LayerContext& context, ContextExchange exchange) {
+  return context.exchange == exchange || context.window_exchange == exchange;
+}
+// How each decoder layer's context ranks exchange, from the first on. O(layers).
+std::vector<ContextExchange> exchanges_of_layers(const Transformer& model,
+                                                 const LayerContext& context);
+
 // Of the context ranks, those that divide heads within attention; the others divide the sequence.
 int head_ranks(const LayerContext& context);
 inline int sequence_ranks(const LayerContext& context) {

@@ -169,13 +169,21 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   return cost;
 }
 
-PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
-                   const CostSetting& setting, const Hardware& hardware) {
-  return work_cost(layer_work(model, kind, pass, setting.context), setting, hardware);
+CostSetting setting_of(LayerKind kind, const Transformer& model, const CostSetting& setting) {
+  CostSetting own = setting;
+  own.context = context_of(kind, model, setting.context);
+  return own;
 }
 
-LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting& setting,
+PassCost pass_cost(const Transformer& model, LayerKind kind, PassKind pass,
+                   const CostSetting& setting, const Hardware& hardware) {
+  return work_cost(layer_work(model, kind, pass, setting.context), setting_of(kind, model, setting),
+                   hardware);
+}
+
+LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting& of_all,
                      const Hardware& hardware) {
+  const CostSetting setting = setting_of(kind, model, of_all);
   const Work forward = layer_work(model, kind, PassKind::kF, setting.context);
   const Work backward = layer_work(model, kind, PassKind::kB, setting.context);
   LayerCost cost{work_cost(forward, setting, hardware), work_cost(backward, setting, hardware),

@@ -51,6 +51,9 @@ struct CostSetting {
   CostFactors factors = {};
 };
 
+// The setting of one kind of layer (LayerContext::window_exchange).
+CostSetting setting_of(LayerKind kind, const Transformer& model, const CostSetting& setting);
+
 struct PassCost {
   Seconds matmul;  // these three without their launches
   Seconds attention;

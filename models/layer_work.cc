@@ -19,7 +19,8 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
     builder.layer(LayerKind::kDense);
     return builder.work();
   }
-  WorkBuilder builder(model, pass, context);
+  const LayerContext own = context_of(kind, model, context);
+  WorkBuilder builder(model, pass, own);
   switch (kind) {
     case LayerKind::kEmbedding:
       builder.embedding();

@@ -72,8 +72,8 @@ Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& 
   if (kind == LayerKind::kEncoder) {
     return temporaries(encoder_of(model), LayerKind::kDense, encoder_context(model, context));
   }
-  const LayerParts parts =
-      parts_of(model, kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind, context);
+  const LayerParts parts = parts_of(model, kind == LayerKind::kMtp ? mtp_layer_kind(model) : kind,
+                                    context_of(kind, model, context));
   // Backward in the MLP, and in attention where the scores are made: Megatron-LM holds a buffer of
   // their size all along, and gradients of them before and after dropout.
   const double in_mlp = parts.scores + parts.gradients;

@@ -278,6 +278,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   modelled.state = state_of(question, point);
   const PlanExchange exchange = exchange_of(question, point);
   modelled.context.exchange = exchange.kind;
+  if (point.exchange) modelled.context.window_exchange.reset();
   modelled.context.hierarchy = exchange.hierarchy;
   modelled.context.expert = point.expert;
   modelled.context.expert_tensor = point.expert_tensor;

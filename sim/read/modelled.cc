@@ -163,13 +163,20 @@ void read_framework(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
 // How context ranks exchange keys and values.
 void read_exchange(const std::optional<YamlValue>& exchange,
                    const std::optional<YamlValue>& hierarchy, ModelParallel& asked) {
-  if (exchange) {
+  const auto read = [](const YamlValue& value) {
     static const std::vector<std::string> kKinds(kContextExchanges.begin(),
                                                  kContextExchanges.end());
-    const auto kind = std::ranges::find(kKinds, exchange->choice(kKinds)) - kKinds.begin();
-    asked.exchange = static_cast<ContextExchange>(kind);
+    const auto kind = std::ranges::find(kKinds, value.choice(kKinds)) - kKinds.begin();
+    return static_cast<ContextExchange>(kind);
+  };
+  if (exchange) asked.exchange_where = exchange->where();
+  if (exchange && exchange->is_list()) {
+    for (const YamlValue& each : exchange->list()) asked.exchanges.push_back(read(each));
+  } else if (exchange) {
+    asked.exchange = read(*exchange);
   }
-  const bool both = asked.exchange == ContextExchange::kHeadsAndRing;
+  const bool both = asked.exchange == ContextExchange::kHeadsAndRing ||
+                    std::ranges::count(asked.exchanges, ContextExchange::kHeadsAndRing) > 0;
   if (!hierarchy) {
     if (both) exchange->fail("needs hierarchical_context_parallel_sizes: [heads, ring]");
     return;
@@ -182,6 +189,36 @@ void read_exchange(const std::optional<YamlValue>& exchange,
   for (size_t i = 0; i < sizes.size(); ++i) {
     asked.hierarchy[i] = static_cast<int>(sizes[i].integer(1, 1 << 16));
   }
+}
+
+// Layers of one kind of attention exchange alike: their costs are one.
+void take_exchange(const ModelParallel& asked, const Transformer& model, LayerContext& context) {
+  context.exchange = asked.exchange;
+  if (!asked.exchange_where || asked.exchanges.empty()) return;
+  const auto layers = static_cast<size_t>(model.num_layers);
+  if (asked.exchanges.size() != layers) {
+    throw InputError(*asked.exchange_where,
+                     fmt::format("names {} kinds for {} layers: give one, or one for each",
+                                 asked.exchanges.size(), layers));
+  }
+  std::optional<ContextExchange> of_all;
+  std::optional<ContextExchange> of_windows;
+  for (size_t layer = 0; layer < layers; ++layer) {
+    const Mixer mixer = mixer_of(layer_kind(model, static_cast<int>(layer)));
+    if (mixer == Mixer::kNone) continue;
+    const bool window = mixer == Mixer::kWindow;
+    const ContextExchange own = asked.exchanges[layer];
+    std::optional<ContextExchange>& kind = window ? of_windows : of_all;
+    if (!kind) kind = own;
+    if (*kind == own) continue;
+    throw InputError(
+        *asked.exchange_where,
+        fmt::format("layer {} has {}, those before it whose attention sees {} have "
+                    "{}: layers of one kind exchange alike here",
+                    layer, to_text(own), window ? "a window" : "all tokens", to_text(*kind)));
+  }
+  context.exchange = of_all ? *of_all : of_windows.value_or(context.exchange);
+  if (of_windows && *of_windows != context.exchange) context.window_exchange = of_windows;
 }
 
 }  // namespace
@@ -258,7 +295,7 @@ Modelled read_modelled(YamlMap& root, const YamlValue& parallel, const YamlValue
     positions = std::max(positions, context.seq_length);
   }
   take_sizes(scenario, modelled);
-  context.exchange = asked.exchange;
+  take_exchange(asked, modelled.model, context);
   context.hierarchy = asked.hierarchy;
   context.expert = asked.expert;
   context.expert_tensor = modelled.model.experts ? asked.expert_tensor.value_or(context.tensor) : 1;

@@ -15,6 +15,8 @@ namespace pipesim {
 struct ModelParallel {
   int context = 1;
   ContextExchange exchange = ContextExchange::kAllGather;
+  std::vector<ContextExchange> exchanges = {};  // of each layer, where it is a list
+  std::optional<Location> exchange_where = {};
   std::array<int, 2> hierarchy{1, 1};
   int expert = 1;
   std::optional<int> expert_tensor = {};

@@ -210,6 +210,31 @@ TEST(Modelled, ReadsHowContextRanksExchange) {
                   "num_attention_heads 8 does not divide"));
 }
 
+TEST(Modelled, ReadsAnExchangeForEachLayer) {
+  const std::string four = "parallel.context_parallel_size=4";
+  const std::string windows =
+      "model={family: llama, num_layers: 4, hidden_size: 512, num_attention_heads: 8, vocab_size: "
+      "32000, ffn_hidden_size: 1536, layer_pattern: WG, attention_window: 128}";
+  const auto by_layer = [](const std::string& list) { return "parallel.cp_comm_type=" + list; };
+  const std::string length = "batch.seq_length=1024";
+  const LayerContext mixed =
+      read({four, windows, length, by_layer("[a2a, p2p, a2a, p2p]")}).modelled->context;
+  EXPECT_EQ(mixed.exchange, ContextExchange::kRing);
+  EXPECT_EQ(mixed.window_exchange, ContextExchange::kHeads);
+  const LayerContext alike =
+      read({four, windows, length, by_layer("[a2a, a2a, a2a, a2a]")}).modelled->context;
+  EXPECT_EQ(alike.exchange, ContextExchange::kHeads);
+  EXPECT_FALSE(alike.window_exchange);
+  EXPECT_TRUE(has(refusal({four, windows, length, by_layer("[a2a, p2p]")}),
+                  "names 2 kinds for 4 layers: give one, or one for each"));
+  EXPECT_TRUE(has(refusal({four, windows, length, by_layer("[a2a, p2p, a2a, all_gather]")}),
+                  "layer 3 has all_gather, those before it whose attention sees all tokens have "
+                  "p2p"));
+  EXPECT_TRUE(
+      has(refusal({four, windows, length, by_layer("[p2p, a2a, p2p, a2a]")}), "knows no windows"));
+  EXPECT_TRUE(has(refusal({four, windows, length, by_layer("[p2p, a2a, p2p, a2b]")}), "'a2a'"));
+}
+
 // Under tensor parallelism W needs gathered gradients, more than F kept.
 TEST(Modelled, StaysWithinALimitWhereWNeedsMoreThanFKept) {
   Scenario scenario =

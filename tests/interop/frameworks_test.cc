@@ -318,8 +318,13 @@ TEST(MegatronImport, ContextRanksPassOnUnlessItSaysOtherwise) {
   std::string silent = flags;
   silent.erase(silent.find(named), named.size());
   EXPECT_EQ(read(megatron(silent)).modelled->context.exchange, ContextExchange::kRing);
-  const Draft layers = megatron(silent + "--cp-comm-type p2p a2a\n");
-  EXPECT_EQ(layers.unknown, std::vector<std::string>{"cp_comm_type p2p a2a"});
+  // One for each layer.
+  std::string each = "--cp-comm-type";
+  for (int layer = 0; layer < 48; ++layer) each += " a2a";
+  EXPECT_EQ(read(megatron(silent + each + "\n")).modelled->context.exchange,
+            ContextExchange::kHeads);
+  const Draft other = megatron(silent + "--cp-comm-type p2p ring\n");
+  EXPECT_EQ(other.unknown, std::vector<std::string>{"cp_comm_type ring"});
 }
 
 constexpr const char* kModelAlone =

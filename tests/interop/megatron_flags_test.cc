@@ -3,6 +3,7 @@
 
 #include "sim/case/program.h"
 #include "sim/core/error.h"
+#include "sim/interop/configurations/bridge.h"
 #include "sim/interop/megatron/flags.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
@@ -74,6 +75,19 @@ TEST(MegatronFlags, SayWhatAModelIsDividedBy) {
   EXPECT_EQ(flags.differences,
             std::vector<std::string>{"mlp_act recomputed, for which it has no flag"});
   EXPECT_EQ(flags.notes, std::vector<std::string>{"start 32 processes: data parallel size 2"});
+}
+
+TEST(MegatronFlags, NameTheExchangeOfEveryLayerWhereWindowsHaveTheirOwn) {
+  const Scenario scenario = read_scenario(YamlSource(
+      "s.yaml",
+      "schedule: 1f1b\nmodel: {family: llama, num_layers: 4, hidden_size: 1024, "
+      "num_attention_heads: 8, ffn_hidden_size: 4096, vocab_size: 32000, layer_pattern: WG, "
+      "attention_window: 128}\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 2, "
+      "context_parallel_size: 4, cp_comm_type: [a2a, p2p, a2a, p2p]}\n"
+      "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 4096}\n"));
+  const MegatronFlags flags = flags_of(scenario);
+  EXPECT_TRUE(has(flags, "--cp-comm-type a2a p2p a2a p2p")) << megatron_text(flags);
+  EXPECT_NE(bridge_text(flags).find("cp_comm_type: [a2a, p2p, a2a, p2p]\n"), std::string::npos);
 }
 
 TEST(MegatronFlags, SayWhatIsRecomputedInFullAndWhatRunsBeside) {

@@ -221,6 +221,57 @@ TEST(ContextExchange, BackwardHoldsWhatItExchanges) {
   EXPECT_DOUBLE_EQ(held(ContextExchange::kHeadsAndRing), 2 * 2 * 2 * kKeys + 2 * kQueries);
 }
 
+// Layers with windows divide heads, the others pass keys and values on: each sends and holds what
+// it would where all exchange alike.
+TEST(ContextExchange, OfWindowsMayBeAnother) {
+  Transformer model = llama3_70b();
+  model.hidden_size = 1024;
+  model.ffn_hidden_size = 2;
+  model.attention_window = 4096;
+  model.layer_pattern = "WG";
+  LayerContext mixed = divided(ContextExchange::kRing, 1);
+  mixed.window_exchange = ContextExchange::kHeads;
+  EXPECT_EQ(fault_of(model, mixed), "");
+  Hardware hardware;
+  hardware.gpu.peak = {FlopsPerSecond(1e15)};
+  hardware.gpu.memory_bandwidth = BytesPerSecond(1e12);
+  hardware.interconnect.gpus_per_node = 2;
+  hardware.interconnect.nics_per_node = 2;
+  hardware.interconnect.nic_bandwidth = BytesPerSecond(50e9);
+  for (CollectiveCurve& curve : hardware.interconnect.curves) {
+    curve.bandwidth = BytesPerSecond(400e9);
+  }
+  CostSetting of_mixed;
+  of_mixed.context = mixed;
+  for (const auto& [kind, exchange] : {std::pair{LayerKind::kWindowDense, ContextExchange::kHeads},
+                                       {LayerKind::kDense, ContextExchange::kRing}}) {
+    CostSetting alike;
+    alike.context = divided(exchange, 1);
+    for (const PassKind pass : {PassKind::kF, PassKind::kB}) {
+      const auto sends = [&](const LayerContext& context) {
+        double bytes = 0;
+        for (const Collective& each : layer_work(model, kind, pass, context).collectives) {
+          bytes += each.steps * each.bytes.value();
+        }
+        return bytes;
+      };
+      EXPECT_GT(sends(mixed), 0);
+      EXPECT_EQ(sends(mixed), sends(alike.context));
+    }
+    EXPECT_EQ(temporaries(model, kind, mixed), temporaries(model, kind, alike.context));
+    const LayerCost cost = layer_cost(model, kind, of_mixed, hardware);
+    const LayerCost same = layer_cost(model, kind, alike, hardware);
+    EXPECT_EQ(cost.forward.context, same.forward.context);
+    EXPECT_EQ(cost.backward_input.context, same.backward_input.context);
+    EXPECT_EQ(cost.forward.hidden, same.forward.hidden);
+  }
+  EXPECT_EQ(exchanges_of_layers(model, mixed)[0], ContextExchange::kHeads);
+  EXPECT_EQ(exchanges_of_layers(model, mixed)[1], ContextExchange::kRing);
+  std::swap(mixed.exchange, *mixed.window_exchange);
+  EXPECT_EQ(fault_of(model, mixed),
+            "cp_comm_type p2p knows no windows of attention: use all_gather or a2a");
+}
+
 TEST(ContextExchange, RefusesWhatTransformerEngineDoes) {
   const auto fault = [](const Transformer& model, ContextExchange exchange, int tensor) {
     return fault_of(model, divided(exchange, tensor));

@@ -80,8 +80,9 @@ std::string value_of(std::string_view flag, std::string_view words) {
                                                                 {"fp8", "torch.uint8"}};
     return kTorch.at(words);
   }
+  const bool by_layer = flag == "--cp-comm-type" && words.find(' ') != std::string_view::npos;
   if (flag != "--recompute-modules" && flag != "--offload-modules" &&
-      flag != "--hierarchical-context-parallel-sizes") {
+      flag != "--hierarchical-context-parallel-sizes" && !by_layer) {
     return std::string(words);
   }
   std::istringstream stream{std::string(words)};

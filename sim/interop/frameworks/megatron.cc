@@ -3,6 +3,8 @@
 // (models/catalog/frameworks.yaml has the commit). NeMo's and Bridge's names stand beside them.
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sstream>
 
 #include "models/layer_context.h"
 #include "sim/interop/frameworks/draft.h"
@@ -14,18 +16,24 @@
 namespace pipesim {
 namespace {
 
-// p2p unless it says otherwise, one kind for all layers; of sizes two.
+// p2p unless it says otherwise, one kind for all layers or one for each; of sizes two.
 void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft& draft) {
-  std::string kind = settings.text({"cp_comm_type"}).value_or("p2p");
+  const std::string said = settings.text({"cp_comm_type"}).value_or("p2p");
   const auto hierarchy = settings.text({"hierarchical_context_parallel_sizes"});
   if (sizes.context == 1) return;
-  if (kind == "allgather") kind = "all_gather";
-  if (std::ranges::find(kContextExchanges, kind) == kContextExchanges.end()) {
-    draft.unknown.push_back(fmt::format("cp_comm_type {}", kind));
-    return;
+  std::vector<std::string> kinds;
+  std::istringstream words(said);
+  for (std::string kind; words >> kind;) {
+    if (kind == "allgather") kind = "all_gather";
+    if (std::ranges::find(kContextExchanges, kind) == kContextExchanges.end()) {
+      draft.unknown.push_back(fmt::format("cp_comm_type {}", kind));
+      return;
+    }
+    kinds.push_back(kind);
   }
-  put(draft.parallel, "cp_comm_type", kind);
-  if (kind != "a2a+p2p") return;
+  put(draft.parallel, "cp_comm_type",
+      kinds.size() == 1 ? kinds.front() : fmt::format("[{}]", fmt::join(kinds, ", ")));
+  if (std::ranges::find(kinds, "a2a+p2p") == kinds.end()) return;
   std::string list = hierarchy.value_or("");
   std::ranges::replace(list, ' ', ',');
   if (!list.empty()) put(draft.parallel, "hierarchical_context_parallel_sizes", "[" + list + "]");

@@ -352,8 +352,15 @@ void add_sharding(const ParameterState& state, int devices, MegatronFlags& to) {
 void add_context_exchange(const Modelled& modelled, const LayerContext& context,
                           MegatronFlags& to) {
   if (context.context == 1) return;
-  to.flags.push_back(fmt::format("--cp-comm-type {}", to_text(context.exchange)));
-  if (context.exchange == ContextExchange::kHeadsAndRing) {
+  std::string kinds{to_text(context.exchange)};
+  if (context.window_exchange) {
+    kinds.clear();
+    for (const ContextExchange exchange : exchanges_of_layers(modelled.model, context)) {
+      kinds += fmt::format("{}{}", kinds.empty() ? "" : " ", to_text(exchange));
+    }
+  }
+  to.flags.push_back("--cp-comm-type " + kinds);
+  if (uses(context, ContextExchange::kHeadsAndRing)) {
     to.flags.push_back(
         fmt::format("--hierarchical-context-parallel-sizes {}", fmt::join(context.hierarchy, " ")));
   }

@@ -145,10 +145,14 @@ void add_modelled(Json& json, const Modelled& modelled) {
                    {"parameters", total_parameters(model)},
                    {"activated_parameters", total_activated_parameters(model)}};
   json["parallel"]["context_parallel_size"] = context.context;
-  if (context.exchange != ContextExchange::kAllGather) {
+  if (context.window_exchange) {
+    for (const ContextExchange exchange : exchanges_of_layers(model, context)) {
+      json["parallel"]["cp_comm_type"].push_back(to_text(exchange));
+    }
+  } else if (context.exchange != ContextExchange::kAllGather) {
     json["parallel"]["cp_comm_type"] = to_text(context.exchange);
   }
-  if (context.exchange == ContextExchange::kHeadsAndRing) {
+  if (uses(context, ContextExchange::kHeadsAndRing)) {
     json["parallel"]["hierarchical_context_parallel_sizes"] = context.hierarchy;
   }
   json["parallel"]["expert_model_parallel_size"] = context.expert;

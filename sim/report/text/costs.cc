@@ -91,11 +91,18 @@ std::string shape_text(const Transformer& model) {
 
 // What is not the default.
 std::string exchange_text(const LayerContext& context) {
-  if (context.context == 1 || context.exchange == ContextExchange::kAllGather) return "";
-  const auto [heads, ring] = context.hierarchy;
-  const bool both = context.exchange == ContextExchange::kHeadsAndRing;
-  return fmt::format(" by {}{}", to_text(context.exchange),
-                     both ? fmt::format(" {} x {}", heads, ring) : "");
+  if (context.context == 1) return "";
+  const auto name = [&context](ContextExchange exchange) {
+    const bool both = exchange == ContextExchange::kHeadsAndRing;
+    return fmt::format(
+        "{}{}", to_text(exchange),
+        both ? fmt::format(" {} x {}", context.hierarchy[0], context.hierarchy[1]) : "");
+  };
+  if (context.window_exchange) {
+    return fmt::format(" by {}, of windows {}", name(context.exchange),
+                       name(*context.window_exchange));
+  }
+  return context.exchange == ContextExchange::kAllGather ? "" : " by " + name(context.exchange);
 }
 
 std::string model_text(const Modelled& modelled, const Layout& layout,
@@ -166,7 +173,7 @@ std::string layers_text(const Transformer& model, const Layout& layout, const Co
     const auto add = [&](PassKind pass, const char* letter, const PassCost& of) {
       const auto parts = parts_of(model, kind, pass, setting, hardware);
       if (parts.empty()) return;
-      const bool ring = ring_ranks(setting.context) > 1;
+      const bool ring = ring_ranks(context_of(kind, model, setting.context)) > 1;
       add_pass(rows, fmt::format("{} {}", name_of(kind), letter), of, parts, curves,
                ring ? "  hidden behind matmuls and attention" : "  hidden behind matmuls");
     };

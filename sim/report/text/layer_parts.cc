@@ -94,7 +94,8 @@ CostPart part_of(const Collective& collective, const std::string& among, GroupSh
 
 std::vector<CostPart> parts_of(const Transformer& model, LayerKind kind, PassKind pass,
                                const CostSetting& setting, const Hardware& hardware) {
-  return parts_of(layer_work(model, kind, pass, setting.context), setting, hardware);
+  return parts_of(layer_work(model, kind, pass, setting.context), setting_of(kind, model, setting),
+                  hardware);
 }
 
 std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
