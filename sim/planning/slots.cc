@@ -496,8 +496,8 @@ PassLists tightened(const Slotted& slotted, const TightenedParts& parts, bool th
 std::vector<Program> orders_from_slots(const Slotted& slotted, const TightenedParts& parts) {
   std::vector<Program> orders;
   const auto add = [&](PassLists lists) {
-    orders.emplace_back(slotted.shape, slotted.placement, std::move(lists), std::vector<OverlappedPair>{},
-                        WrapAround::kEvery, slotted.vocabulary);
+    orders.emplace_back(slotted.shape, slotted.placement, std::move(lists),
+                        std::vector<OverlappedPair>{}, WrapAround::kEvery, slotted.vocabulary);
   };
   if (!parts.any() && !has_weights_without_slots(slotted)) {
     add(in_slot_order(slotted));
