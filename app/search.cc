@@ -310,6 +310,18 @@ std::string progress_text(const SearchProgress& now) {
   return count;
 }
 
+[[noreturn]] void nothing_fits(const Search& search, const SearchResult& result, int devices,
+                               bool in_memory) {
+  const auto of = [&](Bytes bytes) { return shown(bytes, search.unit(), in_memory); };
+  const std::string crowded = without_room(result);
+  throw InfeasibleError(
+      fmt::format("no schedule fits into {}{}; one microbatch keeps {}{}{}{}{}", of(result.limit),
+                  in_memory ? "" : fmt::format(" of what {} microbatches keep", devices),
+                  of(search.unit() / devices), crowded.empty() ? "" : "\n  ", crowded,
+                  search.left_out().empty() ? "" : "\n  left out: ",
+                  fmt::join(search.left_out(), "\n  left out: ")));
+}
+
 int run_search(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.of_option(command.output),
@@ -346,14 +358,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
     results.push_back(
         search.at(in_bytes ? std::get<Bytes>(limit) : std::get<double>(limit) * search.unit()));
     if (!results.front().best) {
-      const auto of = [&](Bytes bytes) { return shown(bytes, search.unit(), in_memory); };
-      const std::string crowded = without_room(results.front());
-      throw InfeasibleError(fmt::format(
-          "no schedule fits into {}{}; one microbatch keeps {}{}{}{}{}", of(results.front().limit),
-          in_memory ? "" : fmt::format(" of what {} microbatches keep", scenario.parallel.pipeline),
-          of(search.unit() / scenario.parallel.pipeline), crowded.empty() ? "" : "\n  ", crowded,
-          search.left_out().empty() ? "" : "\n  left out: ",
-          fmt::join(search.left_out(), "\n  left out: ")));
+      nothing_fits(search, results.front(), scenario.parallel.pipeline, in_memory);
     }
   }
   bar.clear();

@@ -172,6 +172,19 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
     host_limited_ = scenario.cluster && scenario.cluster->host_memory;
   }
   scenario_ = std::make_shared<const Scenario>(std::move(scenario));
+  add_families();
+  if (options_.refine && options_.schedules.empty()) add_bare_placements();
+  if (families_.empty()) {
+    throw InfeasibleError(
+        fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
+  }
+  for (const Family& family : families_) {
+    unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
+  }
+  add_grounds();
+}
+
+void Search::add_families() {
   std::vector<Variants> asked;
   for (const Schedule* schedule : schedules()) {
     if (wanted(schedule->name)) ask_registered(*schedule, asked);
@@ -186,15 +199,6 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
     (void)std::ranges::all_of(asked[done],
                               [this](const ScheduleChoice& each) { return add(each); });
   }
-  if (options_.refine && options_.schedules.empty()) add_bare_placements();
-  if (families_.empty()) {
-    throw InfeasibleError(
-        fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
-  }
-  for (const Family& family : families_) {
-    unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
-  }
-  add_grounds();
 }
 
 bool Search::wanted(const std::string& schedule) const {

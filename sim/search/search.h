@@ -133,6 +133,7 @@ class Search {
   void ask_described(const ScheduleChoice& described, std::vector<Variants>& asked);
   [[nodiscard]] Variants variants(const ScheduleChoice& choice, const Schedule& schedule) const;
   void refuse_too_many_passes(const std::vector<Variants>& asked) const;
+  void add_families();
   [[nodiscard]] bool add(const ScheduleChoice& choice);
   void add_bare_placements();
   [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;
