@@ -298,7 +298,7 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
 }
 
 std::string progress_text(const SearchProgress& now) {
-  const std::string count = fmt::format("{} of {}", now.done, now.all);
+  std::string count = fmt::format("{} of {}", now.done, now.all);
   switch (now.step) {
     case SearchProgress::Step::kFamilies:
       return count + " families prepared";
