@@ -248,9 +248,9 @@ TEST(ContextExchange, OfWindowsMayBeAnother) {
     CostSetting alike;
     alike.context = divided(exchange, 1);
     for (const PassKind pass : {PassKind::kF, PassKind::kB}) {
-      const auto sends = [&](const LayerContext& context) {
+      const auto sends = [&, of = kind](const LayerContext& context) {
         double bytes = 0;
-        for (const Collective& each : layer_work(model, kind, pass, context).collectives) {
+        for (const Collective& each : layer_work(model, of, pass, context).collectives) {
           bytes += each.steps * each.bytes.value();
         }
         return bytes;
