@@ -13,13 +13,13 @@
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
-#include "sim/planning/description.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/bound.h"
+#include "sim/search/considered.h"
 #include "sim/search/excluded.h"
 #include "sim/search/first_come.h"
 #include "sim/search/in_parallel.h"
@@ -30,8 +30,6 @@ namespace {
 
 // Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
-
-constexpr size_t kMostChoices = 1000;  // of the parameters of a description
 
 // `like` is a family, or what was found before.
 template <class Like>
@@ -58,41 +56,6 @@ bool better(const Found& a, const Found& b) {
   if (a.time != b.time) return a.time < b.time;
   if (keeps_all(a) != keeps_all(b)) return keeps_all(a);
   return a.peak < b.peak;
-}
-
-void refuse_what_is_not_considered(const Scenario& scenario, const SearchOptions& options) {
-  const auto refuse = [](const std::string& what) {
-    throw InfeasibleError("search plans for " + what);
-  };
-  if (scenario.cost.per != CostBasis::kDevice ||
-      (scenario.memory && scenario.memory->per != CostBasis::kDevice)) {
-    refuse("families of different numbers of stages: give cost and memory per: device");
-  }
-  if (scenario.transfers != Transfers::kOverlapped) {
-    refuse("transfers that overlap: leave out framework.transfers");
-  }
-  const auto recomputes = [](const ScheduleChoice& choice) {
-    return recompute_chunks_of(choice) > 0;
-  };
-  if (std::ranges::any_of(scenario.schedules, recomputes)) {
-    refuse("activations that are kept: leave out recompute (--recompute chooses it)");
-  }
-  if (scenario.offload && !options.offload) {
-    refuse("activations that stay on their device: leave out offload (--offload chooses it)");
-  }
-  const bool copies_known =
-      !scenario.cost.copy_out.empty() || (scenario.hardware.has_value() && knows_memory(scenario));
-  if (options.offload && !copies_known) {
-    refuse_unknown_copies(scenario.cost.where, "search with offload");
-  }
-  if (scenario.batch.unequal) {
-    refuse(
-        "microbatches that cost alike: leave out batch.lengths and batch.factors (batch.order: "
-        "search finds an order of unequal ones)");
-  }
-  if (is_sharded(scenario.vocabulary)) {
-    refuse("a vocabulary in the first and last stage: leave out vocabulary");
-  }
 }
 
 // The problem with F, B and W so much shorter that any two that may overlap take no longer one
@@ -158,7 +121,7 @@ struct Search::Rungs {
 };
 
 Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(options)) {
-  refuse_what_is_not_considered(scenario, options_);
+  refuse_what_no_search_plans(scenario, options_);
   options_.refinement.objective =
       scenario.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
   scenario.engine = EngineKind::kReplay;
@@ -185,124 +148,14 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
 }
 
 void Search::add_families() {
-  std::vector<Variants> asked;
-  for (const Schedule* schedule : schedules()) {
-    if (wanted(schedule->name)) ask_registered(*schedule, asked);
-  }
-  for (const ScheduleChoice& choice : scenario_->schedules) {
-    if (choice.described && wanted(choice.name)) ask_described(choice, asked);
-  }
-  refuse_too_many_passes(asked);
-  const int all = static_cast<int>(asked.size());
+  const Considered considered = families_considered(*scenario_, options_);
+  for (const std::string& reason : considered.left_out) leave_out(reason);
+  const int all = static_cast<int>(considered.families.size());
   for (int done = 0; done < all; ++done) {
     options_.progress({SearchProgress::Step::kFamilies, done, all});
-    (void)std::ranges::all_of(asked[done],
+    (void)std::ranges::all_of(considered.families[done],
                               [this](const ScheduleChoice& each) { return add(each); });
   }
-}
-
-bool Search::wanted(const std::string& schedule) const {
-  return options_.schedules.empty() ||
-         std::ranges::find(options_.schedules, schedule) != options_.schedules.end();
-}
-
-void Search::ask_registered(const Schedule& schedule, std::vector<Variants>& asked) {
-  if (schedule.versions) {
-    left_out_.push_back(schedule.name + ": its iterations run into each other");
-    return;
-  }
-  if (schedule.min_chunks > options_.max_chunks) {
-    left_out_.push_back(fmt::format("{}: holds {} chunks per device, more than the {} allowed",
-                                    schedule.name, schedule.min_chunks, options_.max_chunks));
-  }
-  const int most = std::min(schedule.max_chunks, options_.max_chunks);
-  for (int chunks = schedule.min_chunks; chunks <= most; ++chunks) {
-    ScheduleChoice choice;
-    choice.name = schedule.name;
-    choice.chunks = chunks;
-    const bool overlaps =
-        std::ranges::find(schedule.options, "overlap", &OptionSpec::name) != schedule.options.end();
-    const bool cost_known = scenario_->roofline || !scenario_->cost.overlapped.empty();
-    if (overlaps && !cost_known) choice.options["overlap"] = false;
-    asked.push_back(variants(choice, schedule));
-  }
-}
-
-// With every choice of the parameters that it leaves open.
-void Search::ask_described(const ScheduleChoice& described, std::vector<Variants>& asked) {
-  const Schedule& schedule = described.described->schedule;
-  if (schedule.versions) return leave_out(described.name + ": its iterations run into each other");
-  const int least = described.chunks.value_or(schedule.min_chunks);
-  const int most = described.chunks.value_or(
-      std::max(schedule.min_chunks, std::min(schedule.max_chunks, options_.max_chunks)));
-  for (int chunks = least; chunks <= most; ++chunks) {
-    ScheduleChoice choice = described;
-    choice.chunks = chunks;
-    const Shape shape{scenario_->parallel.pipeline, chunks, scenario_->batch.microbatches,
-                      splits_of(described)};
-    std::optional<std::vector<ScheduleOptions>> choices;
-    try {
-      choices =
-          every_choice(*described.described->description, shape, described.options, kMostChoices);
-    } catch (const InputError& error) {
-      leave_out(fmt::format("{}: {}", described.name, error.what()));
-      continue;
-    }
-    const std::string name = fmt::format("{} with {} chunks", described.name, chunks);
-    if (!choices) {
-      leave_out(fmt::format("{}: more than {} choices of its parameters: set some of them", name,
-                            kMostChoices));
-      continue;
-    }
-    if (choices->empty()) {
-      leave_out(fmt::format("{}: its parameters have no values for {} devices and {} microbatches",
-                            name, shape.devices, shape.microbatches));
-    }
-    for (const ScheduleOptions& options : *choices) {
-      choice.options = options;
-      asked.push_back(variants(choice, schedule));
-    }
-  }
-}
-
-Search::Variants Search::variants(const ScheduleChoice& choice, const Schedule& schedule) const {
-  Variants all;
-  const int chunks = *choice.chunks;
-  const int most_recomputed = options_.recompute ? chunks : 0;
-  const int most_offloaded = options_.offload && !schedule.offloads() ? chunks : 0;
-  for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
-    for (int offloaded = 0; offloaded <= most_offloaded; ++offloaded) {
-      ScheduleChoice variant = choice;
-      if (recomputed > 0) {
-        variant.recompute =
-            Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
-      }
-      if (offloaded > 0 || schedule.offloads()) {
-        variant.offload = scenario_->offload.value_or(Offload{});
-        variant.offload->which.clear();
-        variant.offload->chunks = offloaded;
-      }
-      all.push_back(std::move(variant));
-    }
-  }
-  return all;
-}
-
-// F and backward of every unit and stage.
-void Search::refuse_too_many_passes(const std::vector<Variants>& asked) const {
-  double passes = 0;
-  for (const Variants& variants : asked) {
-    for (const ScheduleChoice& choice : variants) {
-      const int times = schedule_of(choice).memory_limit ? options_.limits : 1;
-      passes += 2.0 * scenario_->parallel.pipeline * *choice.chunks * splits_of(choice) *
-                scenario_->batch.microbatches * times;
-    }
-  }
-  if (passes <= options_.max_passes) return;
-  throw InfeasibleError(fmt::format(
-      "search would plan {} families of {:.3g} passes in all, more than {:.3g}: name "
-      "fewer (--schedules), ask for fewer limits (--points), or allow it (--max-passes)",
-      asked.size(), passes, options_.max_passes));
 }
 
 // Also of schedules that refuse the shape.

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,38 +25,9 @@
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/bound.h"
-#include "sim/search/refine.h"
+#include "sim/search/search_options.h"
 
 namespace pipesim {
-
-// Of refinement, for each limit of a frontier.
-constexpr double kFrontierEffort = 2e6;
-// F and backward of all families, for each limit where they follow it.
-constexpr double kMostSearchPasses = 1L << 30;
-
-// How far a search is: `done` of `all` of what the step counts.
-struct SearchProgress {
-  enum class Step : std::uint8_t { kFamilies, kFamiliesAtLimit, kLimits };
-  Step step = Step::kFamilies;
-  int done = 0, all = 0;
-};
-
-struct SearchOptions {
-  int max_chunks = 2;                  // per device
-  int max_splits = 1;                  // of a microbatch, along the sequence
-  std::vector<std::string> schedules;  // empty: every registered and described one
-  // Whether families may also offload, or recompute, some chunks of every device (in combination,
-  // each number of both). Planned for limits above the one to keep, since both then come below it.
-  bool offload = false;
-  bool recompute = false;
-  bool refine = true;
-  RefineOptions refinement;
-  // How many limits are going to be asked for, and how many passes may be planned for all of them.
-  int limits = 1;
-  double max_passes = kMostSearchPasses;
-  // After each of what it counts; of a frontier's limits in any order and from any thread.
-  std::function<void(const SearchProgress&)> progress = [](const SearchProgress&) {};
-};
 
 // A program and what it costs; `program` is planned or refined for `problem`.
 struct Found {
@@ -125,14 +95,6 @@ class Search {
     std::shared_ptr<SharedPlanners> planners;  // likewise; of all with one problem
   };
 
-  [[nodiscard]] bool wanted(const std::string& schedule) const;
-  // A choice, and it with each number of chunks offloaded and recomputed that is allowed: where one
-  // is left out, those after it would be for the same reason.
-  using Variants = std::vector<ScheduleChoice>;
-  void ask_registered(const Schedule& schedule, std::vector<Variants>& asked);
-  void ask_described(const ScheduleChoice& described, std::vector<Variants>& asked);
-  [[nodiscard]] Variants variants(const ScheduleChoice& choice, const Schedule& schedule) const;
-  void refuse_too_many_passes(const std::vector<Variants>& asked) const;
   void add_families();
   [[nodiscard]] bool add(const ScheduleChoice& choice);
   void add_bare_placements();

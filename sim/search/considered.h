@@ -1,0 +1,27 @@
+// What a search looks at, before anything of it is planned.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/planning/schedule.h"
+#include "sim/scenario/scenario.h"
+#include "sim/search/search_options.h"
+
+namespace pipesim {
+
+struct Considered {
+  // Each a choice, and it with each number of chunks offloaded and recomputed that is allowed:
+  // where one is left out, those after it would be for the same reason.
+  std::vector<std::vector<ScheduleChoice>> families;
+  std::vector<std::string> left_out;  // "name: reason"
+};
+
+// Registered and described schedules that are asked for, with every number of chunks and choice of
+// open parameters. InfeasibleError for more passes of all and their limits than `max_passes`.
+Considered families_considered(const Scenario& scenario, const SearchOptions& options);
+
+// InfeasibleError for scenarios of which Search considers nothing.
+void refuse_what_no_search_plans(const Scenario& scenario, const SearchOptions& options);
+
+}  // namespace pipesim

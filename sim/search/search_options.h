@@ -1,0 +1,42 @@
+// What a search may look at, and how it says how far it is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/search/refine.h"
+
+namespace pipesim {
+
+// Of refinement, for each limit of a frontier.
+constexpr double kFrontierEffort = 2e6;
+// F and backward of all families, for each limit where they follow it.
+constexpr double kMostSearchPasses = 1L << 30;
+
+// How far a search is: `done` of `all` of what the step counts.
+struct SearchProgress {
+  enum class Step : std::uint8_t { kFamilies, kFamiliesAtLimit, kLimits };
+  Step step = Step::kFamilies;
+  int done = 0, all = 0;
+};
+
+struct SearchOptions {
+  int max_chunks = 2;                  // per device
+  int max_splits = 1;                  // of a microbatch, along the sequence
+  std::vector<std::string> schedules;  // empty: every registered and described one
+  // Whether families may also offload, or recompute, some chunks of every device (in combination,
+  // each number of both). Planned for limits above the one to keep, since both then come below it.
+  bool offload = false;
+  bool recompute = false;
+  bool refine = true;
+  RefineOptions refinement;
+  // How many limits are going to be asked for, and how many passes may be planned for all of them.
+  int limits = 1;
+  double max_passes = kMostSearchPasses;
+  // After each of what it counts; of a frontier's limits in any order and from any thread.
+  std::function<void(const SearchProgress&)> progress = [](const SearchProgress&) {};
+};
+
+}  // namespace pipesim
