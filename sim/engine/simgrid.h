@@ -6,7 +6,7 @@
 // forked at the first run (simgrid_process.h), so that its process-wide engine never meets the
 // caller's memory, threads or files. A run costs 2 ms and some 1 to 2 microseconds per task.
 // A run in which nothing meets anything, so that SimGrid would find every task where replay has it,
-// is replayed instead, some ten times as fast; GPUs that are hosts and lose shares to messages,
+// is replayed instead, many times as fast; GPUs that are hosts and lose shares to messages,
 // change speed or have their energy counted are always SimGrid's.
 // Besides what engine.h says: InfeasibleError when a GPU that stands still for good leaves tasks
 // unfinished, LogicError for durations that are no times and for faults of SimGrid, with its words.
