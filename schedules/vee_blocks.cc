@@ -22,11 +22,12 @@ constexpr double kRounding = 1 + 1e-12;
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kFinished = 4;   // of these, put into time once more
-constexpr size_t kHeldBack = 12;  // blocks tried where none fits
-constexpr int kRungs = 2;         // of the ladder, per 1F1B's memory
-constexpr int kRounds = 16;       // microbatches that show the period of a block
-constexpr int kFew = 3;           // times p: microbatches that show its ramps
+constexpr size_t kFinished = 4;       // of these, put into time once more
+constexpr size_t kHeldBack = 12;      // blocks tried where none fits
+constexpr int kRungs = 2;             // of the ladder, per 1F1B's memory
+constexpr int kRounds = 16;           // microbatches that show the period of a block
+constexpr int kFew = 3;               // times p: microbatches that show its ramps
+constexpr size_t kKept = 64'000'000;  // passes of orders that are kept at hand
 
 // Seconds in whole picoseconds: the sums of unlike passes then tie exactly where the times as
 // written do.
@@ -51,10 +52,17 @@ int kind_of(const Pass& pass) {
   return first ? kW0 : kW1;
 }
 
+// A block's schedule: which block, and how many chunks it may have in flight. Where microbatches
+// are more than devices, as many as it wants: what it comes to does not follow from the limit then.
+struct BlockOrder {
+  size_t outline = 0;
+  int chunk_limit = 0;
+  friend auto operator<=>(const BlockOrder&, const BlockOrder&) = default;
+};
+
 // One way to a schedule: a block as it is built, or put into time once more.
 struct Way {
-  Block block;
-  int chunk_limit = 0;  // with which it is built
+  BlockOrder of;
   std::optional<WithinRules> rules;
   double limit = 0;  // within which it is put into time
 };
@@ -90,7 +98,6 @@ class BlockPlanner::Search {
     double period = 0;
     double cost = 0;  // a guess, once built that of few microbatches and so many periods more
   };
-  // A block's schedule with as many chunks in flight as it wants.
   struct Built {
     bool fits_together = false;
     int chunks = 0;  // it comes about with no fewer
@@ -111,27 +118,27 @@ class BlockPlanner::Search {
   void try_all(const std::vector<Candidate>& ranked);
   [[nodiscard]] std::vector<Candidate> rank_all();
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
-  bool build(BlockBuilder& builder, std::map<size_t, Built>& known, Candidate& candidate);
-  [[nodiscard]] Built build(BlockBuilder& builder, const Candidate& candidate, int chunk_limit);
+  [[nodiscard]] bool count(const Built& built, Candidate& candidate) const;
+  [[nodiscard]] const Built& with_few(const BlockOrder& of);
+  [[nodiscard]] const Built& with_all(const BlockOrder& of);
+  [[nodiscard]] Built build(BlockBuilder& builder, const BlockOrder& of);
   bool finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
-  void retime(const Candidate& candidate, int chunk_limit, bool hold_back);
-  Outcome outcome_of(const Candidate& candidate, const Way& way, std::optional<PassLists>& order);
+  void retime(const BlockOrder& of, bool hold_back);
+  Outcome outcome_of(const Way& way, std::optional<PassLists>& order);
   [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
   void consider(double cost, double peak, const Way& way);
-  [[nodiscard]] PassLists order_of(const Way& way);
+  [[nodiscard]] PassLists order_of(const BlockOrder& of);
   [[nodiscard]] PassLists lists_of(const Way& way);
-  [[nodiscard]] const Block& block_of(const Candidate& candidate) const {
-    return outlines_[candidate.outline].block;
+  [[nodiscard]] BlockOrder order_of(const Candidate& candidate) const {
+    return {candidate.outline, m_ <= p_ ? chunk_limit_ : 2 * p_};
   }
   [[nodiscard]] bool is_optimal(double least) const { return least <= bound_; }
   [[nodiscard]] bool is_near(double least) const { return least <= kNearEnough * bound_; }
   [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
   [[nodiscard]] PassLists lists_of(const Kinds& order) const;
-  [[nodiscard]] Kinds kinds_of(const BlockBuilder& builder) const;
-  // With as many chunks as it wants.
-  [[nodiscard]] const Kinds& kinds_of(const Candidate& candidate);
+  const Kinds& keep(const BlockOrder& of);
   [[nodiscard]] double bytes(int kind, int device) const {
     return bytes_[builder_.id(kind, device)];
   }
@@ -140,16 +147,16 @@ class BlockPlanner::Search {
   BlockEffort effort_;
   int p_, m_;
   BlockBuilder builder_;
-  BlockBuilder few_;  // with as many microbatches as tell blocks apart
+  std::optional<BlockBuilder> few_;  // where fewer microbatches tell blocks apart
   VeeTimes times_;
   std::vector<double> bytes_;  // acquired by F, released by B and W; by kind and device
   double work_ = 0;            // of the device that has most: no schedule costs less
 
-  // By number of the block.
   std::vector<Outline> outlines_;
-  std::map<size_t, Built> built_few_, built_whole_;  // with as many chunks as they want
-  std::map<std::pair<size_t, bool>, std::vector<Outcome>> retimed_;  // and whether they overtake
-  std::map<size_t, Kinds> held_back_;
+  std::map<BlockOrder, Built> built_few_, built_whole_;
+  std::map<BlockOrder, Kinds> kept_;
+  // By number of the block, and whether microbatches overtake.
+  std::map<std::pair<size_t, bool>, std::vector<Outcome>> retimed_;
   std::map<double, Level> levels_;  // by limit
 
   // Of the limit at hand.
@@ -165,8 +172,8 @@ BlockPlanner::Search::Search(const Problem& problem, const BlockEffort& effort)
       effort_(effort),
       p_(problem.shape.devices),
       m_(problem.shape.microbatches),
-      builder_(p_, m_),
-      few_(p_, few_of(p_, m_)) {
+      builder_(p_, m_) {
+  if (few_of(p_, m_) < m_) few_.emplace(p_, few_of(p_, m_));
   set_times();
   for (const Block& block : building_blocks(p_, effort_.turns)) add_outline(block);
 }
@@ -320,7 +327,7 @@ std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
       if ((candidate.bytes <= limit_) != within) continue;
       // From 2p microbatches on, a block reaches its steady state.
       if (!within && (m_ >= 2 * p_ || above++ == wanted)) break;
-      if (!build(few_, built_few_, candidate)) continue;
+      if (!count(with_few(order_of(candidate)), candidate)) continue;
       optimal = candidate.cost <= work_ / m_ * few * kRounding;
       candidate.cost += (m_ - few) * candidate.period;
       built.push_back(candidate);
@@ -333,29 +340,35 @@ std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
   return built;
 }
 
-// Where microbatches are no more than devices, how W are laid follows from the limit too.
-bool BlockPlanner::Search::build(BlockBuilder& builder, std::map<size_t, Built>& known,
-                                 Candidate& candidate) {
-  Built built;
-  if (m_ <= p_) {
-    built = build(builder, candidate, chunk_limit_);
-  } else {
-    const auto [place, is_new] = known.try_emplace(candidate.outline);
-    if (is_new) place->second = build(builder, candidate, 2 * p_);
-    built = place->second;
-  }
+// False where it does not keep the limit.
+bool BlockPlanner::Search::count(const Built& built, Candidate& candidate) const {
   if (!built.fits_together || built.chunks > chunk_limit_ || built.bytes > limit_) return false;
   candidate.bytes = built.bytes;
   candidate.cost = built.cost;
   return true;
 }
 
+const BlockPlanner::Search::Built& BlockPlanner::Search::with_few(const BlockOrder& of) {
+  if (!few_) return with_all(of);
+  const auto [known, is_new] = built_few_.try_emplace(of);
+  if (is_new) known->second = build(*few_, of);
+  return known->second;
+}
+
+const BlockPlanner::Search::Built& BlockPlanner::Search::with_all(const BlockOrder& of) {
+  const auto [known, is_new] = built_whole_.try_emplace(of);
+  if (is_new) {
+    known->second = build(builder_, of);
+    if (known->second.fits_together) keep(of);
+  }
+  return known->second;
+}
+
 BlockPlanner::Search::Built BlockPlanner::Search::build(BlockBuilder& builder,
-                                                        const Candidate& candidate,
-                                                        int chunk_limit) {
+                                                        const BlockOrder& of) {
   Built built;
-  builder.place(block_of(candidate));
-  if (!builder.build(chunk_limit)) return built;
+  builder.place(outlines_[of.outline].block);
+  if (!builder.build(of.chunk_limit)) return built;
   const auto cost = builder.cost(times_);
   built.fits_together = cost.has_value();
   built.chunks = builder.needed();
@@ -364,11 +377,23 @@ BlockPlanner::Search::Built BlockPlanner::Search::build(BlockBuilder& builder,
   return built;
 }
 
+// The order that stands in the builder.
+const BlockPlanner::Search::Kinds& BlockPlanner::Search::keep(const BlockOrder& of) {
+  const auto passes = static_cast<size_t>(kVeeKinds) * p_ * m_;
+  if ((kept_.size() + 1) * passes > kKept) kept_.clear();
+  Kinds& kinds = kept_[of];
+  kinds.resize(p_);
+  for (int d = 0; d < p_; ++d) {
+    kinds[d].assign(builder_.order(d).begin(), builder_.order(d).end());
+  }
+  return kinds;
+}
+
 bool BlockPlanner::Search::finish(Candidate candidate) {
-  if (!build(builder_, built_whole_, candidate)) return false;
-  const int chunk_limit = m_ <= p_ ? chunk_limit_ : 2 * p_;
-  consider(candidate.cost, candidate.bytes, {block_of(candidate), chunk_limit, {}, 0});
-  retime(candidate, chunk_limit, false);
+  const BlockOrder of = order_of(candidate);
+  if (!count(with_all(of), candidate)) return false;
+  consider(candidate.cost, candidate.bytes, {of, {}, 0});
+  retime(of, false);
   return true;
 }
 
@@ -378,18 +403,16 @@ void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
   std::ranges::stable_sort(ranked, {}, &Candidate::bytes);
   size_t tried = 0;
   for (const Candidate& candidate : ranked) {
-    const auto [known, is_new] = built_whole_.try_emplace(candidate.outline);
-    if (is_new) known->second = build(builder_, candidate, 2 * p_);
-    if (!known->second.fits_together) continue;
-    retime(candidate, 2 * p_, true);
+    const BlockOrder of{candidate.outline, 2 * p_};
+    if (!with_all(of).fits_together) continue;
+    retime(of, true);
     if (++tried == kHeldBack) break;
   }
 }
 
 // By every choice of rules that does not do as one before it.
-void BlockPlanner::Search::retime(const Candidate& candidate, int chunk_limit, bool hold_back) {
+void BlockPlanner::Search::retime(const BlockOrder& of, bool hold_back) {
   std::optional<PassLists> order;
-  if (hold_back) order = lists_of(kinds_of(candidate));
   std::array<std::array<Outcome, 2>, 2> outcomes;  // by gap share and overtaking
   for (const size_t every_gap : {0, 1}) {
     if (every_gap == 1 && !hold_back) continue;
@@ -401,8 +424,8 @@ void BlockPlanner::Search::retime(const Candidate& candidate, int chunk_limit, b
         outcome = outcomes[0][overtake];
       } else {
         const WithinRules rules{hold_back, every_gap == 1 ? 0.0 : 1.0, overtake == 1};
-        const Way way{block_of(candidate), chunk_limit, rules, limit_};
-        outcome = outcome_of(candidate, way, order);
+        const Way way{of, rules, limit_};
+        outcome = outcome_of(way, order);
         if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
       }
     }
@@ -410,18 +433,17 @@ void BlockPlanner::Search::retime(const Candidate& candidate, int chunk_limit, b
 }
 
 // Of an order that keeps the limit what is known within other limits counts.
-Outcome BlockPlanner::Search::outcome_of(const Candidate& candidate, const Way& way,
-                                         std::optional<PassLists>& order) {
+Outcome BlockPlanner::Search::outcome_of(const Way& way, std::optional<PassLists>& order) {
   std::vector<Outcome> forgotten;
   const bool keeps = !way.rules->hold_back && m_ > p_;
-  auto& known = keeps ? retimed_[{candidate.outline, way.rules->overtake}] : forgotten;
+  auto& known = keeps ? retimed_[{way.of.outline, way.rules->overtake}] : forgotten;
   const double most = std::min(most_, now_.least);
   const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
     const bool enough = outcome.cost < kNever || most <= outcome.most;
     return outcome.asked <= limit_ && limit_ < outcome.refused && enough;
   });
   if (same != known.end()) return *same;
-  if (!order) order = order_of(way);
+  if (!order) order = order_of(way.of);
   known.push_back(run(way, *order));
   return known.back();
 }
@@ -446,30 +468,15 @@ void BlockPlanner::Search::consider(double cost, double peak, const Way& way) {
   now_.way = way;
 }
 
-PassLists BlockPlanner::Search::order_of(const Way& way) {
-  builder_.place(way.block);
-  builder_.build(way.chunk_limit);
-  return lists_of(kinds_of(builder_));
-}
-
-const BlockPlanner::Search::Kinds& BlockPlanner::Search::kinds_of(const Candidate& candidate) {
-  const auto [known, is_new] = held_back_.try_emplace(candidate.outline);
-  if (is_new) {
-    builder_.place(block_of(candidate));
-    builder_.build(2 * p_);
-    known->second = kinds_of(builder_);
-  }
-  return known->second;
-}
-
-BlockPlanner::Search::Kinds BlockPlanner::Search::kinds_of(const BlockBuilder& builder) const {
-  Kinds kinds(p_);
-  for (int d = 0; d < p_; ++d) kinds[d].assign(builder.order(d).begin(), builder.order(d).end());
-  return kinds;
+PassLists BlockPlanner::Search::order_of(const BlockOrder& of) {
+  if (const auto known = kept_.find(of); known != kept_.end()) return lists_of(known->second);
+  builder_.place(outlines_[of.outline].block);
+  builder_.build(of.chunk_limit);
+  return lists_of(keep(of));
 }
 
 PassLists BlockPlanner::Search::lists_of(const Way& way) {
-  PassLists order = order_of(way);
+  PassLists order = order_of(way.of);
   if (!way.rules) return order;
   return run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules).lists;
 }

@@ -102,15 +102,10 @@ void delay_weights(VeeOrders& orders, int chunks) {
 }
 
 bool CoolDown::lay(VeeOrders& orders, int microbatches, int chunks) {
-  turn_ = -1;
-  const auto first = orders.order(0);
-  for (int i = orders.length() - 1; i >= 0 && turn_ < 0; --i) {
-    if (first[i] == kF1) turn_ = orders.column(0, i);
-  }
+  turn_ = orders.column(VeeOrders::id(kF1, 0), microbatches - 1);
   const int most_b0 = std::min((chunks + 1) / 2, microbatches);
   for (int d = 0; d < orders.devices(); ++d) {
-    const int last = orders.column(d, orders.length() - 1);
-    columns_.assign(last + 1 + kVeeKinds * (orders.devices() + microbatches), kHole);
+    columns_.assign(orders.columns(d) + kVeeKinds * (orders.devices() + microbatches), kHole);
     Taken taken = spread(orders, d, most_b0, std::min({d + 1, chunks - most_b0, microbatches}));
     take_weights(orders, d, chunks, taken);
     if (!lay_wave(orders, d, taken)) return false;
@@ -121,28 +116,24 @@ bool CoolDown::lay(VeeOrders& orders, int microbatches, int chunks) {
 
 // Spreads a device over its columns but for its last B.
 CoolDown::Taken CoolDown::spread(const VeeOrders& orders, int d, int most_b0, int most_b1) {
-  const auto kinds = orders.order(d);
-  Taken taken;
-  for (int i = orders.length() - 1; i >= 0; --i) {
-    if (kinds[i] == kB0 && taken.b0 < most_b0) {
-      ++taken.b0;
-    } else if (kinds[i] == kB1 && taken.b1 < most_b1) {
-      ++taken.b1;
-    } else {
-      columns_[orders.column(d, i)] = kinds[i];
+  const int microbatches = orders.length() / kVeeKinds;
+  for (std::uint8_t kind = 0; kind < kVeeKinds; ++kind) {
+    const int laid_anew = kind == kB0 ? most_b0 : kind == kB1 ? most_b1 : 0;
+    for (int n = 0; n < microbatches - laid_anew; ++n) {
+      columns_[orders.column(VeeOrders::id(kind, d), n)] = kind;
     }
   }
-  return taken;
+  return {.b0 = most_b0, .b1 = most_b1};
 }
 
 // Takes the last W out: those of the B that are laid anew, and as many as chunks are in flight.
 void CoolDown::take_weights(const VeeOrders& orders, int d, int chunks, Taken& taken) {
-  const auto kinds = orders.order(d);
-  for (int i = orders.length() - 1; i >= 0; --i) {
+  for (int column = orders.columns(d) - 1; column >= 0; --column) {
     if (taken.w1 >= taken.b1 && taken.w0 >= taken.b0 && taken.w1 + taken.w0 >= chunks) return;
-    if (!is_vee_weight(kinds[i])) continue;
-    ++(kinds[i] == kW1 ? taken.w1 : taken.w0);
-    columns_[orders.column(d, i)] = kHole;
+    std::uint8_t& kind = columns_[column];
+    if (kind != kW1 && kind != kW0) continue;
+    ++(kind == kW1 ? taken.w1 : taken.w0);
+    kind = kHole;
   }
 }
 
@@ -190,7 +181,7 @@ void HoleFiller::fill(VeeOrders& orders, int microbatches, int chunks) {
         if (from == columns_) continue;
         std::swap(cell, cells_(d, from));
       }
-      const size_t of = orders.id(cell, d);
+      const size_t of = VeeOrders::id(cell, d);
       end_(of, count_[of]++) = column + 1;
       held_[d] += vee_in_flight(cell);
     }
@@ -205,13 +196,14 @@ void HoleFiller::fill(VeeOrders& orders, int microbatches, int chunks) {
 void HoleFiller::spread(const VeeOrders& orders, int microbatches) {
   microbatches_ = microbatches;
   columns_ = 0;
-  for (int d = 0; d < orders.devices(); ++d) {
-    columns_ = std::max(columns_, orders.column(d, orders.length() - 1) + 1);
-  }
+  for (int d = 0; d < orders.devices(); ++d) columns_ = std::max(columns_, orders.columns(d));
   cells_.assign(orders.devices(), columns_, kHole);
   for (int d = 0; d < orders.devices(); ++d) {
-    const auto kinds = orders.order(d);
-    for (int i = 0; i < orders.length(); ++i) cells_(d, orders.column(d, i)) = kinds[i];
+    const auto cells = cells_.row(d);
+    for (std::uint8_t kind = 0; kind < kVeeKinds; ++kind) {
+      const size_t of = VeeOrders::id(kind, d);
+      for (int n = 0; n < microbatches; ++n) cells[orders.column(of, n)] = kind;
+    }
   }
   end_.assign(orders.ids(), microbatches, 0);
   count_.assign(orders.ids(), 0);
@@ -225,7 +217,7 @@ int HoleFiller::find_filler(const VeeOrders& orders, int d, int column) {
   int found = columns_;
   for (int kind = 0; kind < kVeeKinds; ++kind) {
     if (!may_run(orders, kind, d, column)) continue;
-    int& next = next_[orders.id(kind, d)];
+    int& next = next_[VeeOrders::id(kind, d)];
     next = std::max(next, column + 1);
     while (cells[next] != kind) ++next;
     if (next >= found) continue;
@@ -236,11 +228,11 @@ int HoleFiller::find_filler(const VeeOrders& orders, int d, int column) {
 
 // Whether the next pass of a kind is there, and all that it waits for has run before the column.
 bool HoleFiller::may_run(const VeeOrders& orders, int kind, int d, int column) const {
-  const size_t of = orders.id(kind, d);
+  const size_t of = VeeOrders::id(kind, d);
   const int number = count_[of];
   if (number == microbatches_) return false;
   if (is_vee_forward(kind) && held_[d] >= chunks_) return false;
-  if (is_vee_weight(kind)) return count_[orders.id(kind == kW1 ? kB1 : kB0, d)] > number;
+  if (is_vee_weight(kind)) return count_[VeeOrders::id(kind == kW1 ? kB1 : kB0, d)] > number;
   const int source = orders.source(of);
   if (source < 0) return true;
   return count_[source] > number && end_(source, number) <= column;

@@ -124,7 +124,7 @@ double BlockBuilder::period(const VeeTimes& times, int rounds) {
     for (const size_t of : by_slot_) {
       double* end = last_two_.data();
       if (((round - slot_[of] / kPeriod) & 1) != 0) end += slot_.size();
-      double& clock = clock_[of % clock_.size()];
+      double& clock = clock_[of / kVeeKinds];
       if (const int source = orders_.source(of); source >= 0) {
         clock = std::max(clock, end[source] + times.message[of]);
       }
@@ -142,17 +142,17 @@ bool BlockBuilder::build(int limit) {
   needed_ = m_ == full_ ? chunks : 0;
   if (chunks > 2 * p_ || (m_ == full_ && chunks > limit)) return false;
   lay_warm_up(orders_, full_, chunks);
-  if (peak() > chunks || !orders_.squeeze(full_)) return false;
+  if (peak() > chunks || !orders_.squeeze()) return false;
   if (m_ < full_) {
     chunks = peak();
     drop_surplus(orders_, m_);
     if (m_ <= p_ && 2 * m_ <= limit) delay_weights(orders_, chunks);
-    if (!orders_.squeeze(m_)) return false;
+    if (!orders_.squeeze()) return false;
     needed_ = peak();
     if (needed_ > limit) return false;
   }
   chunks = peak();
-  if (!cool_down_.lay(orders_, m_, chunks) || !orders_.squeeze(m_)) return false;
+  if (!cool_down_.lay(orders_, m_, chunks) || !orders_.squeeze()) return false;
   hole_filler_.fill(orders_, m_, peak());
   relabel_weights(orders_);
   return peak() <= chunks;

@@ -61,10 +61,10 @@ class BlockBuilder {
     return orders_.order(device);
   }
   // Longest span of a device; nothing when the order deadlocks.
-  std::optional<double> cost(const VeeTimes& times) { return orders_.replay(times, m_); }
+  std::optional<double> cost(const VeeTimes& times) { return orders_.replay(times); }
   [[nodiscard]] int peak() const { return orders_.peak(); }  // see VeeOrders
 
-  [[nodiscard]] size_t id(int kind, int device) const { return orders_.id(kind, device); }
+  [[nodiscard]] static size_t id(int kind, int device) { return VeeOrders::id(kind, device); }
 
  private:
   void repeat();

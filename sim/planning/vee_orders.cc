@@ -13,18 +13,35 @@ int vee_kind(const Placement& place, const StagePass& pass) {
   return first ? kB0 : kB1;
 }
 
+// How long a pass takes, and the message that it waits for; when passes end, by id and microbatch;
+// how far each device is.
+struct InSeconds {
+  const VeeTimes& times;
+  Grid<double>& end;
+  std::vector<double>& device;
+  [[nodiscard]] double pass(size_t id) const { return times.pass[id]; }
+  [[nodiscard]] double message(size_t id) const { return times.message[id]; }
+};
+
+struct InColumns {
+  Grid<int>& end;
+  std::vector<int>& device;
+  [[nodiscard]] static int pass(size_t /*id*/) { return 1; }
+  [[nodiscard]] static int message(size_t /*id*/) { return 0; }
+};
+
 }  // namespace
 
 VeeOrders::VeeOrders(int devices, int most)
     : p_(devices),
       source_(kVeeKinds * devices, -1),
       kinds_(devices, kVeeKinds * most),
-      start_(devices, kVeeKinds * most),
-      end_(kinds_.cells().size()),
+      end_(ids(), most),
+      columns_end_(ids(), most),
       count_(ids()),
       clock_(devices),
-      position_(devices),
-      unit_{std::vector<double>(ids(), 1.0), std::vector<double>(ids(), 0.0)} {
+      columns_(devices),
+      position_(devices) {
   // A W follows its B on its device.
   const Placement place = Placement::vee(devices);
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
@@ -54,48 +71,57 @@ int VeeOrders::peak_of(int device) const {
   return most;
 }
 
-std::optional<double> VeeOrders::replay(const VeeTimes& times, int microbatches) {
+std::optional<double> VeeOrders::replay(const VeeTimes& times) {
+  if (!run(InSeconds{times, end_, clock_})) return std::nullopt;
+  double cost = 0;
+  for (int d = 0; d < p_; ++d) {
+    const size_t first = id(order(d).front(), d);
+    const int source = source_[first];
+    const double start = source < 0 ? 0 : end_(source, 0) + times.message[first];
+    cost = std::max(cost, clock_[d] - start);
+  }
+  return cost;
+}
+
+bool VeeOrders::squeeze() { return run(InColumns{columns_end_, columns_}); }
+
+template <class Clocks>
+bool VeeOrders::run(Clocks clocks) {
   std::ranges::fill(count_, 0);
   std::ranges::fill(position_, 0);
-  std::ranges::fill(clock_, 0);
+  std::ranges::fill(clocks.device, 0);
   int left = p_ * length_;
   int idle_sweeps = 0;
   // Device after device, up and down the pipeline.
   for (bool up = true; left > 0; up = !up) {
     const int before = left;
-    for (int q = 0; q < p_; ++q) left -= advance(up ? q : p_ - 1 - q, times, microbatches);
+    for (int q = 0; q < p_; ++q) left -= advance(up ? q : p_ - 1 - q, clocks);
     idle_sweeps = left == before ? idle_sweeps + 1 : 0;
-    if (idle_sweeps == 2) return std::nullopt;
+    if (idle_sweeps == 2) return false;
   }
-  double cost = 0;
-  for (int d = 0; d < p_; ++d) cost = std::max(cost, clock_[d] - start_(d, 0));
-  return cost;
+  return true;
 }
 
 // Runs a device until it waits; how many passes it has run.
-int VeeOrders::advance(int d, const VeeTimes& times, int microbatches) {
-  const auto slot = [microbatches](size_t of, int number) {
-    return of * static_cast<size_t>(microbatches) + static_cast<size_t>(number);
-  };
+template <class Clocks>
+int VeeOrders::advance(int d, Clocks& clocks) {
   const auto kinds = order(d);
-  const auto starts = start_.row(d);
-  double clock = clock_[d];
+  auto clock = clocks.device[d];
   int position = position_[d];
   for (; position < length_; ++position) {
     const size_t of = id(kinds[position], d);
     const int number = count_[of];
     if (const int source = source_[of]; source >= 0) {
       if (count_[source] <= number) break;
-      clock = std::max(clock, end_[slot(source, number)] + times.message[of]);
+      clock = std::max(clock, clocks.end(source, number) + clocks.message(of));
     }
-    starts[position] = clock;
-    clock += times.pass[of];
-    end_[slot(of, number)] = clock;
+    clock += clocks.pass(of);
+    clocks.end(of, number) = clock;
     ++count_[of];
   }
   const int run = position - position_[d];
   position_[d] = position;
-  clock_[d] = clock;
+  clocks.device[d] = clock;
   return run;
 }
 

@@ -25,7 +25,7 @@ constexpr int vee_in_flight(int kind) {
 constexpr bool is_vee_backward(int kind) { return kind == kB1 || kind == kB0; }
 constexpr std::uint8_t vee_weight_of(int backward) { return backward == kB1 ? kW1 : kW0; }
 
-// Seconds of every pass, and of the message that it waits for, by VeeKind x devices + device.
+// Seconds of every pass, and of the message that it waits for, by device x kVeeKinds + VeeKind.
 struct VeeTimes {
   std::vector<double> pass;
   std::vector<double> message;
@@ -52,8 +52,8 @@ class VeeOrders {
   [[nodiscard]] int peak_of(int device) const;
 
   // A kind of pass of one device.
-  [[nodiscard]] size_t id(int kind, int device) const {
-    return static_cast<size_t>(kind * p_ + device);
+  [[nodiscard]] static size_t id(int kind, int device) {
+    return static_cast<size_t>(device * kVeeKinds + kind);
   }
   [[nodiscard]] size_t ids() const { return source_.size(); }
   // Id of the pass of the same microbatch that is waited for, or -1.
@@ -61,26 +61,31 @@ class VeeOrders {
 
   // Runs every pass as soon as it can. The longest span of a device; nothing when the order
   // deadlocks.
-  std::optional<double> replay(const VeeTimes& times, int microbatches);
+  std::optional<double> replay(const VeeTimes& times);
   // With passes of one column each, whose columns then stand here. False when it deadlocks.
-  bool squeeze(int microbatches) { return replay(unit_, microbatches).has_value(); }
-  [[nodiscard]] int column(int device, int position) const {
-    return static_cast<int>(start_(device, position));
+  bool squeeze();
+  // Of a microbatch's pass, and how many a device takes.
+  [[nodiscard]] int column(size_t id, int microbatch) const {
+    return columns_end_(id, microbatch) - 1;
   }
+  [[nodiscard]] int columns(int device) const { return columns_[device]; }
 
  private:
-  int advance(int device, const VeeTimes& times, int microbatches);
+  template <class Clocks>
+  bool run(Clocks clocks);
+  template <class Clocks>
+  int advance(int device, Clocks& clocks);
 
   int p_;
   int length_ = 0;
   std::vector<int> source_;    // by id
   Grid<std::uint8_t> kinds_;   // by device and position
-  Grid<double> start_;         // likewise
-  std::vector<double> end_;    // by id and microbatch
+  Grid<double> end_;           // by id and microbatch
+  Grid<int> columns_end_;      // likewise: the column behind it
   std::vector<int> count_;     // passes run, by id
   std::vector<double> clock_;  // by device
-  std::vector<int> position_;
-  VeeTimes unit_;
+  std::vector<int> columns_;   // likewise: columns that have been used
+  std::vector<int> position_;  // likewise
 };
 
 }  // namespace pipesim
