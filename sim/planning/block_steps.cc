@@ -182,7 +182,8 @@ void HoleFiller::fill(VeeOrders& orders, int microbatches, int chunks) {
         std::swap(cell, cells_(d, from));
       }
       const size_t of = VeeOrders::id(cell, d);
-      end_(of, count_[of]++) = column + 1;
+      ++count_[of];
+      end_[of] = column + 1;
       held_[d] += vee_in_flight(cell);
     }
   }
@@ -205,7 +206,7 @@ void HoleFiller::spread(const VeeOrders& orders, int microbatches) {
       for (int n = 0; n < microbatches; ++n) cells[orders.column(of, n)] = kind;
     }
   }
-  end_.assign(orders.ids(), microbatches, 0);
+  end_.assign(orders.ids(), 0);
   count_.assign(orders.ids(), 0);
   next_.assign(orders.ids(), 0);
   held_.assign(orders.devices(), 0);
@@ -235,13 +236,15 @@ bool HoleFiller::may_run(const VeeOrders& orders, int kind, int d, int column) c
   if (is_vee_weight(kind)) return count_[VeeOrders::id(kind == kW1 ? kB1 : kB0, d)] > number;
   const int source = orders.source(of);
   if (source < 0) return true;
-  return count_[source] > number && end_(source, number) <= column;
+  const int ran = count_[source];
+  return ran > number + 1 || (ran == number + 1 && end_[source] <= column);
 }
 
 // Whether no peak rises when a forward moves up to `column`.
 bool HoleFiller::has_room(int d, int column, int from) const {
   const auto cells = cells_.row(d);
   int held = held_[d];
+  if (from - column <= chunks_ - held) return true;
   for (int c = column + 1; c < from; ++c) {
     held += vee_in_flight(cells[c]);
     if (held >= chunks_) return false;

@@ -60,8 +60,8 @@ class HoleFiller {
   int chunks_ = 0;
   int columns_ = 0;
   Grid<std::uint8_t> cells_;  // kinds or holes, by device and column
-  Grid<int> end_;             // column behind a pass, by id and microbatch
   std::vector<int> count_;    // passes run, by id
+  std::vector<int> end_;      // column behind the last of them, by id
   std::vector<int> next_;     // column of the next pass, by id
   std::vector<int> held_;     // chunks in flight, by device
 };

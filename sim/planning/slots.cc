@@ -76,7 +76,6 @@ enum : int { kFree = -1, kRest = -2 };  // of a slot: nothing, or a pass that be
 struct Load {
   int held = 0;  // chunks
   int owed = 0;
-  friend bool operator==(const Load&, const Load&) = default;
 };
 
 class Slots {
@@ -139,7 +138,7 @@ class Slots {
   Grid<int> type_;                           // by device and slot
   std::vector<std::vector<int>> slot_of_;    // by type and number
   std::vector<std::array<int, 2>> awaited_;  // by type
-  Grid<Load> load_;                          // after a slot of a device
+  Grid<int> held_, owed_;                    // after a slot of a device
   std::vector<int> visited_;                 // passes that a sweep over the slots has come to
   int limit_ = 0;                            // the most chunks held before anything moves
 };
@@ -173,7 +172,8 @@ Slots::Slots(const Slotted& slotted, const TightenedParts& parts, bool throughou
   fills_ = owed > 0;
   width_ = last + owed;
   type_ = Grid<int>(p_, width_, kFree);
-  load_ = Grid<Load>(p_, width_);
+  held_ = Grid<int>(p_, width_);
+  owed_ = Grid<int>(p_, width_);
   visited_.resize(types_ + p_);
   for (int type = 0; type < types_; ++type) {
     awaited_.push_back(table_.awaited(slotted.passes[type]));
@@ -250,7 +250,8 @@ void Slots::count_memory(bool weights_have_slots) {
       const bool ends = slot + 1 == width_ || type_(d, slot + 1) != kRest;
       if (is(current, PassKind::kF) ? begins : ends) run(load, current, weights_have_slots);
       limit_ = std::max(limit_, load.held);
-      load_(d, slot) = load;
+      held_(d, slot) = load.held;
+      owed_(d, slot) = load.owed;
     }
   }
 }
@@ -310,8 +311,16 @@ int Slots::earliest_weight(int d, int n, int slot) const {
 
 // The first slot of [from, to] from which on to `to` one more chunk fits.
 int Slots::first_with_room(int d, int from, int to) const {
+  constexpr int kTogether = 16;
+  const int* held = held_.row(d).data();
   int slot = to;
-  while (slot > from && load_(d, slot - 1).held < limit_) --slot;
+  while (slot - from >= kTogether) {
+    int most = 0;
+    for (int s = slot - kTogether; s < slot; ++s) most = std::max(most, held[s]);
+    if (most >= limit_) break;
+    slot -= kTogether;
+  }
+  while (slot > from && held[slot - 1] < limit_) --slot;
   return slot;
 }
 
@@ -335,7 +344,8 @@ void Slots::move(int d, int type, int n, int slot) {
   const int change = acquires ? 1 : releases(type) ? -1 : 0;
   const int delay = releases(type) ? length(type) - 1 : 0;
   if (change == 0) return;
-  for (int s = to; s < slot; ++s) load_(d, s + delay).held += change;
+  int* held = held_.row(d).data() + delay;
+  for (int s = to; s < slot; ++s) held[s] += change;
 }
 
 void Slots::move_filled(int d, int type, int n, int slot) {
@@ -352,14 +362,18 @@ void Slots::move_filled(int d, int type, int n, int slot) {
 // Whether memory stays within the limit when the pass at `from` goes to the free slot `to` and the
 // W fill what is then free. Beyond `from`, memory is as before as soon as it and the owed W are.
 bool Slots::try_move(int d, int type, int from, int to, bool apply) {
-  const auto loads = load_.row(d);
+  const auto held = held_.row(d);
+  const auto owed = owed_.row(d);
   const auto types = type_.row(d);
-  Load load = to > 0 ? loads[to - 1] : Load{};
+  Load load;
+  if (to > 0) load = {held[to - 1], owed[to - 1]};
   for (int slot = to; slot < width_; ++slot) {
     run(load, slot == to ? type : slot == from ? int{kFree} : types[slot], false);
     if (load.held > limit_) return false;
-    if (slot >= from && load == loads[slot]) return true;
-    if (apply) loads[slot] = load;
+    if (slot >= from && load.held == held[slot] && load.owed == owed[slot]) return true;
+    if (!apply) continue;
+    held[slot] = load.held;
+    owed[slot] = load.owed;
   }
   return true;
 }
