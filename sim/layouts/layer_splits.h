@@ -5,8 +5,8 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <map>
-#include <mutex>
 
 #include "models/layout.h"
 
@@ -16,18 +16,30 @@ class BalancedLayouts {
  public:
   explicit BalancedLayouts(const Transformer& model) : model_(model) {}
 
-  // As `balance` has it. What is returned stays. Any thread may ask.
-  const Layout& of(int stages, const LayerSeconds& seconds);
+  // Stages, and seconds of each kind of layer.
+  using Key = std::array<double, 6>;
+  static Key key(int stages, const LayerSeconds& seconds);
+
+  class Entry {
+   public:
+    // As `balance` has it; what that throws is thrown here. Once it is found.
+    [[nodiscard]] const Layout& layout() const;
+
+   private:
+    friend class BalancedLayouts;
+    Layout layout_;
+    std::exception_ptr failure_;
+  };
+  // Stays. Whether it is new: then `find` makes its layout.
+  struct Sought {
+    Entry* entry;
+    bool is_new;
+  };
+  Sought at(const Key& key);
+  void find(const Key& key, Entry& entry) const;
 
  private:
-  using Key = std::array<double, 6>;
-  struct Entry {
-    std::once_flag once;
-    Layout layout;
-  };
-
   const Transformer& model_;
-  std::mutex mutex_;  // of the map; an entry is filled by whoever comes first
   std::map<Key, Entry> known_;
 };
 

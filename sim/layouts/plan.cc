@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
+#include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
-#include <thread>
 #include <tuple>
 
 #include "sim/case/make_case.h"
 #include "sim/core/error.h"
+#include "sim/core/thread_team.h"
 #include "sim/layouts/bound.h"
 #include "sim/layouts/layer_splits.h"
 #include "sim/layouts/runs_on.h"
@@ -20,7 +21,9 @@
 namespace pipesim {
 namespace {
 
-constexpr size_t kAtOnce = 32;
+constexpr size_t kRunAtOnce = 32;
+constexpr size_t kAtOnce = 512;        // with those that are only bounded
+constexpr double kPlannedWithin = 16;  // times as long as others: schedules that follow a limit
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A point on its way: how much is known of it.
@@ -54,12 +57,19 @@ struct Step {
   Fate fate = Fate::kWaits;
   Planned planned = {};
   Bytes memory = {};  // its bound, or peak
+  // Where the split is to be balanced.
+  std::optional<BalancedLayouts::Key> split = {};
+  const BalancedLayouts::Entry* found = nullptr;
+  std::optional<Layout> even = {};  // where an even one counts too
 };
 
 class Planner {
  public:
   Planner(const PlanQuestion& question, const PlanOptions& options)
-      : question_(question), options_(options), layouts_(question.base.modelled->model) {
+      : question_(question),
+        options_(options),
+        layouts_(question.base.modelled->model),
+        team_(options.threads) {
     PlanSpace space = plan_space(question);
     points_ = std::move(space.points);
     divisions_ = space.divisions;
@@ -71,15 +81,15 @@ class Planner {
     counts_.points = points_.size();
     fits_.resize(points_.size());
     ran_.resize(points_.size());
-    threads_ = options.threads > 0 ? static_cast<unsigned>(options.threads)
-                                   : std::max(1U, std::thread::hardware_concurrency());
   }
 
   PlanResult run() {
     fill_queue();
     std::vector<Step> steps;
     while (take(steps)) {
-      in_parallel(steps.size(), [&](size_t i) { advance(steps[i]); });
+      find_splits(steps);
+      const std::vector<size_t> order = longest_first(steps);
+      in_parallel(steps.size(), [&](size_t i) { advance(steps[order[i]]); });
       if (stopped_) break;  // what was on its way is not settled
       for (Step& step : steps) settle(std::move(step));
       report_progress();
@@ -143,7 +153,9 @@ class Planner {
     steps.clear();
     const double most = to_beat();
     std::vector<Candidate> later;
-    while (steps.size() < kAtOnce && !queue_.empty() && queue_.top().bound * kBelow < most) {
+    size_t run = 0;
+    while (steps.size() < kAtOnce && run < kRunAtOnce && !queue_.empty() &&
+           queue_.top().bound * kBelow < most) {
       const Candidate next = queue_.top();
       queue_.pop();
       // What is run now says what its twin would be run for.
@@ -154,10 +166,25 @@ class Planner {
         later.push_back(next);
       } else {
         steps.push_back({next});
+        run += next.sharp ? 1 : 0;
       }
     }
     for (const Candidate& each : later) queue_.push(each);
     return !steps.empty();
+  }
+
+  // So that no thread begins a long run when the others have ended.
+  [[nodiscard]] std::vector<size_t> longest_first(const std::vector<Step>& steps) const {
+    const auto effort = [&](size_t i) {
+      if (!steps[i].candidate.sharp) return 0.0;
+      const PlanPoint& point = points_[steps[i].candidate.id];
+      const double passes = 1.0 * point.pipeline * point.chunks / (point.data * point.micro_batch);
+      return point.schedule->memory_limit ? kPlannedWithin * passes : passes;
+    };
+    std::vector<size_t> order(steps.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater{}, effort);
+    return order;
   }
 
   // Whether the point before is the same without offload.
@@ -171,13 +198,43 @@ class Planner {
     return has_twin_without_offload(id) && fits_[id - 1] != 0;
   }
 
-  void advance(Step& step) {
+  // Of the steps that need one, each split once.
+  void find_splits(std::vector<Step>& steps) {
+    in_parallel(steps.size(), [&](size_t i) { ask_for_split(steps[i]); });
+    std::vector<std::pair<BalancedLayouts::Key, BalancedLayouts::Entry*>> sought;
+    for (Step& step : steps) {
+      if (!step.split) continue;
+      const auto [entry, is_new] = layouts_.at(*step.split);
+      step.found = entry;
+      if (is_new) sought.emplace_back(*step.split, entry);
+    }
+    in_parallel(sought.size(),
+                [&](size_t i) { layouts_.find(sought[i].first, *sought[i].second); });
+  }
+
+  void ask_for_split(Step& step) const {
     const PlanPoint& point = points_[step.candidate.id];
+    if (step.candidate.sharp || point.split != PlanSplit::kBalanced) return;
+    if (fits_without_offload(step.candidate.id)) return;
+    attempt(step, [&] {
+      const Outline asked = outline(point);
+      const int stages = asked.placement.model_stages();
+      step.split = BalancedLayouts::key(stages, layer_weights(asked));
+      const Transformer& model = asked.scenario->modelled->model;
+      const bool may_be_even = std::ranges::count(question_.axes.splits, PlanSplit::kEven) > 0;
+      if (may_be_even && model.num_layers % stages == 0) {
+        step.even = even_layout(model, asked.placement, {});
+      }
+    });
+  }
+
+  void advance(Step& step) const {
+    if (step.fate != Fate::kWaits) return;
     if (fits_without_offload(step.candidate.id)) {
       step.fate = Fate::kRepeated;
       return;
     }
-    try {
+    attempt(step, [&] {
       if (!step.candidate.sharp) {
         sharpen(step);
       } else if (is_worth_running_without(step.candidate)) {
@@ -185,17 +242,32 @@ class Planner {
       } else {
         evaluate(step);
       }
+    });
+  }
+
+  // What becomes of a step that is refused.
+  template <class Work>
+  void attempt(Step& step, Work work) const {
+    try {
+      work();
     } catch (const InputError&) {
       step.fate = Fate::kRefused;
     } catch (const InfeasibleError&) {
       // Schedules with a limit refuse what one microbatch alone exceeds.
-      step.fate = point.schedule->memory_limit ? Fate::kTooLarge : Fate::kRefused;
+      const bool limited = points_[step.candidate.id].schedule->memory_limit;
+      step.fate = limited ? Fate::kTooLarge : Fate::kRefused;
     }
   }
 
-  void sharpen(Step& step) {
+  void sharpen(Step& step) const {
     const PlanPoint& point = points_[step.candidate.id];
-    if (point.split == PlanSplit::kBalanced && !balanced(step)) return;
+    if (step.found != nullptr) {
+      step.candidate.layout = &step.found->layout();
+      if (step.even == *step.candidate.layout) {
+        step.fate = Fate::kRepeated;
+        return;
+      }
+    }
     const Case made = make_case(outline(point, step.candidate.layout));
     const RunBound bound = run_bound(made);
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
@@ -207,21 +279,6 @@ class Planner {
     } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
       step.fate = Fate::kRefused;
     }
-  }
-
-  // False where the layers stand as they do evenly.
-  bool balanced(Step& step) {
-    const PlanPoint& point = points_[step.candidate.id];
-    const Outline asked = outline(point);
-    const Transformer& model = asked.scenario->modelled->model;
-    step.candidate.layout = &layouts_.of(asked.placement.model_stages(), layer_weights(asked));
-    const bool even = model.num_layers % asked.placement.model_stages() == 0;
-    if (!even || std::ranges::count(question_.axes.splits, PlanSplit::kEven) == 0 ||
-        even_layout(model, asked.placement, {}) != *step.candidate.layout) {
-      return true;
-    }
-    step.fate = Fate::kRepeated;
-    return false;
   }
 
   // Copies only make passes wait: what a point takes without them bounds it, and planning them
@@ -308,7 +365,7 @@ class Planner {
     std::vector<Step> steps;
     for (size_t next = 0; !stopped_;) {
       steps.clear();
-      for (; next < excluded_.size() && steps.size() < kAtOnce; ++next) {
+      for (; next < excluded_.size() && steps.size() < kRunAtOnce; ++next) {
         const Excluded& each = excluded_[next];
         if (nearest && kBelow * each.memory - question_.limit() >= nearest->over) break;
         steps.push_back({{each.id, each.bound, true, each.layout}});
@@ -382,28 +439,11 @@ class Planner {
   // Runs `work` for every number below `count`, unless the search is to stop.
   template <class Work>
   void in_parallel(size_t count, Work work) {
-    std::atomic<size_t> next = 0;
     std::atomic<bool> stop = false;
-    std::exception_ptr failure;
-    const auto turn = [&] {
-      for (size_t i = next++; i < count && !stop; i = next++) {
-        try {
-          if (options_.stop && options_.stop()) {
-            stop = true;
-          } else {
-            work(i);
-          }
-        } catch (...) {
-          if (!stop.exchange(true)) failure = std::current_exception();
-        }
-      }
-    };
-    {
-      std::vector<std::jthread> pool;
-      for (unsigned i = 1; i < std::min<size_t>(threads_, count); ++i) pool.emplace_back(turn);
-      turn();
-    }
-    if (failure) std::rethrow_exception(failure);
+    team_.run(count, [&](size_t i) {
+      if (!stop && options_.stop && options_.stop()) stop = true;
+      if (!stop) work(i);
+    });
     stopped_ = stopped_ || stop;
   }
 
@@ -414,7 +454,7 @@ class Planner {
   BalancedLayouts layouts_;
   std::vector<std::uint8_t> fits_;  // by id: was run, and fits
   std::vector<double> ran_;         // by id: the iteration of the run; 0 where there was none
-  unsigned threads_ = 1;
+  ThreadTeam team_;
   bool stopped_ = false;
   Queue queue_;
   std::vector<Planned> best_;

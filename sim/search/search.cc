@@ -12,6 +12,7 @@
 #include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/core/thread_team.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
@@ -22,7 +23,6 @@
 #include "sim/search/considered.h"
 #include "sim/search/excluded.h"
 #include "sim/search/first_come.h"
-#include "sim/search/in_parallel.h"
 #include "sim/search/least_overlap.h"
 
 namespace pipesim {
@@ -531,7 +531,8 @@ std::vector<SearchResult> Search::frontier(int points) const {
   };
   std::vector<SearchResult> results(points);
   std::atomic<int> solved = points, sought = 0;
-  in_parallel(points, [&](int i) {
+  ThreadTeam().run(results.size(), [&](size_t index) {
+    const int i = static_cast<int>(index);
     const double part = points == 1 ? 1.0 : static_cast<double>(i) / (points - 1);
     results[i] = at(least + part * (top - least), i < solved ? Plans::kAtLimit : Plans::kNone);
     options_.progress({SearchProgress::Step::kLimits, ++sought, points});

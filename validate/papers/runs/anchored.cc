@@ -8,8 +8,8 @@
 
 #include "sim/anchor/fit.h"
 #include "sim/core/error.h"
+#include "sim/core/thread_team.h"
 #include "sim/read/scenario.h"
-#include "sim/search/in_parallel.h"
 
 namespace pipesim {
 namespace {
@@ -53,7 +53,7 @@ void anchor_runs(TrainingRuns& all) {
                       [](const TrainingRun* run) { return std::tie(run->gpus, run->id); });
     groups.push_back(std::move(runs));
   }
-  in_parallel(static_cast<int>(groups.size()), [&groups](int i) { anchor(groups[i]); });
+  ThreadTeam().run(groups.size(), [&groups](size_t i) { anchor(groups[i]); });
 }
 
 }  // namespace pipesim

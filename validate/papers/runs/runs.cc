@@ -10,9 +10,9 @@
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
+#include "sim/core/thread_team.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
-#include "sim/search/in_parallel.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/runs/rules.h"
 
@@ -173,8 +173,7 @@ TrainingRuns compare_measured_runs(const std::string& folder, const Location& as
   const runs::Rules rules = rules_for(folder, asked);
   const std::vector<runs::Row> rows = runs::read_rows(source);
   std::vector<std::vector<TrainingRun>> figures(rows.size());
-  in_parallel(static_cast<int>(rows.size()),
-              [&](int i) { figures[i] = figures_of(rows[i], rules); });
+  ThreadTeam().run(rows.size(), [&](size_t i) { figures[i] = figures_of(rows[i], rules); });
   TrainingRuns all;
   for (const auto& of_row : figures) {
     all.runs.insert(all.runs.end(), of_row.begin(), of_row.end());
