@@ -61,18 +61,23 @@ PlanShare share_of(IdleCause cause) {
   }
 }
 
+Planned without_shares(const Case& made, const Result& result) {
+  Planned planned;
+  planned.iteration = result.report.iteration;
+  planned.tokens_per_second_per_gpu =
+      result.throughput->samples_per_second_per_gpu * *made.scenario->batch.seq_length;
+  planned.mfu = *result.throughput->mfu;
+  planned.peak = *result.report.peak_memory;
+  if (result.host && result.host->node) planned.on_host = *result.host->node;
+  return planned;
+}
+
 }  // namespace
 
 Planned planned_of(const Case& made, const Result& result) {
   const Scenario& scenario = *made.scenario;
   const Report& report = result.report;
-  Planned planned;
-  planned.iteration = report.iteration;
-  planned.tokens_per_second_per_gpu =
-      result.throughput->samples_per_second_per_gpu * *scenario.batch.seq_length;
-  planned.mfu = *result.throughput->mfu;
-  planned.peak = *report.peak_memory;
-  if (result.host && result.host->node) planned.on_host = *result.host->node;
+  Planned planned = without_shares(made, result);
   const double devices = scenario.parallel.pipeline;
   const Seconds whole = devices * report.iteration;
   const auto add = [&](PlanShare share, Seconds seconds) {
@@ -121,10 +126,12 @@ bool PointRun::fits(const PlanQuestion& question) const {
   return planned.peak <= question.limit() && planned.on_host <= question.base.hardware->host.memory;
 }
 
-PointRun run_point(const PlanQuestion& question, const PlanPoint& point, const Layout* layout) {
+PointRun run_point(const PlanQuestion& question, const PlanPoint& point, const Layout* layout,
+                   IdleCauses causes) {
   const Case made = case_of(question, point, layout);
-  const Result result = simulate(made);
-  PointRun run{planned_of(made, result)};
+  const Result result = simulate(made, nullptr, nullptr, causes);
+  const bool followed = causes == IdleCauses::kFollowed;
+  PointRun run{followed ? planned_of(made, result) : without_shares(made, result)};
   run.planned.point = point;
   if (layout != nullptr) run.planned.layout = *layout;
   return run;

@@ -99,12 +99,14 @@ class Planner {
       if (best_.empty()) break;
       if (each.bound < best_.front().iteration.value()) ++counts_.faster_with_memory;
     }
-    for (size_t i = 0; i < best_.size(); ++i) {
+    team_.run(best_.size(), [&](size_t i) {
       best_[i].rank_by_replay = i + 1;
       best_[i].runs_on = frameworks_of(question_, best_[i]);
-    }
+      add_shares(best_[i]);
+    });
     std::optional<NearMiss> nearest;
     if (best_.empty() && !stopped_) nearest = nearest_to_fit();
+    if (nearest) add_shares(nearest->planned);
     return {std::move(best_), counts_, divisions_, std::move(nearest), stopped_};
   }
 
@@ -304,11 +306,17 @@ class Planner {
 
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
-    PointRun run = run_point(question_, points_[candidate.id], candidate.layout);
+    PointRun run =
+        run_point(question_, points_[candidate.id], candidate.layout, IdleCauses::kLeftOut);
     step.fate = run.fits(question_) ? Fate::kPlanned : Fate::kUnfit;
     step.planned = std::move(run.planned);
     step.planned.id = candidate.id;
     step.memory = step.planned.peak;
+  }
+
+  // Most runs do not get into the table: only of those that do it is asked why devices wait.
+  void add_shares(Planned& planned) const {
+    planned.shares = run_point(question_, planned.point, planned.balanced()).planned.shares;
   }
 
   void settle(Step&& step) {
