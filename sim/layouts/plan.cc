@@ -88,6 +88,7 @@ class Planner {
     std::vector<Step> steps;
     while (take(steps)) {
       find_splits(steps);
+      if (stopped_) break;
       const std::vector<size_t> order = longest_first(steps);
       in_parallel(steps.size(), [&](size_t i) { advance(steps[order[i]]); });
       if (stopped_) break;  // what was on its way is not settled
