@@ -2,14 +2,13 @@
 // by side: sums in the order of the tasks, so that every way to run them comes to the same bits.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "sim/engine/lane_vector.h"
 #include "sim/graph/device_times.h"
 #include "sim/graph/task_graph.h"
 
@@ -18,17 +17,13 @@ namespace pipesim {
 // By device, as TaskClass::device numbers them.
 using RunTimes = std::vector<DeviceTimes>;
 
-template <size_t kLanes>
-using Lanes = std::array<double, kLanes>;
-
-template <size_t kLanes>
+template <class Vector>
 struct DeviceLanes {
-  DeviceLanes() { first_start.fill(std::numeric_limits<double>::infinity()); }
-  Lanes<kLanes> first_start;
-  Lanes<kLanes> last_end{};
-  Lanes<kLanes> pass_busy{};
-  Lanes<kLanes> busy{};  // once it closes its iteration
-  Lanes<kLanes> recompute{};
+  Vector first_start{std::numeric_limits<double>::infinity()};
+  Vector last_end;
+  Vector pass_busy;
+  Vector busy;  // once it closes its iteration
+  Vector recompute;
   bool closes = false;
 };
 
@@ -54,22 +49,19 @@ inline Role role_of(const TaskClass& of, std::uint32_t devices) {
   }
 }
 
-template <size_t kLanes>
+template <class Vector>
 class Sums {
  public:
   explicit Sums(size_t devices) : rows_(2 * devices) {}
 
   // The next task of its device, in every lane from `start` to `end`.
-  [[gnu::always_inline]] void count(const Role& role, const Lanes<kLanes>& start,
-                                    const Lanes<kLanes>& end) {
-    DeviceLanes<kLanes>& device = rows_[role.row];
-    Lanes<kLanes> taken;
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      taken[lane] = end[lane] - start[lane];
-      device.first_start[lane] = std::min(device.first_start[lane], start[lane]);
-      device.last_end[lane] = end[lane];
-      device.pass_busy[lane] += taken[lane];
-    }
+  [[gnu::always_inline]] void count(const Role& role, const Vector& start, const Vector& end) {
+    DeviceLanes<Vector>& device = rows_[role.row];
+    Vector taken = end;
+    taken -= start;
+    device.first_start.keep_smaller(start);
+    device.last_end = end;
+    device.pass_busy += taken;
     if (role.also != Role::Also::kNothing) [[unlikely]]
       add(role, taken, end);
   }
@@ -77,7 +69,7 @@ class Sums {
   [[nodiscard]] RunTimes times(size_t lane) const {
     RunTimes times;
     times.reserve(rows_.size() / 2);
-    for (const DeviceLanes<kLanes>& device : std::span(rows_).first(rows_.size() / 2)) {
+    for (const DeviceLanes<Vector>& device : std::span(rows_).first(rows_.size() / 2)) {
       times.push_back({device.first_start[lane], device.last_end[lane], device.pass_busy[lane],
                        device.closes ? device.busy[lane] : device.pass_busy[lane],
                        device.recompute[lane], closing_end_[lane]});
@@ -86,21 +78,21 @@ class Sums {
   }
 
  private:
-  void add(const Role& role, const Lanes<kLanes>& seconds, const Lanes<kLanes>& end) {
+  void add(const Role& role, const Vector& seconds, const Vector& end) {
     if (role.also == Role::Also::kAllDevices) {
       closing_end_ = end;
     } else if (role.also == Role::Also::kRecompute) {
-      for (size_t lane = 0; lane < kLanes; ++lane) rows_[role.row].recompute[lane] += seconds[lane];
+      rows_[role.row].recompute += seconds;
     } else {
-      DeviceLanes<kLanes>& device = rows_[role.row - rows_.size() / 2];
+      DeviceLanes<Vector>& device = rows_[role.row - rows_.size() / 2];
       if (!device.closes) device.busy = device.pass_busy;
       device.closes = true;
-      for (size_t lane = 0; lane < kLanes; ++lane) device.busy[lane] += seconds[lane];
+      device.busy += seconds;
     }
   }
 
-  std::vector<DeviceLanes<kLanes>> rows_;  // of devices, then those that are not read
-  Lanes<kLanes> closing_end_{};
+  std::vector<DeviceLanes<Vector>> rows_;  // of devices, then those that are not read
+  Vector closing_end_;
 };
 
 }  // namespace pipesim

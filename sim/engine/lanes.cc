@@ -6,12 +6,12 @@
 #include "sim/core/error.h"
 #include "sim/core/large_vector.h"
 #include "sim/engine/device_sums.h"
-#include "sim/engine/ready.h"
+#include "sim/engine/lane_replay.h"
 
 namespace pipesim {
 namespace {
 
-constexpr size_t kWidth = 8;  // lanes that stay in registers together
+constexpr size_t kWidth = 8;  // lanes that are computed together
 // So few are taken one by one: a block of eight, of which the rest is for nothing, takes longer.
 constexpr size_t kFew = 2;
 
@@ -24,40 +24,33 @@ std::vector<Role> roles_of(const TaskGraph& graph) {
   return roles;
 }
 
-struct Arrays {
-  Arrays(const TaskGraph& graph, const std::vector<Role>& roles, LargeVector<double>& ends)
-      : rows{graph.row_starts().data(), graph.edges().data()},
-        class_of(graph.class_of().data()),
-        role(roles.data()),
-        end(ends.data()),
-        tasks(graph.size()) {}
-  EdgeRows rows;
-  const std::uint32_t* class_of;
-  const Role* role;
-  double* end;
-  size_t tasks;
-};
-
-// `seconds_of(task)`: those of all lanes.
-template <size_t kLanes, class SecondsOf>
-[[gnu::always_inline]] inline void replay(const Arrays& of, Sums<kLanes>& sums,
-                                          const SecondsOf& seconds_of) {
-  for (size_t task = 0; task < of.tasks; ++task) {
-    const auto ready = ready_after<kLanes>(of.rows, task, of.end);
-    const double* seconds = seconds_of(task);
-    Lanes<kLanes> end;
-    for (size_t lane = 0; lane < kLanes; ++lane) end[lane] = ready[lane] + seconds[lane];
-    std::ranges::copy(end, of.end + task * kLanes);
-    sums.count(of.role[of.class_of[task]], ready, end);
-  }
+LaneArrays arrays_of(const TaskGraph& graph, const std::vector<Role>& roles,
+                     LargeVector<double>& ends) {
+  return {{graph.row_starts().data(), graph.edges().data()},
+          graph.class_of().data(),
+          roles.data(),
+          ends.data(),
+          graph.size()};
 }
 
-// The processor's own vectors where the compiler can choose at run time: no sum is contracted.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-[[gnu::target_clones("avx2", "default")]]
+template <class Vector>
+void add_times(const Sums<Vector>& sums, size_t lanes, std::vector<RunTimes>& times) {
+  for (size_t lane = 0; lane < lanes; ++lane) times.push_back(sums.times(lane));
+}
+
+// The first `lanes` of eight.
+void add_eight(const TaskGraph& graph, const LaneArrays& arrays, const double* seconds,
+               size_t lanes, [[maybe_unused]] LaneVectors vectors, std::vector<RunTimes>& times) {
+#ifdef PIPESIM_HAS_AVX2_LANES
+  if (vectors == LaneVectors::kBest && __builtin_cpu_supports("avx2") != 0) {
+    Sums<AvxLanes> sums(graph.devices());
+    replay_eight_avx2(arrays, sums, seconds);
+    return add_times(sums, lanes, times);
+  }
 #endif
-void replay_eight(const Arrays& of, Sums<kWidth>& sums, const double* seconds) {
-  replay(of, sums, [&of, seconds](size_t task) { return seconds + of.class_of[task] * kWidth; });
+  Sums<EightLanes<2>> sums(graph.devices());
+  replay_eight(arrays, sums, seconds);
+  add_times(sums, lanes, times);
 }
 
 void check(const TaskGraph& graph, size_t seconds, size_t wanted) {
@@ -68,12 +61,13 @@ void check(const TaskGraph& graph, size_t seconds, size_t wanted) {
 }  // namespace
 
 std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
-                                   std::span<const std::vector<double>> seconds) {
+                                   std::span<const std::vector<double>> seconds,
+                                   LaneVectors vectors) {
   const size_t classes = graph.classes().size();
   for (const auto& each : seconds) check(graph, each.size(), classes);
   const std::vector<Role> roles = roles_of(graph);
   LargeVector<double> end(graph.size() * (seconds.size() > kFew ? kWidth : 1));
-  const Arrays arrays(graph, roles, end);
+  const LaneArrays arrays = arrays_of(graph, roles, end);
   std::vector<RunTimes> times;
   times.reserve(seconds.size());
   std::vector<double> side_by_side(classes * kWidth);
@@ -86,12 +80,10 @@ std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
         side_by_side[of * kWidth + lane] = left[std::min(lane, lanes - 1)][of];
       }
     }
-    Sums<kWidth> sums(graph.devices());
-    replay_eight(arrays, sums, side_by_side.data());
-    for (size_t lane = 0; lane < lanes; ++lane) times.push_back(sums.times(lane));
+    add_eight(graph, arrays, side_by_side.data(), lanes, vectors, times);
   }
   for (const auto& each : seconds.subspan(times.size())) {
-    Sums<1> sums(graph.devices());
+    Sums<OneLane> sums(graph.devices());
     replay(arrays, sums,
            [&each, &arrays](size_t task) { return each.data() + arrays.class_of[task]; });
     times.push_back(sums.times(0));
@@ -103,8 +95,8 @@ RunTimes replay_tasks(const TaskGraph& graph, std::span<const double> seconds) {
   check(graph, seconds.size(), graph.size());
   const std::vector<Role> roles = roles_of(graph);
   LargeVector<double> end(graph.size());
-  Sums<1> sums(graph.devices());
-  replay(Arrays(graph, roles, end), sums, [seconds](size_t task) { return &seconds[task]; });
+  Sums<OneLane> sums(graph.devices());
+  replay(arrays_of(graph, roles, end), sums, [seconds](size_t task) { return &seconds[task]; });
   return sums.times(0);
 }
 

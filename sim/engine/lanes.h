@@ -1,10 +1,12 @@
 // The contention-free engine without a timeline: what each device comes to, under one cost or many.
 //
 // Costs are taken eight at a time: the lanes of a task stand side by side in memory, so that what
-// the graph says is read once for eight of them and the compiler's vectors hold several. Every lane
-// is, to the last bit, what the timeline of the engine `replay` for its costs comes to.
+// the graph says is read once for eight of them and a vector holds several: two, or four where the
+// processor has AVX2. Every lane is, to the last bit, what the timeline of the engine `replay` for
+// its costs comes to.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -13,11 +15,15 @@
 
 namespace pipesim {
 
+// The widest that the processor has, or those that every processor has.
+enum class LaneVectors : std::uint8_t { kBest, kEverywhere };
+
 // Of every cost in `seconds`, which has the seconds of every class. LogicError for another number
 // of classes, and for a graph of several iterations. O(costs (tasks + edges)); 64 bytes for each
 // task.
 std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
-                                   std::span<const std::vector<double>> seconds);
+                                   std::span<const std::vector<double>> seconds,
+                                   LaneVectors vectors = LaneVectors::kBest);
 
 // Under the seconds of every task (see `jittered`). LogicError likewise.
 RunTimes replay_tasks(const TaskGraph& graph, std::span<const double> seconds);

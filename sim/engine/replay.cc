@@ -33,9 +33,10 @@ class ReplayEngine final : public Engine {
     double* end = timeline.end.data();
     const size_t tasks = graph.size();
     for (size_t task = 0; task < tasks; ++task) {
-      const double ready = ready_after<1>(rows, task, end).front();
-      start[task] = ready;
-      end[task] = ready + seconds_of(task);
+      OneLane ready;
+      ready_after(rows, task, end, ready);
+      start[task] = ready[0];
+      end[task] = ready[0] + seconds_of(task);
     }
   }
 };

@@ -31,7 +31,8 @@ class RunRows {
   Task close(std::uint32_t task_class, std::uint32_t /*number*/) {
     const TaskClass& of = classes_[task_class];
     const Task end = ready_ + of.seconds.value();
-    sums_.count(role_of(of, static_cast<std::uint32_t>(levels_.size())), {ready_}, {end});
+    sums_.count(role_of(of, static_cast<std::uint32_t>(levels_.size())), OneLane(ready_),
+                OneLane(end));
     Level& level = levels_[of.device];
     level.now += of.acquired.value();
     level.most = std::max(level.most, level.now);
@@ -55,7 +56,7 @@ class RunRows {
   };
 
   const std::vector<TaskClass>& classes_;
-  Sums<1> sums_;
+  Sums<OneLane> sums_;
   std::vector<Level> levels_;  // of activations, by device
   double ready_ = 0;           // of the next task
   size_t tasks_ = 0;

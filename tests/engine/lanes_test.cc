@@ -84,10 +84,14 @@ void expect_single_runs(testing::Random& random, const std::shared_ptr<const Pro
     for (const TaskClass& of : graphs.back().classes()) of_lane.push_back(of.seconds.value());
   }
   const std::vector<RunTimes> times = replay_lanes(graphs.front(), seconds);
+  const std::vector<RunTimes> narrow =
+      replay_lanes(graphs.front(), seconds, LaneVectors::kEverywhere);
   ASSERT_EQ(times.size(), lanes);
+  ASSERT_EQ(narrow.size(), lanes);
   for (size_t lane = 0; lane < lanes; ++lane) {
     const Timeline single = make_replay_engine()->run(graphs[lane], {}, {});
     ASSERT_EQ(numbers(times[lane]), numbers(summed(graphs[lane], single))) << "lane " << lane;
+    ASSERT_EQ(numbers(narrow[lane]), numbers(times[lane])) << "lane " << lane;
   }
 }
 
