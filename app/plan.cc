@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,17 +23,28 @@
 namespace pipesim {
 namespace {
 
-// From the first Ctrl-C on; the second ends the program.
-std::atomic<bool> interrupted = false;
+// When the first Ctrl-C came; the second ends the program. `timeout` signals the program and then
+// its group: what comes so soon is one request.
+std::atomic<std::int64_t> interrupted_at = 0;  // in milliseconds; 0: not yet
+constexpr std::int64_t kOneRequest = 200;
 
-void interrupt(int /*signal*/) { interrupted = true; }
+void interrupt(int signal) {
+  timespec clock{};
+  clock_gettime(CLOCK_MONOTONIC, &clock);
+  const std::int64_t now = 1000 * std::int64_t{clock.tv_sec} + clock.tv_nsec / 1'000'000 + 1;
+  std::int64_t first = 0;
+  if (interrupted_at.compare_exchange_strong(first, now) || now - first < kOneRequest) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+bool interrupted() { return interrupted_at != 0; }
 
 class Interruptible {
  public:
   Interruptible() {
     struct sigaction action {};
     action.sa_handler = interrupt;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
     sigaction(SIGINT, &action, &before_);
   }
   Interruptible(const Interruptible&) = delete;
@@ -50,7 +63,7 @@ std::string progress_text(const std::string& cluster, const PlanProgress& progre
 
 void search(const PlanCommand& command, ClusterPlan& plan) {
   PlanOptions options = command.options;
-  options.stop = [] { return interrupted.load(); };
+  options.stop = interrupted;
   ProgressLine line;
   const std::string& cluster = plan.question.base.hardware->name;
   options.progress = [&](const PlanProgress& progress) {
@@ -59,14 +72,14 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
   plan.result = pipesim::plan(plan.question, options);
   auto& best = plan.result.best;
   for (size_t i = 0; i < std::min(best.size(), static_cast<size_t>(command.contention)); ++i) {
-    if (interrupted) break;
+    if (interrupted()) break;
     line.show(fmt::format("{}: {} of {} again with contention", cluster, i + 1,
                           std::min(best.size(), static_cast<size_t>(command.contention))));
     best[i].contended = with_contention(plan.question, best[i]);
   }
   rank_by_contention(best);
-  if (!best.empty() && !interrupted) add_comparisons(command, options, plan);
-  plan.result.stopped = plan.result.stopped || interrupted;
+  if (!best.empty() && !interrupted()) add_comparisons(command, options, plan);
+  plan.result.stopped = plan.result.stopped || interrupted();
 }
 
 [[noreturn]] void nothing_fits(const std::vector<ClusterPlan>& plans, const Location& asked) {
@@ -137,7 +150,7 @@ int run(const PlanCommand& command, const CommandLine& line) {
     for (ClusterPlan& plan : plans) search(command, plan);
   }
   const ClusterPlan& best = fastest(plans);
-  if (best.result.best.empty() && !interrupted)
+  if (best.result.best.empty() && !interrupted())
     nothing_fits(plans, line.where(command.clusters.front()));
   std::vector<Output> files{
       {command.json, line.of_option(command.json),
@@ -170,10 +183,10 @@ int run(const PlanCommand& command, const CommandLine& line) {
         fmt::format("no framework runs one of these layouts as it stands: ask with --runs-on ({})",
                     fmt::join(kFrameworkNames, ", ")));
   }
-  if (interrupted && best.result.best.empty() && !command.output.empty()) {
+  if (interrupted() && best.result.best.empty() && !command.output.empty()) {
     std::cerr << "pipesim: ended before a layout that fits was found: no scenario is written\n";
   }
-  return interrupted ? kInterrupted : kDone;
+  return interrupted() ? kInterrupted : kDone;
 }
 
 }  // namespace
