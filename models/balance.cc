@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -86,6 +88,7 @@ class Balance {
 
   void settle_stage_bound() {
     const std::vector<double> times = stage_times();
+    const size_t end = times.size() - 1;
     const auto holds = [&](size_t at, DeviceRoom* room) {
       bound_ = times[at];
       asked_ = room;
@@ -94,20 +97,28 @@ class Balance {
     };
     // Large bounds leave many ways to fill a device: without limits of room the least is quickly
     // found, and it is most often near the one with them.
-    size_t least = first_of(0, times.size() - 1, [&](size_t at) { return holds(at, nullptr); });
-    if (holds(least, room_)) return;
-    const size_t end = times.size() - 1;
-    size_t most = least;
-    for (size_t step = 1;; step *= 2) {
-      if (most == end) {
-        throw InfeasibleError(
-            fmt::format("no split of {}'s layers over {} stages fits", model_.name, line_.stages));
-      }
-      most = std::min(end, least + step);
-      if (holds(most, room_)) break;
-      least = most;
+    const auto mean = std::ranges::lower_bound(times, (1 - 1e-9) * mean_seconds());
+    const size_t from = std::min(end, static_cast<size_t>(mean - times.begin()));
+    const size_t without =
+        first_near(from, end, [&](size_t at) { return holds(at, nullptr); }).value_or(end);
+    const auto found = first_near(without, end, [&](size_t at) { return holds(at, room_); });
+    if (!found) {
+      throw InfeasibleError(
+          fmt::format("no split of {}'s layers over {} stages fits", model_.name, line_.stages));
     }
-    (void)holds(first_of(least + 1, most, [&](size_t at) { return holds(at, room_); }), room_);
+    if (bound_ != times[*found]) (void)holds(*found, room_);
+  }
+
+  // Of a stage, wherever the layers stand: in no split do all take less.
+  [[nodiscard]] double mean_seconds() const {
+    double least = kNever;
+    for (const Zone& zone : zones_) {
+      double sum =
+          line_.all.leading * line_.leading_seconds + line_.all.following * line_.following_seconds;
+      for (int stage = 0; stage < line_.stages; ++stage) sum += fixed_seconds(line_, zone, stage);
+      least = std::min(least, sum / line_.stages);
+    }
+    return least;
   }
 
   void settle_device_bound() {
@@ -130,6 +141,18 @@ class Balance {
       }
     }
     return last;
+  }
+
+  // The first from `from` to `last` that holds, as all behind it do: most often one of the next.
+  template <class Holds>
+  static std::optional<size_t> first_near(size_t from, size_t last, const Holds& holds) {
+    if (holds(from)) return from;
+    for (size_t step = 1; from != last; step *= 2) {
+      const size_t next = std::min(last, from + step);
+      if (holds(next)) return first_of(from + 1, next, holds);
+      from = next;
+    }
+    return std::nullopt;
   }
 
   // The most following layers that the unit takes beside each number of leading ones. A zone
@@ -193,6 +216,18 @@ class Balance {
     return most[all] >= line_.all.following;
   }
 
+  // The most following layers that each unit takes, whatever leading ones stand beside them.
+  std::vector<int> most_of_units(const Zone& zone) {
+    std::vector<int> most(units_.size(), 0);
+    for (size_t unit = 0; unit < units_.size(); ++unit) {
+      const std::vector<int>& of_unit = table(unit, zone);
+      for (int a = 0; std::cmp_less(a, of_unit.size()); ++a) {
+        most[unit] = std::max(most[unit], within(of_unit[a], unit, zone, a, device_bound_));
+      }
+    }
+    return most;
+  }
+
   struct Spread {
     double squares = kNever;
     Zone zone;
@@ -209,17 +244,25 @@ class Balance {
     std::vector<double> least(states, kNever);
     least[0] = 0;
     std::vector<std::vector<LayerCounts>> taken;
+    // Following layers that units so far take at most, and those to come: what needs more of either
+    // is no part of a split.
+    const std::vector<int> most_of_unit = most_of_units(zone);
+    int so_far = 0;
+    int to_come = std::accumulate(most_of_unit.begin(), most_of_unit.end(), 0);
     for (size_t unit = 0; unit < units_.size(); ++unit) {
       std::vector<double> next(states, kNever);
       taken.emplace_back(states);
       const std::vector<int>& of_unit = table(unit, zone);
       const double fixed = fixed_of(units_[unit], zone);
+      to_come -= most_of_unit[unit];
       for (int a = 0; std::cmp_less(a, of_unit.size()); ++a) {
         const int most = within(of_unit[a], unit, zone, a, device_bound_);
         for (int b = 0; b <= most; ++b) {
           const double seconds = fixed + a * line_.leading_seconds + b * line_.following_seconds;
+          const int first = std::max(b, following - to_come);
+          const int last = std::min(following, so_far + b);
           for (int x = a; x <= leading; ++x) {
-            for (int y = b; y <= following; ++y) {
+            for (int y = first; y <= last; ++y) {
               const double sum = least[index(x - a, y - b)] + seconds * seconds;
               double& best = next[index(x, y)];
               if (!(sum < best * (1 - kRounding))) continue;
@@ -229,6 +272,7 @@ class Balance {
           }
         }
       }
+      so_far += most_of_unit[unit];
       least = std::move(next);
     }
     Spread found{least.back(), zone, std::vector<LayerCounts>(units_.size())};
