@@ -25,8 +25,8 @@ namespace {
 
 // When the first Ctrl-C came; the second ends the program. `timeout` signals the program and then
 // its group: what comes so soon is one request.
-std::atomic<std::int64_t> interrupted_at = 0;  // in milliseconds; 0: not yet
-constexpr std::int64_t kOneRequest = 200;
+std::atomic<std::int64_t> interrupted_at = 0;  // in milliseconds of the clock, and one; 0: not yet
+constexpr std::int64_t kOneRequest = 200;      // milliseconds
 
 void interrupt(int signal) {
   timespec clock{};

@@ -109,7 +109,7 @@ class Balance {
     if (bound_ != times[*found]) (void)holds(*found, room_);
   }
 
-  // Of a stage, wherever the layers stand: in no split do all take less.
+  // No split's slowest stage takes less than the mean of its stages.
   [[nodiscard]] double mean_seconds() const {
     double least = kNever;
     for (const Zone& zone : zones_) {
@@ -143,7 +143,8 @@ class Balance {
     return last;
   }
 
-  // The first from `from` to `last` that holds, as all behind it do: most often one of the next.
+  // The least of [from, last] that holds, as all behind it do, where `from` is near it; nothing
+  // where `last` does not.
   template <class Holds>
   static std::optional<size_t> first_near(size_t from, size_t last, const Holds& holds) {
     if (holds(from)) return from;
@@ -244,8 +245,8 @@ class Balance {
     std::vector<double> least(states, kNever);
     least[0] = 0;
     std::vector<std::vector<LayerCounts>> taken;
-    // Following layers that units so far take at most, and those to come: what needs more of either
-    // is no part of a split.
+    // The most following layers that the units so far take, and the units to come: a sum that needs
+    // more of either is part of no split.
     const std::vector<int> most_of_unit = most_of_units(zone);
     int so_far = 0;
     int to_come = std::accumulate(most_of_unit.begin(), most_of_unit.end(), 0);

@@ -20,7 +20,7 @@ template <class Vector>
                                                Vector& ready) {
   const std::uint32_t first = of.row[task];
   const std::uint32_t after = of.row[task + 1];
-  const auto wait_for = [&ready, end ](TaskId waited) __attribute__((always_inline)) {
+  const auto wait_for = [&ready, end](TaskId waited) {
     Vector ended;
     ended.load(end + size_t{waited} * kLanesOf<Vector>);
     ready.keep_larger(ended);

@@ -7,24 +7,20 @@ BalancedLayouts::Key BalancedLayouts::key(int stages, const LayerSeconds& second
           seconds.moe.value(),         seconds.mtp.value(),       seconds.output.value()};
 }
 
-const Layout& BalancedLayouts::Entry::layout() const {
-  if (failure_) std::rethrow_exception(failure_);
-  return layout_;
+const Layout& BalancedLayouts::of(const Key& key) const {
+  const Found& found = known_.at(key);
+  if (found.failure) std::rethrow_exception(found.failure);
+  return found.layout;
 }
 
-BalancedLayouts::Sought BalancedLayouts::at(const Key& key) {
-  const auto [known, is_new] = known_.try_emplace(key);
-  return {&known->second, is_new};
-}
-
-void BalancedLayouts::find(const Key& key, Entry& entry) const {
+BalancedLayouts::Found BalancedLayouts::balanced(const Key& key) const {
   const auto [stages, embedding, dense, moe, mtp, output] = key;
+  const LayerSeconds seconds{Seconds(embedding), Seconds(dense), Seconds(moe), Seconds(mtp),
+                             Seconds(output)};
   try {
-    entry.layout_ =
-        balance(model_, static_cast<int>(stages),
-                {Seconds(embedding), Seconds(dense), Seconds(moe), Seconds(mtp), Seconds(output)});
+    return {balance(model_, static_cast<int>(stages), seconds), nullptr};
   } catch (...) {
-    entry.failure_ = std::current_exception();
+    return {{}, std::current_exception()};
   }
 }
 

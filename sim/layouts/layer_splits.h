@@ -7,6 +7,8 @@
 #include <array>
 #include <exception>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "models/layout.h"
 
@@ -20,27 +22,30 @@ class BalancedLayouts {
   using Key = std::array<double, 6>;
   static Key key(int stages, const LayerSeconds& seconds);
 
-  class Entry {
-   public:
-    // As `balance` has it; what that throws is thrown here. Once it is found.
-    [[nodiscard]] const Layout& layout() const;
+  // Finds those that are not known yet, each once; `in_parallel(count, work)` runs `work(i)` for
+  // every i below `count`.
+  template <class InParallel>
+  void find(const std::vector<Key>& keys, const InParallel& in_parallel) {
+    std::vector<std::pair<const Key, Found>*> sought;
+    for (const Key& key : keys) {
+      const auto [known, is_new] = known_.try_emplace(key);
+      if (is_new) sought.push_back(&*known);
+    }
+    in_parallel(sought.size(), [&](size_t i) { sought[i]->second = balanced(sought[i]->first); });
+  }
 
-   private:
-    friend class BalancedLayouts;
-    Layout layout_;
-    std::exception_ptr failure_;
-  };
-  // Stays. Whether it is new: then `find` makes its layout.
-  struct Sought {
-    Entry* entry;
-    bool is_new;
-  };
-  Sought at(const Key& key);
-  void find(const Key& key, Entry& entry) const;
+  // As `balance` has it, of a key that was found; throws what `balance` threw. Stays.
+  [[nodiscard]] const Layout& of(const Key& key) const;
 
  private:
+  struct Found {
+    Layout layout;
+    std::exception_ptr failure;
+  };
+  [[nodiscard]] Found balanced(const Key& key) const;
+
   const Transformer& model_;
-  std::map<Key, Entry> known_;
+  std::map<Key, Found> known_;
 };
 
 }  // namespace pipesim

@@ -21,9 +21,11 @@
 namespace pipesim {
 namespace {
 
-constexpr size_t kRunAtOnce = 32;
-constexpr size_t kAtOnce = 512;        // with those that are only bounded
-constexpr double kPlannedWithin = 16;  // times as long as others: schedules that follow a limit
+constexpr size_t kAtOnce = 512;    // points of a round,
+constexpr size_t kRunAtOnce = 32;  // of which so many are run; the others are only bounded
+// So many times as long as others a run of a schedule that follows a limit is taken to be: only the
+// order of work within a round follows from it.
+constexpr double kPlannedWithin = 16;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A point on its way: how much is known of it.
@@ -56,11 +58,9 @@ struct Step {
   Candidate candidate;
   Fate fate = Fate::kWaits;
   Planned planned = {};
-  Bytes memory = {};  // its bound, or peak
-  // Where the split is to be balanced.
-  std::optional<BalancedLayouts::Key> split = {};
-  const BalancedLayouts::Entry* found = nullptr;
-  std::optional<Layout> even = {};  // where an even one counts too
+  Bytes memory = {};                               // its bound, or peak
+  std::optional<BalancedLayouts::Key> split = {};  // where it is to be balanced,
+  std::optional<Layout> even = {};                 // and an even one is a point of its own
 };
 
 class Planner {
@@ -204,15 +204,11 @@ class Planner {
   // Of the steps that need one, each split once.
   void find_splits(std::vector<Step>& steps) {
     in_parallel(steps.size(), [&](size_t i) { ask_for_split(steps[i]); });
-    std::vector<std::pair<BalancedLayouts::Key, BalancedLayouts::Entry*>> sought;
-    for (Step& step : steps) {
-      if (!step.split) continue;
-      const auto [entry, is_new] = layouts_.at(*step.split);
-      step.found = entry;
-      if (is_new) sought.emplace_back(*step.split, entry);
+    std::vector<BalancedLayouts::Key> splits;
+    for (const Step& step : steps) {
+      if (step.split) splits.push_back(*step.split);
     }
-    in_parallel(sought.size(),
-                [&](size_t i) { layouts_.find(sought[i].first, *sought[i].second); });
+    layouts_.find(splits, [&](size_t count, const auto& work) { in_parallel(count, work); });
   }
 
   void ask_for_split(Step& step) const {
@@ -264,8 +260,8 @@ class Planner {
 
   void sharpen(Step& step) const {
     const PlanPoint& point = points_[step.candidate.id];
-    if (step.found != nullptr) {
-      step.candidate.layout = &step.found->layout();
+    if (step.split) {
+      step.candidate.layout = &layouts_.of(*step.split);
       if (step.even == *step.candidate.layout) {
         step.fate = Fate::kRepeated;
         return;
