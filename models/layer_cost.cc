@@ -199,9 +199,10 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
 
 LayerCosts layer_costs(const Transformer& model, const CostSetting& setting,
                        const Hardware& hardware) {
+  const KindCounts counts = count_all(model);
   LayerCosts costs{};
   for (const LayerKind kind : kLayerKinds) {
-    if (count_all(model, kind) > 0) costs[kind] = layer_cost(model, kind, setting, hardware);
+    if (counts[kind] > 0) costs[kind] = layer_cost(model, kind, setting, hardware);
   }
   return costs;
 }

@@ -175,8 +175,9 @@ double activated_parameters(const Transformer& model, LayerKind kind) {
 double total_parameters(const Transformer& model) {
   const double tied = model.tied_embeddings ? 1.0 * model.vocab_size * model.hidden_size : 0;
   double sum = 0;
+  const KindCounts counts = count_layers(model, 0, model.num_layers);
   for (const LayerKind kind : kDecoderKinds) {
-    const int number = count_layers(model, kind, 0, model.num_layers);
+    const int number = counts[kind];
     if (number > 0) sum += number * parameters(model, kind);
   }
   sum += parameters(model, LayerKind::kEmbedding) + parameters(model, LayerKind::kOutput) - tied;
@@ -186,8 +187,9 @@ double total_parameters(const Transformer& model) {
 
 double total_activated_parameters(const Transformer& model) {
   double sum = total_parameters(model);
+  const KindCounts counts = count_layers(model, 0, model.num_layers);
   for (const LayerKind kind : kDecoderKinds) {
-    const int number = count_layers(model, kind, 0, model.num_layers);
+    const int number = counts[kind];
     if (number > 0) sum -= number * unused_parameters(model, kind);
   }
   return sum;

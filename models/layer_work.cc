@@ -61,8 +61,9 @@ Flops model_flops(const Transformer& model, int seq_length, bool causal) {
     return flops(layer_work(model, kind, PassKind::kF, context));
   };
   Flops sum = (1.0 + model.mtp_layers) * forward(LayerKind::kOutput);
+  const KindCounts counts = count_layers(model, 0, model.num_layers);
   for (const LayerKind kind : kDecoderKinds) {
-    const int number = count_layers(model, kind, 0, model.num_layers);
+    const int number = counts[kind];
     if (number > 0) sum += 1.0 * number * forward(kind);
   }
   if (model.mtp_layers > 0) sum += 1.0 * model.mtp_layers * forward(LayerKind::kMtp);

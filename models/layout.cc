@@ -81,19 +81,13 @@ std::vector<int> split_by_device(const Transformer& model, const Placement& plac
 
 }  // namespace
 
-int count(const Transformer& model, const StageLayers& stage, LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kEmbedding:
-      return stage.embedding ? 1 : 0;
-    case LayerKind::kOutput:
-      return stage.output ? 1 : 0;
-    case LayerKind::kMtp:
-      return stage.mtp;
-    case LayerKind::kEncoder:
-      return stage.embedding && model.encoder ? model.encoder->num_layers : 0;
-    default:
-      return count_layers(model, kind, stage.first, stage.layers);
-  }
+KindCounts count_layers(const Transformer& model, const StageLayers& stage) {
+  KindCounts counts = count_layers(model, stage.first, stage.layers);
+  counts[LayerKind::kEmbedding] = stage.embedding ? 1 : 0;
+  counts[LayerKind::kOutput] = stage.output ? 1 : 0;
+  counts[LayerKind::kMtp] = stage.mtp;
+  counts[LayerKind::kEncoder] = stage.embedding && model.encoder ? model.encoder->num_layers : 0;
+  return counts;
 }
 
 Layout even_layout(const Transformer& model, const Placement& placement, const EvenSplit& split) {
@@ -129,9 +123,10 @@ Layout listed_layout(const Transformer& model, std::span<const int> layers_of_st
 
 LayerSeconds layer_seconds(const Transformer& model, const EnumArray<LayerKind, Seconds>& of) {
   const auto mean = [&](int first, int layers) {
+    const KindCounts counts = count_layers(model, first, layers);
     Seconds sum;
     for (const LayerKind kind : kDecoderKinds) {
-      const int number = count_layers(model, kind, first, layers);
+      const int number = counts[kind];
       if (number == layers) return of[kind];
       if (number > 0) sum += 1.0 * number * of[kind];
     }
@@ -153,10 +148,9 @@ LayerSeconds layer_seconds(const Transformer& model, const EnumArray<LayerKind, 
 Seconds stage_seconds(const Transformer& model, const StageLayers& stage,
                       const LayerSeconds& seconds) {
   const int leading = std::clamp(leading_layers(model) - stage.first, 0, stage.layers);
-  return count(model, stage, LayerKind::kEmbedding) * seconds.embedding + leading * seconds.dense +
-         (stage.layers - leading) * seconds.moe +
-         count(model, stage, LayerKind::kMtp) * seconds.mtp +
-         count(model, stage, LayerKind::kOutput) * seconds.output;
+  return (stage.embedding ? 1 : 0) * seconds.embedding + leading * seconds.dense +
+         (stage.layers - leading) * seconds.moe + stage.mtp * seconds.mtp +
+         (stage.output ? 1 : 0) * seconds.output;
 }
 
 }  // namespace pipesim

@@ -38,9 +38,9 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// How many layers of this kind stand on the stage: an encoder's with the embedding. O(1), with a
-// pattern O(layers).
-int count(const Transformer& model, const StageLayers& stage, LayerKind kind);
+// What stands on the stage, by kind: an encoder's layers with the embedding. O(1), with a pattern
+// O(layers).
+KindCounts count_layers(const Transformer& model, const StageLayers& stage);
 
 // How an even split departs from equal numbers.
 struct EvenSplit {

@@ -61,20 +61,21 @@ MemoryModel::MemoryModel(const Transformer& model, const LayerContext& context,
                          const ParameterState& state, int copies)
     : model_(model), context_(context), state_(state) {
   state_.copies = copies;
+  const KindCounts counts = count_all(model);
   for (const LayerKind kind : kLayerKinds) {
-    if (count_all(model, kind) == 0) continue;
+    if (counts[kind] == 0) continue;
     memory_[kind] = layer_memory(model, kind, context);
     temporaries_[kind] = temporaries(model, kind, context) + memory_[kind].rebuilt;
   }
 }
 
 StageMemory MemoryModel::stage(const StageLayers& layers) const {
+  KindCounts counts = count_layers(model_, layers);
+  counts[LayerKind::kOutput] += layers.mtp;  // every MTP module makes logits of its own
   StageMemory sum;
   Bytes largest;
   for (const LayerKind kind : kLayerKinds) {
-    // Every MTP module makes logits of its own.
-    const int own = count(model_, layers, kind);
-    const int number = kind == LayerKind::kOutput ? own + layers.mtp : own;
+    const int number = counts[kind];
     if (number == 0) continue;
     sum.activation += number * of(kind).activation;
     sum.weight_stash += number * of(kind).weight_stash;
@@ -100,8 +101,9 @@ DeviceMemory MemoryModel::device(std::span<const StageLayers> stages) const {
       const double gradient = kElement * matrix() - this->stage(stage).activation.value();
       temporary = std::max(temporary, gradient);
     }
+    const KindCounts counts = count_layers(model_, stage);
     for (const LayerKind kind : kLayerKinds) {
-      const int number = count(model_, stage, kind);
+      const int number = counts[kind];
       if (number == 0) continue;
       temporary = std::max(temporary, temporaries_[kind].value());
       if (is_layer(kind)) add_layers(held, number, of(kind));
@@ -164,9 +166,10 @@ Bytes MemoryModel::weights_on_their_way(std::span<const StageLayers> stages) con
   Largest weights(gathers ? (context_.blocks ? 4 : 2) : 0);
   Largest gradients(state_.reduces_every_microbatch() ? 2 : 0);
   for (const StageLayers& stage : stages) {
+    const KindCounts counts = count_layers(model_, stage);
     for (const LayerKind kind : kLayerKinds) {
       const LayerMemory& layer = of(kind);
-      const int number = std::min(count(model_, stage, kind), kMostAtATime);
+      const int number = std::min(counts[kind], kMostAtATime);
       for (int i = 0; i < number; ++i) {
         weights.add(layer.weights);
         gradients.add(Bytes(gradient() * (layer.dense_parameters + layer.expert_parameters)));
@@ -189,8 +192,9 @@ Bytes MemoryModel::activations_on_their_way(std::span<const StageLayers> stages)
   if (!context_.offloaded.any()) return {};
   Largest two(2);
   for (const StageLayers& stage : stages) {
+    const KindCounts counts = count_layers(model_, stage);
     for (const LayerKind kind : kLayerKinds) {
-      const int number = std::min(count(model_, stage, kind), 2);
+      const int number = std::min(counts[kind], 2);
       for (int i = 0; i < number; ++i) two.add(of(kind).offloaded);
     }
   }

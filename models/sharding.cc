@@ -39,7 +39,7 @@ Seconds seconds_over(CollectiveKind kind, const HeldParameters& parameters, doub
 std::vector<LayerKind> kinds_of(const Transformer& model, const StageLayers& stage) {
   std::vector<LayerKind> kinds;
   if (stage.embedding) kinds.push_back(LayerKind::kEmbedding);
-  kinds.insert(kinds.end(), count(model, stage, LayerKind::kEncoder), LayerKind::kEncoder);
+  kinds.insert(kinds.end(), count_layers(model, stage)[LayerKind::kEncoder], LayerKind::kEncoder);
   for (int i = 0; i < stage.layers; ++i) kinds.push_back(layer_kind(model, stage.first + i));
   kinds.insert(kinds.end(), stage.mtp, LayerKind::kMtp);
   if (stage.output) kinds.push_back(LayerKind::kOutput);
@@ -116,11 +116,10 @@ LayerSharding layer_sharding(const Transformer& model, LayerKind kind, const Cos
 
 LayerShardings layer_shardings(const Transformer& model, const CostSetting& setting,
                                const Hardware& hardware) {
+  const KindCounts counts = count_all(model);
   LayerShardings shardings{};
   for (const LayerKind kind : kLayerKinds) {
-    if (count_all(model, kind) > 0) {
-      shardings[kind] = layer_sharding(model, kind, setting, hardware);
-    }
+    if (counts[kind] > 0) shardings[kind] = layer_sharding(model, kind, setting, hardware);
   }
   return shardings;
 }

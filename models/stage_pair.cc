@@ -55,10 +55,11 @@ StagePairs::StagePairs(const Transformer& model, const CostSetting& setting,
     exchanges_ = exchanges_ || costs[kind].forward.expert > Seconds(0);
   }
   if (!exchanges_) return;
+  const KindCounts counts = count_all(model);
   for (const LayerKind kind : kLayerKinds) {
     const bool paired =
         kind == LayerKind::kMtp || std::ranges::find(kDecoderKinds, kind) != kDecoderKinds.end();
-    if (paired && count_all(model, kind) > 0) parts_[kind] = parts_of(kind, setting, hardware);
+    if (paired && counts[kind] > 0) parts_[kind] = parts_of(kind, setting, hardware);
   }
 }
 

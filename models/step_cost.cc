@@ -159,8 +159,9 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
   HeldParameters held;
   for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const StageLayers& stage = stage_of(layout, place, device, chunk);
+    const KindCounts counts = count_layers(model, stage);
     for (const LayerKind kind : kLayerKinds) {
-      const int number = count(model, stage, kind);
+      const int number = counts[kind];
       if (number == 0) continue;
       const LayerParameters one = layer_parameters(model, kind, division);
       held.dense += number * one.dense;

@@ -169,37 +169,32 @@ int leading_layers(const Transformer& model) {
   return model.experts ? model.experts->first_dense_layers : model.num_layers;
 }
 
-int count_layers(const Transformer& model, LayerKind kind, int first, int layers) {
+KindCounts count_layers(const Transformer& model, int first, int layers) {
+  KindCounts counts{};
   const bool alike = model.layer_pattern.empty() && (!model.experts || model.experts->every == 1);
   if (alike) {
     const int dense = std::clamp(leading_layers(model) - first, 0, layers);
-    return kind == LayerKind::kDense ? dense : kind == LayerKind::kMoe ? layers - dense : 0;
+    counts[LayerKind::kDense] = dense;
+    counts[LayerKind::kMoe] = layers - dense;
+    return counts;
   }
-  int number = 0;
-  for (int layer = first; layer < first + layers; ++layer) {
-    number += layer_kind(model, layer) == kind ? 1 : 0;
-  }
-  return number;
+  for (int layer = first; layer < first + layers; ++layer) ++counts[layer_kind(model, layer)];
+  return counts;
 }
 
-int count_all(const Transformer& model, LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kEmbedding:
-    case LayerKind::kOutput:
-      return 1;
-    case LayerKind::kMtp:
-      return model.mtp_layers;
-    case LayerKind::kEncoder:
-      return model.encoder ? model.encoder->num_layers : 0;
-    default:
-      return count_layers(model, kind, 0, model.num_layers);
-  }
+KindCounts count_all(const Transformer& model) {
+  KindCounts counts = count_layers(model, 0, model.num_layers);
+  counts[LayerKind::kEmbedding] = counts[LayerKind::kOutput] = 1;
+  counts[LayerKind::kMtp] = model.mtp_layers;
+  counts[LayerKind::kEncoder] = model.encoder ? model.encoder->num_layers : 0;
+  return counts;
 }
 
 int moe_layers(const Transformer& model) {
+  const KindCounts counts = count_layers(model, 0, model.num_layers);
   int number = 0;
   for (const LayerKind kind : kDecoderKinds) {
-    if (feed_of(kind) == Feed::kExperts) number += count_layers(model, kind, 0, model.num_layers);
+    if (feed_of(kind) == Feed::kExperts) number += counts[kind];
   }
   return number;
 }

@@ -207,10 +207,11 @@ std::string fault_of(const Transformer& model);
 LayerKind layer_kind(const Transformer& model, int layer);
 // The kind of an MTP module's layer.
 LayerKind mtp_layer_kind(const Transformer& model);
-// Decoder layers of this kind among `layers` from `first` on. O(1), with a pattern O(layers).
-int count_layers(const Transformer& model, LayerKind kind, int first, int layers);
-// Of all layers, ends included: what of this kind there is.
-int count_all(const Transformer& model, LayerKind kind);
+using KindCounts = EnumArray<LayerKind, int>;
+// Decoder layers of each kind among `layers` from `first` on. O(1), with a pattern O(layers).
+KindCounts count_layers(const Transformer& model, int first, int layers);
+// Of the whole model, ends included.
+KindCounts count_all(const Transformer& model);
 // How many layers have experts.
 int moe_layers(const Transformer& model);
 // Layers before the first that may have experts; all where none may.

@@ -188,11 +188,12 @@ Seconds work_bound(const Outline& outline) {
   const int devices = scenario.parallel.pipeline;
   Seconds of_device = work_of({0, model.num_layers, model.mtp_layers, true, true}) / devices;
   // Layers are whole: of each kind some device has as many as an even share rounded up.
+  const KindCounts counts = count_layers(model, 0, model.num_layers);
   for (const LayerKind kind : kDecoderKinds) {
-    const int number = count_layers(model, kind, 0, model.num_layers);
+    const int number = counts[kind];
     if (number == 0) continue;
     int first = 0;
-    while (count_layers(model, kind, first, 1) == 0) ++first;
+    while (layer_kind(model, first) != kind) ++first;
     const int most = (number + devices - 1) / devices;
     of_device = std::max(of_device, most * work_of({first, 1}));
   }

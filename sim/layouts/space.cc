@@ -287,8 +287,8 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
     modelled.split.even.count_embedding = modelled.split.even.count_loss = true;
   }
   if (layout != nullptr) {
-    modelled.split.way = LayerSplit::Way::kString;
-    modelled.split.text = to_megatron_layout(*layout);
+    modelled.split.way = LayerSplit::Way::kPlanned;
+    modelled.split.planned = *layout;
   }
   return scenario;
 }

@@ -95,7 +95,7 @@ MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
   if (const auto* limit = std::get_if<Bytes>(&outline.choice.memory_limit)) limit_ = *limit;
   for (int layer = 0; layer < model.num_layers; ++layer) {
     // The first of each kind.
-    if (count_layers(model, layer_kind(model, layer), 0, layer) > 0) continue;
+    if (count_layers(model, 0, layer)[layer_kind(model, layer)] > 0) continue;
     const StageLayers one{.first = layer, .layers = 1};
     const DeviceMemory held = model_.device({&one, 1});
     const StageMemory kept = model_.stage(one);

@@ -18,6 +18,8 @@ Layout split(const Modelled& modelled, const Placement& placement, const Layout*
     case LayerSplit::Way::kBalanced:
       if (balanced != nullptr) return *balanced;
       return balance(model, placement.model_stages(), weights_by_work(modelled));
+    case LayerSplit::Way::kPlanned:
+      return modelled.split.planned;
     case LayerSplit::Way::kEven:
       break;
   }
@@ -40,8 +42,9 @@ Layout layout_of(const Modelled& modelled, const Placement& placement, const std
 
 LayerSeconds weights_by_work(const Modelled& modelled) {
   EnumArray<LayerKind, Seconds> of{};
+  const KindCounts counts = count_all(modelled.model);
   for (const LayerKind kind : kLayerKinds) {
-    if (count_all(modelled.model, kind) == 0) continue;
+    if (counts[kind] == 0) continue;
     double sum = 0;
     for (const PassKind pass : {PassKind::kF, PassKind::kB, PassKind::kW}) {
       sum += flops(layer_work(modelled.model, kind, pass, modelled.context)).value();

@@ -16,11 +16,12 @@ namespace pipesim {
 
 // How layers are split over stages: one of these ways.
 struct LayerSplit {
-  enum class Way { kEven, kListed, kString, kBalanced };
+  enum class Way { kEven, kListed, kString, kBalanced, kPlanned };
   Way way = Way::kEven;
   EvenSplit even = {};
   std::vector<int> listed = {};
   std::string text = {};
+  Layout planned = {};
   Location where = {};
 };
 

@@ -33,7 +33,7 @@ class Weights : public DeviceRoom {
   double weight(std::span<const StageLayers> chunks) const {
     double sum = 0;
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-      const int moe = count(model_, chunks[chunk], LayerKind::kMoe);
+      const int moe = count_layers(model_, chunks[chunk])[LayerKind::kMoe];
       sum += of_chunk_[chunk] * (chunks[chunk].layers + moe) + 2 * chunks[chunk].mtp;
     }
     return sum;

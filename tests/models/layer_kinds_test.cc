@@ -78,7 +78,7 @@ TEST(LayerKinds, FollowFromTheLettersOfThePattern) {
   EXPECT_EQ(layer_kind(model, 7), LayerKind::kExpertsAlone);
   EXPECT_EQ(layer_kind(model, 8), LayerKind::kWindowMoe);
   int all = 0;
-  for (const LayerKind kind : kDecoderKinds) all += count_layers(model, kind, 0, model.num_layers);
+  for (const int number : count_layers(model, 0, model.num_layers)) all += number;
   EXPECT_EQ(all, model.num_layers);
   // C and E of the first eight, five of each eight that follow, four of the last five.
   EXPECT_EQ(moe_layers(model), 2 + 6 * 5 + 4);
@@ -346,9 +346,9 @@ TEST(Encoder, StandsOnTheStageOfTheEmbeddingWhichMayHaveNoOtherLayers) {
   const Transformer model = with_encoder();
   const std::vector<int> stages{0, 40, 40};
   const Layout layout = listed_layout(model, stages);
-  EXPECT_EQ(count(model, layout.stages[0], LayerKind::kEncoder), 24);
-  EXPECT_EQ(count(model, layout.stages[0], LayerKind::kDense), 0);
-  EXPECT_EQ(count(model, layout.stages[1], LayerKind::kEncoder), 0);
+  EXPECT_EQ(count_layers(model, layout.stages[0])[LayerKind::kEncoder], 24);
+  EXPECT_EQ(count_layers(model, layout.stages[0])[LayerKind::kDense], 0);
+  EXPECT_EQ(count_layers(model, layout.stages[1])[LayerKind::kEncoder], 0);
   const LayerContext context = fused(1, 4096);
   const ParameterState state;
   const MemoryModel memory(model, context, state);

@@ -84,12 +84,12 @@ TEST(Layout, CountsLayersByKind) {
   const Transformer model = deepseek_v3();  // three dense layers, then experts
   const std::vector<int> list{2, 20, 20, 19};
   const Layout layout = listed_layout(model, list);
-  EXPECT_EQ(count(model, layout.stages[0], LayerKind::kDense), 2);
-  EXPECT_EQ(count(model, layout.stages[0], LayerKind::kMoe), 0);
-  EXPECT_EQ(count(model, layout.stages[1], LayerKind::kDense), 1);
-  EXPECT_EQ(count(model, layout.stages[1], LayerKind::kMoe), 19);
-  EXPECT_EQ(count(model, layout.stages[3], LayerKind::kMtp), 1);
-  EXPECT_EQ(count(model, layout.stages[3], LayerKind::kOutput), 1);
+  EXPECT_EQ(count_layers(model, layout.stages[0])[LayerKind::kDense], 2);
+  EXPECT_EQ(count_layers(model, layout.stages[0])[LayerKind::kMoe], 0);
+  EXPECT_EQ(count_layers(model, layout.stages[1])[LayerKind::kDense], 1);
+  EXPECT_EQ(count_layers(model, layout.stages[1])[LayerKind::kMoe], 19);
+  EXPECT_EQ(count_layers(model, layout.stages[3])[LayerKind::kMtp], 1);
+  EXPECT_EQ(count_layers(model, layout.stages[3])[LayerKind::kOutput], 1);
 }
 
 TEST(MegatronLayout, ReadsTheFrameworksWriting) {

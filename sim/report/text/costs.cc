@@ -34,12 +34,6 @@ std::string human_flops(Flops flops) {
 std::string human_or_nothing(Bytes bytes) { return bytes > Bytes(0) ? human(bytes) : ""; }
 std::string millions(double parameters) { return fmt::format("{:.2f} M", parameters * 1e-6); }
 
-int count_all(const Transformer& model, const Layout& layout, LayerKind kind) {
-  int sum = 0;
-  for (const StageLayers& stage : layout.stages) sum += count(model, stage, kind);
-  return sum;
-}
-
 std::string shape_text(const Transformer& model) {
   std::string text =
       fmt::format("  {} layers, hidden {}, {} heads, {}, MLP {}{}, vocabulary {}{}{}\n",
@@ -125,8 +119,9 @@ std::string model_text(const Modelled& modelled, const Layout& layout,
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   std::vector<Row> rows{{"layer", "number", "parameters", "on a GPU", "weights", "activation",
                          "from B to W", "checkpoint"}};
+  const KindCounts counts = count_all(model);
   for (const LayerKind kind : kLayerKinds) {
-    const int number = count_all(model, layout, kind);
+    const int number = counts[kind];
     if (number == 0) continue;
     const LayerParameters held = layer_parameters(model, kind, division);
     const LayerMemory memory = layer_memory(model, kind, context);
@@ -164,11 +159,12 @@ void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& 
 }
 
 // What a pass takes is the sum of its rows.
-std::string layers_text(const Transformer& model, const Layout& layout, const CostSetting& setting,
+std::string layers_text(const Transformer& model, const CostSetting& setting,
                         const Hardware& hardware, Curves& curves) {
   std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
+  const KindCounts counts = count_all(model);
   for (const LayerKind kind : kLayerKinds) {
-    if (count_all(model, layout, kind) == 0) continue;
+    if (counts[kind] == 0) continue;
     const LayerCost cost = layer_cost(model, kind, setting, hardware);
     const auto add = [&](PassKind pass, const char* letter, const PassCost& of) {
       const auto parts = parts_of(model, kind, pass, setting, hardware);
@@ -419,7 +415,7 @@ std::string cost_breakdown(const Case& made) {
   Curves curves;
   if (made.setting) {
     const Hardware& hardware = *scenario.hardware;
-    text += layers_text(model, *layout, *made.setting, hardware, curves);
+    text += layers_text(model, *made.setting, hardware, curves);
     if (is_sharded(scenario.vocabulary)) {
       text += vocabulary_text(model, scenario.vocabulary, *made.setting, hardware, curves);
     }

@@ -31,8 +31,9 @@ std::string layers_table(const Case& made) {
   const Transformer& model = made.scenario->modelled->model;
   const LayerShardings layers = layer_shardings(model, *made.setting, *made.scenario->hardware);
   std::vector<Row> rows{{"layer", "parameters", "of experts", "all-gather", "reduce-scatter"}};
+  const KindCounts counts = count_all(model);
   for (const LayerKind kind : kLayerKinds) {
-    if (count_all(model, kind) == 0) continue;
+    if (counts[kind] == 0) continue;
     const LayerSharding& layer = layers[kind];
     const HeldParameters& held = layer.parameters;
     rows.push_back({name_of(kind), fmt::format("{:.2f} M", (held.dense + held.expert) * 1e-6),
