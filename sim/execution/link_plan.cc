@@ -1,6 +1,7 @@
 #include "sim/execution/link_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -51,7 +52,7 @@ double peak_of_device(const std::vector<HeldChange>& held, const std::vector<Hel
 
 }  // namespace
 
-std::vector<LinkRule> link_rules(int chunks) {
+std::vector<LinkRule> link_rules(int chunks, int devices) {
   constexpr int kMostInTurn = 8;
   std::vector<int> fewer;
   for (int n = chunks; n > 0; n = n > kMostInTurn ? n / 2 : n - 1) fewer.push_back(n);
@@ -59,10 +60,15 @@ std::vector<LinkRule> link_rules(int chunks) {
   const auto add = [&rules](const LinkRule& rule) {
     if (std::ranges::count(rules, rule) == 0) rules.push_back(rule);
   };
+  const bool turns = devices > 1;
+  if (turns) add({.chunks = chunks, .turns = true});
   for (const double wait : {kNever, 0.125, 0.25}) add({.chunks = chunks, .wait = wait});
   for (const int n : fewer) add({.chunks = n});
   for (const int n : fewer) {
     for (const std::uint32_t first : {0U, 1U}) add({.chunks = n, .every = 2, .first = first});
+  }
+  for (const int n : fewer) {
+    if (turns) add({.chunks = n, .turns = true});
   }
   for (const LinkRule& rule : std::vector(rules)) {
     for (const double wait : {0.25, 0.125, 0.5, 0.0625}) {
@@ -100,6 +106,9 @@ LinkPlan::LinkPlan(std::vector<Candidate> all, std::span<const DevicePasses> dev
 
 void LinkPlan::plan(const LinkRule& rule) {
   choose(rule);
+  out_order_ = by_made_;
+  back_order_ = by_needed_;
+  if (rule.turns) take_turns();
   drop_what_cannot_come_back(rule.wait);
   place_back();
   drop_what_cannot_go_out(rule.wait);
@@ -120,14 +129,51 @@ void LinkPlan::choose(const LinkRule& rule) {
   }
 }
 
+// Time is cut into turns as long as the longest copy, and the devices have one after the other. A
+// copy out begins with a turn of its device, a copy back ends as one begins; an activation that no
+// two of them hold apart stays. The order is what remains of the turns: copies need not wait for
+// theirs. (PipeOffload's public code, for pairs of devices.)
+void LinkPlan::take_turns() {
+  double turn = 0;
+  double first = kNever;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    if (!kept_[i]) continue;
+    turn = std::max({turn, all_[i].out, all_[i].back});
+    first = std::min(first, all_[i].made);
+  }
+  const size_t devices = devices_.size();
+  const double round = static_cast<double>(devices) * turn;
+  const auto own = [&](size_t device) { return first + static_cast<double>(device) * turn; };
+  std::vector<double> free(devices, first);
+  for (const size_t i : by_made_) {
+    if (!kept_[i]) continue;
+    const size_t d = all_[i].copy.device - first_device_;
+    const double earliest = std::max(free[d], all_[i].made);
+    const double start = own(d) + round * std::ceil((earliest - own(d)) / round);
+    out_end_[i] = free[d] = start + turn;
+  }
+  free.assign(devices, kNever);
+  for (size_t k = by_needed_.size(); k-- > 0;) {
+    const size_t i = by_needed_[k];
+    if (!kept_[i]) continue;
+    const size_t d = all_[i].copy.device - first_device_;
+    const double latest = std::min(free[d], all_[i].needed);
+    const double end = own(d) + round * std::floor((latest - own(d)) / round);
+    kept_[i] = out_end_[i] <= late(end - turn);
+    if (kept_[i]) back_start_[i] = free[d] = end - turn;
+  }
+  std::ranges::stable_sort(out_order_, {}, [this](size_t i) { return out_end_[i]; });
+  std::ranges::stable_sort(back_order_, {}, [this](size_t i) { return back_start_[i]; });
+}
+
 // Against the time from the last backward on: a copy back that would have to start before its
 // activation can be out, or earlier than it may, makes the shortest lifespan of the busy period
 // stay (Moore's rule, with lifespans instead of durations).
 void LinkPlan::drop_what_cannot_come_back(double wait) {
   Shortest busy;
   double clock = kNever;
-  for (size_t k = by_needed_.size(); k-- > 0;) {
-    const size_t i = by_needed_[k];
+  for (size_t k = back_order_.size(); k-- > 0;) {
+    const size_t i = back_order_[k];
     if (!kept_[i]) continue;
     const Candidate& each = all_[i];
     if (each.needed <= clock) {
@@ -149,7 +195,7 @@ void LinkPlan::drop_what_cannot_come_back(double wait) {
 void LinkPlan::drop_what_cannot_go_out(double wait) {
   Shortest busy;
   double clock = 0;
-  for (const size_t i : by_made_) {
+  for (const size_t i : out_order_) {
     if (!kept_[i]) continue;
     const Candidate& each = all_[i];
     if (each.made >= clock) {
@@ -172,7 +218,7 @@ void LinkPlan::drop_what_cannot_go_out(double wait) {
 bool LinkPlan::drop_half_of_what_stays() {
   bool changed = false;
   bool drop = true;
-  for (const size_t i : by_made_) {
+  for (const size_t i : out_order_) {
     if (!kept_[i] || late(out_end_[i]) < back_start_[i]) continue;
     if (drop) kept_[i] = false;
     drop = !drop;
@@ -185,8 +231,8 @@ bool LinkPlan::drop_half_of_what_stays() {
 void LinkPlan::place_back() {
   double clock = kNever;
   first_back_ = kNever;
-  for (size_t k = by_needed_.size(); k-- > 0;) {
-    const size_t i = by_needed_[k];
+  for (size_t k = back_order_.size(); k-- > 0;) {
+    const size_t i = back_order_[k];
     if (!kept_[i]) continue;
     clock = std::min(clock, all_[i].needed) - all_[i].back;
     back_start_[i] = first_back_ = clock;
@@ -196,7 +242,7 @@ void LinkPlan::place_back() {
 // Outs as early as they can be.
 void LinkPlan::place_out() {
   double clock = 0;
-  for (const size_t i : by_made_) {
+  for (const size_t i : out_order_) {
     if (!kept_[i]) continue;
     const double start = std::max(clock, all_[i].made);
     out_end_[i] = clock = start + out_seconds(i, start);
@@ -212,13 +258,13 @@ double LinkPlan::out_seconds(size_t i, double start) const {
 LinkPeak LinkPlan::peak() const {
   std::vector<std::vector<HeldChange>> gone(devices_.size());
   std::vector<std::vector<HeldChange>> returned(devices_.size());
-  for (const size_t i : by_made_) {
+  for (const size_t i : out_order_) {
     if (kept_[i]) gone[all_[i].copy.device - first_device_].push_back({out_end_[i], all_[i].bytes});
   }
   // A copy back follows the last pass that has ended by its time, and so may start earlier.
   std::vector<size_t> ended(devices_.size(), 0);
   double clock = 0;
-  for (const size_t i : by_needed_) {
+  for (const size_t i : back_order_) {
     if (!kept_[i]) continue;
     const size_t d = all_[i].copy.device - first_device_;
     const auto ends = devices_[d].ends;
@@ -290,7 +336,7 @@ LinkRule LinkPlan::plan_least(std::span<const LinkRule> rules, std::vector<doubl
 
 std::vector<std::pair<Copy, double>> LinkPlan::out() const {
   std::vector<std::pair<Copy, double>> copies;
-  for (const size_t i : by_made_) {
+  for (const size_t i : out_order_) {
     if (!kept_[i]) continue;
     copies.emplace_back(all_[i].copy, out_end_[i]);
     copies.back().first.alone = out_end_[i] <= first_back_;
@@ -300,7 +346,7 @@ std::vector<std::pair<Copy, double>> LinkPlan::out() const {
 
 std::vector<std::pair<Copy, double>> LinkPlan::back() const {
   std::vector<std::pair<Copy, double>> copies;
-  for (const size_t i : by_needed_) {
+  for (const size_t i : back_order_) {
     if (kept_[i]) copies.emplace_back(all_[i].copy, back_start_[i]);
   }
   return copies;

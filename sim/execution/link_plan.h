@@ -45,13 +45,15 @@ struct LinkRule {
   std::uint32_t every = 1;                                // microbatches: one of so many,
   std::uint32_t first = 0;                                // from this one
   double wait = std::numeric_limits<double>::infinity();  // no bound
+  bool turns = false;                                     // of the devices, as PipeOffload's plans
 
   bool operator==(const LinkRule&) const = default;
 };
 
-// The rules that plans are made by, those first that find most: all of `chunks` chunks, fewer, and
-// every second microbatch; each with and without a bound on waiting.
-std::vector<LinkRule> link_rules(int chunks);
+// The rules that plans are made by, those first that find most: all of `chunks` chunks, in turns
+// and without, fewer, and every second microbatch; each with and without a bound on waiting.
+// `devices` share a link; one by itself takes no turns.
+std::vector<LinkRule> link_rules(int chunks, int devices);
 
 // The most bytes that devices of a link keep: the device that keeps most, and all together.
 struct LinkPeak {
@@ -85,6 +87,7 @@ class LinkPlan {
 
  private:
   void choose(const LinkRule& rule);
+  void take_turns();
   void drop_what_cannot_come_back(double wait);
   void drop_what_cannot_go_out(double wait);
   void place_back();
@@ -101,6 +104,7 @@ class LinkPlan {
   double alone_;
   std::uint32_t splits_;
   std::vector<std::uint32_t> by_made_, by_needed_;
+  std::vector<std::uint32_t> out_order_, back_order_;  // of the plan: as the link copies
   std::vector<bool> kept_;
   std::vector<double> out_end_, back_start_;
   double first_back_ = std::numeric_limits<double>::infinity();

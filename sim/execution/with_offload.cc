@@ -18,7 +18,7 @@ constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for r
 
 // Planning stays near-linear: the rules that are tried of large programs are fewer.
 constexpr size_t kMostPlanned = 1 << 15;  // rules times activations
-constexpr size_t kFewestRules = 8;
+constexpr size_t kFewestRules = 9;
 constexpr size_t kMostChecked = 1 << 8;  // activations of a program whose plans are executed
 constexpr double kNearly = 1.1;          // of a peak: what is planned may be executed below it
 
@@ -98,7 +98,7 @@ class Offload {
       for (LinkPlan& link : links_) link.plan({.chunks = chunks});
       return planned();
     }
-    std::vector<LinkRule> rules = link_rules(chunks);
+    std::vector<LinkRule> rules = link_rules(chunks, devices_per_link_);
     rules.resize(std::min(rules.size(), std::max(kFewestRules, kMostPlanned / activations_)));
     std::vector<double> peaks(rules.size(), 0);
     std::vector<LinkRule> found;
