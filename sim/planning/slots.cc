@@ -71,6 +71,7 @@ Pass pass_of(const Slotted& slotted, const SlotClash::Of& of) {
 }
 
 enum : int { kFree = -1, kRest = -2 };  // of a slot: nothing, or a pass that began before
+constexpr int kCounted = -1;
 
 // What a device has in memory, and the W that it owes.
 struct Load {
@@ -94,8 +95,11 @@ class Slots {
   template <class Visit>
   void visit_passes(const Visit& visit);
   template <class Visit>
-  void visit_ramps(const TightenedParts& parts, const Visit& move);
+  void visit_ramps(const TightenedParts& parts, const Visit& visit);
+  void stay(int d, int slot);
   void move(int d, int type, int n, int slot);
+  [[nodiscard]] int moved(int d, int type, int n, int slot) const;
+  void settle(int d, int type, int to);
   void move_filled(int d, int type, int n, int slot);
 
   [[nodiscard]] int earliest(int type, int n) const;
@@ -139,8 +143,11 @@ class Slots {
   std::vector<std::vector<int>> slot_of_;    // by type and number
   std::vector<std::array<int, 2>> awaited_;  // by type
   Grid<int> held_, owed_;                    // after a slot of a device
-  std::vector<int> visited_;                 // passes that a sweep over the slots has come to
-  int limit_ = 0;                            // the most chunks held before anything moves
+  // Of every device whose passes move: the slots up to the last pass that has settled, and chunks
+  // held from there on, which `held_` does not say. kCounted: it does.
+  std::vector<int> settled_, load_;
+  std::vector<int> visited_;  // passes that a sweep over the slots has come to
+  int limit_ = 0;             // the most chunks held before anything moves
 };
 
 Slots::Slots(const Slotted& slotted, const TightenedParts& parts, bool throughout)
@@ -256,9 +263,9 @@ void Slots::count_memory(bool weights_have_slots) {
   }
 }
 
-// Calls `move` for the passes of these parts.
+// As `visit_passes`, and whether the pass is of these parts.
 template <class Visit>
-void Slots::visit_ramps(const TightenedParts& parts, const Visit& move) {
+void Slots::visit_ramps(const TightenedParts& parts, const Visit& visit) {
   const int first_forward = table_.of(0, PassKind::kF);
   const int first_backward = table_.backward(0);
   const bool steady = slot_of_[first_forward][m_ - 1] > slot_of_[first_backward][0];
@@ -266,7 +273,7 @@ void Slots::visit_ramps(const TightenedParts& parts, const Visit& move) {
   const bool* tightened = &parts.warm_up;
   visit_passes([&](int d, int type, int n, int slot) {
     if (tightened == &parts.warm_up && type == first_backward) tightened = &parts.steady;
-    if (*tightened || all) move(d, type, n, slot);
+    visit(d, type, n, slot, *tightened || all);
     const bool last = is(type, PassKind::kF) && n == m_ - 1 &&
                       slotted_.placement.chunk(slotted_.passes[type].vs) == 0;
     if (tightened == &parts.steady && last) tightened = &parts.cool_down;
@@ -277,12 +284,22 @@ PassLists Slots::tighten() {
   put_weights();
   if (!parts_.any()) return lists();
   count_memory(true);
-  visit_ramps(parts_, [this](int d, int type, int n, int slot) { move(d, type, n, slot); });
+  settled_.assign(p_, kCounted);
+  load_.assign(p_, 0);
+  visit_ramps(parts_, [this](int d, int type, int n, int slot, bool loose) {
+    if (loose) {
+      move(d, type, n, slot);
+    } else {
+      stay(d, slot);
+    }
+  });
   if (!fills_) return lists();
   pack();
   count_memory(false);
   const TightenedParts second{.steady = parts_.steady, .cool_down = parts_.cool_down};
-  visit_ramps(second, [this](int d, int type, int n, int slot) { move_filled(d, type, n, slot); });
+  visit_ramps(second, [this](int d, int type, int n, int slot, bool loose) {
+    if (loose) move_filled(d, type, n, slot);
+  });
   put_weights();
   pack();
   return lists();
@@ -334,18 +351,44 @@ int Slots::next_free(int d, int from, int to, int length) const {
   return to;
 }
 
+// A pass that stays, and all until the next that may move: `held_` is right again.
+void Slots::stay(int d, int slot) {
+  int& settled = settled_[d];
+  if (settled == kCounted) return;
+  for (; settled < slot; ++settled) held_(d, settled) = load_[d];
+  settled = kCounted;
+}
+
 void Slots::move(int d, int type, int n, int slot) {
-  int to = type >= types_ ? earliest_weight(d, n, slot) : earliest(type, n);
+  if (settled_[d] == kCounted) {
+    settled_[d] = slot;
+    load_[d] = slot > 0 ? held_(d, slot - 1) : 0;
+  }
+  const int to = moved(d, type, n, slot);
+  if (to != slot) place(d, type, n, slot, to);
+  settle(d, type, to);
+}
+
+// Where a pass goes that is due to move. Between what has settled and the slot nothing runs.
+int Slots::moved(int d, int type, int n, int slot) const {
+  const int behind = settled_[d];
+  int to = type >= types_ ? earliest_weight(d, n, behind) : earliest(type, n);
+  if (is(type, PassKind::kF)) {
+    if (behind < slot && load_[d] >= limit_) return slot;
+    if (to < behind) to = first_with_room(d, to, behind);
+  }
+  return next_free(d, to, slot, length(type));
+}
+
+// O(slots between `to` and the last pass that has settled), however far the pass came.
+void Slots::settle(int d, int type, int to) {
   const bool acquires = is(type, PassKind::kF);
-  if (acquires) to = first_with_room(d, to, slot);
-  to = next_free(d, to, slot, length(type));
-  if (to == slot) return;
-  place(d, type, n, slot, to);
   const int change = acquires ? 1 : releases(type) ? -1 : 0;
-  const int delay = releases(type) ? length(type) - 1 : 0;
-  if (change == 0) return;
-  int* held = held_.row(d).data() + delay;
-  for (int s = to; s < slot; ++s) held[s] += change;
+  int* held = held_.row(d).data();
+  int& settled = settled_[d];
+  for (; settled < to + length(type); ++settled) held[settled] = load_[d];
+  for (int s = to + (acquires ? 0 : length(type) - 1); s < settled; ++s) held[s] += change;
+  load_[d] += change;
 }
 
 void Slots::move_filled(int d, int type, int n, int slot) {
