@@ -4,7 +4,7 @@
 // memory and leaves no bubble where all passes take equally long.
 //
 // V-Half, V-Min, 1F1B-V, the hand-made ZB-V and the plan of zb-v count as they are where they fit,
-// unless the block's schedule costs what none can be below.
+// unless the block's schedule costs what none can be below, or what none with their peak can.
 #include <memory>
 #include <utility>
 
@@ -39,7 +39,8 @@ class VSearch : public LimitPlanner {
     if (best.cost > least) consider(zb_v);
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
       if (best.cost <= least) break;
-      consider(others_.of(made));
+      const Seconds bound = bound_of_claimed_peak(*find_schedule(made), problem_);
+      if (bound < kNear * best.cost) consider(others_.of(made));
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }

@@ -166,4 +166,15 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool
   return bound;
 }
 
+Seconds bound_of_claimed_peak(const Schedule& schedule, const Problem& problem) {
+  const PeakClaim& claim = schedule.claims.peak;
+  if (!claim.holds(problem)) return Seconds(0);
+  int chunks = 0;
+  for (int d = 0; d < problem.placement.devices(); ++d) {
+    chunks = std::max(chunks, claim.in_flight(problem, d));
+  }
+  const auto largest = std::ranges::max_element(problem.stages, {}, &StageCost::activation);
+  return bound_of_devices(problem, chunks * largest->activation);
+}
+
 }  // namespace pipesim

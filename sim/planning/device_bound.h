@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/pipeline/problem.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 
@@ -37,5 +38,9 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit,
 // Of the longest span of a device; `with_way_in` adds the way of the first F to the device, which
 // makes it one of the makespan.
 Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in = false);
+
+// The same of the schedule's order, from the peak that it claims: known before it is planned. 0
+// where it claims none.
+Seconds bound_of_claimed_peak(const Schedule& schedule, const Problem& problem);
 
 }  // namespace pipesim

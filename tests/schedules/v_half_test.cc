@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/execution/evaluate.h"
+#include "sim/planning/device_bound.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
@@ -65,6 +66,26 @@ TEST(VeePatterns, HoldNoMoreThanIsClaimedAtEqualTimes) {
     }
     EXPECT_GT(claimed, 12 * 25) << name;
   }
+}
+
+// v-search plans none of them where the bound says that it cannot win.
+TEST(VeePatterns, CostNoLessThanTheirBoundBeforeTheyArePlanned) {
+  testing::Random random(12);
+  int near = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Shape shape{random.integer(2, 12), 2, random.integer(1, 40), 1};
+    const Problem problem = for_planning(
+        testing::random_problem(random, shape, Placement::vee(shape.devices), random.coin()));
+    for (const char* name : kNames) {
+      const Schedule& schedule = *find_schedule(name);
+      const double bound = bound_of_claimed_peak(schedule, problem).value();
+      const double cost = evaluate(schedule.plan(problem), problem).cost.value();
+      EXPECT_LE(bound, (1 + 1e-9) * cost)
+          << name << " p " << shape.devices << " m " << shape.microbatches;
+      near += bound > 0.8 * cost ? 1 : 0;
+    }
+  }
+  EXPECT_GT(near, 0);
 }
 
 // Few microbatches: the orders of the public code have bubbles of 24, 23, 16, 31 and 8 passes.
