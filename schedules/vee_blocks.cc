@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -50,6 +52,13 @@ int kind_of(const Pass& pass) {
   if (pass.kind == PassKind::kF) return first ? kF0 : kF1;
   if (pass.kind == PassKind::kB) return first ? kB0 : kB1;
   return first ? kW0 : kW1;
+}
+
+std::vector<std::uint8_t> without_weights(const std::vector<std::uint8_t>& kinds) {
+  std::vector<std::uint8_t> rest;
+  rest.reserve(kinds.size());
+  std::ranges::copy_if(kinds, std::back_inserter(rest), std::not_fn(is_vee_weight));
+  return rest;
 }
 
 // A block's schedule: which block, and how many chunks it may have in flight. Where microbatches
@@ -125,6 +134,7 @@ class BlockPlanner::Search {
   bool finish(Candidate candidate);
   void hold_back(std::vector<Candidate> ranked);
   void retime(const BlockOrder& of, bool hold_back);
+  [[nodiscard]] bool like_one_before(const BlockOrder& of) const;
   Outcome outcome_of(const Way& way, std::optional<PassLists>& order);
   [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
   void consider(double cost, double peak, const Way& way);
@@ -165,6 +175,7 @@ class BlockPlanner::Search {
   int chunk_limit_ = 0;
   double most_ = kNever;  // what costs more is given up
   Level now_;
+  std::vector<BlockOrder> timed_;  // orders put into time once more
 };
 
 BlockPlanner::Search::Search(const Problem& problem, const BlockEffort& effort)
@@ -224,8 +235,9 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, double most) {
   set_limit(limit);
   const std::vector<Candidate> ranked = rank_all();
   // What costs more than `most` may have been given up or not, as was asked before: it does not
-  // count.
+  // count. Where none can cost as little, nothing is tried.
   const auto known = [&] {
+    if (bound_ > kNear * kNear * most) return Level{};
     Level found = level(ranked);
     if (found.least > most) found.least = kNever;
     return found;
@@ -250,6 +262,7 @@ const BlockPlanner::Search::Level& BlockPlanner::Search::level(
   const bool enough = known.least <= known.most || most_ <= known.most;
   if (enough && !known.held_back) return known;
   now_ = Level{.most = most_};
+  timed_.clear();
   try_all(ranked);
   known = now_;
   return known;
@@ -412,6 +425,8 @@ void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
 
 // By every choice of rules that does not do as one before it.
 void BlockPlanner::Search::retime(const BlockOrder& of, bool hold_back) {
+  if (like_one_before(of)) return;
+  timed_.push_back(of);
   std::optional<PassLists> order;
   std::array<std::array<Outcome, 2>, 2> outcomes;  // by gap share and overtaking
   for (const size_t every_gap : {0, 1}) {
@@ -430,6 +445,17 @@ void BlockPlanner::Search::retime(const BlockOrder& of, bool hold_back) {
       }
     }
   }
+}
+
+// Whether an order is one of those before but for its W, which are put into time anyway.
+bool BlockPlanner::Search::like_one_before(const BlockOrder& of) const {
+  const auto own = kept_.find(of);
+  if (own == kept_.end()) return false;
+  return std::ranges::any_of(timed_, [&](const BlockOrder& before) {
+    const auto other = kept_.find(before);
+    if (other == kept_.end()) return false;
+    return std::ranges::equal(own->second, other->second, {}, without_weights, without_weights);
+  });
 }
 
 // Of an order that keeps the limit what is known within other limits counts.

@@ -9,6 +9,8 @@
 // are put into time once more, each W where its device waits (run_within), and where no block fits,
 // those that keep least run with microbatches held back. So for the limit and for every rung of
 // whole and half times 1F1B's memory below it, until one is within 2% of what none can be below.
+// A rung on which no program costs `most` or less is left out, and of orders that differ in their W
+// alone all but the first are not put into time.
 // O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about 10 p blocks for each of 6
 // orders, or 10 x turns. What does not depend on the limit is done once.
 #pragma once
