@@ -11,6 +11,7 @@
 #include "bench/problems.h"
 #include "sim/case/make_case.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/jitter.h"
 #include "sim/engine/lanes.h"
 #include "sim/engine/replay_program.h"
 #include "sim/execution/evaluate.h"
@@ -110,6 +111,34 @@ void Ensemble(benchmark::State& state) {
     }
   }
   count_tasks(state, at.graph.size() * lanes);
+}
+
+// Runs whose every pass has a factor of its own, as many as the last argument says, from a graph
+// that stands to their numbers.
+void JitterEnsemble(benchmark::State& state) {
+  const Case at = make_case(state);
+  const auto runs = static_cast<size_t>(state.range(2));
+  for (auto _ : state) {
+    const auto peaks = peaks_in_order(at.graph, at.graph.classes());
+    for (const RunTimes& times : replay_jittered(at.graph, 0.05, 1, runs)) {
+      benchmark::DoNotOptimize(numbers_of(at.graph.size(), times, peaks).iteration);
+    }
+  }
+  count_tasks(state, at.graph.size() * runs);
+}
+
+// The draws of as many runs alone.
+void JitterDraws(benchmark::State& state) {
+  const Case at = make_case(state);
+  std::vector<double> factors(at.program->size());
+  for (auto _ : state) {
+    for (int run = 0; run < state.range(2); ++run) {
+      Jitter(0.05, static_cast<std::uint64_t>(run)).draw(factors.size(), factors.data(), 1);
+      benchmark::DoNotOptimize(factors.data());
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(2) *
+                          static_cast<std::int64_t>(factors.size()));
 }
 
 // One pass over what Replay reads (classes, rows, edges) and writes (a fresh start and end), in the
@@ -219,6 +248,8 @@ void lanes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(Replay)->Apply(sizes)->Args({8, 64});
 BENCHMARK(ReplayUnequal)->ArgNames({"p", "m"})->Args({64, 1024})->Unit(benchmark::kMillisecond);
 BENCHMARK(Ensemble)->Apply(lanes);
+BENCHMARK(JitterEnsemble)->Apply(lanes);
+BENCHMARK(JitterDraws)->Apply(lanes);
 BENCHMARK(MemoryPass)->Apply(sizes);
 BENCHMARK(Plan)->Apply(one_size);
 BENCHMARK(Build)->Apply(one_size);

@@ -137,9 +137,8 @@ class Run {
       return result_of(numbers_of(graph.size(), times, peaks));
     }
     std::vector<Report> reports;
-    for (int run = 0; run < perturb.runs; ++run) {
-      const auto seconds = jittered(graph, jitter, perturb.seed + static_cast<std::uint64_t>(run));
-      reports.push_back(numbers_of(graph.size(), replay_tasks(graph, seconds), peaks));
+    for (const RunTimes& times : replay_jittered(graph, jitter, perturb.seed, perturb.runs)) {
+      reports.push_back(numbers_of(graph.size(), times, peaks));
     }
     result_.seconds.run += watch_.lap();
     return result_of(ensemble_of(reports, perturb.seed, jitter));

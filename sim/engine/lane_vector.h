@@ -44,6 +44,9 @@ class EightLanes {
   [[gnu::always_inline]] void operator-=(const EightLanes& other) {
     for (size_t i = 0; i < parts_.size(); ++i) parts_[i].of -= other.parts_[i].of;
   }
+  [[gnu::always_inline]] void operator*=(const EightLanes& other) {
+    for (size_t i = 0; i < parts_.size(); ++i) parts_[i].of *= other.parts_[i].of;
+  }
   [[gnu::always_inline]] void keep_larger(const EightLanes& other) {
     for (size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].of = parts_[i].of < other.parts_[i].of ? other.parts_[i].of : parts_[i].of;
@@ -78,6 +81,7 @@ class OneLane {
   void store(double* to) const { *to = value_; }
   void operator+=(const OneLane& other) { value_ += other.value_; }
   void operator-=(const OneLane& other) { value_ -= other.value_; }
+  void operator*=(const OneLane& other) { value_ *= other.value_; }
   void keep_larger(const OneLane& other) { value_ = value_ < other.value_ ? other.value_ : value_; }
   void keep_smaller(const OneLane& other) {
     value_ = other.value_ < value_ ? other.value_ : value_;

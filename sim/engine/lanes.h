@@ -25,7 +25,11 @@ std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
                                    std::span<const std::vector<double>> seconds,
                                    LaneVectors vectors = LaneVectors::kBest);
 
-// Under the seconds of every task (see `jittered`). LogicError likewise.
-RunTimes replay_tasks(const TaskGraph& graph, std::span<const double> seconds);
+// Of every run under the seconds that `jittered` gives for its seed: `first_seed` and those after
+// it. LogicError for a graph of several iterations. O(runs (tasks + edges)); 64 bytes for each
+// task, or 8 where that would be more than a GiB.
+std::vector<RunTimes> replay_jittered(const TaskGraph& graph, double sigma,
+                                      std::uint64_t first_seed, size_t runs,
+                                      LaneVectors vectors = LaneVectors::kBest);
 
 }  // namespace pipesim

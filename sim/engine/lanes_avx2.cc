@@ -19,8 +19,13 @@
 
 namespace pipesim {
 
-void replay_eight_avx2(const LaneArrays& of, Sums<AvxLanes>& sums, const double* seconds) {
-  replay_eight(of, sums, seconds);
+void replay_classes_avx2(const LaneArrays& of, Sums<AvxLanes>& sums, const double* seconds) {
+  replay_classes(of, sums, seconds);
+}
+
+void replay_jittered_avx2(const LaneArrays& of, Sums<AvxLanes>& sums, const JitteredClass* classes,
+                          const double* factors) {
+  replay_jittered(of, sums, classes, factors);
 }
 
 }  // namespace pipesim

@@ -73,6 +73,23 @@ std::vector<double> numbers(const RunTimes& times) {
   return all;
 }
 
+// Every run is the timeline under the seconds of its seed.
+void expect_jittered_runs(const TaskGraph& graph, size_t runs) {
+  constexpr double kSigma = 0.2;
+  constexpr std::uint64_t kFirst = 11;
+  const std::vector<RunTimes> times = replay_jittered(graph, kSigma, kFirst, runs);
+  const std::vector<RunTimes> narrow =
+      replay_jittered(graph, kSigma, kFirst, runs, LaneVectors::kEverywhere);
+  ASSERT_EQ(times.size(), runs);
+  ASSERT_EQ(narrow.size(), runs);
+  for (size_t run = 0; run < runs; ++run) {
+    const Timeline single =
+        make_replay_engine()->run(graph, {}, jittered(graph, kSigma, kFirst + run));
+    ASSERT_EQ(numbers(times[run]), numbers(summed(graph, single))) << "run " << run;
+    ASSERT_EQ(numbers(narrow[run]), numbers(times[run])) << "run " << run;
+  }
+}
+
 // Every lane is the single run of a graph that was built for its costs.
 void expect_single_runs(testing::Random& random, const std::shared_ptr<const Program>& program,
                         const Problem& problem, size_t lanes, const BuildOptions& options = {}) {
@@ -93,6 +110,7 @@ void expect_single_runs(testing::Random& random, const std::shared_ptr<const Pro
     ASSERT_EQ(numbers(times[lane]), numbers(summed(graphs[lane], single))) << "lane " << lane;
     ASSERT_EQ(numbers(narrow[lane]), numbers(times[lane])) << "lane " << lane;
   }
+  expect_jittered_runs(graphs.front(), lanes);
 }
 
 // What is run without a graph is what its graph comes to.
@@ -200,14 +218,13 @@ TEST(Lanes, CountWhatClosesAnIterationAndWhatIsRunAgain) {
   }
 }
 
-TEST(Lanes, TakeSecondsOfEveryTask) {
-  const Problem problem = testing::make_problem({4, 1, 8, 1});
+TEST(Lanes, DrawForMoreTasksThanAtOnce) {
+  const Problem problem = testing::make_problem({4, 1, 200, 1});
   const TaskGraph graph = build_task_graph(
       std::make_shared<const Program>(find_schedule("zb-h1")->plan(for_planning(problem))),
       problem);
-  const std::vector<double> seconds = jittered(graph, 0.1, 7);
-  const Timeline single = make_replay_engine()->run(graph, {}, seconds);
-  EXPECT_EQ(numbers(replay_tasks(graph, seconds)), numbers(summed(graph, single)));
+  ASSERT_GT(graph.size(), 2000U);
+  for (const size_t runs : {2, 11}) expect_jittered_runs(graph, runs);
 }
 
 TEST(Lanes, RefuseOtherNumbersOfSeconds) {
@@ -216,11 +233,11 @@ TEST(Lanes, RefuseOtherNumbersOfSeconds) {
   const TaskGraph graph = build_task_graph(program, problem);
   const std::vector<std::vector<double>> seconds{std::vector<double>(1, 1.0)};
   EXPECT_THROW((void)replay_lanes(graph, seconds), LogicError);
-  EXPECT_THROW((void)replay_tasks(graph, seconds.front()), LogicError);
   BuildOptions twice;
   twice.iterations = 2;
   const TaskGraph two = build_task_graph(program, problem, twice);
-  EXPECT_THROW((void)replay_tasks(two, std::vector<double>(two.size(), 1)), LogicError);
+  EXPECT_THROW((void)replay_lanes(two, {}), LogicError);
+  EXPECT_THROW((void)replay_jittered(two, 0.1, 1, 8), LogicError);
 }
 
 }  // namespace
