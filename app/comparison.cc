@@ -35,11 +35,11 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
   return refused;
 }
 
-Comparison compare(Scenario scenario, IdleCauses causes) {
+Comparison compare(Scenario scenario, Detail detail) {
   (void)make_engine(scenario, 1);  // says once, not of each schedule, that this build lacks it
   Comparison comparison;
   comparison.refused = each_feasible(std::move(scenario), [&](const Case& made) {
-    comparison.answers.push_back(answer(made, nullptr, causes));
+    comparison.answers.push_back(answer(made, nullptr, detail));
   });
   return comparison;
 }

@@ -23,9 +23,8 @@ struct Comparison {
   std::vector<RefusedSchedule> refused;
 };
 
-// Simulates every schedule, as each_feasible does. Causes left out: results have no timeline
-// either.
-Comparison compare(Scenario scenario, IdleCauses causes = IdleCauses::kFollowed);
+// Simulates every schedule, as each_feasible does.
+Comparison compare(Scenario scenario, Detail detail = Detail::kCauses);
 
 // The names of their schedules, for one_path_each.
 std::vector<std::string> names_of(std::span<const Answer> answers);

@@ -68,11 +68,11 @@ void print_for_people(const RunOptions& options, const Comparison& comparison) {
   std::cout.flush();
 }
 
-// What tables and --csv say follows from sums alone.
-IdleCauses causes_for(const RunOptions& options) {
-  const bool sums_do = options.no_picture && !options.devices && options.json.empty() &&
-                       options.memory.empty() && options.trace.empty();
-  return sums_do ? IdleCauses::kLeftOut : IdleCauses::kFollowed;
+// What tables and --csv say follows from sums by device.
+Detail detail_for(const RunOptions& options) {
+  if (options.devices || !options.json.empty()) return Detail::kCauses;
+  const bool drawn = !options.no_picture || !options.memory.empty() || !options.trace.empty();
+  return drawn ? Detail::kTimeline : Detail::kNumbers;
 }
 
 int run(const RunOptions& options, const CommandLine& line) {
@@ -82,7 +82,7 @@ int run(const RunOptions& options, const CommandLine& line) {
     throw InputError(line.where("-"), "several schedules make several traces: name a file");
   }
   check_writable({options.json, options.csv, options.memory, options.trace}, line);
-  const Comparison comparison = compare(std::move(scenario), causes_for(options));
+  const Comparison comparison = compare(std::move(scenario), detail_for(options));
   // Nothing is written before everything has been simulated.
   const auto files = outputs(options, comparison, line);
   write_outputs(files);

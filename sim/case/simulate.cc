@@ -66,17 +66,17 @@ std::vector<double> seconds_of(std::span<const TaskClass> classes) {
 // One case on its way through an engine.
 class Run {
  public:
-  Run(const Case& made, const Engine& engine, Reuse* reuse, IdleCauses causes)
+  Run(const Case& made, const Engine& engine, Reuse* reuse, Detail detail)
       : made_(made),
         engine_(engine),
         // What is kept knows one cost for all microbatches of a stage.
         reuse_(made.problem.kinds.empty() ? reuse : nullptr),
-        causes_(causes),
+        detail_(detail),
         cluster_(cluster_of(made)) {
     // Of a stream that of one iteration: what the schedule says against its shape.
     result_.program = make_program(made, streams() ? nullptr : reuse_);
     result_.seconds.plan = watch_.lap();
-    numbers_alone_ = causes == IdleCauses::kLeftOut && engine.name() == "replay" &&
+    numbers_alone_ = detail == Detail::kNumbers && engine.name() == "replay" &&
                      made.sync != OptimizerSync::kPostValidation && !streams() &&
                      result_.program->copies() == nullptr;
   }
@@ -137,10 +137,7 @@ class Run {
       return result_of(numbers_of(graph.size(), times, peaks));
     }
     std::vector<Report> reports;
-    for (const RunTimes& times : replay_jittered(graph, jitter, perturb.seed, perturb.runs)) {
-      reports.push_back(numbers_of(graph.size(), times, peaks));
-    }
-    result_.seconds.run += watch_.lap();
+    add_numbers_of_others(jitter, reports, peaks);
     return result_of(ensemble_of(reports, perturb.seed, jitter));
   }
 
@@ -183,29 +180,49 @@ class Run {
   }
 
   [[nodiscard]] Report analyzed(const Timeline& timeline) const {
-    return analyze(*result_.graph, timeline, speeds_of(*made_.scenario), causes_);
+    return analyze(*result_.graph, timeline, speeds_of(*made_.scenario),
+                   detail_ == Detail::kCauses ? IdleCauses::kFollowed : IdleCauses::kLeftOut);
   }
 
   Report run_ensemble(double jitter) {
     const Perturbation& perturb = made_.scenario->perturb;
+    // Then only the first run has a timeline.
+    const bool sums_do = detail_ != Detail::kCauses && engine_.name() == "replay" &&
+                         result_.graph->iterations() == 1;
+    const int timelines = sums_do ? 1 : perturb.runs;
     std::vector<Report> reports;
     // A few at a time: durations and timelines of one run are three numbers per task.
     constexpr int kAtOnce = 4;
-    for (int first = 0; first < perturb.runs; first += kAtOnce) {
+    for (int first = 0; first < timelines; first += kAtOnce) {
       std::vector<std::vector<double>> seconds;
-      for (int run = first; run < std::min(first + kAtOnce, perturb.runs); ++run) {
+      for (int run = first; run < std::min(first + kAtOnce, timelines); ++run) {
         seconds.push_back(
             jittered(*result_.graph, jitter, perturb.seed + static_cast<std::uint64_t>(run)));
       }
-      auto timelines = engine_.run_all(*result_.graph, cluster_, seconds);
+      auto some = engine_.run_all(*result_.graph, cluster_, seconds);
       result_.seconds.run += watch_.lap();
-      for (const Timeline& timeline : timelines) {
+      for (const Timeline& timeline : some) {
         reports.push_back(analyzed(timeline));
       }
-      if (first == 0) result_.timeline = std::move(timelines.front());
+      if (first == 0) result_.timeline = std::move(some.front());
       result_.seconds.metrics += watch_.lap();
     }
+    if (sums_do) add_numbers_of_others(jitter, reports);
     return ensemble_of(reports, perturb.seed, jitter);
+  }
+
+  // Of the runs of an ensemble that are not among the reports: an ensemble has its first one's
+  // peaks.
+  void add_numbers_of_others(double jitter, std::vector<Report>& reports,
+                             std::span<const Bytes> peaks = {}) {
+    const Perturbation& perturb = made_.scenario->perturb;
+    const size_t size = result_.graph->size();
+    const auto seed = perturb.seed + reports.size();
+    const size_t runs = static_cast<size_t>(perturb.runs) - reports.size();
+    for (const RunTimes& times : replay_jittered(*result_.graph, jitter, seed, runs)) {
+      reports.push_back(numbers_of(size, times, peaks));
+    }
+    result_.seconds.run += watch_.lap();
   }
 
   // What devices hold beside activations; replicas hold the same.
@@ -223,7 +240,7 @@ class Run {
   const Case& made_;
   const Engine& engine_;
   Reuse* reuse_;
-  IdleCauses causes_;
+  Detail detail_;
   bool numbers_alone_ = false;
   Cluster cluster_;
   Stopwatch watch_;
@@ -257,15 +274,15 @@ void take_largest_peaks(Report& report, std::span<const Report> draws) {
 
 // Over several draws of its microbatches the means, rates over all their seconds, and the largest
 // peaks, all else that of the first.
-Result result_of(const Case& made, const Engine& engine, Reuse* reuse, IdleCauses causes) {
-  Result first = Run(made, engine, reuse, causes).result();
+Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail detail) {
+  Result first = Run(made, engine, reuse, detail).result();
   const auto& unequal = made.scenario->batch.unequal;
   if (!unequal || unequal->draw.runs == 1) return first;
   std::vector<Report> reports{first.report};
   std::vector<Throughput> rates{first.throughput.value_or(Throughput{})};
   for (int run = 1; run < unequal->draw.runs; ++run) {
     const auto seed = unequal->draw.seed + static_cast<std::uint64_t>(run);
-    const Result other = Run(redrawn(made, seed), engine, reuse, causes).result();
+    const Result other = Run(redrawn(made, seed), engine, reuse, detail).result();
     reports.push_back(other.report);
     rates.push_back(other.throughput.value_or(Throughput{}));
     if (first.fits) *first.fits = *first.fits && *other.fits;
@@ -379,10 +396,10 @@ std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse) {
   for (size_t i = 0; i < cases.size(); ++i) {
     all[i].error = error_of([&] {
       if (!may_be_lane(cases[i])) {
-        all[i].result = simulate(cases[i], nullptr, &reuse, IdleCauses::kLeftOut);
+        all[i].result = simulate(cases[i], nullptr, &reuse, Detail::kNumbers);
         return;
       }
-      runs[i].emplace(cases[i], *replay, &reuse, IdleCauses::kLeftOut);
+      runs[i].emplace(cases[i], *replay, &reuse, Detail::kNumbers);
       if (!runs[i]->needs_timeline()) return;
       all[i].result = runs[i]->result();
       runs[i].reset();
@@ -402,10 +419,10 @@ std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse) {
   return all;
 }
 
-Result simulate(const Case& made, const Engine* engine, Reuse* reuse, IdleCauses causes) {
-  if (engine != nullptr) return result_of(made, *engine, reuse, causes);
+Result simulate(const Case& made, const Engine* engine, Reuse* reuse, Detail detail) {
+  if (engine != nullptr) return result_of(made, *engine, reuse, detail);
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return result_of(made, *make_engine(*made.scenario, cores), reuse, causes);
+  return result_of(made, *make_engine(*made.scenario, cores), reuse, detail);
 }
 
 }  // namespace pipesim

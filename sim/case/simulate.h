@@ -1,6 +1,7 @@
 // From a case to its result: program, task graph, timeline and what they come to.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -14,7 +15,6 @@
 #include "sim/engine/engine.h"
 #include "sim/graph/task_graph.h"
 #include "sim/graph/timeline.h"
-#include "sim/metrics/analyze.h"
 #include "sim/metrics/report.h"
 #include "sim/pipeline/program.h"
 
@@ -26,6 +26,13 @@ struct StepSeconds {
   double build = 0;
   double run = 0;
   double metrics = 0;
+};
+
+// How much a result is to say, each with all that is before it.
+enum class Detail : std::uint8_t {
+  kNumbers,   // what follows from sums by device; all else may be left out
+  kTimeline,  // graph and timeline too
+  kCauses,    // idle_by_cause, peak_time and peak_pass too
 };
 
 struct Result {
@@ -47,12 +54,10 @@ std::unique_ptr<Engine> make_engine(const Scenario& scenario, int processes);
 // fill the pipeline); otherwise every iteration starts afresh and one is the steady state. Jitter,
 // or messages or copies that shared a link, make the result an ensemble. `engine` is as make_engine
 // makes it; without one it is made for the call. `reuse`: what simulations before have left,
-// and this one leaves. Where causes are left out, what of the report follows from a timeline alone
-// may be too, idle_by_cause, peak_time and peak_pass, and so may timeline and graph. Throws
-// InputError (a schedule that does not accept the shape) and InfeasibleError (a memory limit, a
-// deadlock of the program or of blocking transfers).
+// and this one leaves. Throws InputError (a schedule that does not accept the shape) and
+// InfeasibleError (a memory limit, a deadlock of the program or of blocking transfers).
 Result simulate(const Case& made, const Engine* engine = nullptr, Reuse* reuse = nullptr,
-                IdleCauses causes = IdleCauses::kFollowed);
+                Detail detail = Detail::kCauses);
 
 // What `simulate` gives or throws.
 struct Simulated {
@@ -66,7 +71,7 @@ struct Simulated {
   }
 };
 
-// All of them with causes left out. Those of one program and structure (renumber.h) are lanes of
+// The numbers of all of them. Those of one program and structure (renumber.h) are lanes of
 // one evaluation, if the engine is `replay` and nothing is left to chance.
 std::vector<Simulated> simulate_all(std::span<const Case> cases, Reuse& reuse);
 

@@ -127,10 +127,10 @@ bool PointRun::fits(const PlanQuestion& question) const {
 }
 
 PointRun run_point(const PlanQuestion& question, const PlanPoint& point, const Layout* layout,
-                   IdleCauses causes) {
+                   Detail detail) {
   const Case made = case_of(question, point, layout);
-  const Result result = simulate(made, nullptr, nullptr, causes);
-  const bool followed = causes == IdleCauses::kFollowed;
+  const Result result = simulate(made, nullptr, nullptr, detail);
+  const bool followed = detail == Detail::kCauses;
   PointRun run{followed ? planned_of(made, result) : without_shares(made, result)};
   run.planned.point = point;
   if (layout != nullptr) run.planned.layout = *layout;

@@ -72,10 +72,10 @@ struct PointRun {
   // Whether both memories hold it.
   [[nodiscard]] bool fits(const PlanQuestion& question) const;
 };
-// Where causes are left out, so are the shares. Throws InputError and InfeasibleError as
+// Where causes are not asked for, shares are left out. Throws InputError and InfeasibleError as
 // `make_case` and the schedule do.
 PointRun run_point(const PlanQuestion& question, const PlanPoint& point,
-                   const Layout* layout = nullptr, IdleCauses causes = IdleCauses::kFollowed);
+                   const Layout* layout = nullptr, Detail detail = Detail::kCauses);
 
 // What a framework's configuration of the layout is. Throws InfeasibleError where it runs another.
 Configuration configuration_of(Framework framework, const PlanQuestion& question,

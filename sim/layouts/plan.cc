@@ -297,14 +297,13 @@ class Planner {
       return;
     }
     const Case made = make_case(outline_without_offload(candidate));
-    const Report report = simulate(made, nullptr, nullptr, IdleCauses::kLeftOut).report;
+    const Report report = simulate(made, nullptr, nullptr, Detail::kNumbers).report;
     candidate.bound = std::max(candidate.bound, report.iteration.value());
   }
 
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
-    PointRun run =
-        run_point(question_, points_[candidate.id], candidate.layout, IdleCauses::kLeftOut);
+    PointRun run = run_point(question_, points_[candidate.id], candidate.layout, Detail::kNumbers);
     step.fate = run.fits(question_) ? Fate::kPlanned : Fate::kUnfit;
     step.planned = std::move(run.planned);
     step.planned.id = candidate.id;

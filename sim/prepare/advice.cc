@@ -206,8 +206,8 @@ Advice advise(const Case& made, const Result& result, const Engine* engine) {
   return advice;
 }
 
-Answer answer(Case made, const Engine* engine, IdleCauses causes) {
-  Result result = simulate(made, engine, nullptr, causes);
+Answer answer(Case made, const Engine* engine, Detail detail) {
+  Result result = simulate(made, engine, nullptr, detail);
   Advice advice = advise(made, result, engine);
   return {std::move(made), std::move(result), std::move(advice)};
 }

@@ -40,7 +40,7 @@ struct Answer {
   Advice advice = {};
 };
 
-// Simulates the case and looks for advice. Causes left out: see `simulate`.
-Answer answer(Case made, const Engine* engine = nullptr, IdleCauses causes = IdleCauses::kFollowed);
+// Simulates the case and looks for advice.
+Answer answer(Case made, const Engine* engine = nullptr, Detail detail = Detail::kCauses);
 
 }  // namespace pipesim

@@ -114,7 +114,7 @@ void Evaluator::evaluate(std::uint32_t point, PointResult& result) {
     const Case& made = prepared.get();
     const Scenario& scenario = *made.scenario;
     result.metrics =
-        metrics_of(scenario, simulate(made, &engine_for(scenario), &reuse_, IdleCauses::kLeftOut));
+        metrics_of(scenario, simulate(made, &engine_for(scenario), &reuse_, Detail::kNumbers));
   };
   if (!cases_.empty()) return simulate_one(cases_.at(schedule));
   const YamlSource alone = sweep_.source(sweep_.setting(point), schedule);

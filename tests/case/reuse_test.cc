@@ -156,17 +156,45 @@ TEST(SimulateAll, KeepsTheErrorOfACaseBesideTheOthers) {
   EXPECT_THROW((void)all[1].get(), InputError);
 }
 
-TEST(Simulate, LeavesOutNothingButCauses) {
-  const Case made = case_at("1f1b", 8, 10);
-  const Report whole = simulate(made).report;
-  const Report numbers = simulate(made, nullptr, nullptr, IdleCauses::kLeftOut).report;
-  EXPECT_EQ(whole.iteration, numbers.iteration);
-  EXPECT_EQ(whole.bubble_rate, numbers.bubble_rate);
-  EXPECT_EQ(whole.bubble_over_ideal, numbers.bubble_over_ideal);
-  EXPECT_EQ(whole.bubble_rate_makespan, numbers.bubble_rate_makespan);
-  EXPECT_EQ(whole.peak_activation, numbers.peak_activation);
-  for (size_t d = 0; d < whole.devices.size(); ++d) {
-    EXPECT_EQ(whole.devices[d].idle, numbers.devices[d].idle);
+// All that follows from sums by device.
+std::vector<double> numbers(const Report& report) {
+  std::vector<double> all{
+      report.iteration.value(), report.makespan.value(),        report.cost.value(),
+      report.bubble_rate,       report.bubble_rate_busiest,     report.bubble_rate_makespan,
+      report.bubble_over_ideal, report.peak_activation.value(), static_cast<double>(report.tasks)};
+  for (const DeviceReport& device : report.devices) {
+    all.insert(all.end(), {device.busy.value(), device.recompute.value(), device.span.value(),
+                           device.idle.value(), device.peak_activation.value()});
+  }
+  if (const auto& ensemble = report.ensemble) {
+    all.insert(all.end(), {static_cast<double>(ensemble->runs), ensemble->stddev.value(),
+                           ensemble->p05.value(), ensemble->p95.value()});
+  }
+  return all;
+}
+
+TEST(Simulate, LeavesOutNothingButWhatItIsNotAskedFor) {
+  std::vector<Scenario> scenarios(3, scenario_of("1f1b", 8, 10));
+  scenarios[1].schedules.front().offload.emplace().chunks = 1;
+  scenarios[1].cost.copy_out = scenarios[1].cost.copy_in = {Seconds(1e-3)};
+  scenarios[2].sync = OptimizerSync::kPostValidation;
+  for (size_t i = 0; i < scenarios.size(); ++i) {
+    SCOPED_TRACE(i);
+    for (const int runs : {0, 1, 11}) {
+      if (runs > 0) scenarios[i].perturb.jitter = 0.05;
+      if (runs > 0) scenarios[i].perturb.runs = runs;
+      const Case made = prepare_first(scenarios[i]);
+      const Result whole = simulate(made);
+      ASSERT_EQ(whole.program->copies() != nullptr, i == 1);
+      ASSERT_EQ(whole.report.ensemble.has_value(), runs > 0);
+      for (const Detail detail : {Detail::kNumbers, Detail::kTimeline}) {
+        const Result some = simulate(made, nullptr, nullptr, detail);
+        EXPECT_EQ(numbers(whole.report), numbers(some.report)) << runs;
+        if (detail == Detail::kNumbers) continue;
+        EXPECT_EQ(whole.timeline.start, some.timeline.start);
+        EXPECT_EQ(whole.timeline.end, some.timeline.end);
+      }
+    }
   }
 }
 
