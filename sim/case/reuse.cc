@@ -113,4 +113,13 @@ std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Progra
   return graph;
 }
 
+std::vector<Bytes> Reuse::peaks(const TaskGraph& graph) {
+  for (Entry& entry : entries_) {
+    for (KeptGraph& kept : entry.graphs) {
+      if (kept.graph.get() == &graph) return kept.peaks.of(graph, graph.classes());
+    }
+  }
+  return peaks_in_order(graph, graph.classes());
+}
+
 }  // namespace pipesim

@@ -14,6 +14,7 @@
 #include "sim/graph/build_options.h"
 #include "sim/graph/renumber.h"
 #include "sim/graph/task_graph.h"
+#include "sim/metrics/analyze.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/planners.h"
@@ -41,12 +42,16 @@ class Reuse : public OrderSource {
                                          const std::vector<std::vector<int>>& ranks,
                                          const BuildOptions& options);
 
+  // As peaks_in_order, which a kept graph is asked for anew only where its bytes have changed.
+  std::vector<Bytes> peaks(const TaskGraph& graph);
+
   [[nodiscard]] size_t bytes() const;
 
  private:
   struct KeptGraph {
     GraphStructure structure;
     std::shared_ptr<TaskGraph> graph;
+    KeptPeaks peaks = {};
   };
   // What fixed orders follow from: of the problem only that.
   struct Key {

@@ -129,7 +129,8 @@ class Run {
     result_.graph = graph(1);
     result_.seconds.build += watch_.lap();
     const TaskGraph& graph = *result_.graph;
-    const auto peaks = peaks_in_order(graph, graph.classes());
+    const auto peaks =
+        reuse_ == nullptr ? peaks_in_order(graph, graph.classes()) : reuse_->peaks(graph);
     if (jitter == 0) {
       const std::vector<std::vector<double>> seconds{seconds_of(graph.classes())};
       const RunTimes times = replay_lanes(graph, seconds).front();
@@ -330,12 +331,11 @@ class LaneGroup {
     const auto graph = reuse_.graph(program_, first.problem, ranks_, graph_options(first, 1));
     std::vector<std::vector<double>> seconds;
     std::vector<std::vector<Bytes>> peaks;
-    std::vector<TaskClass> before;
+    KeptPeaks kept;
     for (const Run* run : runs_) {
-      auto classes = renumbered(*graph, run->made().problem, graph_options(run->made(), 1));
+      const auto classes = renumbered(*graph, run->made().problem, graph_options(run->made(), 1));
       seconds.push_back(seconds_of(classes));
-      peaks.push_back(same_bytes(classes, before) ? peaks.back() : peaks_in_order(*graph, classes));
-      before = std::move(classes);
+      peaks.push_back(kept.of(*graph, classes));
     }
     const std::vector<RunTimes> times = replay_lanes(*graph, seconds);
     for (size_t lane = 0; lane < runs_.size(); ++lane) {
@@ -349,12 +349,6 @@ class LaneGroup {
   }
 
  private:
-  static bool same_bytes(std::span<const TaskClass> a, std::span<const TaskClass> b) {
-    return std::ranges::equal(a, b, [](const TaskClass& x, const TaskClass& y) {
-      return x.acquired == y.acquired && x.released == y.released;
-    });
-  }
-
   Reuse& reuse_;
   std::shared_ptr<const Program> program_;
   std::vector<std::vector<int>> ranks_;

@@ -370,6 +370,18 @@ std::vector<Bytes> peaks_in_order(const TaskGraph& graph, std::span<const TaskCl
   return peaks;
 }
 
+const std::vector<Bytes>& KeptPeaks::of(const TaskGraph& graph,
+                                        std::span<const TaskClass> classes) {
+  std::vector<ClassBytes> bytes;
+  bytes.reserve(classes.size());
+  for (const TaskClass& each : classes) bytes.push_back({each.acquired, each.released});
+  if (bytes != bytes_) {
+    peaks_ = peaks_in_order(graph, classes);
+    bytes_ = std::move(bytes);
+  }
+  return peaks_;
+}
+
 bool is_steady(const TaskGraph& graph, const Timeline& timeline, double relative) {
   if (graph.iterations() == 1) return true;
   if (graph.streams()) return steady_cycle(graph, timeline, relative).has_value();

@@ -43,6 +43,20 @@ Report numbers_of(size_t tasks, std::span<const DeviceTimes> times, std::span<co
 // release what `classes` say. Requires a graph without copies. O(tasks).
 std::vector<Bytes> peaks_in_order(const TaskGraph& graph, std::span<const TaskClass> classes);
 
+// Those of one graph, kept for the next time that its classes have the same bytes.
+class KeptPeaks {
+ public:
+  const std::vector<Bytes>& of(const TaskGraph& graph, std::span<const TaskClass> classes);
+
+ private:
+  struct ClassBytes {
+    Bytes acquired, released;
+    friend bool operator==(const ClassBytes&, const ClassBytes&) = default;
+  };
+  std::vector<ClassBytes> bytes_;
+  std::vector<Bytes> peaks_;
+};
+
 // One report for several runs of the same graph: every time and rate is the mean, `ensemble` holds
 // the spread of the period. Percentiles interpolate linearly between order statistics.
 Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitter);

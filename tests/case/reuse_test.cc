@@ -46,6 +46,22 @@ TEST(Reuse, ChangesNoBit) {
 }
 
 // v-half and v-min choose between two orders there, and zb-v from theirs.
+TEST(Reuse, SeesThatAGraphHasOtherBytes) {
+  Reuse reuse;
+  for (const char* schedule : {"1f1b", "v-half"}) {
+    for (const double bytes : {3e9, 3e9, 5e9, 2e9, 3e9}) {
+      Scenario scenario = scenario_of(schedule, 16, 10);
+      scenario.memory.emplace().activation = {Bytes(bytes)};
+      scenario.memory->weight_stash = {Bytes(1e9)};
+      const Case made = prepare_first(scenario);
+      const Report alone = simulate(made, nullptr, nullptr, Detail::kNumbers).report;
+      const Report again = simulate(made, nullptr, &reuse, Detail::kNumbers).report;
+      EXPECT_GT(alone.peak_activation, Bytes(bytes));
+      EXPECT_EQ(alone.peak_activation, again.peak_activation) << schedule << " " << bytes;
+    }
+  }
+}
+
 TEST(Reuse, ChangesNoOrderOfFewMicrobatches) {
   Reuse reuse;
   for (const char* schedule : {"v-half", "v-min", "1f1b-v", "zb-v", "v-search"}) {
