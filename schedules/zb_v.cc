@@ -5,14 +5,15 @@
 // The best of several plans. `RoundsPlanner` is the paper's heuristic; `GreedyPlanner` plays the
 // pipeline in time and is better wherever memory is plenty or very short. Both plan for the limit
 // and for lower ones: up to kThorough passes of a kind for every lower limit that makes them plan
-// otherwise and that no bound rules out, so that more memory costs them no time, beyond for every
-// rung of a ladder (sim/planning/memory_ladder.h). The hand-made ZB-V, V-Half, V-Min, 1F1B-V and
-// the best of a few building blocks (schedules/vee_blocks.h) count where they fit and may win; of
-// the blocks more memory can choose worse ones (tests/fidelity/monotone_test.cc counts). O(passes)
-// per plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
-// executed.
+// otherwise and that no bound rules out (the greedy one in steps of a quarter of a chunk), so that
+// more memory costs them no time, beyond for every rung of a ladder (sim/planning/memory_ladder.h).
+// The hand-made ZB-V, V-Half, V-Min, 1F1B-V and the best of a few building blocks
+// (schedules/vee_blocks.h) count where they fit and may win; of the blocks more memory can choose
+// worse ones (tests/fidelity/monotone_test.cc counts). O(passes) per plan; the planners' headers
+// say why any limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -41,6 +42,10 @@ Bytes limit_of(const Problem& problem) {
   return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
 }
 
+Bytes largest_chunk(const Problem& problem) {
+  return std::ranges::max_element(problem.stages, {}, &StageCost::activation)->activation;
+}
+
 // The best plan so far, in picoseconds.
 struct Best {
   double cost = kNever;
@@ -57,7 +62,12 @@ struct Best {
 // within the limit before is left out.
 class Search {
  public:
-  Search(const Problem& problem, Best& best) : rounds_(problem), greedy_(problem), best_(best) {
+  Search(const Problem& problem, Best& best)
+      : least_(problem.device_activation()),
+        step_(kSteps * largest_chunk(problem)),
+        rounds_(problem),
+        greedy_(problem),
+        best_(best) {
     greedy_asked_.fill(Bytes(kNever));
   }
 
@@ -92,9 +102,10 @@ class Search {
   }
 
   void try_greedy() {
+    const Bytes limit = in_steps(limit_);
     for (size_t rules = 0; rules < kRules.size(); ++rules) {
-      if (greedy_asked_[rules] <= limit_) continue;
-      greedy_.set_limit(limit_);
+      if (greedy_asked_[rules] <= limit) continue;
+      greedy_.set_limit(limit);
       best_.keep(greedy_.run(kRules[rules], best_.cost), greedy_.lists());
       greedy_asked_[rules] = greedy_.asked();
     }
@@ -121,10 +132,20 @@ class Search {
       {{true, false, 1}, {true, false, 0.7}, {true, true, 1}, {false, false, 1}, {false, true, 1}}};
   // Found by experiment; less makes more F0 wait in memory, more makes devices idle.
   static constexpr double kPatience = 0.3;
+  // F0 beyond chunk 0's share make F1 wait where memory is short, and keep devices busy elsewhere.
   static constexpr std::array<GreedyRules, 3> kRules{
-      {{.patience = kPatience}, {.b1_before_f1 = true, .patience = kPatience}, {.patience = 0}}};
+      {{.patience = kPatience},
+       {.b1_before_f1 = true, .patience = kPatience, .beyond_share = 0.5},
+       {.patience = 0, .beyond_share = 1}}};
+  static constexpr double kSteps = 0.25;  // of a chunk
   // Rounds that idle this much longer than the best plan so far may still improve when repeated.
   static constexpr double kHope = 1.25;
+
+  // Limits of greedy plans are few: what one microbatch keeps and so many steps.
+  [[nodiscard]] Bytes in_steps(Bytes limit) const {
+    if (step_ <= Bytes(0)) return limit;
+    return least_ + std::floor(kRounding * ((limit - least_) / step_)) * step_;
+  }
 
   // With what the best run idled known, all may idle as much where it helps. Unless `whatever` it
   // gains, what has gained more than a run that was given up could have does not count: what counts
@@ -160,6 +181,7 @@ class Search {
     return rounds_.most_work() + kHope * (cost - rounds_.most_work());
   }
 
+  Bytes least_, step_;
   RoundsPlanner rounds_;
   GreedyPlanner greedy_;
   Best& best_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/core/error.h"
+#include "sim/planning/device_bound.h"
 
 namespace pipesim {
 namespace {
@@ -50,6 +51,7 @@ GreedyPlanner::GreedyPlanner(const Problem& problem)
   }
   buckets_per_tick_ = 1 / std::max(shortest / 2, 2 * longest / kBuckets);
   for (Device& device : devices_) device.spare += most_work_;
+  if (vee) share_memory(problem);
   for (auto& list : lists_) list.reserve(3 * backwards_.columns());
 }
 
@@ -84,6 +86,28 @@ void GreedyPlanner::connect(const Problem& problem, const StagePass& pass) {
   device.hop[step] = target.exists() ? ticks(problem.transfer(pass.vs, target.vs)) : 0;
 }
 
+// Of a device's memory chunk 0 has the share that it would have of the bytes times seconds of a
+// microbatch that never waits (Little's law): what more F0 took would be missing for F1.
+void GreedyPlanner::share_memory(const Problem& problem) {
+  const Placement& place = problem.placement;
+  const StageWays ways(problem);
+  const auto held = [&](int device, int chunk) {
+    const int vs = place.virtual_stage(device, chunk);
+    const StageCost& cost = problem.stage(vs);
+    const double seconds = cost.forward.value() + ways.back[vs] + cost.backward_input.value();
+    return cost.activation.value() * seconds +
+           cost.weight_stash.value() * cost.backward_weight.value();
+  };
+  for (const StageCost& cost : problem.stages) {
+    largest_chunk_ = std::max(largest_chunk_, cost.activation.value());
+  }
+  for (int d = 0; d < place.devices(); ++d) {
+    const double first = held(d, 0);
+    if (first <= 0) continue;
+    at(d).chunks_of_f0 = at(d).activation[0] / largest_chunk_ * (1 + held(d, 1) / first);
+  }
+}
+
 void GreedyPlanner::reset() {
   for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
     Device& device = at(d);
@@ -94,7 +118,6 @@ void GreedyPlanner::reset() {
     device.idle = -device.spare;
     device.owed = device.next_weight = 0;
     device.bucket = -1;
-    device.bytes_of_f0 = bytes_of_f0(d);
     lists_[d].clear();
   }
   std::ranges::fill(buckets_, -1);
@@ -102,14 +125,6 @@ void GreedyPlanner::reset() {
   most_idle_ = 0;
   at(0).arrival[kF0] = 0;
   wake_at(0, 0);
-}
-
-// Of the memory, that one more F0 in flight needs.
-double GreedyPlanner::bytes_of_f0(int d) const {
-  if (!rules_.share_memory || chunks_ != 2) return 0;
-  const Device& device = devices_[d];
-  const double part = 1 - d / (2.0 * static_cast<double>(devices_.size()));
-  return std::max((device.activation[0] + device.activation[1]) / 2, 1.0) / part;
 }
 
 void GreedyPlanner::set_limit(Bytes limit) {
@@ -191,8 +206,14 @@ bool GreedyPlanner::fits(const Device& device, Step step) {
       (f0 - device.ran[kB0]) * device.activation[0] + (f1 - device.ran[kB1]) * device.activation[1];
   if (!fits(held + device.activation[chunk_of(step)])) return false;
   if (step == kF1 || chunks_ == 1) return true;
-  if (f0 > f1 && !fits((f0 + 1 - device.ran[kB0]) * device.bytes_of_f0)) return false;
+  if (f0 > f1 && !has_share(device)) return false;
   return fits((f0 + 1 - f1) * device.activation[0] + device.activation[1]);
+}
+
+// For one more F0. Shares are whole chunks: fewer limits tell runs apart, and F1 has the rest.
+bool GreedyPlanner::has_share(const Device& device) {
+  const double f0 = device.ran[kF0] + 1 - device.ran[kB0] - rules_.beyond_share;
+  return fits(std::ceil(f0 * device.chunks_of_f0 / kRounding) * largest_chunk_);
 }
 
 bool GreedyPlanner::fits_now(const Device& device, Step step) {

@@ -43,8 +43,8 @@ struct GreedyRules {
   // Before its first B, a device idles rather than run an F0 that would delay a pass due within
   // this part of an F0.
   double patience = 0;
-  // A device keeps this part of the memory for chunk 0; device d of p all but d/2p of it.
-  bool share_memory = true;
+  // How many more F0 may be in flight than chunk 0's share of the memory holds.
+  double beyond_share = 0;
 };
 
 class GreedyPlanner {
@@ -84,11 +84,11 @@ class GreedyPlanner {
     std::array<int, 2> weights_ran{};
     double clock = 0;
     double first_start = 0;
-    double spare = 0;        // how much less work it has than the device that has most
-    double idle = 0;         // since its first pass, less what it has to spare
-    int owed = 0;            // W
-    int next_weight = 0;     // in its backwards_
-    double bytes_of_f0 = 0;  // of the whole memory, for an F0 in flight once an F1 is due
+    double spare = 0;         // how much less work it has than the device that has most
+    double idle = 0;          // since its first pass, less what it has to spare
+    int owed = 0;             // W
+    int next_weight = 0;      // in its backwards_
+    double chunks_of_f0 = 0;  // of the whole memory, for an F0 in flight while an F1 is due
     double wake = 0;
     int earlier = -1, later = -1;  // neighbours in the bucket
     int bucket = -1;
@@ -103,15 +103,16 @@ class GreedyPlanner {
 
   void add_stage(const Problem& problem, int vs);
   void connect(const Problem& problem, const StagePass& pass);
+  void share_memory(const Problem& problem);
   void reset();
   void act(int device);
   Choice choose(const Device& device);
   bool fits(double bytes);
   bool fits(const Device& device, Step step);
   bool fits_now(const Device& device, Step step);
+  bool has_share(const Device& device);
   [[nodiscard]] bool warms_up(const Device& device) const;
   [[nodiscard]] double held(const Device& device) const;
-  [[nodiscard]] double bytes_of_f0(int device) const;
   void wait_until(Device& device, double now);
   void start(int device, Step step);
   void start_weight(int device);
@@ -127,6 +128,7 @@ class GreedyPlanner {
   static constexpr int kSteps = static_cast<int>(kSizeOf<Step>);
 
   int chunks_, microbatches_;
+  double largest_chunk_ = 0;  // bytes
   double limit_ = 0;
   double asked_ = 0;
   double buckets_per_tick_ = 1;

@@ -75,13 +75,13 @@ TEST(GreedyPlanner, KeepsEveryLimitUnderEveryRule) {
     GreedyPlanner planner(problem);
     planner.set_limit(limit);
     for (const bool b1_before_f1 : {false, true}) {
-      for (const bool share_memory : {false, true}) {
+      for (const double beyond_share : {0.0, 0.5, 3.0}) {
         const double bound = 1e30;
-        const double cost = planner.run({b1_before_f1, random.real(0, 1.5), share_memory}, bound);
+        const double cost = planner.run({b1_before_f1, random.real(0, 1.5), beyond_share}, bound);
         const Evaluation result = evaluate({shape, place, planner.lists()}, problem);
         EXPECT_LE(result.peak_activation(), limit);
         EXPECT_LE(result.cost.value(), cost * 1e-12 * (1 + 1e-9));
-        EXPECT_GT(planner.run({b1_before_f1, 0.3, share_memory}, cost * 1e-6), cost);
+        EXPECT_GT(planner.run({b1_before_f1, 0.3, beyond_share}, cost * 1e-6), cost);
       }
     }
   }
@@ -107,6 +107,16 @@ TEST(ZeroBubbleV, NeedsNoBubbleAtAllWithTwiceThatMemory) {
   for (StageCost& cost : problem.stages) cost.weight_stash = 0.43 * cost.activation;
   problem.activation_limit = 16 * problem.device_activation();
   EXPECT_NEAR(planned(problem).bubble_rate(), 0, 1e-12);
+}
+
+// Within the memory of three microbatches, more than two are on their way on average.
+TEST(ZeroBubbleV, LeavesRoomForChunkOneWhereMemoryIsShort) {
+  Problem problem = testing::make_problem({10, 2, 16, 1}, Placement::vee(10), {12, 10, 20, 0});
+  problem.activation_limit = 3 * problem.device_activation();
+  const Evaluation result = planned(problem);
+  Problem alone = problem;
+  alone.activation_limit = problem.device_activation();
+  EXPECT_LT(result.cost, 0.5 * planned(alone).cost);
 }
 
 // One microbatch at a time: the whole way, over and over, without waiting for any W but its own.
