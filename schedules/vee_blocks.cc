@@ -25,7 +25,6 @@ constexpr double kRounding = 1 + 1e-12;
 constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kFinished = 4;       // of these, put into time once more
-constexpr size_t kHeldBack = 12;      // blocks tried where none fits
 constexpr int kRungs = 2;             // of the ladder, per 1F1B's memory
 constexpr int kRounds = 16;           // microbatches that show the period of a block
 constexpr int kFew = 3;               // times p: microbatches that show its ramps
@@ -82,7 +81,7 @@ struct Outcome {
   double peak = 0;
   double asked = 0, refused = kNever;
   double most = kNever;
-  bool met_gap = false, met_overtake = false;
+  bool met_overtake = false;
 };
 
 }  // namespace
@@ -116,24 +115,21 @@ class BlockPlanner::Search {
   struct Level {
     double least = kNever, peak = 0;
     Way way = {};
-    double most = kNever;    // what costs more was given up
-    bool held_back = false;  // since no block fits
+    double most = kNever;  // what costs more was given up
   };
 
   void set_times();
   void add_outline(const Block& block);
   void set_limit(Bytes limit);
   [[nodiscard]] const Level& level(const std::vector<Candidate>& ranked);
-  void try_all(const std::vector<Candidate>& ranked);
   [[nodiscard]] std::vector<Candidate> rank_all();
   [[nodiscard]] std::vector<Candidate> build(const std::vector<Candidate>& ranked);
   [[nodiscard]] bool count(const Built& built, Candidate& candidate) const;
   [[nodiscard]] const Built& with_few(const BlockOrder& of);
   [[nodiscard]] const Built& with_all(const BlockOrder& of);
   [[nodiscard]] Built build(BlockBuilder& builder, const BlockOrder& of);
-  bool finish(Candidate candidate);
-  void hold_back(std::vector<Candidate> ranked);
-  void retime(const BlockOrder& of, bool hold_back);
+  void finish(Candidate candidate);
+  void retime(const BlockOrder& of);
   [[nodiscard]] bool like_one_before(const BlockOrder& of) const;
   Outcome outcome_of(const Way& way, std::optional<PassLists>& order);
   [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
@@ -254,27 +250,19 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, double most) {
   return {lists_of(best.way), Seconds(1e-12 * best.least)};
 }
 
-// Within the limit at hand. Where no block fits, which are held back follows from the limit that
-// was asked for: that is not kept.
+// Within the limit at hand.
 const BlockPlanner::Search::Level& BlockPlanner::Search::level(
     const std::vector<Candidate>& ranked) {
   Level& known = levels_.try_emplace(limit_, Level{.most = 0}).first->second;
-  const bool enough = known.least <= known.most || most_ <= known.most;
-  if (enough && !known.held_back) return known;
+  if (known.least <= known.most || most_ <= known.most) return known;
   now_ = Level{.most = most_};
   timed_.clear();
-  try_all(ranked);
+  for (const Candidate& candidate : build(ranked)) {
+    if (is_optimal(now_.least)) break;
+    finish(candidate);
+  }
   known = now_;
   return known;
-}
-
-void BlockPlanner::Search::try_all(const std::vector<Candidate>& ranked) {
-  bool any = false;
-  for (const Candidate& candidate : build(ranked)) {
-    if (is_optimal(now_.least)) return;
-    any = finish(candidate) || any;
-  }
-  if (!any) hold_back(ranked);
 }
 
 // Memory of the steady state.
@@ -402,48 +390,23 @@ const BlockPlanner::Search::Kinds& BlockPlanner::Search::keep(const BlockOrder& 
   return kinds;
 }
 
-bool BlockPlanner::Search::finish(Candidate candidate) {
+void BlockPlanner::Search::finish(Candidate candidate) {
   const BlockOrder of = order_of(candidate);
-  if (!count(with_all(of), candidate)) return false;
+  if (!count(with_all(of), candidate)) return;
   consider(candidate.cost, candidate.bytes, {of, {}, 0});
-  retime(of, false);
-  return true;
+  retime(of);
 }
 
-// No block fits: those that keep least run with microbatches held back.
-void BlockPlanner::Search::hold_back(std::vector<Candidate> ranked) {
-  now_.held_back = true;
-  std::ranges::stable_sort(ranked, {}, &Candidate::bytes);
-  size_t tried = 0;
-  for (const Candidate& candidate : ranked) {
-    const BlockOrder of{candidate.outline, 2 * p_};
-    if (!with_all(of).fits_together) continue;
-    retime(of, true);
-    if (++tried == kHeldBack) break;
-  }
-}
-
-// By every choice of rules that does not do as one before it.
-void BlockPlanner::Search::retime(const BlockOrder& of, bool hold_back) {
+// Microbatches in order, and where that could do otherwise overtaking each other.
+void BlockPlanner::Search::retime(const BlockOrder& of) {
   if (like_one_before(of)) return;
   timed_.push_back(of);
   std::optional<PassLists> order;
-  std::array<std::array<Outcome, 2>, 2> outcomes;  // by gap share and overtaking
-  for (const size_t every_gap : {0, 1}) {
-    if (every_gap == 1 && !hold_back) continue;
-    for (const size_t overtake : {0, 1}) {
-      Outcome& outcome = outcomes[every_gap][overtake];
-      if (overtake == 1 && !outcomes[every_gap][0].met_overtake) {
-        outcome = outcomes[every_gap][0];
-      } else if (every_gap == 1 && !outcomes[0][overtake].met_gap) {
-        outcome = outcomes[0][overtake];
-      } else {
-        const WithinRules rules{hold_back, every_gap == 1 ? 0.0 : 1.0, overtake == 1};
-        const Way way{of, rules, limit_};
-        outcome = outcome_of(way, order);
-        if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
-      }
-    }
+  for (const bool overtake : {false, true}) {
+    const Way way{of, WithinRules{.overtake = overtake}, limit_};
+    const Outcome outcome = outcome_of(way, order);
+    if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
+    if (!outcome.met_overtake) return;
   }
 }
 
@@ -461,8 +424,7 @@ bool BlockPlanner::Search::like_one_before(const BlockOrder& of) const {
 // Of an order that keeps the limit what is known within other limits counts.
 Outcome BlockPlanner::Search::outcome_of(const Way& way, std::optional<PassLists>& order) {
   std::vector<Outcome> forgotten;
-  const bool keeps = !way.rules->hold_back && m_ > p_;
-  auto& known = keeps ? retimed_[{way.of.outline, way.rules->overtake}] : forgotten;
+  auto& known = m_ > p_ ? retimed_[{way.of.outline, way.rules->overtake}] : forgotten;
   const double most = std::min(most_, now_.least);
   const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
     const bool enough = outcome.cost < kNever || most <= outcome.most;
@@ -483,7 +445,6 @@ Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const 
           .asked = result.asked.value(),
           .refused = result.refused.value(),
           .most = most,
-          .met_gap = result.met_gap,
           .met_overtake = result.met_overtake};
 }
 

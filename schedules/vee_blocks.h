@@ -6,13 +6,12 @@
 // The search of the paper builds every block's schedule. Ours first ranks all blocks by the period
 // of their steady state under the true times and by their memory, and builds the most promising
 // with few microbatches. It counts bytes as they are, and goes on where the paper's ends: the best
-// are put into time once more, each W where its device waits (run_within), and where no block fits,
-// those that keep least run with microbatches held back. So for the limit and for every rung of
-// whole and half times 1F1B's memory below it, until one is within 2% of what none can be below.
-// A rung on which no program costs `most` or less is left out, and of orders that differ in their W
-// alone all but the first are not put into time.
-// O(blocks x p + rungs x (built x p^2 + finished x p m)); there are about 10 p blocks for each of 6
-// orders, or 10 x turns. What does not depend on the limit is done once.
+// are put into time once more, each W where its device waits (run_within). So for the limit and for
+// every rung of whole and half times 1F1B's memory below it, until one is within 2% of what none
+// can be below. A rung on which no program costs `most` or less is left out, and of orders that
+// differ in their W alone all but the first are not put into time. O(blocks x p + rungs x (built x
+// p^2 + finished x p m)); there are about 10 p blocks for each of 6 orders, or 10 x turns. What
+// does not depend on the limit is done once.
 #pragma once
 
 #include <limits>
@@ -35,7 +34,7 @@ class BlockPlanner {
   explicit BlockPlanner(const Problem& problem, const BlockEffort& effort = {});
   ~BlockPlanner();
 
-  // In seconds; no lists, and no end, where no block comes about or none costs `most` or less.
+  // In seconds; no lists, and no end, where no block fits or none costs `most` or less.
   OrderWithin best(Bytes limit, Seconds most = Seconds(std::numeric_limits<double>::infinity()));
 
  private:

@@ -83,7 +83,7 @@ class Runner {
   bool decide(int device, double now);
   [[nodiscard]] double next_arrival(int device, double now) const;
   std::optional<Choice> next_of_order(int device);
-  bool weight_delays_nothing(int device, double gap);
+  [[nodiscard]] bool weight_delays_nothing(int device, double gap) const;
   [[nodiscard]] std::optional<Choice> later_pass(int device, double now, const Choice& expected,
                                                  double gap);
   void resolve_stall(double now);
@@ -116,7 +116,7 @@ class Runner {
   WithinRules rules_;
   double most_;
   bool hopeless_ = false;
-  bool met_gap_ = false, met_overtake_ = false;
+  bool met_overtake_ = false;
   double asked_ = 0, refused_ = kNever;
   std::vector<Device> devices_;
   Grid<Chunk> chunk_;      // by device and chunk
@@ -181,10 +181,10 @@ WithinResult Runner::run() {
   }
   const Bytes asked(asked_);
   const Bytes refused(refused_);
-  if (hopeless_) return {{}, Seconds(kNever), asked, refused, met_gap_, met_overtake_};
+  if (hopeless_) return {{}, Seconds(kNever), asked, refused, met_overtake_};
   double cost = 0;
   for (const Device& device : devices_) cost = std::max(cost, device.clock - device.first_start);
-  return {std::move(lists_), Seconds(cost), asked, refused, met_gap_, met_overtake_};
+  return {std::move(lists_), Seconds(cost), asked, refused, met_overtake_};
 }
 
 // Starts a pass on an idle device, or leaves it idle until something arrives.
@@ -240,11 +240,9 @@ std::optional<Runner::Choice> Runner::next_of_order(int d) {
   return std::nullopt;
 }
 
-bool Runner::weight_delays_nothing(int d, double gap) {
+bool Runner::weight_delays_nothing(int d, double gap) const {
   const Device& device = devices_[d];
-  const double weight = chunk_(d, device.owed[device.paid]).weight;
-  met_gap_ = met_gap_ || weight > gap;
-  return rules_.gap_share * weight <= gap;
+  return chunk_(d, device.owed[device.paid]).weight <= gap;
 }
 
 // The B of the oldest microbatch first, then an F.

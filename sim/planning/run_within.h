@@ -22,8 +22,6 @@ namespace pipesim {
 
 struct WithinRules {
   bool hold_back = false;
-  // A W runs in a gap that is at least this share of it: 1 delays nothing, 0 fills every gap.
-  double gap_share = 1;
   // Instead of waiting, a device runs a later B that has arrived and ends in time; under
   // `hold_back` a later F too.
   bool overtake = false;
@@ -35,9 +33,9 @@ struct WithinResult {
   // The most bytes that had room, and the least that had none: within any limit from the one up to
   // the other all would be the same.
   Bytes asked, refused;
-  // Whether it came to a choice that another `gap_share` up to 1, or the other `overtake`, could
-  // take otherwise: with neither, those rules would do the same.
-  bool met_gap = false, met_overtake = false;
+  // Whether it came to a choice that the other `overtake` could take otherwise: if not, that would
+  // do the same.
+  bool met_overtake = false;
 };
 
 // Gives up, with no lists and an infinite cost, once that cannot be `most` or less.
