@@ -24,6 +24,7 @@
 #include "schedules/order_within.h"
 #include "schedules/vee_blocks.h"
 #include "schedules/zb_v_rounds.h"
+#include "sim/execution/evaluate.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/greedy.h"
 #include "sim/planning/memory_ladder.h"
@@ -195,6 +196,8 @@ class Search {
   std::vector<double> slack_;
 };
 
+// Up to so many passes of a kind, plans for longer transfers count too.
+constexpr int kSmall = 300;
 constexpr BlockEffort kFewBlocks{.turns = 1, .built = 8, .built_passes = 0};
 
 Seconds windows_of_first_device(const Problem& problem, Bytes limit) {
@@ -220,6 +223,7 @@ class ZbV : public LimitPlanner {
       const Bytes next = search.next_limit();
       try_others(limit, best);
       try_lower(limit, next, search, best);
+      try_longer_transfers(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
@@ -271,6 +275,30 @@ class ZbV : public LimitPlanner {
     } else {
       for (const Bytes rung : rungs_below(problem_, limit)) {
         if (!try_within(rung)) break;
+      }
+    }
+  }
+
+  // What is planned for longer messages, within every limit too: which order the heuristics come to
+  // follows from small differences, and so shorter messages seldom cost time.
+  void try_longer_transfers(Bytes limit, Best& best) {
+    const Shape& shape = problem_.shape;
+    if (shape.devices * shape.microbatches > kSmall || free_transfers(problem_)) return;
+    for (const double factor : {1.15, 1.4}) {
+      Problem longer = problem_;
+      for (StageCost& cost : longer.stages) cost.transfer = factor * cost.transfer;
+      Best planned;
+      planned.lists.resize(shape.devices);
+      Search search(longer, planned);
+      for (Bytes within = limit; within >= problem_.device_activation();
+           within = search.next_limit()) {
+        if (no_better(best, within)) break;
+        planned.cost = kNever;
+        search.set_limit(within);
+        search.try_all(thorough_);
+        if (planned.cost == kNever) continue;
+        const Evaluation truth = evaluate({shape, problem_.placement, planned.lists}, problem_);
+        best.keep(truth.cost.value() * 1e12, planned.lists);
       }
     }
   }
