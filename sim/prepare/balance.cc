@@ -129,9 +129,14 @@ LayerSeconds layer_weights(const Outline& outline) {
 }
 
 std::optional<Layout> balanced_layout(const Outline& outline) {
-  std::optional<Layout> found = Balancer(outline).run();
-  if (found) found = faster_split(outline, *found);
-  return found;
+  const std::optional<Layout> found = Balancer(outline).run();
+  if (found) return faster_split(outline, *found).value_or(*found);
+  if (std::holds_alternative<TotalLimit>(outline.choice.memory_limit)) return std::nullopt;
+  // Where the order of passes follows the split, another one may hold less.
+  const Layout fastest =
+      balance(outline.scenario->modelled->model, outline.placement, layer_weights(outline));
+  if (has_fixed_order(make_case(outline, &fastest))) return std::nullopt;
+  return faster_split(outline, fastest);
 }
 
 }  // namespace pipesim

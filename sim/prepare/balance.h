@@ -7,8 +7,9 @@
 // a device keeps follows from the schedule's program (memory_room.h). Where the program's order
 // does not depend on the split, the split is the best of all that fit (models/balance.h). A
 // schedule that orders by seconds or bytes, or copies to the host, is planned again with what is
-// found, at most two dozen times, and a better split may be missed; what is returned was planned
-// and fits.
+// found, at most two dozen times, and a better split may be missed; where none is found that fits,
+// one is sought from the split with the least slowest stage on. What is returned was planned and
+// fits.
 #pragma once
 
 #include <optional>

@@ -5,12 +5,19 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "sim/case/graph_options.h"
 #include "sim/case/make_case.h"
+#include "sim/case/program.h"
+#include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/engine/engine.h"
+#include "sim/prepare/critical_paths.h"
+#include "sim/prepare/memory_room.h"
 
 namespace pipesim {
 namespace {
@@ -26,173 +33,294 @@ Outline quiet(const Outline& outline) {
   return same;
 }
 
-bool is_empty(const StageLayers& stage) {
-  return stage.layers == 0 && stage.mtp == 0 && !stage.embedding && !stage.output;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Split {
+  Layout layout;
+  long empty;                  // stages
+  Bytes over = Bytes(kNever);  // beyond the capacity: of what cannot be run, any number
+  Seconds iteration = Seconds(kNever);
+  std::vector<double> load = {};  // of each device: seconds, or bytes where it does not fit
+
+  [[nodiscard]] bool fits() const { return over == Bytes(0); }
+  [[nodiscard]] bool is_better_than(const Split& other) const {
+    if (over != other.over) return over < other.over;
+    return empty < other.empty || (empty == other.empty && iteration < kShorter * other.iteration);
+  }
+};
+
+// The better comes first.
+auto rank(const Split& split) { return std::tuple(split.over, split.empty, split.iteration); }
+
+// The best, of equal ones the first. Requires one.
+const Split& best_of(const std::vector<Split>& splits) {
+  return *std::ranges::min_element(
+      splits, [](const Split& a, const Split& b) { return a.is_better_than(b); });
 }
 
-class Search {
+// The splits that were simulated, each once: under one program, or each under its own.
+class Simulations {
  public:
-  explicit Search(const Outline& outline) : outline_(quiet(outline)) {}
+  Simulations(const Outline& outline, std::shared_ptr<const Program> program)
+      : outline_(outline), program_(std::move(program)) {}
 
-  Layout run(const Layout& found) {
-    std::vector<Layout> starts{found};
-    for (Layout& even : even_layouts()) {
-      if (std::ranges::find(starts, even) == starts.end()) starts.push_back(std::move(even));
-    }
-    const long each = budget(found) / std::ssize(starts);
-    Split best;
-    best.layout = found;
-    for (const Layout& start : starts) {
-      best_ = {};
-      left_ = std::max(1L, each);
-      while (best_.busy.empty() ? takes_best_of({start}) : takes_a_move()) {
+  void add(const std::vector<Layout>& layouts) {
+    std::vector<Case> cases;
+    std::vector<size_t> numbers;
+    for (const Layout& layout : layouts) {
+      if (knows(layout)) continue;
+      splits_.push_back({.layout = layout, .empty = empty_stages(layout)});
+      try {
+        cases.push_back(case_of(layout));
+        numbers.push_back(splits_.size() - 1);
+      } catch (const InfeasibleError&) {  // its memory limit
+        continue;
       }
-      if (best_.is_better_than(best)) best = best_;
     }
-    return best.layout;
+    const std::vector<Simulated> all = simulate_all(cases, reuse_);
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].result) note(*all[i].result, splits_[numbers[i]]);
+    }
+  }
+
+  [[nodiscard]] Case case_of(const Layout& layout) const {
+    Case made = make_case(outline_, &layout);
+    if (program_) {
+      made.choice.program = program_;
+      made.problem.recompute_chunks = 0;  // its R stand in the program
+    }
+    return made;
+  }
+  [[nodiscard]] bool knows(const Layout& layout) const {
+    return std::ranges::find(splits_, layout, &Split::layout) != splits_.end();
+  }
+  [[nodiscard]] const std::vector<Split>& splits() const { return splits_; }
+  Reuse& reuse() { return reuse_; }
+
+ private:
+  void note(const Result& result, Split& split) const {
+    const Report& report = result.report;
+    const auto& capacity = outline_.scenario->modelled->capacity;
+    split.over = capacity ? std::max(Bytes(0), *report.peak_memory - *capacity) : Bytes(0);
+    split.iteration = report.iteration;
+    for (int device = 0; device < outline_.placement.devices(); ++device) {
+      const DeviceReport& of = report.devices[device];
+      split.load.push_back(split.fits() ? of.busy.value() : of.peak_memory()->value());
+    }
+  }
+
+  const Outline& outline_;
+  std::shared_ptr<const Program> program_;
+  Reuse reuse_;
+  std::vector<Split> splits_;
+};
+
+// Splits of one order of passes: the schedule's, where it does not follow the split, or a program.
+class OrderSearch {
+ public:
+  OrderSearch(const Outline& outline, const std::shared_ptr<const Program>& program)
+      : outline_(outline), planned_(program != nullptr), all_(outline, program), paths_(outline) {}
+
+  std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
+    add(starts);
+    for (std::vector<Layout> few = next_few(); !few.empty(); few = next_few()) {
+      const long left = budget - std::ssize(all_.splits());
+      if (left <= 0) break;
+      if (std::ssize(few) > left) few.resize(left);
+      add(few);
+    }
+    return all_.splits();
   }
 
  private:
-  struct Split {
-    Layout layout;
-    long empty = std::numeric_limits<long>::max();  // stages
-    Seconds iteration;
-    std::vector<Seconds> busy;  // by device of the pipeline
+  [[nodiscard]] std::vector<Layout> next_few() {
+    constexpr size_t kFew = 4;
+    const Split& best = best_of(all_.splits());
+    if (!best.fits()) return {};
+    return paths_.near(best.layout, kFew,
+                       [&](const Layout& layout) { return !all_.knows(layout) && fits(layout); });
+  }
 
-    [[nodiscard]] bool is_better_than(const Split& other) const {
-      return empty < other.empty ||
-             (empty == other.empty && iteration < kShorter * other.iteration);
+  void add(const std::vector<Layout>& layouts) {
+    const size_t before = all_.splits().size();
+    all_.add(layouts);
+    for (size_t i = before; i < all_.splits().size(); ++i) {
+      if (all_.splits()[i].fits()) trace(all_.splits()[i]);
     }
+  }
+
+  void trace(const Split& split) {
+    const Case made = all_.case_of(split.layout);
+    Reuse once;  // what is kept knows one cost for all microbatches of a stage
+    Reuse& reuse = made.problem.kinds.empty() ? all_.reuse() : once;
+    const auto program = make_program(made, &reuse);
+    const auto graph =
+        reuse.graph(program, made.problem, ranks_of(*made.scenario), graph_options(made, 1));
+    paths_.add(made, *graph, engine_->run(*graph, {}, {}), split.iteration);
+    const auto& capacity = made.scenario->modelled->capacity;
+    if (room_ || !capacity || planned_ || program->copies() != nullptr) return;
+    room_.emplace(outline_, *capacity);
+    room_->observe(*program);
+  }
+
+  // What is planned anew may hold less, and copies to the host make room that is not seen here.
+  bool fits(const Layout& layout) {
+    if (!room_) return true;
+    const Placement& place = outline_.placement;
+    for (int device = 0; device < place.devices(); ++device) {
+      std::vector<StageLayers> chunks;
+      for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
+        chunks.push_back(layout.stages[place.model_stage(place.virtual_stage(device, chunk))]);
+      }
+      if (!room_->fits(device, chunks)) return false;
+    }
+    return true;
+  }
+
+  const Outline& outline_;
+  bool planned_;
+  Simulations all_;
+  CriticalPaths paths_;
+  std::optional<MemoryRoom> room_;
+  std::unique_ptr<Engine> engine_ = make_replay_engine();
+};
+
+// Splits of a schedule whose order follows the split. What is found for the order of a good one is
+// planned for, in turns with what a layer from a device with much to one with little makes of it.
+class PlannedSearch {
+ public:
+  explicit PlannedSearch(const Outline& outline) : outline_(outline), all_(outline, nullptr) {}
+
+  std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
+    all_.add(starts);
+    for (std::vector<Layout> few = next_few(); !few.empty(); few = next_few()) {
+      const long left = budget - std::ssize(all_.splits());
+      if (left <= 0) break;
+      if (std::ssize(few) > left) few.resize(left);
+      all_.add(few);
+    }
+    return all_.splits();
+  }
+
+ private:
+  // What is to be planned for, the first last.
+  struct Near {
+    Layout of;
+    std::vector<Layout> layouts;
   };
 
-  // How many splits may be simulated.
-  [[nodiscard]] long budget(const Layout& layout) const {
-    constexpr long kFixed = 256;   // splits of one order of passes
-    constexpr long kPlanned = 32;  // where every split is planned for
-    constexpr long kPasses = 3'000'000;
-    const Case made = make_case(outline_, &layout);
-    const Shape& shape = made.problem.shape;
-    const long passes = 3L * made.placement.virtual_stages() * shape.units();
-    const bool fixed = made.choice.program || is_fixed(made);
-    return std::min(fixed ? kFixed : kPlanned, kPasses / passes);
-  }
-
-  static bool is_fixed(const Case& made) {
-    const Schedule& schedule = schedule_of(made.choice);
-    return schedule.fixed_order(for_planning(made.problem, schedule));
-  }
-
-  // Whether one of them that fits is better than the best, which it then is.
-  bool takes_best_of(std::vector<Layout> layouts) {
-    if (std::ssize(layouts) > left_) layouts.resize(left_);
-    left_ -= std::ssize(layouts);
-    std::vector<Case> cases;
-    for (const Layout& layout : layouts) cases.push_back(make_case(outline_, &layout));
-    const std::vector<Simulated> all = simulate_all(cases, reuse_);
-    bool better = false;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (!all[i].result || !all[i].result->fits.value_or(true)) continue;
-      Split split = split_of(std::move(layouts[i]), all[i].result->report);
-      if (!split.is_better_than(best_)) continue;
-      best_ = std::move(split);
-      better = true;
+  [[nodiscard]] std::vector<Layout> next_few() {
+    constexpr size_t kFew = 4;
+    std::vector<const Split*> splits;
+    for (const Split& split : all_.splits()) splits.push_back(&split);
+    std::ranges::stable_sort(splits, {}, [](const Split* split) { return rank(*split); });
+    const Split& best = *splits.front();
+    std::vector<Layout> few;
+    for (const Split* split : splits) {
+      std::vector<Layout>& near = near_to(*split).layouts;
+      for (; few.size() < kFew && !near.empty(); near.pop_back()) {
+        const bool more_empty = best.fits() && empty_stages(near.back()) > best.empty;
+        if (!more_empty && !all_.knows(near.back())) few.push_back(near.back());
+      }
+      if (!few.empty()) break;
     }
-    return better;
+    return few;
   }
 
-  [[nodiscard]] Split split_of(Layout layout, const Report& report) const {
-    Split split;
-    split.empty = std::ranges::count_if(layout.stages, is_empty);
-    split.layout = std::move(layout);
-    split.iteration = report.iteration;
-    for (int device = 0; device < outline_.placement.devices(); ++device) {
-      split.busy.push_back(report.devices[device].busy);
-    }
-    return split;
-  }
-
-  [[nodiscard]] std::vector<Layout> even_layouts() const {
+  Near& near_to(const Split& split) {
+    const auto known = std::ranges::find(near_, split.layout, &Near::of);
+    if (known != near_.end()) return *known;
+    const std::vector<Layout> moved = moved_layouts(split);
+    const std::vector<Layout> found = found_layouts(split);
     std::vector<Layout> layouts;
-    for (const auto& [embedding, loss] : {std::pair{false, false}, {false, true}, {true, true}}) {
-      try {
-        const EvenSplit split{.count_embedding = embedding, .count_loss = loss};
-        layouts.push_back(
-            even_layout(outline_.scenario->modelled->model, outline_.placement, split));
-      } catch (const InfeasibleError&) {  // its numbers do not divide
-        continue;
+    for (size_t i = 0; i < std::max(moved.size(), found.size()); ++i) {
+      if (i < found.size()) layouts.push_back(found[i]);
+      if (i < moved.size()) layouts.push_back(moved[i]);
+    }
+    std::ranges::reverse(layouts);
+    near_.push_back({split.layout, std::move(layouts)});
+    return near_.back();
+  }
+
+  // For the order that is planned for the split, the best first.
+  [[nodiscard]] std::vector<Layout> found_layouts(const Split& split) const {
+    constexpr long kOfOneOrder = 32;
+    if (!split.fits()) return {};
+    OrderSearch search(outline_, make_program(make_case(outline_, &split.layout)));
+    std::vector<Split> found = search.run({split.layout}, kOfOneOrder);
+    std::ranges::stable_sort(found, {}, rank);
+    std::vector<Layout> layouts;
+    for (Split& each : found) layouts.push_back(std::move(each.layout));
+    return layouts;
+  }
+
+  // From the stages of the devices with most to those of the ones with least.
+  [[nodiscard]] std::vector<Layout> moved_layouts(const Split& split) const {
+    std::vector<int> order(split.layout.stages.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (!split.load.empty()) {
+      std::ranges::stable_sort(
+          order, {}, [&](int stage) { return split.load[outline_.placement.device(stage)]; });
+    }
+    std::vector<Layout> layouts;
+    for (size_t i = order.size(); i-- > 0;) {
+      if (split.layout.stages[order[i]].layers == 0) continue;
+      for (const int to : order) {
+        if (to != order[i]) layouts.push_back(with_layer_moved(split.layout, order[i], to));
       }
     }
     return layouts;
   }
 
-  // One layer from a stage to another.
-  struct Move {
-    int from, to;
-  };
-
-  // Whether one of the next moves was better: they are simulated a few at a time.
-  bool takes_a_move() {
-    constexpr size_t kFew = 16;
-    const std::vector<Move> all = moves();
-    std::vector<Layout> few;
-    for (size_t i = 0; i < all.size() && left_ > 0; ++i) {
-      few.push_back(moved(best_.layout, all[i]));
-      if (few.size() < kFew && i + 1 < all.size()) continue;
-      if (takes_best_of(std::exchange(few, {}))) return true;
-    }
-    return false;
-  }
-
-  // Into an empty stage first, then from the stages of the busiest devices, each to those of the
-  // least busy first.
-  [[nodiscard]] std::vector<Move> moves() const {
-    std::vector<Move> moves;
-    const std::vector<StageLayers>& stages = best_.layout.stages;
-    const auto add = [&](int from, int to) {
-      if (stages[from].layers > 0 && from != to) moves.push_back({from, to});
-    };
-    const std::vector<int> idlest = by_busy_time();
-    const auto empty = std::ranges::find_if(stages, is_empty);
-    for (const int from : idlest) {
-      if (empty != stages.end()) add(from, static_cast<int>(empty - stages.begin()));
-    }
-    for (size_t i = idlest.size(); i-- > 0;) {
-      for (const int to : idlest) add(idlest[i], to);
-    }
-    return moves;
-  }
-
-  // The embedding stays first and the output last, MTP modules where they are.
-  static Layout moved(Layout layout, const Move& move) {
-    --layout.stages[move.from].layers;
-    ++layout.stages[move.to].layers;
-    int first = 0;
-    for (StageLayers& stage : layout.stages) {
-      stage.first = first;
-      first += stage.layers;
-    }
-    return layout;
-  }
-
-  // Stages, those of the least busy devices first.
-  [[nodiscard]] std::vector<int> by_busy_time() const {
-    std::vector<int> order(best_.layout.stages.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, {}, [this](int stage) { return best_.busy[outline_.placement.device(stage)]; });
-    return order;
-  }
-
-  Outline outline_;
-  Reuse reuse_;
-  Split best_;
-  long left_ = 0;
+  const Outline& outline_;
+  Simulations all_;
+  std::vector<Near> near_;
 };
+
+long passes_of(const Case& made) {
+  return 3L * made.placement.virtual_stages() * made.problem.shape.units();
+}
+
+// Splits that may be simulated, or planned for where each takes a plan.
+long budget(const Case& made, bool planned) {
+  constexpr long kPasses = 3'000'000;
+  const long most = kPasses / passes_of(made);
+  if (!planned) return std::min(128L, most);
+  constexpr long kPlannedPasses = 100'000;  // short programs are soon planned
+  return std::clamp(kPlannedPasses / passes_of(made), std::min(64L, most), 256L);
+}
+
+std::vector<Layout> starts(const Outline& outline, const Layout& found) {
+  std::vector<Layout> layouts{found};
+  for (const auto& [embedding, loss] : {std::pair{false, false}, {false, true}, {true, true}}) {
+    try {
+      const EvenSplit split{.count_embedding = embedding, .count_loss = loss};
+      layouts.push_back(even_layout(outline.scenario->modelled->model, outline.placement, split));
+    } catch (const InfeasibleError&) {  // its numbers do not divide
+      continue;
+    }
+  }
+  return layouts;
+}
 
 }  // namespace
 
-Layout faster_split(const Outline& outline, const Layout& found) {
-  return Search(outline).run(found);
+bool has_fixed_order(const Case& made) {
+  if (made.choice.program) return true;
+  const Schedule& schedule = schedule_of(made.choice);
+  return schedule.fixed_order(for_planning(made.problem, schedule));
+}
+
+std::optional<Layout> faster_split(const Outline& outline, const Layout& found) {
+  const Outline same = quiet(outline);
+  const Case made = make_case(same, &found);
+  const bool planned = !has_fixed_order(made);
+  const long most = std::max(1L, budget(made, planned));
+  const std::vector<Split> splits = planned
+                                        ? PlannedSearch(same).run(starts(same, found), most)
+                                        : OrderSearch(same, nullptr).run(starts(same, found), most);
+  const Split& best = best_of(splits);
+  return best.fits() ? std::optional(best.layout) : std::nullopt;
 }
 
 }  // namespace pipesim

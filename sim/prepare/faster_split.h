@@ -1,16 +1,25 @@
 // From the split of layers with the least slowest stage to one with a shorter iteration.
 #pragma once
 
+#include <optional>
+
 #include "models/layout.h"
 #include "sim/case/case.h"
 
 namespace pipesim {
 
-// Of `found`, the even splits, and what moving one layer at a time makes of each: the split that
-// fits with the fewest empty stages, and of those the one with the shortest iteration by the
-// contention-free engine without jitter. Never a longer iteration than an even split that fits and
-// leaves no stage empty. A local search: at most 256 splits are simulated, fewer where programs are
-// long or the order of passes follows the split. O(splits x passes). Requires asks_for_balance.
-Layout faster_split(const Outline& outline, const Layout& found);
+// Whether the order of passes is the same for every split.
+bool has_fixed_order(const Case& made);
+
+// Of `found`, the even splits, and what leads from them: the split that fits with the fewest empty
+// stages, and of those the one with the shortest iteration by the contention-free engine without
+// jitter, or nothing where none fits. Never a longer iteration than an even split that fits and
+// leaves no stage empty.
+//
+// Critical paths say which splits are worth a simulation (critical_paths.h): at most 128, fewer
+// where programs are long. Where the order of passes follows the split, at most 64 are planned for
+// (256 of short programs), and others are simulated with the order of a good one. Requires
+// asks_for_balance. O(splits x (passes + 30,000)).
+std::optional<Layout> faster_split(const Outline& outline, const Layout& found);
 
 }  // namespace pipesim
