@@ -90,6 +90,30 @@ KindCounts count_layers(const Transformer& model, const StageLayers& stage) {
   return counts;
 }
 
+bool same_kinds(const Transformer& model, const StageLayers& a, const StageLayers& b) {
+  if (a.layers != b.layers || a.mtp != b.mtp || a.embedding != b.embedding ||
+      a.output != b.output) {
+    return false;
+  }
+  int same = 0;
+  while (same < a.layers &&
+         layer_kind(model, a.first + same) == layer_kind(model, b.first + same)) {
+    ++same;
+  }
+  return same == a.layers;
+}
+
+bool same_kinds(const Transformer& model, const Layout& layout, const Placement& placement, int a,
+                int b) {
+  if (placement.chunks(a) != placement.chunks(b)) return false;
+  const auto stage = [&](int device, int chunk) -> const StageLayers& {
+    return layout.stages[placement.model_stage(placement.virtual_stage(device, chunk))];
+  };
+  int same = 0;
+  while (same < placement.chunks(a) && same_kinds(model, stage(a, same), stage(b, same))) ++same;
+  return same == placement.chunks(a);
+}
+
 Layout even_layout(const Transformer& model, const Placement& placement, const EvenSplit& split) {
   const bool counts = split.count_embedding || split.count_loss;
   if (split.first_device || split.last_device) {

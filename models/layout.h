@@ -42,6 +42,12 @@ struct Layout {
 // O(layers).
 KindCounts count_layers(const Transformer& model, const StageLayers& stage);
 
+// Whether both hold layers of the same kinds in the same order: they take and keep the same.
+bool same_kinds(const Transformer& model, const StageLayers& a, const StageLayers& b);
+// Likewise two devices, chunk by chunk.
+bool same_kinds(const Transformer& model, const Layout& layout, const Placement& placement, int a,
+                int b);
+
 // How an even split departs from equal numbers.
 struct EvenSplit {
   // decoder_first_pipeline_num_layers and decoder_last_pipeline_num_layers: of the first and of the

@@ -48,8 +48,17 @@ MemoryEstimate estimate_memory(const Transformer& model, const LayerContext& con
                                const ParameterState& state) {
   const MemoryModel memory(model, context, state, placement.directions());
   MemoryEstimate result;
-  for (const StageLayers& stage : layout.stages) result.stages.push_back(memory.stage(stage));
+  const StageLayers* before = nullptr;
+  for (const StageLayers& stage : layout.stages) {
+    const bool same = before != nullptr && same_kinds(model, stage, *before);
+    result.stages.push_back(same ? result.stages.back() : memory.stage(stage));
+    before = &stage;
+  }
   for (int device = 0; device < placement.devices(); ++device) {
+    if (device > 0 && same_kinds(model, layout, placement, device, device - 1)) {
+      result.devices.push_back(result.devices.back());
+      continue;
+    }
     std::vector<StageLayers> held;
     for (int chunk = 0; chunk < placement.chunks(device); ++chunk) {
       const int stage = placement.model_stage(placement.virtual_stage(device, chunk));

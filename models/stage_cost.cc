@@ -52,13 +52,22 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
   const StagePairs pairs(model, setting, hardware, costs);
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const StageLayers& layers = layout.stages[place.model_stage(vs)];
-    const StagePasses passes = stage_passes(model, layers, costs);
     StageCost& stage = out[vs];
-    stage.forward = passes.forward.total();
-    stage.backward_input = passes.backward_input.total();
-    stage.backward_weight = passes.backward_weight.total();
-    stage.overlapped = pairs.seconds(layers, layers);
-    stage.recompute = passes.recompute.total();
+    if (vs > 0 && same_kinds(model, layers, layout.stages[place.model_stage(vs - 1)])) {
+      const StageCost& before = out[vs - 1];
+      stage.forward = before.forward;
+      stage.backward_input = before.backward_input;
+      stage.backward_weight = before.backward_weight;
+      stage.overlapped = before.overlapped;
+      stage.recompute = before.recompute;
+    } else {
+      const StagePasses passes = stage_passes(model, layers, costs);
+      stage.forward = passes.forward.total();
+      stage.backward_input = passes.backward_input.total();
+      stage.backward_weight = passes.backward_weight.total();
+      stage.overlapped = pairs.seconds(layers, layers);
+      stage.recompute = passes.recompute.total();
+    }
     const int next = place.downstream(vs);
     const bool leaves = next >= 0 && place.device(next) != place.device(vs);
     stage.transfer =

@@ -58,7 +58,8 @@ Seconds optimizer_seconds(const CostSetting& setting, const HeldParameters& held
 Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters& held,
                                const Hardware& hardware);
 
-// Requires what layer_costs requires, and a layout that fits the placement. O(chunks).
+// Requires what layer_costs requires, and a layout that fits the placement. Devices of the same
+// kinds of layers (same_kinds) close alike. O(chunks).
 StepCost step_cost(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                    const Layout& layout, const Placement& place, const LayerCosts& costs,
                    int device);

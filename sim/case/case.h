@@ -27,6 +27,7 @@ struct Outline {
   Placement placement = Placement::looped(1, 1);
   std::optional<LayerContext> context = {};  // with a model: the choice's recomputation included
   std::optional<CostSetting> setting = {};   // where seconds follow from a model
+  std::shared_ptr<const LayerCosts> costs = {};  // by the setting; likewise
 };
 
 struct Case : Outline {

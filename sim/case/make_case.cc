@@ -121,7 +121,8 @@ Problem empty_problem(const Case& made) {
 
 }  // namespace
 
-Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice) {
+Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice,
+                   std::shared_ptr<const LayerCosts> costs) {
   check_chunks(*scenario, choice);
   Outline outline{std::move(scenario), std::move(choice)};
   const Scenario& asked = *outline.scenario;
@@ -137,6 +138,8 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
   if (asked.roofline) {
     outline.setting =
         cost_setting(asked, outline.choice, *outline.context, outline.placement.directions());
+    outline.costs = std::move(costs);
+    if (!outline.costs) find_layer_costs(outline);
   }
   return outline;
 }

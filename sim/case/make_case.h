@@ -7,8 +7,10 @@
 
 namespace pipesim {
 
-// InputError at the choice when its schedule does not hold so many chunks. O(stages).
-Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice);
+// `costs` are those of another outline with the same setting; without they are computed. InputError
+// at the choice when its schedule does not hold so many chunks. O(stages).
+Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice,
+                   std::shared_ptr<const LayerCosts> costs = nullptr);
 
 // Layers stand as the scenario says or, where it asks for balance, as in `balanced`. InputError at
 // the split when layers cannot be divided so; InfeasibleError when a limit in total leaves nothing

@@ -59,7 +59,7 @@ void wait_for_copies(Case& made) {
 void add_roofline(Case& made) {
   const Scenario& scenario = *made.scenario;
   const Transformer& model = scenario.modelled->model;
-  const LayerCosts costs = layer_costs(model, *made.setting, *scenario.hardware);
+  const LayerCosts& costs = *made.costs;
   fill_stage_seconds(model, *made.setting, *scenario.hardware, *made.layout, made.placement, costs,
                      made.problem.stages);
   if (blocks_of(made.choice)) add_blocks(made, costs);
@@ -67,6 +67,10 @@ void add_roofline(Case& made) {
   if (made.setting->state.sharded_gradients) add_sharding(made, costs);
   if (made.context->offloaded.any()) wait_for_copies(made);
   for (int device = 0; device < made.placement.devices(); ++device) {
+    if (device > 0 && same_kinds(model, *made.layout, made.placement, device, device - 1)) {
+      made.closing.push_back(made.closing.back());
+      continue;
+    }
     made.closing.push_back(step_cost(model, *made.setting, *scenario.hardware, *made.layout,
                                      made.placement, costs, device));
     const bool waits =

@@ -24,6 +24,12 @@ void add_weight_versions(Case& made) {
 
 }  // namespace
 
+void find_layer_costs(Outline& outline) {
+  const Scenario& scenario = *outline.scenario;
+  outline.costs = std::make_shared<const LayerCosts>(
+      layer_costs(scenario.modelled->model, *outline.setting, *scenario.hardware));
+}
+
 void add_stage_costs(Case& made) {
   const Scenario& scenario = *made.scenario;
   made.problem.stages.assign(made.placement.virtual_stages(), StageCost{});

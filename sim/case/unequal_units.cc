@@ -122,6 +122,7 @@ UnitKind modelled_slice(const Case& made, const Documents& documents, const Slic
     context.recompute = made.context->recompute;
   }
   one.setting->context = whole ? context : sliced(context, slice, made.choice);
+  find_layer_costs(one);
   one.parts = layer_tokens(context) / layer_tokens(one.setting->context);
   add_stage_costs(one);
   const double size =

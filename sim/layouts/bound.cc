@@ -170,7 +170,7 @@ Seconds work_bound(const Outline& outline) {
   const Scenario& scenario = *outline.scenario;
   const Transformer& model = scenario.modelled->model;
   const CostSetting& setting = *outline.setting;
-  const LayerCosts costs = layer_costs(model, setting, *scenario.hardware);
+  const LayerCosts& costs = *outline.costs;
   const auto work_of = [&](const StageLayers& layers) {
     const StagePasses passes = stage_passes(model, layers, costs);
     Seconds work =

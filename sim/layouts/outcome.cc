@@ -25,7 +25,7 @@ struct PassSums {
 
 PassSums sum_passes(const Case& made) {
   const Transformer& model = made.scenario->modelled->model;
-  const LayerCosts costs = layer_costs(model, *made.setting, *made.scenario->hardware);
+  const LayerCosts& costs = *made.costs;
   PassSums sums;
   for (const StageLayers& layers : made.layout->stages) {
     const StagePasses passes = stage_passes(model, layers, costs);

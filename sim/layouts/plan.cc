@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -116,10 +117,15 @@ class Planner {
 
   void fill_queue() {
     std::vector<Candidate> all(points_.size());
+    costs_.resize(points_.size());
+    struct Known {
+      double bound = 0;
+      std::shared_ptr<const LayerCosts> costs;
+    };
     // Points of one size stand together and share what their layers take.
     constexpr size_t kSlice = 512;
     in_parallel((all.size() + kSlice - 1) / kSlice, [&](size_t slice) {
-      std::map<std::tuple<bool, bool, VocabularyPlacement, RecomputeGranularity>, double> known;
+      std::map<std::tuple<bool, bool, VocabularyPlacement, RecomputeGranularity>, Known> known;
       const size_t end = std::min((slice + 1) * kSlice, all.size());
       for (size_t id = slice * kSlice; id < end; ++id) {
         const PlanPoint& point = points_[id];
@@ -129,9 +135,11 @@ class Planner {
                              point.vocabulary, point.recompute};
         auto found = known.find(key);
         if (found == known.end()) {
-          found = known.emplace(key, work_bound(outline(point)).value()).first;
+          const Outline asked = outline(point, nullptr, nullptr);
+          found = known.emplace(key, Known{work_bound(asked).value(), asked.costs}).first;
         }
-        all[id] = {id, found->second};
+        all[id] = {id, found->second.bound};
+        costs_[id] = found->second.costs;
       }
     });
     queue_ = Queue(Behind{}, std::move(all));
@@ -216,7 +224,7 @@ class Planner {
     if (step.candidate.sharp || point.split != PlanSplit::kBalanced) return;
     if (fits_without_offload(step.candidate.id)) return;
     attempt(step, [&] {
-      const Outline asked = outline(point);
+      const Outline asked = outline(point, nullptr, costs_[step.candidate.id]);
       const int stages = asked.placement.model_stages();
       step.split = BalancedLayouts::key(stages, layer_weights(asked));
       const Transformer& model = asked.scenario->modelled->model;
@@ -267,7 +275,7 @@ class Planner {
         return;
       }
     }
-    const Case made = make_case(outline(point, step.candidate.layout));
+    const Case made = make_case(outline(point, step.candidate.layout, costs_[step.candidate.id]));
     const RunBound bound = run_bound(made);
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
@@ -415,10 +423,11 @@ class Planner {
     return change_that_fits(outline_of(scenario, choice));
   }
 
-  [[nodiscard]] Outline outline(const PlanPoint& point, const Layout* layout = nullptr) const {
+  [[nodiscard]] Outline outline(const PlanPoint& point, const Layout* layout,
+                                std::shared_ptr<const LayerCosts> costs) const {
     auto scenario = std::make_shared<const Scenario>(scenario_of(question_, point, layout));
     const ScheduleChoice& choice = scenario->schedules.front();
-    return outline_of(scenario, choice);
+    return outline_of(scenario, choice, std::move(costs));
   }
 
   [[nodiscard]] Outline outline_without_offload(const Candidate& candidate) const {
@@ -454,6 +463,7 @@ class Planner {
   const PlanQuestion& question_;
   const PlanOptions& options_;
   std::vector<PlanPoint> points_;
+  std::vector<std::shared_ptr<const LayerCosts>> costs_;  // by id
   PlanDivisions divisions_;
   BalancedLayouts layouts_;
   std::vector<std::uint8_t> fits_;  // by id: was run, and fits

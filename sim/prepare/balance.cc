@@ -115,7 +115,7 @@ LayerSeconds layer_weights(const Outline& outline) {
   const Scenario& scenario = *outline.scenario;
   const Modelled& modelled = *scenario.modelled;
   if (!outline.setting) return weights_by_work(modelled);
-  const LayerCosts costs = layer_costs(modelled.model, *outline.setting, *scenario.hardware);
+  const LayerCosts& costs = *outline.costs;
   const int recomputed = recompute_chunks_of(outline.choice);
   const double again = recomputed > 0 && recomputed == outline.placement.chunks() ? 1 : 0;
   EnumArray<LayerKind, Seconds> of{};

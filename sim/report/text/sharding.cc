@@ -61,10 +61,8 @@ std::string share_line(const Case& made) {
 }
 
 std::string stages_table(const Case& made) {
-  const LayerCosts costs =
-      layer_costs(made.scenario->modelled->model, *made.setting, *made.scenario->hardware);
   std::vector<Row> rows{{"stage", "F waits", "B waits", "W waits"}};
-  const std::vector<StageSharding> stages = stage_shardings(made, costs);
+  const std::vector<StageSharding> stages = stage_shardings(made, *made.costs);
   for (size_t vs = 0; vs < stages.size(); ++vs) {
     rows.push_back({fmt::format("{}", vs), human(stages[vs].forward),
                     human(stages[vs].backward_input), human(stages[vs].backward_weight)});
