@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <queue>
+#include <ranges>
 #include <tuple>
 
 namespace pipesim {
@@ -46,6 +47,25 @@ double peak_of_device(const std::vector<HeldChange>& held, const std::vector<Hel
   for (const HeldChange& change : held) {
     until(change.seconds, change.bytes > 0);
     peak = std::max(peak, now += change.bytes);
+  }
+  return peak;
+}
+
+// What a device keeps at least: `out` has ends of copies out, `back` starts of copies back, the
+// last first, and no more than `largest` bytes go with each. Away are at most as many as have left,
+// and as are still to come back.
+double least_of_device(const std::vector<HeldChange>& held, const std::vector<double>& out,
+                       const std::vector<double>& back, double largest) {
+  double now = 0;
+  double peak = 0;
+  size_t left = 0;
+  size_t to_come = back.size();
+  for (const HeldChange& change : held) {
+    now += change.bytes;
+    if (change.bytes < 0) continue;
+    while (left < out.size() && out[left] <= late(late(change.seconds))) ++left;
+    while (to_come > 0 && late(late(back[to_come - 1])) <= change.seconds) --to_come;
+    peak = std::max(peak, now - static_cast<double>(std::min(left, to_come)) * largest);
   }
   return peak;
 }
@@ -309,12 +329,47 @@ LinkPeak LinkPlan::peak_of(const std::vector<std::vector<HeldChange>>& gone,
   return peaks;
 }
 
-LinkRule LinkPlan::plan_least(std::span<const LinkRule> rules, std::vector<double>& peaks) {
+// Each device as if the link were its own and all copies were as short as the shortest: of copies
+// that are equally long no order lets more end by any time than that of their activations.
+LinkPeak LinkPlan::least_peak() const {
+  LinkPeak peaks;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const auto elsewhere = [&](size_t i) { return all_[i].copy.device - first_device_ != d; };
+    double shortest_out = kNever;
+    double shortest_back = kNever;
+    double largest = 0;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (elsewhere(i)) continue;
+      shortest_out = std::min(shortest_out, alone_ * all_[i].out);
+      shortest_back = std::min(shortest_back, all_[i].back);
+      largest = std::max(largest, all_[i].bytes);
+    }
+    std::vector<double> out, back;
+    double clock = 0;
+    for (const size_t i : by_made_) {
+      if (elsewhere(i)) continue;
+      out.push_back(clock = std::max(clock, all_[i].made) + shortest_out);
+    }
+    clock = kNever;
+    for (const size_t i : std::views::reverse(by_needed_)) {
+      if (elsewhere(i)) continue;
+      back.push_back(clock = std::min(clock, all_[i].needed) - shortest_back);
+    }
+    const double peak = least_of_device(devices_[d].held, out, back, largest);
+    peaks = {std::max(peaks.most, peak), peaks.sum + peak};
+  }
+  return peaks;
+}
+
+LinkRule LinkPlan::plan_least(std::span<const LinkRule> rules, std::vector<double>* peaks) {
+  const LinkPeak least_of_all = least_peak();
   LinkPeak best{kNever, kNever};
   LinkRule found, planned;
   std::vector<std::pair<LinkRule, double>> least;  // by rule without a bound
-  peaks.clear();
   for (const LinkRule& rule : rules) {
+    const bool is_least =
+        best.most <= late(least_of_all.most) && best.sum <= late(least_of_all.sum);
+    if (peaks == nullptr && is_least) break;
     const LinkRule scope{.chunks = rule.chunks, .every = rule.every, .first = rule.first};
     auto known = std::ranges::find(least, scope, &std::pair<LinkRule, double>::first);
     if (known == least.end()) {
@@ -322,11 +377,11 @@ LinkRule LinkPlan::plan_least(std::span<const LinkRule> rules, std::vector<doubl
       planned = {};
       known = least.insert(known, {scope, peak_with_links_of_their_own().most});
     }
-    peaks.push_back(known->second);
+    if (peaks != nullptr) peaks->push_back(known->second);
     if (best.most <= late(known->second)) continue;
     plan(planned = rule);
     const LinkPeak now = peak();
-    peaks.back() = now.most;
+    if (peaks != nullptr) peaks->back() = now.most;
     if (now < best) found = rule;
     best = std::min(best, now);
   }

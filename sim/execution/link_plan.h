@@ -76,9 +76,10 @@ class LinkPlan {
   // Of the plan.
   [[nodiscard]] LinkPeak peak() const;
 
-  // Plans by the rule that keeps least, of equal ones by the first. `peaks` gets what each keeps at
-  // most, or a bound below it.
-  LinkRule plan_least(std::span<const LinkRule> rules, std::vector<double>& peaks);
+  // Plans by the rule that keeps least, of equal ones by the first. `peaks`, where they are asked
+  // for, get what each keeps at most, or a bound below it; else no rule is tried once none can keep
+  // less.
+  LinkRule plan_least(std::span<const LinkRule> rules, std::vector<double>* peaks);
 
   // The copies in the order of the link, and for those out when they end.
   [[nodiscard]] std::vector<std::pair<Copy, double>> out() const;
@@ -94,6 +95,8 @@ class LinkPlan {
   void place_out();
   bool drop_half_of_what_stays();
   [[nodiscard]] LinkPeak peak_with_links_of_their_own();
+  // No plan of any candidates has less.
+  [[nodiscard]] LinkPeak least_peak() const;
   [[nodiscard]] LinkPeak peak_of(const std::vector<std::vector<HeldChange>>& gone,
                                  const std::vector<std::vector<HeldChange>>& returned) const;
   [[nodiscard]] double out_seconds(size_t i, double start) const;

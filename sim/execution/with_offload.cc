@@ -100,15 +100,16 @@ class Offload {
     }
     std::vector<LinkRule> rules = link_rules(chunks, devices_per_link_);
     rules.resize(std::min(rules.size(), std::max(kFewestRules, kMostPlanned / activations_)));
+    const bool check = activations_ <= kMostChecked;
     std::vector<double> peaks(rules.size(), 0);
     std::vector<LinkRule> found;
     for (LinkPlan& link : links_) {
       std::vector<double> of_link;
-      found.push_back(link.plan_least(rules, of_link));
-      for (size_t i = 0; i < rules.size(); ++i) peaks[i] = std::max(peaks[i], of_link[i]);
+      found.push_back(link.plan_least(rules, check ? &of_link : nullptr));
+      for (size_t i = 0; i < of_link.size(); ++i) peaks[i] = std::max(peaks[i], of_link[i]);
     }
     Program best = planned();
-    return activations_ > kMostChecked ? best : checked(best, rules, peaks, found);
+    return check ? checked(best, rules, peaks, found) : best;
   }
 
  private:

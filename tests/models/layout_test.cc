@@ -227,5 +227,33 @@ TEST(Balance, KeepsMtpModulesTogetherAndCanBeWrittenForMegatron) {
   EXPECT_EQ(parse_megatron_layout(model, to_megatron_layout(layout)), layout);
 }
 
+TEST(Layout, StagesHoldTheSameKindsWhereTheirLayersDo) {
+  Transformer model = deepseek_v3();  // three dense layers first
+  const auto same = [&](const StageLayers& a, const StageLayers& b) {
+    return same_kinds(model, a, b) && same_kinds(model, b, a);
+  };
+  EXPECT_TRUE(same({.first = 3, .layers = 4}, {.first = 20, .layers = 4}));
+  EXPECT_TRUE(same({.first = 0, .layers = 2}, {.first = 1, .layers = 2}));
+  EXPECT_FALSE(same({.first = 2, .layers = 4}, {.first = 3, .layers = 4}));
+  EXPECT_FALSE(same({.first = 3, .layers = 4}, {.first = 3, .layers = 5}));
+  EXPECT_FALSE(same({.first = 3, .layers = 4}, {.first = 3, .layers = 4, .mtp = 1}));
+  EXPECT_FALSE(same({.first = 3, .layers = 4}, {.first = 3, .layers = 4, .output = true}));
+  EXPECT_FALSE(same({.first = 0, .layers = 2}, {.first = 0, .layers = 2, .embedding = true}));
+  // As many of each kind in another order are not the same: pairs of passes differ.
+  model.experts.reset();
+  model.layer_pattern = "WG";
+  EXPECT_TRUE(same({.first = 2, .layers = 2}, {.first = 4, .layers = 2}));
+  EXPECT_FALSE(same({.first = 2, .layers = 2}, {.first = 3, .layers = 2}));
+}
+
+TEST(Layout, DevicesHoldTheSameKindsWhereAllTheirStagesDo) {
+  const Transformer model = gpt(16, 64, 4);
+  const Placement place = Placement::looped(4, 2);
+  const Layout layout = even_layout(model, place, {});
+  EXPECT_TRUE(same_kinds(model, layout, place, 1, 2));
+  EXPECT_FALSE(same_kinds(model, layout, place, 0, 1));  // the embedding
+  EXPECT_FALSE(same_kinds(model, layout, place, 2, 3));  // the output, on the second chunk
+}
+
 }  // namespace
 }  // namespace pipesim

@@ -101,6 +101,28 @@ TEST(StageCost, SumsItsLayers) {
   EXPECT_NEAR(passes.recompute.total().value(), 2 * dense.total().value(), 1e-15);
 }
 
+TEST(StageCost, FillsEveryStageByItsOwnLayers) {
+  Transformer model = small();
+  model.num_layers = 12;
+  model.experts = Experts{.num_experts = 4, .experts_per_token = 2, .ffn_hidden_size = 512};
+  model.experts->first_dense_layers = 3;
+  const Placement place = Placement::looped(3, 2);
+  const Layout layout = even_layout(model, place, {});
+  const LayerCosts costs = layer_costs(model, setting(), simple());
+  std::vector<StageCost> stages(6);
+  fill_stage_seconds(model, setting(), simple(), layout, place, costs, stages);
+  for (size_t vs = 0; vs < stages.size(); ++vs) {
+    const StagePasses passes = stage_passes(model, layout.stages[vs], costs);
+    EXPECT_EQ(stages[vs].forward, passes.forward.total()) << vs;
+    EXPECT_EQ(stages[vs].backward_input, passes.backward_input.total()) << vs;
+    EXPECT_EQ(stages[vs].backward_weight, passes.backward_weight.total()) << vs;
+    EXPECT_EQ(stages[vs].recompute, passes.recompute.total()) << vs;
+  }
+  EXPECT_NE(stages[0].forward, stages[1].forward);
+  EXPECT_NE(stages[1].forward, stages[2].forward);
+  EXPECT_EQ(stages[2].overlapped, stages[4].overlapped);
+}
+
 TEST(StageCost, SendsAPartFromEveryTensorRankUnderSequenceParallelism) {
   // 2 x 1024 x 512 bytes at 1 GB/s within a node.
   EXPECT_NEAR(message_seconds(small(), setting(), simple(), 0, 1).value(), 1048576 / 1e9, 1e-12);
