@@ -120,7 +120,7 @@ CriticalPaths::CriticalPaths(const Outline& outline)
     weights_.fill(weights_by_work(*outline.scenario->modelled));
     return;
   }
-  const LayerCosts costs = layer_costs(model_, *outline.setting, *outline.scenario->hardware);
+  const LayerCosts& costs = *outline.costs;
   std::array<EnumArray<LayerKind, Seconds>, kPasses> of{};
   for (const LayerKind kind : kLayerKinds) {
     of[kForward][kind] = costs[kind].forward.total();
