@@ -16,8 +16,10 @@ constexpr double kSlack = 1e-12;  // relative, for sums that are equal but for r
 double late(double seconds) { return seconds * (1 + kSlack); }
 
 // Of the copies since the link was last idle, the one whose activation lives shortest.
-using Shortest = std::priority_queue<std::pair<double, size_t>,
-                                     std::vector<std::pair<double, size_t>>, std::greater<>>;
+struct Shortest : std::priority_queue<std::pair<double, size_t>,
+                                      std::vector<std::pair<double, size_t>>, std::greater<>> {
+  void clear() { c.clear(); }  // keeps its room
+};
 
 // How long a copy may wait for its link.
 double patience(const Candidate& each, double wait) {
@@ -197,7 +199,7 @@ void LinkPlan::drop_what_cannot_come_back(double wait) {
     if (!kept_[i]) continue;
     const Candidate& each = all_[i];
     if (each.needed <= clock) {
-      busy = {};
+      busy.clear();
       clock = each.needed;
     }
     clock -= each.back;
@@ -219,7 +221,7 @@ void LinkPlan::drop_what_cannot_go_out(double wait) {
     if (!kept_[i]) continue;
     const Candidate& each = all_[i];
     if (each.made >= clock) {
-      busy = {};
+      busy.clear();
       clock = each.made;
     }
     out_end_[i] = out_seconds(i, clock);
