@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 #include <queue>
-#include <ranges>
 #include <tuple>
 
 namespace pipesim {
@@ -353,7 +352,8 @@ LinkPeak LinkPlan::least_peak() const {
       out.push_back(clock = std::max(clock, all_[i].made) + shortest_out);
     }
     clock = kNever;
-    for (const size_t i : std::views::reverse(by_needed_)) {
+    for (size_t k = by_needed_.size(); k-- > 0;) {
+      const size_t i = by_needed_[k];
       if (elsewhere(i)) continue;
       back.push_back(clock = std::min(clock, all_[i].needed) - shortest_back);
     }
