@@ -102,10 +102,13 @@ class Search {
     best_.keep(published.cost, published.lists);
   }
 
-  void try_greedy() {
+  // Unless `thorough`, without the second rules, which seldom gain, and until a plan is good
+  // enough.
+  void try_greedy(bool thorough) {
     const Bytes limit = in_steps(limit_);
     for (size_t rules = 0; rules < kRules.size(); ++rules) {
-      if (greedy_asked_[rules] <= limit) continue;
+      const bool enough = rules == 1 || best_.cost <= kNearEnough * rounds_.most_work();
+      if (greedy_asked_[rules] <= limit || (enough && !thorough)) continue;
       greedy_.set_limit(limit);
       best_.keep(greedy_.run(kRules[rules], best_.cost), greedy_.lists());
       greedy_asked_[rules] = greedy_.asked();
@@ -116,11 +119,11 @@ class Search {
   void try_all(bool thorough) {
     if (thorough) {
       try_published();
-      try_greedy();
+      try_greedy(true);
       return;
     }
     if (!same_rounds_) try_choices(0);
-    try_greedy();
+    try_greedy(false);
     if (same_rounds_) return;
     for (size_t i = 1; i < kChoices.size(); ++i) try_choices(i);
     repeat_rounds(false);
@@ -196,8 +199,9 @@ class Search {
   std::vector<double> slack_;
 };
 
-// Up to so many passes of a kind, plans for longer transfers count too.
+// Up to so many passes of a kind, plans for transfers so much longer count too.
 constexpr int kSmall = 300;
+constexpr double kLonger = 1.3;
 constexpr BlockEffort kFewBlocks{.turns = 1, .built = 8, .built_passes = 0};
 
 Seconds windows_of_first_device(const Problem& problem, Bytes limit) {
@@ -284,22 +288,20 @@ class ZbV : public LimitPlanner {
   void try_longer_transfers(Bytes limit, Best& best) {
     const Shape& shape = problem_.shape;
     if (shape.devices * shape.microbatches > kSmall || free_transfers(problem_)) return;
-    for (const double factor : {1.15, 1.4}) {
-      Problem longer = problem_;
-      for (StageCost& cost : longer.stages) cost.transfer = factor * cost.transfer;
-      Best planned;
-      planned.lists.resize(shape.devices);
-      Search search(longer, planned);
-      for (Bytes within = limit; within >= problem_.device_activation();
-           within = search.next_limit()) {
-        if (no_better(best, within)) break;
-        planned.cost = kNever;
-        search.set_limit(within);
-        search.try_all(thorough_);
-        if (planned.cost == kNever) continue;
-        const Evaluation truth = evaluate({shape, problem_.placement, planned.lists}, problem_);
-        best.keep(truth.cost.value() * 1e12, planned.lists);
-      }
+    Problem longer = problem_;
+    for (StageCost& cost : longer.stages) cost.transfer = kLonger * cost.transfer;
+    Best planned;
+    planned.lists.resize(shape.devices);
+    Search search(longer, planned);
+    for (Bytes within = limit; within >= problem_.device_activation();
+         within = search.next_limit()) {
+      if (no_better(best, within)) return;
+      planned.cost = kNever;
+      search.set_limit(within);
+      search.try_all(thorough_);
+      if (planned.cost == kNever) continue;
+      const Evaluation truth = evaluate({shape, problem_.placement, planned.lists}, problem_);
+      best.keep(truth.cost.value() * 1e12, planned.lists);
     }
   }
 
