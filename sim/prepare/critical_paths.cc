@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "sim/graph/critical_path.h"
@@ -16,6 +17,10 @@ std::vector<int> numbers_of(const Layout& layout) {
   numbers.reserve(layout.stages.size());
   for (const StageLayers& stage : layout.stages) numbers.push_back(stage.layers);
   return numbers;
+}
+
+bool is_empty(const StageLayers& stage) {
+  return stage.layers == 0 && stage.mtp == 0 && !stage.embedding && !stage.output;
 }
 
 bool has_forward(PassKind pass) { return pass == PassKind::kF || pass == PassKind::kFB; }
@@ -38,11 +43,13 @@ double product(const auto& numbers, const auto& seconds) {
 class CriticalPaths::Step {
  public:
   struct Next {
+    long empty;  // stages
     double longest;
     int from, to;
   };
 
-  Step(const CriticalPaths& all, const Layout& layout) : layout_(layout) {
+  Step(const CriticalPaths& all, const Layout& layout)
+      : layout_(layout), empty_(empty_stages(layout)) {
     for (StageLayers stage : layout.stages) {
       now_.push_back(all.seconds(stage));
       ++stage.layers;
@@ -54,17 +61,20 @@ class CriticalPaths::Step {
     keep_relevant();
   }
 
-  // Those with the shortest longest path, at most so many.
+  // Those with the fewest empty stages, and of these with the shortest longest path, at most so
+  // many.
   [[nodiscard]] std::vector<Next> next(size_t count) const {
     const int stages = static_cast<int>(now_.size());
     std::vector<Next> next;
     for (int from = 0; from < stages; ++from) {
       if (layout_.stages[from].layers == 0) continue;
       for (int to = 0; to < stages; ++to) {
-        if (to != from) next.push_back({longest_with(from, to), from, to});
+        if (to == from) continue;
+        next.push_back({empty_with(from, to), longest_with(from, to), from, to});
       }
     }
-    std::ranges::stable_sort(next, {}, &Next::longest);
+    std::ranges::stable_sort(next, {},
+                             [](const Next& each) { return std::pair(each.empty, each.longest); });
     if (next.size() > count) next.resize(count);
     return next;
   }
@@ -101,6 +111,12 @@ class CriticalPaths::Step {
     });
   }
 
+  [[nodiscard]] long empty_with(int from, int to) const {
+    StageLayers left = layout_.stages[from];
+    --left.layers;
+    return empty_ + (is_empty(left) ? 1 : 0) - (is_empty(layout_.stages[to]) ? 1 : 0);
+  }
+
   [[nodiscard]] double longest_with(int from, int to) const {
     double longest = 0;
     for (const Known& path : known_) {
@@ -110,6 +126,7 @@ class CriticalPaths::Step {
   }
 
   const Layout& layout_;
+  long empty_;                                  // stages
   std::vector<PassSeconds> now_, more_, less_;  // of every stage, and of a layer there
   std::vector<Known> known_;
 };
@@ -180,23 +197,25 @@ std::vector<Layout> CriticalPaths::near(const Layout& from, size_t count,
   const long empty = empty_stages(from);
   std::vector<Layout> nodes{from};
   std::set<std::vector<int>> seen{numbers_of(from)};
-  std::set<std::pair<double, size_t>> open{{0, 0}};
-  std::vector<std::pair<double, size_t>> found;
+  using Node = std::tuple<long, double, size_t>;  // empty stages, longest path, number
+  std::set<Node> open{{empty, 0, 0}};
+  std::vector<Node> found;
   for (size_t step = 0; step < most_steps && !open.empty(); ++step) {
     if (step >= kSteps && found.size() >= count) break;
-    const Layout layout = nodes[open.extract(open.begin()).value().second];
+    const Layout layout = nodes[std::get<size_t>(open.extract(open.begin()).value())];
     for (const Step::Next& next : Step(*this, layout).next(kWidth)) {
       Layout moved = with_layer_moved(layout, next.from, next.to);
-      if (!seen.insert(numbers_of(moved)).second || empty_stages(moved) > empty) continue;
-      if (wanted(moved)) found.emplace_back(next.longest, nodes.size());
-      open.emplace(next.longest, nodes.size());
+      if (next.empty > empty || !seen.insert(numbers_of(moved)).second) continue;
+      const Node node{next.empty, next.longest, nodes.size()};
+      if (wanted(moved)) found.push_back(node);
+      open.insert(node);
       nodes.push_back(std::move(moved));
     }
   }
   std::ranges::sort(found);
   if (found.size() > count) found.resize(count);
   std::vector<Layout> layouts;
-  for (const auto& [longest, node] : found) layouts.push_back(std::move(nodes[node]));
+  for (const Node& node : found) layouts.push_back(std::move(nodes[std::get<size_t>(node)]));
   return layouts;
 }
 
@@ -208,11 +227,7 @@ CriticalPaths::PassSeconds CriticalPaths::seconds(const StageLayers& stage) cons
   return seconds;
 }
 
-long empty_stages(const Layout& layout) {
-  return std::ranges::count_if(layout.stages, [](const StageLayers& stage) {
-    return stage.layers == 0 && stage.mtp == 0 && !stage.embedding && !stage.output;
-  });
-}
+long empty_stages(const Layout& layout) { return std::ranges::count_if(layout.stages, is_empty); }
 
 Layout with_layer_moved(Layout layout, int from, int to) {
   --layout.stages[from].layers;

@@ -24,9 +24,9 @@ class CriticalPaths {
   // That of the case's timeline, whose iteration takes so long.
   void add(const Case& made, const TaskGraph& graph, const Timeline& timeline, Seconds iteration);
 
-  // At most `count` splits that are `wanted`, those with the shortest longest path first. They are
-  // sought from `from` on, one layer at a time, and leave no more stages empty.
-  // O(steps x (stages^2 + stages x paths) x paths).
+  // At most `count` splits that are `wanted`, those with the fewest empty stages first, and of
+  // these those with the shortest longest path. They are sought from `from` on, one layer at a
+  // time, and leave no more stages empty. O(steps x (stages^2 + stages x paths) x paths).
   [[nodiscard]] std::vector<Layout> near(const Layout& from, size_t count,
                                          const std::function<bool(const Layout&)>& wanted) const;
 
