@@ -145,7 +145,7 @@ class Search {
   // Rounds that idle this much longer than the best plan so far may still improve when repeated.
   static constexpr double kHope = 1.25;
 
-  // Limits of greedy plans are few: what one microbatch keeps and so many steps.
+  // Greedy plans keep few limits: what one microbatch keeps, and steps above that.
   [[nodiscard]] Bytes in_steps(Bytes limit) const {
     if (step_ <= Bytes(0)) return limit;
     return least_ + std::floor(kRounding * ((limit - least_) / step_)) * step_;
