@@ -24,11 +24,15 @@ constexpr double kRounding = 1 + 1e-12;
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kFinished = 4;       // of these, put into time once more
-constexpr int kRungs = 2;             // of the ladder, per 1F1B's memory
-constexpr int kRounds = 16;           // microbatches that show the period of a block
-constexpr int kFew = 3;               // times p: microbatches that show its ramps
-constexpr size_t kKept = 64'000'000;  // passes of orders that are kept at hand
+constexpr size_t kFinished = 4;          // of these, put into time once more
+constexpr int kTurns = 32;               // devices at which the step of a block may change, at most
+constexpr int kBuilt = 96;               // blocks built, or more
+constexpr int kBuiltPasses = 60'000;     // while they have few passes
+constexpr int kMostPasses = 30'000'000;  // of all that are built: the blocks that promise most
+constexpr int kRungs = 2;                // of the ladder, per 1F1B's memory
+constexpr int kRounds = 16;              // microbatches that show the period of a block
+constexpr int kFew = 3;                  // times p: microbatches that show its ramps
+constexpr size_t kKept = 64'000'000;     // passes of orders that are kept at hand
 
 // Seconds in whole picoseconds: the sums of unlike passes then tie exactly where the times as
 // written do.
@@ -88,7 +92,7 @@ struct Outcome {
 
 class BlockPlanner::Search {
  public:
-  Search(const Problem& problem, const BlockEffort& effort);
+  Search(const Problem& problem);
   OrderWithin best(Bytes limit, double most);
 
  private:
@@ -150,7 +154,6 @@ class BlockPlanner::Search {
   }
 
   Problem problem_;
-  BlockEffort effort_;
   int p_, m_;
   BlockBuilder builder_;
   std::optional<BlockBuilder> few_;  // where fewer microbatches tell blocks apart
@@ -174,15 +177,14 @@ class BlockPlanner::Search {
   std::vector<BlockOrder> timed_;  // orders put into time once more
 };
 
-BlockPlanner::Search::Search(const Problem& problem, const BlockEffort& effort)
+BlockPlanner::Search::Search(const Problem& problem)
     : problem_(in_ticks(problem)),
-      effort_(effort),
       p_(problem.shape.devices),
       m_(problem.shape.microbatches),
       builder_(p_, m_) {
   if (few_of(p_, m_) < m_) few_.emplace(p_, few_of(p_, m_));
   set_times();
-  for (const Block& block : building_blocks(p_, effort_.turns)) add_outline(block);
+  for (const Block& block : building_blocks(p_, kTurns)) add_outline(block);
 }
 
 void BlockPlanner::Search::set_times() {
@@ -316,9 +318,8 @@ std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
     const std::vector<Candidate>& ranked) {
   const int few = few_of(p_, m_);
   const int passes = kVeeKinds * p_ * std::max(few, 2 * p_);
-  const int most = std::max(static_cast<int>(kFinished), effort_.most_passes / passes);
-  const auto wanted =
-      static_cast<size_t>(std::min(most, std::max(effort_.built, effort_.built_passes / passes)));
+  const int most = std::max(static_cast<int>(kFinished), kMostPasses / passes);
+  const auto wanted = static_cast<size_t>(std::min(most, std::max(kBuilt, kBuiltPasses / passes)));
   std::vector<Candidate> built;
   size_t above = 0;  // tried that are above the limit in their steady state
   bool optimal = false;
@@ -508,8 +509,7 @@ PassLists BlockPlanner::Search::lists_of(const Kinds& order) const {
   return lists;
 }
 
-BlockPlanner::BlockPlanner(const Problem& problem, const BlockEffort& effort)
-    : search_(std::make_unique<Search>(problem, effort)) {}
+BlockPlanner::BlockPlanner(const Problem& problem) : search_(std::make_unique<Search>(problem)) {}
 
 BlockPlanner::~BlockPlanner() = default;
 

@@ -1,7 +1,7 @@
 // Controllable memory's search for a V-shaped schedule (Qi et al., Pipeline Parallelism with
 // Controllable Memory, arXiv 2405.15362, sections 3 and 4, appendix A): of the schedules that
 // repeat a building block (sim/planning/building_block.h), the one that costs least within a limit
-// on activation memory. For v-search, v-zb and zb-v.
+// on activation memory. For v-search and v-zb.
 //
 // The search of the paper builds every block's schedule. Ours first ranks all blocks by the period
 // of their steady state under the true times and by their memory, and builds the most promising
@@ -10,8 +10,8 @@
 // every rung of whole and half times 1F1B's memory below it, until one is within 2% of what none
 // can be below. A rung on which no program costs `most` or less is left out, and of orders that
 // differ in their W alone all but the first are not put into time. O(blocks x p + rungs x (built x
-// p^2 + finished x p m)); there are about 10 p blocks for each of 6 orders, or 10 x turns. What
-// does not depend on the limit is done once.
+// p^2 + finished x p m)); there are about 10 p blocks for each of 6 orders, or 10 times kTurns.
+// What does not depend on the limit is done once.
 #pragma once
 
 #include <limits>
@@ -21,17 +21,10 @@
 
 namespace pipesim {
 
-struct BlockEffort {
-  int turns = 32;                // devices at which the step of a block may change, at most
-  int built = 96;                // blocks built, or more
-  int built_passes = 60'000;     // while they have few passes
-  int most_passes = 30'000'000;  // of all that are built: the blocks that promise most
-};
-
 // Of one problem in V-shape, within one limit after the other: each is what it would be by itself.
 class BlockPlanner {
  public:
-  explicit BlockPlanner(const Problem& problem, const BlockEffort& effort = {});
+  explicit BlockPlanner(const Problem& problem);
   ~BlockPlanner();
 
   // In seconds; no lists, and no end, where no block fits or none costs `most` or less.

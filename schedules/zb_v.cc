@@ -3,14 +3,15 @@
 // it is 1F1B's memory, what p microbatches keep on a device.
 //
 // The best of several plans. `RoundsPlanner` is the paper's heuristic; `GreedyPlanner` plays the
-// pipeline in time and is better wherever memory is plenty or very short. Both plan for the limit
-// and for lower ones: up to kThorough passes of a kind for every lower limit that makes them plan
-// otherwise and that no bound rules out (the greedy one in steps of a quarter of a chunk), so that
-// more memory costs them no time, beyond for every rung of a ladder (sim/planning/memory_ladder.h).
-// The hand-made ZB-V, V-Half, V-Min, 1F1B-V and the best of a few building blocks
-// (schedules/vee_blocks.h) count where they fit and may win; of the blocks more memory can choose
-// worse ones (tests/fidelity/monotone_test.cc counts). O(passes) per plan; the planners' headers
-// say why any limit that one microbatch keeps is kept and can be executed.
+// pipeline in time and is better wherever memory is plenty or very short; `Justifier` shortens the
+// best of them. The hand-made ZB-V, V-Half, V-Min and 1F1B-V count where they fit.
+//
+// Up to kSmall passes of a kind, lower limits that make the planners plan otherwise are planned for
+// as well, until bounds or the plans say that none can be better, so that more memory costs no
+// time. Messages then count as rounded up to an eighth of a forward: which order a heuristic comes
+// to follows from small differences (tests/fidelity/monotone_test.cc counts what is left).
+// O(passes) per plan; the planners' headers say why any limit that one microbatch keeps is kept and
+// can be executed.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,11 +23,11 @@
 #include <vector>
 
 #include "schedules/order_within.h"
-#include "schedules/vee_blocks.h"
 #include "schedules/zb_v_rounds.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/greedy.h"
+#include "sim/planning/justify.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
@@ -59,256 +60,252 @@ struct Best {
   }
 };
 
-// All plans within one limit after the other, lower each time: of those, what would be the same as
-// within the limit before is left out.
-class Search {
+// The paper's rounds with its four choices, and again with what the best of them idled.
+class PublishedRules {
  public:
-  Search(const Problem& problem, Best& best)
-      : least_(problem.device_activation()),
-        step_(kSteps * largest_chunk(problem)),
-        rounds_(problem),
-        greedy_(problem),
-        best_(best) {
-    greedy_asked_.fill(Bytes(kNever));
+  explicit PublishedRules(const Problem& problem)
+      : no_idle_(problem.shape.devices, 0), rounds_(problem) {}
+
+  Best plan(Bytes limit) {
+    best_ = {.lists = PassLists(no_idle_.size())};
+    rounds_.set_limit(limit);
+    rounds_.allow(no_idle_);
+    std::array<bool, kChoices.size()> same{};  // as a run before
+    for (size_t i = 0; i < kChoices.size(); ++i) {
+      if (same[i]) continue;
+      run(kChoices[i]);
+      for (size_t other = i + 1; other < kChoices.size(); ++other) {
+        same[other] = same[other] || rounds_.same_with(kChoices[other]);
+      }
+    }
+    for (double before = kNever; best_.cost < before;) {
+      before = best_.cost;
+      rounds_.allow(slack_);
+      run(choices_);
+    }
+    return std::move(best_);
+  }
+  // The most that the last plan wanted and had room for: with any limit from there on up to its own
+  // it would have been the same.
+  [[nodiscard]] Bytes asked() const { return rounds_.asked(); }
+
+ private:
+  static constexpr std::array<RoundsChoices, 4> kChoices{
+      {{true, false}, {true, true}, {false, false}, {false, true}}};
+
+  void run(const RoundsChoices& choices) {
+    const double cost = rounds_.run(choices, best_.cost);
+    if (cost >= best_.cost) return;
+    best_.keep(cost, rounds_.lists());
+    choices_ = choices;
+    slack_ = rounds_.slack();
   }
 
-  void set_limit(Bytes limit) {
+  std::vector<double> no_idle_;
+  RoundsPlanner rounds_;
+  Best best_;
+  RoundsChoices choices_{};    // of the best
+  std::vector<double> slack_;  // likewise
+};
+
+// The best of the planners' plans, justified, within one limit after the other, lower each time.
+class Search {
+ public:
+  static constexpr size_t kAll = 3;
+
+  // Greedy plans and justification are for `longer`, which may have longer messages than `problem`;
+  // of greedy plans there are the first `rules`.
+  Search(const Problem& problem, const Problem& longer, size_t rules = kAll)
+      : least_limit_(problem.device_activation()),
+        step_(kSteps * largest_chunk(problem)),
+        published_(problem),
+        greedy_(longer),
+        justify_(longer),
+        greedy_plans_(rules) {}
+
+  // Once a plan costs no more than `enough`, no other is made. Nothing where all is the same as
+  // within the limit before.
+  std::optional<Best> plan(Bytes limit, double enough) {
     limit_ = limit;
-    same_rounds_ = set_before_ && rounds_.asked() <= limit;
-    set_before_ = true;
-    if (same_rounds_) return;
-    rounds_.set_limit(limit);
-    least_of_rounds_ = kNever;
-    same_ = {};
-    rounds_.allow(std::vector<double>(best_.lists.size(), 0));
+    const Plan* best = &plan_rounds();
+    for (size_t i = 0; i < greedy_plans_.size() && best->cost > enough; ++i) {
+      const Plan& plan = plan_greedily(i, best->cost);
+      if (plan.cost < best->cost) best = &plan;
+    }
+    least_ = best->cost;
+    if (least_ <= enough) return *best;
+    if (best == justified_ && justify_.asked() <= limit) return std::nullopt;
+    justified_ = best;
+    justify_.set_limit(limit);
+    Best shorter{.cost = justify_.run(best->lists), .lists = PassLists(best->lists.size())};
+    justify_.save(shorter.lists);
+    return shorter;
+  }
+  // The least cost of the plans within the last limit, before justification.
+  [[nodiscard]] double least() const { return least_; }
+  // The last plan by the paper's rules, at the costs of `problem`.
+  void keep_published(Best& best) const {
+    if (published_cost_ >= best.cost) return;
+    best.cost = published_cost_;
+    best.lists = rounds_.lists;
   }
   // The highest limit with which not all would be the same again.
   [[nodiscard]] Bytes next_limit() const {
-    return (1 - 1e-9) * std::max(rounds_.asked(), *std::ranges::max_element(greedy_asked_));
-  }
-
-  // The paper's choices, and repetition with what the best of them idled: as if nothing had been
-  // tried before.
-  void try_published() {
-    if (same_rounds_ || rounds_.least() >= best_.cost) return;
-    Best published;
-    published.lists.resize(best_.lists.size());
-    std::swap(best_, published);
-    for (const size_t choices : std::array<size_t, 4>{0, 2, 3, 4}) {
-      try_choices(choices);
-    }
-    repeat_rounds(true);
-    std::swap(best_, published);
-    best_.keep(published.cost, published.lists);
-  }
-
-  // Unless `thorough`, without the second rules, which seldom gain, and until a plan is good
-  // enough.
-  void try_greedy(bool thorough) {
-    const Bytes limit = in_steps(limit_);
-    for (size_t rules = 0; rules < kRules.size(); ++rules) {
-      const bool enough = rules == 1 || best_.cost <= kNearEnough * rounds_.most_work();
-      if (greedy_asked_[rules] <= limit || (enough && !thorough)) continue;
-      greedy_.set_limit(limit);
-      best_.keep(greedy_.run(kRules[rules], best_.cost), greedy_.lists());
-      greedy_asked_[rules] = greedy_.asked();
-    }
-  }
-
-  // Unless `thorough`, gives up early what is not near the best so far.
-  void try_all(bool thorough) {
-    if (thorough) {
-      try_published();
-      try_greedy(true);
-      return;
-    }
-    if (!same_rounds_) try_choices(0);
-    try_greedy(false);
-    if (same_rounds_) return;
-    for (size_t i = 1; i < kChoices.size(); ++i) try_choices(i);
-    repeat_rounds(false);
+    Bytes most;
+    const auto consider = [&](Bytes asked) {
+      if (asked <= kRounding * limit_) most = std::max(most, asked);
+    };
+    consider(rounds_.asked);
+    consider(justify_.asked());
+    for (const Plan& plan : greedy_plans_) consider(plan.asked);
+    return (1 - 1e-9) * most;
   }
 
  private:
-  // The paper's four choices, and one that lets a W fill a gap that is a little too short for it,
-  // found by experiment.
-  static constexpr std::array<RoundsChoices, 5> kChoices{
-      {{true, false, 1}, {true, false, 0.7}, {true, true, 1}, {false, false, 1}, {false, true, 1}}};
   // Found by experiment; less makes more F0 wait in memory, more makes devices idle.
   static constexpr double kPatience = 0.3;
   // F0 beyond chunk 0's share make F1 wait where memory is short, and keep devices busy elsewhere.
-  static constexpr std::array<GreedyRules, 3> kRules{
+  static constexpr std::array<GreedyRules, kAll> kRules{
       {{.patience = kPatience},
        {.b1_before_f1 = true, .patience = kPatience, .beyond_share = 0.5},
        {.patience = 0, .beyond_share = 1}}};
   static constexpr double kSteps = 0.25;  // of a chunk
-  // Rounds that idle this much longer than the best plan so far may still improve when repeated.
-  static constexpr double kHope = 1.25;
+
+  struct Plan : Best {
+    // With any limit from there on up to the one it was made for, it would be the same.
+    Bytes asked{kNever};
+    double given_up = kNever;  // once it could not cost less
+  };
+
+  const Plan& plan_rounds() {
+    if (rounds_.asked <= limit_) return rounds_;
+    rounds_ = {published_.plan(limit_), published_.asked()};
+    published_cost_ = std::exchange(rounds_.cost, justify_.span(rounds_.lists));
+    if (justified_ == &rounds_) justified_ = nullptr;
+    return rounds_;
+  }
+
+  // Gives up what cannot cost less than `most`.
+  const Plan& plan_greedily(size_t rules, double most) {
+    const Bytes within = in_steps(limit_);
+    Plan& plan = greedy_plans_[rules];
+    if (plan.asked <= within && most <= plan.given_up) return plan;
+    greedy_.set_limit(within);
+    plan.cost = greedy_.run(kRules[rules], most);
+    plan.asked = greedy_.asked();
+    plan.given_up = plan.cost == kNever ? most : kNever;
+    if (plan.cost < kNever) plan.lists = greedy_.lists();
+    if (justified_ == &plan) justified_ = nullptr;
+    return plan;
+  }
 
   // Greedy plans keep few limits: what one microbatch keeps, and steps above that.
   [[nodiscard]] Bytes in_steps(Bytes limit) const {
     if (step_ <= Bytes(0)) return limit;
-    return least_ + std::floor(kRounding * ((limit - least_) / step_)) * step_;
+    return least_limit_ + std::floor(kRounding * ((limit - least_limit_) / step_)) * step_;
   }
 
-  // With what the best run idled known, all may idle as much where it helps. Unless `whatever` it
-  // gains, what has gained more than a run that was given up could have does not count: what counts
-  // does not depend on what was tried before.
-  void repeat_rounds(bool whatever) {
-    const double first = least_of_rounds_;
-    for (double before = kNever; least_of_rounds_ < before;) {
-      if (!whatever && first >= hoped(best_.cost)) return;
-      before = least_of_rounds_;
-      rounds_.allow(slack_);
-      const double cost = try_rounds(best_choices_);
-      if (whatever || first < hoped(cost)) best_.keep(cost, rounds_.lists());
-    }
-  }
-
-  void try_choices(size_t choices) {
-    if (same_[choices]) return;
-    best_.keep(try_rounds(choices), rounds_.lists());
-    for (size_t i = 0; i < kChoices.size(); ++i) {
-      same_[i] = same_[i] || rounds_.same_with(kChoices[i]);
-    }
-  }
-  double try_rounds(size_t choices) {
-    const double cost = rounds_.run(kChoices[choices], hoped(best_.cost));
-    if (cost < least_of_rounds_) {
-      least_of_rounds_ = cost;
-      best_choices_ = choices;
-      slack_ = rounds_.slack();
-    }
-    return cost;
-  }
-  [[nodiscard]] double hoped(double cost) const {
-    return rounds_.most_work() + kHope * (cost - rounds_.most_work());
-  }
-
-  Bytes least_, step_;
-  RoundsPlanner rounds_;
+  Bytes least_limit_, step_, limit_;
+  PublishedRules published_;
   GreedyPlanner greedy_;
-  Best& best_;
-  Bytes limit_;
-  bool set_before_ = false;
-  bool same_rounds_ = false;  // as within the limit before
-  std::array<Bytes, kRules.size()> greedy_asked_;
-  double least_of_rounds_ = kNever;
-  std::array<bool, kChoices.size()> same_{};  // as a run that was tried within the limit
-  size_t best_choices_ = 0;
-  std::vector<double> slack_;
+  Justifier justify_;
+  Plan rounds_;
+  double published_cost_ = kNever;
+  std::vector<Plan> greedy_plans_;
+  const Plan* justified_ = nullptr;
+  double least_ = kNever;
 };
 
-// Up to so many passes of a kind, plans for transfers so much longer count too.
-constexpr int kSmall = 300;
-constexpr double kLonger = 1.3;
-constexpr BlockEffort kFewBlocks{.turns = 1, .built = 8, .built_passes = 0};
-
-Seconds windows_of_first_device(const Problem& problem, Bytes limit) {
-  return bound_of_windows(problem, limit, Objective::kCost, 1).seconds;
+Problem with_messages_in_steps(Problem problem) {
+  constexpr double kStep = 0.125;  // of a forward
+  Seconds forward;
+  for (const StageCost& cost : problem.stages) forward += cost.forward;
+  const Seconds step = kStep / static_cast<double>(problem.stages.size()) * forward;
+  if (step <= Seconds(0)) return problem;
+  for (StageCost& cost : problem.stages) {
+    cost.transfer = std::ceil(cost.transfer / step / kRounding) * step;
+  }
+  return problem;
 }
+
+// Passes of a kind.
+constexpr int kSmall = 300;
+// Justification was not seen to make up for more.
+constexpr double kHope = 1.15;
 
 class ZbV : public LimitPlanner {
  public:
   ZbV(const Problem& problem, OrderSource* source)
       : problem_(problem),
-        thorough_(problem.shape.devices * problem.shape.microbatches <= kThorough),
+        small_(problem.shape.devices * problem.shape.microbatches <= kSmall),
         others_(problem_, source) {}
 
   Program plan(Bytes limit) override {
     Best best;
-    best.lists.resize(problem_.shape.devices);
-    Search search(problem_, best);
-    search.set_limit(limit);
     if (problem_.option<bool>("published_rules").value_or(false)) {
-      search.try_published();
-    } else {
-      search.try_all(thorough_);
-      const Bytes next = search.next_limit();
+      best = PublishedRules(problem_).plan(limit);
+    } else if (small_) {
       try_others(limit, best);
-      try_lower(limit, next, search, best);
-      try_longer_transfers(limit, best);
+      if (!no_better(best, limit)) try_limits(limit, best);
+    } else {
+      best = *Search(problem_, problem_, kFewRules).plan(limit, enough(limit));
+      try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
 
  private:
-  // That none within this limit can be better.
-  [[nodiscard]] bool enough(const Best& best, Bytes within) const {
-    const double near = thorough_ ? kNear : kNearEnough;
-    return best.cost <= near * 1e12 * bound_of_devices(problem_, within).value();
+  static constexpr size_t kFewRules = 2;
+
+  // None within this limit can be better than what costs so much, or not by much.
+  [[nodiscard]] double enough(Bytes within) const {
+    const double near = small_ ? kNear : kNearEnough;
+    return near * 1e12 * bound_of_devices(problem_, within).value();
   }
   // With few microbatches what windows allow soon says so too; with many it costs more than it
   // spares.
   [[nodiscard]] bool no_better(const Best& best, Bytes within) const {
-    if (enough(best, within)) return true;
-    if (!thorough_ || problem_.shape.microbatches > problem_.shape.devices) return false;
-    return best.cost <= kNear * 1e12 * windows_of_first_device(problem_, within).value();
+    if (best.cost <= enough(within)) return true;
+    if (problem_.shape.microbatches > problem_.shape.devices) return false;
+    const Seconds bound = bound_of_windows(problem_, within, Objective::kCost, 1).seconds;
+    return best.cost <= kNear * 1e12 * bound.value();
   }
 
   // The orders of other schedules, until none can be better.
   void try_others(Bytes limit, Best& best) {
-    const auto keep = [&best](std::optional<OrderWithin> order) {
-      if (order) best.keep(order->cost.value() * 1e12, order->lists);
-    };
     // Where stages are equal and memory is not short, longer iterations were not seen to gain by
     // others unless transfers are longer than passes.
     const Shape& shape = problem_.shape;
-    const bool repeats = shape.microbatches > shape.devices;  // fewer never repeat a block
-    const bool plain = uniform(problem_) && repeats &&
+    const bool plain = uniform(problem_) && shape.microbatches > shape.devices &&
                        kRounding * limit >= shape.devices * problem_.device_activation();
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-      if (enough(best, limit) || (plain && made != std::string_view("zb-v-handmade"))) return;
+      if (best.cost <= enough(limit)) return;
+      if (plain && made != std::string_view("zb-v-handmade")) return;
       const OtherOrder& order = others_.of(made);
-      if (order.cost().value() * 1e12 < best.cost) keep(order.within(limit));
-    }
-    if (!repeats || enough(best, limit)) return;
-    if (!blocks_) blocks_.emplace(problem_, kFewBlocks);
-    keep(blocks_->best(limit, Seconds(kNear * 1e-12 * best.cost)));
-  }
-
-  void try_lower(Bytes limit, Bytes next, Search& search, Best& best) {
-    const auto try_within = [&](Bytes within) {
-      if (within < problem_.device_activation() || no_better(best, within)) return false;
-      search.set_limit(within);
-      search.try_all(thorough_);
-      return true;
-    };
-    if (thorough_) {
-      for (Bytes within = next; try_within(within);) within = search.next_limit();
-    } else {
-      for (const Bytes rung : rungs_below(problem_, limit)) {
-        if (!try_within(rung)) break;
-      }
+      if (order.cost().value() * 1e12 >= best.cost) continue;
+      if (auto within = order.within(limit)) best.keep(within->cost.value() * 1e12, within->lists);
     }
   }
 
-  // What is planned for longer messages, within every limit too: which order the heuristics come to
-  // follows from small differences, and so shorter messages seldom cost time.
-  void try_longer_transfers(Bytes limit, Best& best) {
-    const Shape& shape = problem_.shape;
-    if (shape.devices * shape.microbatches > kSmall || free_transfers(problem_)) return;
-    Problem longer = problem_;
-    for (StageCost& cost : longer.stages) cost.transfer = kLonger * cost.transfer;
-    Best planned;
-    planned.lists.resize(shape.devices);
-    Search search(longer, planned);
-    for (Bytes within = limit; within >= problem_.device_activation();
-         within = search.next_limit()) {
-      if (no_better(best, within)) return;
-      planned.cost = kNever;
-      search.set_limit(within);
-      search.try_all(thorough_);
-      if (planned.cost == kNever) continue;
-      const Evaluation truth = evaluate({shape, problem_.placement, planned.lists}, problem_);
-      best.keep(truth.cost.value() * 1e12, planned.lists);
+  // Until none within a lower limit can be better.
+  void try_limits(Bytes limit, Best& best) const {
+    Search search(problem_, with_messages_in_steps(problem_));
+    Justifier as_they_are(problem_);
+    double least = kNever;  // before justification
+    for (Bytes within = limit;;) {
+      std::optional<Best> plan = search.plan(within, enough(within));
+      search.keep_published(best);
+      if (plan) best.keep(as_they_are.span(plan->lists), plan->lists);
+      least = std::min(least, search.least());
+      if (search.least() > kHope * least) return;
+      within = search.next_limit();
+      if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
 
   Problem problem_;
-  bool thorough_;
+  bool small_;
   OtherOrders others_;
-  std::optional<BlockPlanner> blocks_;
 };
 
 Program plan(const Problem& problem) { return ZbV(problem, nullptr).plan(limit_of(problem)); }
@@ -322,8 +319,9 @@ const RegisteredSchedule kZbV{{
     .name = "zb-v",
     .summary = "ZB-V's automatic schedule within memory_limit; without one, within 1F1B's memory",
     .source = "Zero Bubble, arXiv 2401.10241, section 6",
-    .order = "V-shape, two chunks; the paper's rounds of one B and one F, and a greedy plan in "
-             "time, best kept; within memory_limit, else p microbatches' memory",
+    .order =
+        "V-shape, two chunks; the paper's rounds of one B and one F, or a greedy plan in time, "
+        "the better one justified; within memory_limit, else p microbatches' memory",
     .default_chunks = 2,
     .min_chunks = 2,
     .max_chunks = 2,
@@ -354,19 +352,18 @@ const RegisteredSchedule kZbV{{
                                 return std::max(0, 2 * shape.devices - 1 - shape.microbatches) *
                                        problem.stage(0).forward;
                               }},
-               .peak = {
-                   .formula = "min(2p, 2m) chunks",
-                   .domain = "F <= B, the default limit; equal stages, free transfers, B frees "
-                             "nothing",
-                   .holds =
-                       [](const Problem& problem) {
-                         return in_1f1b_memory(problem) &&
-                                problem.stage(0).forward <= problem.stage(0).backward_input;
-                       },
-                   .in_flight =
-                       [](const Problem& problem, int) {
-                         return 2 * std::min(problem.shape.devices, problem.shape.microbatches);
-                       }}},
+               .peak = {.formula = "2p chunks",
+                        .domain =
+                            "F <= B, m >= p, the default limit; equal stages, free transfers, B "
+                            "frees nothing",
+                        .holds =
+                            [](const Problem& problem) {
+                              return in_1f1b_memory(problem) &&
+                                     problem.shape.microbatches >= problem.shape.devices &&
+                                     problem.stage(0).forward <= problem.stage(0).backward_input;
+                            },
+                        .in_flight = [](const Problem& problem,
+                                        int) { return 2 * problem.shape.devices; }}},
     .runs_on = Runtime::kZeroBubbleFork,
 }};
 

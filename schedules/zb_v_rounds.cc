@@ -96,8 +96,7 @@ void RoundsPlanner::reset() {
 }
 
 bool RoundsPlanner::same_with(const RoundsChoices& others) const {
-  return others.part == choices_.part &&
-         (others.delay_forward == choices_.delay_forward || !met_forward_) &&
+  return (others.delay_forward == choices_.delay_forward || !met_forward_) &&
          (others.delay_backward == choices_.delay_backward || !met_backward_);
 }
 
@@ -255,8 +254,7 @@ void RoundsPlanner::fill_gap(int d, double arrival, bool delay, bool* met) {
   const Device& device = at(d);
   while (device.owed > 0 && device.clock < arrival) {
     const int c = backwards_(d, device.next_weight);
-    const bool fits = device.clock + choices_.part * device.at(c).weight <= arrival;
-    if (!fits) {
+    if (device.clock + device.at(c).weight > arrival) {
       const double bearable = std::max(most_idle_, allowed_[d]) - device.idle;
       if (arrival - device.clock <= bearable) return;
       if (met != nullptr) *met = true;

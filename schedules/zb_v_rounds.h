@@ -28,7 +28,6 @@ namespace pipesim {
 struct RoundsChoices {
   bool delay_forward;
   bool delay_backward;  // of chunk 1; that of chunk 0 it always may
-  double part;          // of a W, that a gap must have for the W to fill it
 };
 
 class RoundsPlanner {

@@ -1,0 +1,252 @@
+#include "sim/planning/justify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/pipeline/dependencies.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kKinds = 3;
+constexpr double kGain = 0.003;  // pushes that shorten by less seldom are followed by others
+constexpr double kRounding = 1 + 1e-12;  // what k times a sum keeps fits into k times the sum
+
+int row_of(PassKind kind, int vs) {
+  return kKinds * vs + (kind == PassKind::kF ? 0 : kind == PassKind::kB ? 1 : 2);
+}
+PassKind kind_of(int row) {
+  constexpr std::array kKindOf{PassKind::kF, PassKind::kB, PassKind::kW};
+  return kKindOf[row % kKinds];
+}
+
+}  // namespace
+
+Justifier::Justifier(const Problem& problem)
+    : placement_(problem.placement),
+      microbatches_(problem.shape.microbatches),
+      device_of_(static_cast<size_t>(kKinds * placement_.virtual_stages())),
+      order_(placement_.devices()),
+      placed_(placement_.devices()),
+      runs_(placement_.devices()),
+      from_(placement_.devices()),
+      ends_(device_of_.size(), microbatches_),
+      next_(placement_.devices()),
+      missing_(placement_.devices()) {
+  for (auto& rows : rows_) rows.resize(device_of_.size());
+  for (int vs = 0; vs < placement_.virtual_stages(); ++vs) add(problem, vs);
+}
+
+void Justifier::add(const Problem& problem, int vs) {
+  const StageCost& cost = problem.stage(vs);
+  const std::array seconds{cost.forward, cost.backward_input, cost.backward_weight};
+  const Bytes freed = cost.activation - cost.weight_stash;  // by B; it may take instead
+  const std::array acquired{cost.activation, std::max(Bytes(0), -1 * freed), Bytes(0)};
+  const std::array released{Bytes(0), std::max(Bytes(0), freed), cost.weight_stash};
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const int row = kKinds * vs + kind;
+    device_of_[row] = problem.placement.device(vs);
+    Row& early = rows_[kEarly][row];
+    Row& late = rows_[kLate][row];
+    early.seconds = late.seconds = std::round(seconds[kind].value() * 1e12);
+    early.acquired = late.released = acquired[kind].value();
+    early.released = late.acquired = released[kind].value();
+    const StagePass source = source_of(problem.placement, {kind_of(row), vs});
+    if (!source.exists()) continue;
+    wait_for(row, row_of(source.kind, source.vs),
+             std::round(problem.transfer(source.vs, vs).value() * 1e12));
+  }
+}
+
+void Justifier::wait_for(int row, int source, double lag) {
+  rows_[kEarly][row].after[0] = {source, lag};
+  auto& after = rows_[kLate][source].after;
+  (after[0].row < 0 ? after[0] : after[1]) = {row, lag};
+}
+
+void Justifier::set_limit(Bytes limit) {
+  limit_ = limit.value() * kRounding;
+  asked_ = 0;
+}
+
+bool Justifier::fits(double bytes) {
+  if (bytes > limit_) return false;
+  asked_ = std::max(asked_, bytes);
+  return true;
+}
+
+double Justifier::run(const PassLists& lists) {
+  load(lists);
+  push_early();
+  double shortest = longest_span();
+  best_ = order_;
+  for (double before = kNever; shortest < (1 - kGain) * before;) {
+    before = shortest;
+    push_late(before);
+    push_early();
+    if (longest_span() >= before) break;
+    shortest = longest_span();
+    best_ = order_;
+  }
+  return shortest;
+}
+
+double Justifier::span(const PassLists& lists) {
+  load(lists);
+  const double asked = asked_;
+  into_gaps_ = false;
+  push_early();
+  into_gaps_ = true;
+  asked_ = asked;
+  return longest_span();
+}
+
+void Justifier::load(const PassLists& lists) {
+  for (size_t d = 0; d < lists.size(); ++d) {
+    order_[d].clear();
+    for (const Pass& pass : lists[d]) {
+      const int vs = placement_.virtual_stage(static_cast<int>(d), pass.chunk);
+      order_[d].push_back({row_of(pass.kind, vs), static_cast<int>(pass.microbatch)});
+    }
+  }
+}
+
+void Justifier::save(PassLists& lists) const {
+  for (size_t d = 0; d < lists.size(); ++d) {
+    lists[d].clear();
+    for (const auto& [row, microbatch] : best_[d]) {
+      lists[d].push_back(make_pass(kind_of(row), microbatch, placement_.chunk(row / kKinds)));
+    }
+  }
+}
+
+double Justifier::longest_span() const {
+  double longest = 0;
+  for (const auto& runs : runs_) longest = std::max(longest, runs.back().end - runs.front().start);
+  return longest;
+}
+
+void Justifier::push_early() {
+  std::ranges::fill(from_, 0);
+  push<kEarly>();
+  std::swap(order_, placed_);
+}
+
+// Each device ends when it has spanned so much since its start.
+void Justifier::push_late(double span) {
+  for (size_t d = 0; d < runs_.size(); ++d) from_[d] = -(runs_[d].front().start + span);
+  push<kLate>();
+  for (auto& placed : placed_) std::ranges::reverse(placed);
+  std::swap(order_, placed_);
+}
+
+template <Justifier::Direction direction>
+void Justifier::push() {
+  std::ranges::fill(ends_.cells(), kNever);
+  std::ranges::fill(next_, 0);
+  const int devices = static_cast<int>(order_.size());
+  for (int d = 0; d < devices; ++d) {
+    placed_[d].clear();
+    runs_[d].clear();
+    missing_[d] = {};
+    ready_.push_back(d);
+  }
+  while (!ready_.empty()) {
+    const int d = ready_.back();
+    ready_.pop_back();
+    advance<direction>(d);
+  }
+}
+
+// Places passes until one waits for what is not placed.
+template <Justifier::Direction direction>
+void Justifier::advance(int d) {
+  const auto& order = order_[d];
+  for (size_t& next = next_[d]; next < order.size(); ++next) {
+    const Item item = direction == kEarly ? order[next] : order[order.size() - 1 - next];
+    const Row& row = rows_[direction][item.row];
+    double start = from_[d];
+    for (const Wait& wait : row.after) {
+      if (wait.row < 0) break;
+      const double end = ends_(wait.row, item.microbatch);
+      if (end == kNever) {
+        missing_[d] = {wait.row, item.microbatch};
+        return;
+      }
+      start = std::max(start, end + wait.lag);
+    }
+    place(d, row, item, start);
+    for (const Wait& wait : rows_[1 - direction][item.row].after) {
+      if (wait.row < 0) break;
+      const int other = device_of_[wait.row];
+      if (missing_[other] == item) {
+        missing_[other] = {};
+        ready_.push_back(other);
+      }
+    }
+  }
+}
+
+// Into the first gap from `earliest` on that holds it, where it also has room.
+void Justifier::place(int d, const Row& row, const Item& item, double earliest) {
+  auto& runs = runs_[d];
+  size_t at = runs.size();
+  // What it waits for may be the first of a run, and take no time.
+  const auto fits_before = [&](const Run& run) {
+    return earliest < run.start && earliest + row.seconds <= run.start &&
+           (row.acquired == 0 || fits(run.peak + row.acquired));
+  };
+  while (into_gaps_ && at > 0 && fits_before(runs[at - 1])) --at;
+  Run one{.start = earliest};
+  double held = 0;
+  for (;; ++at) {
+    if (at > 0) {
+      one.start = std::max(earliest, runs[at - 1].end);
+      held = runs[at - 1].held;
+    }
+    one.end = one.start + row.seconds;
+    if (at == runs.size()) break;
+    if (one.end <= runs[at].start && (row.acquired == 0 || fits(held + row.acquired))) break;
+  }
+  one.peak = held + row.acquired;
+  one.held = one.peak - row.released;
+  ends_(item.row, item.microbatch) = one.end;
+  asked_ = std::max(asked_, one.peak);
+  insert(d, at, item, one);
+}
+
+// Before the run `at`, which it does not reach beyond.
+void Justifier::insert(int d, size_t at, const Item& item, Run one) {
+  auto& runs = runs_[d];
+  auto& placed = placed_[d];
+  one.first = at < runs.size() ? runs[at].first : placed.size();
+  const double more = one.held - (at > 0 ? runs[at - 1].held : 0);
+  placed.insert(placed.begin() + static_cast<std::ptrdiff_t>(one.first), item);
+  for (size_t later = at; later < runs.size(); ++later) {
+    Run& run = runs[later];
+    ++run.first;
+    run.peak += more;
+    run.held += more;
+    asked_ = std::max(asked_, run.peak);
+  }
+  if (at < runs.size() && one.end == runs[at].start) {
+    Run& next = runs[at];
+    next.first = one.first;
+    next.start = one.start;
+    next.peak = std::max(next.peak, one.peak);
+    one = next;
+    if (at == 0 || runs[at - 1].end < one.start) return;
+    runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  if (at > 0 && runs[at - 1].end == one.start) {
+    Run& before = runs[at - 1];
+    before.end = one.end;
+    before.peak = std::max(before.peak, one.peak);
+    before.held = one.held;
+  } else {
+    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(at), one);
+  }
+}
+
+}  // namespace pipesim

@@ -1,0 +1,107 @@
+// Shortens a program by justification: its passes are pushed as late as they can go without a later
+// end, the last first, then as early as they can go, the first first. A pass goes into any gap of
+// its device that it reaches, so that each push also changes orders; pushes follow each other as
+// long as they shorten.
+//
+// Sources: Li and Willis, An iterative scheduling technique for resource-constrained project
+// scheduling, European Journal of Operational Research 56 (1992) 370-379; Valls, Ballestin and
+// Quintanilla, Justification and RCPSP: a technique that pays, the same 165 (2005) 375-386. Here
+// devices are machines, and activation memory is what F takes at its start and B and W give back at
+// their end: seen from the end of time W and B take what F gives back, so that one rule pushes both
+// ways. Each pass always has a place: behind those that were before it, all of which are placed.
+//
+// For programs of F, B and W (no splits, copies, sharded vocabulary or second direction), of any
+// placement. O(passes x (1 + gaps that a pass looks at)) per push; no allocation but in the first
+// run. Deterministic.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "sim/core/grid.h"
+#include "sim/core/units.h"
+#include "sim/pipeline/placement.h"
+#include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
+
+namespace pipesim {
+
+class Justifier {
+ public:
+  explicit Justifier(const Problem& problem);
+
+  // Before a run.
+  void set_limit(Bytes limit);
+  // The most that a run since then wanted and had room for: with any limit from there on up to the
+  // one set, all of them would have done the same.
+  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
+
+  // The longest span of a device, in picoseconds, of what it makes of the lists: never longer than
+  // theirs. Requires lists of F, B and W that can be executed and keep the limit.
+  double run(const PassLists& lists);
+  // What the last run has made.
+  void save(PassLists& lists) const;
+
+  // The longest span of a device with the lists as they are, in picoseconds, whatever the limit.
+  double span(const PassLists& lists);
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  enum Direction { kEarly, kLate };
+  // A row is the passes of one kind on a virtual stage; -1: none.
+  struct Wait {
+    int row = -1;
+    double lag = 0;
+  };
+  // In one direction, in which time runs forward.
+  struct Row {
+    double seconds = 0;
+    double acquired = 0, released = 0;
+    std::array<Wait, 2> after;
+  };
+  struct Item {
+    int row = -1, microbatch = -1;
+    friend bool operator==(const Item&, const Item&) = default;
+  };
+  // Passes of a device with no gap between them.
+  struct Run {
+    size_t first = 0;  // of what is placed
+    double start = 0, end = 0;
+    double peak = 0;  // bytes held
+    double held = 0;  // after it
+  };
+
+  void add(const Problem& problem, int vs);
+  void wait_for(int row, int source, double lag);
+  void load(const PassLists& lists);
+  [[nodiscard]] double longest_span() const;
+  void push_early();
+  void push_late(double span);
+  template <Direction direction>
+  void push();
+  template <Direction direction>
+  void advance(int device);
+  bool fits(double bytes);
+  void place(int device, const Row& row, const Item& item, double earliest);
+  void insert(int device, size_t at, const Item& item, Run one);
+
+  Placement placement_;
+  int microbatches_;
+  double limit_ = 0;
+  double asked_ = 0;
+  bool into_gaps_ = true;
+  std::array<std::vector<Row>, 2> rows_;         // by direction
+  std::vector<int> device_of_;                   // by row
+  std::vector<std::vector<Item>> order_, best_;  // by device, in time
+  std::vector<std::vector<Item>> placed_;        // likewise, of a push
+  std::vector<std::vector<Run>> runs_;           // likewise
+  std::vector<double> from_;                     // by device, the earliest start
+  Grid<double> ends_;          // by row and microbatch; kNever before the pass is placed
+  std::vector<size_t> next_;   // by device, in its order
+  std::vector<Item> missing_;  // by device, what its next pass waits for
+  std::vector<int> ready_;     // devices
+};
+
+}  // namespace pipesim
