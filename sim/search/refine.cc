@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/execution/evaluate.h"
+#include "sim/planning/justify.h"
 #include "sim/search/bound.h"
 #include "sim/search/order.h"
 
@@ -208,21 +209,41 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
   return std::move(best.words());
 }
 
-// In rounds, where the effort is enough for several: from the start and from the best in turn. From
-// an order that has been evaluated, and leaves it at another.
-Words improve(Order& order, std::uint64_t seed, const Target& target) {
+// The order justified, where it costs less so; it is evaluated, and the order stands there.
+Words justified(Order& order, const Problem& problem, double limit) {
+  const Words words = order.words();
+  const double cost = order.cost();
+  const Program program = program_of(problem, words);
+  PassLists lists;
+  for (int d = 0; d < problem.shape.devices; ++d) {
+    lists.emplace_back(program.passes(d).begin(), program.passes(d).end());
+  }
+  Justifier justify(problem);
+  justify.set_limit(Bytes(limit));
+  justify.run(lists);
+  justify.save(lists);
+  order.restart(words_of({problem.shape, problem.placement, std::move(lists)}));
+  if (order.evaluate() && order.cost() < cost) return order.words();
+  order.restart(words);
+  order.evaluate();
+  return words;
+}
+
+// In rounds, where the effort is enough for several: from the start and from the best in turn, the
+// first best being the start justified. From an order that has been evaluated, and leaves it at
+// another.
+Words improve(Order& order, const Problem& problem, double limit, std::uint64_t seed,
+              const Target& target) {
   const double passes = static_cast<double>(order.words().size()) * order.length();
   const int rounds = static_cast<int>(
       std::clamp(target.effort / (kRound * passes), 1.0, static_cast<double>(kAllowances.size())));
   const Words start = order.words();
-  Words best = start;
+  Words best = justified(order, problem, limit);
   double score = order.score();
   double cost = order.cost();
   for (int round = 0; round < rounds && cost > target.bound; ++round) {
-    if (round > 0) {
-      order.restart(round % 2 == 0 ? start : best);
-      order.evaluate();
-    }
+    order.restart(rounds > 1 && round % 2 == 0 ? start : best);
+    order.evaluate();
     Words tried = improve_once(order, seed + static_cast<unsigned>(round), kAllowances.at(round),
                                {target.effort / rounds, target.bound, target.stop});
     order.restart(tried);
@@ -251,7 +272,7 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, double 
   const Target target{options.effort,
                       lower_bound(shorter, Bytes(limit), options.objective).value() * kRounding,
                       options.stop};
-  few.restart(improve(few, options.seed, target));
+  few.restart(improve(few, shorter, limit, options.seed, target));
   if (!few.evaluate()) return std::nullopt;
   std::optional<Words> best;
   std::vector<Words> tried;  // a steady state that repeats itself comes out alike from many places
@@ -286,7 +307,7 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   if (order.cost() <= target.bound) return program_of(problem, words);
   order.restart(improve_short(order, problem, bytes, options).value_or(words));
   if (!order.evaluate()) return program;
-  return program_of(problem, improve(order, options.seed + 1, target));
+  return program_of(problem, improve(order, problem, bytes, options.seed + 1, target));
 }
 
 }  // namespace pipesim

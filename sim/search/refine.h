@@ -1,5 +1,5 @@
-// Improves a program by local search: passes move within their device's order, and what makes the
-// iteration no longer is kept.
+// Improves a program by justification (sim/planning/justify.h), then by local search: passes move
+// within their device's order, and what makes the iteration no longer is kept.
 //
 // A move takes one pass a few places forward or back; it must leave every device within the memory
 // limit. Now and then a slightly worse order is accepted (threshold accepting, falling to nothing).
