@@ -123,12 +123,12 @@ class Search {
         justify_(longer),
         greedy_plans_(rules) {}
 
-  // Once a plan costs no more than `enough`, no other is made. Nothing where all is the same as
-  // within the limit before.
-  std::optional<Best> plan(Bytes limit, double enough) {
+  // Once a plan costs no more than `least`, no other is made; from the first greedy one on `enough`
+  // is little enough too. Nothing where all is the same as within the limit before.
+  std::optional<Best> plan(Bytes limit, double least, double enough) {
     limit_ = limit;
     const Plan* best = &plan_rounds();
-    for (size_t i = 0; i < greedy_plans_.size() && best->cost > enough; ++i) {
+    for (size_t i = 0; i < greedy_plans_.size() && best->cost > (i == 0 ? least : enough); ++i) {
       const Plan& plan = plan_greedily(i, best->cost);
       if (plan.cost < best->cost) best = &plan;
     }
@@ -248,7 +248,7 @@ class ZbV : public LimitPlanner {
       try_others(limit, best);
       if (!no_better(best, limit)) try_limits(limit, best);
     } else {
-      best = *Search(problem_, problem_, kFewRules).plan(limit, enough(limit));
+      best = *Search(problem_, problem_, kFewRules).plan(limit, least(limit), enough(limit));
       try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
@@ -258,9 +258,11 @@ class ZbV : public LimitPlanner {
   static constexpr size_t kFewRules = 2;
 
   // None within this limit can be better than what costs so much, or not by much.
+  [[nodiscard]] double least(Bytes within) const {
+    return kNear * 1e12 * bound_of_devices(problem_, within).value();
+  }
   [[nodiscard]] double enough(Bytes within) const {
-    const double near = small_ ? kNear : kNearEnough;
-    return near * 1e12 * bound_of_devices(problem_, within).value();
+    return (small_ ? 1 : kNearEnough) * least(within);
   }
   // With few microbatches what windows allow soon says so too; with many it costs more than it
   // spares.
@@ -291,13 +293,13 @@ class ZbV : public LimitPlanner {
   void try_limits(Bytes limit, Best& best) const {
     Search search(problem_, with_messages_in_steps(problem_));
     Justifier as_they_are(problem_);
-    double least = kNever;  // before justification
+    double unjustified = kNever;
     for (Bytes within = limit;;) {
-      std::optional<Best> plan = search.plan(within, enough(within));
+      std::optional<Best> plan = search.plan(within, least(within), enough(within));
       search.keep_published(best);
       if (plan) best.keep(as_they_are.span(plan->lists), plan->lists);
-      least = std::min(least, search.least());
-      if (search.least() > kHope * least) return;
+      unjustified = std::min(unjustified, search.least());
+      if (search.least() > kHope * unjustified) return;
       within = search.next_limit();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
