@@ -92,7 +92,7 @@ struct Outcome {
 
 class BlockPlanner::Search {
  public:
-  Search(const Problem& problem);
+  explicit Search(const Problem& problem);
   OrderWithin best(Bytes limit, double most);
 
  private:

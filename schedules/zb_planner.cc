@@ -16,6 +16,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What p microbatches keep fits into a limit of p times that, however the sum is rounded.
 constexpr double kRounding = 1 + 1e-12;
+// Up to so many passes of a kind, nothing is left out for time's sake.
+constexpr int kThorough = 512;
 
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;

@@ -24,7 +24,6 @@
 
 #include "schedules/order_within.h"
 #include "schedules/zb_v_rounds.h"
-#include "sim/execution/evaluate.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/greedy.h"
 #include "sim/planning/justify.h"

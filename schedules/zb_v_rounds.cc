@@ -10,9 +10,6 @@ namespace {
 constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
-
 // Whole picoseconds: the sums of unlike passes then tie exactly where the times as written do.
 double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
 
@@ -39,7 +36,6 @@ RoundsPlanner::RoundsPlanner(const Problem& problem)
       chunk.weight = ticks(cost.backward_weight);
       chunk.activation = cost.activation.value();
       chunk.weight_stash = cost.weight_stash.value();
-      shortest_ = std::min({shortest_, chunk.forward, chunk.backward, chunk.weight});
       at(d).spare -= microbatches_ * (chunk.forward + chunk.backward + chunk.weight);
     }
     most_work_ = std::max(most_work_, -at(d).spare);
@@ -49,8 +45,7 @@ RoundsPlanner::RoundsPlanner(const Problem& problem)
 }
 
 void RoundsPlanner::set_limit(Bytes limit) {
-  limit_ = limit.value() * kRounding;
-  asked_ = 0;
+  room_.set_limit(limit);
   reset();
   warm_up();
   even_out();
@@ -123,7 +118,7 @@ void RoundsPlanner::warm_up() {
     const Device& device = at(d);
     // Until its first B the device takes another d pairs of F, to keep up with the first device.
     const double pairs = (d + 1) * (device.at(0).activation + device.at(1).activation);
-    while (d < last_ && device.at(0).f < microbatches_ && fits(device.held() + pairs) &&
+    while (d < last_ && device.at(0).f < microbatches_ && room_.fits(device.held() + pairs) &&
            device.clock + device.at(0).forward <= forward_arrival(d, 1)) {
       if (!one_more(d)) break;
     }
@@ -212,16 +207,10 @@ int RoundsPlanner::wanted_forward(int d) {
   return can_forward(d, 0) ? 0 : -1;
 }
 
-bool RoundsPlanner::fits(double bytes) {
-  if (bytes > limit_) return false;
-  asked_ = std::max(asked_, bytes);
-  return true;
-}
-
 bool RoundsPlanner::fits(const Device& device, int c) {
-  if (!fits(device.held_without_owed() + device.at(c).activation)) return false;
+  if (!room_.fits(device.held_without_owed() + device.at(c).activation)) return false;
   const int ahead = device.at(0).f + 1 - device.at(1).f;
-  return c == 1 || fits(ahead * device.at(0).activation + device.at(1).activation);
+  return c == 1 || room_.fits(ahead * device.at(0).activation + device.at(1).activation);
 }
 
 bool RoundsPlanner::can_forward(int d, int c) {
@@ -265,7 +254,7 @@ void RoundsPlanner::fill_gap(int d, double arrival, bool delay, bool* met) {
 }
 
 void RoundsPlanner::make_room(int d, double bytes) {
-  while (at(d).owed > 0 && !fits(at(d).held() + bytes)) run_weight(d);
+  while (at(d).owed > 0 && !room_.fits(at(d).held() + bytes)) run_weight(d);
 }
 
 void RoundsPlanner::run_forward(int d, int c) {

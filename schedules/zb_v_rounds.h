@@ -14,13 +14,13 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "sim/core/grid.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 
@@ -37,11 +37,9 @@ class RoundsPlanner {
   // Before a run. Requires at least what one microbatch keeps on any device. Plays what all runs
   // within the limit have in common.
   void set_limit(Bytes limit);
-  // What no run within the limit can be below, whatever it chooses.
-  [[nodiscard]] double least() const { return most_work_ + start_.most_idle; }
   // The most that a run since then wanted and had room for: with any limit from there on up to the
   // one set, all of them would have done the same.
-  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
+  [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
   // The longest span of a device; gives up, and returns infinity, when that cannot be below `most`.
   double run(const RoundsChoices& choices, double most);
@@ -51,8 +49,6 @@ class RoundsPlanner {
   void allow(std::vector<double> idle) { allowed_ = std::move(idle); }
   [[nodiscard]] std::vector<double> slack() const;
   [[nodiscard]] PassLists& lists() { return lists_; }
-  [[nodiscard]] double most_work() const { return most_work_; }
-  [[nodiscard]] double shortest_pass() const { return shortest_; }
 
  private:
   struct Chunk {
@@ -95,7 +91,6 @@ class RoundsPlanner {
   bool run_backwards();
   bool run_forwards();
 
-  bool fits(double bytes);
   bool fits(const Device& device, int chunk);
   bool can_forward(int device, int chunk);
   [[nodiscard]] bool can_backward(int device, int chunk) const;
@@ -117,10 +112,8 @@ class RoundsPlanner {
 
   int last_;  // device
   int microbatches_;
-  double limit_ = 0;
-  double asked_ = 0;
+  Room room_;
   double most_work_ = 0;
-  double shortest_ = std::numeric_limits<double>::infinity();  // pass
   double most_ = 0;  // idle time at which a run is given up
   RoundsChoices choices_{};
   bool met_forward_ = false, met_backward_ = false;  // whether the last run came to a choice

@@ -11,8 +11,8 @@ namespace {
 
 using enum GreedyStep;
 
-constexpr double kRounding = 1 + 1e-12;  // what k times a sum keeps fits into k times the sum
-constexpr int kBuckets = 256;            // a power of two
+constexpr double kRounding = 1 + 1e-12;
+constexpr int kBuckets = 256;  // a power of two
 
 // Whole picoseconds: sums of unlike passes then tie exactly where the times as written do.
 double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
@@ -127,17 +127,6 @@ void GreedyPlanner::reset() {
   wake_at(0, 0);
 }
 
-void GreedyPlanner::set_limit(Bytes limit) {
-  limit_ = limit.value() * kRounding;
-  asked_ = 0;
-}
-
-bool GreedyPlanner::fits(double bytes) {
-  if (bytes > limit_) return false;
-  asked_ = std::max(asked_, bytes);
-  return true;
-}
-
 double GreedyPlanner::run(const GreedyRules& rules, double bound) {
   rules_ = rules;
   reset();
@@ -204,21 +193,21 @@ bool GreedyPlanner::fits(const Device& device, Step step) {
   const int f1 = device.ran[kF1];
   const double held =
       (f0 - device.ran[kB0]) * device.activation[0] + (f1 - device.ran[kB1]) * device.activation[1];
-  if (!fits(held + device.activation[chunk_of(step)])) return false;
+  if (!room_.fits(held + device.activation[chunk_of(step)])) return false;
   if (step == kF1 || chunks_ == 1) return true;
   if (f0 > f1 && !has_share(device)) return false;
-  return fits((f0 + 1 - f1) * device.activation[0] + device.activation[1]);
+  return room_.fits((f0 + 1 - f1) * device.activation[0] + device.activation[1]);
 }
 
 // For one more F0. Shares are whole chunks: fewer limits tell runs apart, and F1 has the rest.
 bool GreedyPlanner::has_share(const Device& device) {
   const double f0 = device.ran[kF0] + 1 - device.ran[kB0] - rules_.beyond_share;
-  return fits(std::ceil(f0 * device.chunks_of_f0 / kRounding) * largest_chunk_);
+  return room_.fits(std::ceil(f0 * device.chunks_of_f0 / kRounding) * largest_chunk_);
 }
 
 bool GreedyPlanner::fits_now(const Device& device, Step step) {
   return !is_forward(step) || device.owed == 0 ||
-         fits(held(device) + device.activation[chunk_of(step)]);
+         room_.fits(held(device) + device.activation[chunk_of(step)]);
 }
 
 double GreedyPlanner::held(const Device& device) const {

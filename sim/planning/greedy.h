@@ -29,6 +29,7 @@
 #include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 
@@ -52,10 +53,10 @@ class GreedyPlanner {
   explicit GreedyPlanner(const Problem& problem);
 
   // Before a run. Requires at least what one microbatch keeps on any device.
-  void set_limit(Bytes limit);
+  void set_limit(Bytes limit) { room_.set_limit(limit); }
   // The most that a run since then wanted and had room for: with any limit from there on up to the
   // one set, all of them would have done the same.
-  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
+  [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
   // Returns the longest span of a device, in picoseconds, and leaves the program in `lists`. Gives
   // up, and returns infinity, once that cannot be below `bound`. The span is that of the decisions:
@@ -107,7 +108,6 @@ class GreedyPlanner {
   void reset();
   void act(int device);
   Choice choose(const Device& device);
-  bool fits(double bytes);
   bool fits(const Device& device, Step step);
   bool fits_now(const Device& device, Step step);
   bool has_share(const Device& device);
@@ -129,8 +129,7 @@ class GreedyPlanner {
 
   int chunks_, microbatches_;
   double largest_chunk_ = 0;  // bytes
-  double limit_ = 0;
-  double asked_ = 0;
+  Room room_;
   double buckets_per_tick_ = 1;
   GreedyRules rules_;
   std::vector<Device> devices_;

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kKinds = 3;
 constexpr double kGain = 0.003;  // pushes that shorten by less seldom are followed by others
-constexpr double kRounding = 1 + 1e-12;  // what k times a sum keeps fits into k times the sum
 
 int row_of(PassKind kind, int vs) {
   return kKinds * vs + (kind == PassKind::kF ? 0 : kind == PassKind::kB ? 1 : 2);
@@ -65,17 +64,6 @@ void Justifier::wait_for(int row, int source, double lag) {
   (after[0].row < 0 ? after[0] : after[1]) = {row, lag};
 }
 
-void Justifier::set_limit(Bytes limit) {
-  limit_ = limit.value() * kRounding;
-  asked_ = 0;
-}
-
-bool Justifier::fits(double bytes) {
-  if (bytes > limit_) return false;
-  asked_ = std::max(asked_, bytes);
-  return true;
-}
-
 double Justifier::run(const PassLists& lists) {
   load(lists);
   push_early();
@@ -94,11 +82,11 @@ double Justifier::run(const PassLists& lists) {
 
 double Justifier::span(const PassLists& lists) {
   load(lists);
-  const double asked = asked_;
+  const Room room = room_;
   into_gaps_ = false;
   push_early();
   into_gaps_ = true;
-  asked_ = asked;
+  room_ = room;
   return longest_span();
 }
 
@@ -195,7 +183,7 @@ void Justifier::place(int d, const Row& row, const Item& item, double earliest) 
   // What it waits for may be the first of a run, and take no time.
   const auto fits_before = [&](const Run& run) {
     return earliest < run.start && earliest + row.seconds <= run.start &&
-           (row.acquired == 0 || fits(run.peak + row.acquired));
+           (row.acquired == 0 || room_.fits(run.peak + row.acquired));
   };
   while (into_gaps_ && at > 0 && fits_before(runs[at - 1])) --at;
   Run one{.start = earliest};
@@ -207,12 +195,12 @@ void Justifier::place(int d, const Row& row, const Item& item, double earliest) 
     }
     one.end = one.start + row.seconds;
     if (at == runs.size()) break;
-    if (one.end <= runs[at].start && (row.acquired == 0 || fits(held + row.acquired))) break;
+    if (one.end <= runs[at].start && (row.acquired == 0 || room_.fits(held + row.acquired))) break;
   }
   one.peak = held + row.acquired;
   one.held = one.peak - row.released;
   ends_(item.row, item.microbatch) = one.end;
-  asked_ = std::max(asked_, one.peak);
+  room_.take(one.peak);
   insert(d, at, item, one);
 }
 
@@ -228,7 +216,7 @@ void Justifier::insert(int d, size_t at, const Item& item, Run one) {
     ++run.first;
     run.peak += more;
     run.held += more;
-    asked_ = std::max(asked_, run.peak);
+    room_.take(run.peak);
   }
   if (at < runs.size() && one.end == runs[at].start) {
     Run& next = runs[at];

@@ -24,6 +24,7 @@
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 
@@ -32,10 +33,10 @@ class Justifier {
   explicit Justifier(const Problem& problem);
 
   // Before a run.
-  void set_limit(Bytes limit);
+  void set_limit(Bytes limit) { room_.set_limit(limit); }
   // The most that a run since then wanted and had room for: with any limit from there on up to the
   // one set, all of them would have done the same.
-  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
+  [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
   // The longest span of a device, in picoseconds, of what it makes of the lists: never longer than
   // theirs. Requires lists of F, B and W that can be executed and keep the limit.
@@ -83,14 +84,12 @@ class Justifier {
   void push();
   template <Direction direction>
   void advance(int device);
-  bool fits(double bytes);
   void place(int device, const Row& row, const Item& item, double earliest);
   void insert(int device, size_t at, const Item& item, Run one);
 
   Placement placement_;
   int microbatches_;
-  double limit_ = 0;
-  double asked_ = 0;
+  Room room_;
   bool into_gaps_ = true;
   std::array<std::vector<Row>, 2> rows_;         // by direction
   std::vector<int> device_of_;                   // by row

@@ -15,8 +15,6 @@ namespace pipesim {
 // enough to try neither lower limits nor other orders. It is then all by which a rung below can be
 // better.
 inline constexpr double kNearEnough = 1.02;
-// Up to so many passes of a kind, planners leave nothing out for time's sake.
-inline constexpr int kThorough = 512;
 
 // Rungs are the multiples of a quarter (or of one part of `parts`) of what p microbatches keep on
 // the device that keeps most, from what one microbatch keeps to three times p of them. Those below

@@ -1,0 +1,36 @@
+// A limit on activation memory, as planners ask it.
+#pragma once
+
+#include <algorithm>
+
+#include "sim/core/units.h"
+
+namespace pipesim {
+
+class Room {
+ public:
+  // Forgets what was asked.
+  void set_limit(Bytes limit) {
+    limit_ = limit.value() * kRounding;
+    asked_ = 0;
+  }
+
+  bool fits(double bytes) {
+    if (bytes > limit_) return false;
+    asked_ = std::max(asked_, bytes);
+    return true;
+  }
+  // Of bytes that are known to fit.
+  void take(double bytes) { asked_ = std::max(asked_, bytes); }
+
+  // The most that has fitted: with any limit from there on up to the one set, all would have.
+  [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
+
+ private:
+  static constexpr double kRounding = 1 + 1e-12;  // what k times a sum keeps fits into k sums
+
+  double limit_ = 0;
+  double asked_ = 0;
+};
+
+}  // namespace pipesim
