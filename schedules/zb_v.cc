@@ -107,27 +107,33 @@ class PublishedRules {
   std::vector<double> slack_;  // likewise
 };
 
+// Found by experiment; less makes more F0 wait in memory, more makes devices idle.
+constexpr double kPatience = 0.3;
+// F0 beyond chunk 0's share make F1 wait where memory is short, and keep devices busy elsewhere.
+constexpr GreedyRules kPatient{.patience = kPatience};
+constexpr GreedyRules kBackwardsFirst{
+    .b1_before_f1 = true, .patience = kPatience, .beyond_share = 0.5};
+constexpr GreedyRules kImpatient{.patience = 0, .beyond_share = 1};
+
 // The best of the planners' plans, justified, within one limit after the other, lower each time.
 class Search {
  public:
-  static constexpr size_t kAll = 3;
-
-  // Greedy plans and justification are for `longer`, which may have longer messages than `problem`;
-  // of greedy plans there are the first `rules`.
-  Search(const Problem& problem, const Problem& longer, size_t rules = kAll)
+  // Greedy plans and justification are for `longer`, which may have longer messages than `problem`.
+  Search(const Problem& problem, const Problem& longer, std::vector<GreedyRules> rules)
       : least_limit_(problem.device_activation()),
         step_(kSteps * largest_chunk(problem)),
         published_(problem),
         greedy_(longer),
         justify_(longer),
-        greedy_plans_(rules) {}
+        rules_(std::move(rules)),
+        greedy_plans_(rules_.size()) {}
 
-  // Once a plan costs no more than `least`, no other is made; from the first greedy one on `enough`
-  // is little enough too. Nothing where all is the same as within the limit before.
+  // Once a plan costs no more than `least` no other is made, and one that costs no more than
+  // `enough` is not justified. Nothing where all is the same as within the limit before.
   std::optional<Best> plan(Bytes limit, double least, double enough) {
     limit_ = limit;
     const Plan* best = &plan_rounds();
-    for (size_t i = 0; i < greedy_plans_.size() && best->cost > (i == 0 ? least : enough); ++i) {
+    for (size_t i = 0; i < greedy_plans_.size() && best->cost > least; ++i) {
       const Plan& plan = plan_greedily(i, best->cost);
       if (plan.cost < best->cost) best = &plan;
     }
@@ -161,13 +167,6 @@ class Search {
   }
 
  private:
-  // Found by experiment; less makes more F0 wait in memory, more makes devices idle.
-  static constexpr double kPatience = 0.3;
-  // F0 beyond chunk 0's share make F1 wait where memory is short, and keep devices busy elsewhere.
-  static constexpr std::array<GreedyRules, kAll> kRules{
-      {{.patience = kPatience},
-       {.b1_before_f1 = true, .patience = kPatience, .beyond_share = 0.5},
-       {.patience = 0, .beyond_share = 1}}};
   static constexpr double kSteps = 0.25;  // of a chunk
 
   struct Plan : Best {
@@ -185,12 +184,12 @@ class Search {
   }
 
   // Gives up what cannot cost less than `most`.
-  const Plan& plan_greedily(size_t rules, double most) {
+  const Plan& plan_greedily(size_t i, double most) {
     const Bytes within = in_steps(limit_);
-    Plan& plan = greedy_plans_[rules];
+    Plan& plan = greedy_plans_[i];
     if (plan.asked <= within && most <= plan.given_up) return plan;
     greedy_.set_limit(within);
-    plan.cost = greedy_.run(kRules[rules], most);
+    plan.cost = greedy_.run(rules_[i], most);
     plan.asked = greedy_.asked();
     plan.given_up = plan.cost == kNever ? most : kNever;
     if (plan.cost < kNever) plan.lists = greedy_.lists();
@@ -210,7 +209,8 @@ class Search {
   Justifier justify_;
   Plan rounds_;
   double published_cost_ = kNever;
-  std::vector<Plan> greedy_plans_;
+  std::vector<GreedyRules> rules_;
+  std::vector<Plan> greedy_plans_;  // by rules
   const Plan* justified_ = nullptr;
   double least_ = kNever;
 };
@@ -247,15 +247,18 @@ class ZbV : public LimitPlanner {
       try_others(limit, best);
       if (!no_better(best, limit)) try_limits(limit, best);
     } else {
-      best = *Search(problem_, problem_, kFewRules).plan(limit, least(limit), enough(limit));
+      Search search(problem_, problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
+      best = *search.plan(limit, least(limit), enough(limit));
       try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
 
  private:
-  static constexpr size_t kFewRules = 2;
-
+  // Of less memory than 1F1B's.
+  [[nodiscard]] bool is_short(Bytes limit) const {
+    return kRounding * limit < problem_.shape.devices * problem_.device_activation();
+  }
   // None within this limit can be better than what costs so much, or not by much.
   [[nodiscard]] double least(Bytes within) const {
     return kNear * 1e12 * bound_of_devices(problem_, within).value();
@@ -277,8 +280,7 @@ class ZbV : public LimitPlanner {
     // Where stages are equal and memory is not short, longer iterations were not seen to gain by
     // others unless transfers are longer than passes.
     const Shape& shape = problem_.shape;
-    const bool plain = uniform(problem_) && shape.microbatches > shape.devices &&
-                       kRounding * limit >= shape.devices * problem_.device_activation();
+    const bool plain = uniform(problem_) && shape.microbatches > shape.devices && !is_short(limit);
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
       if (best.cost <= enough(limit)) return;
       if (plain && made != std::string_view("zb-v-handmade")) return;
@@ -290,7 +292,8 @@ class ZbV : public LimitPlanner {
 
   // Until none within a lower limit can be better.
   void try_limits(Bytes limit, Best& best) const {
-    Search search(problem_, with_messages_in_steps(problem_));
+    Search search(problem_, with_messages_in_steps(problem_),
+                  {kPatient, kBackwardsFirst, kImpatient});
     Justifier as_they_are(problem_);
     double unjustified = kNever;
     for (Bytes within = limit;;) {
