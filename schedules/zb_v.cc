@@ -9,9 +9,10 @@
 // Up to kSmall passes of a kind, lower limits that make the planners plan otherwise are planned for
 // as well, until bounds or the plans say that none can be better, so that more memory costs no
 // time. Messages then count as rounded up to an eighth of a forward: which order a heuristic comes
-// to follows from small differences (tests/fidelity/monotone_test.cc counts what is left).
-// O(passes) per plan; the planners' headers say why any limit that one microbatch keeps is kept and
-// can be executed.
+// to follows from small differences (tests/fidelity/monotone_test.cc counts what is left). Of
+// longer programs, one within kNearEnough of what none can be below is not justified. O(passes) per
+// plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
+// executed.
 #include <algorithm>
 #include <array>
 #include <cmath>

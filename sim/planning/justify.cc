@@ -28,7 +28,7 @@ Justifier::Justifier(const Problem& problem)
       device_of_(static_cast<size_t>(kKinds * placement_.virtual_stages())),
       order_(placement_.devices()),
       placed_(placement_.devices()),
-      runs_(placement_.devices()),
+      stretches_(placement_.devices()),
       from_(placement_.devices()),
       ends_(device_of_.size(), microbatches_),
       next_(placement_.devices()),
@@ -111,7 +111,9 @@ void Justifier::save(PassLists& lists) const {
 
 double Justifier::longest_span() const {
   double longest = 0;
-  for (const auto& runs : runs_) longest = std::max(longest, runs.back().end - runs.front().start);
+  for (const auto& stretches : stretches_) {
+    longest = std::max(longest, stretches.back().end - stretches.front().start);
+  }
   return longest;
 }
 
@@ -123,7 +125,7 @@ void Justifier::push_early() {
 
 // Each device ends when it has spanned so much since its start.
 void Justifier::push_late(double span) {
-  for (size_t d = 0; d < runs_.size(); ++d) from_[d] = -(runs_[d].front().start + span);
+  for (size_t d = 0; d < stretches_.size(); ++d) from_[d] = -(stretches_[d].front().start + span);
   push<kLate>();
   for (auto& placed : placed_) std::ranges::reverse(placed);
   std::swap(order_, placed_);
@@ -136,7 +138,7 @@ void Justifier::push() {
   const int devices = static_cast<int>(order_.size());
   for (int d = 0; d < devices; ++d) {
     placed_[d].clear();
-    runs_[d].clear();
+    stretches_[d].clear();
     missing_[d] = {};
     ready_.push_back(d);
   }
@@ -178,24 +180,25 @@ void Justifier::advance(int d) {
 
 // Into the first gap from `earliest` on that holds it, where it also has room.
 void Justifier::place(int d, const Row& row, const Item& item, double earliest) {
-  auto& runs = runs_[d];
-  size_t at = runs.size();
-  // What it waits for may be the first of a run, and take no time.
-  const auto fits_before = [&](const Run& run) {
-    return earliest < run.start && earliest + row.seconds <= run.start &&
-           (row.acquired == 0 || room_.fits(run.peak + row.acquired));
+  auto& stretches = stretches_[d];
+  size_t at = stretches.size();
+  // What it waits for may be the first of a stretch, and take no time.
+  const auto fits_before = [&](const Stretch& stretch) {
+    return earliest < stretch.start && earliest + row.seconds <= stretch.start &&
+           (row.acquired == 0 || room_.fits(stretch.peak + row.acquired));
   };
-  while (into_gaps_ && at > 0 && fits_before(runs[at - 1])) --at;
-  Run one{.start = earliest};
+  while (into_gaps_ && at > 0 && fits_before(stretches[at - 1])) --at;
+  Stretch one{.start = earliest};
   double held = 0;
   for (;; ++at) {
     if (at > 0) {
-      one.start = std::max(earliest, runs[at - 1].end);
-      held = runs[at - 1].held;
+      one.start = std::max(earliest, stretches[at - 1].end);
+      held = stretches[at - 1].held;
     }
     one.end = one.start + row.seconds;
-    if (at == runs.size()) break;
-    if (one.end <= runs[at].start && (row.acquired == 0 || room_.fits(held + row.acquired))) break;
+    if (at == stretches.size()) break;
+    if (one.end > stretches[at].start) continue;
+    if (row.acquired == 0 || room_.fits(held + row.acquired)) break;
   }
   one.peak = held + row.acquired;
   one.held = one.peak - row.released;
@@ -204,36 +207,36 @@ void Justifier::place(int d, const Row& row, const Item& item, double earliest) 
   insert(d, at, item, one);
 }
 
-// Before the run `at`, which it does not reach beyond.
-void Justifier::insert(int d, size_t at, const Item& item, Run one) {
-  auto& runs = runs_[d];
+// Before the stretch `at`, which it does not reach beyond.
+void Justifier::insert(int d, size_t at, const Item& item, Stretch one) {
+  auto& stretches = stretches_[d];
   auto& placed = placed_[d];
-  one.first = at < runs.size() ? runs[at].first : placed.size();
-  const double more = one.held - (at > 0 ? runs[at - 1].held : 0);
+  one.first = at < stretches.size() ? stretches[at].first : placed.size();
+  const double more = one.held - (at > 0 ? stretches[at - 1].held : 0);
   placed.insert(placed.begin() + static_cast<std::ptrdiff_t>(one.first), item);
-  for (size_t later = at; later < runs.size(); ++later) {
-    Run& run = runs[later];
-    ++run.first;
-    run.peak += more;
-    run.held += more;
-    room_.take(run.peak);
+  for (size_t later = at; later < stretches.size(); ++later) {
+    Stretch& stretch = stretches[later];
+    ++stretch.first;
+    stretch.peak += more;
+    stretch.held += more;
+    room_.take(stretch.peak);
   }
-  if (at < runs.size() && one.end == runs[at].start) {
-    Run& next = runs[at];
+  if (at < stretches.size() && one.end == stretches[at].start) {
+    Stretch& next = stretches[at];
     next.first = one.first;
     next.start = one.start;
     next.peak = std::max(next.peak, one.peak);
     one = next;
-    if (at == 0 || runs[at - 1].end < one.start) return;
-    runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
+    if (at == 0 || stretches[at - 1].end < one.start) return;
+    stretches.erase(stretches.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  if (at > 0 && runs[at - 1].end == one.start) {
-    Run& before = runs[at - 1];
+  if (at > 0 && stretches[at - 1].end == one.start) {
+    Stretch& before = stretches[at - 1];
     before.end = one.end;
     before.peak = std::max(before.peak, one.peak);
     before.held = one.held;
   } else {
-    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(at), one);
+    stretches.insert(stretches.begin() + static_cast<std::ptrdiff_t>(at), one);
   }
 }
 

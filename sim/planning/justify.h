@@ -11,8 +11,7 @@
 // ways. Each pass always has a place: behind those that were before it, all of which are placed.
 //
 // For programs of F, B and W (no splits, copies, sharded vocabulary or second direction), of any
-// placement. O(passes x (1 + gaps that a pass looks at)) per push; no allocation but in the first
-// run. Deterministic.
+// placement. O(passes x (1 + gaps that a pass looks at)) per push. Deterministic.
 #pragma once
 
 #include <array>
@@ -67,7 +66,7 @@ class Justifier {
     friend bool operator==(const Item&, const Item&) = default;
   };
   // Passes of a device with no gap between them.
-  struct Run {
+  struct Stretch {
     size_t first = 0;  // of what is placed
     double start = 0, end = 0;
     double peak = 0;  // bytes held
@@ -85,7 +84,7 @@ class Justifier {
   template <Direction direction>
   void advance(int device);
   void place(int device, const Row& row, const Item& item, double earliest);
-  void insert(int device, size_t at, const Item& item, Run one);
+  void insert(int device, size_t at, const Item& item, Stretch one);
 
   Placement placement_;
   int microbatches_;
@@ -95,7 +94,7 @@ class Justifier {
   std::vector<int> device_of_;                   // by row
   std::vector<std::vector<Item>> order_, best_;  // by device, in time
   std::vector<std::vector<Item>> placed_;        // likewise, of a push
-  std::vector<std::vector<Run>> runs_;           // likewise
+  std::vector<std::vector<Stretch>> stretches_;  // likewise
   std::vector<double> from_;                     // by device, the earliest start
   Grid<double> ends_;          // by row and microbatch; kNever before the pass is placed
   std::vector<size_t> next_;   // by device, in its order

@@ -211,7 +211,7 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
 
 // The order justified, where it costs less so; it is evaluated, and the order stands there.
 Words justified(Order& order, const Problem& problem, double limit) {
-  const Words words = order.words();
+  Words words = order.words();
   const double cost = order.cost();
   const Program program = program_of(problem, words);
   PassLists lists;

@@ -82,8 +82,8 @@ TEST(Justifier, IsNeverLongerAndKeepsTheLimit) {
   EXPECT_GT(shorter, 100);
 }
 
-// The second F would delay nothing but itself if it ran before the B, and the B gives its memory
-// back before: only the first order leaves the device waiting.
+// One microbatch after the other makes both devices wait. With memory for two, the second F of
+// each device fits into the time in which it waits; with memory for one nothing can change.
 TEST(Justifier, FillsAGap) {
   Problem problem = testing::make_problem({2, 1, 2, 1}, {1, 1, 1, 0});
   problem.activation_limit = Bytes(2);
