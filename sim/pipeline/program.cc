@@ -283,6 +283,10 @@ size_t Program::size() const {
   return passes;
 }
 
+bool Program::same_order(const Program& other) const {
+  return placement_ == other.placement_ && lists_ == other.lists_;
+}
+
 std::string Program::text(int device, const Pass& pass) const {
   if (pass.kind == PassKind::kFB) {
     return text(device, pair(pass).forward) + "&" + text(device, pair(pass).backward);

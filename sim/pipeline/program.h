@@ -59,6 +59,8 @@ class Program {
   // Whether the virtual stage runs R: its F then keeps no more than what R starts from.
   [[nodiscard]] bool recomputes(int vs) const { return recomputes_[vs]; }
   [[nodiscard]] size_t size() const;  // passes on all devices
+  // Whether every device runs the same passes in the same order on the same placement.
+  [[nodiscard]] bool same_order(const Program& other) const;
 
   // The same passes where the vocabulary is sharded in another way. LogicError where it is not.
   [[nodiscard]] Program with_vocabulary(VocabularyPlacement vocabulary) const;

@@ -32,7 +32,8 @@ Justifier::Justifier(const Problem& problem)
       from_(placement_.devices()),
       ends_(device_of_.size(), microbatches_),
       next_(placement_.devices()),
-      missing_(placement_.devices()) {
+      missing_(placement_.devices()),
+      slack_(placement_.devices(), kNever) {
   for (auto& rows : rows_) rows.resize(device_of_.size());
   for (int vs = 0; vs < placement_.virtual_stages(); ++vs) add(problem, vs);
 }
@@ -49,6 +50,8 @@ void Justifier::add(const Problem& problem, int vs) {
     Row& early = rows_[kEarly][row];
     Row& late = rows_[kLate][row];
     early.seconds = late.seconds = std::round(seconds[kind].value() * 1e12);
+    double& slack = slack_[placement_.device(vs)];
+    slack = std::min(slack, std::max(0.0, early.seconds - 1));
     early.acquired = late.released = acquired[kind].value();
     early.released = late.acquired = released[kind].value();
     const StagePass source = source_of(problem.placement, {kind_of(row), vs});
@@ -178,29 +181,24 @@ void Justifier::advance(int d) {
   }
 }
 
-// Into the first gap from `earliest` on that holds it, where it also has room.
+// Into the first gap from `earliest` on that holds it, where the stretches behind it leave room.
 void Justifier::place(int d, const Row& row, const Item& item, double earliest) {
-  auto& stretches = stretches_[d];
-  size_t at = stretches.size();
+  const auto& stretches = stretches_[d];
   // What it waits for may be the first of a stretch, and take no time.
   const auto fits_before = [&](const Stretch& stretch) {
     return earliest < stretch.start && earliest + row.seconds <= stretch.start &&
            (row.acquired == 0 || room_.fits(stretch.peak + row.acquired));
   };
-  while (into_gaps_ && at > 0 && fits_before(stretches[at - 1])) --at;
-  Stretch one{.start = earliest};
-  double held = 0;
-  for (;; ++at) {
-    if (at > 0) {
-      one.start = std::max(earliest, stretches[at - 1].end);
-      held = stretches[at - 1].held;
-    }
-    one.end = one.start + row.seconds;
-    if (at == stretches.size()) break;
-    if (one.end > stretches[at].start) continue;
-    if (row.acquired == 0 || room_.fits(held + row.acquired)) break;
+  const auto start_behind = [&](size_t placed) {
+    return placed > 0 ? std::max(earliest, stretches[placed - 1].end) : earliest;
+  };
+  size_t at = stretches.size();
+  for (size_t i = at; into_gaps_ && i > 0 && fits_before(stretches[i - 1]); --i) {
+    if (start_behind(i - 1) + row.seconds <= stretches[i - 1].start) at = i - 1;
   }
-  one.peak = held + row.acquired;
+  Stretch one{.start = start_behind(at)};
+  one.end = one.start + row.seconds;
+  one.peak = (at > 0 ? stretches[at - 1].held : 0) + row.acquired;
   one.held = one.peak - row.released;
   ends_(item.row, item.microbatch) = one.end;
   room_.take(one.peak);
@@ -221,16 +219,17 @@ void Justifier::insert(int d, size_t at, const Item& item, Stretch one) {
     stretch.held += more;
     room_.take(stretch.peak);
   }
-  if (at < stretches.size() && one.end == stretches[at].start) {
+  const double slack = slack_[d];
+  if (at < stretches.size() && stretches[at].start - one.end <= slack) {
     Stretch& next = stretches[at];
     next.first = one.first;
     next.start = one.start;
     next.peak = std::max(next.peak, one.peak);
     one = next;
-    if (at == 0 || stretches[at - 1].end < one.start) return;
+    if (at == 0 || one.start - stretches[at - 1].end > slack) return;
     stretches.erase(stretches.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  if (at > 0 && stretches[at - 1].end == one.start) {
+  if (at > 0 && one.start - stretches[at - 1].end <= slack) {
     Stretch& before = stretches[at - 1];
     before.end = one.end;
     before.peak = std::max(before.peak, one.peak);

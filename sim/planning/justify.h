@@ -65,7 +65,7 @@ class Justifier {
     int row = -1, microbatch = -1;
     friend bool operator==(const Item&, const Item&) = default;
   };
-  // Passes of a device with no gap between them.
+  // Passes of a device with no gap between them that any pass of it fits into.
   struct Stretch {
     size_t first = 0;  // of what is placed
     double start = 0, end = 0;
@@ -99,7 +99,9 @@ class Justifier {
   Grid<double> ends_;          // by row and microbatch; kNever before the pass is placed
   std::vector<size_t> next_;   // by device, in its order
   std::vector<Item> missing_;  // by device, what its next pass waits for
-  std::vector<int> ready_;     // devices
+  std::vector<double>
+      slack_;               // by device, the longest gap that is too short for each of its passes
+  std::vector<int> ready_;  // devices
 };
 
 }  // namespace pipesim

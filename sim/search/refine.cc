@@ -20,7 +20,8 @@ using Words = std::vector<Order::Word>;
 
 constexpr double kRefusedMove = 8;  // passes evaluated
 constexpr double kReach = 3;        // mean distance of a move, in places
-constexpr double kRound = 1000;     // least effort of a round, in programs evaluated
+constexpr double kRound = 1000;     // least effort of one of several rounds, in programs evaluated
+constexpr double kLeast = 300;  // least effort of moves: of justified orders, fewer find nothing
 // Of the rounds, in turn; small ones suit long programs, large ones leave what many small moves
 // cannot.
 constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
@@ -229,14 +230,20 @@ Words justified(Order& order, const Problem& problem, double limit) {
   return words;
 }
 
+// How often moves are tried with so many programs evaluated.
+int rounds_of(double evaluations) {
+  if (evaluations < kLeast) return 0;
+  return static_cast<int>(
+      std::clamp(evaluations / kRound, 1.0, static_cast<double>(kAllowances.size())));
+}
+
 // In rounds, where the effort is enough for several: from the start and from the best in turn, the
 // first best being the start justified. From an order that has been evaluated, and leaves it at
 // another.
 Words improve(Order& order, const Problem& problem, double limit, std::uint64_t seed,
               const Target& target) {
   const double passes = static_cast<double>(order.words().size()) * order.length();
-  const int rounds = static_cast<int>(
-      std::clamp(target.effort / (kRound * passes), 1.0, static_cast<double>(kAllowances.size())));
+  const int rounds = rounds_of(target.effort / passes);
   const Words start = order.words();
   Words best = justified(order, problem, limit);
   double score = order.score();

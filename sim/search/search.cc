@@ -409,9 +409,17 @@ Seconds Search::bound_of(const Found& found, Bounds& bounds) const {
   return lower_bound(found.problem, bounds.limit, options_.refinement.objective);
 }
 
-// Whether its bound leaves anything below the best that was found.
-bool may_be_better(Seconds bound, const SearchResult& result) {
-  return kRounding * bound < result.best->time;
+// Equal but for rounding is not shorter.
+bool is_shorter(Seconds time, const Found& than) { return kRounding * time < than.time; }
+
+// Whether the bound leaves anything below the best, or the best of those that keep all.
+bool may_be_better(Seconds bound, bool keeps_all, const SearchResult& result) {
+  return is_shorter(bound, keeps_all && result.kept ? *result.kept : *result.best);
+}
+
+void take_if_better(Found found, SearchResult& result) {
+  if (result.kept && keeps_all(found) && is_shorter(found.time, *result.kept)) result.kept = found;
+  if (is_shorter(found.time, *result.best)) result.best = std::move(found);
 }
 
 // Empty for what refinement does not know. The order of a program that offloads is refined as if it
@@ -475,26 +483,23 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
   return result;
 }
 
-// Refines the best two of those that keep all, and the best of every placement that may still be
-// better; of those that offload or recompute only the best of all.
+// Refines the best of every family that may still be better, so that what is found among some
+// families is found among all of them.
 void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
                          SearchResult& result) const {
-  size_t left = 2;
-  std::vector<const Placement*> placements;
   for (const Found& each : all) {
-    if (!keeps_all(each) && &each != &all.front()) continue;
-    const Placement& place = each.problem.placement;
-    const bool seen = std::ranges::any_of(
-        placements, [&place](const Placement* other) { return *other == place; });
-    if (left == 0 && seen) continue;
-    const Seconds bound = bound_of(each, bounds);
-    if (left == 0 && !may_be_better(bound, result)) continue;
-    placements.push_back(&place);
-    if (keeps_all(each) && left > 0) --left;
+    const auto is_same = [&each](const Found& other) {
+      return keeps_all(each) && keeps_all(other) && other.layout == each.layout &&
+             other.program->same_order(*each.program);
+    };
+    if (std::any_of(&all.front(), &each, is_same)) continue;
+    const bool keeps = keeps_all(each);
+    const Seconds bound = keeps ? bound_of(each, bounds) : result.bound;
+    if (!may_be_better(bound, keeps, result)) continue;
     auto found = refined(each, result.limit, bound);
-    if (!found || !fits(*found, result.limit) || !has_room(*found)) continue;
-    if (result.kept && keeps_all(*found) && found->time < result.kept->time) result.kept = found;
-    if (found->time < result.best->time) result.best = std::move(found);
+    if (found && fits(*found, result.limit) && has_room(*found)) {
+      take_if_better(std::move(*found), result);
+    }
   }
 }
 
@@ -512,11 +517,9 @@ void Search::refine_bare(const std::vector<Found>& all, Bounds& bounds,
     start.schedule = start.choice.name =
         fmt::format("order on the placement of {}", family.choice.name);
     const Seconds bound = bound_of(start, bounds);
-    if (!may_be_better(bound, result)) continue;
+    if (!may_be_better(bound, true, result)) continue;
     auto found = refined(start, result.limit, bound);
-    if (!found || !fits(*found, result.limit)) continue;
-    if (result.kept && found->time < result.kept->time) result.kept = found;
-    if (found->time < result.best->time) result.best = std::move(found);
+    if (found && fits(*found, result.limit)) take_if_better(std::move(*found), result);
   }
 }
 

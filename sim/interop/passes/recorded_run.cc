@@ -196,14 +196,10 @@ std::string name_of(const Program& program, const std::string& asked) {
   std::string found;
   for (const Schedule* schedule : schedules()) {
     const auto candidate = planned(*schedule, program.shape());
-    if (!candidate || candidate->placement() != program.placement()) continue;
-    bool same = true;
-    for (int d = 0; same && d < program.shape().devices; ++d) {
-      same = std::ranges::equal(candidate->passes(d), program.passes(d));
-    }
+    if (!candidate || !candidate->same_order(program)) continue;
     // Of several with this order the one that is meant for so many chunks.
-    if (same && schedule->default_chunks == program.shape().chunks) return schedule->name;
-    if (same && found.empty()) found = schedule->name;
+    if (schedule->default_chunks == program.shape().chunks) return schedule->name;
+    if (found.empty()) found = schedule->name;
   }
   return found;
 }
