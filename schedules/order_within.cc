@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/execution/evaluate.h"
+#include "sim/planning/justify.h"
 
 namespace pipesim {
 namespace {
@@ -33,6 +34,21 @@ PassLists in_parts(const Program& whole) {
 }
 
 }  // namespace
+
+bool is_small(const Problem& problem) {
+  constexpr int kSmall = 300;  // passes of a kind
+  return problem.shape.devices * problem.shape.microbatches <= kSmall;
+}
+
+OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit) {
+  Justifier justify(problem);
+  justify.set_limit(limit);
+  const Seconds cost(1e-12 * justify.run(order.lists));
+  if (cost >= order.cost) return order;
+  justify.save(order.lists);
+  order.cost = cost;
+  return order;
+}
 
 OtherOrder::OtherOrder(const Program& whole, const Problem& problem) : order_{in_parts(whole), {}} {
   const Evaluation result =

@@ -17,6 +17,12 @@ struct OrderWithin {
   Seconds cost;  // longest span of a device
 };
 
+// Of such problems planners plan for all lower limits too, so that more memory never costs time.
+bool is_small(const Problem& problem);
+
+// Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
+OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);
+
 // The order of a program, as it is but for BW, which become B and W: none of its passes is later
 // then, nor any peak higher. Requires a program whose directions and passes are those of F, B, W
 // and BW.

@@ -4,7 +4,8 @@
 // memory and leaves no bubble where all passes take equally long.
 //
 // V-Half, V-Min, 1F1B-V, the hand-made ZB-V and the plan of zb-v count as they are where they fit,
-// unless the block's schedule costs what none can be below, or what none with their peak can.
+// unless the block's schedule costs what none can be below, or what none with their peak can. The
+// best of a larger problem is justified.
 #include <memory>
 #include <utility>
 
@@ -41,6 +42,10 @@ class VSearch : public LimitPlanner {
       if (best.cost <= least) break;
       const Seconds bound = bound_of_claimed_peak(*find_schedule(made), problem_);
       if (bound < kNear * best.cost) consider(others_.of(made));
+    }
+    // Of small problems zb-v has justified its plans within all lower limits.
+    if (best.cost > least && !is_small(problem_)) {
+      best = justified(std::move(best), problem_, limit);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }

@@ -6,8 +6,8 @@
 // pipeline in time and is better wherever memory is plenty or very short; `Justifier` shortens the
 // best of them. The hand-made ZB-V, V-Half, V-Min and 1F1B-V count where they fit.
 //
-// Up to kSmall passes of a kind, lower limits that make the planners plan otherwise are planned for
-// as well, until bounds or the plans say that none can be better, so that more memory costs no
+// Of small problems (`is_small`), lower limits that make the planners plan otherwise are planned
+// for as well, until bounds or the plans say that none can be better, so that more memory costs no
 // time. Messages then count as rounded up to an eighth of a forward: which order a heuristic comes
 // to follows from small differences (tests/fidelity/monotone_test.cc counts what is left). Of
 // longer programs, one within kNearEnough of what none can be below is not justified. O(passes) per
@@ -228,17 +228,14 @@ Problem with_messages_in_steps(Problem problem) {
   return problem;
 }
 
-// Passes of a kind.
-constexpr int kSmall = 300;
-// Justification was not seen to make up for more.
+// Justification was not seen to make up for more, nor, of longer programs, for more than kClose.
 constexpr double kHope = 1.15;
+constexpr double kClose = 1.05;
 
 class ZbV : public LimitPlanner {
  public:
   ZbV(const Problem& problem, OrderSource* source)
-      : problem_(problem),
-        small_(problem.shape.devices * problem.shape.microbatches <= kSmall),
-        others_(problem_, source) {}
+      : problem_(problem), small_(is_small(problem)), others_(problem_, source) {}
 
   Program plan(Bytes limit) override {
     Best best;
@@ -250,7 +247,7 @@ class ZbV : public LimitPlanner {
     } else {
       Search search(problem_, problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
       best = *search.plan(limit, least(limit), enough(limit));
-      try_others(limit, best);
+      try_others(limit, best, kClose * search.least());
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
@@ -276,8 +273,9 @@ class ZbV : public LimitPlanner {
     return best.cost <= kNear * 1e12 * bound.value();
   }
 
-  // The orders of other schedules, until none can be better.
-  void try_others(Bytes limit, Best& best) {
+  // The orders of other schedules, until none can be better; those that cost less than `close` are
+  // justified.
+  void try_others(Bytes limit, Best& best, double close = 0) {
     // Where stages are equal and memory is not short, longer iterations were not seen to gain by
     // others unless transfers are longer than passes.
     const Shape& shape = problem_.shape;
@@ -286,8 +284,11 @@ class ZbV : public LimitPlanner {
       if (best.cost <= enough(limit)) return;
       if (plain && made != std::string_view("zb-v-handmade")) return;
       const OtherOrder& order = others_.of(made);
-      if (order.cost().value() * 1e12 >= best.cost) continue;
-      if (auto within = order.within(limit)) best.keep(within->cost.value() * 1e12, within->lists);
+      const double cost = order.cost().value() * 1e12;
+      if (cost >= std::max(best.cost, close)) continue;
+      auto within = order.within(limit);
+      if (within && cost < close) within = justified(std::move(*within), problem_, limit);
+      if (within) best.keep(within->cost.value() * 1e12, within->lists);
     }
   }
 
