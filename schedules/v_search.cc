@@ -4,8 +4,8 @@
 // memory and leaves no bubble where all passes take equally long.
 //
 // V-Half, V-Min, 1F1B-V, the hand-made ZB-V and the plan of zb-v count as they are where they fit,
-// unless the block's schedule costs what none can be below, or what none with their peak can. The
-// best of a larger problem is justified.
+// unless the block's schedule costs what none can be below, or what none with their peak can. Of
+// larger problems the best block and what is close to it are justified.
 #include <memory>
 #include <utility>
 
@@ -20,11 +20,16 @@ namespace {
 
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
+// Justification was not seen to make up for more.
+constexpr double kClose = 1.05;
+constexpr int kTooLong = 200'000;  // passes of a kind: justification takes a second
 
 class VSearch : public LimitPlanner {
  public:
   VSearch(const Problem& problem, Planners& planners)
       : problem_(problem),
+        justifies_(!is_small(problem) &&
+                   problem.shape.devices * problem.shape.microbatches <= kTooLong),
         planners_(planners),
         blocks_(problem),
         others_(problem_, planners.source()) {}
@@ -33,25 +38,29 @@ class VSearch : public LimitPlanner {
     const OtherOrder zb_v(*planners_.plan(*find_schedule("zb-v"), limit), problem_);
     OrderWithin best = blocks_.best(limit, kNear * zb_v.cost());
     const Seconds least = kNear * bound_of_devices(problem_, limit);
-    const auto consider = [&](const OtherOrder& other) {
-      if (other.cost() >= best.cost) return;
-      if (auto order = other.within(limit)) best = std::move(*order);
-    };
-    if (best.cost > least) consider(zb_v);
+    if (justifies_ && best.cost > least && best.cost < kClose * zb_v.cost()) {
+      best = justified(std::move(best), problem_, limit);
+    }
+    if (zb_v.cost() < best.cost) best = *zb_v.within(limit);
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
       if (best.cost <= least) break;
       const Seconds bound = bound_of_claimed_peak(*find_schedule(made), problem_);
-      if (bound < kNear * best.cost) consider(others_.of(made));
-    }
-    // Of small problems zb-v has justified its plans within all lower limits.
-    if (best.cost > least && !is_small(problem_)) {
-      best = justified(std::move(best), problem_, limit);
+      if (bound < kNear * best.cost) consider(others_.of(made), limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
 
  private:
+  void consider(const OtherOrder& other, Bytes limit, OrderWithin& best) const {
+    if (other.cost() >= (justifies_ ? kClose : 1) * best.cost) return;
+    auto order = other.within(limit);
+    if (!order) return;
+    if (justifies_) order = justified(std::move(*order), problem_, limit);
+    if (kNear * order->cost < best.cost) best = std::move(*order);
+  }
+
   Problem problem_;
+  bool justifies_;  // of small problems zb-v has done so, within all lower limits
   Planners& planners_;
   BlockPlanner blocks_;
   OtherOrders others_;

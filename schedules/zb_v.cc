@@ -228,9 +228,8 @@ Problem with_messages_in_steps(Problem problem) {
   return problem;
 }
 
-// Justification was not seen to make up for more, nor, of longer programs, for more than kClose.
+// Justification was not seen to make up for more.
 constexpr double kHope = 1.15;
-constexpr double kClose = 1.05;
 
 class ZbV : public LimitPlanner {
  public:
@@ -247,7 +246,7 @@ class ZbV : public LimitPlanner {
     } else {
       Search search(problem_, problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
       best = *search.plan(limit, least(limit), enough(limit));
-      try_others(limit, best, kClose * search.least());
+      try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
@@ -273,9 +272,8 @@ class ZbV : public LimitPlanner {
     return best.cost <= kNear * 1e12 * bound.value();
   }
 
-  // The orders of other schedules, until none can be better; those that cost less than `close` are
-  // justified.
-  void try_others(Bytes limit, Best& best, double close = 0) {
+  // The orders of other schedules, until none can be better.
+  void try_others(Bytes limit, Best& best) {
     // Where stages are equal and memory is not short, longer iterations were not seen to gain by
     // others unless transfers are longer than passes.
     const Shape& shape = problem_.shape;
@@ -284,11 +282,8 @@ class ZbV : public LimitPlanner {
       if (best.cost <= enough(limit)) return;
       if (plain && made != std::string_view("zb-v-handmade")) return;
       const OtherOrder& order = others_.of(made);
-      const double cost = order.cost().value() * 1e12;
-      if (cost >= std::max(best.cost, close)) continue;
-      auto within = order.within(limit);
-      if (within && cost < close) within = justified(std::move(*within), problem_, limit);
-      if (within) best.keep(within->cost.value() * 1e12, within->lists);
+      if (order.cost().value() * 1e12 >= best.cost) continue;
+      if (auto within = order.within(limit)) best.keep(within->cost.value() * 1e12, within->lists);
     }
   }
 
