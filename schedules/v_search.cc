@@ -41,7 +41,7 @@ class VSearch : public LimitPlanner {
     if (justifies_ && best.cost > least && best.cost < kClose * zb_v.cost()) {
       best = justified(std::move(best), problem_, limit);
     }
-    if (zb_v.cost() < best.cost) best = *zb_v.within(limit);
+    if (zb_v.cost() < best.cost) best = zb_v.within(limit).value_or(std::move(best));
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
       if (best.cost <= least) break;
       const Seconds bound = bound_of_claimed_peak(*find_schedule(made), problem_);

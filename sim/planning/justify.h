@@ -99,9 +99,8 @@ class Justifier {
   Grid<double> ends_;          // by row and microbatch; kNever before the pass is placed
   std::vector<size_t> next_;   // by device, in its order
   std::vector<Item> missing_;  // by device, what its next pass waits for
-  std::vector<double>
-      slack_;               // by device, the longest gap that is too short for each of its passes
-  std::vector<int> ready_;  // devices
+  std::vector<double> slack_;  // by device, the longest gap that no pass fits into
+  std::vector<int> ready_;     // devices
 };
 
 }  // namespace pipesim
