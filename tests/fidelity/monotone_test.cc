@@ -31,7 +31,8 @@ struct Counts {
 
 struct Compared {
   Counts memory;
-  Counts times;
+  Counts messages;
+  Counts times;  // of any kind
   Counts published;  // zb-v against the rules of its paper
 };
 
@@ -63,6 +64,13 @@ void shorten(Problem& problem, testing::Random& random) {
   for (StageCost& cost : problem.stages) cost.*kind = factor * (cost.*kind);
 }
 
+// More bandwidth, or less latency.
+Problem with_shorter_messages(Problem problem, testing::Random& random) {
+  const double factor = random.real(0, 0.98);
+  for (StageCost& cost : problem.stages) cost.transfer = factor * cost.transfer;
+  return problem;
+}
+
 Seconds cost_within(const Schedule& schedule, Problem problem, double of_1f1b) {
   problem.activation_limit =
       std::max(1.0, of_1f1b * problem.shape.devices) * problem.device_activation();
@@ -73,6 +81,7 @@ Compared compare(const char* name, int pairs) {
   const Schedule& schedule = *find_schedule(name);
   const bool vee = schedule.default_chunks == 2;
   testing::Random random(5);
+  testing::Random of_messages(6);
   Compared counts;
   for (int pair = 0; pair < pairs; ++pair) {
     Problem problem = random_problem(random, vee);
@@ -84,6 +93,8 @@ Compared compare(const char* name, int pairs) {
       published.options["published_rules"] = true;
       counts.published.add(cost, cost_within(*find_schedule("zb-v"), published, limit));
     }
+    counts.messages.add(
+        cost_within(schedule, with_shorter_messages(problem, of_messages), limit), cost);
     shorten(problem, random);
     counts.times.add(cost_within(schedule, problem, limit), cost);
   }
@@ -92,7 +103,8 @@ Compared compare(const char* name, int pairs) {
 
 void report(const char* name, const Compared& counts) {
   for (const auto& [what, each] :
-       {std::pair("more memory", counts.memory), std::pair("shorter passes", counts.times),
+       {std::pair("more memory", counts.memory), std::pair("shorter messages", counts.messages),
+        std::pair("shorter passes or messages", counts.times),
         std::pair("published rules", counts.published)}) {
     fmt::print("{}: {}: {} slower, {} by over 0.5%, at most {:.3f}%\n", name, what, each.worse,
                each.much_worse, 100 * each.most);
