@@ -1,4 +1,5 @@
-// Orders of other schedules, for planners that take the best of several within a memory limit.
+// What planners share that take the best of several orders within a memory limit: the orders of
+// other schedules, and justification.
 #pragma once
 
 #include <map>

@@ -21,7 +21,7 @@ using Words = std::vector<Order::Word>;
 constexpr double kRefusedMove = 8;  // passes evaluated
 constexpr double kReach = 3;        // mean distance of a move, in places
 constexpr double kRound = 1000;     // least effort of one of several rounds, in programs evaluated
-constexpr double kLeast = 300;  // least effort of moves: of justified orders, fewer find nothing
+constexpr double kLeast = 300;      // likewise, of any moves: fewer were not seen to find anything
 // Of the rounds, in turn; small ones suit long programs, large ones leave what many small moves
 // cannot.
 constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};

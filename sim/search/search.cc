@@ -488,12 +488,12 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
 void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
                          SearchResult& result) const {
   for (const Found& each : all) {
-    const auto is_same = [&each](const Found& other) {
-      return keeps_all(each) && keeps_all(other) && other.layout == each.layout &&
+    const bool keeps = keeps_all(each);
+    const auto is_same = [&](const Found& other) {
+      return keeps && keeps_all(other) && other.layout == each.layout &&
              other.program->same_order(*each.program);
     };
     if (std::any_of(&all.front(), &each, is_same)) continue;
-    const bool keeps = keeps_all(each);
     const Seconds bound = keeps ? bound_of(each, bounds) : result.bound;
     if (!may_be_better(bound, keeps, result)) continue;
     auto found = refined(each, result.limit, bound);

@@ -32,7 +32,7 @@ struct Counts {
 struct Compared {
   Counts memory;
   Counts messages;
-  Counts times;  // of any kind
+  Counts times;      // of any kind
   Counts published;  // zb-v against the rules of its paper
 };
 
@@ -93,8 +93,8 @@ Compared compare(const char* name, int pairs) {
       published.options["published_rules"] = true;
       counts.published.add(cost, cost_within(*find_schedule("zb-v"), published, limit));
     }
-    counts.messages.add(
-        cost_within(schedule, with_shorter_messages(problem, of_messages), limit), cost);
+    counts.messages.add(cost_within(schedule, with_shorter_messages(problem, of_messages), limit),
+                        cost);
     shorten(problem, random);
     counts.times.add(cost_within(schedule, problem, limit), cost);
   }
@@ -115,6 +115,8 @@ TEST(Monotone, ZeroBubbleWithinMemory) {
   const Compared counts = compare("zb", kPairs);
   report("zb", counts);
   EXPECT_EQ(counts.memory.worse, 0);
+  EXPECT_LE(counts.messages.worse, kPairs / 100);
+  EXPECT_LE(counts.messages.much_worse, kPairs / 200);
   EXPECT_EQ(counts.times.much_worse, 0);
   EXPECT_LE(counts.times.worse, kPairs / 100);
 }
@@ -124,6 +126,8 @@ TEST(Monotone, ZeroBubbleVWithinMemory) {
   report("zb-v", counts);
   EXPECT_EQ(counts.published.worse, 0);
   EXPECT_EQ(counts.memory.worse, 0);
+  EXPECT_LE(counts.messages.worse, kPairs / 40);
+  EXPECT_LE(counts.messages.much_worse, kPairs / 200);
   EXPECT_LE(counts.times.worse, kPairs / 50);
   EXPECT_LE(counts.times.much_worse, kPairs / 100);
 }
@@ -134,6 +138,8 @@ TEST(Monotone, BlocksWithinMemory) {
   report("v-search", counts);
   EXPECT_EQ(counts.memory.worse, 0);
   EXPECT_EQ(counts.published.worse, 0);
+  EXPECT_LE(counts.messages.worse, kFew / 20);
+  EXPECT_EQ(counts.messages.much_worse, 0);
   EXPECT_EQ(counts.times.much_worse, 0);
   EXPECT_LE(counts.times.worse, kFew / 20);
 }
