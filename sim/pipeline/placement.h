@@ -41,7 +41,7 @@ class Placement {
   [[nodiscard]] bool even() const { return virtual_stages() == devices_ * chunks_; }
   [[nodiscard]] int directions() const { return directions_; }
   [[nodiscard]] int virtual_stages() const { return static_cast<int>(device_of_.size()); }
-  [[nodiscard]] int model_stages() const { return virtual_stages() / directions_; }
+  [[nodiscard]] int model_stages() const { return model_stages_; }
 
   [[nodiscard]] int virtual_stage(int device, int chunk) const { return stage_of_(device, chunk); }
   [[nodiscard]] int device(int vs) const { return device_of_[vs]; }
@@ -53,16 +53,14 @@ class Placement {
   // The slice of the model that `vs` holds a copy of, counted in forward order.
   [[nodiscard]] int model_stage(int vs) const { return vs % model_stages(); }
   // Neighbours on the way of a microbatch; -1 where it enters or turns round.
-  [[nodiscard]] int upstream(int vs) const { return model_stage(vs) == 0 ? -1 : vs - 1; }
-  [[nodiscard]] int downstream(int vs) const {
-    return model_stage(vs) + 1 == model_stages() ? -1 : vs + 1;
-  }
+  [[nodiscard]] int upstream(int vs) const { return upstream_[vs]; }
+  [[nodiscard]] int downstream(int vs) const { return downstream_[vs]; }
   // The units (of `units` in all) that travel through `vs`: [first_unit, end_unit).
   [[nodiscard]] int first_unit(int vs, int units) const {
-    return vs / model_stages() * units / directions_;
+    return directions_ == 1 ? 0 : vs / model_stages_ * units / directions_;
   }
   [[nodiscard]] int end_unit(int vs, int units) const {
-    return (vs / model_stages() + 1) * units / directions_;
+    return directions_ == 1 ? units : (vs / model_stages_ + 1) * units / directions_;
   }
   friend bool operator==(const Placement&, const Placement&) = default;
 
@@ -72,10 +70,11 @@ class Placement {
   int devices_;
   int chunks_ = 0;
   int directions_;
-  std::vector<int> device_of_;  // by virtual stage
-  std::vector<int> chunk_of_;   // by virtual stage
-  std::vector<int> chunks_of_;  // by device
-  Grid<int> stage_of_;          // by device and chunk; -1 beyond what the device holds
+  int model_stages_;
+  std::vector<int> device_of_, chunk_of_;   // by virtual stage
+  std::vector<int> upstream_, downstream_;  // likewise: walks ask for every pass
+  std::vector<int> chunks_of_;              // by device
+  Grid<int> stage_of_;                      // by device and chunk; -1 beyond what the device holds
 };
 
 }  // namespace pipesim
