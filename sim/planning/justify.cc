@@ -85,12 +85,16 @@ double Justifier::run(const PassLists& lists) {
 
 double Justifier::span(const PassLists& lists) {
   load(lists);
-  const Room room = room_;
-  into_gaps_ = false;
-  push_early();
-  into_gaps_ = true;
-  room_ = room;
-  return longest_span();
+  std::vector<double> clock(lists.size(), 0), first_start(lists.size(), kNever);
+  std::ranges::fill(from_, 0);
+  push<kEarly>([&](int d, const Row& row, const Item&, double earliest) {
+    const double start = std::max(earliest, clock[d]);
+    first_start[d] = std::min(first_start[d], start);
+    return clock[d] = start + row.seconds;
+  });
+  double longest = 0;
+  for (size_t d = 0; d < lists.size(); ++d) longest = std::max(longest, clock[d] - first_start[d]);
+  return longest;
 }
 
 void Justifier::load(const PassLists& lists) {
@@ -122,39 +126,43 @@ double Justifier::longest_span() const {
 
 void Justifier::push_early() {
   std::ranges::fill(from_, 0);
-  push<kEarly>();
+  place_all<kEarly>();
   std::swap(order_, placed_);
 }
 
 // Each device ends when it has spanned so much since its start.
 void Justifier::push_late(double span) {
   for (size_t d = 0; d < stretches_.size(); ++d) from_[d] = -(stretches_[d].front().start + span);
-  push<kLate>();
+  place_all<kLate>();
   for (auto& placed : placed_) std::ranges::reverse(placed);
   std::swap(order_, placed_);
 }
 
 template <Justifier::Direction direction>
-void Justifier::push() {
+void Justifier::place_all() {
+  for (auto& placed : placed_) placed.clear();
+  for (auto& stretches : stretches_) stretches.clear();
+  push<direction>([this](int d, const Row& row, const Item& item, double earliest) {
+    return place(d, row, item, earliest);
+  });
+}
+
+template <Justifier::Direction direction, class Place>
+void Justifier::push(const Place& place) {
   std::ranges::fill(ends_.cells(), kNever);
   std::ranges::fill(next_, 0);
-  const int devices = static_cast<int>(order_.size());
-  for (int d = 0; d < devices; ++d) {
-    placed_[d].clear();
-    stretches_[d].clear();
-    missing_[d] = {};
-    ready_.push_back(d);
-  }
+  std::ranges::fill(missing_, Item{});
+  for (int d = 0; d < placement_.devices(); ++d) ready_.push_back(d);
   while (!ready_.empty()) {
     const int d = ready_.back();
     ready_.pop_back();
-    advance<direction>(d);
+    advance<direction>(d, place);
   }
 }
 
 // Places passes until one waits for what is not placed.
-template <Justifier::Direction direction>
-void Justifier::advance(int d) {
+template <Justifier::Direction direction, class Place>
+void Justifier::advance(int d, const Place& place) {
   const auto& order = order_[d];
   for (size_t& next = next_[d]; next < order.size(); ++next) {
     const Item item = direction == kEarly ? order[next] : order[order.size() - 1 - next];
@@ -169,7 +177,7 @@ void Justifier::advance(int d) {
       }
       start = std::max(start, end + wait.lag);
     }
-    place(d, row, item, start);
+    ends_(item.row, item.microbatch) = place(d, row, item, start);
     for (const Wait& wait : rows_[1 - direction][item.row].after) {
       if (wait.row < 0) break;
       const int other = device_of_[wait.row];
@@ -182,7 +190,7 @@ void Justifier::advance(int d) {
 }
 
 // Into the first gap from `earliest` on that holds it, where the stretches behind it leave room.
-void Justifier::place(int d, const Row& row, const Item& item, double earliest) {
+double Justifier::place(int d, const Row& row, const Item& item, double earliest) {
   const auto& stretches = stretches_[d];
   // What it waits for may be the first of a stretch, and take no time.
   const auto fits_before = [&](const Stretch& stretch) {
@@ -193,25 +201,24 @@ void Justifier::place(int d, const Row& row, const Item& item, double earliest) 
     return placed > 0 ? std::max(earliest, stretches[placed - 1].end) : earliest;
   };
   size_t at = stretches.size();
-  for (size_t i = at; into_gaps_ && i > 0 && fits_before(stretches[i - 1]); --i) {
+  for (size_t i = at; i > 0 && fits_before(stretches[i - 1]); --i) {
     if (start_behind(i - 1) + row.seconds <= stretches[i - 1].start) at = i - 1;
   }
-  Stretch one{.start = start_behind(at)};
-  one.end = one.start + row.seconds;
-  one.peak = (at > 0 ? stretches[at - 1].held : 0) + row.acquired;
-  one.held = one.peak - row.released;
-  ends_(item.row, item.microbatch) = one.end;
-  room_.take(one.peak);
-  insert(d, at, item, one);
+  const double start = start_behind(at);
+  const double end = start + row.seconds;
+  const double peak = (at > 0 ? stretches[at - 1].held : 0) + row.acquired;
+  room_.take(peak);
+  insert(d, at, item, {.start = start, .end = end, .peak = peak, .held = peak - row.released});
+  return end;
 }
 
 // Before the stretch `at`, which it does not reach beyond.
-void Justifier::insert(int d, size_t at, const Item& item, Stretch one) {
+void Justifier::insert(int d, size_t at, const Item& item, const Stretch& one) {
   auto& stretches = stretches_[d];
   auto& placed = placed_[d];
-  one.first = at < stretches.size() ? stretches[at].first : placed.size();
+  const size_t first = at < stretches.size() ? stretches[at].first : placed.size();
   const double more = one.held - (at > 0 ? stretches[at - 1].held : 0);
-  placed.insert(placed.begin() + static_cast<std::ptrdiff_t>(one.first), item);
+  placed.insert(placed.begin() + static_cast<std::ptrdiff_t>(first), item);
   for (size_t later = at; later < stretches.size(); ++later) {
     Stretch& stretch = stretches[later];
     ++stretch.first;
@@ -220,22 +227,21 @@ void Justifier::insert(int d, size_t at, const Item& item, Stretch one) {
     room_.take(stretch.peak);
   }
   const double slack = slack_[d];
-  if (at < stretches.size() && stretches[at].start - one.end <= slack) {
-    Stretch& next = stretches[at];
-    next.first = one.first;
-    next.start = one.start;
-    next.peak = std::max(next.peak, one.peak);
-    one = next;
-    if (at == 0 || one.start - stretches[at - 1].end > slack) return;
-    stretches.erase(stretches.begin() + static_cast<std::ptrdiff_t>(at));
-  }
+  const auto here = stretches.begin() + static_cast<std::ptrdiff_t>(at);
+  const bool joins_next = here != stretches.end() && here->start - one.end <= slack;
   if (at > 0 && one.start - stretches[at - 1].end <= slack) {
     Stretch& before = stretches[at - 1];
-    before.end = one.end;
-    before.peak = std::max(before.peak, one.peak);
-    before.held = one.held;
+    const Stretch& last = joins_next ? *here : one;
+    before.end = last.end;
+    before.held = last.held;
+    before.peak = std::max({before.peak, one.peak, last.peak});
+    if (joins_next) stretches.erase(here);
+  } else if (joins_next) {
+    here->first = first;
+    here->start = one.start;
+    here->peak = std::max(here->peak, one.peak);
   } else {
-    stretches.insert(stretches.begin() + static_cast<std::ptrdiff_t>(at), one);
+    stretches.insert(here, one)->first = first;
   }
 }
 

@@ -80,16 +80,19 @@ class Justifier {
   void push_early();
   void push_late(double span);
   template <Direction direction>
-  void push();
-  template <Direction direction>
-  void advance(int device);
-  void place(int device, const Row& row, const Item& item, double earliest);
-  void insert(int device, size_t at, const Item& item, Stretch one);
+  void place_all();
+  // Takes the passes of all devices in their order: of each device from `from_` on, `place(device,
+  // row, item, earliest start)` puts it somewhere and returns its end.
+  template <Direction direction, class Place>
+  void push(const Place& place);
+  template <Direction direction, class Place>
+  void advance(int device, const Place& place);
+  double place(int device, const Row& row, const Item& item, double earliest);
+  void insert(int device, size_t at, const Item& item, const Stretch& one);
 
   Placement placement_;
   int microbatches_;
   Room room_;
-  bool into_gaps_ = true;
   std::array<std::vector<Row>, 2> rows_;         // by direction
   std::vector<int> device_of_;                   // by row
   std::vector<std::vector<Item>> order_, best_;  // by device, in time
