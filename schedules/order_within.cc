@@ -1,10 +1,11 @@
 #include "schedules/order_within.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
-#include "sim/execution/evaluate.h"
 #include "sim/planning/justify.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 namespace {
@@ -17,12 +18,13 @@ bool has_whole_backwards(const Program& program) {
   return false;
 }
 
-PassLists in_parts(const Program& whole) {
+std::shared_ptr<const Program> in_parts(std::shared_ptr<const Program> whole) {
+  if (!has_whole_backwards(*whole)) return whole;
   PassLists lists;
-  for (int d = 0; d < whole.shape().devices; ++d) {
+  for (int d = 0; d < whole->shape().devices; ++d) {
     auto& list = lists.emplace_back();
-    list.reserve(2 * whole.passes(d).size());
-    for (const Pass& pass : whole.passes(d)) {
+    list.reserve(2 * whole->passes(d).size());
+    for (const Pass& pass : whole->passes(d)) {
       const bool both = pass.kind == PassKind::kBW;
       const auto microbatch = static_cast<int>(pass.microbatch);
       const auto chunk = static_cast<int>(pass.chunk);
@@ -30,7 +32,7 @@ PassLists in_parts(const Program& whole) {
       if (both) list.push_back(make_pass(PassKind::kW, microbatch, chunk));
     }
   }
-  return lists;
+  return std::make_shared<const Program>(whole->shape(), whole->placement(), std::move(lists));
 }
 
 }  // namespace
@@ -50,26 +52,20 @@ OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit) {
   return order;
 }
 
-OtherOrder::OtherOrder(const Program& whole, const Problem& problem) : order_{in_parts(whole), {}} {
-  const Evaluation result =
-      has_whole_backwards(whole)
-          ? evaluate({problem.shape, problem.placement, order_.lists}, problem)
-          : evaluate(whole, problem);
-  order_.cost = result.cost;
-  peak_ = result.peak_activation();
-}
-
-std::optional<OrderWithin> OtherOrder::within(Bytes limit) const {
-  constexpr double kRounding = 1 + 1e-12;
-  if (peak_ > kRounding * limit) return std::nullopt;
-  return order_;
-}
-
-const OtherOrder& OtherOrders::of(std::string_view schedule) {
-  const auto known = orders_.find(schedule);
-  if (known != orders_.end()) return known->second;
-  OtherOrder order(*plan_with(*find_schedule(schedule), problem_, source_), problem_);
-  return orders_.emplace(schedule, std::move(order)).first->second;
+std::optional<OrderWithin> OtherOrders::within(std::string_view schedule, Bytes limit,
+                                               Seconds most) {
+  Known& known = orders_[schedule];
+  if (!known.result && most <= known.least) return std::nullopt;
+  if (!known.program) {
+    known.program = in_parts(plan_with(*find_schedule(schedule), problem_, source_));
+  }
+  if (!known.result) known.result = evaluate_below(*known.program, problem_, most);
+  if (!known.result) known.least = most;
+  if (!known.result || known.result->cost >= most ||
+      known.result->peak_activation() > kRounding * limit) {
+    return std::nullopt;
+  }
+  return OrderWithin{known.program->lists(), known.result->cost};
 }
 
 }  // namespace pipesim

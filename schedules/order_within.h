@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "sim/core/units.h"
+#include "sim/execution/evaluate.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/planners.h"
@@ -24,32 +26,26 @@ bool is_small(const Problem& problem);
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);
 
-// The order of a program, as it is but for BW, which become B and W: none of its passes is later
-// then, nor any peak higher. Requires a program whose directions and passes are those of F, B, W
-// and BW.
-class OtherOrder {
- public:
-  OtherOrder(const Program& whole, const Problem& problem);
-  // Nothing where it peaks above the limit.
-  [[nodiscard]] std::optional<OrderWithin> within(Bytes limit) const;
-  [[nodiscard]] Seconds cost() const { return order_.cost; }
-
- private:
-  OrderWithin order_;
-  Bytes peak_;
-};
-
-// Orders of schedules that take no limit, for one problem, which they must accept: each is planned
-// when it is first asked for, from `source` if there is one. Both outlive them.
+// Orders of schedules that take no limit, for one problem, which they must accept: as they are but
+// for BW, which become B and W: none of their passes is later then, nor any peak higher. Each is
+// planned when it is first asked for, from `source` if there is one. Both outlive them.
 class OtherOrders {
  public:
   OtherOrders(const Problem& problem, OrderSource* source) : problem_(problem), source_(source) {}
-  const OtherOrder& of(std::string_view schedule);
+  // Nothing where it costs `most` or more, or peaks above the limit. Requires a schedule whose
+  // program has one direction and no passes but F, B, W and BW.
+  std::optional<OrderWithin> within(std::string_view schedule, Bytes limit, Seconds most);
 
  private:
+  struct Known {
+    std::shared_ptr<const Program> program;
+    std::optional<Evaluation> result;
+    Seconds least;  // it costs that or more
+  };
+
   const Problem& problem_;
   OrderSource* source_;
-  std::map<std::string_view, OtherOrder> orders_;
+  std::map<std::string_view, Known> orders_;
 };
 
 }  // namespace pipesim

@@ -14,6 +14,7 @@
 #include "schedules/vee_blocks.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/planners.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -37,25 +38,27 @@ class VSearch : public LimitPlanner {
         others_(problem_, planners.source()) {}
 
   Program plan(Bytes limit) override {
-    const OtherOrder zb_v(*planners_.plan(*find_schedule("zb-v"), limit), problem_);
-    OrderWithin best = blocks_.best(limit, kNear * zb_v.cost());
+    const auto zb_v = planners_.plan(*find_schedule("zb-v"), limit);
+    const Evaluation of_zb_v = evaluate(*zb_v, problem_);
+    OrderWithin best = blocks_.best(limit, kNear * of_zb_v.cost);
     const Seconds least = kNear * bound_of_devices(problem_, limit);
-    if (justifies_ && best.cost > least && best.cost < kClose * zb_v.cost()) {
+    if (justifies_ && best.cost > least && best.cost < kClose * of_zb_v.cost) {
       best = justified(std::move(best), problem_, limit);
     }
-    if (zb_v.cost() < best.cost) best = zb_v.within(limit).value_or(std::move(best));
+    if (of_zb_v.cost < best.cost && of_zb_v.peak_activation() <= kRounding * limit) {
+      best = {zb_v->lists(), of_zb_v.cost};
+    }
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
       if (best.cost <= least) break;
       const Seconds bound = bound_of_claimed_peak(*find_schedule(made), problem_);
-      if (bound < kNear * best.cost) consider(others_.of(made), limit, best);
+      if (bound < kNear * best.cost) consider(made, limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
 
  private:
-  void consider(const OtherOrder& other, Bytes limit, OrderWithin& best) const {
-    if (other.cost() >= (justifies_ ? kClose : 1) * best.cost) return;
-    auto order = other.within(limit);
+  void consider(const char* made, Bytes limit, OrderWithin& best) {
+    auto order = others_.within(made, limit, (justifies_ ? kClose : 1) * best.cost);
     if (!order) return;
     if (justifies_) order = justified(std::move(*order), problem_, limit);
     if (kNear * order->cost < best.cost) best = std::move(*order);

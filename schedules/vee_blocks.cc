@@ -13,14 +13,13 @@
 #include "sim/planning/building_block.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
+#include "sim/planning/room.h"
 #include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
 
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();

@@ -9,13 +9,11 @@
 #include <algorithm>
 
 #include "schedules/zb_planner.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
-
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
 
 Bytes limit_of_microbatches(const Problem& problem, int count) {
   Bytes most;

@@ -6,6 +6,7 @@
 
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -14,8 +15,6 @@ namespace {
 constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What p microbatches keep fits into a limit of p times that, however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
 // Up to so many passes of a kind, nothing is left out for time's sake.
 constexpr int kThorough = 512;
 

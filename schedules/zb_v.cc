@@ -30,6 +30,7 @@
 #include "sim/planning/justify.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/planning/windows.h"
 
@@ -281,9 +282,8 @@ class ZbV : public LimitPlanner {
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
       if (best.cost <= enough(limit)) return;
       if (plain && made != std::string_view("zb-v-handmade")) return;
-      const OtherOrder& order = others_.of(made);
-      if (order.cost().value() * 1e12 >= best.cost) continue;
-      if (auto within = order.within(limit)) best.keep(within->cost.value() * 1e12, within->lists);
+      auto order = others_.within(made, limit, Seconds(1e-12 * best.cost));
+      if (order) best.keep(1e12 * order->cost.value(), order->lists);
     }
   }
 

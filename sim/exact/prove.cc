@@ -11,6 +11,7 @@
 #include "sim/exact/cbc.h"
 #include "sim/exact/formulation.h"
 #include "sim/execution/evaluate.h"
+#include "sim/planning/room.h"
 #include "sim/search/bound.h"
 #include "sim/search/ordering.h"
 

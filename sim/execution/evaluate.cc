@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "sim/core/error.h"
@@ -16,8 +17,11 @@ class TimeVisitor {
   static constexpr Value kNotYet = -1;
   static constexpr Value kNothing = 0;
 
-  TimeVisitor(const Program& program, const Problem& problem)
+  TimeVisitor(const Program& program, const Problem& problem, Seconds most)
       : program_(program), problem_(problem), devices_(problem.shape.devices) {
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      devices_[d].spare = (most - least_work(static_cast<int>(d))).value();
+    }
     if (program.copies() == nullptr) return;
     links_.resize(program.copies()->links.size());
     changes_.resize(devices_.size());
@@ -29,6 +33,7 @@ class TimeVisitor {
     const double seconds = pass_seconds(problem_, program_, device, pass).value();
     if (!state.started) state.first_start = start;
     state.started = true;
+    hopeless_ = hopeless_ || start - state.first_start - state.busy > state.spare;
     state.clock = state.ended = start + seconds;
     state.busy += seconds;
     account(state, device, pass, start);
@@ -56,6 +61,9 @@ class TimeVisitor {
     return to < 0 ? result : result + problem_.transfer(from, to, unit).value();
   }
 
+  // Whether a device idles more than it has to spare.
+  [[nodiscard]] bool hopeless() const { return hopeless_; }
+
   [[nodiscard]] Evaluation finish() {
     for (size_t d = 0; d < changes_.size(); ++d) devices_[d].peak = peak_of(changes_[d]);
     Evaluation result;
@@ -82,12 +90,29 @@ class TimeVisitor {
     double ended = 0;  // its last pass
     double first_start = 0;
     double busy = 0;
+    double spare = 0;  // of its most seconds, beside its passes
     double held = 0;
     double peak = 0;
     int in_flight = 0;
     int peak_in_flight = 0;
     bool started = false;
   };
+
+  // Of all passes of a device, without those of a vocabulary; nothing where passes overlap or units
+  // differ.
+  [[nodiscard]] Seconds least_work(int device) const {
+    const Placement& place = program_.placement();
+    Seconds work;
+    if (!program_.pairs().empty() || !problem_.kinds.empty()) return work;
+    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
+      const int vs = place.virtual_stage(device, chunk);
+      const int all = program_.shape().units();
+      const double units = place.end_unit(vs, all) - place.first_unit(vs, all);
+      const StageCost& cost = problem_.stage(vs);
+      work += units * (cost.forward + cost.backward_input + cost.backward_weight);
+    }
+    return work;
+  }
 
   [[nodiscard]] bool ends_unit(const Pass& pass) const {
     const PassKind kind =
@@ -133,6 +158,7 @@ class TimeVisitor {
   const Program& program_;
   const Problem& problem_;
   std::vector<State> devices_;
+  bool hopeless_ = false;
   std::vector<std::array<double, 2>> links_;  // end of the last copy out, and back
   std::vector<std::vector<Change>> changes_;  // by device
 };
@@ -281,13 +307,22 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
 }
 
 Evaluation evaluate(const Program& program, const Problem& problem) {
+  constexpr Seconds kAny(std::numeric_limits<double>::infinity());
+  return *evaluate_below(program, problem, kAny);
+}
+
+std::optional<Evaluation> evaluate_below(const Program& program, const Problem& problem,
+                                         Seconds most) {
   if (is_sharded(program.vocabulary()) &&
       std::cmp_not_equal(problem.vocabulary_costs.size(), problem.shape.devices)) {
     throw LogicError("vocabulary passes have no cost");
   }
-  TimeVisitor visitor(program, problem);
+  TimeVisitor visitor(program, problem, most);
   walk(program, visitor);
-  return visitor.finish();
+  if (visitor.hopeless()) return std::nullopt;
+  Evaluation result = visitor.finish();
+  if (result.cost >= most) return std::nullopt;
+  return result;
 }
 
 }  // namespace pipesim

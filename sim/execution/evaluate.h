@@ -48,6 +48,11 @@ struct Evaluation {
 
 Evaluation evaluate(const Program& program, const Problem& problem);
 
+// Of a program that costs less than `most`; of others nothing, mostly given up early: once a
+// device has idled so long that its passes cannot end in time.
+std::optional<Evaluation> evaluate_below(const Program& program, const Problem& problem,
+                                         Seconds most);
+
 // Of the overlapped block of a forward and a BW, of the same stage or of two: each pass takes the
 // share of its seconds that its own stage's block takes of its F and BW, and the block is no
 // shorter than either pass (a stage whose own block is shorter than its pass: than that block).

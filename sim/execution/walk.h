@@ -42,6 +42,8 @@ void check_executable(const Program& program);
 //   Value join(Barrier, unit, span<const Value> results): what those see that wait for it;
 //   Value last(int device): the end of what the device did last;
 //   void hold(int device, Value): the device goes on after it.
+// Which may give up:
+//   bool hopeless() const: whether what is left need not be visited.
 // For programs with copies also:
 //   Value copy(const Copy&, bool out, Value a, Value b): one that waits for both and for the one
 //     before it in its direction of its link;
@@ -94,6 +96,9 @@ class Walker {
       --length;
       queued_[device] = 0;
       length += advance(device);
+      if constexpr (requires { visitor_.hopeless(); }) {
+        if (visitor_.hopeless()) return;
+      }
     }
     for (int d = 0; d < place_.devices(); ++d) {
       if (position_[d] < program_.passes(d).size()) {

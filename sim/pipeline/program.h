@@ -50,6 +50,7 @@ class Program {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }
   [[nodiscard]] std::span<const Pass> passes(int device) const { return lists_[device]; }
+  [[nodiscard]] const PassLists& lists() const { return lists_; }
   [[nodiscard]] std::span<const OverlappedPair> pairs() const { return pairs_; }
   [[nodiscard]] const OverlappedPair& pair(const Pass& pass) const {
     return pairs_[pass.microbatch];

@@ -6,10 +6,10 @@
 #include <limits>
 #include <utility>
 
+#include "sim/planning/room.h"
+
 namespace pipesim {
 namespace {
-
-constexpr double kRounding = 1 + 1e-12;
 
 // One device's view: its chunks in stage order, and the time from the end of each one's F to the
 // start of its B when nothing waits.

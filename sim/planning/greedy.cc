@@ -11,7 +11,6 @@ namespace {
 
 using enum GreedyStep;
 
-constexpr double kRounding = 1 + 1e-12;
 constexpr int kBuckets = 256;  // a power of two
 
 // Whole picoseconds: sums of unlike passes then tie exactly where the times as written do.

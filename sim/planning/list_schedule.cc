@@ -12,13 +12,12 @@
 #include "sim/core/grid.h"
 #include "sim/core/text.h"
 #include "sim/pipeline/dependencies.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// A limit that is a sum of the same bytes is kept however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
 
 bool is_listed(PassKind kind) {
   return kind == PassKind::kF || kind == PassKind::kB || kind == PassKind::kW ||

@@ -26,8 +26,8 @@ std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem)
 const Program& better_order(const std::vector<Program>& orders, const Problem& problem) {
   if (orders.size() == 1) return orders.front();
   const Evaluation first = evaluate(orders.front(), problem);
-  const Evaluation second = evaluate(orders.back(), problem);
-  const bool better = second.cost < first.cost && peak_in_flight(second) <= peak_in_flight(first);
+  const auto second = evaluate_below(orders.back(), problem, first.cost);
+  const bool better = second && peak_in_flight(*second) <= peak_in_flight(first);
   return better ? orders.back() : orders.front();
 }
 

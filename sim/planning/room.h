@@ -7,6 +7,9 @@
 
 namespace pipesim {
 
+// What is summed in another order fits all the same: k times a sum into k sums.
+inline constexpr double kRounding = 1 + 1e-12;
+
 class Room {
  public:
   // Forgets what was asked.
@@ -27,8 +30,6 @@ class Room {
   [[nodiscard]] Bytes asked() const { return Bytes(asked_); }
 
  private:
-  static constexpr double kRounding = 1 + 1e-12;  // what k times a sum keeps fits into k sums
-
   double limit_ = 0;
   double asked_ = 0;
 };

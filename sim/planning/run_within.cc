@@ -9,13 +9,12 @@
 #include "sim/core/error.h"
 #include "sim/core/grid.h"
 #include "sim/pipeline/dependencies.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// A limit that is a sum of the same bytes is kept however the sum is rounded.
-constexpr double kRounding = 1 + 1e-12;
 
 struct Chunk {
   double forward = 0, backward = 0, weight = 0;

@@ -10,6 +10,7 @@
 #include "sim/core/enum_array.h"
 #include "sim/core/grid.h"
 #include "sim/planning/one_machine.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 

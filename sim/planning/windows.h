@@ -20,9 +20,6 @@
 
 namespace pipesim {
 
-// Of what is computed once more in another order.
-constexpr double kRounding = 1 + 1e-12;
-
 // Which time of a program is meant: the longest span of a device (Evaluation::cost), which is the
 // iteration time where iterations overlap, or the makespan, which is it where they do not.
 enum class Objective { kCost, kMakespan };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
+#include "sim/planning/room.h"
 
 namespace pipesim {
 

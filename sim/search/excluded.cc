@@ -1,5 +1,6 @@
 #include "sim/search/excluded.h"
 
+#include "sim/planning/room.h"
 #include "sim/search/ordering.h"
 
 namespace pipesim {

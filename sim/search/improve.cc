@@ -10,6 +10,7 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
+#include "sim/planning/room.h"
 #include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"

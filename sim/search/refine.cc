@@ -10,6 +10,7 @@
 
 #include "sim/execution/evaluate.h"
 #include "sim/planning/justify.h"
+#include "sim/planning/room.h"
 #include "sim/search/bound.h"
 #include "sim/search/order.h"
 

@@ -17,6 +17,7 @@
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/search/bound.h"
