@@ -8,33 +8,29 @@
 namespace pipesim {
 namespace {
 
-bool stands_on(const TaskGraph& graph, const std::vector<std::vector<int>>& ranks) {
-  return std::ranges::equal(graph.pipelines(), ranks, {}, &PipelineInstance::rank_of_device);
+bool is_of(const TaskGraph& graph, const std::shared_ptr<const Program>& program,
+           const std::vector<std::vector<int>>& ranks) {
+  return graph.pipelines().front().program == program &&
+         std::ranges::equal(graph.pipelines(), ranks, {}, &PipelineInstance::rank_of_device);
 }
 
 }  // namespace
 
-size_t Reuse::Entry::bytes() const {
-  size_t bytes = program->size() * sizeof(Pass);
-  for (const KeptGraph& kept : graphs) bytes += kept.graph->resident_bytes();
-  return bytes;
+bool Reuse::Entry::has(const Program* program) const {
+  return std::ranges::any_of(*orders, [&](const Program& each) { return &each == program; });
 }
 
-size_t Reuse::Orders::bytes() const {
+size_t Reuse::Entry::bytes() const {
   size_t bytes = 0;
   for (const Program& order : *orders) bytes += order.size() * sizeof(Pass);
+  for (const KeptGraph& kept : graphs) bytes += kept.graph->resident_bytes();
   return bytes;
 }
 
 size_t Reuse::bytes() const {
   size_t bytes = 0;
   for (const Entry& entry : entries_) bytes += entry.bytes();
-  for (const Orders& orders : orders_) bytes += orders.bytes();
   return bytes;
-}
-
-Reuse::Key Reuse::key_of(const Schedule& schedule, const Problem& problem) {
-  return {&schedule, problem.shape, problem.recompute_chunks, problem.vocabulary, problem.options};
 }
 
 // The latest program and its latest graph stay whatever their size.
@@ -51,41 +47,35 @@ void Reuse::make_room() {
   }
 }
 
-std::shared_ptr<const Program> Reuse::program(
-    const Schedule& schedule, const Problem& problem,
-    const std::function<std::shared_ptr<const Program>()>& make) {
-  Key key = key_of(schedule, problem);
+std::shared_ptr<const std::vector<Program>> Reuse::kept(
+    bool whole, const Schedule& schedule, const Problem& problem,
+    const std::function<std::vector<Program>()>& make) {
+  Key key{whole,          &schedule, problem.shape, problem.recompute_chunks, problem.vocabulary,
+          problem.options};
   const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);
   } else {
-    entries_.push_front({std::move(key), make(), {}});
+    entries_.push_front({std::move(key), std::make_shared<const std::vector<Program>>(make()), {}});
     make_room();
   }
-  return entries_.front().program;
+  return entries_.front().orders;
 }
 
-// The latest stay whatever their size.
+std::shared_ptr<const Program> Reuse::program(
+    const Schedule& schedule, const Problem& problem,
+    const std::function<std::shared_ptr<const Program>()>& make) {
+  const auto one = kept(true, schedule, problem, [&] { return std::vector{*make()}; });
+  return {one, &one->front()};
+}
+
 std::shared_ptr<const std::vector<Program>> Reuse::orders(const Schedule& schedule,
                                                           const Problem& problem) {
-  Key key = key_of(schedule, problem);
-  const auto found = std::ranges::find(orders_, key, &Orders::key);
-  if (found != orders_.end()) {
-    orders_.splice(orders_.begin(), orders_, found);
-    return orders_.front().orders;
-  }
-  orders_.push_front(
-      {std::move(key), std::make_shared<const std::vector<Program>>(orders_of(schedule, problem))});
-  size_t all = 0;
-  for (const Orders& orders : orders_) all += orders.bytes();
-  for (; all > most_bytes_ / 4 && orders_.size() > 1; orders_.pop_back()) {
-    all -= orders_.back().bytes();
-  }
-  return orders_.front().orders;
+  return kept(false, schedule, problem, [&] { return orders_of(schedule, problem); });
 }
 
-bool Reuse::keeps(const std::shared_ptr<const Program>& program) const {
-  return std::ranges::find(entries_, program, &Entry::program) != entries_.end();
+bool Reuse::keeps(const Program* program) const {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.has(program); });
 }
 
 std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Program>& program,
@@ -95,14 +85,15 @@ std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Progra
   const auto build = [&] {
     return std::make_shared<TaskGraph>(build_task_graph(program, problem, ranks, options));
   };
-  const auto entry = std::ranges::find(entries_, program, &Entry::program);
+  const auto entry =
+      std::ranges::find_if(entries_, [&](const Entry& each) { return each.has(program.get()); });
   if (entry == entries_.end()) return build();
   const GraphStructure structure = structure_of(options);
   entries_.splice(entries_.begin(), entries_, entry);
   auto& graphs = entry->graphs;
   for (auto kept = graphs.begin(); kept != graphs.end(); ++kept) {
     const bool free = kept->graph.use_count() == 1;
-    if (!free || !(kept->structure == structure) || !stands_on(*kept->graph, ranks)) continue;
+    if (!free || !(kept->structure == structure) || !is_of(*kept->graph, program, ranks)) continue;
     renumber(*kept->graph, problem, options);
     std::rotate(kept, kept + 1, graphs.end());  // the latest last
     return graphs.back().graph;

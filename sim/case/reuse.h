@@ -34,9 +34,10 @@ class Reuse : public OrderSource {
   std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
                                                      const Problem& problem) override;
 
-  [[nodiscard]] bool keeps(const std::shared_ptr<const Program>& program) const;
+  [[nodiscard]] bool keeps(const Program* program) const;
 
-  // As build_task_graph. The graph of a kept program, once nobody else holds it, is the next one's.
+  // As build_task_graph. The graph of a kept program or order, once nobody else holds it, is the
+  // next one's.
   std::shared_ptr<const TaskGraph> graph(const std::shared_ptr<const Program>& program,
                                          const Problem& problem,
                                          const std::vector<std::vector<int>>& ranks,
@@ -55,6 +56,7 @@ class Reuse : public OrderSource {
   };
   // What fixed orders follow from: of the problem only that.
   struct Key {
+    bool whole = false;  // a program, which may recompute; or the orders that plans consist of
     const Schedule* schedule = nullptr;
     Shape shape;
     int recompute_chunks = 0;
@@ -64,21 +66,18 @@ class Reuse : public OrderSource {
   };
   struct Entry {
     Key key;
-    std::shared_ptr<const Program> program;
+    std::shared_ptr<const std::vector<Program>> orders;  // one where it is a program
     std::vector<KeptGraph> graphs;
+    [[nodiscard]] bool has(const Program* program) const;
     [[nodiscard]] size_t bytes() const;
   };
-  struct Orders {
-    Key key;
-    std::shared_ptr<const std::vector<Program>> orders;
-    [[nodiscard]] size_t bytes() const;
-  };
-  static Key key_of(const Schedule& schedule, const Problem& problem);
+  std::shared_ptr<const std::vector<Program>> kept(
+      bool whole, const Schedule& schedule, const Problem& problem,
+      const std::function<std::vector<Program>()>& make);
   void make_room();
 
   size_t most_bytes_;
   std::list<Entry> entries_;  // the latest first
-  std::list<Orders> orders_;  // likewise; of all bytes a quarter
 };
 
 }  // namespace pipesim

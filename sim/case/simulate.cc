@@ -120,7 +120,7 @@ class Run {
   Result numbers() {
     const Perturbation& perturb = made_.scenario->perturb;
     const double jitter = perturb.jitter.value_or(0);
-    if (jitter == 0 && (reuse_ == nullptr || !reuse_->keeps(result_.program))) {
+    if (jitter == 0 && (reuse_ == nullptr || !reuse_->keeps(result_.program.get()))) {
       const ProgramRun run = replay_program(result_.program, made_.problem,
                                             ranks_of(*made_.scenario), graph_options(made_, 1));
       result_.seconds.run += watch_.lap();
