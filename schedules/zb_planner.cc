@@ -103,7 +103,7 @@ void ZbPlanner::try_all(Bytes limit) {
 
 // The longest span of a device; gives up, and returns infinity, when that is no better than the
 // best.
-double ZbPlanner::run(const Steady& steady) {
+[[gnu::flatten]] double ZbPlanner::run(const Steady& steady) {
   steady_ = steady;
   start();
   for (int d = 0; d <= last_; ++d) {

@@ -60,7 +60,7 @@ std::vector<double> RoundsPlanner::slack() const {
   return slack;
 }
 
-double RoundsPlanner::run(const RoundsChoices& choices, double most) {
+[[gnu::flatten]] double RoundsPlanner::run(const RoundsChoices& choices, double most) {
   choices_ = choices;
   most_ = most - most_work_;
   go_back_to_start();

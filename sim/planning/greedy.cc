@@ -126,7 +126,7 @@ void GreedyPlanner::reset() {
   wake_at(0, 0);
 }
 
-double GreedyPlanner::run(const GreedyRules& rules, double bound) {
+[[gnu::flatten]] double GreedyPlanner::run(const GreedyRules& rules, double bound) {
   rules_ = rules;
   reset();
   for (size_t bucket = 0; waiting_ > 0; bucket = (bucket + 1) % kBuckets) {

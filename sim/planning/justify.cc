@@ -148,7 +148,7 @@ void Justifier::place_all() {
 }
 
 template <Justifier::Direction direction, class Place>
-void Justifier::push(const Place& place) {
+[[gnu::flatten]] void Justifier::push(const Place& place) {
   std::ranges::fill(ends_.cells(), kNever);
   std::ranges::fill(next_, 0);
   std::ranges::fill(missing_, Item{});
