@@ -18,10 +18,9 @@ inline constexpr int kVeeKinds = 6;
 inline constexpr std::array<int, kVeeKinds> kVeeChunk{0, 1, 1, 0, 1, 0};
 constexpr bool is_vee_forward(int kind) { return kind <= kF1; }
 constexpr bool is_vee_weight(int kind) { return kind == kW1 || kind == kW0; }
-// What a pass adds to the chunks in flight.
-constexpr int vee_in_flight(int kind) {
-  return is_vee_forward(kind) ? 1 : is_vee_weight(kind) ? -1 : 0;
-}
+// What a pass adds to the chunks in flight; nothing where there is none (kVeeKinds).
+inline constexpr std::array<std::int8_t, kVeeKinds + 1> kVeeInFlight{1, 1, 0, 0, -1, -1, 0};
+constexpr int vee_in_flight(int kind) { return kVeeInFlight[kind]; }
 constexpr bool is_vee_backward(int kind) { return kind == kB1 || kind == kB0; }
 constexpr std::uint8_t vee_weight_of(int backward) { return backward == kB1 ? kW1 : kW0; }
 
