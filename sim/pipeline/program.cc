@@ -240,7 +240,7 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
   }
 }
 
-std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placement& placement,
+[[gnu::flatten]] std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placement& placement,
                                                 const PassLists& lists,
                                                 std::span<const OverlappedPair> pairs,
                                                 VocabularyPlacement vocabulary) {
