@@ -22,7 +22,7 @@ namespace pipesim {
 //   void reserve(size_t tasks, size_t edges): at most so many come;
 //   void wait_for(Task), wait_for_all(span<const Task>), wait_once_for(Task): of the next task, the
 //     last of them unless it does so already;
-//   Task close(task_class, number): the task itself.
+//   Task close(task_class, number), Task close_message(task_class, number): the task itself.
 
 // Writes a graph.
 class GraphRows {
@@ -57,6 +57,9 @@ class GraphRows {
     parts_.number.push_back(number);
     parts_.row.push_back(static_cast<std::uint32_t>(parts_.waits_for.size()));
     return static_cast<Task>(parts_.class_of.size() - 1);
+  }
+  Task close_message(std::uint32_t task_class, std::uint32_t number) {
+    return close(task_class, number);
   }
 
  private:
@@ -142,7 +145,7 @@ class TaskVisitor {
 
   // A message that waits for the edges that have been appended.
   Value transfer(bool forward, int from, int to, std::uint32_t unit) {
-    return rows_.close(classes_.transfer(forward, from, to, unit), first_unit_ + unit);
+    return rows_.close_message(classes_.transfer(forward, from, to, unit), first_unit_ + unit);
   }
 
  private:
