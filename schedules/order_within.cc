@@ -59,8 +59,11 @@ std::optional<OrderWithin> OtherOrders::within(std::string_view schedule, Bytes 
   if (!known.program) {
     known.program = in_parts(plan_with(*find_schedule(schedule), problem_, source_));
   }
-  if (!known.result) known.result = evaluate_below(*known.program, problem_, most);
-  if (!known.result) known.least = most;
+  if (!known.result) {
+    const auto cost = source_ == nullptr ? std::nullopt : source_->cost(*known.program, problem_);
+    if (!cost || *cost < most) known.result = evaluate_below(*known.program, problem_, most);
+    if (!known.result) known.least = most;
+  }
   if (!known.result || known.result->cost >= most ||
       known.result->peak_activation() > kRounding * limit) {
     return std::nullopt;

@@ -1,8 +1,10 @@
 #include "sim/case/reuse.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "sim/engine/lanes.h"
 #include "sim/graph/build.h"
 
 namespace pipesim {
@@ -56,7 +58,7 @@ std::shared_ptr<const std::vector<Program>> Reuse::kept(
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);
   } else {
-    entries_.push_front({std::move(key), std::make_shared<const std::vector<Program>>(make()), {}});
+    entries_.push_front({std::move(key), std::make_shared<const std::vector<Program>>(make())});
     make_room();
   }
   return entries_.front().orders;
@@ -74,6 +76,26 @@ std::shared_ptr<const std::vector<Program>> Reuse::orders(const Schedule& schedu
   return kept(false, schedule, problem, [&] { return orders_of(schedule, problem); });
 }
 
+// One evaluation takes less than to build a graph.
+std::optional<Seconds> Reuse::cost(const Program& order, const Problem& problem) {
+  const auto entry = find(&order);
+  if (entry == entries_.end() || entry->costs++ < std::ssize(*entry->orders)) return std::nullopt;
+  std::vector<int> ranks(order.shape().devices);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto of = graph({entry->orders, &order}, problem, {ranks}, {});
+  const std::vector<std::vector<double>> seconds{seconds_of(of->classes())};
+  const RunTimes times = replay_lanes(*of, seconds).front();
+  Seconds cost;
+  for (const DeviceTimes& device : times) {
+    cost = std::max(cost, Seconds(device.last_end - device.first_start));
+  }
+  return cost;
+}
+
+std::list<Reuse::Entry>::iterator Reuse::find(const Program* program) {
+  return std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.has(program); });
+}
+
 bool Reuse::keeps(const Program* program) const {
   return std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.has(program); });
 }
@@ -85,8 +107,7 @@ std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Progra
   const auto build = [&] {
     return std::make_shared<TaskGraph>(build_task_graph(program, problem, ranks, options));
   };
-  const auto entry =
-      std::ranges::find_if(entries_, [&](const Entry& each) { return each.has(program.get()); });
+  const auto entry = find(program.get());
   if (entry == entries_.end()) return build();
   const GraphStructure structure = structure_of(options);
   entries_.splice(entries_.begin(), entries_, entry);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/graph/build_options.h"
@@ -33,6 +34,8 @@ class Reuse : public OrderSource {
       const std::function<std::shared_ptr<const Program>()>& make);
   std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
                                                      const Problem& problem) override;
+  // By a graph, from the second time on.
+  std::optional<Seconds> cost(const Program& order, const Problem& problem) override;
 
   [[nodiscard]] bool keeps(const Program* program) const;
 
@@ -67,13 +70,15 @@ class Reuse : public OrderSource {
   struct Entry {
     Key key;
     std::shared_ptr<const std::vector<Program>> orders;  // one where it is a program
-    std::vector<KeptGraph> graphs;
+    std::vector<KeptGraph> graphs = {};
+    int costs = 0;  // asked of its orders
     [[nodiscard]] bool has(const Program* program) const;
     [[nodiscard]] size_t bytes() const;
   };
   std::shared_ptr<const std::vector<Program>> kept(
       bool whole, const Schedule& schedule, const Problem& problem,
       const std::function<std::vector<Program>()>& make);
+  std::list<Entry>::iterator find(const Program* program);
   void make_room();
 
   size_t most_bytes_;

@@ -56,13 +56,6 @@ std::span<const SpeedChange> speeds_of(const Scenario& scenario) {
   return scenario.perturb.stragglers;
 }
 
-std::vector<double> seconds_of(std::span<const TaskClass> classes) {
-  std::vector<double> seconds;
-  seconds.reserve(classes.size());
-  for (const TaskClass& of : classes) seconds.push_back(of.seconds.value());
-  return seconds;
-}
-
 // One case on its way through an engine.
 class Run {
  public:

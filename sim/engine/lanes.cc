@@ -109,6 +109,13 @@ void check_iterations(const TaskGraph& graph) {
 
 }  // namespace
 
+std::vector<double> seconds_of(std::span<const TaskClass> classes) {
+  std::vector<double> seconds;
+  seconds.reserve(classes.size());
+  for (const TaskClass& of : classes) seconds.push_back(of.seconds.value());
+  return seconds;
+}
+
 std::vector<RunTimes> replay_lanes(const TaskGraph& graph,
                                    std::span<const std::vector<double>> seconds,
                                    LaneVectors vectors) {

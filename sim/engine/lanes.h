@@ -18,6 +18,9 @@ namespace pipesim {
 // The widest that the processor has, or those that every processor has.
 enum class LaneVectors : std::uint8_t { kBest, kEverywhere };
 
+// Those of a graph's classes, for replay_lanes.
+std::vector<double> seconds_of(std::span<const TaskClass> classes);
+
 // Of every cost in `seconds`, which has the seconds of every class. LogicError for another number
 // of classes, and for a graph of several iterations. O(costs (tasks + edges)); 64 bytes for each
 // task.

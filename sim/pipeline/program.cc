@@ -240,10 +240,9 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
   }
 }
 
-[[gnu::flatten]] std::optional<ProgramFault> Program::find_fault(const Shape& shape, const Placement& placement,
-                                                const PassLists& lists,
-                                                std::span<const OverlappedPair> pairs,
-                                                VocabularyPlacement vocabulary) {
+[[gnu::flatten]] std::optional<ProgramFault> Program::find_fault(
+    const Shape& shape, const Placement& placement, const PassLists& lists,
+    std::span<const OverlappedPair> pairs, VocabularyPlacement vocabulary) {
   if (static_cast<int>(lists.size()) != placement.devices()) {
     return ProgramFault{0, -1,
                         fmt::format("{} lists for {} devices", lists.size(), placement.devices())};

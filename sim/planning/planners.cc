@@ -23,8 +23,14 @@ std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem)
   return orders;
 }
 
-const Program& better_order(const std::vector<Program>& orders, const Problem& problem) {
+const Program& better_order(const std::vector<Program>& orders, const Problem& problem,
+                            OrderSource* source) {
   if (orders.size() == 1) return orders.front();
+  if (source != nullptr) {
+    const auto of_first = source->cost(orders.front(), problem);
+    const auto of_second = source->cost(orders.back(), problem);
+    if (of_first && of_second && *of_second >= *of_first) return orders.front();
+  }
   const Evaluation first = evaluate(orders.front(), problem);
   const auto second = evaluate_below(orders.back(), problem, first.cost);
   const bool better = second && peak_in_flight(*second) <= peak_in_flight(first);
@@ -35,7 +41,7 @@ std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem
                                          OrderSource* source) {
   if (source != nullptr && (schedule.fixed_order(problem) || schedule.orders != nullptr)) {
     const auto orders = source->orders(schedule, problem);
-    if (!orders->empty()) return {orders, &better_order(*orders, problem)};
+    if (!orders->empty()) return {orders, &better_order(*orders, problem, source)};
   }
   if (source != nullptr && schedule.planner != nullptr) {
     const Bytes usual = problem.shape.devices * problem.device_activation();

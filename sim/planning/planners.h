@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,11 +30,14 @@ class OrderSource {
   virtual ~OrderSource() = default;
   virtual std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
                                                              const Problem& problem) = 0;
+  // As Evaluation::cost, of one of them, where it is found with less work than by `evaluate`.
+  virtual std::optional<Seconds> cost(const Program& order, const Problem& problem) = 0;
 };
 std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem);
 
 // Of one or two orders: the second where it costs less at no higher peak of units in flight.
-const Program& better_order(const std::vector<Program>& orders, const Problem& problem);
+const Program& better_order(const std::vector<Program>& orders, const Problem& problem,
+                            OrderSource* source = nullptr);
 
 // What the schedule plans for a problem that it accepts, with orders from `source` if there is one.
 std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
