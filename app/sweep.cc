@@ -126,12 +126,8 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
         table_path(command.folder, "results", true));
     return kInterrupted;
   }
-  std::uint32_t failed = static_cast<std::uint32_t>(run.lost.size());
-  std::uint32_t unfit = 0;
-  store.visit([&](const PointResult& result) {
-    failed += result.outcome == PointResult::Outcome::kRefused ? 1U : 0U;
-    unfit += metric(result.metrics, "fits_capacity") == 0.0 ? 1U : 0U;
-  });
+  const auto [refused, unfit] = store.counts();
+  const std::uint32_t failed = refused + static_cast<std::uint32_t>(run.lost.size());
   std::string text =
       fmt::format("{} points: {} results", progress.points, progress.points - failed);
   if (unfit > 0) text += fmt::format(", of which {} do not fit (fits_capacity)", unfit);

@@ -28,7 +28,8 @@ class RunningSweep {
         workers_(processes, [this](std::uint32_t point) { return to_bytes(evaluate_(point)); }),
         store_(folder, sweep_, build_of_program(PIPESIM_VERSION), {folder, 0, 0, ""}) {
     progress_.points = sweep_.points();
-    store_.visit([this](const PointResult& result) { ready_.push_back(result); });
+    store_.visit(ResultStore::Rows::kAll,
+                 [this](const PointResult& result) { ready_.push_back(result); });
     progress_.before = static_cast<std::uint32_t>(ready_.size());
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }

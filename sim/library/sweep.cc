@@ -19,7 +19,7 @@ SweepTable sweep_file(const std::string& file, const std::string& folder, int pr
   ResultStore store(folder, sweep, build_of_program(PIPESIM_VERSION), {folder, 0, 0, ""});
   const SweepRun run = run_sweep(sweep, store, workers, {});
   SweepTable table{sweep.keys(), std::vector<SweepPoint>(sweep.points())};
-  store.visit([&](const PointResult& result) {
+  store.visit(ResultStore::Rows::kAll, [&](const PointResult& result) {
     SweepPoint& point = table.points[result.point];
     point.schedule = result.schedule;
     point.done = result.outcome == PointResult::Outcome::kDone;

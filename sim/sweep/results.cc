@@ -41,8 +41,7 @@ void visit_failed(const Sweep& sweep, const ResultStore& store, const LostPoints
       see(result);
     }
   };
-  store.visit([&](const PointResult& result) {
-    if (result.outcome == PointResult::Outcome::kDone) return;
+  store.visit(ResultStore::Rows::kRefused, [&](const PointResult& result) {
     see_lost_before(result.point);
     see(result);
   });
@@ -81,8 +80,7 @@ bool was_stopped(const std::string& folder) {
 
 void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store) {
   out << header(sweep) << metric_header() << '\n';
-  store.visit([&](const PointResult& result) {
-    if (result.outcome != PointResult::Outcome::kDone) return;
+  store.visit(ResultStore::Rows::kDone, [&](const PointResult& result) {
     out << first_fields(sweep, result.point, result.schedule) << metric_fields(result.metrics)
         << '\n';
   });
@@ -104,8 +102,7 @@ void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& 
       dump(Json{{"version", version}}),
       dump(Json{{"keys", sweep.keys()}, {"points", sweep.points()}, {"stopped", run.stopped}}));
   const char* separator = "\n  ";
-  store.visit([&](const PointResult& result) {
-    if (result.outcome != PointResult::Outcome::kDone) return;
+  store.visit(ResultStore::Rows::kDone, [&](const PointResult& result) {
     Json json = json_point(sweep, result);
     for (size_t i = 0; i < kMetricNames.size(); ++i) {
       const auto& value = result.metrics[i];

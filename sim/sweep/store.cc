@@ -221,7 +221,7 @@ void ResultStore::check(const Sweep& sweep, const std::string& version) {
 }
 
 void ResultStore::find_stored() {
-  visit([this](const PointResult& result) { stored_[result.point] = true; });
+  visit(Rows::kAll, [this](const PointResult& result) { stored_[result.point] = true; });
 }
 
 void ResultStore::add(const PointResult& result) {
@@ -270,10 +270,27 @@ void ResultStore::commit() {
   for (const PointResult& result : results) stored_[result.point] = true;
 }
 
-void ResultStore::visit(const std::function<void(const PointResult&)>& see) const {
+ResultStore::Counts ResultStore::counts() const {
+  const Statement statement = prepare(
+      "SELECT count(*) FILTER (WHERE reason IS NOT NULL), count(*) FILTER (WHERE fits_capacity = "
+      "0) "
+      "FROM point JOIN result USING (key)");
+  step(statement.get());
+  const auto column = [&](int at) {
+    return static_cast<std::uint32_t>(sqlite3_column_int64(statement.get(), at));
+  };
+  return {.refused = column(0), .unfit = column(1)};
+}
+
+void ResultStore::visit(Rows rows, const std::function<void(const PointResult&)>& see) const {
+  const char* which = rows == Rows::kAll    ? ""
+                      : rows == Rows::kDone ? " WHERE reason IS NULL"
+                                            : " WHERE reason IS NOT NULL";
   const Statement all =
-      prepare("SELECT point, key, point.checksum, result.checksum, schedule, reason" +
-              metric_columns("") + " FROM point JOIN result USING (key) ORDER BY point");
+      prepare(fmt::format("SELECT point, key, point.checksum, result.checksum, schedule, reason{} "
+                          "FROM point JOIN result "
+                          "USING (key){} ORDER BY point",
+                          metric_columns(""), which));
   while (step(all.get())) {
     sqlite3_stmt* row = all.get();
     PointResult result;

@@ -45,8 +45,15 @@ class ResultStore {
   // InfeasibleError when the disk is full or does not write; then nothing since the last is stored.
   void commit();
 
-  // All points that have been committed, in their order. InputError for a row that is damaged.
-  void visit(const std::function<void(const PointResult&)>& see) const;
+  // The points that have been committed, in their order: all, those with metrics, or those that
+  // were refused. InputError for a row that is damaged.
+  enum class Rows : std::uint8_t { kAll, kDone, kRefused };
+  void visit(Rows rows, const std::function<void(const PointResult&)>& see) const;
+  struct Counts {
+    std::uint32_t refused = 0;
+    std::uint32_t unfit = 0;  // with metrics that say so
+  };
+  [[nodiscard]] Counts counts() const;
 
  private:
   struct Close {

@@ -26,7 +26,8 @@ class Store : public testing::Folder {
   }
   [[nodiscard]] static std::vector<PointResult> all(const ResultStore& store) {
     std::vector<PointResult> results;
-    store.visit([&results](const PointResult& result) { results.push_back(result); });
+    store.visit(ResultStore::Rows::kAll,
+                [&results](const PointResult& result) { results.push_back(result); });
     return results;
   }
   void expect_refused(const std::string& part, const std::string& version = "1") {
