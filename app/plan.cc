@@ -12,12 +12,14 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "app/commands.h"
 #include "app/plan_options.h"
 #include "app/plan_page.h"
 #include "app/progress.h"
 #include "sim/core/text.h"
+#include "sim/core/thread_team.h"
 #include "sim/read/hardware.h"
 
 namespace pipesim {
@@ -61,6 +63,17 @@ std::string progress_text(const std::string& cluster, const PlanProgress& progre
                      progress.best ? ", best " + human(*progress.best) : "");
 }
 
+// The first few with contention. One more at a time than there are cores: before its ensemble of
+// runs each has one alone.
+void run_again(ClusterPlan& plan, size_t count, ProgressLine& line) {
+  auto& best = plan.result.best;
+  line.show(fmt::format("{}: {} again with contention", plan.question.base.hardware->name, count));
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  ThreadTeam(static_cast<int>(std::min(count, cores + 1))).run(count, [&](size_t i) {
+    if (!interrupted()) best[i].contended = with_contention(plan.question, best[i]);
+  });
+}
+
 void search(const PlanCommand& command, ClusterPlan& plan) {
   PlanOptions options = command.options;
   options.stop = interrupted;
@@ -71,12 +84,8 @@ void search(const PlanCommand& command, ClusterPlan& plan) {
   };
   plan.result = pipesim::plan(plan.question, options);
   auto& best = plan.result.best;
-  for (size_t i = 0; i < std::min(best.size(), static_cast<size_t>(command.contention)); ++i) {
-    if (interrupted()) break;
-    line.show(fmt::format("{}: {} of {} again with contention", cluster, i + 1,
-                          std::min(best.size(), static_cast<size_t>(command.contention))));
-    best[i].contended = with_contention(plan.question, best[i]);
-  }
+  const size_t again = std::min(best.size(), static_cast<size_t>(command.contention));
+  if (again > 0) run_again(plan, again, line);
   rank_by_contention(best);
   if (!best.empty() && !interrupted()) add_comparisons(command, options, plan);
   plan.result.stopped = plan.result.stopped || interrupted();
