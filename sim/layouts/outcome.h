@@ -87,7 +87,7 @@ std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned
 std::string limits_of(const Planned& planned);
 
 // The layout again by SimGrid, with as many replicas as share a node, so that messages share ports
-// and cards. Throws as `simulate` does.
+// and cards: where they do the mean of four runs. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
 
 // Layouts that were run with contention come first, by that time; the others stay by replay.
