@@ -89,16 +89,28 @@ void ZbPlanner::try_all(Bytes limit) {
     const double asked_by_warm_up = asked_;
     const bool known = std::ranges::find(tried, warm_up_) != tried.end();
     if (!known) tried.push_back(warm_up_);
+    std::vector<bool> same(choices.steady.size(), false);  // as a run before
     for (size_t i = 0; i < choices.steady.size(); ++i) {
-      if (choices.asked[i] <= limit_ || (known && choices.steady[i].owed < 0)) continue;
+      if (same[i] || choices.asked[i] <= limit_ || (known && choices.steady[i].owed < 0)) continue;
       asked_ = asked_by_warm_up;
       const double cost = run(choices.steady[i]);
       choices.asked[i] = asked_;
+      for (size_t other = i + 1; other < same.size(); ++other) {
+        if (!same_with(choices.steady[other])) continue;
+        same[other] = true;
+        choices.asked[other] = asked_;
+      }
       if (cost >= least_) continue;
       least_ = cost;
       std::swap(best_, lists_);
     }
   }
+}
+
+bool ZbPlanner::same_with(const Steady& others) const {
+  return others.owed < 0 && steady_.owed < 0 &&
+         (others.skip_forwards == steady_.skip_forwards || !met_skip_) &&
+         (others.fill_every_gap == steady_.fill_every_gap || !met_fill_);
 }
 
 // The longest span of a device; gives up, and returns infinity, when that is no better than the
@@ -127,7 +139,7 @@ void ZbPlanner::start() {
   for (Device& device : devices_) device.reset();
   for (auto& list : lists_) list.clear();
   most_idle_ = 0;
-  hopeless_ = false;
+  hopeless_ = met_skip_ = met_fill_ = false;
   for (int d = 0; d <= last_; ++d) run_forward(d);
 }
 
@@ -199,12 +211,21 @@ void ZbPlanner::run_backwards() {
 bool ZbPlanner::wants_forward(int d) {
   const Device& device = at(d);
   if (device.f == microbatches_) return false;
-  if (!steady_.skip_forwards || d == last_ || device.f < at(d + 1).f + 2) return true;
+  if (d == last_ || device.f < at(d + 1).f + 2) return true;
+  const bool skips = steady_.skip_forwards && delays_backward(d);
+  met_skip_ = met_skip_ || skips || !steady_.skip_forwards;
+  return !skips;
+}
+
+// Whether an F now, of a device that is two ahead of the next, keeps it from a B that it could
+// afford to wait for.
+bool ZbPlanner::delays_backward(int d) {
+  const Device& device = at(d);
   const Device& next = at(d + 1);
   const double arrival = next.clock + next.forward + next.backward + device.to_downstream;
-  if (device.clock >= arrival) return false;
-  if (device.clock + device.forward + weights_before_forward(device) <= arrival) return true;
-  return arrival - device.clock > most_idle_ - device.idle;
+  if (device.clock >= arrival) return true;
+  if (device.clock + device.forward + weights_before_forward(device) <= arrival) return false;
+  return arrival - device.clock <= most_idle_ - device.idle;
 }
 
 // The time of the W passes that have to make room for an F.
@@ -235,6 +256,7 @@ void ZbPlanner::fill_gap(int d, double arrival) {
   while (device.owes_weight() && device.clock + device.weight <= arrival) run_weight(d);
   if (!device.owes_weight() || device.clock >= arrival) return;
   const bool idles_most = arrival - device.clock > most_idle_ - device.idle;
+  met_fill_ = met_fill_ || !idles_most;
   if (idles_most || steady_.fill_every_gap) run_weight(d);
 }
 

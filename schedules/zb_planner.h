@@ -78,6 +78,8 @@ class ZbPlanner {
   };
 
   static std::vector<Choices> all_choices();
+  // Whether the last run never came to what these choose otherwise: theirs would be the same.
+  [[nodiscard]] bool same_with(const Steady& others) const;
   void try_all(Bytes limit);
   double run(const Steady& steady);
   void start();
@@ -88,6 +90,7 @@ class ZbPlanner {
 
   [[nodiscard]] bool fits(double bytes);
   [[nodiscard]] bool wants_forward(int device);
+  [[nodiscard]] bool delays_backward(int device);
   [[nodiscard]] double weights_before_forward(const Device& device);
   [[nodiscard]] double forward_arrival(int device) const;
   [[nodiscard]] double backward_arrival(int device) const;
@@ -109,11 +112,12 @@ class ZbPlanner {
 
   Steady steady_;  // of the run
   double limit_ = 0;
-  double asked_ = 0;          // most that was found to fit
-  bool hopeless_ = false;     // cannot be better than the best
-  std::vector<int> warm_up_;  // forwards before the first B, by device
-  Grid<double> forward_end_;  // by device and microbatch
-  double most_idle_ = 0;      // of all devices
+  double asked_ = 0;                          // most that was found to fit
+  bool hopeless_ = false;                     // cannot be better than the best
+  bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind
+  std::vector<int> warm_up_;                  // forwards before the first B, by device
+  Grid<double> forward_end_;                  // by device and microbatch
+  double most_idle_ = 0;                      // of all devices
   PassLists lists_;
 
   double least_ = std::numeric_limits<double>::infinity();
