@@ -92,7 +92,9 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
   database_.reset(opened);
   if (code != SQLITE_OK) fail();
   sqlite3_extended_result_codes(opened, 1);
-  execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;");
+  // Keys come in no order: rows of 100,000 points lie in 16 MiB of pages.
+  execute(
+      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768;");
   // The first lock: held until the store is closed.
   execute("BEGIN EXCLUSIVE");
   if (text_of("SELECT count(*) FROM sqlite_schema") == "0" &&
