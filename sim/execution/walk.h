@@ -108,9 +108,8 @@ class Walker {
   }
 
  private:
-  // Runs the device until it waits or is done; returns how many devices were woken. Calls cost more
-  // here than what most of them do.
-  [[gnu::flatten]] size_t advance(int device) {
+  // Runs the device until it waits or is done; returns how many devices were woken.
+  size_t advance(int device) {
     size_t woken = 0;
     const auto passes = program_.passes(device);
     std::uint32_t& at = position_[device];
@@ -141,7 +140,8 @@ class Walker {
     return result;
   }
 
-  bool step(int device, const Pass& pass, size_t& woken) {
+  // Whether the pass could run. Calls cost more here than what most of them do.
+  [[gnu::flatten]] bool step(int device, const Pass& pass, size_t& woken) {
     Value input = Visitor::kNothing;
     Value gradient = Visitor::kNothing;
     if (pass.kind == PassKind::kFB) {
