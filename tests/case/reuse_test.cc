@@ -5,6 +5,7 @@
 
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
 #include "tests/case/cases.h"
 
@@ -97,19 +98,40 @@ TEST(Reuse, KeepsTheOrdersThatASchedulePicksFrom) {
   EXPECT_NE(small.orders(v_half, for_planning(cheap.problem, v_half)), first);
 }
 
-TEST(Reuse, KeepsOneProgramAndOneGraphOfAShapeWhoseOrderIsFixed) {
+TEST(Reuse, CostsAnOrderAsItsEvaluationDoesOnceItHasAGraph) {
   Reuse reuse;
-  const TaskGraph* graph = nullptr;
-  const Program* program = nullptr;
-  for (const double forward : {10.0, 7.3, 13.1}) {
-    const Result result = simulate(case_at("zb-h1", 16, forward), nullptr, &reuse);
-    EXPECT_TRUE(graph == nullptr || result.graph.get() == graph) << forward;
-    EXPECT_TRUE(program == nullptr || result.program.get() == program) << forward;
-    graph = result.graph.get();
-    program = result.program.get();
+  const Schedule& v_half = *find_schedule("v-half");
+  const Case first = case_at("v-half", 3, 5);
+  const auto orders = reuse.orders(v_half, for_planning(first.problem, v_half));
+  for (const Program& order : *orders) EXPECT_FALSE(reuse.cost(order, first.problem));
+  for (const double forward : {5.0, 7.3, 30.0}) {
+    const Case made = case_at("v-half", 3, forward);
+    for (const Program& order : *orders) {
+      EXPECT_EQ(reuse.cost(order, made.problem), evaluate(order, made.problem).cost) << forward;
+    }
   }
+  EXPECT_FALSE(reuse.cost(*simulate(first).program, first.problem)) << "of nobody's order";
+}
+
+// With so few microbatches v-half picks the same of its two orders each time.
+TEST(Reuse, KeepsOneProgramAndOneGraphOfAnOrder) {
+  for (const auto& [schedule, microbatches] : {std::pair("zb-h1", 16), std::pair("v-half", 3)}) {
+    Reuse reuse;
+    const TaskGraph* graph = nullptr;
+    const Program* program = nullptr;
+    for (const double forward : {10.0, 10.3, 13.1}) {
+      const Result result = simulate(case_at(schedule, microbatches, forward), nullptr, &reuse);
+      EXPECT_TRUE(graph == nullptr || result.graph.get() == graph) << schedule << forward;
+      EXPECT_TRUE(program == nullptr || result.program.get() == program) << schedule << forward;
+      graph = result.graph.get();
+      program = result.program.get();
+      EXPECT_TRUE(reuse.keeps(program)) << schedule;
+    }
+  }
+  Reuse reuse;
+  const Result result = simulate(case_at("zb-h1", 16, 10), nullptr, &reuse);
   const Result other = simulate(case_at("zb-h1", 17, 10), nullptr, &reuse);
-  EXPECT_NE(other.program.get(), program);
+  EXPECT_NE(other.program.get(), result.program.get());
 }
 
 TEST(Reuse, LeavesAGraphThatSomeoneHoldsAsItIs) {

@@ -36,6 +36,26 @@ TEST(Evaluate, GivesTheTimesThatAHandGives) {
   EXPECT_DOUBLE_EQ(result.bubble_rate(), 16.0 / 76.0);
 }
 
+TEST(Evaluate, GivesUpWhatCostsNoLess) {
+  testing::Random random(3);
+  int given_up = 0;
+  for (int i = 0; i < 200; ++i) {
+    const bool both_ways = random.coin();
+    const Placement place = both_ways ? Placement::bidirectional(3) : Placement::wave(3, 2);
+    const Shape shape{3, 2, 2 * random.integer(1, 3), both_ways ? 1 : random.integer(1, 2)};
+    const Problem problem = testing::random_problem(random, shape, place, true);
+    const Program program = testing::RandomProgram(random, shape, place, random.coin()).make();
+    const Seconds cost = evaluate(program, problem).cost;
+    EXPECT_FALSE(evaluate_below(program, problem, cost)) << i;
+    const Seconds most = random.real(0.5, 1.5) * cost;
+    const auto below = evaluate_below(program, problem, most);
+    ASSERT_EQ(below.has_value(), cost < most) << i;
+    EXPECT_EQ(below ? below->cost : cost, cost) << i;
+    given_up += below ? 0 : 1;
+  }
+  EXPECT_GT(given_up, 50);
+}
+
 TEST(Evaluate, SendsTheGradientOfAFusedBackwardOnlyAtItsEnd) {
   const Problem problem = testing::make_problem({2, 1, 1, 1}, {10, 12, 8, 0});
   const auto makespan = [&](const std::vector<Pass>& last) {

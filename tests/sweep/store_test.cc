@@ -86,6 +86,32 @@ TEST_F(Store, GivesBackWhatWasCommittedInTheOrderOfPoints) {
   EXPECT_FALSE(store->stored()[2]);
 }
 
+TEST_F(Store, TellsWhatHasMetricsFromWhatWasRefused) {
+  const auto store = open();
+  PointResult refused;
+  refused.point = 3;
+  refused.outcome = PointResult::Outcome::kRefused;
+  refused.reason = "no";
+  store->add(refused);
+  const auto fits = std::ranges::find(kMetricNames, "fits_capacity") - kMetricNames.begin();
+  for (const std::uint32_t point : {1, 2, 4}) {
+    PointResult result = result_of(point, 1);
+    if (point > 1) result.metrics[fits] = point == 2 ? 0 : 1;
+    store->add(result);
+  }
+  store->commit();
+  const auto points = [&](ResultStore::Rows rows) {
+    std::vector<std::uint32_t> seen;
+    store->visit(rows, [&](const PointResult& result) { seen.push_back(result.point); });
+    return seen;
+  };
+  EXPECT_EQ(points(ResultStore::Rows::kAll), (std::vector<std::uint32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(points(ResultStore::Rows::kDone), (std::vector<std::uint32_t>{1, 2, 4}));
+  EXPECT_EQ(points(ResultStore::Rows::kRefused), (std::vector<std::uint32_t>{3}));
+  EXPECT_EQ(store->counts().refused, 1U);
+  EXPECT_EQ(store->counts().unfit, 1U);
+}
+
 // The sign of what is no number is kept by nobody.
 TEST_F(Store, TakesWhatIsNoNumberAsNothing) {
   for (const double none : {std::nan(""), -std::nan("")}) {
