@@ -306,19 +306,28 @@ PassBytes pass_bytes(const Problem& problem, const Program& program, int device,
   }
 }
 
-Evaluation evaluate(const Program& program, const Problem& problem) {
-  constexpr Seconds kAny(std::numeric_limits<double>::infinity());
-  return *evaluate_below(program, problem, kAny);
-}
+namespace {
 
-std::optional<Evaluation> evaluate_below(const Program& program, const Problem& problem,
-                                         Seconds most) {
+TimeVisitor visited(const Program& program, const Problem& problem, Seconds most) {
   if (is_sharded(program.vocabulary()) &&
       std::cmp_not_equal(problem.vocabulary_costs.size(), problem.shape.devices)) {
     throw LogicError("vocabulary passes have no cost");
   }
   TimeVisitor visitor(program, problem, most);
   walk(program, visitor);
+  return visitor;
+}
+
+}  // namespace
+
+Evaluation evaluate(const Program& program, const Problem& problem) {
+  constexpr Seconds kAny(std::numeric_limits<double>::infinity());
+  return visited(program, problem, kAny).finish();
+}
+
+std::optional<Evaluation> evaluate_below(const Program& program, const Problem& problem,
+                                         Seconds most) {
+  TimeVisitor visitor = visited(program, problem, most);
   if (visitor.hopeless()) return std::nullopt;
   Evaluation result = visitor.finish();
   if (result.cost >= most) return std::nullopt;
