@@ -215,11 +215,7 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
 Words justified(Order& order, const Problem& problem, double limit) {
   Words words = order.words();
   const double cost = order.cost();
-  const Program program = program_of(problem, words);
-  PassLists lists;
-  for (int d = 0; d < problem.shape.devices; ++d) {
-    lists.emplace_back(program.passes(d).begin(), program.passes(d).end());
-  }
+  PassLists lists = program_of(problem, words).lists();
   Justifier justify(problem);
   justify.set_limit(Bytes(limit));
   justify.run(lists);

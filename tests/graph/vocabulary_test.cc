@@ -145,10 +145,7 @@ TEST(Vocabulary, IsRefusedByProgramsAndSchedulesThatHaveNoPassesForIt) {
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->reason, "gpipe has no order for the passes of vocabulary placement vocab-1");
   const Program program = find_schedule("1f1b")->plan(problem);
-  PassLists lists;
-  for (int d = 0; d < 2; ++d) {
-    lists.emplace_back(program.passes(d).begin(), program.passes(d).end());
-  }
+  PassLists lists = program.lists();
   const Shape& shape = problem.shape;
   EXPECT_TRUE(Program::find_fault(shape, problem.placement, lists, {}).has_value());
   lists[1].pop_back();

@@ -11,14 +11,6 @@
 namespace pipesim {
 namespace {
 
-PassLists lists_of(const Program& program) {
-  PassLists lists;
-  for (int d = 0; d < program.shape().devices; ++d) {
-    lists.emplace_back(program.passes(d).begin(), program.passes(d).end());
-  }
-  return lists;
-}
-
 // Whatever is ready, in an order of kinds that is drawn anew for every device.
 Program drawn_program(const Problem& problem, testing::Random& random) {
   std::vector<bool> backward_first;
@@ -60,8 +52,8 @@ TEST(Justifier, IsNeverLongerAndKeepsTheLimit) {
 
     Justifier justify(problem);
     justify.set_limit(limit);
-    EXPECT_NEAR(1e-12 * justify.span(lists_of(program)), before.value(), 1e-9 * before.value());
-    const double span = 1e-12 * justify.run(lists_of(program));
+    EXPECT_NEAR(1e-12 * justify.span(program.lists()), before.value(), 1e-9 * before.value());
+    const double span = 1e-12 * justify.run(program.lists());
     PassLists lists(problem.shape.devices);
     justify.save(lists);
     const Evaluation after = evaluate({problem.shape, problem.placement, lists}, problem);
@@ -74,7 +66,7 @@ TEST(Justifier, IsNeverLongerAndKeepsTheLimit) {
     EXPECT_LE(asked, (1 + 1e-9) * limit);
     Justifier within(problem);
     within.set_limit(asked);
-    within.run(lists_of(program));
+    within.run(program.lists());
     PassLists same(problem.shape.devices);
     within.save(same);
     EXPECT_EQ(same, lists) << "round " << round << " within what it asked for";
