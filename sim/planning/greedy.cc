@@ -1,6 +1,7 @@
 #include "sim/planning/greedy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "sim/core/error.h"
@@ -110,7 +111,7 @@ void GreedyPlanner::share_memory(const Problem& problem) {
 void GreedyPlanner::reset() {
   for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
     Device& device = at(d);
-    std::ranges::fill(device.arrival, kNever);
+    device.sent = 0;
     std::ranges::fill(device.ran, 0);
     device.weights_ran.fill(0);
     device.clock = device.first_start = 0;
@@ -123,11 +124,15 @@ void GreedyPlanner::reset() {
   waiting_ = 0;
   most_idle_ = 0;
   at(0).arrival[kF0] = 0;
+  at(0).sent = bit_[kF0];
   wake_at(0, 0);
 }
 
 [[gnu::flatten]] double GreedyPlanner::run(const GreedyRules& rules, double bound) {
   rules_ = rules;
+  steps_ = {kF1, kB1, kB0, kF0};
+  if (rules.b1_before_f1) std::swap(steps_[0], steps_[1]);
+  for (int place = 0; place < kSteps; ++place) bit_[steps_[place]] = 1U << place;
   reset();
   for (size_t bucket = 0; waiting_ > 0; bucket = (bucket + 1) % kBuckets) {
     while (buckets_[bucket] >= 0) act(buckets_[bucket]);
@@ -161,12 +166,11 @@ void GreedyPlanner::act(int d) {
 }
 
 GreedyPlanner::Choice GreedyPlanner::choose(const Device& device) {
-  static constexpr std::array<std::array<Step, kSteps>, 2> kOrders{
-      {{kF1, kB1, kB0, kF0}, {kB1, kF1, kB0, kF0}}};
   Choice choice;
-  for (const Step step : kOrders[rules_.b1_before_f1 ? 1 : 0]) {
+  for (unsigned left = device.sent; left != 0; left &= left - 1) {
+    const Step step = steps_[std::countr_zero(left)];
+    if (!fits(device, step)) continue;
     const double arrived = device.arrival[step];
-    if (arrived == kNever || !fits(device, step)) continue;
     if (arrived > device.wake) {
       choice.next = std::min(choice.next, arrived);
     } else if (!fits_now(device, step)) {
@@ -242,10 +246,13 @@ void GreedyPlanner::start(int d, Step step) {
   const Neighbour from = device.from[step];
   const int next = microbatch + 1;
   if (from.device >= 0) {
-    const bool sent = at(from.device).ran[from.step] > next;
-    device.arrival[step] = sent ? arrival(d, step, next) : kNever;
+    if (at(from.device).ran[from.step] > next) {
+      device.arrival[step] = arrival(d, step, next);
+    } else {
+      device.sent &= ~bit_[step];
+    }
   } else if (next == microbatches_) {
-    device.arrival[step] = kNever;
+    device.sent &= ~bit_[step];
   }
   wake_at(d, device.clock);
   const Neighbour to = device.to[step];
@@ -257,6 +264,7 @@ void GreedyPlanner::deliver(const Neighbour& to, int microbatch, double time) {
   arrival(to.device, to.step, microbatch) = time;
   if (device.ran[to.step] != microbatch) return;
   device.arrival[to.step] = time;
+  device.sent |= bit_[to.step];
   const double wake = std::max(time, device.clock);
   if (device.bucket >= 0 && device.wake <= wake) return;
   if (device.bucket >= 0) take_out(to.device);

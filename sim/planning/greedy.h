@@ -76,7 +76,8 @@ class GreedyPlanner {
     Step step = Step::kF0;
   };
   struct Device {
-    BySteps<double> arrival{};  // of the input of the next pass of each step
+    BySteps<double> arrival{};  // of the input of the next pass of each step that `sent` has
+    unsigned sent = 0;          // steps whose input is there or on its way, bits of bit_
     BySteps<double> seconds{};
     BySteps<double> hop{};  // of the message that the step sends
     BySteps<Neighbour> from{}, to{};
@@ -132,6 +133,8 @@ class GreedyPlanner {
   Room room_;
   double buckets_per_tick_ = 1;
   GreedyRules rules_;
+  std::array<Step, kSteps> steps_{};  // of the run, those that run first first
+  BySteps<unsigned> bit_{};           // of a step; by its place among them
   std::vector<Device> devices_;
   Grid<double> arrivals_;         // by device and step, and microbatch
   Grid<std::uint8_t> backwards_;  // chunks in the order of B, by device
