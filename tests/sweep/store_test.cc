@@ -61,14 +61,18 @@ PointResult result_of(std::uint32_t point, double seconds) {
   return result;
 }
 
+PointResult refused(std::uint32_t point, std::string reason) {
+  PointResult result;
+  result.point = point;
+  result.outcome = PointResult::Outcome::kRefused;
+  result.reason = std::move(reason);
+  return result;
+}
+
 TEST_F(Store, GivesBackWhatWasCommittedInTheOrderOfPoints) {
   {
     const auto store = open();
-    PointResult refused;
-    refused.point = 3;
-    refused.outcome = PointResult::Outcome::kRefused;
-    refused.reason = "no, \"never\"";
-    store->add(refused);
+    store->add(refused(3, "no, \"never\""));
     store->add(result_of(1, 1.0 / 3));
     store->commit();
     store->add(result_of(2, 1));  // never committed
@@ -88,11 +92,7 @@ TEST_F(Store, GivesBackWhatWasCommittedInTheOrderOfPoints) {
 
 TEST_F(Store, TellsWhatHasMetricsFromWhatWasRefused) {
   const auto store = open();
-  PointResult refused;
-  refused.point = 3;
-  refused.outcome = PointResult::Outcome::kRefused;
-  refused.reason = "no";
-  store->add(refused);
+  store->add(refused(3, "no"));
   const auto fits = std::ranges::find(kMetricNames, "fits_capacity") - kMetricNames.begin();
   for (const std::uint32_t point : {1, 2, 4}) {
     PointResult result = result_of(point, 1);
