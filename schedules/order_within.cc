@@ -1,6 +1,7 @@
 #include "schedules/order_within.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -40,6 +41,18 @@ std::shared_ptr<const Program> in_parts(std::shared_ptr<const Program> whole) {
 bool is_small(const Problem& problem) {
   constexpr int kSmall = 300;  // passes of a kind
   return problem.shape.devices * problem.shape.microbatches <= kSmall;
+}
+
+Problem with_messages_in_steps(Problem problem) {
+  constexpr int kSteps = 16;
+  Seconds forward;
+  for (const StageCost& cost : problem.stages) forward += cost.forward;
+  const Seconds step = forward / (kSteps * problem.shape.devices);
+  if (step <= Seconds(0)) return problem;
+  for (StageCost& cost : problem.stages) {
+    cost.transfer = std::ceil(cost.transfer / step / kRounding) * step;
+  }
+  return problem;
 }
 
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit) {

@@ -20,8 +20,14 @@ struct OrderWithin {
   Seconds cost;  // longest span of a device
 };
 
-// Of such problems planners plan for all lower limits too, so that more memory never costs time.
+// Of such problems planners plan for all lower limits too, so that more memory never costs time,
+// and with messages in steps, so that shorter ones hardly do.
 bool is_small(const Problem& problem);
+
+// Every message takes as much longer as makes it a whole number of sixteenths of what a device's
+// forwards of a microbatch take on average. Which order a heuristic comes to follows from small
+// differences: of messages that differ by less than a step, it comes to the same.
+Problem with_messages_in_steps(Problem problem);
 
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "schedules/order_within.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/room.h"
@@ -30,7 +31,6 @@ ZbPlanner::ZbPlanner(const Problem& problem)
     : problem_(problem),
       last_(problem.shape.devices - 1),
       microbatches_(problem.shape.microbatches),
-      all_(all_choices()),
       devices_(problem.shape.devices),
       warm_up_(devices_.size()),
       forward_end_(devices_.size(), microbatches_),
@@ -42,14 +42,20 @@ ZbPlanner::ZbPlanner(const Problem& problem)
     device.forward = ticks(cost.forward);
     device.backward = ticks(cost.backward_input);
     device.weight = ticks(cost.backward_weight);
-    device.to_downstream = ticks(cost.transfer);
-    if (d > 0) device.to_upstream = at(d - 1).to_downstream;
     device.activation = cost.activation.value();
     device.weight_stash = cost.weight_stash.value();
     device.work = microbatches_ * (device.forward + device.backward + device.weight);
   }
   for (PassLists* lists : {&lists_, &best_}) {
     for (auto& list : *lists) list.reserve(3 * microbatches_);
+  }
+  set_messages(problem);
+}
+
+void ZbPlanner::set_messages(const Problem& problem) {
+  for (int d = 0; d <= last_; ++d) {
+    at(d).to_downstream = ticks(problem.stage(d).transfer);
+    if (d > 0) at(d).to_upstream = at(d - 1).to_downstream;
   }
 }
 
@@ -68,6 +74,17 @@ std::vector<ZbPlanner::Choices> ZbPlanner::all_choices() {
 }
 
 PassLists ZbPlanner::best(Bytes limit) {
+  try_limits(limit);
+  if (is_small(problem_) && !free_transfers(problem_)) {
+    as_they_are_.emplace(problem_);
+    set_messages(with_messages_in_steps(problem_));
+    try_limits(limit);
+  }
+  return std::move(best_);
+}
+
+void ZbPlanner::try_limits(Bytes limit) {
+  all_ = all_choices();
   try_all(limit);
   // Half a microbatch apart where that takes no time to speak of.
   const int parts = microbatches_ * (last_ + 1) <= kThorough ? 2 * (last_ + 1) : 4;
@@ -75,7 +92,6 @@ PassLists ZbPlanner::best(Bytes limit) {
   for (const Bytes rung : rungs_below(problem_, limit, parts)) {
     if (rung >= least) try_all(rung);
   }
-  return std::move(best_);
 }
 
 void ZbPlanner::try_all(Bytes limit) {
@@ -131,7 +147,8 @@ bool ZbPlanner::same_with(const Steady& others) const {
     while (at(d).owes_weight()) run_weight(d);
     cost = std::max(cost, at(d).clock - at(d).first_start);
   }
-  return hopeless_ ? kNever : cost;
+  if (hopeless_) return kNever;
+  return as_they_are_ ? as_they_are_->span(lists_) : cost;
 }
 
 // One F everywhere.
@@ -279,7 +296,7 @@ void ZbPlanner::append(int d, PassKind kind, int microbatch, double arrival, dou
   if (device.f == 0) device.first_start = start;
   if (device.f > 0) device.idle += start - device.clock;
   most_idle_ = std::max(most_idle_, device.idle);
-  hopeless_ = hopeless_ || device.work + device.idle >= least_;
+  hopeless_ = hopeless_ || (!as_they_are_ && device.work + device.idle >= least_);
   device.clock = start + seconds;
   lists_[d].push_back(make_pass(kind, microbatch));
 }

@@ -14,12 +14,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "sim/core/grid.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/justify.h"
 
 namespace pipesim {
 
@@ -29,7 +31,7 @@ class ZbPlanner {
 
   // The first best of all choices within the limit, in which one microbatch fits on every device,
   // and within the rungs below it (sim/planning/memory_ladder.h): those are left out that no run
-  // can gain by.
+  // can gain by. Of small problems again for messages in steps (schedules/order_within.h).
   PassLists best(Bytes limit);
 
  private:
@@ -78,6 +80,8 @@ class ZbPlanner {
   };
 
   static std::vector<Choices> all_choices();
+  void set_messages(const Problem& problem);
+  void try_limits(Bytes limit);
   // Whether the last run never came to what these choose otherwise: theirs would be the same.
   [[nodiscard]] bool same_with(const Steady& others) const;
   void try_all(Bytes limit);
@@ -120,6 +124,7 @@ class ZbPlanner {
   double most_idle_ = 0;                      // of all devices
   PassLists lists_;
 
+  std::optional<Justifier> as_they_are_;  // where runs are for other messages: tells what they cost
   double least_ = std::numeric_limits<double>::infinity();
   PassLists best_;
 };

@@ -8,17 +8,17 @@
 //
 // Of small problems (`is_small`), lower limits that make the planners plan otherwise are planned
 // for as well, until bounds or the plans say that none can be better, so that more memory costs no
-// time. Messages then count as rounded up to an eighth of a forward: which order a heuristic comes
-// to follows from small differences (tests/fidelity/monotone_test.cc counts what is left). Of
-// longer programs, one within kNearEnough of what none can be below is not justified. O(passes) per
-// plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
-// executed.
+// time. All plan for messages in steps, and the paper's heuristic for messages as they are too:
+// every plan costs what it does with those (tests/fidelity/monotone_test.cc counts how often
+// shorter ones still cost time). Of longer programs, one within kNearEnough of what none can be
+// below is not justified. O(passes) per plan; the planners' headers say why any limit that one
+// microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <optional>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,10 +54,10 @@ struct Best {
   double cost = kNever;
   PassLists lists;
 
-  void keep(double other, PassLists& others) {
+  void keep(double other, const PassLists& others) {
     if (other >= cost) return;
     cost = other;
-    std::swap(lists, others);
+    lists = others;
   }
 };
 
@@ -117,45 +117,36 @@ constexpr GreedyRules kBackwardsFirst{
     .b1_before_f1 = true, .patience = kPatience, .beyond_share = 0.5};
 constexpr GreedyRules kImpatient{.patience = 0, .beyond_share = 1};
 
-// The best of the planners' plans, justified, within one limit after the other, lower each time.
+// The planners' plans, and the best of them justified, within one limit after the other, lower each
+// time.
 class Search {
  public:
-  // Greedy plans and justification are for `longer`, which may have longer messages than `problem`.
-  Search(const Problem& problem, const Problem& longer, std::vector<GreedyRules> rules)
+  Search(const Problem& problem, std::vector<GreedyRules> rules)
       : least_limit_(problem.device_activation()),
         step_(kSteps * largest_chunk(problem)),
         published_(problem),
-        greedy_(longer),
-        justify_(longer),
+        greedy_(problem),
+        justify_(problem),
         rules_(std::move(rules)),
         greedy_plans_(rules_.size()) {}
 
   // Once a plan costs no more than `least` no other is made, and one that costs no more than
-  // `enough` is not justified. Nothing where all is the same as within the limit before.
-  std::optional<Best> plan(Bytes limit, double least, double enough) {
+  // `enough` is not justified. Those that are not the same as within the limit before; of equal
+  // ones the last is the best.
+  const std::vector<Best*>& plan(Bytes limit, double least, double enough) {
     limit_ = limit;
-    const Plan* best = &plan_rounds();
+    made_.clear();
+    Plan* best = &plan_rounds();
     for (size_t i = 0; i < greedy_plans_.size() && best->cost > least; ++i) {
-      const Plan& plan = plan_greedily(i, best->cost);
+      Plan& plan = plan_greedily(i, best->cost);
       if (plan.cost < best->cost) best = &plan;
     }
     least_ = best->cost;
-    if (least_ <= enough) return *best;
-    if (best == justified_ && justify_.asked() <= limit) return std::nullopt;
-    justified_ = best;
-    justify_.set_limit(limit);
-    Best shorter{.cost = justify_.run(best->lists), .lists = PassLists(best->lists.size())};
-    justify_.save(shorter.lists);
-    return shorter;
+    if (least_ > enough) justify(*best);
+    return made_;
   }
   // The least cost of the plans within the last limit, before justification.
   [[nodiscard]] double least() const { return least_; }
-  // The last plan by the paper's rules, at the costs of `problem`.
-  void keep_published(Best& best) const {
-    if (published_cost_ >= best.cost) return;
-    best.cost = published_cost_;
-    best.lists = rounds_.lists;
-  }
   // The highest limit with which not all would be the same again.
   [[nodiscard]] Bytes next_limit() const {
     Bytes most;
@@ -177,16 +168,15 @@ class Search {
     double given_up = kNever;  // once it could not cost less
   };
 
-  const Plan& plan_rounds() {
+  Plan& plan_rounds() {
     if (rounds_.asked <= limit_) return rounds_;
     rounds_ = {published_.plan(limit_), published_.asked()};
-    published_cost_ = std::exchange(rounds_.cost, justify_.span(rounds_.lists));
-    if (justified_ == &rounds_) justified_ = nullptr;
-    return rounds_;
+    rounds_.cost = justify_.span(rounds_.lists);
+    return made(rounds_);
   }
 
   // Gives up what cannot cost less than `most`.
-  const Plan& plan_greedily(size_t i, double most) {
+  Plan& plan_greedily(size_t i, double most) {
     const Bytes within = in_steps(limit_);
     Plan& plan = greedy_plans_[i];
     if (plan.asked <= within && most <= plan.given_up) return plan;
@@ -194,9 +184,24 @@ class Search {
     plan.cost = greedy_.run(rules_[i], most);
     plan.asked = greedy_.asked();
     plan.given_up = plan.cost == kNever ? most : kNever;
-    if (plan.cost < kNever) plan.lists = greedy_.lists();
+    if (plan.cost == kNever) return plan;
+    plan.lists = greedy_.lists();
+    return made(plan);
+  }
+  Plan& made(Plan& plan) {
     if (justified_ == &plan) justified_ = nullptr;
+    made_.push_back(&plan);
     return plan;
+  }
+
+  void justify(const Plan& plan) {
+    if (justified_ == &plan && justify_.asked() <= limit_) return;
+    justified_ = &plan;
+    justify_.set_limit(limit_);
+    shorter_.cost = justify_.run(plan.lists);
+    shorter_.lists.resize(plan.lists.size());
+    justify_.save(shorter_.lists);
+    made_.push_back(&shorter_);
   }
 
   // Greedy plans keep few limits: what one microbatch keeps, and steps above that.
@@ -210,24 +215,13 @@ class Search {
   GreedyPlanner greedy_;
   Justifier justify_;
   Plan rounds_;
-  double published_cost_ = kNever;
   std::vector<GreedyRules> rules_;
   std::vector<Plan> greedy_plans_;  // by rules
   const Plan* justified_ = nullptr;
+  Best shorter_;
+  std::vector<Best*> made_;  // within the last limit
   double least_ = kNever;
 };
-
-Problem with_messages_in_steps(Problem problem) {
-  constexpr double kStep = 0.125;  // of a forward
-  Seconds forward;
-  for (const StageCost& cost : problem.stages) forward += cost.forward;
-  const Seconds step = kStep / static_cast<double>(problem.stages.size()) * forward;
-  if (step <= Seconds(0)) return problem;
-  for (StageCost& cost : problem.stages) {
-    cost.transfer = std::ceil(cost.transfer / step / kRounding) * step;
-  }
-  return problem;
-}
 
 // Justification was not seen to make up for more.
 constexpr double kHope = 1.15;
@@ -244,9 +238,11 @@ class ZbV : public LimitPlanner {
     } else if (small_) {
       try_others(limit, best);
       if (!no_better(best, limit)) try_limits(limit, best);
+      if (!no_better(best, limit)) try_published(limit, best);
     } else {
-      Search search(problem_, problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
-      best = *search.plan(limit, least(limit), enough(limit));
+      Search search(problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
+      const auto& plans = search.plan(limit, least(limit), enough(limit));
+      best = std::move(**std::ranges::min_element(plans | std::views::reverse, {}, &Best::cost));
       try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
@@ -289,17 +285,26 @@ class ZbV : public LimitPlanner {
 
   // Until none within a lower limit can be better.
   void try_limits(Bytes limit, Best& best) const {
-    Search search(problem_, with_messages_in_steps(problem_),
-                  {kPatient, kBackwardsFirst, kImpatient});
+    Search search(with_messages_in_steps(problem_), {kPatient, kBackwardsFirst, kImpatient});
     Justifier as_they_are(problem_);
     double unjustified = kNever;
     for (Bytes within = limit;;) {
-      std::optional<Best> plan = search.plan(within, least(within), enough(within));
-      search.keep_published(best);
-      if (plan) best.keep(as_they_are.span(plan->lists), plan->lists);
+      for (const Best* plan : search.plan(within, least(within), enough(within))) {
+        best.keep(as_they_are.span(plan->lists), plan->lists);
+      }
       unjustified = std::min(unjustified, search.least());
       if (search.least() > kHope * unjustified) return;
       within = search.next_limit();
+      if (within < problem_.device_activation() || no_better(best, within)) return;
+    }
+  }
+  void try_published(Bytes limit, Best& best) const {
+    PublishedRules rules(problem_);
+    Justifier as_they_are(problem_);
+    for (Bytes within = limit;;) {
+      const Best plan = rules.plan(within);
+      best.keep(as_they_are.span(plan.lists), plan.lists);
+      within = (1 - 1e-9) * rules.asked();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
