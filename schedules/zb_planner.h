@@ -125,6 +125,7 @@ class ZbPlanner {
   PassLists lists_;
 
   std::optional<Justifier> as_they_are_;  // where runs are for other messages: tells what they cost
+  double hope_ = 1;                       // a run that takes this times the best's cost is given up
   double least_ = std::numeric_limits<double>::infinity();
   PassLists best_;
 };
