@@ -18,7 +18,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -238,11 +237,11 @@ class ZbV : public LimitPlanner {
     } else if (small_) {
       try_others(limit, best);
       if (!no_better(best, limit)) try_limits(limit, best);
-      if (!no_better(best, limit)) try_published(limit, best);
+      if (!free_transfers(problem_) && !no_better(best, limit)) try_published(limit, best);
     } else {
       Search search(problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
       const auto& plans = search.plan(limit, least(limit), enough(limit));
-      best = std::move(**std::ranges::min_element(plans | std::views::reverse, {}, &Best::cost));
+      best = std::move(**std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &Best::cost));
       try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
@@ -298,6 +297,7 @@ class ZbV : public LimitPlanner {
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
+  // Likewise, for messages as they are.
   void try_published(Bytes limit, Best& best) const {
     PublishedRules rules(problem_);
     Justifier as_they_are(problem_);
