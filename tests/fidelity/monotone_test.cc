@@ -39,8 +39,8 @@ struct Compared {
 Problem random_problem(testing::Random& random, bool vee) {
   const int devices = random.integer(2, 10);
   const int microbatches = random.integer(devices, 3 * devices);
-  const auto whole = [&](int least) { return 1000.0 * random.integer(least, 20); };
-  const testing::Times times{whole(5), whole(5), whole(3), 500.0 * random.integer(0, 4)};
+  const auto whole = [&](int least) { return 1e-3 * random.integer(least, 20); };
+  const testing::Times times{whole(5), whole(5), whole(3), 5e-4 * random.integer(0, 4)};
   Problem problem =
       testing::make_problem({devices, vee ? 2 : 1, microbatches, 1},
                             vee ? Placement::vee(devices) : Placement::looped(devices, 1), times);
