@@ -1,5 +1,5 @@
 // What planners share that take the best of several orders within a memory limit: the orders of
-// other schedules, and justification.
+// other schedules, justification, and messages in steps for small problems.
 #pragma once
 
 #include <map>
@@ -21,12 +21,12 @@ struct OrderWithin {
 };
 
 // Of such problems planners plan for all lower limits too, so that more memory never costs time,
-// and with messages in steps, so that shorter ones hardly do.
+// and for messages in steps, so that shorter ones seldom do.
 bool is_small(const Problem& problem);
 
 // Every message takes as much longer as makes it a whole number of sixteenths of what a device's
 // forwards of a microbatch take on average. Which order a heuristic comes to follows from small
-// differences: of messages that differ by less than a step, it comes to the same.
+// differences, which this takes away: messages that round to the same lead to the same order.
 Problem with_messages_in_steps(Problem problem);
 
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.

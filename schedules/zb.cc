@@ -5,7 +5,8 @@
 //
 // Its cost is never above that of the hand-made orders that fit into the limit, 1F1B, ZB-H1 and
 // ZB-H2, and never above its own at a lower limit that is a rung (sim/planning/memory_ladder.h). At
-// worst O(p m) for each of 27 choices and each rung below the limit.
+// worst O(p m) for each of 27 choices and each rung below the limit, and of small problems as much
+// again for messages in steps (schedules/order_within.h).
 #include <algorithm>
 
 #include "schedules/zb_planner.h"

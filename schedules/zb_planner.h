@@ -117,7 +117,8 @@ class ZbPlanner {
   Steady steady_;  // of the run
   double limit_ = 0;
   double asked_ = 0;                          // most that was found to fit
-  bool hopeless_ = false;                     // cannot be better than the best
+  double most_ = 0;                           // cost at which the run is given up
+  bool hopeless_ = false;                     // it has come to that
   bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind
   std::vector<int> warm_up_;                  // forwards before the first B, by device
   Grid<double> forward_end_;                  // by device and microbatch
@@ -125,7 +126,6 @@ class ZbPlanner {
   PassLists lists_;
 
   std::optional<Justifier> as_they_are_;  // where runs are for other messages: tells what they cost
-  double hope_ = 1;                       // a run that takes this times the best's cost is given up
   double least_ = std::numeric_limits<double>::infinity();
   PassLists best_;
 };

@@ -129,15 +129,15 @@ class Search {
         rules_(std::move(rules)),
         greedy_plans_(rules_.size()) {}
 
-  // Once a plan costs no more than `least` no other is made, and one that costs no more than
-  // `enough` is not justified. Those that are not the same as within the limit before; of equal
-  // ones the last is the best.
-  const std::vector<Best*>& plan(Bytes limit, double least, double enough) {
+  // The plans that are not the same as within the limit before; of those that cost the same the
+  // last is meant to be taken. Once one costs no more than `least` no other is made, and one that
+  // costs no more than `enough` is not justified.
+  const std::vector<const Best*>& plan(Bytes limit, double least, double enough) {
     limit_ = limit;
     made_.clear();
-    Plan* best = &plan_rounds();
+    const Plan* best = &plan_rounds();
     for (size_t i = 0; i < greedy_plans_.size() && best->cost > least; ++i) {
-      Plan& plan = plan_greedily(i, best->cost);
+      const Plan& plan = plan_greedily(i, best->cost);
       if (plan.cost < best->cost) best = &plan;
     }
     least_ = best->cost;
@@ -167,7 +167,7 @@ class Search {
     double given_up = kNever;  // once it could not cost less
   };
 
-  Plan& plan_rounds() {
+  const Plan& plan_rounds() {
     if (rounds_.asked <= limit_) return rounds_;
     rounds_ = {published_.plan(limit_), published_.asked()};
     rounds_.cost = justify_.span(rounds_.lists);
@@ -175,7 +175,7 @@ class Search {
   }
 
   // Gives up what cannot cost less than `most`.
-  Plan& plan_greedily(size_t i, double most) {
+  const Plan& plan_greedily(size_t i, double most) {
     const Bytes within = in_steps(limit_);
     Plan& plan = greedy_plans_[i];
     if (plan.asked <= within && most <= plan.given_up) return plan;
@@ -187,7 +187,7 @@ class Search {
     plan.lists = greedy_.lists();
     return made(plan);
   }
-  Plan& made(Plan& plan) {
+  const Plan& made(const Plan& plan) {
     if (justified_ == &plan) justified_ = nullptr;
     made_.push_back(&plan);
     return plan;
@@ -218,7 +218,7 @@ class Search {
   std::vector<Plan> greedy_plans_;  // by rules
   const Plan* justified_ = nullptr;
   Best shorter_;
-  std::vector<Best*> made_;  // within the last limit
+  std::vector<const Best*> made_;  // within the last limit
   double least_ = kNever;
 };
 
@@ -241,7 +241,7 @@ class ZbV : public LimitPlanner {
     } else {
       Search search(problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
       const auto& plans = search.plan(limit, least(limit), enough(limit));
-      best = std::move(**std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &Best::cost));
+      best = **std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &Best::cost);
       try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
@@ -297,7 +297,7 @@ class ZbV : public LimitPlanner {
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
-  // Likewise, for messages as they are.
+  // The paper's rules likewise, for messages as they are.
   void try_published(Bytes limit, Best& best) const {
     PublishedRules rules(problem_);
     Justifier as_they_are(problem_);
