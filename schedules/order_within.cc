@@ -43,14 +43,17 @@ bool is_small(const Problem& problem) {
   return problem.shape.devices * problem.shape.microbatches <= kSmall;
 }
 
-Problem with_messages_in_steps(Problem problem) {
+Problem with_messages_in_steps(Problem problem, int least) {
   constexpr int kSteps = 16;
   Seconds forward;
   for (const StageCost& cost : problem.stages) forward += cost.forward;
   const Seconds step = forward / (kSteps * problem.shape.devices);
   if (step <= Seconds(0)) return problem;
-  for (StageCost& cost : problem.stages) {
-    cost.transfer = std::ceil(cost.transfer / step / kRounding) * step;
+  const Placement& place = problem.placement;
+  for (int vs = 0; vs + 1 < place.virtual_stages(); ++vs) {
+    if (place.device(vs) == place.device(vs + 1)) continue;
+    Seconds& transfer = problem.stages[vs].transfer;
+    transfer = std::max(std::ceil(transfer / step / kRounding), static_cast<double>(least)) * step;
   }
   return problem;
 }

@@ -24,10 +24,11 @@ struct OrderWithin {
 // and for messages in steps, so that shorter ones seldom do.
 bool is_small(const Problem& problem);
 
-// Every message takes as much longer as makes it a whole number of sixteenths of what a device's
-// forwards of a microbatch take on average. Which order a heuristic comes to follows from small
-// differences, which this takes away: messages that round to the same lead to the same order.
-Problem with_messages_in_steps(Problem problem);
+// Every message takes as much longer as makes it a whole number of steps, at least `least`: a step
+// is a sixteenth of what a device's forwards of a microbatch take on average. Which order a
+// heuristic comes to follows from small differences, which this takes away: messages that round to
+// the same lead to the same order.
+Problem with_messages_in_steps(Problem problem, int least = 0);
 
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);

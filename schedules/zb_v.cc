@@ -8,9 +8,10 @@
 //
 // Of small problems (`is_small`), lower limits that make the planners plan otherwise are planned
 // for as well, until bounds or the plans say that none can be better, so that more memory costs no
-// time. All plan for messages in steps, and the paper's heuristic for messages as they are too:
-// every plan costs what it does with those (tests/fidelity/monotone_test.cc counts how often
-// shorter ones still cost time). Of longer programs, one within kNearEnough of what none can be
+// time. All plan for messages in steps and for longer ones, whose plans are those of problems that
+// wait longer, and the paper's heuristic for messages as they are too: every plan costs what it
+// does with those (tests/fidelity/monotone_test.cc counts how often shorter ones still cost time).
+// Of longer programs, one within kNearEnough of what none can be
 // below is not justified. O(passes) per plan; the planners' headers say why any limit that one
 // microbatch keeps is kept and can be executed.
 #include <algorithm>
@@ -40,8 +41,11 @@ namespace {
 constexpr double kNear = 1 + 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+Bytes limit_of_1f1b(const Problem& problem) {
+  return problem.shape.devices * problem.device_activation();
+}
 Bytes limit_of(const Problem& problem) {
-  return problem.activation_limit.value_or(problem.shape.devices * problem.device_activation());
+  return problem.activation_limit.value_or(limit_of_1f1b(problem));
 }
 
 Bytes largest_chunk(const Problem& problem) {
@@ -250,7 +254,7 @@ class ZbV : public LimitPlanner {
  private:
   // Of less memory than 1F1B's.
   [[nodiscard]] bool is_short(Bytes limit) const {
-    return kRounding * limit < problem_.shape.devices * problem_.device_activation();
+    return kRounding * limit < limit_of_1f1b(problem_);
   }
   // None within this limit can be better than what costs so much, or not by much.
   [[nodiscard]] double least(Bytes within) const {
@@ -282,9 +286,16 @@ class ZbV : public LimitPlanner {
     }
   }
 
-  // Until none within a lower limit can be better.
+  // Of this limit and lower ones.
   void try_limits(Bytes limit, Best& best) const {
-    Search search(with_messages_in_steps(problem_), {kPatient, kBackwardsFirst, kImpatient});
+    for (const Problem& problem : with_messages_to_plan_for(limit)) {
+      try_limits(problem, limit, best);
+      if (no_better(best, limit)) return;
+    }
+  }
+  // Until none within a lower limit can be better.
+  void try_limits(const Problem& problem, Bytes limit, Best& best) const {
+    Search search(problem, {kPatient, kBackwardsFirst, kImpatient});
     Justifier as_they_are(problem_);
     double unjustified = kNever;
     for (Bytes within = limit;;) {
@@ -296,6 +307,23 @@ class ZbV : public LimitPlanner {
       within = search.next_limit();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
+  }
+  // In steps, and longer: what is planned for longer messages is now and then the better plan.
+  [[nodiscard]] std::vector<Problem> with_messages_to_plan_for(Bytes limit) const {
+    constexpr int kMostSteps = 4;
+    std::vector<Problem> all{with_messages_in_steps(problem_)};
+    // In 1F1B's memory, for which the paper made its heuristic, equal stages were not seen to gain.
+    if (uniform(problem_) && problem_.shape.microbatches >= problem_.shape.devices &&
+        !is_short(limit) && limit <= kRounding * limit_of_1f1b(problem_)) {
+      return all;
+    }
+    for (int steps = 1; steps <= kMostSteps; ++steps) {
+      Problem longer = with_messages_in_steps(problem_, steps);
+      const auto transfer = &StageCost::transfer;
+      if (std::ranges::equal(longer.stages, all.back().stages, {}, transfer, transfer)) continue;
+      all.push_back(std::move(longer));
+    }
+    return all;
   }
   // The paper's rules likewise, for messages as they are.
   void try_published(Bytes limit, Best& best) const {
@@ -318,7 +346,7 @@ Program plan(const Problem& problem) { return ZbV(problem, nullptr).plan(limit_o
 
 bool in_1f1b_memory(const Problem& problem) {
   return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
-         limit_of(problem) == problem.shape.devices * problem.device_activation();
+         limit_of(problem) == limit_of_1f1b(problem);
 }
 
 const RegisteredSchedule kZbV{{

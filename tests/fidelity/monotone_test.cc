@@ -1,6 +1,7 @@
 // Automatic schedules on random pairs of problems, of which one has more memory or shorter passes
-// or messages than the other: it should not take longer. With more memory none does; how often and
-// by how much zb-v does with shorter passes is bounded.
+// or messages than the other: it should not take longer. With more memory none does, with shorter
+// messages seldom and hardly; how often and by how much zb-v does with shorter passes is bounded.
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -64,9 +65,9 @@ void shorten(Problem& problem, testing::Random& random) {
   for (StageCost& cost : problem.stages) cost.*kind = factor * (cost.*kind);
 }
 
-// More bandwidth, or less latency.
+// More bandwidth, or less latency; every eighth time messages take no time at all.
 Problem with_shorter_messages(Problem problem, testing::Random& random) {
-  const double factor = random.real(0, 0.98);
+  const double factor = std::max(0.0, random.real(-0.14, 0.98));
   for (StageCost& cost : problem.stages) cost.transfer = factor * cost.transfer;
   return problem;
 }
@@ -127,7 +128,7 @@ TEST(Monotone, ZeroBubbleVWithinMemory) {
   EXPECT_EQ(counts.published.worse, 0);
   EXPECT_EQ(counts.memory.worse, 0);
   EXPECT_LT(counts.messages.worse, kPairs / 100);
-  EXPECT_LE(counts.messages.much_worse, kPairs / 500);
+  EXPECT_EQ(counts.messages.much_worse, 0);
   EXPECT_LE(counts.times.worse, kPairs / 50);
   EXPECT_LE(counts.times.much_worse, kPairs / 100);
 }
