@@ -11,9 +11,9 @@
 // time. All plan for messages in steps and for longer ones, whose plans are those of problems that
 // wait longer, and the paper's heuristic for messages as they are too: every plan costs what it
 // does with those (tests/fidelity/monotone_test.cc counts how often shorter ones still cost time).
-// Of longer programs, one within kNearEnough of what none can be
-// below is not justified. O(passes) per plan; the planners' headers say why any limit that one
-// microbatch keeps is kept and can be executed.
+// Of longer programs, one within kNearEnough of what none can be below is not justified. O(passes)
+// per plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
+// executed.
 #include <algorithm>
 #include <array>
 #include <cmath>
