@@ -8,8 +8,8 @@
 //
 // Of small problems (`is_small`), lower limits that make the planners plan otherwise are planned
 // for as well, until bounds or the plans say that none can be better, so that more memory costs no
-// time. All plan for messages in steps and for longer ones, whose plans are those of problems that
-// wait longer, and the paper's heuristic for messages as they are too: every plan costs what it
+// time. All plan for messages in steps and for longer ones, since a plan for longer messages may be
+// the better one, and the paper's heuristic for messages as they are too: every plan costs what it
 // does with those (tests/fidelity/monotone_test.cc counts how often shorter ones still cost time).
 // Of longer programs, one within kNearEnough of what none can be below is not justified. O(passes)
 // per plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
@@ -286,7 +286,7 @@ class ZbV : public LimitPlanner {
     }
   }
 
-  // Of this limit and lower ones.
+  // Plans within this limit and lower ones, for messages in steps and for longer ones.
   void try_limits(Bytes limit, Best& best) const {
     for (const Problem& problem : with_messages_to_plan_for(limit)) {
       try_limits(problem, limit, best);
@@ -308,7 +308,7 @@ class ZbV : public LimitPlanner {
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
-  // In steps, and longer: what is planned for longer messages is now and then the better plan.
+  // The problem with its messages in steps, then with longer ones.
   [[nodiscard]] std::vector<Problem> with_messages_to_plan_for(Bytes limit) const {
     constexpr int kMostSteps = 4;
     std::vector<Problem> all{with_messages_in_steps(problem_)};
