@@ -11,13 +11,6 @@
 
 namespace pipesim::testing {
 
-// What needs the address space, or must be loaded first, is not tested beneath a sanitizer.
-#ifdef __has_feature
-inline constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-inline constexpr bool kSanitized = false;
-#endif
-
 struct Outcome {
   int code = -1;
   std::string output;  // both streams

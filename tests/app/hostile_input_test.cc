@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/app/command.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {

@@ -10,6 +10,7 @@
 #include "sim/planning/building_block.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -101,12 +102,13 @@ double cheapest_of_all_blocks(int p, int m, const testing::Times& times, int lim
 
 TEST(VeeSearch, CostsNoMoreThanTheBestOfAllBlocks) {
   const testing::Times all[] = {kUnit, {10, 12, 8, 0}, {10, 11, 7, 1}, {4, 10, 8, 0}, {2, 3, 7, 0}};
+  const auto step = [](int p) { return (p > 7 ? 2 : 1) * (testing::kSanitized ? 5 : 1); };
   int less = 0;
   int searched = 0;
   for (const testing::Times& times : all) {
     for (const auto& [p, m] :
          {std::pair{1, 3}, {3, 7}, {4, 3}, {5, 14}, {6, 24}, {7, 7}, {8, 32}, {9, 27}, {11, 44}}) {
-      for (int limit = 3; limit <= 2 * p; limit += p > 7 ? 2 : 1) {
+      for (int limit = 3; limit <= 2 * p; limit += step(p)) {
         SCOPED_TRACE(fmt::format("p {} m {} limit {} F {}", p, m, limit, times.forward));
         const double best = cheapest_of_all_blocks(p, m, times, limit);
         const double ours = search(make(p, m, times, limit)).cost.value();
@@ -117,7 +119,7 @@ TEST(VeeSearch, CostsNoMoreThanTheBestOfAllBlocks) {
     }
   }
   fmt::print("{} searches, {} found less\n", searched, less);
-  EXPECT_GT(searched, 300);
+  EXPECT_GT(searched, testing::rounds(300));
   EXPECT_GT(less, searched / 2);
 }
 
@@ -125,7 +127,7 @@ TEST(VeeSearch, CostsNoMoreThanTheBestOfAllBlocks) {
 // where it is not complete.
 TEST(VeeSearch, KeepsEveryLimitThatOneMicrobatchKeeps) {
   testing::Random random(8);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < testing::rounds(200); ++round) {
     const int p = random.integer(1, 10);
     const Shape shape{p, 2, random.integer(1, 30), 1};
     Problem problem = testing::random_problem(random, shape, Placement::vee(p), random.coin());

@@ -9,6 +9,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/golden/automatic.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -36,7 +37,7 @@ TEST(ZeroBubbleAutomatic, IsOptimalWhereTheOptimumIsKnown) {
 // Any stages, boundaries, bytes and limits: evaluate throws where a program deadlocks.
 TEST(ZeroBubbleAutomatic, KeepsEveryLimitThatOneMicrobatchKeeps) {
   testing::Random random(5);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < testing::rounds(2000); ++round) {
     const Shape shape{random.integer(1, 9), 1, random.integer(1, 30), 1};
     Problem problem =
         testing::random_problem(random, shape, Placement::looped(shape.devices, 1), random.coin());
@@ -57,7 +58,7 @@ TEST(ZeroBubbleAutomatic, KeepsEveryLimitWhereWNeedsMoreThanFAcquired) {
     const Problem planning = for_planning(problem, *find_schedule(name));
     return evaluate(plan(name, planning), problem).peak_activation();
   };
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < testing::rounds(500); ++round) {
     const Shape shape{random.integer(1, 9), 1, random.integer(1, 30), 1};
     Problem problem =
         testing::random_problem(random, shape, Placement::looped(shape.devices, 1), random.coin());

@@ -8,6 +8,7 @@
 #include "sim/planning/greedy.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -27,7 +28,7 @@ Problem random_vee(testing::Random& random, int most_devices, int most_microbatc
 
 TEST(ZeroBubbleV, KeepsEveryLimitThatOneMicrobatchKeeps) {
   testing::Random random(11);
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < testing::rounds(1000); ++round) {
     Problem problem = random_vee(random, 9, 30);
     const Bytes one = problem.device_activation();
     const int kind = random.integer(0, 2);
@@ -43,7 +44,7 @@ TEST(ZeroBubbleV, KeepsEveryLimitThatOneMicrobatchKeeps) {
 // Chunks that keep nothing, or all until B, passes that take no time, transfers longer than any.
 TEST(ZeroBubbleV, KeepsLimitsAtTheEdges) {
   testing::Random random(12);
-  for (int round = 0; round < 700; ++round) {
+  for (int round = 0; round < testing::rounds(700); ++round) {
     Problem problem = random_vee(random, 6, 12);
     for (StageCost& cost : problem.stages) {
       if (random.integer(0, 3) == 0) cost.activation = Bytes(0);

@@ -11,6 +11,7 @@
 #include "sim/interop/torch/rules.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -187,7 +188,8 @@ TEST(TorchRules, EveryScheduleIsWrittenAsPyTorchAcceptsItOrRefusedWithAReason) {
 TEST(TorchRules, RandomProgramsThatAreWrittenAreAcceptedByPyTorch) {
   testing::Random random(7);
   int written = 0;
-  for (int i = 0; i < 20'000; ++i) {  // few have neither R, splits, nor forwards out of order
+  for (int i = 0; i < testing::rounds(20'000);
+       ++i) {  // few have neither R, splits, nor forwards out of order
     const auto drawn = testing::random_case(random);
     if (torch_objection(drawn.program)) continue;
     const std::string csv = csv_of(drawn.program, "random");
@@ -195,7 +197,7 @@ TEST(TorchRules, RandomProgramsThatAreWrittenAreAcceptedByPyTorch) {
     expect_same(drawn.program, read_torch_csv("random", csv), csv);
     ++written;
   }
-  EXPECT_GT(written, 20);
+  EXPECT_GT(written, testing::rounds(20));
 }
 
 std::string objection_to(const std::string& csv) {

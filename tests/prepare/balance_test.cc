@@ -15,6 +15,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -170,7 +171,7 @@ std::vector<std::string> drawn_scenario(std::mt19937& random, std::span<const Dr
 
 TEST(BalanceAuto, IsSoOfDrawnScenarios) {
   std::mt19937 random(19);
-  for (int i = 0; i < 32; ++i) {
+  for (int i = 0; i < testing::rounds(32); ++i) {
     const auto scenario = drawn_scenario(random, i % 2 == 0 ? std::span(kFixedOrders) : kPlanned);
     EXPECT_EQ(missed(scenario), 0) << fmt::format("{}", fmt::join(scenario, " "));
   }

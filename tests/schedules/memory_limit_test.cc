@@ -10,6 +10,7 @@
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -74,7 +75,7 @@ TEST(MemoryLimit, OfZbIsNeverSlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
 
 TEST(MemoryLimit, OfZbVIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
   testing::Random random(29);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < testing::rounds(60); ++round) {
     const Shape shape{random.integer(1, 8), 2, random.integer(1, 20), 1};
     const Problem problem = random_stages(random, shape, Placement::vee(shape.devices));
     SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, shape.devices, shape.microbatches));

@@ -15,6 +15,7 @@
 #include "sim/search/refine.h"
 #include "sim/search/search.h"
 #include "tests/exact/instance.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -138,7 +139,7 @@ TEST(Search, OverEverythingIsNeverWorseThanOverAPart) {
   testing::Random random(7);
   int compared = 0;
   int shorter = 0;
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < testing::rounds(30); ++round) {
     const int devices = random.integer(2, 5);
     const int microbatches = devices * random.integer(1, 4);
     const auto times = [&] {
@@ -179,7 +180,7 @@ TEST(Search, OverEverythingIsNeverWorseThanOverAPart) {
     }
   }
   fmt::print("over everything: {} of {} shorter than over a part\n", shorter, compared);
-  EXPECT_GT(compared, 100);
+  EXPECT_GE(compared, testing::rounds(100));
 }
 
 // One microbatch at a time, which keeps every limit, is the worst order to start from.

@@ -2,9 +2,11 @@
 #include "tests/app/command.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/sanitized.h"
 #include "tests/sweep/files.h"
 
 namespace pipesim {
@@ -104,8 +106,10 @@ TEST_F(SweepCommand, EndsWithAnErrorWhereAnInputChanges) {
   ASSERT_EQ(run("export a.yaml schedule=gpipe -o b.csv").code, 0);
   write("s.yaml",
         "schedule: {csv: x.csv}\n" + scenario +
-            "sweep: {draw: {seed: 1, count: 20000, keys: {cost.forward: {from: 10 ms, to: "
-            "11 ms}}}}\n");
+            fmt::format(
+                "sweep: {{draw: {{seed: 1, count: {}, keys: {{cost.forward: {{from: 10 ms, to: "
+                "11 ms}}}}}}}}\n",
+                testing::rounds(20000)));
   const Outcome changed = shell(
       "cp a.csv x.csv; timeout 60 " PIPESIM_EXECUTABLE
       " sweep s.yaml -j 1 -o out & for i in $(seq 1000); do [ -e out/results.sqlite ] && break; "
