@@ -41,6 +41,7 @@ MODES = {
                  messages=[1 << n for n in range(10, 30)], sample=10e-3, repeat=25,
                  launches=20),
 }
+CYCLES_PER_SECOND = 2e9  # no GPU's clock is faster
 # Name, whether all ranks take part, and seconds after which it is ended (tiny: a sixth).
 STAGES = [("facts", False, 60), ("kernels", False, 120), ("attention", False, 180), ("copies", False, 120),
           ("layers", False, 240), ("matmuls", False, 600), ("fp8", False, 240), ("interference", False, 120),
@@ -96,15 +97,24 @@ class Session:
         if self.gpu:
             self.torch.cuda.synchronize()
 
-    def batch(self, work, launches):
-        """Seconds of one launch; on a GPU of the device alone, behind a kernel that lets the host run ahead."""
+    def host_seconds(self, work):
+        """How long the host takes to launch it."""
+        self.synchronize()
+        start = time.perf_counter()
+        work()
+        took = time.perf_counter() - start
+        self.synchronize()
+        return took
+
+    def batch(self, work, launches, host=20e-6):
+        """Seconds of one launch; on a GPU of the device alone, behind a kernel that waits while the host launches."""
         if not self.gpu:
             start = time.perf_counter()
             for _ in range(launches):
                 work()
             return (time.perf_counter() - start) / launches
         begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self.torch.cuda._sleep(min(2_000_000, 40_000 * launches))
+        self.torch.cuda._sleep(int(CYCLES_PER_SECOND * min(0.05, 1.5 * host * (launches + 2))))
         begin.record()
         for _ in range(launches):
             work()
@@ -117,15 +127,15 @@ class Session:
         key = "/".join([group, name] + [f"{k}={v}" for k, v in parameters.items()])
         try:
             work()
-            self.synchronize()
+            host = self.host_seconds(work)
             launches = self.plan["launches"]  # of ranks in step: as often on each
             if together is None:
-                launches = max(1, min(200, int(self.plan["sample"] / max(self.batch(work, 2), 1e-7))))
+                launches = max(1, min(200, int(self.plan["sample"] / max(self.batch(work, 2, host), 1e-7))))
             seconds = []
             for _ in range(self.plan["repeat"]):
                 if together is not None:
                     together()
-                seconds.append(self.batch(work, launches))
+                seconds.append(self.batch(work, launches, host))
             if self.rank == 0:
                 self.say(group=group, name=name, parameters=parameters, flops=flops, bytes=moved, seconds=seconds,
                          launches=launches, state=self.clocks.state)
@@ -385,7 +395,6 @@ def disturbed(session, where, disturbances, together=None, agree=lambda times: t
     side = 8192
     a, b = session.random(side, side), session.random(side, side)
     multiply = lambda: a @ b
-    session.burn_in()
     for during, other in [("nothing", None)] + list(disturbances.items()):
         parameters = dict({"pass": "fprop", "dtype": "bf16", "tokens": side, "in": side, "out": side}, **where, during=during)
         try:
@@ -393,6 +402,7 @@ def disturbed(session, where, disturbances, together=None, agree=lambda times: t
         except Exception as error:  # whatever a library refuses
             session.not_measured(f"interference/matmul/during={during}", error)
             continue
+        session.burn_in()  # the clocks of a load that lasts, for each
         session.measure("interference", "matmul", parameters, work, flops=2.0 * side ** 3, together=together)
         session.synchronize()
 

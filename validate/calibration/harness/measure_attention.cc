@@ -44,6 +44,7 @@ bool measure_shape(Session& session, const AttentionShape& shape, const char* me
   const bool forward = session.attempt(point_for(false), [&](Point& point) {
     attention = make();
     data = std::make_unique<AttentionData>(shape);
+    session.settle();  // plans are compiled by the host
     session.timer.measure(
         point, [&](cudaStream_t stream, int) { attention->forward(data->tensors(), stream); });
   });

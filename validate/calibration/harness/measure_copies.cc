@@ -202,6 +202,7 @@ void measure_copies_together(Session& session) {
 void measure_interference(Session& session) {
   const NearCard near(session.card.bus());
   const CopyLanes lanes;
+  session.burn_in();
   for (const MatmulSpec& spec : disturbed_matmuls()) {
     measure_disturbed(
         session, lanes, [&](const char* during) { return disturbed_point_of(spec, {}, during); },

@@ -157,6 +157,7 @@ Work kernel_work(Session& session, const KernelSpec& spec) {
 }  // namespace
 
 void measure_kernels(Session& session) {
+  session.burn_in();
   for (const KernelSpec& spec : session.plan.kernels) {
     session.attempt(point_of(spec), [&](Point& point) {
       session.timer.measure(point, kernel_work(session, spec));

@@ -1,6 +1,11 @@
 #include <array>
+#include <chrono>
 #include <exception>
+#include <fmt/format.h>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,9 +26,14 @@ void measure_passes(Session& session, const LayerSlice& slice, const char* group
       {{'F', &Layer::forward}, {'B', &Layer::backward_input}, {'W', &Layer::backward_weight}}};
   const std::array<MatmulPass, 3> kinds{MatmulPass::kForward, MatmulPass::kInputGradient,
                                         MatmulPass::kWeightGradient};
-  // Once in order, so that every pass finds what the one before it leaves.
-  for (const auto& [name, pass] : passes) (layer.*pass)(session.timer.stream().get());
-  session.timer.stream().synchronize();
+  // In order, so that every pass finds what the one before it leaves; and for as long as clocks
+  // take to follow.
+  constexpr double kSettleS = 0.3;
+  const Work in_turn = [&, pass = std::size_t{0}](cudaStream_t stream, int) mutable {
+    (layer.*passes[pass++ % passes.size()].second)(stream);
+  };
+  session.timer.keep_busy(in_turn, session.plan.burn_in_s > 0 ? kSettleS : 0);
+  const RunsAhead ahead(session.timer, in_turn);
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const auto [name, pass] = passes[i];
     Point point = point_of(slice, group, name);
@@ -40,7 +50,67 @@ void measure_passes(Session& session, const LayerSlice& slice, const char* group
   }
 }
 
+// How often F, B and W follow each other between two pauses, and the share of time that pauses
+// take.
+constexpr std::array<int, 2> kBetweenPauses{1, 8};
+constexpr std::array<double, 4> kIdle{0.1, 0.25, 0.5, 0.75};
+constexpr double kPausesS = 1.2;
+constexpr int kPasses = 3;
+
+Point pauses_point(const LayerSlice& slice, std::string name, double idle, int passes) {
+  Point point = point_of(slice, "pauses", 'F');
+  point.name = std::move(name);
+  point.parameters.emplace_back("idle", fmt::format("{:g}", idle));
+  point.parameters.emplace_back("passes", std::to_string(passes));
+  return point;
+}
+
 }  // namespace
+
+Work layer_work(Session& session, const LayerSlice& slice) {
+  auto layer = std::make_shared<TransformerLayer>(session.cublas, session.attention, slice);
+  return [layer, pass = 0](cudaStream_t stream, int) mutable {
+    switch (pass++ % kPasses) {
+      case 0:
+        return layer->forward(stream);
+      case 1:
+        return layer->backward_input(stream);
+      default:
+        return layer->backward_weight(stream);
+    }
+  };
+}
+
+// What a card whose power is limited gains while it waits: its clocks follow the power of a while.
+void measure_pauses(Session& session) {
+  if (session.plan.burn_in_s <= 0) return;
+  const LayerSlice& slice = session.plan.layers.front();
+  const Work passes = layer_work(session, slice);
+  const Work all = [&](cudaStream_t stream, int launch) {
+    for (int i = 0; i < kPasses; ++i) passes(stream, launch);
+  };
+  constexpr double kRestS = 1;
+  std::this_thread::sleep_for(std::chrono::duration<double>(kRestS));
+  session.attempt(pauses_point(slice, "from_rest", 0, kPasses), [&](Point& point) {
+    point.samples_us = session.timer.keep_busy(all, kPausesS);
+    point.time_us = summarize_times(point.samples_us);
+  });
+  double busy_us = 0;
+  session.attempt(pauses_point(slice, "layer", 0, kPasses), [&](Point& point) {
+    session.timer.measure_with_pauses(point, all, {.seconds = kPausesS});
+    busy_us = point.time_us.median;
+  });
+  for (const int times : kBetweenPauses) {
+    for (const double idle : kIdle) {
+      session.attempt(pauses_point(slice, "layer", idle, times * kPasses), [&](Point& point) {
+        session.timer.measure_with_pauses(point, all,
+                                          {.launches = times,
+                                           .pause_us = times * busy_us * idle / (1 - idle),
+                                           .seconds = kPausesS});
+      });
+    }
+  }
+}
 
 void measure_layers(Session& session) {
   session.burn_in();

@@ -74,14 +74,20 @@ bool Session::attempt(Point point, const std::function<void(Point&)>& fill) {
 
 void Session::burn_in() {
   if (plan.burn_in_s <= 0) return;
-  const MatmulSpec load{MatmulPass::kForward, Precision::kBf16, 8192, 8192, 8192};
   try {
-    timer.keep_busy(matmul_work(*this, load), plan.burn_in_s);
+    if (!load_) load_ = layer_work(*this, plan.layers.front());
+    timer.keep_busy(load_, plan.burn_in_s);
+    timer.run_ahead(load_);
   } catch (const LibraryError& error) {
     not_measured("burn-in", error.what());
   } catch (const OutOfMemory& error) {
     not_measured("burn-in", error.what());
   }
+}
+
+void Session::settle() {
+  constexpr double kSeconds = 0.1;
+  if (load_) timer.keep_busy(load_, kSeconds);
 }
 
 void Session::close() {
@@ -115,21 +121,23 @@ void run_stages(Session& session) {
   };
   // Collectives come last: nothing else can hang. Before them the sweep of matmuls, the longest, of
   // which a mode's time may cut the end.
-  constexpr std::array<Stage, 9> kStages{{{"launches", measure_launches},
-                                          {"kernels", measure_kernels},
-                                          {"host copies", measure_copies},
-                                          {"host copies together", measure_copies_together},
-                                          {"interference", measure_interference},
-                                          {"attention", measure_attention},
-                                          {"layers", measure_layers},
-                                          {"matmuls", measure_matmuls},
-                                          {"collectives", measure_collectives}}};
+  constexpr std::array<Stage, 10> kStages{{{"launches", measure_launches},
+                                           {"kernels", measure_kernels},
+                                           {"host copies", measure_copies},
+                                           {"host copies together", measure_copies_together},
+                                           {"interference", measure_interference},
+                                           {"attention", measure_attention},
+                                           {"layers", measure_layers},
+                                           {"pauses", measure_pauses},
+                                           {"matmuls", measure_matmuls},
+                                           {"collectives", measure_collectives}}};
   for (const Stage& stage : kStages) {
     session.announce("after " + std::to_string(static_cast<int>(session.elapsed_s())) +
                      " s: " + stage.name);
     const std::shared_ptr<void> guard = session.watch ? session.watch(stage.name) : nullptr;
     bool lost = false;
     try {
+      session.timer.run_ahead({});
       stage.measure(session);
     } catch (const OutOfMemory& error) {
       session.not_measured(std::string("the rest of ") + stage.name, error.what());

@@ -34,8 +34,11 @@ class Session {
   void announce(const std::string& line) const { progress_(line); }
   void not_measured(std::string what, std::string reason);
   [[nodiscard]] double elapsed_s() const;
-  // Matmuls for as long as the plan says, so that clocks are those that a load which lasts leaves.
+  // Passes of a layer for as long as the plan says, and from then on some of them ahead of every
+  // batch, so that the card has the clocks that training leaves it.
   void burn_in();
+  // The same for a moment, after what the host took for itself.
+  void settle();
   // Writes what was skipped for time, one entry per group; call once, at the end.
   void close();
 
@@ -60,10 +63,15 @@ class Session {
   std::chrono::steady_clock::time_point start_;
   std::map<std::string, int> skipped_;
   std::optional<Arena> bf16_, fp8_, scratch_;
+  Work load_;
 };
 
 // One matmul of the plan's kind over rotating operands: a measurement, or what disturbs another.
 [[nodiscard]] Work matmul_work(Session& session, const MatmulSpec& spec);
+
+// A layer's passes, one a launch: F, B and W in turn. What `Session` can throw, OutOfMemory, and
+// LibraryError for a shape that a library refuses.
+[[nodiscard]] Work layer_work(Session& session, const LayerSlice& slice);
 
 // The stages, in the order in which a calibration runs them.
 void measure_launches(Session& session);
@@ -73,6 +81,7 @@ void measure_copies(Session& session);
 void measure_copies_together(Session& session);
 void measure_interference(Session& session);
 void measure_layers(Session& session);
+void measure_pauses(Session& session);
 void measure_collectives(Session& session);
 void measure_matmuls(Session& session);
 void compose_layers(Session& session);

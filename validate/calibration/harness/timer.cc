@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "validate/calibration/harness/kernels.h"
 
@@ -16,6 +17,8 @@ constexpr int kMaximumLaunches = 200;
 constexpr double kHostLaunchUs = 8;   // host time that one launch may take, or as measured,
 constexpr double kHostSurplus = 1.5;  // times this
 constexpr double kMaximumDelayUs = 50e3;
+constexpr double kLoadUs = 2e3;            // at least so much of a load stands ahead of a batch
+constexpr double kSettled = 0.5;           // of a time with pauses, from here on it counts
 constexpr double kBackgroundFactor = 1.5;  // of the work's expected time
 constexpr double kBackgroundGrowth = 1.6;  // when it ended too early
 constexpr int kMaximumBackgroundLaunches = 20000;
@@ -73,16 +76,35 @@ double Timer::estimate_us(const Stream& stream, const Work& work) {
   return end_.microseconds_since(begin_) / kEstimated;
 }
 
-void Timer::keep_busy(const Work& work, double seconds) {
+std::vector<double> Timer::keep_busy(const Work& work, double seconds) {
   const BatchPlan batches = plan_batches(settings_, estimate_us(stream_, work));
+  std::vector<double> times;
   for (double left = seconds * 1e6; left > 0; left -= end_.microseconds_since(begin_)) {
     enqueue_batch(work, batches.launches);
     end_.synchronize();
+    times.push_back(end_.microseconds_since(begin_) / static_cast<double>(batches.launches));
   }
+  return times;
+}
+
+void Timer::run_ahead(Work load) {
+  load_us_ = load ? estimate_us(stream_, load) : 0;
+  load_ = std::move(load);
+}
+
+double Timer::lead_us(int launches) const {
+  const double wanted = delay_us(launches, host_us_);
+  if (!load_) return wanted;
+  return load_us_ * std::ceil(std::max(wanted, kLoadUs) / load_us_);
 }
 
 void Timer::enqueue_batch(const Work& work, int launches) {
-  delay(stream_, delay_us(launches, host_us_));
+  if (load_) {
+    const auto loads = std::lround(lead_us(launches) / load_us_);
+    for (long i = 0; i < loads; ++i) load_(stream_.get(), launch_++);
+  } else {
+    delay(stream_, lead_us(launches));
+  }
   begin_.record(stream_);
   for (int i = 0; i < launches; ++i) work(stream_.get(), launch_++);
   end_.record(stream_);
@@ -105,6 +127,26 @@ void Timer::measure(Point& point, const Work& work, const Announce& announce) {
   point.time_us = summarize_times(point.samples_us);
 }
 
+void Timer::measure_with_pauses(Point& point, const Work& work, const Pauses& pauses) {
+  (void)estimate_us(stream_, work);
+  point.launches_per_repetition = pauses.launches;
+  point.samples_us.clear();
+  const double all_us = pauses.seconds * 1e6;
+  for (double passed = 0; passed < all_us;) {
+    if (pauses.pause_us > 0) delay(stream_, pauses.pause_us);
+    begin_.record(stream_);
+    for (int i = 0; i < pauses.launches; ++i) work(stream_.get(), launch_++);
+    end_.record(stream_);
+    const bool settled = passed >= kSettled * all_us;
+    if (settled && !point.state) point.state = card_.state();
+    end_.synchronize();
+    const double busy = end_.microseconds_since(begin_);
+    passed += pauses.pause_us + busy;
+    if (settled) point.samples_us.push_back(busy / static_cast<double>(pauses.launches));
+  }
+  point.time_us = summarize_times(point.samples_us);
+}
+
 void Timer::measure_with(Point& point, const Work& work, const std::vector<Work>& backgrounds) {
   std::vector<std::unique_ptr<Background>> running;
   for (const Work& background : backgrounds) {
@@ -121,8 +163,8 @@ void Timer::measure_with(Point& point, const Work& work, const std::vector<Work>
   for (int attempt = 0; attempt < 3 * batches.repetitions &&
                         static_cast<int>(point.samples_us.size()) < batches.repetitions;
        ++attempt) {
-    const double lead_us = delay_us(batches.launches, host_us_);
-    for (auto& background : running) background->start(stretch * (alone_us + lead_us));
+    const double lead = lead_us(batches.launches);
+    for (auto& background : running) background->start(stretch * (alone_us + lead));
     enqueue_batch(work, batches.launches);
     if (static_cast<int>(point.samples_us.size()) == batches.repetitions / 2) {
       point.state = card_.state();
