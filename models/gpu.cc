@@ -22,8 +22,9 @@ struct Tile {
 // Results of a thread block in the libraries' kernels; the last one is the curve's reference.
 constexpr std::array<Tile, 8> kTiles{
     {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {0, 2}, {2, 0}, {2, 1}, {1, 2}}};
-constexpr double kStep = 64;        // elements of k that a tile takes at a time
-constexpr double kLeastPart = 256;  // no part of a split k is shorter
+constexpr double kStep = 64;            // elements of k that a tile takes at a time
+constexpr double kAttentionRows = 128;  // of queries that a thread block of attention takes
+constexpr double kLeastPart = 256;      // no part of a split k is shorter
 
 // Of numbers that fit; std::floor and std::ceil are calls on the oldest processors that we run on.
 double whole(double value) { return static_cast<double>(static_cast<std::int64_t>(value)); }
@@ -99,7 +100,8 @@ Seconds attention_seconds(const Gpu& gpu, const Attention& attention) {
   const AttentionCurve& curve = gpu.attention[attention.backward ? 1 : 0];
   const FlopsPerSecond rate =
       curve.efficiency / (1 + curve.head_ramp / attention.head_size) * gpu.peak[0];
-  return gpu.launch + attention.flops / rate +
+  const double held = 1 + curve.tail * kAttentionRows * gpu.multiprocessors / attention.rows;
+  return gpu.launch + held * attention.flops / rate +
          attention.moved / (curve.streaming * gpu.memory_bandwidth);
 }
 

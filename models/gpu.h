@@ -31,12 +31,16 @@ struct MatmulCurve {
   Flops slowdown_flops{1e11};
 };
 
-// seconds = launch + flops (1 + head_ramp / head size) / (efficiency x peak)
+// seconds = launch + flops (1 + head_ramp / head size) (1 + tail x 128 x multiprocessors / rows)
+//                    / (efficiency x peak)
 //         + bytes moved / (streaming x memory bandwidth)
 struct AttentionCurve {
   double efficiency = 1;  // of the bf16 peak, for endless heads and sequences
   double head_ramp = 0;   // softmax costs as much as this many elements of the head
   double streaming = 1;   // of the memory bandwidth
+  // Blocks of 128 rows that each multiprocessor is held for beside its own: the rows of a causal
+  // mask are of unlike length, and at the end most wait for the longest.
+  double tail = 0;
 };
 
 // Shares of what kernels reach alone and in bursts that they keep in training, where the power

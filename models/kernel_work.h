@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "sim/core/enum_array.h"
 #include "sim/core/units.h"
@@ -44,6 +45,9 @@ struct Attention {
   Bytes moved;
   int head_size = 0;
   bool backward = false;
+  // Of queries, over all heads and sequences: what its thread blocks divide. Endless where a kernel
+  // divides other things.
+  double rows = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace pipesim

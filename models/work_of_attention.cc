@@ -181,7 +181,7 @@ void WorkBuilder::fused_core(bool backward) {
   const double queries = ring_ranks(context_) * tokens_ * heads * (qk + v);
   work_.attention.push_back({Flops(2 * pairs * heads * depth),
                              Bytes((backward ? 2 : 1) * (keys + queries) * kElement),
-                             qk_head_size(model_), backward});
+                             qk_head_size(model_), backward, tokens_ * heads});
 }
 
 void WorkBuilder::plain_core(bool backward) {

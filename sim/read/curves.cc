@@ -31,7 +31,8 @@ void read_matmul(NumberGroup& group, Gpu& gpu) {
 AttentionCurve read_attention(NumberGroup& group) {
   AttentionCurve curve{.efficiency = group.share("efficiency"),
                        .head_ramp = group.factor("head_ramp"),
-                       .streaming = group.factor("streaming")};
+                       .streaming = group.factor("streaming"),
+                       .tail = group.number("tail").number(0, 16)};
   if (curve.streaming <= 0) group.number("streaming").fail("must be greater than 0");
   group.finish();
   return curve;

@@ -14,6 +14,7 @@
 #include "sim/read/scenario.h"
 #include "tests/app/command.h"
 #include "tests/folder.h"
+#include "tests/sanitized.h"
 #include "validate/calibration/compare_layers.h"
 #include "validate/calibration/measurements_csv.h"
 
@@ -383,6 +384,31 @@ TEST(CalibrationOf, ACoreHasItsLayersBesideItsCurves) {
     EXPECT_NEAR(map.require("error", "").number(-1, 1), 0, 0.2) << name;
   }
   EXPECT_EQ(layers, 6U);
+}
+
+// Measured once with pipesim calibrate --mode full: the file beside it is what is fitted to it
+// today, and whole layers are as its curves say.
+TEST(CalibrationOf, AnH100HasItsLayersBesideItsCurves) {
+  if (pipesim::testing::kSanitized) GTEST_SKIP() << "2450 points, a minute beneath a sanitizer";
+  const std::filesystem::path measured =
+      std::string(PIPESIM_SOURCE_DIR) + "/validate/calibration/measured/h100-sxm";
+  const auto folder = pipesim::testing::test_folder();
+  std::filesystem::copy_file(measured / "measurements.csv", folder / "measurements.csv",
+                             std::filesystem::copy_options::overwrite_existing);
+  (void)fit_folder(folder, {});
+  const std::string fitted = pipesim::testing::read_file(folder / "calibration.yaml");
+  EXPECT_EQ(fitted, pipesim::testing::read_file(measured / "calibration.yaml"));
+  const YamlSource source("calibration.yaml", fitted);
+  YamlMap root(source.root());
+  std::vector<double> errors;
+  for (const auto& [name, layer] : root.require("layers", "").entries()) {
+    YamlMap map(layer);
+    errors.push_back(std::abs(map.require("error", "").number(-1, 1)));
+  }
+  std::ranges::sort(errors);
+  ASSERT_EQ(errors.size(), 18U);
+  EXPECT_LT(errors[9], 0.04);
+  EXPECT_LT(errors.back(), 0.2);
 }
 
 TEST(CalibrationOf, AGraceHopperIsNoH200) {

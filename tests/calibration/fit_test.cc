@@ -182,6 +182,26 @@ TEST(Fit, LeavesTheHeadsRampAloneWhereOneSizeOfHeadsWasMeasured) {
   EXPECT_NEAR(fitted.attention[0].efficiency, 0.6, 0.01);
 }
 
+TEST(Fit, TellsAttentionsTailWhereRowsAreFewAndMany) {
+  Gpu gpu = known_gpu();
+  gpu.attention[0] = {.efficiency = 0.6, .head_ramp = 30, .streaming = 0.9, .tail = 1.8};
+  std::vector<AttentionRow> rows;
+  for (const double heads : {2, 8, 32, 128}) {
+    for (const double length : {1024, 4096}) {
+      const Attention attention{.flops = Flops(2 * heads * length * length * 128),
+                                .moved = Bytes(4 * heads * length * 128 * 2),
+                                .head_size = 128,
+                                .rows = heads * length};
+      rows.push_back({attention, attention_seconds(gpu, attention)});
+    }
+  }
+  gpu.attention[0].tail = 0.5;
+  EXPECT_NEAR(fit_attention(gpu, rows).attention[0].tail, 1.8, 0.02);
+  // 128 heads of 4096 tokens, over and over: its rows do not tell.
+  rows.assign(4, rows.back());
+  EXPECT_EQ(fit_attention(gpu, rows).attention[0].tail, 0.5);
+}
+
 TEST(Fit, RefusesTooFewRows) {
   EXPECT_THROW((void)fit_by_size({}), std::invalid_argument);
   EXPECT_THROW((void)fit_attention(known_gpu(), {}), std::invalid_argument);

@@ -23,8 +23,8 @@ Gpu some_gpu() {
                 .tail = 0.7,
                 .slowdown = 0.03,
                 .slowdown_flops = Flops(1e11)};
-  gpu.attention = {AttentionCurve{.efficiency = 0.8, .head_ramp = 32, .streaming = 1.5},
-                   AttentionCurve{.efficiency = 0.6, .head_ramp = 16, .streaming = 0.5}};
+  gpu.attention = {AttentionCurve{.efficiency = 0.8, .head_ramp = 32, .streaming = 1.5, .tail = 2},
+                   AttentionCurve{.efficiency = 0.6, .head_ramp = 16, .streaming = 0.5, .tail = 1}};
   gpu.streaming = 0.75;
   return gpu;
 }
@@ -112,6 +112,18 @@ TEST(AttentionSeconds, AddSoftmaxByHeadAndStreamingByBytes) {
   Attention small_heads = forward;
   small_heads.head_size = 64;
   EXPECT_GT(attention_seconds(gpu, small_heads), attention_seconds(gpu, forward));
+}
+
+// 100 multiprocessors hold 100 x 128 rows in a wave: as many rows as that cost three times as much
+// for each with a tail of two blocks.
+TEST(AttentionSeconds, OfFewRowsWaitForTheLongest) {
+  const Gpu gpu = some_gpu();
+  Attention few{.flops = Flops(1e12), .moved = {}, .head_size = 128, .rows = 12800};
+  const Seconds endless =
+      attention_seconds(gpu, {.flops = few.flops, .moved = {}, .head_size = 128});
+  EXPECT_NEAR((attention_seconds(gpu, few) - gpu.launch) / (endless - gpu.launch), 3, 1e-12);
+  few.backward = true;
+  EXPECT_NEAR(attention_seconds(gpu, few).value(), 2e-6 + 2 * 1e12 * 1.125 / 0.6e15, 1e-12);
 }
 
 TEST(MemoryBoundSeconds, CountEveryLaunch) {

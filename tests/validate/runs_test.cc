@@ -152,10 +152,10 @@ TEST(CombinedRuns, StandThreeToFourPercentAboveWhatWasMeasured) {
     const auto run = std::ranges::find(all.runs, id, &TrainingRun::id);
     return run == all.runs.end() ? -1 : run->relative_error().value_or(-1);
   };
-  EXPECT_NEAR(error("mcore_qwen3_235b_DeepEP_tp2_ep32_pp8_17.6"), 0.031, 0.001);
-  EXPECT_NEAR(error("mcore_moe_DeepSeek-V3_H100"), 0.035, 0.001);
+  EXPECT_NEAR(error("mcore_qwen3_235b_DeepEP_tp2_ep32_pp8_17.6"), 0.032, 0.001);
+  EXPECT_NEAR(error("mcore_moe_DeepSeek-V3_H100"), 0.034, 0.001);
   // The same run without the overlap: what is gained by it is told too large.
-  EXPECT_NEAR(error("mcore_qwen3_235b_DeepEP_tp2_ep32_pp8_19.7"), 0.165, 0.001);
+  EXPECT_NEAR(error("mcore_qwen3_235b_DeepEP_tp2_ep32_pp8_19.7"), 0.167, 0.001);
 }
 
 // DualPipe on 2048 H800 with cards of 400 Gb/s, 15360 sequences a step, as arXiv 2412.19437 has it,

@@ -153,18 +153,30 @@ std::vector<double> errors(const Gpu& gpu, std::span<const AttentionRow> rows) {
                    [&](const AttentionRow& row) { return attention_seconds(gpu, row.attention); });
 }
 
+constexpr double kTellsATail = 4;  // most rows of attention, to the fewest
+constexpr double kMostTail = 16;
+
 Gpu fit_attention(Gpu gpu, std::span<const AttentionRow> rows) {
   require_rows(rows.size(), 4, "a fit of attention");
   AttentionCurve& curve = gpu.attention[rows.front().attention.backward ? 1 : 0];
+  // Rows of one size do not tell a tail from the rate.
+  const auto [fewest, most] =
+      std::ranges::minmax(rows, {}, [](const AttentionRow& row) { return row.attention.rows; });
+  const bool several_sizes = most.attention.rows >= kTellsATail * fewest.attention.rows;
   const auto rates = [&] {  // the best ones at the curve's ramp; their error
-    // A thousand times what memory gives is no limit any more, where rows show none.
-    const Found found = least_error({{0.7, 1}, {1, 1e3}}, [&](const std::vector<double>& values) {
+    const auto set = [&](const std::vector<double>& values) {
       curve.efficiency = values[0];
       curve.streaming = values[1];
+      if (several_sizes) curve.tail = values[2];
+    };
+    // A thousand times what memory gives is no limit any more, where rows show none.
+    std::vector<Constant> constants{{0.7, 1}, {1, 1e3}};
+    if (several_sizes) constants.push_back({1, kMostTail});
+    const Found found = least_error(constants, [&](const std::vector<double>& values) {
+      set(values);
       return mean_error(errors(gpu, rows));
     });
-    curve.efficiency = found.values[0];
-    curve.streaming = found.values[1];
+    set(found.values);
     return found.error;
   };
   const bool several_heads = std::any_of(rows.begin(), rows.end(), [&](const AttentionRow& row) {

@@ -56,7 +56,9 @@ AttentionRow attention_row(const Point& point) {
   return {{.flops = Flops(point.flops),
            .moved = Bytes(point.bytes),
            .head_size = static_cast<int>(whole(point, "head_dim")),
-           .backward = point.name == "backward"},
+           .backward = point.name == "backward",
+           .rows = static_cast<double>(whole(point, "batch") * whole(point, "heads") *
+                                       whole(point, "sequence"))},
           time_of(point)};
 }
 
@@ -323,7 +325,8 @@ class Fitter {
       const AttentionCurve& fitted = gpu_.attention[direction == "backward" ? 1 : 0];
       return curve({efficiency(fitted.efficiency),
                     {"head_ramp", fmt::format("{:.4g}", tidy(fitted.head_ramp))},
-                    {"streaming", fmt::format("{:.4g}", fitted.streaming)}},
+                    {"streaming", fmt::format("{:.4g}", fitted.streaming)},
+                    {"tail", fmt::format("{:.4g}", tidy(fitted.tail))}},
                    points, errors(gpu_, rows));
     });
   }

@@ -179,7 +179,8 @@ Attention AttentionShape::attention(bool backward) const {
   return {.flops = Flops(matmuls * square * size),
           .moved = Bytes((backward ? 4 : 2) * rows * size),
           .head_size = static_cast<int>(head_dim),
-          .backward = backward};
+          .backward = backward,
+          .rows = product(batch * heads, sequence)};
 }
 
 double KernelSpec::bytes() const {
