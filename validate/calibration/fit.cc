@@ -13,6 +13,9 @@
 namespace pipesim::calibration {
 namespace {
 
+constexpr double kTellsATail = 4;  // most rows of attention, to the fewest
+constexpr double kMostTail = 16;
+
 constexpr std::int64_t kUsed = 1024;       // every side, of the shapes that training uses
 constexpr std::int64_t kWhole = 64;        // which every side is a multiple of
 constexpr std::int64_t kLeast = 64;        // every side, of shapes that count at all
@@ -152,9 +155,6 @@ std::vector<double> errors(const Gpu& gpu, std::span<const AttentionRow> rows) {
   return errors_of(rows,
                    [&](const AttentionRow& row) { return attention_seconds(gpu, row.attention); });
 }
-
-constexpr double kTellsATail = 4;  // most rows of attention, to the fewest
-constexpr double kMostTail = 16;
 
 Gpu fit_attention(Gpu gpu, std::span<const AttentionRow> rows) {
   require_rows(rows.size(), 4, "a fit of attention");

@@ -232,6 +232,22 @@ TEST(Run, StoresMatmulsFromRestBesideThoseUnderLoad) {
   EXPECT_NE(full().find("matmul" + burst->key().substr(burst->group.size())), nullptr);
 }
 
+// Here nothing is faster after a pause.
+TEST(Run, MeasuresALayersPassesBetweenPauses) {
+  double together = 0;
+  std::size_t points = 0;
+  const LayerSlice slice = make_plan(Mode::kFull).layers.front();
+  for (const char pass : {'F', 'B', 'W'}) {
+    together += full().find(point_of(slice, "layer", pass).key())->time_us.median;
+  }
+  for (const Point& point : full().points) {
+    if (point.group != "pauses") continue;
+    ++points;
+    EXPECT_NEAR(point.time_us.median, together, 1e-3 * together) << point.key();
+  }
+  EXPECT_EQ(points, 10U);
+}
+
 TEST(Processors, AreReadFromTheKernelsLists) {
   EXPECT_EQ(processors_of("0-3,8"), (std::vector<int>{0, 1, 2, 3, 8}));
   EXPECT_EQ(processors_of("5"), std::vector<int>{5});

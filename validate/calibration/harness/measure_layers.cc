@@ -100,6 +100,7 @@ void measure_pauses(Session& session) {
     session.timer.measure_with_pauses(point, all, {.seconds = kPausesS});
     busy_us = point.time_us.median;
   });
+  if (busy_us <= 0) return;
   for (const int times : kBetweenPauses) {
     for (const double idle : kIdle) {
       session.attempt(pauses_point(slice, "layer", idle, times * kPasses), [&](Point& point) {

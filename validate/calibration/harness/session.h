@@ -69,8 +69,8 @@ class Session {
 // One matmul of the plan's kind over rotating operands: a measurement, or what disturbs another.
 [[nodiscard]] Work matmul_work(Session& session, const MatmulSpec& spec);
 
-// A layer's passes, one a launch: F, B and W in turn. What `Session` can throw, OutOfMemory, and
-// LibraryError for a shape that a library refuses.
+// A layer's passes, one a launch: F, B and W in turn. Throws OutOfMemory, and LibraryError for a
+// shape that a library refuses.
 [[nodiscard]] Work layer_work(Session& session, const LayerSlice& slice);
 
 // The stages, in the order in which a calibration runs them.
