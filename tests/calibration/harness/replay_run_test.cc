@@ -1,6 +1,9 @@
 // Rows on the device that only keeps time take what its passes take alone.
 #include <cmath>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <string>
+#include <utility>
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
@@ -14,6 +17,18 @@ namespace vd = virtual_device;
 
 constexpr const char* kOffload = "{name: gis-h, offload: {chunks: 1}}";
 
+// How much more than simulated a line may be, and how much less.
+std::pair<double, double> most_and_least(const std::string& quantity, bool copies,
+                                         Arrivals arrivals) {
+  constexpr double kSame = 0.005;
+  // This device's allocator lets go of what is still to be copied as soon as it is asked to.
+  if (quantity == "peak of the allocator") return {kSame, copies ? 0.3 : kSame};
+  // With nothing to wait for, a copy back could begin long before the host, three passes ahead,
+  // asks for it.
+  if (quantity == "total" && copies && arrivals == Arrivals::kAtStart) return {0.1, kSame};
+  return {kSame, kSame};
+}
+
 TEST(ReplayRun, TakesWhatItsPassesTakeAlone) {
   for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "gis-h", "po-h", kOffload}) {
     SmallModel model(schedule);
@@ -24,8 +39,12 @@ TEST(ReplayRun, TakesWhatItsPassesTakeAlone) {
         const Comparison comparison = replay_and_compare(model.row(position), arrivals, 3, *device);
         for (const auto& line : comparison.lines) {
           if (line.quantity == "idle" || line.unit == "1") continue;
-          EXPECT_NEAR(line.error(), 0, 0.005) << schedule << ", device " << position << ", "
-                                              << to_text(arrivals) << ": " << line.quantity;
+          const bool copies = comparison.find("copies out") != nullptr;
+          const auto [most, least] = most_and_least(line.quantity, copies, arrivals);
+          const std::string which = fmt::format("{}, device {}, {}: {}", schedule, position,
+                                                to_text(arrivals), line.quantity);
+          EXPECT_LE(line.error(), most) << which;
+          EXPECT_GE(line.error(), -least) << which;
         }
       }
     }
