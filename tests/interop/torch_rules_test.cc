@@ -188,8 +188,8 @@ TEST(TorchRules, EveryScheduleIsWrittenAsPyTorchAcceptsItOrRefusedWithAReason) {
 TEST(TorchRules, RandomProgramsThatAreWrittenAreAcceptedByPyTorch) {
   testing::Random random(7);
   int written = 0;
-  for (int i = 0; i < testing::rounds(20'000);
-       ++i) {  // few have neither R, splits, nor forwards out of order
+  // Few have neither R, splits, nor forwards out of order.
+  for (int i = 0; i < testing::rounds(20'000); ++i) {
     const auto drawn = testing::random_case(random);
     if (torch_objection(drawn.program)) continue;
     const std::string csv = csv_of(drawn.program, "random");
