@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
+#include "sim/graph/boost_rows.h"
 
 namespace pipesim {
 
@@ -18,8 +19,12 @@ TaskGraph::TaskGraph(Parts parts)
     throw LogicError("task graph: arrays of unequal length");
   }
   // The rows are handed over whole: Boost's own constructors would copy them edge by edge.
-  rows_.m_forward.m_rowstart = std::move(parts.row);
-  rows_.m_forward.m_column = std::move(parts.waits_for);
+  auto rows = std::make_shared<Rows>();
+  rows->graph.m_forward.m_rowstart = std::move(parts.row);
+  rows->graph.m_forward.m_column = std::move(parts.waits_for);
+  row_starts_ = rows->graph.m_forward.m_rowstart;
+  edges_ = rows->graph.m_forward.m_column;
+  rows_ = std::move(rows);
 }
 
 void TaskGraph::set_classes(std::vector<TaskClass> classes) {

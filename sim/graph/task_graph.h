@@ -3,12 +3,11 @@
 // Tasks are numbered in a topological order: a task comes after all that it waits for, and the
 // compute tasks of one device come in program order. An edge leads from a task to one that it waits
 // for; the edges of a task stand together (program order first), as compressed rows of Boost.Graph,
-// so that its algorithms run on `rows()`. What tasks have in common - device, pass kind, duration,
-// bytes - stands once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per edge.
-// Immutable after `build_task_graph` (build.h), but for its numbers (renumber.h).
+// whose algorithms run on them (boost_rows.h). What tasks have in common - device, pass kind,
+// duration, bytes - stands once, in a TaskClass: a task costs 8 bytes, 4 for its row and 4 per
+// edge. Immutable after `build_task_graph` (build.h), but for its numbers (renumber.h).
 #pragma once
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -86,9 +85,7 @@ struct PipelineInstance {
 
 class TaskGraph {
  public:
-  using Rows =
-      boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
-                                         boost::no_property, TaskId, std::uint32_t>;
+  struct Rows;  // boost_rows.h
 
   struct Parts {
     std::vector<TaskClass> classes;
@@ -111,14 +108,11 @@ class TaskGraph {
   [[nodiscard]] std::span<const std::uint32_t> class_of() const { return class_of_; }
   [[nodiscard]] const TaskClass& task_class(TaskId task) const { return classes_[class_of_[task]]; }
   [[nodiscard]] std::span<const TaskId> waits_for(TaskId task) const {
-    const auto& begin = rows_.m_forward.m_rowstart;
-    return std::span(rows_.m_forward.m_column).subspan(begin[task], begin[task + 1] - begin[task]);
+    return edges_.subspan(row_starts_[task], row_starts_[task + 1] - row_starts_[task]);
   }
-  [[nodiscard]] std::span<const std::uint32_t> row_starts() const {
-    return rows_.m_forward.m_rowstart;
-  }
-  [[nodiscard]] std::span<const TaskId> edges() const { return rows_.m_forward.m_column; }
-  [[nodiscard]] const Rows& rows() const { return rows_; }
+  [[nodiscard]] std::span<const std::uint32_t> row_starts() const { return row_starts_; }
+  [[nodiscard]] std::span<const TaskId> edges() const { return edges_; }
+  [[nodiscard]] const Rows& rows() const { return *rows_; }
 
   [[nodiscard]] const std::vector<PipelineInstance>& pipelines() const { return pipelines_; }
   [[nodiscard]] int iterations() const { return iterations_; }
@@ -152,7 +146,9 @@ class TaskGraph {
   std::vector<ClassOrigin> origins_;
   std::vector<std::uint32_t> class_of_;
   std::vector<std::uint32_t> number_;
-  Rows rows_;
+  std::shared_ptr<const Rows> rows_;  // never changed: copies of the graph share them
+  std::span<const std::uint32_t> row_starts_;
+  std::span<const TaskId> edges_;
   std::vector<PipelineInstance> pipelines_;
   int iterations_;
   std::uint32_t units_;

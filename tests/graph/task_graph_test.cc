@@ -12,6 +12,7 @@
 
 #include "sim/core/error.h"
 #include "sim/engine/engine.h"
+#include "sim/graph/boost_rows.h"
 #include "sim/graph/build.h"
 #include "sim/graph/critical_path.h"
 #include "sim/planning/schedule.h"
@@ -20,7 +21,7 @@
 namespace pipesim {
 namespace {
 
-using Edge = boost::graph_traits<TaskGraph::Rows>::edge_descriptor;
+using Edge = boost::graph_traits<BoostRows>::edge_descriptor;
 
 TaskGraph random_graph(testing::Random& random) {
   const auto made = testing::random_case(random, /*whole_seconds=*/true);
@@ -42,13 +43,13 @@ TEST(TaskGraph, IsNumberedInTheOrderThatBoostSorts) {
   for (int i = 0; i < 100; ++i) {
     const TaskGraph graph = random_graph(random);
     std::vector<TaskId> order;
-    boost::topological_sort(graph.rows(), std::back_inserter(order));  // throws on a cycle
+    boost::topological_sort(boost_rows(graph), std::back_inserter(order));  // throws on a cycle
     EXPECT_EQ(order.size(), graph.size());
     std::vector<size_t> place(graph.size());
     for (size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
-    for (const Edge& edge : boost::make_iterator_range(boost::edges(graph.rows()))) {
-      const TaskId task = boost::source(edge, graph.rows());
-      const TaskId waited = boost::target(edge, graph.rows());
+    for (const Edge& edge : boost::make_iterator_range(boost::edges(boost_rows(graph)))) {
+      const TaskId task = boost::source(edge, boost_rows(graph));
+      const TaskId waited = boost::target(edge, boost_rows(graph));
       EXPECT_LT(waited, task);
       EXPECT_LT(place[waited], place[task]);
     }
@@ -58,12 +59,13 @@ TEST(TaskGraph, IsNumberedInTheOrderThatBoostSorts) {
 TEST(TaskGraph, HandsBoostTheEdgesThatItShowsItself) {
   testing::Random random(22);
   const TaskGraph graph = random_graph(random);
-  EXPECT_EQ(boost::num_vertices(graph.rows()), graph.size());
-  EXPECT_EQ(boost::num_edges(graph.rows()), graph.edges().size());
+  EXPECT_EQ(boost::num_vertices(boost_rows(graph)), graph.size());
+  EXPECT_EQ(boost::num_edges(boost_rows(graph)), graph.edges().size());
   for (TaskId task = 0; task < graph.size(); ++task) {
-    const auto [begin, end] = boost::out_edges(task, graph.rows());
+    const auto [begin, end] = boost::out_edges(task, boost_rows(graph));
     std::vector<TaskId> targets;
-    for (auto edge = begin; edge != end; ++edge) targets.push_back(target(*edge, graph.rows()));
+    for (auto edge = begin; edge != end; ++edge)
+      targets.push_back(target(*edge, boost_rows(graph)));
     EXPECT_TRUE(std::ranges::equal(targets, graph.waits_for(task)));
   }
 }
@@ -84,12 +86,12 @@ TEST(TaskGraph, WaitsForNothingTwice) {
 // durations.
 double longest_chain(const TaskGraph& graph, TaskId task) {
   const auto weight = boost::make_function_property_map<Edge>([&graph](const Edge& edge) {
-    return -graph.task_class(target(edge, graph.rows())).seconds.value();
+    return -graph.task_class(target(edge, boost_rows(graph))).seconds.value();
   });
   constexpr double kUnreached = std::numeric_limits<double>::max();
   std::vector<double> distance(graph.size());
-  const auto index = boost::get(boost::vertex_index, graph.rows());
-  boost::dag_shortest_paths(graph.rows(), task,
+  const auto index = boost::get(boost::vertex_index, boost_rows(graph));
+  boost::dag_shortest_paths(boost_rows(graph), task,
                             boost::weight_map(weight).distance_map(
                                 boost::make_iterator_property_map(distance.begin(), index)));
   double longest = 0;
