@@ -17,6 +17,7 @@
 #include "sim/exact/prove.h"
 #include "sim/execution/evaluate.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/schedules.h"
 #include "sim/report/compare/orders.h"
@@ -125,10 +126,15 @@ std::string ended_text(const exact::Proof& proof, int seconds) {
       return fmt::format(
           "the search ended after {} s (--seconds), with {} pairs of passes undecided at first\n",
           seconds, proof.open_pairs);
+    case exact::Ended::kNoAnswer:
+      return fmt::format(
+          "CBC was asked for {} s (--seconds) and found nothing, with {} pairs of passes undecided "
+          "at first\n",
+          seconds, proof.open_pairs);
     case exact::Ended::kTooLarge:
       return fmt::format(
-          "CBC was not asked: the order of {} pairs of passes is undecided, and it solves about "
-          "{}\n",
+          "CBC was not asked: the order of up to {} pairs of passes is undecided, and it solves "
+          "about {}\n",
           proof.open_pairs, exact::kMostOpenPairs);
     case exact::Ended::kNoSolver:
       return "CBC was not asked: there is no command cbc; install Debian's package coinor-cbc\n";
@@ -147,7 +153,11 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
     text = fmt::format("not proven: best {} {} within {}, no order below {} (gap {:.2f}%)\n", what,
                        human(proof.time), limit, human(proof.bound), 100 * proof.gap());
   }
-  text += fmt::format("{} itself: {}\n", improved.before.label, human(improved.seconds_before));
+  text += fmt::format(
+      "{} itself: {} {}{}\n", improved.before.label, what, human(improved.time_before),
+      improved.peak_before > kRounding * improved.limit ? ", above the limit"
+      : improved.time_before < proof.bound ? ", with fused backwards: the others run B and W apart"
+                                           : "");
   return text + ended_text(proof, seconds) +
          (proof.proven() && proof.ended != exact::Ended::kBoundReached
               ? ""
@@ -164,7 +174,7 @@ int prove_order(const ImproveOptions& options, const CommandLine& line) {
   std::string any;
   for (const char* name : exact::kCbcFiles) any = folder.file(name);
   // B and W apart, microbatches in their order, within the limit: what refinement starts from.
-  const Problem problem = for_planning(improved.after.problem);
+  const Problem& problem = improved.apart;
   RefineOptions nothing = options.refinement;
   nothing.effort = 0;
   nothing.objective = improved.objective;

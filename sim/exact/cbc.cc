@@ -1,7 +1,7 @@
 #include "sim/exact/cbc.h"
 
-#include <cerrno>
-#include <cmath>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -17,6 +18,7 @@
 namespace pipesim::exact {
 namespace {
 
+constexpr int kPatience = 5;  // seconds: it looks at its clock now and then
 constexpr const char* kNone = "there is no command cbc: install Debian's package coinor-cbc";
 
 std::string read_text(const std::filesystem::path& file) {
@@ -50,8 +52,20 @@ void read_values(const std::filesystem::path& file, Solution& solution) {
   }
 }
 
-// Runs cbc in the folder, what it prints into log.txt there; whether there is such a command.
-bool run(std::vector<std::string> arguments, const std::filesystem::path& folder) {
+// Waits for a child, which is killed after so many seconds.
+void wait_for(pid_t child, int seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    if (Clock::now() > end) ::kill(child, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Runs cbc in the folder for so many seconds at most, what it prints into log.txt there; whether
+// there is such a command.
+bool run(std::vector<std::string> arguments, const std::filesystem::path& folder, int seconds) {
   arguments.insert(arguments.begin(), "cbc");
   std::vector<char*> pointers;
   for (std::string& each : arguments) pointers.push_back(each.data());
@@ -68,16 +82,14 @@ bool run(std::vector<std::string> arguments, const std::filesystem::path& folder
       ::posix_spawnp(&child, pointers.front(), &actions, nullptr, pointers.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return false;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  wait_for(child, seconds);
   return true;
 }
 
 }  // namespace
 
 std::optional<std::string> cbc_version(const std::filesystem::path& folder) {
-  if (!run({"-quit"}, folder)) return std::nullopt;
+  if (!run({"-quit"}, folder, 60)) return std::nullopt;
   std::istringstream text(read_text(folder / "log.txt"));
   for (std::string word; text >> word;) {
     if (word == "Version:" && text >> word) return "cbc " + word;
@@ -97,12 +109,11 @@ Solution run_cbc(const Milp& milp, const std::map<int, double>& start, int secon
   const bool there = run({"model.lp", "-mipstart", "start.txt", "-timeMode", "elapsed", "-seconds",
                           fmt::format("{}", seconds), "-allow", "0.99", "-increment", "0.99",
                           "-solve", "-solution", "solution.txt"},
-                         folder);
+                         folder, seconds + kPatience);
   if (!there) throw InfeasibleError(kNone);
   Solution solution;
   read_values(folder / "solution.txt", solution);
   solution.bound = number_after(read_text(folder / "log.txt"), "Lower bound:", 0);
-  if (!solution.found) throw InfeasibleError("cbc found no solution of its program");
   return solution;
 }
 

@@ -18,6 +18,9 @@
 namespace pipesim::exact {
 namespace {
 
+// Of more pairs of passes than this it takes long to say how many are undecided, and most are.
+constexpr int kMostPairs = 100'000;
+
 Seconds time_in(const Program& program, const Problem& problem, Objective objective) {
   return time_of(evaluate(program, problem), objective);
 }
@@ -71,6 +74,16 @@ Problem scaled(Problem problem, Bytes limit, double unit) {
   return problem;
 }
 
+// Of all passes of a device.
+int pairs_of(const Problem& problem) {
+  int pairs = 0;
+  for (int d = 0; d < problem.shape.devices; ++d) {
+    const int passes = 3 * problem.placement.chunks(d) * problem.shape.microbatches;
+    pairs += passes * (passes - 1) / 2;
+  }
+  return pairs;
+}
+
 int open_pairs_of(const Ordering& ordering) {
   int open = 0;
   for (int d = 0; d < ordering.problem().shape.devices; ++d) {
@@ -99,6 +112,10 @@ void solve(const Ordering& ordering, const Problem& problem, const ProveOptions&
   const Formulation formulation(ordering);
   const Solution solution = run_cbc(formulation.milp(), formulation.encode(proof.program),
                                     options.seconds, options.folder);
+  if (!solution.found) {
+    proof.ended = Ended::kNoAnswer;
+    return;
+  }
   const auto value = solution.values.find("z");
   const double said = value == solution.values.end() ? 0 : value->second;
   const Program found = formulation.decode(solution.values);
@@ -121,6 +138,11 @@ Proof prove(const Program& start, const Problem& problem, Bytes limit,
               lower_bound(problem, limit, options.objective), Seconds(0)};
   proof.unit = Seconds(unit_of(problem, proof.time.value()));
   if (proof.time <= (1 + 1e-9) * proof.bound) return proof;
+  proof.open_pairs = pairs_of(problem);
+  if (proof.open_pairs > kMostPairs) {
+    proof.ended = Ended::kTooLarge;
+    return proof;
+  }
   const Problem whole = scaled(problem, limit, proof.unit.value());
   const double time = time_in(start, whole, options.objective).value();
   const Ordering ordering(whole, time * (1 + 1e-12), options.objective);

@@ -23,6 +23,7 @@ enum class Ended {
   kBoundReached,  // the order takes no longer than our own bound: no solver was needed
   kProven,        // CBC excludes what is faster by a unit
   kTimeLimit,     // CBC was stopped
+  kNoAnswer,      // CBC ended without an order
   kTooLarge,      // more than kMostOpenPairs
   kNoSolver,      // there is no command cbc
 };

@@ -119,10 +119,12 @@ Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions opt
   choice.described = nullptr;
   choice.memory_limit = {};
   result.after = prepare(scenario, choice);
-  const Problem problem = for_planning(result.after.problem);
+  const Problem problem = result.apart = for_planning(result.after.problem);
+  const Problem as_it_came = for_planning(result.before.problem);
   result.peak_before = evaluate(*program, problem).peak_activation();
   result.limit = limit.value_or(result.peak_before);
   options.objective = result.objective = objective_of(*scenario);
+  result.time_before = time_of(evaluate(*program, as_it_came), options.objective);
   std::vector<Program> starts{within(*program, problem, result.limit, result.held_back)};
   if (others || result.held_back) add_planned(problem, result.limit, starts);
   auto refined = std::make_shared<const Program>(
@@ -130,16 +132,21 @@ Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions opt
   result.after.choice.program = refined;
   result.seconds_before = simulate(result.before).report.iteration;
   result.seconds_after = simulate(result.after).report.iteration;
-  if (!result.held_back && result.seconds_after >= result.seconds_before) {
+  const bool stays = !result.held_back && result.seconds_after >= result.seconds_before;
+  if (stays) {
     result.after = result.before;
     result.after.choice.program = refined = program;
     result.seconds_after = result.seconds_before;
   }
-  const Evaluation evaluated = evaluate(*refined, problem);
+  const Evaluation evaluated = evaluate(*refined, stays ? as_it_came : problem);
   result.peak_after = evaluated.peak_activation();
   result.time = time_of(evaluated, result.objective);
-  result.bound = lower_bound(problem, result.limit, result.objective);
-  result.reason = reason_of_bound(problem, result.limit, result.objective);
+  // Of programs with and without fused backwards.
+  const Seconds bound = lower_bound(problem, result.limit, result.objective);
+  const Seconds bound_fused = lower_bound(as_it_came, result.limit, result.objective);
+  result.bound = std::min(bound, bound_fused);
+  result.reason =
+      reason_of_bound(bound <= bound_fused ? problem : as_it_came, result.limit, result.objective);
   return result;
 }
 

@@ -12,14 +12,17 @@ namespace pipesim {
 
 struct Improved {
   Case before, after;  // undisturbed, by replay; `after` is a program read from nowhere
+  // As programs without a schedule's own runtime cost: B and W apart, which in a model may take
+  // longer than one fused backward.
+  Problem apart;
   Seconds seconds_before, seconds_after;  // the iteration
   Bytes peak_before, peak_after;
   Bytes limit;
   bool held_back = false;  // the order was above the limit and others stand in for it
-  // Of programs of this placement within the limit: what the objective says, without what closes an
-  // iteration.
+  // What the objective says, without what closes an iteration: of the order as it came, of what it
+  // became, and the least of any program of this placement within the limit.
   Objective objective = Objective::kMakespan;
-  Seconds time, bound;
+  Seconds time_before, time, bound;
   BoundReason reason;
 };
 

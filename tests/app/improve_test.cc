@@ -64,7 +64,31 @@ TEST_F(Improve, ProvesSmallOrdersAndSaysWhyTheSearchEnded) {
                             " 1f1b --memory-limit 0.75 --effort 1e5 "
                             "batch.num_microbatches=40");
   EXPECT_EQ(large.code, 0) << large.output;
-  EXPECT_TRUE(has(large, "CBC was not asked: the order of ")) << large.output;
+  EXPECT_TRUE(has(large, "CBC was not asked: the order of up to ")) << large.output;
+}
+
+// Of a model a fused backward is shorter than B and W apart: no bound is above such an order.
+TEST_F(Improve, BoundsFusedBackwardsByTheirOwnSeconds) {
+  const std::string fused = std::string(PIPESIM_SOURCE_DIR) +
+                            "/scenarios/llama3-70b-h100.yaml 1f1b "
+                            "parallel.pipeline_model_parallel_size=2 batch.global_batch_size=12";
+  const Outcome proven = run("prove " + fused + " --effort 1e5 -o apart.csv");
+  EXPECT_TRUE(has(proven, "optimum: makespan 2.291 s")) << proven.output;
+  EXPECT_TRUE(has(proven, "1f1b itself: makespan 2.253 s, with fused backwards")) << proven.output;
+  std::string apart = fused;
+  apart.replace(apart.find(" 1f1b "), 6, " 'schedule={csv: apart.csv}' ");
+  const Outcome runs = run("run " + apart + " --no-picture --csv -");
+  EXPECT_TRUE(has(runs, ",2.2908")) << runs.output;
+  const Outcome kept = run("improve " + fused + " --effort 1e5");
+  EXPECT_TRUE(has(kept, "has a makespan below 2.129 s; this one has 2.253 s")) << kept.output;
+}
+
+TEST_F(Improve, KeepsWhatIsKnownWhereTheSolverSaysNothing) {
+  ASSERT_EQ(shell("printf '#!/bin/sh\\nkill -SEGV $$\\n' > cbc && chmod +x cbc").code, 0);
+  const Outcome bounded = shell("PATH=$PWD:$PATH " PIPESIM_EXECUTABLE " prove " + small_);
+  EXPECT_EQ(bounded.code, 0) << bounded.output;
+  EXPECT_TRUE(has(bounded, "not proven: best makespan 289.075 ms")) << bounded.output;
+  EXPECT_TRUE(has(bounded, "and found nothing")) << bounded.output;
 }
 
 TEST_F(Improve, FallsBackToTheBoundWhereThereIsNoSolver) {

@@ -67,6 +67,7 @@ Outcome solve(const Instance& instance, int seconds, const std::filesystem::path
   if (ordering.impossible()) throw LogicError("no program costs that little within the limit");
   const Formulation formulation(ordering);
   const Solution solution = run_cbc(formulation.milp(), formulation.encode(first), seconds, folder);
+  if (!solution.found) throw InfeasibleError("cbc found no solution of its program");
   Outcome outcome{formulation.decode(solution.values)};
   outcome.cost = cost_of(outcome.program);
   outcome.binaries = formulation.milp().binaries();

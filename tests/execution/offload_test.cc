@@ -13,6 +13,7 @@
 #include "sim/metrics/analyze.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -73,7 +74,7 @@ TEST(Offload, OfAllKeepsNoMoreThanOfFewer) {
   testing::Random random(11);
   const std::vector<const char*> names{"1f1b", "zb-h1", "zb-h2", "zb-v", "v-half", "gis", "gis-h"};
   int compared = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < testing::rounds(200); ++round) {
     const Schedule& schedule = *find_schedule(names[random.integer(0, 6)]);
     const int p = random.integer(2, 8);
     const int v = std::clamp(random.integer(1, 4), schedule.min_chunks, schedule.max_chunks);
@@ -101,7 +102,7 @@ TEST(Offload, OfAllKeepsNoMoreThanOfFewer) {
       ++compared;
     }
   }
-  EXPECT_GE(compared, 200);
+  EXPECT_GE(compared, testing::rounds(200));
 }
 
 // gis-h on 4 devices with 9 microbatches, copies of two passes' length each way: the most copies

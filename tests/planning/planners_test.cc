@@ -8,6 +8,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/planning/run_within.h"
 #include "sim/planning/windows.h"
+#include "tests/sanitized.h"
 
 namespace pipesim {
 namespace {
@@ -50,7 +51,7 @@ const std::vector<Problem>& problems() {
 constexpr std::array kShares{1.0, 0.3, 2.0, 0.13, 0.55, 1.5, 0.8};
 
 TEST(Planners, PlanAsTheScheduleWithEachLimitByItself) {
-  for (const Problem& problem : problems()) {
+  for (const Problem& problem : testing::some(problems())) {
     Planners planners(problem);
     for (const double share : kShares) {
       const Bytes one = problem.device_activation();

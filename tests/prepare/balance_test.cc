@@ -204,7 +204,8 @@ constexpr const char* kFourChunks =
 
 // Logits of four layers' time: the least slowest stage left others empty, and chunks uneven.
 TEST(BalanceAuto, IsNeverSlowerThanAnEvenSplitNorLeavesAStageEmptyThatNeedNotBe) {
-  for (const char* schedule : {"1f1b", "zb-1p", "zb-v", "v-half", "dualpipev", kFourChunks}) {
+  const std::vector<const char*> all{"zb-1p", "1f1b", "zb-v", "v-half", "dualpipev", kFourChunks};
+  for (const char* schedule : testing::some(all)) {
     const std::vector<std::string> wide{fmt::format("schedule={}", schedule), "model.num_layers=16",
                                         "model.vocab_size=128256"};
     auto evenly = wide;
@@ -262,7 +263,7 @@ TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
 
 // What orders by seconds and bytes may miss a faster split, but what is found fits.
 TEST(BalanceAuto, FitsWhereTheOrderFollowsTheSplitToo) {
-  for (const char* schedule : {"schedule=v-half", "schedule=zb-v"}) {
+  for (const char* schedule : testing::some<const char*>({"schedule=zb-v", "schedule=v-half"})) {
     const std::string layers = "model.num_layers=24";
     const Outcome free = outcome_of(read({schedule, layers}));
     const double most = 0.95 * free.peak.value();

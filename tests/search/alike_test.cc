@@ -106,7 +106,7 @@ TEST(Search, ReachesTheLeastOfThreePlacementsOptima) {
   int reached = 0;
   int all = 0;
   int bounded = 0;
-  for (const auto& [id, placed] : pipelines) {
+  for (const auto& [id, placed] : testing::some(std::vector(pipelines.begin(), pipelines.end()))) {
     if (placed.size() < 3) continue;  // one was not proven
     double optimum = 1e30;
     for (const auto& each : placed) optimum = std::min(optimum, each.at("cost").get<double>());
@@ -124,7 +124,7 @@ TEST(Search, ReachesTheLeastOfThreePlacementsOptima) {
   }
   fmt::print("search reaches {} of {} least optima; its bound is within 5% of {}\n", reached, all,
              bounded);
-  EXPECT_EQ(all, 33);
+  EXPECT_EQ(all, testing::kSanitized ? 4 : 33);
   EXPECT_EQ(bounded, all);
 }
 
@@ -199,7 +199,8 @@ Program one_at_a_time(const Problem& problem) {
 
 TEST(Refine, ReachesEveryPlacementsOptimumFromTheWorstOrder) {
   int reached = 0;
-  for (const auto& data : alike()) {
+  const nlohmann::json& all = alike();
+  for (const auto& data : testing::some(std::vector(all.begin(), all.end()))) {
     const exact::Instance instance = exact::read_instance(data);
     const Problem& problem = instance.problem;
     const Program refined = refine(one_at_a_time(problem), problem, *problem.activation_limit,
