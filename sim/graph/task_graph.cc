@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "sim/core/error.h"
-#include "sim/graph/boost_rows.h"
 
 namespace pipesim {
 
@@ -18,13 +17,7 @@ TaskGraph::TaskGraph(Parts parts)
   if (parts.row.size() != class_of_.size() + 1 || number_.size() != class_of_.size()) {
     throw LogicError("task graph: arrays of unequal length");
   }
-  // The rows are handed over whole: Boost's own constructors would copy them edge by edge.
-  auto rows = std::make_shared<Rows>();
-  rows->graph.m_forward.m_rowstart = std::move(parts.row);
-  rows->graph.m_forward.m_column = std::move(parts.waits_for);
-  row_starts_ = rows->graph.m_forward.m_rowstart;
-  edges_ = rows->graph.m_forward.m_column;
-  rows_ = std::move(rows);
+  set_rows(std::move(parts.row), std::move(parts.waits_for));
 }
 
 void TaskGraph::set_classes(std::vector<TaskClass> classes) {

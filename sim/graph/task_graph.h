@@ -137,6 +137,7 @@ class TaskGraph {
   [[nodiscard]] size_t resident_bytes() const;
 
  private:
+  void set_rows(std::vector<std::uint32_t> row, std::vector<TaskId> waits_for);  // boost_rows.cc
   [[nodiscard]] const Program& program(const TaskClass& task) const {
     return *pipelines_[task.pipeline].program;
   }

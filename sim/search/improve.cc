@@ -22,7 +22,9 @@ namespace {
 void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   const auto refuse = [&made](const char* what) {
     throw InfeasibleError(fmt::format(
-        "{}: refinement knows orders of F, B, W and BW; this one has {}", made.choice.name, what));
+        "{}: refinement knows orders of F, B, W and BW in one pipeline of equal microbatches; this "
+        "one has {}",
+        made.choice.name, what));
   };
   if (!program.pairs().empty()) refuse("overlapped blocks");
   if (program.placement().directions() > 1) refuse("two directions");

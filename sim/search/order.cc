@@ -15,17 +15,18 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
     : p_(problem.shape.devices),
       v_(problem.shape.chunks),
       m_(microbatches),
-      length_(3 * v_ * m_),
+      longest_(3 * v_ * m_),
       letters_(3 * v_),
+      length_(p_),
       limit_(limit),
       from_zero_(objective == Objective::kMakespan),
       table_(p_ * letters_),
       words_(std::move(words)),
-      start_(p_, length_),
+      start_(p_, longest_),
       end_(start_),
       held_(start_),
       work_after_(start_),
-      counts_(p_ * length_, letters_),
+      counts_(p_ * longest_, letters_),
       ends_(table_.size(), m_),
       trial_start_(start_),
       trial_end_(start_),
@@ -39,6 +40,7 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
       clock_(p_),
       first_(p_) {
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) add_stage(problem, vs);
+  for (int d = 0; d < p_; ++d) length_[d] = 3 * problem.placement.chunks(d) * m_;
 }
 
 void Order::add_stage(const Problem& problem, int vs) {
@@ -73,13 +75,13 @@ int Order::index(const Placement& place, const StagePass& pass) const {
 
 bool Order::evaluate(double most) {
   for (int d = 0; d < p_; ++d) {
-    if (!fits(d, 0, length_ - 1)) return false;
-    count_work(d, 0, length_ - 1);
+    if (!fits(d, 0, length_[d] - 1)) return false;
+    count_work(d, 0, length_[d] - 1);
   }
   std::ranges::fill(from_, 0);
   // Scores are above costs.
   if (!trial((1 + kLittle) * most) || trial_cost_ > most) return false;
-  for (int d = 0; d < p_; ++d) count_letters(d, 0, length_ - 1);
+  for (int d = 0; d < p_; ++d) count_letters(d, 0, length_[d] - 1);
   accept();
   return true;
 }
@@ -98,7 +100,7 @@ void Order::count_letters(int d, int first, int last) {
 void Order::count_work(int d, int first, int last) {
   const auto work = work_after_.row(d);
   for (int i = last; i >= first; --i) {
-    work[i] = i + 1 < length_ ? work[i + 1] + letter(d, i + 1).seconds : 0;
+    work[i] = i + 1 < length_[d] ? work[i + 1] + letter(d, i + 1).seconds : 0;
   }
 }
 
@@ -109,7 +111,7 @@ bool Order::fits(int d, int first, int last) {
     const bool forward = words_[d][i] < v_;
     const double after = held[i] + letter(d, i).bytes;
     if (forward && after > limit_) return false;
-    if (i + 1 < length_) held[i + 1] = after;
+    if (i + 1 < length_[d]) held[i + 1] = after;
   }
   return true;
 }
@@ -165,7 +167,7 @@ bool Order::move(int d, int from, int to, double bound) {
 }
 
 int Order::position_at(int d, double time) const {
-  const auto starts = start_.row(d);
+  const auto starts = start_.row(d).first(length_[d]);
   return static_cast<int>(std::ranges::lower_bound(starts, time) - starts.begin());
 }
 
@@ -186,7 +188,7 @@ bool Order::trial(double bound) {
   double latest = 0;
   double mean = 0;
   for (int d = 0; d < p_; ++d) {
-    if (position_[d] < length_) return false;  // deadlock
+    if (position_[d] < length_[d]) return false;  // deadlock
     const double span = clock_[d] - first_[d];
     latest = std::max(latest, span);
     mean += span / static_cast<double>(p_);
@@ -201,7 +203,7 @@ void Order::start_trial() {
   for (int d = 0; d < p_; ++d) {
     const int from = from_[d];
     const auto base = base_.begin() + index(d, 0);
-    if (from < length_) {
+    if (from < length_[d]) {
       std::ranges::copy(counts_.row(row(d, from)), base);
     } else {
       std::fill_n(base, letters_, static_cast<std::uint32_t>(m_));
@@ -226,8 +228,9 @@ bool Order::advance(int d, double bound) {
   const auto work_after = work_after_.row(d);
   double& first = first_[d];
   double now = clock_[d];
+  const int length = length_[d];
   int i = position_[d];
-  for (; i < length_; ++i) {
+  for (; i < length; ++i) {
     const int of = index(d, word[i]);
     const Letter& letter = table_[of];
     const std::uint32_t unit = done_[of];

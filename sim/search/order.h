@@ -23,7 +23,8 @@ class Order {
  public:
   using Word = std::vector<std::uint8_t>;
 
-  // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W.
+  // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W. A device with fewer
+  // chunks than others has fewer letters, and a shorter word.
   Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
         Objective objective);
 
@@ -43,7 +44,8 @@ class Order {
   [[nodiscard]] std::uint64_t evaluated() const { return evaluated_; }
   // Start of the pass at `position`, of the last order that was accepted.
   [[nodiscard]] double start(int device, int position) const { return start_(device, position); }
-  [[nodiscard]] int length() const { return length_; }  // passes of a device
+  [[nodiscard]] int length(int device) const { return length_[device]; }  // passes of a device
+  [[nodiscard]] int longest() const { return longest_; }                  // of the lengths
 
   // Start of the B of the first stage of microbatch `unit`.
   [[nodiscard]] double first_stage_backward(int unit) const;
@@ -67,7 +69,7 @@ class Order {
   [[nodiscard]] int index(int device, int letter) const { return device * letters_ + letter; }
   [[nodiscard]] int index(const Placement& place, const StagePass& pass) const;
   // Row of a position among those of all devices.
-  [[nodiscard]] int row(int device, int position) const { return device * length_ + position; }
+  [[nodiscard]] int row(int device, int position) const { return device * longest_ + position; }
   [[nodiscard]] const Letter& letter(int device, int position) const {
     return table_[index(device, words_[device][position])];
   }
@@ -81,7 +83,8 @@ class Order {
   void wake(int device);
   void accept();
 
-  int p_, v_, m_, length_, letters_;
+  int p_, v_, m_, longest_, letters_;
+  std::vector<int> length_;
   double limit_;
   bool from_zero_;                // spans count from the start of all
   std::vector<Letter> table_;     // by index

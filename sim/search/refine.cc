@@ -60,14 +60,11 @@ class Speller {
   Order::Word& word_;
 };
 
-// The words of a program, its BW split; empty when it has other passes, or devices hold unequal
-// numbers of stages.
+// The words of a program, its BW split; empty when it has other passes.
 Words words_of(const Program& program) {
   const Shape& shape = program.shape();
   const Placement& place = program.placement();
-  if (!program.pairs().empty() || shape.splits != 1 || place.directions() != 1 || !place.even()) {
-    return {};
-  }
+  if (!program.pairs().empty() || shape.splits != 1 || place.directions() != 1) return {};
   Words words(shape.devices);
   for (int d = 0; d < shape.devices; ++d) {
     Speller speller(shape.chunks, words[d]);
@@ -106,10 +103,13 @@ std::optional<std::vector<std::pair<int, int>>> window(const Order& order, int l
   for (size_t d = 0; d < order.words().size(); ++d) {
     const int a = order.position_at(static_cast<int>(d), from);
     const int b = order.position_at(static_cast<int>(d), to);
-    if (b - a != letters * count) return std::nullopt;
+    if (b - a != order.length(static_cast<int>(d)) / order.microbatches() * count) {
+      return std::nullopt;
+    }
     std::ranges::fill(seen, 0);
     for (int i = a; i < b; ++i) ++seen[order.words()[d][i]];
-    if (std::ranges::any_of(seen, [count](int n) { return n != count; })) return std::nullopt;
+    const auto other = [count](int n) { return n != 0 && n != count; };
+    if (std::ranges::any_of(seen, other)) return std::nullopt;
     cuts.emplace_back(a, b);
   }
   return cuts;
@@ -185,7 +185,7 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
   const auto fraction = [&random] { return static_cast<double>(random() >> 11) * 0x1p-53; };
   const auto evaluated_before = static_cast<double>(order.evaluated());
   const int devices = static_cast<int>(order.words().size());
-  const double pass = order.cost() / order.length();
+  const double pass = order.cost() / order.longest();
   BestWords best(order.words());
   double least = order.score();
   double spent = 0;
@@ -196,10 +196,10 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
     spent = static_cast<double>(order.evaluated()) - evaluated_before + kRefusedMove * tries;
     const double allowance = most * pass * std::max(0.0, 1 - spent / target.effort);
     const int device = below(devices);
-    const int from = below(order.length());
+    const int from = below(order.length(device));
     const int distance = 1 + static_cast<int>(-kReach * std::log(1 - fraction()));
     const int to = (random() & 1) != 0 ? from + distance : from - distance;
-    if (to < 0 || to >= order.length()) continue;
+    if (to < 0 || to >= order.length(device)) continue;
     const double bound = order.score() - allowance * std::log(1 - fraction());
     if (!order.move(device, from, to, bound)) continue;
     best.changed(device);
@@ -239,7 +239,8 @@ int rounds_of(double evaluations) {
 // another.
 Words improve(Order& order, const Problem& problem, double limit, std::uint64_t seed,
               const Target& target) {
-  const double passes = static_cast<double>(order.words().size()) * order.length();
+  double passes = 0;
+  for (const auto& word : order.words()) passes += static_cast<double>(word.size());
   const int rounds = rounds_of(target.effort / passes);
   const Words start = order.words();
   Words best = justified(order, problem, limit);

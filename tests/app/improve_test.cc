@@ -83,6 +83,21 @@ TEST_F(Improve, BoundsFusedBackwardsByTheirOwnSeconds) {
   EXPECT_TRUE(has(kept, "has a makespan below 2.129 s; this one has 2.253 s")) << kept.output;
 }
 
+TEST_F(Improve, RefinesWhereDevicesHoldUnequalNumbersOfStages) {
+  write("uneven.yaml",
+        "placement: [0, 1, 2, 1, 0, 1]\n"
+        "order: {F: \"i // m\", B: \"(1 if d==0 else 2 if d==1 else 0) - i//m\"}\n"
+        "rules: [{passes: [F]}, {passes: [BW]}]\n");
+  const Outcome improved =
+      run("improve " + quickstart_ +
+          " 'schedule={file: uneven.yaml}' parallel.pipeline_model_parallel_size=3 "
+          "batch.num_microbatches=5 'cost={kind: given, per: device, forward: 1 s, "
+          "backward_input: 1 s, backward_weight: 1 s}' 'memory={kind: given, activation: 2 GiB, "
+          "weight_stash: 1 GiB}' --effort 1e6 -o uneven.csv");
+  EXPECT_EQ(improved.code, 0) << improved.output;
+  EXPECT_TRUE(has(improved, "this one has 15.833 s, 0.00% more")) << improved.output;
+}
+
 TEST_F(Improve, KeepsWhatIsKnownWhereTheSolverSaysNothing) {
   ASSERT_EQ(shell("printf '#!/bin/sh\\nkill -SEGV $$\\n' > cbc && chmod +x cbc").code, 0);
   const Outcome bounded = shell("PATH=$PWD:$PATH " PIPESIM_EXECUTABLE " prove " + small_);

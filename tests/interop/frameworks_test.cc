@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/case/program.h"
+#include "sim/core/error.h"
 #include "sim/interop/configurations/bridge.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/interop/frameworks/megatron_model.h"
@@ -221,12 +222,14 @@ std::span<const char* const> models_of(const std::string& schedule) {
   return fork ? std::span<const char* const>(kForkModels) : kModels;
 }
 
-Scenario scenario_with(const std::string& schedule, const std::string& model, int context = 2) {
+Scenario scenario_with(const std::string& schedule, const std::string& model, int context = 2,
+                       int expert = 1) {
   return read_scenario(YamlSource(
       "s.yaml", "schedule: " + schedule + "\nmodel: " + model +
                     "\ncluster: dgx-h100\nparallel: {pipeline_model_parallel_size: 4, "
                     "tensor_model_parallel_size: 2, context_parallel_size: " +
                     std::to_string(context) +
+                    ", expert_model_parallel_size: " + std::to_string(expert) +
                     ", data_parallel_size: 2, sequence_parallel: true}\n"
                     "batch: {num_microbatches: 12, micro_batch_size: 2, seq_length: 2048}\n"
                     "memory: {use_distributed_optimizer: true}\n"));
@@ -280,7 +283,7 @@ TEST(MegatronImport, TakesBackOptionsOfSchedules) {
       "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
       "microbatch_group_size_per_vp_stage: 6, overlap_moe_expert_parallel_comm: true, "
       "delay_wgrad_compute: true, ep_overlap_early_attn_memory_release: true}";
-  const std::string text = exported(scenario_with(interleaved, kModels[0]));
+  const std::string text = exported(scenario_with(interleaved, kModels[1], 2, 2));
   EXPECT_EQ(exported(read(megatron(text))), text);
   for (const char* schedule :
        {"{name: seq-1f1b, splits: 4}", "{name: zb, memory_limit: 1.5}",
@@ -289,6 +292,25 @@ TEST(MegatronImport, TakesBackOptionsOfSchedules) {
     const std::string of_fork = exported(scenario_with(schedule, kForkModels[0], 1));
     EXPECT_EQ(exported(read(megatron(of_fork))), of_fork) << schedule;
   }
+}
+
+// Megatron-LM's own assertions: tests/interop/data/megatron_lm.yaml.
+TEST(MegatronFlags, OverlapExpertsOnlyWhereTokensAreExchanged) {
+  const std::string overlap =
+      "{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 3, "
+      "overlap_moe_expert_parallel_comm: true";
+  EXPECT_THROW((void)exported(scenario_with(overlap + "}", kModels[0])), InfeasibleError);
+  EXPECT_THROW((void)exported(scenario_with(overlap + "}", kModels[1])), InfeasibleError);
+  EXPECT_THROW((void)exported(scenario_with(overlap + ", recompute: full}", kModels[1], 2, 2)),
+               InfeasibleError);
+}
+
+TEST(MegatronFlags, KeepThePrecisionWhereNothingValidatesAfterwards) {
+  Scenario scenario = scenario_with("1f1b", kModels[0]);
+  scenario.sync = OptimizerSync::kPostValidation;
+  const std::string text = exported(scenario);
+  EXPECT_NE(text.find("--bf16"), std::string::npos) << text;
+  EXPECT_NE(text.find("# the optimizer's step is validated afterwards"), std::string::npos) << text;
 }
 
 TEST(MegatronImport, TakesBackHowContextRanksExchange) {

@@ -21,13 +21,21 @@ struct Asked {
       : scenario(*made.scenario),
         choice(made.choice),
         problem(made.problem),
+        expert(made.context ? made.context->expert : 1),
         shape(made.problem.shape) {}
 
   const Scenario& scenario;
   const ScheduleChoice& choice;
   const Problem& problem;
+  int expert;  // ranks that divide the experts
   const Shape& shape;
 };
+
+// Every layer of every chunk again, from its input.
+bool recomputes_in_full(const ScheduleChoice& choice) {
+  return granularity_of(choice) == RecomputeGranularity::kFull &&
+         recompute_chunks_of(choice) == chunks_of(choice);
+}
 
 // Adds a schedule's own flags; returns why it cannot, or an empty string.
 using Add = std::string (*)(const Asked& asked, MegatronFlags& to);
@@ -45,6 +53,17 @@ std::string interleaved(const Asked& asked, MegatronFlags& to) {
         fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}", *group));
   }
   if (problem.option<bool>("overlap_moe_expert_parallel_comm").value_or(false)) {
+    const auto& modelled = asked.scenario.modelled;
+    if (modelled && !(modelled->model.experts && asked.expert > 1)) {
+      return "Megatron-LM overlaps the exchange of tokens between ranks of experts, and here are "
+             "none";
+    }
+    if (recomputes_in_full(asked.choice)) return "Megatron-LM overlaps nothing that recomputes all";
+    if (!modelled) {
+      to.notes.emplace_back(
+          "to set: a model of experts, --expert-model-parallel-size and "
+          "--moe-token-dispatcher-type alltoall");
+    }
     to.flags.emplace_back("--overlap-moe-expert-parallel-comm");
   }
   if (problem.option<bool>("delay_wgrad_compute").value_or(false)) {
@@ -61,43 +80,36 @@ constexpr std::string_view kTimed =
     "scenario's its order may differ";
 
 // `pending`: the microbatches whose activations the schedule may keep.
-std::string zero_bubble(const Asked& asked, MegatronFlags& to, int pending) {
+std::string zero_bubble(MegatronFlags& to, int pending) {
   to.flags.emplace_back("--enable-zero-bubble");
   to.flags.push_back(fmt::format("--zero-bubble-max-pending-backward {}", pending));
   to.notes.emplace_back(kTimed);
-  if (asked.scenario.sync == OptimizerSync::kPostValidation) {
-    to.flags.emplace_back("--enable-optimizer-post-validation");
-  }
   return "";
 }
 std::string zb_1p(const Asked& asked, MegatronFlags& to) {
-  return zero_bubble(asked, to, asked.shape.devices);
+  return zero_bubble(to, asked.shape.devices);
 }
 std::string zb_2p(const Asked& asked, MegatronFlags& to) {
-  return zero_bubble(asked, to, 2 * asked.shape.devices);
+  return zero_bubble(to, 2 * asked.shape.devices);
 }
 std::string zb(const Asked& asked, MegatronFlags& to) {
   if (!asked.problem.activation_limit) return zb_2p(asked, to);
   const Bytes one = for_planning(asked.problem).device_activation();
   const double pending = std::floor(*asked.problem.activation_limit / one * (1 + 1e-12));
-  return zero_bubble(asked, to,
-                     static_cast<int>(std::min<double>(pending, asked.shape.microbatches)));
+  return zero_bubble(to, static_cast<int>(std::min<double>(pending, asked.shape.microbatches)));
 }
 
-std::string v_schedule(const Asked& asked, MegatronFlags& to, const char* memory) {
+std::string v_schedule(MegatronFlags& to, const char* memory) {
   to.flags.emplace_back("--zero-bubble-v-schedule");
   to.flags.push_back(fmt::format("--zero-bubble-v-schedule-mem-setup {}", memory));
-  if (asked.scenario.sync == OptimizerSync::kPostValidation) {
-    to.flags.emplace_back("--enable-optimizer-post-validation");
-  }
   return "";
 }
-std::string zb_v(const Asked& asked, MegatronFlags& to) {
+std::string zb_v(const Asked& /*asked*/, MegatronFlags& to) {
   to.notes.emplace_back(kTimed);
-  return v_schedule(asked, to, "zb");
+  return v_schedule(to, "zb");
 }
-std::string v_half(const Asked& asked, MegatronFlags& to) { return v_schedule(asked, to, "half"); }
-std::string v_min(const Asked& asked, MegatronFlags& to) { return v_schedule(asked, to, "min"); }
+std::string v_half(const Asked& /*asked*/, MegatronFlags& to) { return v_schedule(to, "half"); }
+std::string v_min(const Asked& /*asked*/, MegatronFlags& to) { return v_schedule(to, "min"); }
 
 std::string v_1f1b(const Asked& /*asked*/, MegatronFlags& to) {
   to.flags.emplace_back("--enable-1f1b-v");
@@ -156,7 +168,8 @@ std::string po_f(const Asked& asked, MegatronFlags& to) {
 struct Line {
   std::string_view schedule;
   Add add;
-  bool limit = false;  // whether flags say a memory limit
+  bool validates = false;  // whether its runtime can validate the optimizer's step afterwards
+  bool limit = false;      // whether flags say a memory limit
 };
 
 // One for each schedule whose record names a runtime; tests/interop holds the two together.
@@ -169,12 +182,12 @@ constexpr std::array kTable{
     Line{"po-f", po_f},
     Line{"po-h", po_h},
     Line{"seq-1f1b", sequence_splits},
-    Line{"v-half", v_half},
-    Line{"v-min", v_min},
-    Line{"zb", zb, true},
-    Line{"zb-1p", zb_1p},
-    Line{"zb-2p", zb_2p},
-    Line{"zb-v", zb_v},
+    Line{"v-half", v_half, true},
+    Line{"v-min", v_min, true},
+    Line{"zb", zb, true, true},
+    Line{"zb-1p", zb_1p, true},
+    Line{"zb-2p", zb_2p, true},
+    Line{"zb-v", zb_v, true},
 };
 
 const Line* line_of(std::string_view schedule) {
@@ -189,12 +202,6 @@ const Line* line_of(std::string_view schedule) {
   throw InfeasibleError(fmt::format("no Megatron flags for {}: {}{}; schedules with flags: {}",
                                     choice.name, reason, near,
                                     fmt::join(megatron_schedules(), ", ")));
-}
-
-// Every layer of every chunk again, from its input.
-bool recomputes_in_full(const ScheduleChoice& choice) {
-  return granularity_of(choice) == RecomputeGranularity::kFull &&
-         recompute_chunks_of(choice) == chunks_of(choice);
 }
 
 void check_passes(const ScheduleChoice& choice, const Program& program) {
@@ -239,9 +246,9 @@ std::vector<std::string> joined(std::vector<std::string> all, std::vector<std::s
 }
 
 // Gradients in fp32 and dropout are Megatron-LM's defaults. Post-validation needs fp16.
-void add_precision(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
+void add_precision(const Scenario& scenario, const LayerContext& context, bool validates,
+                   MegatronFlags& to) {
   const bool in_fp32 = scenario.modelled->state.gradients_in_fp32;
-  const bool validates = scenario.sync == OptimizerSync::kPostValidation;
   to.flags.emplace_back(validates ? "--fp16" : "--bf16");
   if (context.precision == Precision::kFp8) to.flags.emplace_back("--fp8-format hybrid");
   if (!in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
@@ -396,7 +403,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, int 
   add_context_exchange(modelled, context, to);
 }
 
-void add_sizes(const Case& made, MegatronFlags& to) {
+void add_sizes(const Case& made, bool validates, MegatronFlags& to) {
   const Scenario& scenario = *made.scenario;
   const Shape& shape = made.problem.shape;
   const ParallelSizes& sizes = scenario.parallel;
@@ -409,7 +416,7 @@ void add_sizes(const Case& made, MegatronFlags& to) {
   }
   if (const auto& modelled = scenario.modelled) {
     add_model_sizes(*modelled, *made.context, shape.devices, to);
-    add_precision(scenario, *made.context, to);
+    add_precision(scenario, *made.context, validates, to);
     add_overlap(scenario, to);
   }
   if (recomputes_in_full(made.choice)) {
@@ -502,8 +509,15 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
     if (!fault.empty()) refuse(choice, fault);
   }
   MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}, {}};
-  add_sizes(made, flags);
+  const bool post_validation = made.scenario->sync == OptimizerSync::kPostValidation;
+  add_sizes(made, post_validation && line->validates, flags);
   std::string reason = line->add(Asked(made), flags);
+  if (post_validation && line->validates) {
+    flags.flags.emplace_back("--enable-optimizer-post-validation");
+  } else if (post_validation) {
+    flags.differences.emplace_back(
+        "the optimizer's step is validated afterwards, for which this schedule has no flag");
+  }
   if (reason.empty() && schedule.runs_on == Runtime::kZeroBubbleFork) {
     reason = add_fork_runtime(*made.scenario, flags.flags, flags.notes);
   }

@@ -1,6 +1,8 @@
 #include "sim/report/compare/orders.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
 
 #include "sim/core/error.h"
 #include "sim/graph/critical_path.h"
@@ -9,9 +11,15 @@
 namespace pipesim {
 namespace {
 
+// With the slice that it is of, where microbatches are split: "0F5, slice 1 of microbatch 2".
 std::string name_at(const Program& program, int device, size_t position) {
   const auto passes = program.passes(device);
-  return position < passes.size() ? program.text(device, passes[position]) : "";
+  if (position >= passes.size()) return "";
+  const Pass& pass = passes[position];
+  const auto splits = static_cast<std::uint32_t>(program.shape().splits);
+  if (splits == 1) return program.text(device, pass);
+  return fmt::format("{}, slice {} of microbatch {}", program.text(device, pass),
+                     pass.microbatch % splits, pass.microbatch / splits);
 }
 
 std::optional<OrdersPart> part_of(const Result& a, const Result& b, int device) {
