@@ -32,6 +32,15 @@ TEST_F(Compare, TakesTwoNamesAScenarioAndACsvOrTwoScenarios) {
   EXPECT_TRUE(says(two, "The orders are the same on every device.")) << two.output;
 }
 
+TEST_F(Compare, TellsASliceFromAMicrobatch) {
+  const Outcome slices =
+      run("compare " + quickstart_ + " 'schedule=[seq-1f1b, {name: seq-1f1b, splits: 2}]'");
+  ASSERT_EQ(slices.code, 0) << slices.output;
+  EXPECT_TRUE(says(
+      slices, "at position 2 A runs 0F2, slice 2 of microbatch 0, B 0F2, slice 0 of microbatch 1."))
+      << slices.output;
+}
+
 TEST_F(Compare, WritesEveryFormatTheSameTwice) {
   for (const std::string format : {"text", "json", "svg", "html"}) {
     const std::string line = "compare " + quickstart_ + " 1f1b zb-v --format " + format;
