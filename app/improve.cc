@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "app/commands.h"
 #include "app/orders.h"
@@ -142,6 +143,13 @@ std::string ended_text(const exact::Proof& proof, int seconds) {
   return "";
 }
 
+// Of the order itself beside what was proven.
+std::string_view why_not_comparable(const exact::Proof& proof, const Improved& improved) {
+  if (improved.peak_before > kRounding * improved.limit) return ", above the limit";
+  const bool fused = kRounding * improved.time_before < proof.bound;
+  return fused ? ", with fused backwards: the others run B and W apart" : "";
+}
+
 std::string proof_text(const exact::Proof& proof, const Improved& improved, int seconds) {
   const char* what = improved.objective == Objective::kCost ? "longest span" : "makespan";
   const std::string limit = bytes_text(improved.limit, improved.before);
@@ -153,11 +161,8 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
     text = fmt::format("not proven: best {} {} within {}, no order below {} (gap {:.2f}%)\n", what,
                        human(proof.time), limit, human(proof.bound), 100 * proof.gap());
   }
-  text += fmt::format(
-      "{} itself: {} {}{}\n", improved.before.label, what, human(improved.time_before),
-      improved.peak_before > kRounding * improved.limit ? ", above the limit"
-      : improved.time_before < proof.bound ? ", with fused backwards: the others run B and W apart"
-                                           : "");
+  text += fmt::format("{} itself: {} {}{}\n", improved.before.label, what,
+                      human(improved.time_before), why_not_comparable(proof, improved));
   return text + ended_text(proof, seconds) +
          (proof.proven() && proof.ended != exact::Ended::kBoundReached
               ? ""

@@ -75,10 +75,10 @@ Problem scaled(Problem problem, Bytes limit, double unit) {
 }
 
 // Of all passes of a device.
-int pairs_of(const Problem& problem) {
-  int pairs = 0;
+std::int64_t pairs_of(const Problem& problem) {
+  std::int64_t pairs = 0;
   for (int d = 0; d < problem.shape.devices; ++d) {
-    const int passes = 3 * problem.placement.chunks(d) * problem.shape.microbatches;
+    const std::int64_t passes = 3L * problem.placement.chunks(d) * problem.shape.microbatches;
     pairs += passes * (passes - 1) / 2;
   }
   return pairs;

@@ -6,6 +6,7 @@
 // time. Nothing is faster than what is proven by a unit or more.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -33,7 +34,7 @@ struct Proof {
   Seconds time;     // of it, as the objective says
   Seconds bound;    // nothing takes less
   Seconds unit;
-  int open_pairs = 0;
+  std::int64_t open_pairs = 0;
   Ended ended = Ended::kBoundReached;
 
   [[nodiscard]] bool proven() const {
