@@ -77,7 +77,7 @@ std::string gained_text(const Improved& improved) {
 }
 
 std::string bound_text(const Improved& improved) {
-  const char* what = improved.objective == Objective::kCost ? "longest span" : "makespan";
+  const char* what = improved.apart.objective == Objective::kCost ? "longest span" : "makespan";
   const double above = improved.time / improved.bound - 1;
   return fmt::format(
       "bound: no order of this placement within {} has a {} below {}; this one has "
@@ -151,7 +151,7 @@ std::string_view why_not_comparable(const exact::Proof& proof, const Improved& i
 }
 
 std::string proof_text(const exact::Proof& proof, const Improved& improved, int seconds) {
-  const char* what = improved.objective == Objective::kCost ? "longest span" : "makespan";
+  const char* what = improved.apart.objective == Objective::kCost ? "longest span" : "makespan";
   const std::string limit = bytes_text(improved.limit, improved.before);
   std::string text;
   if (proof.proven()) {
@@ -182,12 +182,10 @@ int prove_order(const ImproveOptions& options, const CommandLine& line) {
   const Problem& problem = improved.apart;
   RefineOptions nothing = options.refinement;
   nothing.effort = 0;
-  nothing.objective = improved.objective;
   const Program start = refine(*improved.after.choice.program, problem, improved.limit, nothing);
   bar.show(fmt::format("proving, at most {} s", options.seconds));
-  const exact::Proof proof =
-      exact::prove(start, problem, improved.limit,
-                   {improved.objective, options.seconds, std::filesystem::path(any).parent_path()});
+  const exact::Proof proof = exact::prove(
+      start, problem, improved.limit, {options.seconds, std::filesystem::path(any).parent_path()});
   bar.clear();
   write_order(options, proof.program, proof_text(proof, improved, options.seconds), line);
   return proof.ended == exact::Ended::kNoSolver ? kFailed : kDone;

@@ -235,7 +235,13 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
 std::vector<Output> program_outputs(const SearchCommand& command, const CommandLine& line,
                                     const Found& best, bool in_memory) {
   const Location where = line.of_option(command.output);
-  const auto write_order = [&best](std::ostream& out) { write_torch_csv(out, *best.program); };
+  // Copies are the scenario's to plan.
+  const auto write_order = [&best](std::ostream& out) {
+    const Program& order = *best.program;
+    write_torch_csv(out, order.copies() == nullptr
+                             ? order
+                             : Program(order.shape(), order.placement(), order.lists()));
+  };
   if (command.output.empty() || best.program->copies() == nullptr) {
     return {{command.output, where, write_order}};
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "sim/planning/justify.h"
 #include "sim/planning/room.h"
@@ -58,33 +59,46 @@ Problem with_messages_in_steps(Problem problem, int least) {
   return problem;
 }
 
+std::vector<Problem> with_longer_messages(const Problem& problem) {
+  constexpr int kMostSteps = 4;
+  std::vector<Problem> all{with_messages_in_steps(problem)};
+  for (int steps = 1; steps <= kMostSteps; ++steps) {
+    Problem longer = with_messages_in_steps(problem, steps);
+    const auto transfer = &StageCost::transfer;
+    if (std::ranges::equal(longer.stages, all.back().stages, {}, transfer, transfer)) continue;
+    all.push_back(std::move(longer));
+  }
+  return all;
+}
+
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit) {
   Justifier justify(problem);
   justify.set_limit(limit);
-  const Seconds cost(1e-12 * justify.run(order.lists));
-  if (cost >= order.cost) return order;
+  const PlanTime time = justify.run(order.lists);
+  if (time >= order.time) return order;
   justify.save(order.lists);
-  order.cost = cost;
+  order.time = time;
   return order;
 }
 
 std::optional<OrderWithin> OtherOrders::within(std::string_view schedule, Bytes limit,
-                                               Seconds most) {
+                                               const PlanTime& most) {
   Known& known = orders_[schedule];
-  if (!known.result && most <= known.least) return std::nullopt;
+  if (!known.time && most <= known.least) return std::nullopt;
   if (!known.program) {
     known.program = in_parts(plan_with(*find_schedule(schedule), problem_, source_));
   }
-  if (!known.result) {
-    const auto cost = source_ == nullptr ? std::nullopt : source_->cost(*known.program, problem_);
-    if (!cost || *cost < most) known.result = evaluate_below(*known.program, problem_, most);
-    if (!known.result) known.least = most;
+  if (!known.time) {
+    known.least = most;
+    const auto time = source_ == nullptr ? std::nullopt : source_->time(*known.program, problem_);
+    if (time && *time >= most) return std::nullopt;
+    const auto result = evaluate_below(*known.program, problem_, seconds_above(most));
+    if (!result) return std::nullopt;
+    known.time = plan_time(*result, problem_.objective);
+    known.peak = result->peak_activation();
   }
-  if (!known.result || known.result->cost >= most ||
-      known.result->peak_activation() > kRounding * limit) {
-    return std::nullopt;
-  }
-  return OrderWithin{known.program->lists(), known.result->cost};
+  if (*known.time >= most || known.peak > kRounding * limit) return std::nullopt;
+  return OrderWithin{known.program->lists(), *known.time};
 }
 
 }  // namespace pipesim

@@ -6,18 +6,19 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "sim/core/units.h"
-#include "sim/execution/evaluate.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/planners.h"
 
 namespace pipesim {
 
 struct OrderWithin {
   PassLists lists;
-  Seconds cost;  // longest span of a device
+  PlanTime time;
 };
 
 // Of such problems planners plan for all lower limits too, so that more memory never costs time,
@@ -29,6 +30,9 @@ bool is_small(const Problem& problem);
 // heuristic comes to follows from small differences, which this takes away: messages that round to
 // the same lead to the same order.
 Problem with_messages_in_steps(Problem problem, int least = 0);
+// The same with a least of none to four steps, as far as they differ: a plan for longer messages
+// may be the better one.
+std::vector<Problem> with_longer_messages(const Problem& problem);
 
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);
@@ -39,15 +43,16 @@ OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);
 class OtherOrders {
  public:
   OtherOrders(const Problem& problem, OrderSource* source) : problem_(problem), source_(source) {}
-  // Nothing where it costs `most` or more, or peaks above the limit. Requires a schedule whose
+  // Nothing where it takes `most` or more, or peaks above the limit. Requires a schedule whose
   // program has one direction and no passes but F, B, W and BW.
-  std::optional<OrderWithin> within(std::string_view schedule, Bytes limit, Seconds most);
+  std::optional<OrderWithin> within(std::string_view schedule, Bytes limit, const PlanTime& most);
 
  private:
   struct Known {
     std::shared_ptr<const Program> program;
-    std::optional<Evaluation> result;
-    Seconds least;  // it costs that or more
+    std::optional<PlanTime> time;
+    Bytes peak;         // with the time
+    PlanTime least{0};  // it takes that or more
   };
 
   const Problem& problem_;

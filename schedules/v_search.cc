@@ -40,28 +40,29 @@ class VSearch : public LimitPlanner {
   Program plan(Bytes limit) override {
     const auto zb_v = planners_.plan(*find_schedule("zb-v"), limit);
     const Evaluation of_zb_v = evaluate(*zb_v, problem_);
-    OrderWithin best = blocks_.best(limit, kNear * of_zb_v.cost);
-    const Seconds least = kNear * bound_of_devices(problem_, limit);
-    if (justifies_ && best.cost > least && best.cost < kClose * of_zb_v.cost) {
+    const PlanTime time_of_zb_v = plan_time(of_zb_v, problem_.objective);
+    OrderWithin best = blocks_.best(limit, kNear * time_of_zb_v);
+    const PlanTime least = kNear * 1e12 * least_plan_time(problem_, limit);
+    if (justifies_ && !best.time.reaches(least) && best.time < kClose * time_of_zb_v) {
       best = justified(std::move(best), problem_, limit);
     }
-    if (of_zb_v.cost < best.cost && of_zb_v.peak_activation() <= kRounding * limit) {
-      best = {zb_v->lists(), of_zb_v.cost};
+    if (time_of_zb_v < best.time && of_zb_v.peak_activation() <= kRounding * limit) {
+      best = {zb_v->lists(), time_of_zb_v};
     }
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-      if (best.cost <= least) break;
-      const Seconds bound = bound_of_claimed_peak(*find_schedule(made), problem_);
-      if (bound < kNear * best.cost) consider(made, limit, best);
+      if (best.time.reaches(least)) break;
+      const PlanTime bound = bound_of_claimed_peak(*find_schedule(made), problem_);
+      if (1e12 * bound < kNear * best.time) consider(made, limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
   }
 
  private:
   void consider(const char* made, Bytes limit, OrderWithin& best) {
-    auto order = others_.within(made, limit, (justifies_ ? kClose : 1) * best.cost);
+    auto order = others_.within(made, limit, (justifies_ ? kClose : 1) * best.time);
     if (!order) return;
     if (justifies_) order = justified(std::move(*order), problem_, limit);
-    if (kNear * order->cost < best.cost) best = std::move(*order);
+    if (order->time < best.time) best = std::move(*order);
   }
 
   Problem problem_;

@@ -80,10 +80,10 @@ struct Way {
 
 // What became of a way: within limits from `asked` up to `refused` nothing else would.
 struct Outcome {
-  double cost = 0;  // infinite: given up, since it is above `most`
+  PlanTime time{0};  // infinite: given up, since it is above `most`
   double peak = 0;
   double asked = 0, refused = kNever;
-  double most = kNever;
+  PlanTime most;
   bool met_overtake = false;
 };
 
@@ -92,7 +92,7 @@ struct Outcome {
 class BlockPlanner::Search {
  public:
   explicit Search(const Problem& problem);
-  OrderWithin best(Bytes limit, double most);
+  OrderWithin best(Bytes limit, const PlanTime& most);
 
  private:
   using Kinds = std::vector<std::vector<std::uint8_t>>;  // of the passes of every device, in order
@@ -107,18 +107,20 @@ class BlockPlanner::Search {
     size_t outline = 0;
     double bytes = 0;  // most that a device keeps: in the steady state, once built in truth
     double period = 0;
-    double cost = 0;  // a guess, once built that of few microbatches and so many periods more
+    PlanTime time;  // a guess, once built that of few microbatches and so many periods more
   };
   struct Built {
     bool fits_together = false;
     int chunks = 0;  // it comes about with no fewer
-    double bytes = 0, cost = 0;
+    double bytes = 0;
+    PlanTime time;
   };
   // The best within one limit, whatever was found before.
   struct Level {
-    double least = kNever, peak = 0;
+    PlanTime least = {};
+    double peak = 0;
     Way way = {};
-    double most = kNever;  // what costs more was given up
+    PlanTime most = {};  // what takes more was given up
   };
 
   void set_times();
@@ -136,14 +138,16 @@ class BlockPlanner::Search {
   [[nodiscard]] bool like_one_before(const BlockOrder& of) const;
   Outcome outcome_of(const Way& way, std::optional<PassLists>& order);
   [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
-  void consider(double cost, double peak, const Way& way);
+  void consider(const PlanTime& time, double peak, const Way& way);
   [[nodiscard]] PassLists order_of(const BlockOrder& of);
   [[nodiscard]] PassLists lists_of(const Way& way);
   [[nodiscard]] BlockOrder order_of(const Candidate& candidate) const {
     return {candidate.outline, m_ <= p_ ? chunk_limit_ : 2 * p_};
   }
-  [[nodiscard]] bool is_optimal(double least) const { return least <= bound_; }
-  [[nodiscard]] bool is_near(double least) const { return least <= kNearEnough * bound_; }
+  [[nodiscard]] bool is_optimal(const PlanTime& least) const { return least.reaches(bound_); }
+  [[nodiscard]] bool is_near(const PlanTime& least) const {
+    return least.reaches(kNearEnough * bound_);
+  }
   [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
   [[nodiscard]] PassLists lists_of(const Kinds& order) const;
@@ -158,7 +162,8 @@ class BlockPlanner::Search {
   std::optional<BlockBuilder> few_;  // where fewer microbatches tell blocks apart
   VeeTimes times_;
   std::vector<double> bytes_;  // acquired by F, released by B and W; by kind and device
-  double work_ = 0;            // of the device that has most: no schedule costs less
+  double work_ = 0;            // of the device that has most
+  PlanTime least_of_few_;      // no schedule of few microbatches takes less
 
   std::vector<Outline> outlines_;
   std::map<BlockOrder, Built> built_few_, built_whole_;
@@ -169,9 +174,9 @@ class BlockPlanner::Search {
 
   // Of the limit at hand.
   double limit_ = 0;
-  double bound_ = 0;  // no program within the limit costs less
+  PlanTime bound_{0};  // no program within the limit takes less
   int chunk_limit_ = 0;
-  double most_ = kNever;  // what costs more is given up
+  PlanTime most_;  // what takes more is given up
   Level now_;
   std::vector<BlockOrder> timed_;  // orders put into time once more
 };
@@ -188,11 +193,13 @@ BlockPlanner::Search::Search(const Problem& problem)
 
 void BlockPlanner::Search::set_times() {
   const auto size = static_cast<size_t>(kVeeKinds * p_);
-  times_ = {std::vector<double>(size, 0), std::vector<double>(size, 0)};
+  times_ = {std::vector<double>(size, 0), std::vector<double>(size, 0), problem_.objective};
   bytes_.assign(size, 0);
   const Placement& place = problem_.placement;
+  double way = 0;  // of the first F to a device
+  PlanTimer timer(problem_.objective);
   for (int d = 0; d < p_; ++d) {
-    double work = 0;
+    double each = 0;
     for (const int chunk : {0, 1}) {
       const int vs = place.virtual_stage(d, chunk);
       const StageCost& cost = problem_.stage(vs);
@@ -209,16 +216,19 @@ void BlockPlanner::Search::set_times() {
       bytes_[f] = cost.activation.value();
       bytes_[b] = (cost.activation - cost.weight_stash).value();
       bytes_[w] = cost.weight_stash.value();
-      work += m_ * (times_.pass[f] + times_.pass[b] + times_.pass[w]);
+      each += times_.pass[f] + times_.pass[b] + times_.pass[w];
     }
-    work_ = std::max(work_, work);
+    work_ = std::max(work_, m_ * each);
+    timer.add(way, way + few_of(p_, m_) * each);
+    way += (problem_.stage(d).forward + problem_.stage(d).transfer).value();
   }
+  least_of_few_ = timer.time();
 }
 
 // Where all chunks keep the same until their W, the limit is a number of chunks.
 void BlockPlanner::Search::set_limit(Bytes limit) {
   limit_ = limit.value() * kRounding;
-  bound_ = kNear * bound_of_devices(problem_, limit).value();
+  bound_ = kNear * least_plan_time(problem_, limit);
   const Bytes one = problem_.stages.front().activation;
   const bool same = std::ranges::all_of(problem_.stages, [one](const StageCost& stage) {
     return stage.activation == one && stage.weight_stash == one;
@@ -227,16 +237,16 @@ void BlockPlanner::Search::set_limit(Bytes limit) {
   if (same) chunk_limit_ = static_cast<int>(std::min(limit_ / one.value(), 2.0 * p_));
 }
 
-OrderWithin BlockPlanner::Search::best(Bytes limit, double most) {
+OrderWithin BlockPlanner::Search::best(Bytes limit, const PlanTime& most) {
   most_ = most;
   set_limit(limit);
   const std::vector<Candidate> ranked = rank_all();
-  // What costs more than `most` may have been given up or not, as was asked before: it does not
-  // count. Where none can cost as little, nothing is tried.
+  // What takes more than `most` may have been given up or not, as was asked before: it does not
+  // count. Where none can take as little, nothing is tried.
   const auto known = [&] {
     if (bound_ > kNear * kNear * most) return Level{};
     Level found = level(ranked);
-    if (found.least > most) found.least = kNever;
+    if (found.least > most) found.least = {};
     return found;
   };
   Level best = known();
@@ -247,14 +257,14 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, double most) {
     const bool less = other.least < best.least;
     if (less || (other.least == best.least && other.peak < best.peak)) best = other;
   }
-  if (best.least == kNever) return {{}, Seconds(kNever)};
-  return {lists_of(best.way), Seconds(1e-12 * best.least)};
+  if (best.least == PlanTime{}) return {};
+  return {lists_of(best.way), best.least};
 }
 
 // Within the limit at hand.
 const BlockPlanner::Search::Level& BlockPlanner::Search::level(
     const std::vector<Candidate>& ranked) {
-  Level& known = levels_.try_emplace(limit_, Level{.most = 0}).first->second;
+  Level& known = levels_.try_emplace(limit_, Level{.most = {0}}).first->second;
   if (known.least <= known.most || most_ <= known.most) return known;
   now_ = Level{.most = most_};
   timed_.clear();
@@ -290,12 +300,12 @@ void BlockPlanner::Search::add_outline(const Block& block) {
   outlines_.push_back(outline);
 }
 
-// By a first guess of the cost: at equal times, a chunk in flight more saves its F, B and W.
+// By a first guess of the time: at equal times, a chunk in flight more saves its F, B and W.
 std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::rank_all() {
   std::vector<Candidate> ranked;
   for (size_t i = 0; i < outlines_.size(); ++i) {
     Outline& outline = outlines_[i];
-    Candidate candidate{.outline = i, .bytes = outline.bytes, .cost = kNever};
+    Candidate candidate{.outline = i, .bytes = outline.bytes, .time = {}};
     // From 2p microbatches on, a block reaches its steady state: what is above the limit goes last.
     if (m_ < 2 * p_ || outline.bytes <= limit_) {
       if (outline.period < 0) {
@@ -303,16 +313,16 @@ std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::rank_all() {
         outline.period = builder_.period(times_, kRounds);
       }
       candidate.period = outline.period;
-      candidate.cost =
+      candidate.time.time =
           m_ * candidate.period + work_ / m_ / 2 * std::max(0, 2 * p_ - outline.chunks);
     }
     ranked.push_back(candidate);
   }
-  std::ranges::stable_sort(ranked, {}, &Candidate::cost);
+  std::ranges::stable_sort(ranked, {}, &Candidate::time);
   return ranked;
 }
 
-// The best of the first that fit, at what they cost.
+// The best of the first that fit, at what they take.
 std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
     const std::vector<Candidate>& ranked) {
   const int few = few_of(p_, m_);
@@ -324,18 +334,18 @@ std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
   bool optimal = false;
   for (const bool within : {true, false}) {
     for (Candidate candidate : ranked) {
-      if (std::isinf(candidate.cost) || built.size() == wanted || optimal) break;
+      if (std::isinf(candidate.time.time) || built.size() == wanted || optimal) break;
       if ((candidate.bytes <= limit_) != within) continue;
       // From 2p microbatches on, a block reaches its steady state.
       if (!within && (m_ >= 2 * p_ || above++ == wanted)) break;
       if (!count(with_few(order_of(candidate)), candidate)) continue;
-      optimal = candidate.cost <= work_ / m_ * few * kRounding;
-      candidate.cost += (m_ - few) * candidate.period;
+      optimal = candidate.time.reaches(kRounding * least_of_few_);
+      candidate.time.time += (m_ - few) * candidate.period;
       built.push_back(candidate);
     }
   }
   std::ranges::stable_sort(built, {}, [](const Candidate& candidate) {
-    return std::pair(candidate.cost, candidate.bytes);
+    return std::pair(candidate.time, candidate.bytes);
   });
   if (built.size() > kFinished) built.resize(kFinished);
   return built;
@@ -345,7 +355,7 @@ std::vector<BlockPlanner::Search::Candidate> BlockPlanner::Search::build(
 bool BlockPlanner::Search::count(const Built& built, Candidate& candidate) const {
   if (!built.fits_together || built.chunks > chunk_limit_ || built.bytes > limit_) return false;
   candidate.bytes = built.bytes;
-  candidate.cost = built.cost;
+  candidate.time = built.time;
   return true;
 }
 
@@ -370,11 +380,11 @@ BlockPlanner::Search::Built BlockPlanner::Search::build(BlockBuilder& builder,
   Built built;
   builder.place(outlines_[of.outline].block);
   if (!builder.build(of.chunk_limit)) return built;
-  const auto cost = builder.cost(times_);
-  built.fits_together = cost.has_value();
+  const auto time = builder.time(times_);
+  built.fits_together = time.has_value();
   built.chunks = builder.needed();
   built.bytes = peak_bytes(builder);
-  built.cost = cost.value_or(0);
+  built.time = time.value_or(PlanTime{});
   return built;
 }
 
@@ -393,7 +403,7 @@ const BlockPlanner::Search::Kinds& BlockPlanner::Search::keep(const BlockOrder& 
 void BlockPlanner::Search::finish(Candidate candidate) {
   const BlockOrder of = order_of(candidate);
   if (!count(with_all(of), candidate)) return;
-  consider(candidate.cost, candidate.bytes, {of, {}, 0});
+  consider(candidate.time, candidate.bytes, {of, {}, 0});
   retime(of);
 }
 
@@ -405,7 +415,7 @@ void BlockPlanner::Search::retime(const BlockOrder& of) {
   for (const bool overtake : {false, true}) {
     const Way way{of, WithinRules{.overtake = overtake}, limit_};
     const Outcome outcome = outcome_of(way, order);
-    if (outcome.cost < kNever) consider(outcome.cost, outcome.peak, way);
+    if (outcome.time < PlanTime{}) consider(outcome.time, outcome.peak, way);
     if (!outcome.met_overtake) return;
   }
 }
@@ -425,9 +435,9 @@ bool BlockPlanner::Search::like_one_before(const BlockOrder& of) const {
 Outcome BlockPlanner::Search::outcome_of(const Way& way, std::optional<PassLists>& order) {
   std::vector<Outcome> forgotten;
   auto& known = m_ > p_ ? retimed_[{way.of.outline, way.rules->overtake}] : forgotten;
-  const double most = std::min(most_, now_.least);
+  const PlanTime most = std::min(most_, now_.least);
   const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
-    const bool enough = outcome.cost < kNever || most <= outcome.most;
+    const bool enough = outcome.time < PlanTime{} || most <= outcome.most;
     return outcome.asked <= limit_ && limit_ < outcome.refused && enough;
   });
   if (same != known.end()) return *same;
@@ -437,10 +447,10 @@ Outcome BlockPlanner::Search::outcome_of(const Way& way, std::optional<PassLists
 }
 
 Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const {
-  const double most = std::min(most_, now_.least);
+  const PlanTime most = std::min(most_, now_.least);
   const WithinResult result =
-      run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules, Seconds(most));
-  return {.cost = result.cost.value(),
+      run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules, most);
+  return {.time = result.time,
           .peak = result.lists.empty() ? 0 : peak_bytes(result.lists),
           .asked = result.asked.value(),
           .refused = result.refused.value(),
@@ -448,9 +458,9 @@ Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const 
           .met_overtake = result.met_overtake};
 }
 
-void BlockPlanner::Search::consider(double cost, double peak, const Way& way) {
-  if (cost > now_.least || (cost == now_.least && peak >= now_.peak)) return;
-  now_.least = cost;
+void BlockPlanner::Search::consider(const PlanTime& time, double peak, const Way& way) {
+  if (time > now_.least || (time == now_.least && peak >= now_.peak)) return;
+  now_.least = time;
   now_.peak = peak;
   now_.way = way;
 }
@@ -512,8 +522,8 @@ BlockPlanner::BlockPlanner(const Problem& problem) : search_(std::make_unique<Se
 
 BlockPlanner::~BlockPlanner() = default;
 
-OrderWithin BlockPlanner::best(Bytes limit, Seconds most) {
-  return search_->best(limit, 1e12 * most.value());
+OrderWithin BlockPlanner::best(Bytes limit, const PlanTime& most) {
+  return search_->best(limit, most);
 }
 
 }  // namespace pipesim

@@ -3,10 +3,11 @@
 // `zb-1p` and `zb-2p` allow what p and 2p microbatches keep, 1F1B's memory and twice that, and what
 // one B acquires where W needs more than F left; `zb` takes the limit from the problem.
 //
-// Its cost is never above that of the hand-made orders that fit into the limit, 1F1B, ZB-H1 and
-// ZB-H2, and never above its own at a lower limit that is a rung (sim/planning/memory_ladder.h). At
-// worst O(p m) for each of 27 choices and each rung below the limit, and of small problems as much
-// again for messages in steps (schedules/order_within.h).
+// It never takes longer than the hand-made orders that fit into the limit, 1F1B, ZB-H1 and ZB-H2,
+// nor than itself within a lower limit: any of up to 512 passes of a kind, else a rung
+// (sim/planning/memory_ladder.h). At worst O(p m) for each of 27 choices and each lower limit that
+// they tell apart, and of small problems as much again for messages in steps
+// (schedules/order_within.h).
 #include <algorithm>
 
 #include "schedules/zb_planner.h"

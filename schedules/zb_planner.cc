@@ -16,7 +16,7 @@ namespace {
 constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Up to so many passes of a kind, nothing is left out for time's sake.
+// Up to so many passes of a kind, no lower limit is left out for time's sake.
 constexpr int kThorough = 512;
 
 // What is this near to what no program can be below counts as equal to it.
@@ -81,50 +81,64 @@ PassLists ZbPlanner::best(Bytes limit) {
   try_limits(limit);
   if (is_small(problem_) && !free_transfers(problem_)) {
     as_they_are_.emplace(problem_);
-    set_messages(with_messages_in_steps(problem_));
-    try_limits(limit);
+    for (const Problem& longer : with_longer_messages(problem_)) {
+      set_messages(longer);
+      try_limits(limit);
+    }
   }
   return std::move(best_);
 }
 
 void ZbPlanner::try_limits(Bytes limit) {
   all_ = all_choices();
-  try_all(limit);
-  // Half a microbatch apart where that takes no time to speak of.
-  const int parts = microbatches_ * (last_ + 1) <= kThorough ? 2 * (last_ + 1) : 4;
   const Bytes least = for_planning(problem_).device_activation();
-  for (const Bytes rung : rungs_below(problem_, limit, parts)) {
+  if (microbatches_ * (last_ + 1) <= kThorough) {
+    for (Bytes within = limit; within >= least;) within = (1 - 1e-9) * try_all(within);
+    return;
+  }
+  try_all(limit);
+  for (const Bytes rung : rungs_below(problem_, limit)) {
     if (rung >= least) try_all(rung);
   }
 }
 
-void ZbPlanner::try_all(Bytes limit) {
+// Returns the most that some run asked for, or nothing where none within less can be better: from
+// there on up to the limit all runs would be the same.
+Bytes ZbPlanner::try_all(Bytes limit) {
   limit_ = limit.value() * kRounding;
-  const double bound = kNear * 1e12 * bound_of_devices(problem_, limit).value();
+  const PlanTime bound = kNear * 1e12 * least_plan_time(problem_, limit);
+  double most_asked = 0;
   std::vector<std::vector<int>> tried;
   for (Choices& choices : all_) {
-    if (least_ <= bound) return;
+    if (least_.reaches(bound)) return Bytes(0);
     asked_ = 0;
     count_warm_up(choices.warm_up);
     const double asked_by_warm_up = asked_;
+    most_asked = std::max(most_asked, asked_by_warm_up);
     const bool known = std::ranges::find(tried, warm_up_) != tried.end();
     if (!known) tried.push_back(warm_up_);
     std::vector<bool> same(choices.steady.size(), false);  // as a run before
     for (size_t i = 0; i < choices.steady.size(); ++i) {
-      if (same[i] || choices.asked[i] <= limit_ || (known && choices.steady[i].owed < 0)) continue;
+      if (same[i] || (known && choices.steady[i].owed < 0)) continue;
+      if (choices.asked[i] <= limit_) {
+        most_asked = std::max(most_asked, choices.asked[i]);
+        continue;
+      }
       asked_ = asked_by_warm_up;
-      const double cost = run(choices.steady[i]);
+      const PlanTime time = run(choices.steady[i]);
       choices.asked[i] = asked_;
+      most_asked = std::max(most_asked, asked_);
       for (size_t other = i + 1; other < same.size(); ++other) {
         if (!same_with(choices.steady[other])) continue;
         same[other] = true;
         choices.asked[other] = asked_;
       }
-      if (cost >= least_) continue;
-      least_ = cost;
+      if (time >= least_) continue;
+      least_ = time;
       std::swap(best_, lists_);
     }
   }
+  return Bytes(most_asked);
 }
 
 bool ZbPlanner::same_with(const Steady& others) const {
@@ -133,9 +147,8 @@ bool ZbPlanner::same_with(const Steady& others) const {
          (others.fill_every_gap == steady_.fill_every_gap || !met_fill_);
 }
 
-// The longest span of a device; gives up, and returns infinity, when that is no better than the
-// best.
-[[gnu::flatten]] double ZbPlanner::run(const Steady& steady) {
+// Gives up, and returns infinity, when that is no better than the best.
+[[gnu::flatten]] PlanTime ZbPlanner::run(const Steady& steady) {
   steady_ = steady;
   start();
   for (int d = 0; d <= last_; ++d) {
@@ -146,13 +159,13 @@ bool ZbPlanner::same_with(const Steady& others) const {
     run_forwards();
     run_backwards();
   }
-  double cost = 0;
+  PlanTimer timer(problem_.objective);
   for (int d = 0; d <= last_ && !hopeless_; ++d) {
     while (at(d).owes_weight()) run_weight(d);
-    cost = std::max(cost, at(d).clock - at(d).first_start);
+    timer.add(at(d).first_start, at(d).clock);
   }
-  if (hopeless_) return kNever;
-  return as_they_are_ ? as_they_are_->span(lists_) : cost;
+  if (hopeless_) return {};
+  return as_they_are_ ? as_they_are_->time(lists_) : timer.time();
 }
 
 // One F everywhere.
@@ -252,12 +265,14 @@ bool ZbPlanner::delays_backward(int d) {
 
 // The time of the W passes that have to make room for an F.
 double ZbPlanner::weights_before_forward(const Device& device) {
-  if (fits(device.held() + device.activation)) return 0;
-  asked_ = kNever;  // by how much it does not fit matters
-  const double excess = device.held() + device.activation - limit_;
+  const double held = device.held() + device.activation;
+  if (fits(held)) return 0;
   const double owed = device.b - device.w;
-  const double needed = device.weight_stash > 0 ? std::ceil(excess / device.weight_stash) : owed;
-  return std::min(owed, needed) * device.weight;
+  if (device.weight_stash <= 0) return owed * device.weight;
+  const double needed = std::ceil((held - limit_) / device.weight_stash);
+  if (needed >= owed) return owed * device.weight;
+  asked_ = std::max(asked_, held - needed * device.weight_stash);
+  return needed * device.weight;
 }
 
 double ZbPlanner::forward_arrival(int d) const {
@@ -301,7 +316,7 @@ void ZbPlanner::append(int d, PassKind kind, int microbatch, double arrival, dou
   if (device.f == 0) device.first_start = start;
   if (device.f > 0) device.idle += start - device.clock;
   most_idle_ = std::max(most_idle_, device.idle);
-  hopeless_ = hopeless_ || device.work + device.idle >= most_;
+  hopeless_ = hopeless_ || PlanTime{device.work + device.idle} >= most_;
   device.clock = start + seconds;
   lists_[d].push_back(make_pass(kind, microbatch));
 }

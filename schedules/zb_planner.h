@@ -13,7 +13,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/justify.h"
+#include "sim/planning/plan_time.h"
 
 namespace pipesim {
 
@@ -30,8 +30,9 @@ class ZbPlanner {
   explicit ZbPlanner(const Problem& problem);
 
   // The first best of all choices within the limit, in which one microbatch fits on every device,
-  // and within the rungs below it (sim/planning/memory_ladder.h): those are left out that no run
-  // can gain by. Of small problems again for messages in steps (schedules/order_within.h).
+  // and within lower ones: of short programs all, of others the rungs
+  // (sim/planning/memory_ladder.h). Those are left out that no run can gain by. Of small problems
+  // again for messages in steps (schedules/order_within.h).
   PassLists best(Bytes limit);
 
  private:
@@ -58,7 +59,7 @@ class ZbPlanner {
     double forward = 0, backward = 0, weight = 0;
     double to_upstream = 0, to_downstream = 0;
     double activation = 0, weight_stash = 0;
-    double work = 0;  // of all its passes
+    double work = 0;  // of all its passes; of a makespan with the way of the first F to it
 
     int f = 0, b = 0, w = 0;  // passes run, each kind in order of microbatches
     double clock = 0;
@@ -84,8 +85,8 @@ class ZbPlanner {
   void try_limits(Bytes limit);
   // Whether the last run never came to what these choose otherwise: theirs would be the same.
   [[nodiscard]] bool same_with(const Steady& others) const;
-  void try_all(Bytes limit);
-  double run(const Steady& steady);
+  Bytes try_all(Bytes limit);
+  PlanTime run(const Steady& steady);
   void start();
   void count_warm_up(const WarmUp& choice);
   [[nodiscard]] int count_forwards(int device, double arrival, const WarmUp& choice);
@@ -117,7 +118,7 @@ class ZbPlanner {
   Steady steady_;  // of the run
   double limit_ = 0;
   double asked_ = 0;                          // most that was found to fit
-  double most_ = 0;                           // cost at which the run is given up
+  PlanTime most_;                             // at which the run is given up
   bool hopeless_ = false;                     // it has come to that
   bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind
   std::vector<int> warm_up_;                  // forwards before the first B, by device
@@ -126,7 +127,7 @@ class ZbPlanner {
   PassLists lists_;
 
   std::optional<Justifier> as_they_are_;  // where runs are for other messages: tells what they cost
-  double least_ = std::numeric_limits<double>::infinity();
+  PlanTime least_;
   PassLists best_;
 };
 

@@ -52,14 +52,14 @@ Bytes largest_chunk(const Problem& problem) {
   return std::ranges::max_element(problem.stages, {}, &StageCost::activation)->activation;
 }
 
-// The best plan so far, in picoseconds.
+// The best plan so far.
 struct Best {
-  double cost = kNever;
+  PlanTime time = {};
   PassLists lists;
 
-  void keep(double other, const PassLists& others) {
-    if (other >= cost) return;
-    cost = other;
+  void keep(const PlanTime& other, const PassLists& others) {
+    if (other >= time) return;
+    time = other;
     lists = others;
   }
 };
@@ -82,8 +82,8 @@ class PublishedRules {
         same[other] = same[other] || rounds_.same_with(kChoices[other]);
       }
     }
-    for (double before = kNever; best_.cost < before;) {
-      before = best_.cost;
+    for (PlanTime before; best_.time < before;) {
+      before = best_.time;
       rounds_.allow(slack_);
       run(choices_);
     }
@@ -98,9 +98,9 @@ class PublishedRules {
       {{true, false}, {true, true}, {false, false}, {false, true}}};
 
   void run(const RoundsChoices& choices) {
-    const double cost = rounds_.run(choices, best_.cost);
-    if (cost >= best_.cost) return;
-    best_.keep(cost, rounds_.lists());
+    const PlanTime time = rounds_.run(choices, best_.time);
+    if (time >= best_.time) return;
+    best_.keep(time, rounds_.lists());
     choices_ = choices;
     slack_ = rounds_.slack();
   }
@@ -133,23 +133,23 @@ class Search {
         rules_(std::move(rules)),
         greedy_plans_(rules_.size()) {}
 
-  // The plans that are not the same as within the limit before; of those that cost the same the
-  // last is meant to be taken. Once one costs no more than `least` no other is made, and one that
-  // costs no more than `enough` is not justified.
-  const std::vector<const Best*>& plan(Bytes limit, double least, double enough) {
+  // The plans that are not the same as within the limit before; of those that take the same the
+  // last is meant to be taken. Once one takes no more than `least` no other is made, and one that
+  // takes no more than `enough` is not justified.
+  const std::vector<const Best*>& plan(Bytes limit, const PlanTime& least, const PlanTime& enough) {
     limit_ = limit;
     made_.clear();
     const Plan* best = &plan_rounds();
-    for (size_t i = 0; i < greedy_plans_.size() && best->cost > least; ++i) {
-      const Plan& plan = plan_greedily(i, best->cost);
-      if (plan.cost < best->cost) best = &plan;
+    for (size_t i = 0; i < greedy_plans_.size() && !best->time.reaches(least); ++i) {
+      const Plan& plan = plan_greedily(i, best->time);
+      if (plan.time < best->time) best = &plan;
     }
-    least_ = best->cost;
-    if (least_ > enough) justify(*best);
+    least_ = best->time;
+    if (!least_.reaches(enough)) justify(*best);
     return made_;
   }
-  // The least cost of the plans within the last limit, before justification.
-  [[nodiscard]] double least() const { return least_; }
+  // The least of the plans within the last limit, before justification.
+  [[nodiscard]] const PlanTime& least() const { return least_; }
   // The highest limit with which not all would be the same again.
   [[nodiscard]] Bytes next_limit() const {
     Bytes most;
@@ -168,26 +168,26 @@ class Search {
   struct Plan : Best {
     // With any limit from there on up to the one it was made for, it would be the same.
     Bytes asked{kNever};
-    double given_up = kNever;  // once it could not cost less
+    PlanTime given_up = {};  // once it could not take less
   };
 
   const Plan& plan_rounds() {
     if (rounds_.asked <= limit_) return rounds_;
     rounds_ = {published_.plan(limit_), published_.asked()};
-    rounds_.cost = justify_.span(rounds_.lists);
+    rounds_.time = justify_.time(rounds_.lists);
     return made(rounds_);
   }
 
-  // Gives up what cannot cost less than `most`.
-  const Plan& plan_greedily(size_t i, double most) {
+  // Gives up what cannot take less than `most`.
+  const Plan& plan_greedily(size_t i, const PlanTime& most) {
     const Bytes within = in_steps(limit_);
     Plan& plan = greedy_plans_[i];
     if (plan.asked <= within && most <= plan.given_up) return plan;
     greedy_.set_limit(within);
-    plan.cost = greedy_.run(rules_[i], most);
+    plan.time = greedy_.run(rules_[i], most);
     plan.asked = greedy_.asked();
-    plan.given_up = plan.cost == kNever ? most : kNever;
-    if (plan.cost == kNever) return plan;
+    plan.given_up = plan.time == PlanTime{} ? most : PlanTime{};
+    if (plan.time == PlanTime{}) return plan;
     plan.lists = greedy_.lists();
     return made(plan);
   }
@@ -201,7 +201,7 @@ class Search {
     if (justified_ == &plan && justify_.asked() <= limit_) return;
     justified_ = &plan;
     justify_.set_limit(limit_);
-    shorter_.cost = justify_.run(plan.lists);
+    shorter_.time = justify_.run(plan.lists);
     shorter_.lists.resize(plan.lists.size());
     justify_.save(shorter_.lists);
     made_.push_back(&shorter_);
@@ -223,7 +223,7 @@ class Search {
   const Plan* justified_ = nullptr;
   Best shorter_;
   std::vector<const Best*> made_;  // within the last limit
-  double least_ = kNever;
+  PlanTime least_;
 };
 
 // Justification was not seen to make up for more.
@@ -245,7 +245,7 @@ class ZbV : public LimitPlanner {
     } else {
       Search search(problem_, {kPatient, is_short(limit) ? kBackwardsFirst : kImpatient});
       const auto& plans = search.plan(limit, least(limit), enough(limit));
-      best = **std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &Best::cost);
+      best = **std::ranges::min_element(plans.rbegin(), plans.rend(), {}, &Best::time);
       try_others(limit, best);
     }
     return {problem_.shape, problem_.placement, std::move(best.lists)};
@@ -256,20 +256,20 @@ class ZbV : public LimitPlanner {
   [[nodiscard]] bool is_short(Bytes limit) const {
     return kRounding * limit < limit_of_1f1b(problem_);
   }
-  // None within this limit can be better than what costs so much, or not by much.
-  [[nodiscard]] double least(Bytes within) const {
-    return kNear * 1e12 * bound_of_devices(problem_, within).value();
+  // None within this limit can be better than what takes so much, or not by much.
+  [[nodiscard]] PlanTime least(Bytes within) const {
+    return kNear * 1e12 * least_plan_time(problem_, within);
   }
-  [[nodiscard]] double enough(Bytes within) const {
+  [[nodiscard]] PlanTime enough(Bytes within) const {
     return (small_ ? 1 : kNearEnough) * least(within);
   }
   // With few microbatches what windows allow soon says so too; with many it costs more than it
   // spares.
   [[nodiscard]] bool no_better(const Best& best, Bytes within) const {
-    if (best.cost <= enough(within)) return true;
+    if (best.time.reaches(enough(within))) return true;
     if (problem_.shape.microbatches > problem_.shape.devices) return false;
-    const Seconds bound = bound_of_windows(problem_, within, Objective::kCost, 1).seconds;
-    return best.cost <= kNear * 1e12 * bound.value();
+    const Seconds bound = bound_of_windows(problem_, within, 1).seconds;
+    return best.time.time <= kNear * 1e12 * bound.value();
   }
 
   // The orders of other schedules, until none can be better.
@@ -279,10 +279,10 @@ class ZbV : public LimitPlanner {
     const Shape& shape = problem_.shape;
     const bool plain = uniform(problem_) && shape.microbatches > shape.devices && !is_short(limit);
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-      if (best.cost <= enough(limit)) return;
+      if (best.time.reaches(enough(limit))) return;
       if (plain && made != std::string_view("zb-v-handmade")) return;
-      auto order = others_.within(made, limit, Seconds(1e-12 * best.cost));
-      if (order) best.keep(1e12 * order->cost.value(), order->lists);
+      auto order = others_.within(made, limit, best.time);
+      if (order) best.keep(order->time, order->lists);
     }
   }
 
@@ -297,33 +297,24 @@ class ZbV : public LimitPlanner {
   void try_limits(const Problem& problem, Bytes limit, Best& best) const {
     Search search(problem, {kPatient, kBackwardsFirst, kImpatient});
     Justifier as_they_are(problem_);
-    double unjustified = kNever;
+    PlanTime unjustified;
     for (Bytes within = limit;;) {
       for (const Best* plan : search.plan(within, least(within), enough(within))) {
-        best.keep(as_they_are.span(plan->lists), plan->lists);
+        best.keep(as_they_are.time(plan->lists), plan->lists);
       }
       unjustified = std::min(unjustified, search.least());
-      if (search.least() > kHope * unjustified) return;
+      if (search.least().time > kHope * unjustified.time) return;
       within = search.next_limit();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
   // The problem with its messages in steps, then with longer ones.
   [[nodiscard]] std::vector<Problem> with_messages_to_plan_for(Bytes limit) const {
-    constexpr int kMostSteps = 4;
-    std::vector<Problem> all{with_messages_in_steps(problem_)};
-    // In 1F1B's memory, for which the paper made its heuristic, equal stages were not seen to gain.
-    if (uniform(problem_) && problem_.shape.microbatches >= problem_.shape.devices &&
-        !is_short(limit) && limit <= kRounding * limit_of_1f1b(problem_)) {
-      return all;
-    }
-    for (int steps = 1; steps <= kMostSteps; ++steps) {
-      Problem longer = with_messages_in_steps(problem_, steps);
-      const auto transfer = &StageCost::transfer;
-      if (std::ranges::equal(longer.stages, all.back().stages, {}, transfer, transfer)) continue;
-      all.push_back(std::move(longer));
-    }
-    return all;
+    // In 1F1B's memory, for which the paper made its heuristic, equal stages were not seen to gain
+    // by longer ones.
+    const bool usual = uniform(problem_) && problem_.shape.microbatches >= problem_.shape.devices &&
+                       !is_short(limit) && limit <= kRounding * limit_of_1f1b(problem_);
+    return usual ? std::vector{with_messages_in_steps(problem_)} : with_longer_messages(problem_);
   }
   // The paper's rules likewise, for messages as they are.
   void try_published(Bytes limit, Best& best) const {
@@ -331,7 +322,7 @@ class ZbV : public LimitPlanner {
     Justifier as_they_are(problem_);
     for (Bytes within = limit;;) {
       const Best plan = rules.plan(within);
-      best.keep(as_they_are.span(plan.lists), plan.lists);
+      best.keep(as_they_are.time(plan.lists), plan.lists);
       within = (1 - 1e-9) * rules.asked();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }

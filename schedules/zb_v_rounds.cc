@@ -8,7 +8,6 @@ namespace pipesim {
 namespace {
 
 constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Whole picoseconds: the sums of unlike passes then tie exactly where the times as written do.
 double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
@@ -18,6 +17,7 @@ double ticks(Seconds seconds) { return std::round(seconds.value() * 1e12); }
 RoundsPlanner::RoundsPlanner(const Problem& problem)
     : last_(problem.shape.devices - 1),
       microbatches_(problem.shape.microbatches),
+      objective_(problem.objective),
       devices_(problem.shape.devices),
       forward_arrival_(2 * devices_.size(), microbatches_),
       backward_arrival_(forward_arrival_),
@@ -60,22 +60,22 @@ std::vector<double> RoundsPlanner::slack() const {
   return slack;
 }
 
-[[gnu::flatten]] double RoundsPlanner::run(const RoundsChoices& choices, double most) {
+[[gnu::flatten]] PlanTime RoundsPlanner::run(const RoundsChoices& choices, const PlanTime& most) {
   choices_ = choices;
-  most_ = most - most_work_;
+  const auto hopeless = [&] { return PlanTime{most_work_ + most_idle_} >= most; };
   go_back_to_start();
   met_forward_ = met_backward_ = false;
-  for (bool any = true; any && most_idle_ < most_;) {
+  for (bool any = true; any && !hopeless();) {
     any = run_forwards();
     any = run_backwards() || any;
   }
-  if (most_idle_ >= most_) return kNever;
-  double cost = 0;
+  if (hopeless()) return {};
+  PlanTimer timer(objective_);
   for (int d = 0; d <= last_; ++d) {
     while (at(d).owed > 0) run_weight(d);
-    cost = std::max(cost, at(d).clock - at(d).first_start);
+    timer.add(at(d).first_start, at(d).clock);
   }
-  return cost;
+  return timer.time();
 }
 
 void RoundsPlanner::reset() {

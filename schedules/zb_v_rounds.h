@@ -20,6 +20,7 @@
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -41,8 +42,8 @@ class RoundsPlanner {
   // one set, all of them would have done the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
-  // The longest span of a device; gives up, and returns infinity, when that cannot be below `most`.
-  double run(const RoundsChoices& choices, double most);
+  // Gives up, and returns infinity, once it cannot take less than `most`.
+  PlanTime run(const RoundsChoices& choices, const PlanTime& most);
   // Whether the last run never came to what these choose otherwise: theirs would be the same.
   [[nodiscard]] bool same_with(const RoundsChoices& others) const;
   // What each device may idle at least, for the next runs.
@@ -112,9 +113,9 @@ class RoundsPlanner {
 
   int last_;  // device
   int microbatches_;
+  Objective objective_;
   Room room_;
   double most_work_ = 0;
-  double most_ = 0;  // idle time at which a run is given up
   RoundsChoices choices_{};
   bool met_forward_ = false, met_backward_ = false;  // whether the last run came to a choice
   std::vector<Device> devices_;

@@ -116,6 +116,7 @@ Problem empty_problem(const Case& made) {
   problem.recompute_chunks = recompute_chunks_of(made.choice);
   problem.vocabulary = made.scenario->vocabulary;
   problem.options = made.choice.options;
+  if (made.sync != OptimizerSync::kPostValidation) problem.objective = Objective::kMakespan;
   return problem;
 }
 

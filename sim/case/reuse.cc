@@ -77,19 +77,19 @@ std::shared_ptr<const std::vector<Program>> Reuse::orders(const Schedule& schedu
 }
 
 // One evaluation takes less than to build a graph.
-std::optional<Seconds> Reuse::cost(const Program& order, const Problem& problem) {
+std::optional<PlanTime> Reuse::time(const Program& order, const Problem& problem) {
   const auto entry = find(&order);
-  if (entry == entries_.end() || entry->costs++ < std::ssize(*entry->orders)) return std::nullopt;
+  if (entry == entries_.end() || entry->times++ < std::ssize(*entry->orders)) return std::nullopt;
   std::vector<int> ranks(order.shape().devices);
   std::iota(ranks.begin(), ranks.end(), 0);
   const auto of = graph({entry->orders, &order}, problem, {ranks}, {});
   const std::vector<std::vector<double>> seconds{seconds_of(of->classes())};
   const RunTimes times = replay_lanes(*of, seconds).front();
-  Seconds cost;
+  PlanTimer timer(problem.objective);
   for (const DeviceTimes& device : times) {
-    cost = std::max(cost, Seconds(device.last_end - device.first_start));
+    timer.add(std::round(1e12 * device.first_start), std::round(1e12 * device.last_end));
   }
-  return cost;
+  return timer.time();
 }
 
 std::list<Reuse::Entry>::iterator Reuse::find(const Program* program) {

@@ -18,6 +18,7 @@
 #include "sim/metrics/analyze.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/schedule.h"
 
@@ -35,7 +36,7 @@ class Reuse : public OrderSource {
   std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
                                                      const Problem& problem) override;
   // By a graph, from the second time on.
-  std::optional<Seconds> cost(const Program& order, const Problem& problem) override;
+  std::optional<PlanTime> time(const Program& order, const Problem& problem) override;
 
   [[nodiscard]] bool keeps(const Program* program) const;
 
@@ -71,7 +72,7 @@ class Reuse : public OrderSource {
     Key key;
     std::shared_ptr<const std::vector<Program>> orders;  // one where it is a program
     std::vector<KeptGraph> graphs = {};
-    int costs = 0;  // asked of its orders
+    int times = 0;  // asked of its orders
     [[nodiscard]] bool has(const Program* program) const;
     [[nodiscard]] size_t bytes() const;
   };

@@ -21,8 +21,8 @@ namespace {
 // Of more pairs of passes than this it takes long to say how many are undecided, and most are.
 constexpr int kMostPairs = 100'000;
 
-Seconds time_in(const Program& program, const Problem& problem, Objective objective) {
-  return time_of(evaluate(program, problem), objective);
+Seconds time_in(const Program& program, const Problem& problem) {
+  return time_of(evaluate(program, problem), problem.objective);
 }
 
 std::vector<Seconds*> seconds_in(Problem& problem) {
@@ -96,8 +96,8 @@ int open_pairs_of(const Ordering& ordering) {
   return open;
 }
 
-void check(const Program& program, const Problem& problem, double time, Objective objective) {
-  const double evaluated = time_in(program, problem, objective).value();
+void check(const Program& program, const Problem& problem, double time) {
+  const double evaluated = time_in(program, problem).value();
   if (evaluated > time + 0.01 + 1e-5 * time) {
     throw LogicError(fmt::format("the solver says {}, its order takes {}", time, evaluated));
   }
@@ -119,8 +119,8 @@ void solve(const Ordering& ordering, const Problem& problem, const ProveOptions&
   const auto value = solution.values.find("z");
   const double said = value == solution.values.end() ? 0 : value->second;
   const Program found = formulation.decode(solution.values);
-  check(found, ordering.problem(), said, options.objective);
-  const Seconds time = time_in(found, problem, options.objective);
+  check(found, ordering.problem(), said);
+  const Seconds time = time_in(found, problem);
   if (time < proof.time) {
     proof.program = found;
     proof.time = time;
@@ -134,8 +134,7 @@ void solve(const Ordering& ordering, const Problem& problem, const ProveOptions&
 
 Proof prove(const Program& start, const Problem& problem, Bytes limit,
             const ProveOptions& options) {
-  Proof proof{start, time_in(start, problem, options.objective),
-              lower_bound(problem, limit, options.objective), Seconds(0)};
+  Proof proof{start, time_in(start, problem), lower_bound(problem, limit), Seconds(0)};
   proof.unit = Seconds(unit_of(problem, proof.time.value()));
   if (proof.time <= (1 + 1e-9) * proof.bound) return proof;
   proof.open_pairs = pairs_of(problem);
@@ -144,8 +143,8 @@ Proof prove(const Program& start, const Problem& problem, Bytes limit,
     return proof;
   }
   const Problem whole = scaled(problem, limit, proof.unit.value());
-  const double time = time_in(start, whole, options.objective).value();
-  const Ordering ordering(whole, time * (1 + 1e-12), options.objective);
+  const double time = time_in(start, whole).value();
+  const Ordering ordering(whole, time * (1 + 1e-12));
   if (ordering.impossible()) throw LogicError("the order takes less than is held possible");
   proof.open_pairs = open_pairs_of(ordering);
   proof.bound =

@@ -31,7 +31,7 @@ enum class Ended {
 
 struct Proof {
   Program program;  // the best order that is known
-  Seconds time;     // of it, as the objective says
+  Seconds time;     // of it, by the problem's objective
   Seconds bound;    // nothing takes less
   Seconds unit;
   std::int64_t open_pairs = 0;
@@ -44,7 +44,6 @@ struct Proof {
 };
 
 struct ProveOptions {
-  Objective objective = Objective::kMakespan;
   int seconds = 60;              // of CBC
   std::filesystem::path folder;  // for kCbcFiles
 };

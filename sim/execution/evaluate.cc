@@ -33,7 +33,8 @@ class TimeVisitor {
     const double seconds = pass_seconds(problem_, program_, device, pass).value();
     if (!state.started) state.first_start = start;
     state.started = true;
-    hopeless_ = hopeless_ || start - state.first_start - state.busy > state.spare;
+    const double since = problem_.objective == Objective::kMakespan ? 0 : state.first_start;
+    hopeless_ = hopeless_ || start - since - state.busy > state.spare;
     state.clock = state.ended = start + seconds;
     state.busy += seconds;
     account(state, device, pass, start);
@@ -330,7 +331,7 @@ std::optional<Evaluation> evaluate_below(const Program& program, const Problem& 
   TimeVisitor visitor = visited(program, problem, most);
   if (visitor.hopeless()) return std::nullopt;
   Evaluation result = visitor.finish();
-  if (result.cost >= most) return std::nullopt;
+  if (time_of(result, problem.objective) >= most) return std::nullopt;
   return result;
 }
 

@@ -46,10 +46,14 @@ struct Evaluation {
   }
 };
 
+inline Seconds time_of(const Evaluation& result, Objective objective) {
+  return objective == Objective::kMakespan ? result.makespan : result.cost;
+}
+
 Evaluation evaluate(const Program& program, const Problem& problem);
 
-// Of a program that costs less than `most`; of others nothing, mostly given up early: once a
-// device has idled so long that its passes cannot end in time.
+// Of a program that takes less than `most`, by the problem's objective; of others nothing, mostly
+// given up early: once a device has idled so long that its passes cannot end in time.
 std::optional<Evaluation> evaluate_below(const Program& program, const Problem& problem,
                                          Seconds most);
 

@@ -1,5 +1,5 @@
-// What a schedule may know: shape, placement, seconds and bytes of every stage, the memory limit
-// and its own options. Never a cost model, a clock or the name of a GPU.
+// What a schedule may know: shape, placement, seconds and bytes of every stage, the memory limit,
+// which time counts and its own options. Never a cost model, a clock or the name of a GPU.
 #pragma once
 
 #include <algorithm>
@@ -46,6 +46,10 @@ struct UnitKind {
   std::vector<StageCost> stages;  // by virtual stage
 };
 
+// Which time of an order counts: the longest span of a device (Evaluation::cost), which is the
+// iteration where iterations overlap, or the makespan, which is it where they do not.
+enum class Objective { kCost, kMakespan };
+
 using OptionValue = std::variant<bool, long, double, std::string>;
 
 struct Problem {
@@ -61,6 +65,7 @@ struct Problem {
   // (sim/execution/evaluate.h) makes of the two stages' own.
   std::vector<Seconds> blocks = {};
   std::optional<Bytes> activation_limit;  // per device
+  Objective objective = Objective::kCost;
   // Chunks of every device that offload (sim/execution/with_offload.h), and by how many backwards
   // of their stage their copies back end before they are needed.
   int offload_chunks = 0;

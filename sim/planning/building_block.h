@@ -60,8 +60,8 @@ class BlockBuilder {
   [[nodiscard]] std::span<const std::uint8_t> order(int device) const {
     return orders_.order(device);
   }
-  // Longest span of a device; nothing when the order deadlocks.
-  std::optional<double> cost(const VeeTimes& times) { return orders_.replay(times); }
+  // Nothing when the order deadlocks.
+  std::optional<PlanTime> time(const VeeTimes& times) { return orders_.replay(times); }
   [[nodiscard]] int peak() const { return orders_.peak(); }  // see VeeOrders
 
   [[nodiscard]] static size_t id(int kind, int device) { return VeeOrders::id(kind, device); }

@@ -134,11 +134,15 @@ StageWays::StageWays(const Problem& problem) {
   }
 }
 
-Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in) {
-  return parts_of_device_bound(problem, limit, with_way_in).seconds;
+Seconds bound_of_devices(const Problem& problem, Bytes limit) {
+  return bound_of_devices(problem, limit, problem.objective);
 }
 
-DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool with_way_in) {
+Seconds bound_of_devices(const Problem& problem, Bytes limit, Objective objective) {
+  return parts_of_device_bound(problem, limit, objective).seconds;
+}
+
+DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective) {
   const Placement& place = problem.placement;
   const auto [way, forward_start] = StageWays(problem);
   DeviceBoundParts bound;
@@ -155,7 +159,7 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool
     const int last = place.virtual_stage(d, place.chunks(d) - 1);
     const double to_first_b =
         forward_start[last] - forward_start[first] + chunks.back().forward + way[last];
-    const double before = with_way_in ? forward_start[first] : 0;
+    const double before = objective == Objective::kMakespan ? forward_start[first] : 0;
     const DeviceBound device(std::move(chunks), problem.shape.units(), limit.value() * kRounding,
                              to_first_b);
     DeviceBoundParts one = device.parts();
@@ -166,15 +170,21 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, bool
   return bound;
 }
 
-Seconds bound_of_claimed_peak(const Schedule& schedule, const Problem& problem) {
+PlanTime least_plan_time(const Problem& problem, Bytes limit) {
+  const double span = bound_of_devices(problem, limit, Objective::kCost).value();
+  if (problem.objective == Objective::kCost) return {span};
+  return {bound_of_devices(problem, limit, Objective::kMakespan).value(), span};
+}
+
+PlanTime bound_of_claimed_peak(const Schedule& schedule, const Problem& problem) {
   const PeakClaim& claim = schedule.claims.peak;
-  if (!claim.holds(problem)) return Seconds(0);
+  if (!claim.holds(problem)) return {0};
   int chunks = 0;
   for (int d = 0; d < problem.placement.devices(); ++d) {
     chunks = std::max(chunks, claim.in_flight(problem, d));
   }
   const auto largest = std::ranges::max_element(problem.stages, {}, &StageCost::activation);
-  return bound_of_devices(problem, chunks * largest->activation);
+  return least_plan_time(problem, chunks * largest->activation);
 }
 
 }  // namespace pipesim

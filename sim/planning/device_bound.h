@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/pipeline/problem.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -32,15 +33,18 @@ struct DeviceBoundParts {
   Seconds drain;   // of its idle time in that bound, what comes after the last F of a chunk
 };
 
-DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit,
-                                       bool with_way_in = false);
+// Of a makespan the way of the first F to the device counts too.
+DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective);
 
-// Of the longest span of a device; `with_way_in` adds the way of the first F to the device, which
-// makes it one of the makespan.
-Seconds bound_of_devices(const Problem& problem, Bytes limit, bool with_way_in = false);
+// By the problem's objective, or by another.
+Seconds bound_of_devices(const Problem& problem, Bytes limit);
+Seconds bound_of_devices(const Problem& problem, Bytes limit, Objective objective);
+
+// Of both times that plans are compared by, in the unit of the problem's seconds.
+PlanTime least_plan_time(const Problem& problem, Bytes limit);
 
 // The same of the schedule's order, from the peak that it claims: known before it is planned. 0
 // where it claims none.
-Seconds bound_of_claimed_peak(const Schedule& schedule, const Problem& problem);
+PlanTime bound_of_claimed_peak(const Schedule& schedule, const Problem& problem);
 
 }  // namespace pipesim

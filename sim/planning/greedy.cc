@@ -27,6 +27,7 @@ constexpr GreedyStep backward_of(int chunk) { return chunk == 0 ? kB0 : kB1; }
 GreedyPlanner::GreedyPlanner(const Problem& problem)
     : chunks_(problem.shape.chunks),
       microbatches_(problem.shape.microbatches),
+      objective_(problem.objective),
       devices_(problem.shape.devices),
       arrivals_(devices_.size() * kSizeOf<Step>, microbatches_),
       backwards_(devices_.size(), chunks_ * microbatches_),
@@ -50,7 +51,7 @@ GreedyPlanner::GreedyPlanner(const Problem& problem)
     }
   }
   buckets_per_tick_ = 1 / std::max(shortest / 2, 2 * longest / kBuckets);
-  for (Device& device : devices_) device.spare += most_work_;
+  count_work();
   if (vee) share_memory(problem);
   for (auto& list : lists_) list.reserve(3 * backwards_.columns());
 }
@@ -59,15 +60,25 @@ void GreedyPlanner::add_stage(const Problem& problem, int vs) {
   const StageCost& cost = problem.stage(vs);
   Device& device = at(problem.placement.device(vs));
   const int chunk = problem.placement.chunk(vs);
-  const double forward = device.seconds[forward_of(chunk)] = ticks(cost.forward);
-  const double backward = device.seconds[backward_of(chunk)] = ticks(cost.backward_input);
+  device.seconds[forward_of(chunk)] = ticks(cost.forward);
+  device.seconds[backward_of(chunk)] = ticks(cost.backward_input);
   device.weight[chunk] = ticks(cost.backward_weight);
   device.activation[chunk] = cost.activation.value();
   device.weight_stash[chunk] = cost.weight_stash.value();
   connect(problem, {PassKind::kF, vs});
   connect(problem, {PassKind::kB, vs});
-  device.spare -= microbatches_ * (forward + backward + device.weight[chunk]);
-  most_work_ = std::max(most_work_, -device.spare);
+}
+
+void GreedyPlanner::count_work() {
+  double way = 0;
+  for (Device& device : devices_) {
+    double each = device.weight[0] + device.weight[1];
+    for (const double seconds : device.seconds) each += seconds;
+    device.spare = -(way + microbatches_ * each);
+    most_work_ = std::max(most_work_, -device.spare);
+    if (objective_ == Objective::kMakespan) way += device.seconds[kF0] + device.hop[kF0];
+  }
+  for (Device& device : devices_) device.spare += most_work_;
 }
 
 void GreedyPlanner::connect(const Problem& problem, const StagePass& pass) {
@@ -128,7 +139,7 @@ void GreedyPlanner::reset() {
   wake_at(0, 0);
 }
 
-[[gnu::flatten]] double GreedyPlanner::run(const GreedyRules& rules, double bound) {
+[[gnu::flatten]] PlanTime GreedyPlanner::run(const GreedyRules& rules, const PlanTime& most) {
   rules_ = rules;
   steps_ = {kF1, kB1, kB0, kF0};
   if (rules.b1_before_f1) std::swap(steps_[0], steps_[1]);
@@ -136,15 +147,15 @@ void GreedyPlanner::reset() {
   reset();
   for (size_t bucket = 0; waiting_ > 0; bucket = (bucket + 1) % kBuckets) {
     while (buckets_[bucket] >= 0) act(buckets_[bucket]);
-    if (most_work_ + most_idle_ >= bound) return kNever;
+    if (PlanTime{most_work_ + most_idle_} >= most) return {};
   }
-  double cost = 0;
+  PlanTimer timer(objective_);
   for (int d = 0; d < static_cast<int>(devices_.size()); ++d) {
     Device& device = at(d);
     while (device.owed > 0) start_weight(d);
-    cost = std::max(cost, device.clock - device.first_start);
+    timer.add(device.first_start, device.clock);
   }
-  return cost;
+  return timer.time();
 }
 
 // The device is free, or something has come for it: what does it do?

@@ -29,6 +29,7 @@
 #include "sim/pipeline/dependencies.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -58,10 +59,9 @@ class GreedyPlanner {
   // one set, all of them would have done the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
-  // Returns the longest span of a device, in picoseconds, and leaves the program in `lists`. Gives
-  // up, and returns infinity, once that cannot be below `bound`. The span is that of the decisions:
-  // executed, the program can only be faster.
-  double run(const GreedyRules& rules, double bound);
+  // Leaves the program in `lists`. Gives up, and returns infinity, once it cannot take less than
+  // `most`. The time is that of the decisions: executed, the program can only be faster.
+  PlanTime run(const GreedyRules& rules, const PlanTime& most);
   [[nodiscard]] PassLists& lists() { return lists_; }
 
  private:
@@ -86,7 +86,7 @@ class GreedyPlanner {
     std::array<int, 2> weights_ran{};
     double clock = 0;
     double first_start = 0;
-    double spare = 0;         // how much less work it has than the device that has most
+    double spare = 0;         // how much less it has to do than the device that has most
     double idle = 0;          // since its first pass, less what it has to spare
     int owed = 0;             // W
     int next_weight = 0;      // in its backwards_
@@ -105,6 +105,7 @@ class GreedyPlanner {
 
   void add_stage(const Problem& problem, int vs);
   void connect(const Problem& problem, const StagePass& pass);
+  void count_work();
   void share_memory(const Problem& problem);
   void reset();
   void act(int device);
@@ -129,6 +130,7 @@ class GreedyPlanner {
   static constexpr int kSteps = static_cast<int>(kSizeOf<Step>);
 
   int chunks_, microbatches_;
+  Objective objective_;
   double largest_chunk_ = 0;  // bytes
   Room room_;
   double buckets_per_tick_ = 1;
@@ -140,7 +142,7 @@ class GreedyPlanner {
   Grid<std::uint8_t> backwards_;  // chunks in the order of B, by device
   std::vector<int> buckets_;      // a ring of lists of devices, by time
   int waiting_ = 0;
-  double most_work_ = 0;  // of a device
+  double most_work_ = 0;  // of a device; of a makespan with the way of the first F to it
   double most_idle_ = 0;
   PassLists lists_;
 };

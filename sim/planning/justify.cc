@@ -25,6 +25,7 @@ PassKind kind_of(int row) {
 Justifier::Justifier(const Problem& problem)
     : placement_(problem.placement),
       microbatches_(problem.shape.microbatches),
+      objective_(problem.objective),
       device_of_(static_cast<size_t>(kKinds * placement_.virtual_stages())),
       order_(placement_.devices()),
       placed_(placement_.devices()),
@@ -67,23 +68,23 @@ void Justifier::wait_for(int row, int source, double lag) {
   (after[0].row < 0 ? after[0] : after[1]) = {row, lag};
 }
 
-double Justifier::run(const PassLists& lists) {
+PlanTime Justifier::run(const PassLists& lists) {
   load(lists);
   push_early();
-  double shortest = longest_span();
+  PlanTime least = time();
   best_ = order_;
-  for (double before = kNever; shortest < (1 - kGain) * before;) {
-    before = shortest;
-    push_late(before);
+  for (double before = kNever; least.time < (1 - kGain) * before;) {
+    before = least.time;
+    push_late(least);
     push_early();
-    if (longest_span() >= before) break;
-    shortest = longest_span();
+    if (time() >= least) break;
+    least = time();
     best_ = order_;
   }
-  return shortest;
+  return least;
 }
 
-double Justifier::span(const PassLists& lists) {
+PlanTime Justifier::time(const PassLists& lists) {
   load(lists);
   std::vector<double> clock(lists.size(), 0), first_start(lists.size(), kNever);
   std::ranges::fill(from_, 0);
@@ -92,9 +93,9 @@ double Justifier::span(const PassLists& lists) {
     first_start[d] = std::min(first_start[d], start);
     return clock[d] = start + row.seconds;
   });
-  double longest = 0;
-  for (size_t d = 0; d < lists.size(); ++d) longest = std::max(longest, clock[d] - first_start[d]);
-  return longest;
+  PlanTimer timer(objective_);
+  for (size_t d = 0; d < lists.size(); ++d) timer.add(first_start[d], clock[d]);
+  return timer.time();
 }
 
 void Justifier::load(const PassLists& lists) {
@@ -116,12 +117,12 @@ void Justifier::save(PassLists& lists) const {
   }
 }
 
-double Justifier::longest_span() const {
-  double longest = 0;
+PlanTime Justifier::time() const {
+  PlanTimer timer(objective_);
   for (const auto& stretches : stretches_) {
-    longest = std::max(longest, stretches.back().end - stretches.front().start);
+    timer.add(stretches.front().start, stretches.back().end);
   }
-  return longest;
+  return timer.time();
 }
 
 void Justifier::push_early() {
@@ -130,9 +131,12 @@ void Justifier::push_early() {
   std::swap(order_, placed_);
 }
 
-// Each device ends when it has spanned so much since its start.
-void Justifier::push_late(double span) {
-  for (size_t d = 0; d < stretches_.size(); ++d) from_[d] = -(stretches_[d].front().start + span);
+// Each device ends when it has spanned so much since its start, or when all do.
+void Justifier::push_late(const PlanTime& most) {
+  for (size_t d = 0; d < stretches_.size(); ++d) {
+    const double since = objective_ == Objective::kMakespan ? 0 : stretches_[d].front().start;
+    from_[d] = -(since + most.time);
+  }
   place_all<kLate>();
   for (auto& placed : placed_) std::ranges::reverse(placed);
   std::swap(order_, placed_);

@@ -23,6 +23,7 @@
 #include "sim/pipeline/placement.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -37,14 +38,14 @@ class Justifier {
   // one set, all of them would have done the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
-  // The longest span of a device, in picoseconds, of what it makes of the lists: never longer than
-  // theirs. Requires lists of F, B and W that can be executed and keep the limit.
-  double run(const PassLists& lists);
+  // Of what it makes of the lists: never more than theirs. Requires lists of F, B and W that can be
+  // executed and keep the limit.
+  PlanTime run(const PassLists& lists);
   // What the last run has made.
   void save(PassLists& lists) const;
 
-  // The longest span of a device with the lists as they are, in picoseconds, whatever the limit.
-  double span(const PassLists& lists);
+  // Of the lists as they are, whatever the limit.
+  PlanTime time(const PassLists& lists);
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -76,9 +77,9 @@ class Justifier {
   void add(const Problem& problem, int vs);
   void wait_for(int row, int source, double lag);
   void load(const PassLists& lists);
-  [[nodiscard]] double longest_span() const;
+  [[nodiscard]] PlanTime time() const;
   void push_early();
-  void push_late(double span);
+  void push_late(const PlanTime& most);
   template <Direction direction>
   void place_all();
   // Takes the passes of all devices in their order: of each device from `from_` on, `place(device,
@@ -92,6 +93,7 @@ class Justifier {
 
   Placement placement_;
   int microbatches_;
+  Objective objective_;
   Room room_;
   std::array<std::vector<Row>, 2> rows_;         // by direction
   std::vector<int> device_of_;                   // by row

@@ -27,13 +27,15 @@ const Program& better_order(const std::vector<Program>& orders, const Problem& p
                             OrderSource* source) {
   if (orders.size() == 1) return orders.front();
   if (source != nullptr) {
-    const auto of_first = source->cost(orders.front(), problem);
-    const auto of_second = source->cost(orders.back(), problem);
+    const auto of_first = source->time(orders.front(), problem);
+    const auto of_second = source->time(orders.back(), problem);
     if (of_first && of_second && *of_second >= *of_first) return orders.front();
   }
   const Evaluation first = evaluate(orders.front(), problem);
-  const auto second = evaluate_below(orders.back(), problem, first.cost);
-  const bool better = second && peak_in_flight(*second) <= peak_in_flight(first);
+  const PlanTime least = plan_time(first, problem.objective);
+  const auto second = evaluate_below(orders.back(), problem, seconds_above(least));
+  const bool better = second && plan_time(*second, problem.objective) < least &&
+                      peak_in_flight(*second) <= peak_in_flight(first);
   return better ? orders.back() : orders.front();
 }
 

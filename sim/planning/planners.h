@@ -11,6 +11,7 @@
 #include "sim/core/units.h"
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -30,12 +31,12 @@ class OrderSource {
   virtual ~OrderSource() = default;
   virtual std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
                                                              const Problem& problem) = 0;
-  // As Evaluation::cost, of one of them, where it is found with less work than by `evaluate`.
-  virtual std::optional<Seconds> cost(const Program& order, const Problem& problem) = 0;
+  // Of one of them, where it is found with less work than by `evaluate`.
+  virtual std::optional<PlanTime> time(const Program& order, const Problem& problem) = 0;
 };
 std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem);
 
-// Of one or two orders: the second where it costs less at no higher peak of units in flight.
+// Of one or two orders: the second where it takes less at no higher peak of units in flight.
 const Program& better_order(const std::vector<Program>& orders, const Problem& problem,
                             OrderSource* source = nullptr);
 

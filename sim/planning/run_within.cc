@@ -66,7 +66,7 @@ class Wakes {
 class Runner {
  public:
   Runner(const Problem& problem, Bytes limit, const PassLists& order, const WithinRules& rules,
-         Seconds most);
+         const PlanTime& most);
   WithinResult run();
 
  private:
@@ -113,7 +113,7 @@ class Runner {
   int microbatches_;
   double limit_;
   WithinRules rules_;
-  double most_;
+  PlanTime most_;
   bool hopeless_ = false;
   bool met_overtake_ = false;
   double asked_ = 0, refused_ = kNever;
@@ -128,13 +128,13 @@ class Runner {
 };
 
 Runner::Runner(const Problem& problem, Bytes limit, const PassLists& order,
-               const WithinRules& rules, Seconds most)
+               const WithinRules& rules, const PlanTime& most)
     : problem_(problem),
       chunks_(problem.shape.chunks),
       microbatches_(problem.shape.microbatches),
       limit_(limit.value() * kRounding),
       rules_(rules),
-      most_(kRounding * most.value()),
+      most_(kRounding * most),
       devices_(order.size()),
       chunk_(order.size(), chunks_),
       input_(problem.placement.virtual_stages(), microbatches_, kNever),
@@ -180,10 +180,10 @@ WithinResult Runner::run() {
   }
   const Bytes asked(asked_);
   const Bytes refused(refused_);
-  if (hopeless_) return {{}, Seconds(kNever), asked, refused, met_overtake_};
-  double cost = 0;
-  for (const Device& device : devices_) cost = std::max(cost, device.clock - device.first_start);
-  return {std::move(lists_), Seconds(cost), asked, refused, met_overtake_};
+  if (hopeless_) return {{}, {}, asked, refused, met_overtake_};
+  PlanTimer timer(problem_.objective);
+  for (const Device& device : devices_) timer.add(device.first_start, device.clock);
+  return {std::move(lists_), timer.time(), asked, refused, met_overtake_};
 }
 
 // Starts a pass on an idle device, or leaves it idle until something arrives.
@@ -347,7 +347,7 @@ void Runner::run_weight(int d, double now) {
 void Runner::occupy(int d, double now, double seconds) {
   Device& device = devices_[d];
   if (device.first_start < kNever) device.least += now - device.clock;
-  hopeless_ = hopeless_ || device.least > most_;
+  hopeless_ = hopeless_ || PlanTime{device.least} > most_;
   device.first_start = std::min(device.first_start, now);
   device.clock = now + seconds;
   --left_;
@@ -370,7 +370,7 @@ void Runner::deliver(const StagePass& pass, int microbatch, double end) {
 }  // namespace
 
 WithinResult run_within(const Problem& problem, Bytes limit, const PassLists& order,
-                        const WithinRules& rules, Seconds most) {
+                        const WithinRules& rules, const PlanTime& most) {
   return Runner(problem, limit, order, rules, most).run();
 }
 

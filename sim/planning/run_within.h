@@ -13,10 +13,9 @@
 // microbatch or, without `hold_back`, an order above the limit.
 #pragma once
 
-#include <limits>
-
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/planning/plan_time.h"
 
 namespace pipesim {
 
@@ -29,7 +28,7 @@ struct WithinRules {
 
 struct WithinResult {
   PassLists lists;
-  Seconds cost;  // longest span of a device
+  PlanTime time;  // in the unit of the problem's
   // The most bytes that had room, and the least that had none: within any limit from the one up to
   // the other all would be the same.
   Bytes asked, refused;
@@ -38,9 +37,8 @@ struct WithinResult {
   bool met_overtake = false;
 };
 
-// Gives up, with no lists and an infinite cost, once that cannot be `most` or less.
+// Gives up, with no lists and an infinite time, once that cannot be `most` or less.
 WithinResult run_within(const Problem& problem, Bytes limit, const PassLists& order,
-                        const WithinRules& rules,
-                        Seconds most = Seconds(std::numeric_limits<double>::infinity()));
+                        const WithinRules& rules, const PlanTime& most = {});
 
 }  // namespace pipesim

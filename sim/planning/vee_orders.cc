@@ -71,16 +71,16 @@ int VeeOrders::peak_of(int device) const {
   return most;
 }
 
-std::optional<double> VeeOrders::replay(const VeeTimes& times) {
+std::optional<PlanTime> VeeOrders::replay(const VeeTimes& times) {
   if (!run(InSeconds{times, end_, clock_})) return std::nullopt;
-  double cost = 0;
+  PlanTimer timer(times.objective);
   for (int d = 0; d < p_; ++d) {
     const size_t first = id(order(d).front(), d);
     const int source = source_[first];
     const double start = source < 0 ? 0 : end_(source, 0) + times.message[first];
-    cost = std::max(cost, clock_[d] - start);
+    timer.add(start, clock_[d]);
   }
-  return cost;
+  return timer.time();
 }
 
 bool VeeOrders::squeeze() { return run(InColumns{columns_end_, columns_}); }

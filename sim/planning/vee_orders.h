@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "sim/core/grid.h"
+#include "sim/pipeline/problem.h"
+#include "sim/planning/plan_time.h"
 
 namespace pipesim {
 
@@ -24,10 +26,12 @@ constexpr int vee_in_flight(int kind) { return kVeeInFlight[kind]; }
 constexpr bool is_vee_backward(int kind) { return kind == kB1 || kind == kB0; }
 constexpr std::uint8_t vee_weight_of(int backward) { return backward == kB1 ? kW1 : kW0; }
 
-// Seconds of every pass, and of the message that it waits for, by device x kVeeKinds + VeeKind.
+// Seconds of every pass, and of the message that it waits for, by device x kVeeKinds + VeeKind, and
+// which time of an order counts.
 struct VeeTimes {
   std::vector<double> pass;
   std::vector<double> message;
+  Objective objective = Objective::kCost;
 };
 
 // Keeps its memory from one order to the next.
@@ -58,9 +62,8 @@ class VeeOrders {
   // Id of the pass of the same microbatch that is waited for, or -1.
   [[nodiscard]] int source(size_t id) const { return source_[id]; }
 
-  // Runs every pass as soon as it can. The longest span of a device; nothing when the order
-  // deadlocks.
-  std::optional<double> replay(const VeeTimes& times);
+  // Runs every pass as soon as it can; nothing when the order deadlocks.
+  std::optional<PlanTime> replay(const VeeTimes& times);
   // With passes of one column each, whose columns then stand here. False when it deadlocks.
   bool squeeze();
   // Of a microbatch's pass, and how many a device takes.

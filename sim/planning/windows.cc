@@ -426,9 +426,8 @@ double Windows::through(int device) const {
 }  // namespace
 }  // namespace windows
 
-WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective,
-                              int most_devices) {
-  return windows::Windows(problem, limit).bound(objective, most_devices);
+WindowsBound bound_of_windows(const Problem& problem, Bytes limit, int most_devices) {
+  return windows::Windows(problem, limit).bound(problem.objective, most_devices);
 }
 
 }  // namespace pipesim

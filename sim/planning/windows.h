@@ -1,6 +1,6 @@
-// A lower bound on the time of programs from the windows of passes: the least time
-// from the start of a device's first pass to the start of each pass downstream of it, and from the
-// end of each to the end of the device's last.
+// A lower bound on the time of programs, by the problem's objective, from the windows of passes:
+// the least time from the start of a device's first pass to the start of each pass downstream of
+// it, and from the end of each to the end of the device's last.
 //
 // Microbatches pass a stage in order, which loses nothing: what holds of the n-th pass of a kind on
 // a stage holds whichever microbatch it is of. A window follows from what a pass waits for, from
@@ -15,18 +15,9 @@
 
 #include <limits>
 
-#include "sim/execution/evaluate.h"
 #include "sim/pipeline/problem.h"
 
 namespace pipesim {
-
-// Which time of a program is meant: the longest span of a device (Evaluation::cost), which is the
-// iteration time where iterations overlap, or the makespan, which is it where they do not.
-enum class Objective { kCost, kMakespan };
-
-inline Seconds time_of(const Evaluation& result, Objective objective) {
-  return objective == Objective::kMakespan ? result.makespan : result.cost;
-}
 
 struct WindowsBound {
   Seconds seconds;
@@ -37,7 +28,7 @@ struct WindowsBound {
 
 // Of a problem with one direction; `limit` is of one device, at least one microbatch of it. Bytes
 // all zero count as one per stage and microbatch.
-WindowsBound bound_of_windows(const Problem& problem, Bytes limit, Objective objective,
+WindowsBound bound_of_windows(const Problem& problem, Bytes limit,
                               int most_devices = std::numeric_limits<int>::max());
 
 }  // namespace pipesim

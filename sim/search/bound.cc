@@ -8,13 +8,13 @@
 
 namespace pipesim {
 
-Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective) {
-  return bound_in_parts(problem, limit, objective).seconds();
+Seconds lower_bound(const Problem& problem, Bytes limit) {
+  return bound_in_parts(problem, limit).seconds();
 }
 
-Bound bound_in_parts(const Problem& problem, Bytes limit, Objective objective) {
-  return {parts_of_device_bound(problem, limit, objective == Objective::kMakespan),
-          bound_of_windows(problem, limit, objective)};
+Bound bound_in_parts(const Problem& problem, Bytes limit) {
+  return {parts_of_device_bound(problem, limit, problem.objective),
+          bound_of_windows(problem, limit)};
 }
 
 namespace {
@@ -37,13 +37,12 @@ Bytes no_limit(const Problem& problem) {
 
 }  // namespace
 
-Seconds bound_without_limit(const Problem& problem, Objective objective) {
-  return lower_bound(problem, no_limit(problem), objective);
+Seconds bound_without_limit(const Problem& problem) {
+  return lower_bound(problem, no_limit(problem));
 }
 
-BoundReason reason_of_bound(const Problem& problem, Bytes limit, Objective objective) {
-  return reason_of_bound(problem, bound_in_parts(problem, limit, objective),
-                         bound_without_limit(problem, objective));
+BoundReason reason_of_bound(const Problem& problem, Bytes limit) {
+  return reason_of_bound(problem, bound_in_parts(problem, limit), bound_without_limit(problem));
 }
 
 BoundReason reason_of_bound(const Problem& problem, const Bound& bound, Seconds without_limit) {
@@ -84,8 +83,7 @@ std::string to_text(const BoundReason& reason) {
   return "";
 }
 
-Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
-                    Objective objective) {
+Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief) {
   const Placement& place = problem.placement;
   const StageWays ways(problem);
   const double units = problem.shape.units();
@@ -117,10 +115,10 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
     }
     whole = std::max(whole, units * on_device);
     const int first = place.virtual_stage(d, 0);
-    const double before = objective == Objective::kMakespan ? ways.start[first] : 0;
+    const double before = problem.objective == Objective::kMakespan ? ways.start[first] : 0;
     bound = std::max(bound, before + units * std::max(work, held / (limit.value() * kRounding)));
   }
-  return std::max(Seconds(bound), lower_bound(problem, std::max(limit, whole), objective));
+  return std::max(Seconds(bound), lower_bound(problem, std::max(limit, whole)));
 }
 
 }  // namespace pipesim

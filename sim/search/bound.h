@@ -1,4 +1,5 @@
-// A lower bound on the time of every program of a placement under a limit on activation memory.
+// A lower bound on the time of every program of a placement under a limit on activation memory, by
+// the problem's objective.
 //
 // Of each device, the larger of what that device alone allows (sim/planning/device_bound.h) and
 // what the windows of its passes allow (sim/planning/windows.h). A makespan is a span and the way
@@ -14,7 +15,7 @@
 
 namespace pipesim {
 
-Seconds lower_bound(const Problem& problem, Bytes limit, Objective objective = Objective::kCost);
+Seconds lower_bound(const Problem& problem, Bytes limit);
 
 // What keeps a bound from being less.
 enum class BoundHolder {
@@ -37,14 +38,13 @@ struct Bound {
   WindowsBound windows;
   [[nodiscard]] Seconds seconds() const { return std::max(alone.seconds, windows.seconds); }
 };
-Bound bound_in_parts(const Problem& problem, Bytes limit, Objective objective);
+Bound bound_in_parts(const Problem& problem, Bytes limit);
 
 // The bound of programs whose memory is plenty.
-Seconds bound_without_limit(const Problem& problem, Objective objective);
+Seconds bound_without_limit(const Problem& problem);
 
 // O(that of the bound), or with that and the one without a limit known O(1).
-BoundReason reason_of_bound(const Problem& problem, Bytes limit,
-                            Objective objective = Objective::kCost);
+BoundReason reason_of_bound(const Problem& problem, Bytes limit);
 BoundReason reason_of_bound(const Problem& problem, const Bound& bound, Seconds without_limit);
 
 // "the drain: device 3 waits 1.2 ms beside its work"
@@ -61,7 +61,6 @@ struct Relief {
 //   - its work, R included;
 //   - the bytes times seconds that its microbatches must hold at least, over the limit: from F to R
 //     what F keeps, less what is on the host; the whole in R and B; what W needs in W.
-Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief,
-                    Objective objective = Objective::kCost);
+Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief);
 
 }  // namespace pipesim

@@ -27,16 +27,13 @@ Problem in_units(Problem problem, Bytes limit, double unit) {
 
 }  // namespace
 
-Seconds excluded_below(const Problem& problem, Bytes limit, Objective objective, Seconds least,
-                       Seconds most) {
+Seconds excluded_below(const Problem& problem, Bytes limit, Seconds least, Seconds most) {
   const Shape& shape = problem.shape;
   const int passes = 3 * problem.placement.virtual_stages() * shape.units();
   if (passes > kMostExcluded || least >= (1 - 1e-9) * most) return least;
   const double unit = most.value() / kTimeUnits;
   const Problem scaled = in_units(problem, limit, unit);
-  const auto is_excluded = [&](double units) {
-    return Ordering(scaled, units, objective).impossible();
-  };
+  const auto is_excluded = [&](double units) { return Ordering(scaled, units).impossible(); };
   // First all that is faster at all: then the known program is the best.
   const double all = (1 - 1e-6) * kTimeUnits;
   if (is_excluded(all)) return (1 - 1e-6) * most;

@@ -14,7 +14,6 @@ inline constexpr int kMostExcluded = 150;
 
 // Between `least`, a lower bound, and `most`, the time of some program within the limit: the
 // largest that is found by halving to a five-hundredth of `most`.
-Seconds excluded_below(const Problem& problem, Bytes limit, Objective objective, Seconds least,
-                       Seconds most);
+Seconds excluded_below(const Problem& problem, Bytes limit, Seconds least, Seconds most);
 
 }  // namespace pipesim

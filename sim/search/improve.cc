@@ -92,18 +92,16 @@ void add_planned(Problem problem, Bytes limit, std::vector<Program>& programs) {
   }
 }
 
-const Program& least_of(const std::vector<Program>& programs, const Problem& problem,
-                        Objective objective) {
-  return *std::ranges::min_element(programs, {}, [&](const Program& each) {
-    return time_of(evaluate(each, problem), objective);
-  });
+Seconds time_in(const Problem& problem, const Program& program) {
+  return time_of(evaluate(program, problem), problem.objective);
+}
+
+const Program& least_of(const std::vector<Program>& programs, const Problem& problem) {
+  return *std::ranges::min_element(programs, {},
+                                   [&](const Program& each) { return time_in(problem, each); });
 }
 
 }  // namespace
-
-Objective objective_of(const Scenario& scenario) {
-  return scenario.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
-}
 
 Bytes unit_of_limit(const Case& made) {
   return made.problem.shape.devices * for_planning(made.problem).device_activation();
@@ -125,12 +123,11 @@ Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions opt
   const Problem as_it_came = for_planning(result.before.problem);
   result.peak_before = evaluate(*program, problem).peak_activation();
   result.limit = limit.value_or(result.peak_before);
-  options.objective = result.objective = objective_of(*scenario);
-  result.time_before = time_of(evaluate(*program, as_it_came), options.objective);
+  result.time_before = time_in(as_it_came, *program);
   std::vector<Program> starts{within(*program, problem, result.limit, result.held_back)};
   if (others || result.held_back) add_planned(problem, result.limit, starts);
   auto refined = std::make_shared<const Program>(
-      refine(least_of(starts, problem, options.objective), problem, result.limit, options));
+      refine(least_of(starts, problem), problem, result.limit, options));
   result.after.choice.program = refined;
   result.seconds_before = simulate(result.before).report.iteration;
   result.seconds_after = simulate(result.after).report.iteration;
@@ -142,13 +139,12 @@ Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions opt
   }
   const Evaluation evaluated = evaluate(*refined, stays ? as_it_came : problem);
   result.peak_after = evaluated.peak_activation();
-  result.time = time_of(evaluated, result.objective);
+  result.time = time_of(evaluated, problem.objective);
   // Of programs with and without fused backwards.
-  const Seconds bound = lower_bound(problem, result.limit, result.objective);
-  const Seconds bound_fused = lower_bound(as_it_came, result.limit, result.objective);
+  const Seconds bound = lower_bound(problem, result.limit);
+  const Seconds bound_fused = lower_bound(as_it_came, result.limit);
   result.bound = std::min(bound, bound_fused);
-  result.reason =
-      reason_of_bound(bound <= bound_fused ? problem : as_it_came, result.limit, result.objective);
+  result.reason = reason_of_bound(bound <= bound_fused ? problem : as_it_came, result.limit);
   return result;
 }
 

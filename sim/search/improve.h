@@ -19,9 +19,8 @@ struct Improved {
   Bytes peak_before, peak_after;
   Bytes limit;
   bool held_back = false;  // the order was above the limit and others stand in for it
-  // What the objective says, without what closes an iteration: of the order as it came, of what it
-  // became, and the least of any program of this placement within the limit.
-  Objective objective = Objective::kMakespan;
+  // By the objective of `apart`, without what closes an iteration: of the order as it came, of what
+  // it became, and the least of any program of this placement within the limit.
   Seconds time_before, time, bound;
   BoundReason reason;
 };
@@ -34,9 +33,6 @@ struct Improved {
 // one microbatch.
 Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions options,
                  bool others = false);
-
-// The objective of the scenario: makespan, or cost where iterations overlap.
-Objective objective_of(const Scenario& scenario);
 
 // The limit's unit: p x the activation of one microbatch on a device, 1 each where none is known.
 Bytes unit_of_limit(const Case& made);

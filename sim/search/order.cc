@@ -10,8 +10,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
-             Objective objective)
+Order::Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words)
     : p_(problem.shape.devices),
       v_(problem.shape.chunks),
       m_(microbatches),
@@ -19,7 +18,7 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
       letters_(3 * v_),
       length_(p_),
       limit_(limit),
-      from_zero_(objective == Objective::kMakespan),
+      from_zero_(problem.objective == Objective::kMakespan),
       table_(p_ * letters_),
       words_(std::move(words)),
       start_(p_, longest_),

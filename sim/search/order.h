@@ -25,8 +25,7 @@ class Order {
 
   // `words` by device; letter = kind * chunks + chunk, kind 0 F, 1 B, 2 W. A device with fewer
   // chunks than others has fewer letters, and a shorter word.
-  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words,
-        Objective objective);
+  Order(const Problem& problem, int microbatches, double limit, std::vector<Word> words);
 
   // Other words; `evaluate` next.
   void restart(std::vector<Word> words) { words_ = std::move(words); }
@@ -38,7 +37,7 @@ class Order {
   bool move(int device, int from, int to, double bound);
 
   [[nodiscard]] double score() const { return score_; }  // cost, and a little of the mean span
-  [[nodiscard]] double cost() const { return cost_; }    // what the objective is of it
+  [[nodiscard]] double cost() const { return cost_; }    // the time that counts
   [[nodiscard]] const std::vector<Word>& words() const { return words_; }
   [[nodiscard]] int microbatches() const { return m_; }
   [[nodiscard]] std::uint64_t evaluated() const { return evaluated_; }

@@ -15,8 +15,7 @@ constexpr double kTolerance = 1e-6;
 
 }  // namespace
 
-Ordering::Ordering(const Problem& problem, double bound, Objective objective)
-    : problem_(problem), bound_(bound), objective_(objective) {
+Ordering::Ordering(const Problem& problem, double bound) : problem_(problem), bound_(bound) {
   add_tasks();
   before_.assign(tasks_.size() * tasks_.size(), 0);
   add_arcs();

@@ -44,10 +44,10 @@ struct Arc {
 
 class Ordering {
  public:
-  // As if some program took `bound` or less, as the objective says, and kept the problem's limit.
-  // Times are compared to a millionth: of whole numbers, or of so many units that it does not
-  // matter.
-  Ordering(const Problem& problem, double bound, Objective objective);
+  // As if some program took `bound` or less, by the problem's objective, and kept the problem's
+  // limit. Times are compared to a millionth: of whole numbers, or of so many units that it does
+  // not matter.
+  Ordering(const Problem& problem, double bound);
 
   // Nothing takes so little within the limit: what is known contradicts itself. Nothing else is
   // meant for use then.
@@ -62,7 +62,7 @@ class Ordering {
   [[nodiscard]] double device_work(int device) const;
   // What the device's time counts from: its own start, or that of all.
   [[nodiscard]] double origin(int device) const {
-    return objective_ == Objective::kMakespan ? 0 : device_start(device);
+    return problem_.objective == Objective::kMakespan ? 0 : device_start(device);
   }
 
   [[nodiscard]] bool precedes(int i, int j) const { return before_[slot(i, j)] != 0; }
@@ -93,7 +93,6 @@ class Ordering {
 
   const Problem& problem_;
   double bound_;
-  Objective objective_;
   bool impossible_ = false;
   std::vector<Task> tasks_;
   std::vector<std::vector<int>> of_device_;

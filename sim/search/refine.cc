@@ -270,12 +270,11 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, double 
   if (excess < problem.shape.devices) return std::nullopt;
   const auto cut = shortened(order, letters, excess);
   if (!cut) return std::nullopt;
-  Order few(problem, enough, limit, *cut, options.objective);
+  Order few(problem, enough, limit, *cut);
   if (!few.evaluate()) return std::nullopt;
   Problem shorter = problem;
   shorter.shape.microbatches = enough;
-  const Target target{options.effort,
-                      lower_bound(shorter, Bytes(limit), options.objective).value() * kRounding,
+  const Target target{options.effort, lower_bound(shorter, Bytes(limit)).value() * kRounding,
                       options.stop};
   few.restart(improve(few, shorter, limit, options.seed, target));
   if (!few.evaluate()) return std::nullopt;
@@ -304,10 +303,9 @@ Program refine(const Program& program, const Problem& problem, Bytes limit,
   const auto words = words_of(program);
   if (words.empty()) return program;
   const double bytes = limit.value() * kRounding;
-  Order order(problem, problem.shape.microbatches, bytes, words, options.objective);
+  Order order(problem, problem.shape.microbatches, bytes, words);
   if (!order.evaluate()) return program;
-  const Seconds bound =
-      options.bound ? *options.bound : lower_bound(problem, limit, options.objective);
+  const Seconds bound = options.bound ? *options.bound : lower_bound(problem, limit);
   const Target target{options.effort / 2, bound.value() * kRounding, options.stop};
   if (order.cost() <= target.bound) return program_of(problem, words);
   order.restart(improve_short(order, problem, bytes, options).value_or(words));

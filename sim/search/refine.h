@@ -25,16 +25,15 @@ namespace pipesim {
 struct RefineOptions {
   std::uint64_t seed = 1;
   double effort = 2e7;  // passes evaluated
-  Objective objective = Objective::kCost;
   // No program of the problem takes less; where it is not known, `lower_bound`.
   std::optional<Seconds> bound = {};
   // Asked now and then, from any thread; true ends refinement with what it has.
   std::function<bool()> stop = [] { return false; };
 };
 
-// Never longer (as the objective says) than `program` with its BW split into B and W, and within
-// `limit` on every device. A program with overlapped blocks, recomputation, sequence splits or two
-// directions, or one that does not keep the limit, comes back as it is. O(effort + passes).
+// Never longer (by the problem's objective) than `program` with its BW split into B and W, and
+// within `limit` on every device. A program with overlapped blocks, recomputation, sequence splits
+// or two directions, or one that does not keep the limit, comes back as it is. O(effort + passes).
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options);
 

@@ -34,8 +34,7 @@ constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
 
 // `like` is a family, or what was found before.
 template <class Like>
-Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program,
-              Objective objective) {
+Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Program> program) {
   Found found;
   found.schedule = like.choice.name;
   found.choice = like.choice;
@@ -45,7 +44,7 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
   const Evaluation result = evaluate(*found.program, problem);
   found.cost = result.cost;
   found.makespan = result.makespan;
-  found.time = objective == Objective::kMakespan ? found.makespan : found.cost;
+  found.time = time_of(result, problem.objective);
   found.bubble_rate = result.bubble_rate();
   found.peak = result.peak_activation();
   return found;
@@ -96,8 +95,7 @@ struct Search::Bounds {
   const Bound& of(size_t ground) {
     auto& bound = known[ground];
     if (!bound) {
-      bound = bound_in_parts(search.grounds_[ground].problem, limit,
-                             search.options_.refinement.objective);
+      bound = bound_in_parts(search.grounds_[ground].problem, limit);
     }
     return *bound;
   }
@@ -123,8 +121,6 @@ struct Search::Rungs {
 
 Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(options)) {
   refuse_what_no_search_plans(scenario, options_);
-  options_.refinement.objective =
-      scenario.sync == OptimizerSync::kPostValidation ? Objective::kCost : Objective::kMakespan;
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
@@ -213,8 +209,7 @@ bool Search::add(const ScheduleChoice& choice) {
       return false;
     }
     if (!takes_limit) {
-      family.fixed = measure(family, family.problem, make_program(choice, family.problem),
-                             options_.refinement.objective);
+      family.fixed = measure(family, family.problem, make_program(choice, family.problem));
       (void)has_room(*family.fixed);
     }
     const bool plain = offload_chunks_of(choice) + recompute_chunks_of(choice) == 0;
@@ -267,8 +262,7 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
   Problem problem = family.problem;
   problem.activation_limit = planning;
   try {
-    Found found =
-        measure(family, problem, program_within(family, problem), options_.refinement.objective);
+    Found found = measure(family, problem, program_within(family, problem));
     return fits(found, limit) ? std::optional(std::move(found)) : std::nullopt;
   } catch (const InfeasibleError&) {
     return std::nullopt;  // not under this limit
@@ -277,10 +271,9 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
 
 // What is found within more memory is not always better: what is found within less counts too.
 void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const {
-  const bool makespan = options_.refinement.objective == Objective::kMakespan;
   for (Rungs::Rung& rung : family.rungs->all) {
     if (kRounding * rung.limit >= limit) continue;
-    if (best && best->time <= bound_of_devices(family.problem, rung.limit, makespan)) return;
+    if (best && best->time <= bound_of_devices(family.problem, rung.limit)) return;
     std::call_once(rung.planned, [&] { rung.found = planned(family, rung.limit, rung.limit); });
     if (rung.found && (!best || better(*rung.found, *best))) best = rung.found;
   }
@@ -343,7 +336,6 @@ bool Search::overlaps(const Family& family) {
 }
 
 void Search::add_grounds() {
-  const Objective objective = options_.refinement.objective;
   for (const auto* families : {&families_, &bare_}) {
     for (const Family& family : *families) {
       const Problem& problem = family.problem;
@@ -354,7 +346,7 @@ void Search::add_grounds() {
       });
       if (seen) continue;
       Ground ground{family.layout, overlap, overlap ? without_overlap(problem) : problem, {}};
-      ground.without_limit = bound_without_limit(ground.problem, objective);
+      ground.without_limit = bound_without_limit(ground.problem);
       grounds_.push_back(std::move(ground));
     }
   }
@@ -363,15 +355,14 @@ void Search::add_grounds() {
 Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes limit,
                                std::optional<Seconds> best) const {
   const Problem& problem = ground.problem;
-  const Objective objective = options_.refinement.objective;
   const Seconds plain = bound.seconds();
   Seconds least = plain;
   if (best && !options_.offload && !options_.recompute) {
-    least = excluded_below(problem, limit, objective, plain, *best);
+    least = excluded_below(problem, limit, plain, *best);
   }
   for (int chunks = 0; chunks <= (options_.recompute ? problem.shape.chunks : 0); ++chunks) {
     if (chunks == 0 && !options_.offload) continue;
-    least = std::min(least, lower_bound(problem, limit, {chunks, options_.offload}, objective));
+    least = std::min(least, lower_bound(problem, limit, {chunks, options_.offload}));
   }
   if (least < plain) return {least, std::nullopt};
   return {least, reason_of_bound(problem, bound, ground.without_limit)};
@@ -379,10 +370,9 @@ Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes l
 
 // Grounds on which a device alone takes longer than the least need no windows.
 Search::Least Search::least_of(Bounds& bounds, std::optional<Seconds> best) const {
-  const bool makespan = options_.refinement.objective == Objective::kMakespan;
   std::vector<std::pair<Seconds, size_t>> alone;
   for (size_t i = 0; i < grounds_.size(); ++i) {
-    alone.emplace_back(bound_of_devices(grounds_[i].problem, bounds.limit, makespan), i);
+    alone.emplace_back(bound_of_devices(grounds_[i].problem, bounds.limit), i);
   }
   std::ranges::sort(alone);
   std::optional<Least> least;
@@ -407,7 +397,7 @@ Seconds Search::bound_of(const Found& found, Bounds& bounds) const {
                       ground.problem.placement == found.problem.placement;
     if (same) return bounds.of(i).seconds();
   }
-  return lower_bound(found.problem, bounds.limit, options_.refinement.objective);
+  return lower_bound(found.problem, bounds.limit);
 }
 
 // Equal but for rounding is not shorter.
@@ -445,7 +435,7 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bo
     program =
         offloaded(start.choice, refine(*whole, problem, held, options_.refinement), start.problem);
   }
-  Found found = measure(start, start.problem, std::move(program), options_.refinement.objective);
+  Found found = measure(start, start.problem, std::move(program));
   found.refined = true;
   return found;
 }
@@ -512,9 +502,9 @@ void Search::refine_bare(const std::vector<Found>& all, Bounds& bounds,
       return keeps_all(each) && each.problem.placement == family.problem.placement;
     });
     if (planned || result.limit < family.problem.device_activation()) continue;
-    Found start = measure(family, family.problem,
-                          std::make_shared<const Program>(first_come(family.problem, result.limit)),
-                          options_.refinement.objective);
+    Found start =
+        measure(family, family.problem,
+                std::make_shared<const Program>(first_come(family.problem, result.limit)));
     start.schedule = start.choice.name =
         fmt::format("order on the placement of {}", family.choice.name);
     const Seconds bound = bound_of(start, bounds);

@@ -144,7 +144,7 @@ class Search {
   std::shared_ptr<const Scenario>
       scenario_;  // undisturbed and without contention, as programs are evaluated
   bool host_limited_ = false;
-  SearchOptions options_;  // its objective is the scenario's
+  SearchOptions options_;
   Bytes unit_;
   std::vector<Family> families_;
   std::vector<Family> bare_;  // a placement each: refined where no schedule has an order for it

@@ -98,19 +98,21 @@ TEST(Reuse, KeepsTheOrdersThatASchedulePicksFrom) {
   EXPECT_NE(small.orders(v_half, for_planning(cheap.problem, v_half)), first);
 }
 
-TEST(Reuse, CostsAnOrderAsItsEvaluationDoesOnceItHasAGraph) {
+TEST(Reuse, TimesAnOrderAsItsEvaluationDoesOnceItHasAGraph) {
   Reuse reuse;
   const Schedule& v_half = *find_schedule("v-half");
   const Case first = case_at("v-half", 3, 5);
   const auto orders = reuse.orders(v_half, for_planning(first.problem, v_half));
-  for (const Program& order : *orders) EXPECT_FALSE(reuse.cost(order, first.problem));
+  for (const Program& order : *orders) EXPECT_FALSE(reuse.time(order, first.problem));
   for (const double forward : {5.0, 7.3, 30.0}) {
     const Case made = case_at("v-half", 3, forward);
     for (const Program& order : *orders) {
-      EXPECT_EQ(reuse.cost(order, made.problem), evaluate(order, made.problem).cost) << forward;
+      EXPECT_EQ(reuse.time(order, made.problem),
+                plan_time(evaluate(order, made.problem), made.problem.objective))
+          << forward;
     }
   }
-  EXPECT_FALSE(reuse.cost(*simulate(first).program, first.problem)) << "of nobody's order";
+  EXPECT_FALSE(reuse.time(*simulate(first).program, first.problem)) << "of nobody's order";
 }
 
 // With so few microbatches v-half picks the same of its two orders each time.

@@ -168,12 +168,12 @@ Program one_microbatch_at_a_time(const Problem& problem) {
 
 }  // namespace
 
-Program first_order(const Problem& problem, Objective objective) {
+Program first_order(const Problem& problem) {
   std::optional<Program> best;
   Seconds least;
   const auto consider = [&](Program program) {
     const Evaluation result = evaluate(program, problem);
-    const Seconds time = time_of(result, objective);
+    const Seconds time = time_of(result, problem.objective);
     if (!keeps_limit(result, problem) || (best && time >= least)) return;
     least = time;
     best.emplace(std::move(program));

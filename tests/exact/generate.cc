@@ -93,7 +93,7 @@ std::vector<Instance> generate_alike(std::uint64_t seed, int count) {
       }
       testing::set_transfers(instance.problem, transfer);
       instance.problem.activation_limit = limit;
-      instance.objective = Objective::kMakespan;
+      instance.problem.objective = Objective::kMakespan;
       instance.id = fmt::format("{:02}-{}-p{}-m{}", i, placement, devices, microbatches);
     }
   }

@@ -24,7 +24,6 @@ namespace pipesim::exact {
 struct Instance {
   std::string id;
   Problem problem;
-  Objective objective = Objective::kCost;
 };
 
 inline Placement placement_of(const std::string& name, int devices) {
@@ -43,7 +42,6 @@ inline double whole(double seconds) {
 
 inline Instance read_instance(const nlohmann::json& data) {
   Instance instance{data.at("id").get<std::string>(), {}};
-  if (data.contains("objective")) instance.objective = Objective::kMakespan;
   const int devices = data.at("devices").get<int>();
   const Placement place = placement_of(data.at("placement"), devices);
   const Shape shape{devices, place.chunks(), data.at("microbatches").get<int>(), 1};
@@ -58,6 +56,7 @@ inline Instance read_instance(const nlohmann::json& data) {
     cost.weight_stash = Bytes(value("weight_stash"));
   }
   testing::set_transfers(instance.problem, whole(data.at("transfer").get<double>()));
+  if (data.contains("objective")) instance.problem.objective = Objective::kMakespan;
   instance.problem.activation_limit = Bytes(data.at("limit").get<double>());
   return instance;
 }
@@ -78,7 +77,7 @@ inline nlohmann::ordered_json write_instance(const Instance& instance) {
   const int devices = problem.shape.devices;
   const bool vee = problem.placement == Placement::vee(devices);
   nlohmann::ordered_json data{{"id", instance.id}};
-  if (instance.objective == Objective::kMakespan) data["objective"] = "makespan";
+  if (problem.objective == Objective::kMakespan) data["objective"] = "makespan";
   data.update(nlohmann::ordered_json{{"placement", problem.shape.chunks == 1 ? "linear"
                                                    : vee                     ? "vee"
                                                                              : "looped"},

@@ -59,11 +59,11 @@ void check(const Outcome& outcome, const Problem& problem, double cost) {
 
 Outcome solve(const Instance& instance, int seconds, const std::filesystem::path& folder) {
   const Problem& problem = instance.problem;
-  const Program first = first_order(problem, instance.objective);
+  const Program first = first_order(problem);
   const auto cost_of = [&](const Program& program) {
-    return time_of(evaluate(program, problem), instance.objective).value();
+    return time_of(evaluate(program, problem), problem.objective).value();
   };
-  const Ordering ordering(problem, cost_of(first), instance.objective);
+  const Ordering ordering(problem, cost_of(first));
   if (ordering.impossible()) throw LogicError("no program costs that little within the limit");
   const Formulation formulation(ordering);
   const Solution solution = run_cbc(formulation.milp(), formulation.encode(first), seconds, folder);

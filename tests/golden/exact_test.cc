@@ -25,7 +25,7 @@ TEST(ExactOptimum, HasAnOrderThatKeepsTheLimitAndCostsIt) {
   int vee = 0;
   for (const json& data : exact::proven_optima()) {
     SCOPED_TRACE(data.at("id"));
-    const auto [_, problem, sought] = exact::read_instance(data);
+    const auto [_, problem] = exact::read_instance(data);
     const Evaluation result = evaluate(exact::read_order(data.at("order"), problem), problem);
     EXPECT_EQ(result.cost.value(), data.at("cost").get<double>());
     expect_within_limit(result, problem);
@@ -40,7 +40,7 @@ TEST(ExactOptimum, HasAnOrderThatKeepsTheLimitAndCostsIt) {
 TEST(ExactOptimum, IsNotBeatenByASchedule) {
   int planned = 0;
   for (const json& data : exact::proven_optima()) {
-    const auto [id, problem, sought] = exact::read_instance(data);
+    const auto [id, problem] = exact::read_instance(data);
     for (const Schedule* schedule : schedules()) {
       SCOPED_TRACE(id + " " + schedule->name);
       const Shape& shape = problem.shape;
@@ -61,7 +61,7 @@ TEST(ExactOptimum, IsReachedOrMissedByZb) {
   int all = 0;
   double worst = 1;
   for (const json& data : exact::proven_optima()) {
-    const auto [id, problem, sought] = exact::read_instance(data);
+    const auto [id, problem] = exact::read_instance(data);
     if (problem.shape.chunks != 1) continue;
     SCOPED_TRACE(id);
     const Schedule& zb = *find_schedule("zb");

@@ -95,7 +95,7 @@ double cheapest_of_all_blocks(int p, int m, const testing::Times& times, int lim
   double cheapest = std::numeric_limits<double>::infinity();
   for (const Block& block : building_blocks(p, p)) {
     if (!builder.place(block) || !builder.build(limit)) continue;
-    cheapest = std::min(cheapest, builder.cost(of).value_or(cheapest));
+    cheapest = std::min(cheapest, builder.time(of).value_or(PlanTime{}).time);
   }
   return cheapest;
 }

@@ -81,12 +81,12 @@ TEST(RunWithin, GivesUpOnlyWhatCostsMoreThanAllowed) {
     for (const bool hold_back : {false, true}) {
       const WithinRules rules{.hold_back = hold_back};
       const WithinResult whole = run_within(problem, limit, order, rules);
-      const WithinResult same = run_within(problem, limit, order, rules, whole.cost);
+      const WithinResult same = run_within(problem, limit, order, rules, whole.time);
       EXPECT_EQ(same.lists, whole.lists);
-      EXPECT_EQ(same.cost, whole.cost);
-      const WithinResult none = run_within(problem, limit, order, rules, 0.99 * whole.cost);
+      EXPECT_EQ(same.time, whole.time);
+      const WithinResult none = run_within(problem, limit, order, rules, 0.99 * whole.time);
       EXPECT_TRUE(none.lists.empty());
-      EXPECT_GT(none.cost, whole.cost);
+      EXPECT_GT(none.time, whole.time);
     }
   }
 }
@@ -132,10 +132,8 @@ TEST(Windows, OfTheFirstDeviceBoundWhatIsPlanned) {
       const Bytes one = problem.device_activation();
       Problem limited = problem;
       limited.activation_limit = std::max(one, share * problem.shape.devices * one);
-      const Seconds first =
-          bound_of_windows(problem, *limited.activation_limit, Objective::kCost, 1).seconds;
-      const Seconds all =
-          bound_of_windows(problem, *limited.activation_limit, Objective::kCost).seconds;
+      const Seconds first = bound_of_windows(problem, *limited.activation_limit, 1).seconds;
+      const Seconds all = bound_of_windows(problem, *limited.activation_limit).seconds;
       EXPECT_LE(first, all);
       const Program planned = find_schedule("zb-v")->plan(limited);
       EXPECT_LE(all, (1 + 1e-9) * evaluate(planned, problem).cost);

@@ -78,7 +78,7 @@ TEST(VeePatterns, CostNoLessThanTheirBoundBeforeTheyArePlanned) {
         testing::random_problem(random, shape, Placement::vee(shape.devices), random.coin()));
     for (const char* name : kNames) {
       const Schedule& schedule = *find_schedule(name);
-      const double bound = bound_of_claimed_peak(schedule, problem).value();
+      const double bound = bound_of_claimed_peak(schedule, problem).time;
       const double cost = evaluate(schedule.plan(problem), problem).cost.value();
       EXPECT_LE(bound, (1 + 1e-9) * cost)
           << name << " p " << shape.devices << " m " << shape.microbatches;

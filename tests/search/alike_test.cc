@@ -65,9 +65,9 @@ struct Near {
   void add(const exact::Instance& instance, double optimum, bool exclude) {
     const Bytes limit = *instance.problem.activation_limit;
     const std::clock_t begin = std::clock();
-    Seconds bound = lower_bound(instance.problem, limit, instance.objective);
+    Seconds bound = lower_bound(instance.problem, limit);
     if (exclude) {
-      bound = excluded_below(instance.problem, limit, instance.objective, bound, Seconds(optimum));
+      bound = excluded_below(instance.problem, limit, bound, Seconds(optimum));
     }
     const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     EXPECT_LE(bound.value(), optimum * (1 + 1e-9)) << instance.id;
@@ -203,9 +203,9 @@ TEST(Refine, ReachesEveryPlacementsOptimumFromTheWorstOrder) {
   for (const auto& data : testing::some(std::vector(all.begin(), all.end()))) {
     const exact::Instance instance = exact::read_instance(data);
     const Problem& problem = instance.problem;
-    const Program refined = refine(one_at_a_time(problem), problem, *problem.activation_limit,
-                                   {1, 4e6, instance.objective});
-    const double time = time_of(evaluate(refined, problem), instance.objective).value();
+    const Program refined =
+        refine(one_at_a_time(problem), problem, *problem.activation_limit, {1, 4e6});
+    const double time = time_of(evaluate(refined, problem), problem.objective).value();
     const double optimum = data.at("cost").get<double>();
     EXPECT_GE(time * (1 + 1e-9), optimum) << instance.id;
     EXPECT_LE(time, optimum * (1 + 1e-9)) << instance.id;

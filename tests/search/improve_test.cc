@@ -76,18 +76,20 @@ TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
 
 // Microbatches that overtake each other are put in their order, which costs nothing.
 TEST(Improve, TakesOrdersWhoseMicrobatchesOvertakeEachOther) {
-  const Problem problem = testing::make_problem({2, 1, 2, 1});
+  Problem problem = testing::make_problem({2, 1, 2, 1});
+  problem.objective = Objective::kMakespan;
   const auto pass = [](PassKind kind, int i) { return make_pass(kind, i, 0); };
   const std::vector<Pass> order{pass(PassKind::kF, 1), pass(PassKind::kF, 0),
                                 pass(PassKind::kBW, 1), pass(PassKind::kBW, 0)};
   const Program program(problem.shape, problem.placement, {order, order});
-  const Program refined = refine(program, problem, Bytes(2), {1, 1e4, Objective::kMakespan});
+  const Program refined = refine(program, problem, Bytes(2), {1, 1e4});
   EXPECT_EQ(refined.passes(0)[0].microbatch, 0U);
   EXPECT_LE(evaluate(refined, problem).makespan, evaluate(program, problem).makespan);
 }
 
-BoundReason reason(const Problem& problem, double limit, Objective objective) {
-  return reason_of_bound(problem, Bytes(limit), objective);
+BoundReason reason(Problem problem, double limit, Objective objective) {
+  problem.objective = objective;
+  return reason_of_bound(problem, Bytes(limit));
 }
 
 TEST(BoundReason, NamesWorkStartDrainAndMemory) {

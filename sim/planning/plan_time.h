@@ -1,0 +1,61 @@
+// What planners compare plans by: the time that the problem's objective counts and, of makespans
+// that are equal, the longest span, which is where bubbles show. Of equal longest spans none is
+// better: the first of them stays, as in the papers. In picoseconds, whole ones where ties matter.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <limits>
+
+#include "sim/execution/evaluate.h"
+#include "sim/pipeline/problem.h"
+
+namespace pipesim {
+
+struct PlanTime {
+  double time = std::numeric_limits<double>::infinity();
+  double span = 0;  // of a makespan; else 0
+
+  friend auto operator<=>(const PlanTime&, const PlanTime&) = default;
+  // Neither is longer.
+  [[nodiscard]] bool reaches(const PlanTime& bound) const {
+    return time <= bound.time && span <= bound.span;
+  }
+};
+
+inline PlanTime operator*(double factor, const PlanTime& of) {
+  return {factor * of.time, factor * of.span};
+}
+
+// Of a plan, device by device.
+class PlanTimer {
+ public:
+  explicit PlanTimer(Objective objective) : objective_(objective) {}
+
+  void add(double first_start, double last_end) {
+    end_ = std::max(end_, last_end);
+    span_ = std::max(span_, last_end - first_start);
+  }
+  [[nodiscard]] PlanTime time() const {
+    return objective_ == Objective::kMakespan ? PlanTime{end_, span_} : PlanTime{span_};
+  }
+
+ private:
+  Objective objective_;
+  double end_ = 0, span_ = 0;
+};
+
+inline PlanTime plan_time(const Evaluation& result, Objective objective) {
+  PlanTimer timer(objective);
+  for (const DeviceEvaluation& device : result.devices) {
+    timer.add(std::round(1e12 * device.first_start.value()),
+              std::round(1e12 * device.last_end.value()));
+  }
+  return timer.time();
+}
+
+// Of a plan that takes less, or as long for all that is known of it.
+inline Seconds seconds_above(const PlanTime& time) { return Seconds(1e-12 * (time.time + 1)); }
+
+}  // namespace pipesim
