@@ -48,7 +48,6 @@ ZbPlanner::ZbPlanner(const Problem& problem)
     device.weight = ticks(cost.backward_weight);
     device.activation = cost.activation.value();
     device.weight_stash = cost.weight_stash.value();
-    device.work = microbatches_ * (device.forward + device.backward + device.weight);
   }
   for (PassLists* lists : {&lists_, &best_}) {
     for (auto& list : *lists) list.reserve(3 * microbatches_);
@@ -60,6 +59,11 @@ void ZbPlanner::set_messages(const Problem& problem) {
   for (int d = 0; d <= last_; ++d) {
     at(d).to_downstream = ticks(problem.stage(d).transfer);
     if (d > 0) at(d).to_upstream = at(d - 1).to_downstream;
+  }
+  double way = 0;
+  for (Device& device : devices_) {
+    device.work = way + microbatches_ * (device.forward + device.backward + device.weight);
+    if (problem_.objective == Objective::kMakespan) way += device.forward + device.to_downstream;
   }
 }
 
