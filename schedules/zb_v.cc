@@ -279,7 +279,7 @@ class ZbV : public LimitPlanner {
     const Shape& shape = problem_.shape;
     const bool plain = uniform(problem_) && shape.microbatches > shape.devices && !is_short(limit);
     for (const char* made : {"zb-v-handmade", "v-half", "v-min", "1f1b-v"}) {
-      if (best.time.reaches(enough(limit))) return;
+      if (best.time.reaches(least(limit))) return;
       if (plain && made != std::string_view("zb-v-handmade")) return;
       auto order = others_.within(made, limit, best.time);
       if (order) best.keep(order->time, order->lists);

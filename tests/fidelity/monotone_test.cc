@@ -67,10 +67,17 @@ void make_unequal(Problem& problem, testing::Random& random) {
   }
 }
 
-// What counts as small (is_small, schedules/order_within.h).
-Problem random_problem(testing::Random& random, bool vee) {
-  const int devices = random.integer(2, 10);
-  const int microbatches = random.integer(2, std::min(4 * devices, 300 / devices));
+struct Sizes {
+  int least_devices, most_devices;
+  int least_passes, most_passes;  // of a kind
+};
+constexpr Sizes kSmall{2, 10, 4, 300};  // is_small, schedules/order_within.h
+constexpr Sizes kLarge{10, 16, 301, 1024};
+
+Problem random_problem(testing::Random& random, bool vee, const Sizes& sizes) {
+  const int devices = random.integer(sizes.least_devices, sizes.most_devices);
+  const int least = std::max(2, (sizes.least_passes + devices - 1) / devices);
+  const int microbatches = random.integer(least, std::min(4 * devices, sizes.most_passes / devices));
   const auto whole = [&](int least) { return 1e-3 * random.integer(least, 20); };
   const testing::Times times{whole(5), whole(5), whole(3), 5e-4 * random.integer(0, 4)};
   Problem problem =
@@ -119,14 +126,14 @@ std::optional<Seconds> least_of_others(const Problem& problem, bool vee, double 
   return least;
 }
 
-Compared compare(const char* name, int pairs, Objective objective) {
+Compared compare(const char* name, int pairs, Objective objective, const Sizes& sizes = kSmall) {
   const Schedule& schedule = *find_schedule(name);
   const bool vee = schedule.default_chunks == 2;
   testing::Random random(5);
   testing::Random of_messages(6);
   Compared counts;
   for (int pair = 0; pair < pairs; ++pair) {
-    Problem problem = random_problem(random, vee);
+    Problem problem = random_problem(random, vee, sizes);
     problem.objective = objective;
     const double limit = random.real(0.3, 2.2);
     const Seconds time = time_within(schedule, problem, limit);
@@ -190,6 +197,19 @@ TEST_P(Monotone, BlocksWithinMemory) {
   for (const Counts& times : {counts.messages, counts.times}) {
     EXPECT_LE(times.worse, kFew / 50);
     EXPECT_EQ(times.much_worse, 0);
+  }
+}
+
+// Not every lower limit is planned for.
+TEST_P(Monotone, LargeProblemsLoseToNoOtherOrder) {
+  constexpr int kSome = 300;
+  for (const char* name : {"zb", "zb-v"}) {
+    const Compared counts = compare(name, kSome, GetParam(), kLarge);
+    report(name, counts);
+    EXPECT_EQ(counts.others.worse, 0);
+    EXPECT_EQ(counts.published.worse, 0);
+    EXPECT_LE(counts.memory.worse, kSome / 20);
+    EXPECT_LE(counts.memory.most, 0.02);
   }
 }
 
