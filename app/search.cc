@@ -19,6 +19,7 @@
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
 #include "sim/interop/torch/csv_writer.h"
+#include "sim/metrics/report.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
@@ -62,33 +63,39 @@ std::string shown(Bytes bytes, Bytes unit, bool known) {
   return known ? human(bytes) : fmt::format("{:.4f}", bytes / unit);
 }
 
-// Widest of the names, so that columns stand under each other.
-int name_width(const std::vector<SearchResult>& results) {
-  size_t width = 24;
-  for (const SearchResult& result : results) {
-    if (result.best) width = std::max(width, name_of(*result.best).size());
+struct Columns {
+  explicit Columns(const std::vector<SearchResult>& results) {
+    for (const SearchResult& result : results) {
+      if (!result.best) continue;
+      width = std::max(width, static_cast<int>(name_of(*result.best).size()));
+      unequal = unequal || unequal_work(result.best->bubble_rate, result.best->bubble_rate_busiest);
+    }
   }
-  return static_cast<int>(width);
-}
 
-std::string header(int width) {
+  int width = 24;        // widest of the names, so that columns stand under each other
+  bool unequal = false;  // somewhere the device with the largest span is not the busiest
+};
+
+std::string header(const Columns& columns) {
   return fmt::format(
-      "limit/pM_B       limit        peak  {:{}}  chunks        cost    makespan   bubble   "
+      "limit/pM_B       limit        peak  {:{}}  chunks        cost    makespan  {} bubble   "
       "registered       bound     gap\n",
-      "schedule", width);
+      "schedule", columns.width, columns.unequal ? "bubble of busiest  " : "");
 }
 
-std::string row(const SearchResult& result, Bytes unit, bool known, int width) {
+std::string row(const SearchResult& result, Bytes unit, bool known, const Columns& columns) {
   std::string text =
       fmt::format("{:10.4f}  {:>10}", result.limit / unit, known ? human(result.limit) : "-");
   if (!result.best) return text + "  nothing fits\n";
   const Found& best = *result.best;
   const std::string registered = result.registered ? human(result.registered->time) : "-";
   return text +
-         fmt::format("  {:>10}  {:{}}  {:6}  {:>10}  {:>10}  {:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
-                     shown(best.peak, unit, known), name_of(best), width, best.problem.shape.chunks,
-                     human(best.cost), human(best.makespan), 100 * best.bubble_rate, registered,
-                     human(result.bound), 100 * result.gap());
+         fmt::format(
+             "  {:>10}  {:{}}  {:6}  {:>10}  {:>10}  {}{:6.2f}%  {:>11}  {:>10}  {:5.2f}%\n",
+             shown(best.peak, unit, known), name_of(best), columns.width, best.problem.shape.chunks,
+             human(best.cost), human(best.makespan),
+             columns.unequal ? fmt::format("{:16.2f}%  ", 100 * best.bubble_rate_busiest) : "",
+             100 * best.bubble_rate, registered, human(result.bound), 100 * result.gap());
 }
 
 size_t activations_that_leave(const Program& program) {
@@ -144,16 +151,17 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
                const SearchOptions& options) {
   const bool relieved = options.offload || options.recompute;
   out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks,cost_seconds,"
-         "makespan_seconds,bubble_rate,peak_activation_bytes,registered_schedule,"
+         "makespan_seconds,bubble_rate,bubble_rate_busiest,peak_activation_bytes,registered_"
+         "schedule,"
          "registered_cost_seconds,bound_seconds"
       << (relieved ? ",offload_chunks,recompute_chunks,activations_on_host\n" : "\n");
   for (const SearchResult& result : results) {
     if (!result.best) continue;
     const Found& best = *result.best;
-    out << fmt::format("{},{},{},{},{},{},{},{},{},", result.limit.value(), result.limit / unit,
+    out << fmt::format("{},{},{},{},{},{},{},{},{},{},", result.limit.value(), result.limit / unit,
                        best.schedule, best.refined ? 1 : 0, best.problem.shape.chunks,
                        best.cost.value(), best.makespan.value(), best.bubble_rate,
-                       best.peak.value());
+                       best.bubble_rate_busiest, best.peak.value());
     if (result.registered) {
       out << fmt::format("{},{}", result.registered->schedule, result.registered->cost.value());
     } else {
@@ -283,10 +291,10 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
 
 void print_for_people(const Search& search, const std::vector<SearchResult>& results,
                       bool in_memory, const SearchOptions& options) {
-  const int width = name_width(results);
-  std::cout << header(width);
+  const Columns columns(results);
+  std::cout << header(columns);
   for (const SearchResult& result : results) {
-    std::cout << row(result, search.unit(), in_memory, width);
+    std::cout << row(result, search.unit(), in_memory, columns);
   }
   if (results.size() == 1 && (options.offload || options.recompute)) {
     std::cout << reason_of(results.front(), search.unit(), in_memory);

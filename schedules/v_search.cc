@@ -81,8 +81,9 @@ Bytes limit_given(const Problem& problem) {
 
 bool is_exact(const Problem& problem, Bytes limit) {
   const StageCost& cost = problem.stage(0);
-  return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
-         cost.forward == cost.backward_input && cost.forward == cost.backward_weight &&
+  return problem.objective == Objective::kCost && uniform(problem) && free_transfers(problem) &&
+         b_frees_nothing(problem) && cost.forward == cost.backward_input &&
+         cost.forward == cost.backward_weight &&
          problem.shape.microbatches >= 2 * problem.shape.devices && limit >= limit_1p(problem);
 }
 

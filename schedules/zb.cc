@@ -57,6 +57,7 @@ struct Within {
   }
 
   static bool is_exact(const Problem& problem) {
+    if (problem.objective != Objective::kCost) return false;
     if (!uniform(problem) || !free_transfers(problem) || !b_frees_nothing(problem)) return false;
     const int p = problem.shape.devices;
     const int k = in_flight(problem, 0);

@@ -336,8 +336,8 @@ class ZbV : public LimitPlanner {
 Program plan(const Problem& problem) { return ZbV(problem, nullptr).plan(limit_of(problem)); }
 
 bool in_1f1b_memory(const Problem& problem) {
-  return uniform(problem) && free_transfers(problem) && b_frees_nothing(problem) &&
-         limit_of(problem) == limit_of_1f1b(problem);
+  return problem.objective == Objective::kCost && uniform(problem) && free_transfers(problem) &&
+         b_frees_nothing(problem) && limit_of(problem) == limit_of_1f1b(problem);
 }
 
 const RegisteredSchedule kZbV{{

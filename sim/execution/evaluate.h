@@ -35,6 +35,11 @@ struct Evaluation {
   Seconds work;      // busy time of that device (ties: the lowest)
 
   [[nodiscard]] double bubble_rate() const { return (cost - work) / cost; }
+  // Against the work of the device that has most.
+  [[nodiscard]] double bubble_rate_busiest() const {
+    const auto busiest = std::ranges::max_element(devices, {}, &DeviceEvaluation::busy);
+    return (cost - busiest->busy) / cost;
+  }
 
   // Of the device that peaks highest.
   [[nodiscard]] Bytes peak_activation() const {

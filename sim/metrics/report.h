@@ -58,6 +58,11 @@ struct Ensemble {
   Seconds mean, stddev, p05, p50, p95;
 };
 
+// Whether the device with the largest span has less work than another, by what a table shows.
+inline bool unequal_work(double bubble_rate, double bubble_rate_busiest) {
+  return bubble_rate - bubble_rate_busiest > 5e-5;
+}
+
 struct Report {
   Seconds iteration;               // the period
   Seconds makespan;                // first pass start to last pass end of one iteration
@@ -72,8 +77,9 @@ struct Report {
   std::optional<Ensemble> ensemble;
   size_t tasks = 0;
 
-  // The device with the largest span has less work than another, by what a table shows.
-  [[nodiscard]] bool unequal_work() const { return bubble_rate - bubble_rate_busiest > 5e-5; }
+  [[nodiscard]] bool unequal_work() const {
+    return pipesim::unequal_work(bubble_rate, bubble_rate_busiest);
+  }
 };
 
 }  // namespace pipesim

@@ -55,6 +55,7 @@ inline bool vocabulary_not_sharded(const Problem& problem) {
 // A closed form and where it holds, or none: a claim that is left out holds nowhere, and
 // `no_closed_form` says why. `domain` says in words what `holds` decides; it must cover p 2..16, m
 // in {p, 2p, 4p}, with F = B = W and with unequal F, B and W, or else `gap` says why it does not.
+// Automatic schedules claim what their orders of least cost come to, not those of least makespan.
 struct BubbleClaim {
   std::string_view formula = {};
   std::string_view domain = {};

@@ -46,6 +46,7 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
   found.makespan = result.makespan;
   found.time = time_of(result, problem.objective);
   found.bubble_rate = result.bubble_rate();
+  found.bubble_rate_busiest = result.bubble_rate_busiest();
   found.peak = result.peak_activation();
   return found;
 }

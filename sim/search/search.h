@@ -41,6 +41,7 @@ struct Found {
   Seconds makespan;
   Seconds time;  // the one of the two that is sought
   double bubble_rate = 0;
+  double bubble_rate_busiest = 0;
   Bytes peak;  // largest of the devices
   // Where activations wait on the host and its size is known: whether they have room there.
   std::optional<HostMemory> host;

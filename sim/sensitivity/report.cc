@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "sim/core/text.h"
+#include "sim/metrics/report.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/csv.h"
@@ -67,7 +68,7 @@ Row row_of(const Effect& effect, const Outcome& base) {
   const auto peak = now.peak();
   row.insert(row.end(), {relative(now.iteration.value(), base.iteration.value()),
                          relative(now.microbatches_per_second, base.microbatches_per_second),
-                         points(now.bubble_rate, base.bubble_rate),
+                         points(now.bubble_rate_busiest, base.bubble_rate_busiest),
                          peak && base.peak() ? relative(peak->value(), base.peak()->value()) : "-",
                          yes_or_no(now.fits)});
   return row;
@@ -81,6 +82,7 @@ Json outcome_json(const Outcome& outcome) {
   return {{"iteration_seconds", outcome.iteration.value()},
           {"microbatches_per_second", outcome.microbatches_per_second},
           {"bubble_rate", outcome.bubble_rate},
+          {"bubble_rate_busiest", outcome.bubble_rate_busiest},
           {"peak_activation_bytes", optional_json(outcome.peak_activation)},
           {"peak_memory_bytes", optional_json(outcome.peak_memory)},
           {"fits", outcome.fits ? Json(*outcome.fits) : Json(nullptr)}};
@@ -101,25 +103,33 @@ std::string csv_outcome(const Outcome& outcome) {
   const auto bytes = [](const std::optional<Bytes>& of) {
     return of ? fmt::format("{}", of->value()) : "";
   };
-  return fmt::format("{},{},{},{},{},{}", outcome.iteration.value(),
+  return fmt::format("{},{},{},{},{},{},{}", outcome.iteration.value(),
                      outcome.microbatches_per_second, outcome.bubble_rate,
-                     bytes(outcome.peak_activation), bytes(outcome.peak_memory),
-                     outcome.fits ? (*outcome.fits ? "1" : "0") : "");
+                     outcome.bubble_rate_busiest, bytes(outcome.peak_activation),
+                     bytes(outcome.peak_memory), outcome.fits ? (*outcome.fits ? "1" : "0") : "");
 }
 
 }  // namespace
 
 std::string sensitivity_table(const Sensitivity& sensitivity) {
   const Outcome& base = sensitivity.base;
-  std::string text = fmt::format("{}: iteration {}, bubble rate {:.2f}%", sensitivity.schedule,
-                                 human(base.iteration), 100 * base.bubble_rate);
+  const auto is_unequal = [](const Outcome& outcome) {
+    return unequal_work(outcome.bubble_rate, outcome.bubble_rate_busiest);
+  };
+  const bool unequal =
+      is_unequal(base) || std::ranges::any_of(sensitivity.effects, [&](const Effect& effect) {
+        return effect.outcome && is_unequal(*effect.outcome);
+      });
+  std::string text = fmt::format("{}: iteration {}, ", sensitivity.schedule, human(base.iteration));
+  if (unequal) text += fmt::format("bubble of busiest {:.2f}%, ", 100 * base.bubble_rate_busiest);
+  text += fmt::format("bubble rate {:.2f}%", 100 * base.bubble_rate);
   if (base.peak()) {
     text += fmt::format(", peak {} {}", base.peak_memory ? "memory" : "activation",
                         human(*base.peak()));
   }
   if (base.fits) text += *base.fits ? ", fits" : ", does not fit";
-  std::vector<Row> rows{
-      {"what if", "x", "from", "to", "iteration", "throughput", "bubble", "peak", "fits"}};
+  std::vector<Row> rows{{"what if", "x", "from", "to", "iteration", "throughput",
+                         unequal ? "bubble of busiest" : "bubble", "peak", "fits"}};
   for (const Effect& effect : sensitivity.effects) rows.push_back(row_of(effect, base));
   text += '\n' + aligned(rows);
   for (const Effect& effect : sensitivity.effects) {
@@ -140,17 +150,17 @@ std::string sensitivity_table(const Sensitivity& sensitivity) {
 std::string sensitivity_csv(std::span<const Sensitivity> all) {
   std::string text =
       "schedule,what,key,factor,applied,from,to,iteration_seconds,microbatches_per_second,bubble_"
-      "rate,"
+      "rate,bubble_rate_busiest,"
       "peak_activation_bytes,peak_memory_bytes,fits,refusal\n";
   for (const Sensitivity& each : all) {
     text +=
         fmt::format("{},scenario,,1,1,,,{},\n", csv_field(each.schedule), csv_outcome(each.base));
     for (const Effect& effect : each.effects) {
-      text +=
-          fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(each.schedule), effect.what,
-                      effect.key, effect.factor, effect.applied, csv_field(effect.from),
-                      csv_field(effect.to), effect.outcome ? csv_outcome(*effect.outcome) : ",,,,,",
-                      effect.refusal.empty() ? "" : csv_field(effect.refusal));
+      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(each.schedule), effect.what,
+                          effect.key, effect.factor, effect.applied, csv_field(effect.from),
+                          csv_field(effect.to),
+                          effect.outcome ? csv_outcome(*effect.outcome) : ",,,,,,",
+                          effect.refusal.empty() ? "" : csv_field(effect.refusal));
     }
   }
   return text;

@@ -17,6 +17,7 @@ Outcome outcome_of(const Case& made, const Result& result) {
   outcome.iteration = report.iteration;
   outcome.microbatches_per_second = scenario.batch.microbatches / report.iteration.value();
   outcome.bubble_rate = report.bubble_rate;
+  outcome.bubble_rate_busiest = report.bubble_rate_busiest;
   if (knows_memory(scenario)) outcome.peak_activation = report.peak_activation;
   outcome.peak_memory = report.peak_memory;
   outcome.fits = result.fits;

@@ -21,6 +21,7 @@ struct Outcome {
   Seconds iteration;
   double microbatches_per_second = 0;  // of one pipeline: the measure where their number changes
   double bubble_rate = 0;
+  double bubble_rate_busiest = 0;
   std::optional<Bytes> peak_activation;  // where bytes are known
   std::optional<Bytes> peak_memory;      // with a model
   std::optional<bool> fits;              // with a model and a capacity, the scenario's or its GPU's

@@ -25,6 +25,26 @@ TEST_F(Command, SensitivityPrintsATablePerScheduleAndWritesDocuments) {
   EXPECT_NE(read("s.csv").find("zb-h1,scenario,,1,1,,,1.3"), std::string::npos);
 }
 
+// Where stages differ, the bubble of the busiest device comes first.
+TEST_F(Command, SensitivityAndSearchShowTheBubbleOfTheBusiest) {
+  const std::string unequal =
+      " schedule=1f1b parallel.pipeline_model_parallel_size=3 "
+      "batch.num_microbatches=6 cost.forward='[10 ms, 10 ms, 30 ms]'";
+  const Outcome sensitivity = run("sensitivity " + quickstart_ + unequal + " --csv s.csv");
+  ASSERT_EQ(sensitivity.code, 0) << sensitivity.output;
+  EXPECT_NE(sensitivity.output.find(", bubble of busiest "), std::string::npos)
+      << sensitivity.output;
+  EXPECT_NE(read("s.csv").find("bubble_rate,bubble_rate_busiest,"), std::string::npos);
+  const Outcome search =
+      run("search " + quickstart_ + unequal + " --memory-limit 1 --schedules 1f1b --no-refinement");
+  ASSERT_EQ(search.code, 0) << search.output;
+  EXPECT_NE(search.output.find("makespan  bubble of busiest   bubble "), std::string::npos)
+      << search.output;
+  const Outcome equal =
+      run("search " + quickstart_ + " schedule=1f1b --memory-limit 1 --schedules gpipe,1f1b");
+  EXPECT_EQ(equal.output.find("busiest"), std::string::npos) << equal.output;
+}
+
 TEST_F(Command, SensitivityRefusesFactorsThatAreNone) {
   for (const char* factors : {"0", "two", "0.5,,2", "-1", "1e9"}) {
     const Outcome outcome =

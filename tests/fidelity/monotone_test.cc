@@ -77,7 +77,8 @@ constexpr Sizes kLarge{10, 16, 301, 1024};
 Problem random_problem(testing::Random& random, bool vee, const Sizes& sizes) {
   const int devices = random.integer(sizes.least_devices, sizes.most_devices);
   const int least = std::max(2, (sizes.least_passes + devices - 1) / devices);
-  const int microbatches = random.integer(least, std::min(4 * devices, sizes.most_passes / devices));
+  const int microbatches =
+      random.integer(least, std::min(4 * devices, sizes.most_passes / devices));
   const auto whole = [&](int least) { return 1e-3 * random.integer(least, 20); };
   const testing::Times times{whole(5), whole(5), whole(3), 5e-4 * random.integer(0, 4)};
   Problem problem =

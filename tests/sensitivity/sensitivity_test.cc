@@ -73,6 +73,7 @@ void expect_same(const char* text, const std::vector<Same>& all) {
     EXPECT_NEAR(row.outcome->iteration / report.iteration, 1, 1e-12);
     EXPECT_NE(row.outcome->iteration, result.base.iteration);
     EXPECT_DOUBLE_EQ(row.outcome->bubble_rate, report.bubble_rate);
+    EXPECT_DOUBLE_EQ(row.outcome->bubble_rate_busiest, report.bubble_rate_busiest);
     EXPECT_EQ(row.outcome->peak_activation, report.peak_activation);
     EXPECT_EQ(row.outcome->peak_memory, report.peak_memory);
   }
