@@ -31,16 +31,17 @@ std::vector<Case> both_of(Scenario scenario, const Location& where) {
   return cases;
 }
 
-// A and B, from one scenario with two schedules, two scenarios, or a scenario and orders for it.
+// A and B, from one scenario with two schedules, two scenarios, or a scenario and orders for it: of
+// three arguments the first YAML file is the scenario.
 std::vector<Case> cases_of(const std::vector<std::string>& inputs,
                            const std::vector<std::string>& overrides, const CommandLine& line) {
-  const auto scenarios = std::ranges::count_if(inputs, is_scenario_file);
+  const auto scenarios = std::ranges::count_if(inputs, is_yaml);
   if (inputs.empty() || scenarios == 0) {
     throw InputError(
         inputs.empty() ? line.where(line.arguments().size()) : line.where(inputs.front()),
         "expected a scenario (.yaml), whose costs both orders take");
   }
-  if (inputs.size() > 3 || scenarios > 2 || (inputs.size() == 3 && scenarios != 1)) {
+  if (inputs.size() > 3) {
     throw InputError(line.where(inputs.back()),
                      "expected two scenarios, or one and two orders of it");
   }
@@ -48,15 +49,15 @@ std::vector<Case> cases_of(const std::vector<std::string>& inputs,
     const Location where = line.where(inputs[0]);
     return both_of(read_scenario_file(inputs[0], where, line.overrides(overrides)), where);
   }
-  if (scenarios == 2) {
+  if (inputs.size() == 2 && scenarios == 2) {
     return {case_of({inputs[0]}, overrides, line), case_of({inputs[1]}, overrides, line)};
   }
-  const std::string scenario = *std::ranges::find_if(inputs, is_scenario_file);
+  const auto scenario = std::ranges::find_if(inputs, is_yaml);
   std::vector<Case> cases;
-  for (const std::string& input : inputs) {
+  for (auto input = inputs.begin(); input != inputs.end(); ++input) {
     const bool itself = input == scenario;
     if (itself && inputs.size() == 3) continue;
-    cases.push_back(case_of({scenario, itself ? "" : input}, overrides, line));
+    cases.push_back(case_of({*scenario, itself ? "" : *input}, overrides, line));
   }
   return cases;
 }
@@ -101,9 +102,10 @@ Subcommand add_compare(Parser& program) {
       "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1\n"
       "  pipesim compare scenarios/quickstart.yaml 1f1b zb-h1 --format html -o page.html");
   parser
-      .add_option("orders", options->arguments,
-                  "A scenario (YAML) and two of: a schedule's name, a PyTorch schedule CSV; or two "
-                  "scenarios; path.to.key=value changes the scenarios")
+      .add_option(
+          "orders", options->arguments,
+          "A scenario (YAML) and two of: a schedule's name, a description (YAML), a PyTorch "
+          "schedule CSV; or two scenarios; path.to.key=value changes the scenarios")
       .required();
   parser.add_option("--format", options->format, "text, json, svg, or html: one page")
       .one_of({"text", "json", "svg", "html"});

@@ -194,8 +194,9 @@ int prove_order(const ImproveOptions& options, const CommandLine& line) {
 void add_arguments(Parser& parser, ImproveOptions& options) {
   parser
       .add_option("order", options.arguments,
-                  "A scenario (YAML), and where it has several schedules the name of one, or a "
-                  "PyTorch schedule CSV; path.to.key=value changes the scenario")
+                  "A scenario (YAML), and where it has several schedules the name of one, a "
+                  "description (YAML) or a PyTorch schedule CSV; path.to.key=value changes the "
+                  "scenario")
       .required();
   parser.add_option("--memory-limit", options.limit,
                     "A multiple of p x one microbatch's activation on a device, or bytes such as "

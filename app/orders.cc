@@ -17,16 +17,19 @@ std::string in_quotes(const std::string& text) {
   return quoted + "'";
 }
 
-bool is_csv(const std::string& argument) {
-  return std::filesystem::path(argument).extension() == ".csv";
+// The value of `schedule` that stands for an order.
+std::string entry_of(const std::string& order) {
+  if (is_yaml(order)) return fmt::format("{{file: {}}}", in_quotes(order));
+  const bool csv = std::filesystem::path(order).extension() == ".csv";
+  return csv ? fmt::format("{{csv: {}}}", in_quotes(order)) : in_quotes(order);
 }
 
 // The scenario with that schedule alone.
 Scenario with_order(const NamedOrder& named, const std::vector<std::string>& overrides,
                     const CommandLine& line) {
   const Location file = line.where(named.scenario);
-  const bool csv = is_csv(named.order);
-  if (!csv) {
+  const std::string schedule = entry_of(named.order);
+  if (schedule == in_quotes(named.order)) {
     Scenario scenario = read_scenario_file(named.scenario, file, line.overrides(overrides));
     const auto own = std::ranges::find_if(scenario.schedules, [&](const ScheduleChoice& choice) {
       return !choice.program && choice.name == named.order;
@@ -38,9 +41,7 @@ Scenario with_order(const NamedOrder& named, const std::vector<std::string>& ove
   }
   const Location where = line.where(named.order);
   std::vector<Override> all = line.overrides(overrides);
-  all.push_back({"schedule",
-                 csv ? fmt::format("{{csv: {}}}", in_quotes(named.order)) : in_quotes(named.order),
-                 where, where});
+  all.push_back({"schedule", schedule, where, where});
   return read_scenario_file(named.scenario, file, std::move(all));
 }
 
@@ -55,7 +56,7 @@ OrderArguments::OrderArguments(const std::vector<std::string>& arguments) {
   }
 }
 
-bool is_scenario_file(const std::string& argument) {
+bool is_yaml(const std::string& argument) {
   const auto extension = std::filesystem::path(argument).extension();
   return extension == ".yaml" || extension == ".yml";
 }
@@ -75,10 +76,11 @@ Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
 
 Case only_case_of(const OrderArguments& arguments, const CommandLine& line) {
   const auto& inputs = arguments.inputs;
-  if (inputs.empty() || inputs.size() > 2 || !is_scenario_file(inputs.front())) {
-    throw InputError(inputs.empty() ? line.where(line.arguments().size())
-                                    : line.where(inputs.size() > 2 ? inputs[2] : inputs[0]),
-                     "expected a scenario (.yaml), and one of its schedules or a CSV");
+  if (inputs.empty() || inputs.size() > 2 || !is_yaml(inputs.front())) {
+    throw InputError(
+        inputs.empty() ? line.where(line.arguments().size())
+                       : line.where(inputs.size() > 2 ? inputs[2] : inputs[0]),
+        "expected a scenario (.yaml), and one of its schedules, a description or a CSV");
   }
   return case_of({inputs[0], inputs.size() == 2 ? inputs[1] : ""}, arguments.overrides, line);
 }

@@ -1,5 +1,5 @@
-// Orders as commands take them: a scenario's only schedule, a schedule's name, or a PyTorch
-// schedule CSV that runs with a scenario's costs.
+// Orders as commands take them: a scenario's only schedule, a schedule's name, or a description or
+// PyTorch schedule CSV that runs with a scenario's costs.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace pipesim {
 
 struct NamedOrder {
   std::string scenario;    // its file
-  std::string order = {};  // a name or a CSV file; empty: the scenario's only schedule
+  std::string order = {};  // a name, a description or CSV file; empty: the scenario's only schedule
 };
 
 // Arguments that are `path.to.key=value` (unless a file is called so), and those that are not.
@@ -21,13 +21,14 @@ struct OrderArguments {
   std::vector<std::string> inputs, overrides;
 };
 
-bool is_scenario_file(const std::string& argument);
+// Of a scenario, or a description of a schedule.
+bool is_yaml(const std::string& argument);
 
 // A name that the scenario has comes with its options there. InputError at the argument.
 Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
              const CommandLine& line);
 
-// Of SCENARIO [ORDER].
+// Of SCENARIO [ORDER], where a second YAML file is a description.
 Case only_case_of(const OrderArguments& arguments, const CommandLine& line);
 
 }  // namespace pipesim

@@ -41,6 +41,17 @@ TEST_F(Compare, TellsASliceFromAMicrobatch) {
       << slices.output;
 }
 
+TEST_F(Compare, TakesDescriptions) {
+  const std::string described = std::string(PIPESIM_SOURCE_DIR) + "/schedules/descriptions/";
+  const Outcome same = run("compare " + quickstart_ + " 1f1b " + described + "1f1b.yaml");
+  EXPECT_EQ(same.code, 0) << same.output;
+  EXPECT_TRUE(says(same, "A and B take the same time.")) << same.output;
+  const Outcome two =
+      run("compare " + quickstart_ + " " + described + "v-half.yaml " + described + "v-min.yaml");
+  EXPECT_EQ(two.code, 0) << two.output;
+  EXPECT_TRUE(says(two, "v-min.yaml")) << two.output;
+}
+
 TEST_F(Compare, WritesEveryFormatTheSameTwice) {
   for (const std::string format : {"text", "json", "svg", "html"}) {
     const std::string line = "compare " + quickstart_ + " 1f1b zb-v --format " + format;

@@ -90,7 +90,7 @@ TEST_F(Improve, RefinesWhereDevicesHoldUnequalNumbersOfStages) {
         "rules: [{passes: [F]}, {passes: [BW]}]\n");
   const Outcome improved =
       run("improve " + quickstart_ +
-          " 'schedule={file: uneven.yaml}' parallel.pipeline_model_parallel_size=3 "
+          " uneven.yaml parallel.pipeline_model_parallel_size=3 "
           "batch.num_microbatches=5 'cost={kind: given, per: device, forward: 1 s, "
           "backward_input: 1 s, backward_weight: 1 s}' 'memory={kind: given, activation: 2 GiB, "
           "weight_stash: 1 GiB}' --effort 1e6 -o uneven.csv");
