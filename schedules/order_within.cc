@@ -44,6 +44,16 @@ bool is_small(const Problem& problem) {
   return problem.shape.devices * problem.shape.microbatches <= kSmall;
 }
 
+Bytes limit_to_plan_for(const Problem& problem, Bytes limit) {
+  const StageCost& first = problem.stages.front();
+  const bool alike = std::ranges::all_of(problem.stages, [&first](const StageCost& cost) {
+    return cost.activation == first.activation && cost.weight_stash == first.weight_stash;
+  });
+  if (alike) return limit;
+  const Bytes step = 1.0 / 32 * problem.device_activation();
+  return std::floor(kRounding * (limit / step)) * step;
+}
+
 Problem with_messages_in_steps(Problem problem, int least) {
   constexpr int kSteps = 16;
   Seconds forward;

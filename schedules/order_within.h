@@ -25,6 +25,11 @@ struct OrderWithin {
 // and for messages in steps, so that shorter ones seldom do.
 bool is_small(const Problem& problem);
 
+// The limit that such planners plan for in its stead: itself where all stages keep the same bytes,
+// so that plans tell few limits apart; else the multiple of a thirty-second of what one microbatch
+// keeps that is not above it.
+Bytes limit_to_plan_for(const Problem& problem, Bytes limit);
+
 // Every message takes as much longer as makes it a whole number of steps, at least `least`: a step
 // is a sixteenth of what a device's forwards of a microbatch take on average. Which order a
 // heuristic comes to follows from small differences, which this takes away: messages that round to

@@ -97,7 +97,8 @@ void ZbPlanner::try_limits(Bytes limit) {
   all_ = all_choices();
   const Bytes least = for_planning(problem_).device_activation();
   if (microbatches_ * (last_ + 1) <= kThorough) {
-    for (Bytes within = limit; within >= least;) within = (1 - 1e-9) * try_all(within);
+    Bytes within = limit;
+    while (within >= least) within = (1 - 1e-9) * try_all(within);
     return;
   }
   try_all(limit);

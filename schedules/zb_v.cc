@@ -8,12 +8,13 @@
 //
 // Of small problems (`is_small`), lower limits that make the planners plan otherwise are planned
 // for as well, until bounds or the plans say that none can be better, so that more memory costs no
-// time. All plan for messages in steps and for longer ones, since a plan for longer messages may be
-// the better one, and the paper's heuristic for messages as they are too: every plan costs what it
-// does with those (tests/fidelity/monotone_test.cc counts how often shorter ones still cost time).
-// Of longer programs, one within kNearEnough of what none can be below is not justified. O(passes)
-// per plan; the planners' headers say why any limit that one microbatch keeps is kept and can be
-// executed.
+// time. Where stages keep unequal bytes these are many, and limits are rounded down to steps
+// (limit_to_plan_for). All plan for messages in steps and for longer ones, since a plan for longer
+// messages may be the better one, and the paper's heuristic for messages as they are too, within
+// limits as they are: every plan takes what it does with those (tests/fidelity/monotone_test.cc
+// counts how often shorter messages still cost time). Of longer programs, one within kNearEnough of
+// what none can be below is not justified. O(passes) per plan; the planners' headers say why any
+// limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -298,13 +299,13 @@ class ZbV : public LimitPlanner {
     Search search(problem, {kPatient, kBackwardsFirst, kImpatient});
     Justifier as_they_are(problem_);
     PlanTime unjustified;
-    for (Bytes within = limit;;) {
+    for (Bytes within = limit_to_plan_for(problem, limit);;) {
       for (const Best* plan : search.plan(within, least(within), enough(within))) {
         best.keep(as_they_are.time(plan->lists), plan->lists);
       }
       unjustified = std::min(unjustified, search.least());
       if (search.least().time > kHope * unjustified.time) return;
-      within = search.next_limit();
+      within = limit_to_plan_for(problem, search.next_limit());
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }

@@ -107,7 +107,8 @@ Bytes unit_of_limit(const Case& made) {
   return made.problem.shape.devices * for_planning(made.problem).device_activation();
 }
 
-Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions options, bool others) {
+Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
+                 bool others) {
   const auto scenario = undisturbed(made);
   Improved result;
   result.before = prepare(scenario, made.choice);

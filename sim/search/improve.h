@@ -31,7 +31,7 @@ struct Improved {
 // know (overlapped blocks, two directions, sequence splits, recomputation, copies, a sharded
 // vocabulary, transfers that hold devices, microbatches that cost unequally), and for a limit below
 // one microbatch.
-Improved improve(const Case& made, std::optional<Bytes> limit, RefineOptions options,
+Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 
 // The limit's unit: p x the activation of one microbatch on a device, 1 each where none is known.
