@@ -62,8 +62,10 @@ void ZbPlanner::set_messages(const Problem& problem) {
   }
   double way = 0;
   for (Device& device : devices_) {
-    device.work = way + microbatches_ * (device.forward + device.backward + device.weight);
-    if (problem_.objective == Objective::kMakespan) way += device.forward + device.to_downstream;
+    device.work = microbatches_ * (device.forward + device.backward + device.weight);
+    if (problem_.objective != Objective::kMakespan) continue;
+    device.way = way;
+    way += device.forward + device.to_downstream;
   }
 }
 
@@ -179,7 +181,8 @@ void ZbPlanner::start() {
   for (auto& list : lists_) list.clear();
   most_idle_ = 0;
   most_ = as_they_are_ ? kHope * least_ : least_;
-  hopeless_ = met_skip_ = met_fill_ = false;
+  takes_time_ = takes_span_ = hopeless_ = false;
+  met_skip_ = met_fill_ = false;
   for (int d = 0; d <= last_; ++d) run_forward(d);
 }
 
@@ -321,7 +324,10 @@ void ZbPlanner::append(int d, PassKind kind, int microbatch, double arrival, dou
   if (device.f == 0) device.first_start = start;
   if (device.f > 0) device.idle += start - device.clock;
   most_idle_ = std::max(most_idle_, device.idle);
-  hopeless_ = hopeless_ || PlanTime{device.work + device.idle} >= most_;
+  const double span = device.work + device.idle;
+  takes_span_ = takes_span_ || span >= most_.span;
+  takes_time_ = takes_time_ || device.way + span >= most_.time;
+  hopeless_ = hopeless_ || device.way + span > most_.time || (takes_time_ && takes_span_);
   device.clock = start + seconds;
   lists_[d].push_back(make_pass(kind, microbatch));
 }

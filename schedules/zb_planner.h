@@ -59,7 +59,8 @@ class ZbPlanner {
     double forward = 0, backward = 0, weight = 0;
     double to_upstream = 0, to_downstream = 0;
     double activation = 0, weight_stash = 0;
-    double work = 0;  // of all its passes; of a makespan with the way of the first F to it
+    double work = 0;  // of all its passes
+    double way = 0;   // of a makespan: of the first F to it
 
     int f = 0, b = 0, w = 0;  // passes run, each kind in order of microbatches
     double clock = 0;
@@ -117,9 +118,11 @@ class ZbPlanner {
 
   Steady steady_;  // of the run
   double limit_ = 0;
-  double asked_ = 0;                          // most that was found to fit
-  PlanTime most_;                             // at which the run is given up
-  bool hopeless_ = false;                     // it has come to that
+  double asked_ = 0;  // most that was found to fit
+  PlanTime most_;     // at which the run is given up
+  // Whether it takes that at least, in time and in span.
+  bool takes_time_ = false, takes_span_ = false;
+  bool hopeless_ = false;
   bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind
   std::vector<int> warm_up_;                  // forwards before the first B, by device
   Grid<double> forward_end_;                  // by device and microbatch

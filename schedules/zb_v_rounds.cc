@@ -62,7 +62,14 @@ std::vector<double> RoundsPlanner::slack() const {
 
 [[gnu::flatten]] PlanTime RoundsPlanner::run(const RoundsChoices& choices, const PlanTime& most) {
   choices_ = choices;
-  const auto hopeless = [&] { return PlanTime{most_work_ + most_idle_} >= most; };
+  // A device has its work left, beside what it has idled.
+  const auto hopeless = [&] {
+    PlanTimer timer(objective_);
+    for (const Device& device : devices_) {
+      timer.add(device.first_start, device.first_start + most_work_ + device.idle);
+    }
+    return timer.time() >= most;
+  };
   go_back_to_start();
   met_forward_ = met_backward_ = false;
   for (bool any = true; any && !hopeless();) {
