@@ -25,6 +25,7 @@ py::dict dict_of(const SearchResult& result, Bytes unit) {
   row["cost_seconds"] = best.cost.value();
   row["makespan_seconds"] = best.makespan.value();
   row["bubble_rate"] = best.bubble_rate;
+  row["bubble_rate_busiest"] = best.bubble_rate_busiest;
   row["peak_activation_bytes"] = best.peak.value();
   row["registered_schedule"] = py::none();
   row["registered_cost_seconds"] = py::none();

@@ -58,7 +58,7 @@ std::string factor_text(const Effect& effect) {
   return fmt::format("{:.3g} (of {:g})", effect.applied, effect.factor);
 }
 
-Row row_of(const Effect& effect, const Outcome& base) {
+Row row_of(const Effect& effect, const Outcome& base, bool unequal) {
   Row row{std::string(effect.what), factor_text(effect), effect.from, effect.to};
   if (!effect.outcome) {
     row.insert(row.end(), {"cannot be run", "-", "-", "-", "-"});
@@ -68,7 +68,8 @@ Row row_of(const Effect& effect, const Outcome& base) {
   const auto peak = now.peak();
   row.insert(row.end(), {relative(now.iteration.value(), base.iteration.value()),
                          relative(now.microbatches_per_second, base.microbatches_per_second),
-                         points(now.bubble_rate_busiest, base.bubble_rate_busiest),
+                         unequal ? points(now.bubble_rate_busiest, base.bubble_rate_busiest)
+                                 : points(now.bubble_rate, base.bubble_rate),
                          peak && base.peak() ? relative(peak->value(), base.peak()->value()) : "-",
                          yes_or_no(now.fits)});
   return row;
@@ -113,13 +114,7 @@ std::string csv_outcome(const Outcome& outcome) {
 
 std::string sensitivity_table(const Sensitivity& sensitivity) {
   const Outcome& base = sensitivity.base;
-  const auto is_unequal = [](const Outcome& outcome) {
-    return unequal_work(outcome.bubble_rate, outcome.bubble_rate_busiest);
-  };
-  const bool unequal =
-      is_unequal(base) || std::ranges::any_of(sensitivity.effects, [&](const Effect& effect) {
-        return effect.outcome && is_unequal(*effect.outcome);
-      });
+  const bool unequal = unequal_work(base.bubble_rate, base.bubble_rate_busiest);
   std::string text = fmt::format("{}: iteration {}, ", sensitivity.schedule, human(base.iteration));
   if (unequal) text += fmt::format("bubble of busiest {:.2f}%, ", 100 * base.bubble_rate_busiest);
   text += fmt::format("bubble rate {:.2f}%", 100 * base.bubble_rate);
@@ -130,7 +125,7 @@ std::string sensitivity_table(const Sensitivity& sensitivity) {
   if (base.fits) text += *base.fits ? ", fits" : ", does not fit";
   std::vector<Row> rows{{"what if", "x", "from", "to", "iteration", "throughput",
                          unequal ? "bubble of busiest" : "bubble", "peak", "fits"}};
-  for (const Effect& effect : sensitivity.effects) rows.push_back(row_of(effect, base));
+  for (const Effect& effect : sensitivity.effects) rows.push_back(row_of(effect, base, unequal));
   text += '\n' + aligned(rows);
   for (const Effect& effect : sensitivity.effects) {
     if (effect.outcome) continue;
