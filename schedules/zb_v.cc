@@ -159,7 +159,7 @@ class Search {
     };
     consider(rounds_.asked);
     consider(justify_.asked());
-    for (const Plan& plan : greedy_plans_) consider(plan.asked);
+    for (const Plan& plan : greedy_plans_) consider(up_to_step(plan.asked));
     return (1 - 1e-9) * most;
   }
 
@@ -212,6 +212,12 @@ class Search {
   [[nodiscard]] Bytes in_steps(Bytes limit) const {
     if (step_ <= Bytes(0)) return limit;
     return least_limit_ + std::floor(kRounding * ((limit - least_limit_) / step_)) * step_;
+  }
+
+  // The least limit that in steps is as much.
+  [[nodiscard]] Bytes up_to_step(Bytes asked) const {
+    if (step_ <= Bytes(0)) return asked;
+    return least_limit_ + std::ceil((asked - least_limit_) / step_ / kRounding) * step_;
   }
 
   Bytes least_limit_, step_, limit_;

@@ -119,6 +119,20 @@ TEST(ZeroBubbleV, LeavesRoomForChunkOneWhereMemoryIsShort) {
   EXPECT_LT(result.cost, 0.5 * planned(alone).cost);
 }
 
+// Greedy plans keep the limit in steps, the others as it is: from one step down to the next both
+// have to be tried with what lies between.
+TEST(ZeroBubbleV, TakesNoLongerWithMoreMemoryBetweenSteps) {
+  Problem problem = testing::make_problem({6, 2, 6, 1}, Placement::vee(6),
+                                          {4.526e-3, 6.8175e-3, 3.621e-3, 1.657e-3});
+  for (StageCost& cost : problem.stages) cost.weight_stash = 1e-5 * cost.activation;
+  const auto time_within = [&](double microbatches) {
+    problem.activation_limit = microbatches * problem.device_activation();
+    return planned(problem).cost.value();
+  };
+  EXPECT_LE(time_within(4.3), time_within(4.095) * (1 + 1e-12));
+  EXPECT_LE(time_within(4.14), time_within(4.095) * (1 + 1e-12));
+}
+
 // One microbatch at a time: the whole way, over and over, without waiting for any W but its own.
 TEST(ZeroBubbleV, RunsOneMicrobatchAfterTheOtherWhereOnlyOneFits) {
   Problem problem = testing::make_problem({3, 2, 4, 1}, Placement::vee(3), {2, 3, 1, 1});
