@@ -151,8 +151,8 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
                const SearchOptions& options) {
   const bool relieved = options.offload || options.recompute;
   out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks,cost_seconds,"
-         "makespan_seconds,bubble_rate,bubble_rate_busiest,peak_activation_bytes,registered_"
-         "schedule,"
+         "makespan_seconds,bubble_rate,bubble_rate_busiest,peak_activation_bytes,"
+         "registered_schedule,"
          "registered_cost_seconds,bound_seconds"
       << (relieved ? ",offload_chunks,recompute_chunks,activations_on_host\n" : "\n");
   for (const SearchResult& result : results) {

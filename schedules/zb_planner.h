@@ -120,7 +120,7 @@ class ZbPlanner {
   double limit_ = 0;
   double asked_ = 0;  // most that was found to fit
   PlanTime most_;     // at which the run is given up
-  // Whether it takes that at least, in time and in span.
+  // Whether the run takes as much at least, in time and in span; whether it is given up.
   bool takes_time_ = false, takes_span_ = false;
   bool hopeless_ = false;
   bool met_skip_ = false, met_fill_ = false;  // whether it came to a choice of that kind

@@ -75,7 +75,7 @@ PlanTime Justifier::run(const PassLists& lists) {
   best_ = order_;
   for (double before = kNever; least.time < (1 - kGain) * before;) {
     before = least.time;
-    push_late(least);
+    push_late(before);
     push_early();
     if (time() >= least) break;
     least = time();
@@ -131,11 +131,12 @@ void Justifier::push_early() {
   std::swap(order_, placed_);
 }
 
-// Each device ends when it has spanned so much since its start, or when all do.
-void Justifier::push_late(const PlanTime& most) {
+// Each device may end so much later than its own start or, where a makespan counts, than that of
+// all.
+void Justifier::push_late(double most) {
   for (size_t d = 0; d < stretches_.size(); ++d) {
     const double since = objective_ == Objective::kMakespan ? 0 : stretches_[d].front().start;
-    from_[d] = -(since + most.time);
+    from_[d] = -(since + most);
   }
   place_all<kLate>();
   for (auto& placed : placed_) std::ranges::reverse(placed);

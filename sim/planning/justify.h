@@ -79,7 +79,7 @@ class Justifier {
   void load(const PassLists& lists);
   [[nodiscard]] PlanTime time() const;
   void push_early();
-  void push_late(const PlanTime& most);
+  void push_late(double most);
   template <Direction direction>
   void place_all();
   // Takes the passes of all devices in their order: of each device from `from_` on, `place(device,

@@ -28,7 +28,7 @@ struct WithinRules {
 
 struct WithinResult {
   PassLists lists;
-  PlanTime time;  // in the unit of the problem's
+  PlanTime time;  // in the unit of the problem's seconds
   // The most bytes that had room, and the least that had none: within any limit from the one up to
   // the other all would be the same.
   Bytes asked, refused;
