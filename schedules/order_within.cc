@@ -39,9 +39,10 @@ std::shared_ptr<const Program> in_parts(std::shared_ptr<const Program> whole) {
 
 }  // namespace
 
-bool is_small(const Problem& problem) {
-  constexpr int kSmall = 300;  // passes of a kind
-  return problem.shape.devices * problem.shape.microbatches <= kSmall;
+ProblemSize size_of(const Problem& problem) {
+  const int passes = problem.shape.devices * problem.shape.microbatches;
+  if (passes <= 300) return ProblemSize::kSmall;
+  return passes <= 600 ? ProblemSize::kMiddling : ProblemSize::kLarge;
 }
 
 Bytes limit_to_plan_for(const Problem& problem, Bytes limit) {
@@ -70,9 +71,9 @@ Problem with_messages_in_steps(Problem problem, int least) {
 }
 
 std::vector<Problem> with_longer_messages(const Problem& problem) {
-  constexpr int kMostSteps = 4;
+  const int most_steps = size_of(problem) == ProblemSize::kSmall ? 4 : 1;
   std::vector<Problem> all{with_messages_in_steps(problem)};
-  for (int steps = 1; steps <= kMostSteps; ++steps) {
+  for (int steps = 1; steps <= most_steps; ++steps) {
     Problem longer = with_messages_in_steps(problem, steps);
     const auto transfer = &StageCost::transfer;
     if (std::ranges::equal(longer.stages, all.back().stages, {}, transfer, transfer)) continue;

@@ -1,5 +1,5 @@
 // What planners share that take the best of several orders within a memory limit: the orders of
-// other schedules, justification, and messages in steps for small problems.
+// other schedules, justification, and messages in steps.
 #pragma once
 
 #include <map>
@@ -21,9 +21,11 @@ struct OrderWithin {
   PlanTime time;
 };
 
-// Of such problems planners plan for all lower limits too, so that more memory never costs time,
-// and for messages in steps, so that shorter ones seldom do.
-bool is_small(const Problem& problem);
+// Of small and middling problems, up to 300 and 600 passes of a kind, planners plan for all lower
+// limits too, so that more memory never costs time, and for messages in steps, so that shorter ones
+// seldom do; of middling ones they give up sooner.
+enum class ProblemSize { kSmall, kMiddling, kLarge };
+ProblemSize size_of(const Problem& problem);
 
 // The limit that such planners plan for in its stead: itself where all stages keep the same bytes,
 // so that plans tell few limits apart; else the multiple of a thirty-second of what one microbatch
@@ -35,8 +37,8 @@ Bytes limit_to_plan_for(const Problem& problem, Bytes limit);
 // heuristic comes to follows from small differences, which this takes away: messages that round to
 // the same lead to the same order.
 Problem with_messages_in_steps(Problem problem, int least = 0);
-// The same with a least of none to four steps, as far as they differ: a plan for longer messages
-// may be the better one.
+// The same with a least of none, one and, of small problems, up to four steps, as far as they
+// differ: a plan for longer messages may be the better one.
 std::vector<Problem> with_longer_messages(const Problem& problem);
 
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.

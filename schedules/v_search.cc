@@ -31,7 +31,7 @@ class VSearch : public LimitPlanner {
  public:
   VSearch(const Problem& problem, Planners& planners)
       : problem_(problem),
-        justifies_(!is_small(problem) &&
+        justifies_(size_of(problem) != ProblemSize::kSmall &&
                    problem.shape.devices * problem.shape.microbatches <= kTooLong),
         planners_(planners),
         blocks_(problem),

@@ -4,10 +4,9 @@
 // one B acquires where W needs more than F left; `zb` takes the limit from the problem.
 //
 // It never takes longer than the hand-made orders that fit into the limit, 1F1B, ZB-H1 and ZB-H2,
-// nor than itself within a lower limit: any of up to 512 passes of a kind, else a rung
+// nor than itself within a lower limit: any of up to 600 passes of a kind, else a rung
 // (sim/planning/memory_ladder.h). At worst O(p m) for each of 27 choices and each lower limit that
-// they tell apart, and of small problems as much again for messages in steps
-// (schedules/order_within.h).
+// they tell apart, and up to 600 as much again for messages in steps (schedules/order_within.h).
 #include <algorithm>
 
 #include "schedules/zb_planner.h"

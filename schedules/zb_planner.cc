@@ -16,9 +16,6 @@ namespace {
 constexpr double kNoWait = std::numeric_limits<double>::lowest();  // what nobody sends
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Up to so many passes of a kind, no lower limit is left out for time's sake.
-constexpr int kThorough = 512;
-
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
 
@@ -85,7 +82,7 @@ std::vector<ZbPlanner::Choices> ZbPlanner::all_choices() {
 
 PassLists ZbPlanner::best(Bytes limit) {
   try_limits(limit);
-  if (is_small(problem_) && !free_transfers(problem_)) {
+  if (size_of(problem_) != ProblemSize::kLarge && !free_transfers(problem_)) {
     as_they_are_.emplace(problem_);
     for (const Problem& longer : with_longer_messages(problem_)) {
       set_messages(longer);
@@ -98,7 +95,7 @@ PassLists ZbPlanner::best(Bytes limit) {
 void ZbPlanner::try_limits(Bytes limit) {
   all_ = all_choices();
   const Bytes least = for_planning(problem_).device_activation();
-  if (microbatches_ * (last_ + 1) <= kThorough) {
+  if (size_of(problem_) != ProblemSize::kLarge) {
     Bytes within = limit;
     while (within >= least) within = (1 - 1e-9) * try_all(within);
     return;

@@ -6,15 +6,15 @@
 // pipeline in time and is better wherever memory is plenty or very short; `Justifier` shortens the
 // best of them. The hand-made ZB-V, V-Half, V-Min and 1F1B-V count where they fit.
 //
-// Of small problems (`is_small`), lower limits that make the planners plan otherwise are planned
-// for as well, until bounds or the plans say that none can be better, so that more memory costs no
-// time. Where stages keep unequal bytes these are many, and limits are rounded down to steps
-// (limit_to_plan_for). All plan for messages in steps and for longer ones, since a plan for longer
-// messages may be the better one, and the paper's heuristic for messages as they are too, within
-// limits as they are: every plan takes what it does with those (tests/fidelity/monotone_test.cc
-// counts how often shorter messages still cost time). Of longer programs, one within kNearEnough of
-// what none can be below is not justified. O(passes) per plan; the planners' headers say why any
-// limit that one microbatch keeps is kept and can be executed.
+// Up to 600 passes of a kind (`ProblemSize`), lower limits that make the planners plan otherwise
+// are planned for as well, until bounds or the plans say that none can be better, so that more
+// memory costs no time. Where stages keep unequal bytes these are many, and limits are rounded down
+// to steps (limit_to_plan_for). All plan for messages in steps and for longer ones, since a plan
+// for longer messages may be the better one, and the paper's heuristic for messages as they are
+// too, within limits as they are: every plan takes what it does with those
+// (tests/fidelity/monotone_test.cc counts how often shorter messages still cost time). Of longer
+// programs, one within kNearEnough of what none can be below is not justified. O(passes) per plan;
+// the planners' headers say why any limit that one microbatch keeps is kept and can be executed.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -71,8 +71,9 @@ class PublishedRules {
   explicit PublishedRules(const Problem& problem)
       : no_idle_(problem.shape.devices, 0), rounds_(problem) {}
 
-  Best plan(Bytes limit) {
-    best_ = {.lists = PassLists(no_idle_.size())};
+  // Gives up runs that take `most` or more; without lists where all do.
+  Best plan(Bytes limit, const PlanTime& most = {}) {
+    best_ = {most, {}};
     rounds_.set_limit(limit);
     rounds_.allow(no_idle_);
     std::array<bool, kChoices.size()> same{};  // as a run before
@@ -83,6 +84,7 @@ class PublishedRules {
         same[other] = same[other] || rounds_.same_with(kChoices[other]);
       }
     }
+    if (best_.lists.empty()) return {};
     for (PlanTime before; best_.time < before;) {
       before = best_.time;
       rounds_.allow(slack_);
@@ -121,8 +123,7 @@ constexpr GreedyRules kBackwardsFirst{
     .b1_before_f1 = true, .patience = kPatience, .beyond_share = 0.5};
 constexpr GreedyRules kImpatient{.patience = 0, .beyond_share = 1};
 
-// The planners' plans, and the best of them justified, within one limit after the other, lower each
-// time.
+// The best of the planners' plans, justified, within one limit after the other, lower each time.
 class Search {
  public:
   Search(const Problem& problem, std::vector<GreedyRules> rules)
@@ -135,18 +136,19 @@ class Search {
         greedy_plans_(rules_.size()) {}
 
   // The plans that are not the same as within the limit before; of those that take the same the
-  // last is meant to be taken. Once one takes no more than `least` no other is made, and one that
-  // takes no more than `enough` is not justified.
-  const std::vector<const Best*>& plan(Bytes limit, const PlanTime& least, const PlanTime& enough) {
+  // last is meant to be taken. None that takes `most` or more is made; once one takes no more than
+  // `least` no other is, and one that takes no more than `enough` is not justified.
+  const std::vector<const Best*>& plan(Bytes limit, const PlanTime& least, const PlanTime& enough,
+                                       const PlanTime& most = {}) {
     limit_ = limit;
     made_.clear();
-    const Plan* best = &plan_rounds();
+    const Plan* best = &plan_rounds(most);
     for (size_t i = 0; i < greedy_plans_.size() && !best->time.reaches(least); ++i) {
-      const Plan& plan = plan_greedily(i, best->time);
+      const Plan& plan = plan_greedily(i, std::min(most, best->time));
       if (plan.time < best->time) best = &plan;
     }
     least_ = best->time;
-    if (!least_.reaches(enough)) justify(*best);
+    if (least_ < most && !least_.reaches(enough)) justify(*best);
     return made_;
   }
   // The least of the plans within the last limit, before justification.
@@ -172,30 +174,32 @@ class Search {
     PlanTime given_up = {};  // once it could not take less
   };
 
-  const Plan& plan_rounds() {
-    if (rounds_.asked <= limit_) return rounds_;
-    rounds_ = {published_.plan(limit_), published_.asked()};
-    rounds_.time = justify_.time(rounds_.lists);
-    return made(rounds_);
+  // Both give up plans that cannot take less than `most`.
+  const Plan& plan_rounds(const PlanTime& most) {
+    if (!is_same(rounds_, limit_, most)) {
+      Best made = published_.plan(limit_, most);
+      keep(rounds_, std::move(made), published_.asked(), most);
+    }
+    return rounds_;
   }
-
-  // Gives up what cannot take less than `most`.
   const Plan& plan_greedily(size_t i, const PlanTime& most) {
     const Bytes within = in_steps(limit_);
     Plan& plan = greedy_plans_[i];
-    if (plan.asked <= within && most <= plan.given_up) return plan;
+    if (is_same(plan, within, most)) return plan;
     greedy_.set_limit(within);
-    plan.time = greedy_.run(rules_[i], most);
-    plan.asked = greedy_.asked();
-    plan.given_up = plan.time == PlanTime{} ? most : PlanTime{};
-    if (plan.time == PlanTime{}) return plan;
-    plan.lists = greedy_.lists();
-    return made(plan);
-  }
-  const Plan& made(const Plan& plan) {
-    if (justified_ == &plan) justified_ = nullptr;
-    made_.push_back(&plan);
+    const PlanTime time = greedy_.run(rules_[i], most);
+    Best made{time, time == PlanTime{} ? PassLists{} : greedy_.lists()};
+    keep(plan, std::move(made), greedy_.asked(), most);
     return plan;
+  }
+  [[nodiscard]] static bool is_same(const Plan& plan, Bytes within, const PlanTime& most) {
+    return plan.asked <= within && most <= plan.given_up;
+  }
+  void keep(Plan& plan, Best made, Bytes asked, const PlanTime& most) {
+    if (justified_ == &plan) justified_ = nullptr;
+    const bool gave_up = made.time == PlanTime{};
+    plan = {std::move(made), asked, gave_up ? most : PlanTime{}};
+    if (!gave_up) made_.push_back(&plan);
   }
 
   void justify(const Plan& plan) {
@@ -233,19 +237,22 @@ class Search {
   PlanTime least_;
 };
 
-// Justification was not seen to make up for more.
+// Justification was not seen to make the best plan of what takes so many times as much, or idles so
+// many times as much; of middling problems hardly.
 constexpr double kHope = 1.15;
+constexpr double kHopeOfIdle = 4;
+constexpr double kHopeOfIdleMiddling = 2;
 
 class ZbV : public LimitPlanner {
  public:
   ZbV(const Problem& problem, OrderSource* source)
-      : problem_(problem), small_(is_small(problem)), others_(problem_, source) {}
+      : problem_(problem), size_(size_of(problem)), others_(problem_, source) {}
 
   Program plan(Bytes limit) override {
     Best best;
     if (problem_.option<bool>("published_rules").value_or(false)) {
       best = PublishedRules(problem_).plan(limit);
-    } else if (small_) {
+    } else if (size_ != ProblemSize::kLarge) {
       try_others(limit, best);
       if (!no_better(best, limit)) try_limits(limit, best);
       if (!free_transfers(problem_) && !no_better(best, limit)) try_published(limit, best);
@@ -267,8 +274,15 @@ class ZbV : public LimitPlanner {
   [[nodiscard]] PlanTime least(Bytes within) const {
     return kNear * 1e12 * least_plan_time(problem_, within);
   }
+  // What takes so much before justification, within this limit or a lower one, is given up.
+  [[nodiscard]] PlanTime hope(Bytes limit, const PlanTime& unjustified) const {
+    const double bound = least(limit).time;
+    const double factor = size_ == ProblemSize::kSmall ? kHopeOfIdle : kHopeOfIdleMiddling;
+    const double idle = unjustified.time - bound;
+    return {std::min(bound + factor * idle, kHope * unjustified.time)};
+  }
   [[nodiscard]] PlanTime enough(Bytes within) const {
-    return (small_ ? 1 : kNearEnough) * least(within);
+    return (size_ == ProblemSize::kLarge ? kNearEnough : 1) * least(within);
   }
   // With few microbatches what windows allow soon says so too; with many it costs more than it
   // spares.
@@ -306,37 +320,44 @@ class ZbV : public LimitPlanner {
     Justifier as_they_are(problem_);
     PlanTime unjustified;
     for (Bytes within = limit_to_plan_for(problem, limit);;) {
-      for (const Best* plan : search.plan(within, least(within), enough(within))) {
+      const PlanTime most = hope(limit, unjustified);
+      for (const Best* plan : search.plan(within, least(within), enough(within), most)) {
         best.keep(as_they_are.time(plan->lists), plan->lists);
       }
+      if (search.least() >= most) return;
       unjustified = std::min(unjustified, search.least());
-      if (search.least().time > kHope * unjustified.time) return;
       within = limit_to_plan_for(problem, search.next_limit());
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
-  // The problem with its messages in steps, then with longer ones.
+  // The problem with its messages in steps, then with longer ones; if middling, first as they are.
   [[nodiscard]] std::vector<Problem> with_messages_to_plan_for(Bytes limit) const {
     // In 1F1B's memory, for which the paper made its heuristic, equal stages were not seen to gain
     // by longer ones.
     const bool usual = uniform(problem_) && problem_.shape.microbatches >= problem_.shape.devices &&
                        !is_short(limit) && limit <= kRounding * limit_of_1f1b(problem_);
-    return usual ? std::vector{with_messages_in_steps(problem_)} : with_longer_messages(problem_);
+    std::vector<Problem> all{with_messages_in_steps(problem_)};
+    if (!usual) all = with_longer_messages(problem_);
+    // Of small problems that would make shorter messages cost time more often.
+    const bool too = size_ == ProblemSize::kMiddling && !free_transfers(problem_);
+    if (too) all.insert(all.begin(), problem_);
+    return all;
   }
   // The paper's rules likewise, for messages as they are.
   void try_published(Bytes limit, Best& best) const {
     PublishedRules rules(problem_);
-    Justifier as_they_are(problem_);
+    PlanTime unjustified;
     for (Bytes within = limit;;) {
-      const Best plan = rules.plan(within);
-      best.keep(as_they_are.time(plan.lists), plan.lists);
+      const Best plan = rules.plan(within, hope(limit, unjustified));
+      unjustified = std::min(unjustified, plan.time);
+      best.keep(plan.time, plan.lists);
       within = (1 - 1e-9) * rules.asked();
       if (within < problem_.device_activation() || no_better(best, within)) return;
     }
   }
 
   Problem problem_;
-  bool small_;
+  ProblemSize size_;
   OtherOrders others_;
 };
 

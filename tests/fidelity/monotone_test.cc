@@ -78,8 +78,10 @@ struct Sizes {
   int least_devices, most_devices;
   int least_passes, most_passes;  // of a kind
 };
-constexpr Sizes kSmall{2, 10, 4, 300};  // is_small, schedules/order_within.h
-constexpr Sizes kLarge{10, 16, 301, 1024};
+// As ProblemSize, schedules/order_within.h.
+constexpr Sizes kSmall{2, 10, 4, 300};
+constexpr Sizes kMiddling{9, 16, 301, 600};
+constexpr Sizes kLarge{13, 16, 601, 1024};
 
 Problem random_problem(testing::Random& random, bool vee, const Sizes& sizes) {
   const int devices = random.integer(sizes.least_devices, sizes.most_devices);
@@ -209,6 +211,18 @@ TEST_P(Monotone, BlocksWithinMemory) {
   expect_never_slower(counts);
   expect_seldom_slower(counts.messages, kFew / 50);
   expect_seldom_slower(counts.times, kFew / 50);
+}
+
+TEST_P(Monotone, MiddlingProblems) {
+  constexpr int kSome = 300;
+  for (const char* name : {"zb", "zb-v"}) {
+    const Compared counts = compare(name, kSome, GetParam(), kMiddling);
+    report(name, counts);
+    expect_never_slower(counts);
+    EXPECT_LE(counts.messages.worse, kSome / 30);
+    EXPECT_LE(counts.messages.most, 0.01);
+    EXPECT_LE(counts.times.worse, kSome / 30);
+  }
 }
 
 // Not every lower limit is planned for.
