@@ -1,7 +1,11 @@
 // pipesim export: schedules for other programs.
+#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <functional>
 #include <memory>
 #include <sstream>
+#include <vector>
 
 #include "app/commands.h"
 #include "sim/case/program.h"
@@ -21,6 +25,19 @@ struct ExportOptions {
   std::string output;
 };
 
+// What rows do not say, as comments.
+std::string comments_on(const Case& made) {
+  std::string text;
+  const std::vector<long>& slices = made.choice.slices;
+  if (std::ranges::adjacent_find(slices, std::ranges::not_equal_to()) != slices.end()) {
+    text += fmt::format("# beside `csv` in a scenario: `splits: [{}]`\n", fmt::join(slices, ", "));
+  }
+  if (made.sync == OptimizerSync::kAsynchronous) {
+    text += "# of optimizer.sync: asynchronous, the microbatches of one iteration\n";
+  }
+  return text;
+}
+
 std::string exported(const ExportOptions& options, const Scenario& scenario) {
   const Case made = prepare_first(scenario);
   const auto program = make_program(made);
@@ -33,6 +50,7 @@ std::string exported(const ExportOptions& options, const Scenario& scenario) {
   }
   std::ostringstream text;
   if (options.format == "csv") {
+    text << comments_on(made);
     write_csv(text, *program, made.choice.name);
   } else {
     write_torch_csv(text, *program, made.choice.name);

@@ -66,6 +66,20 @@ bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
   return true;
 }
 
+// Of the splits that a program has.
+std::vector<long> read_lengths(const YamlValue& value, const Program& program) {
+  ScheduleChoice choice;
+  const int splits = program.shape().splits;
+  if (!value.is_list() || static_cast<int>(value.list().size()) != splits) {
+    value.fail(
+        fmt::format("expected a list of {} length{}, one for each split of a microbatch in "
+                    "the CSV",
+                    splits, splits == 1 ? "" : "s"));
+  }
+  (void)read_slices(value, choice);
+  return choice.slices;
+}
+
 ScheduleChoice read_named_schedule(const YamlValue& value) {
   const auto names = schedule_names();
   return {.name = value.choice(names), .where = value.where()};
@@ -124,11 +138,13 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   if (const auto csv = map.find("csv")) {
     const auto recomputed = recompute();
     const auto offloaded = offload(nullptr);
+    const auto lengths = map.find("splits");
     map.finish();
     const std::string file = file_beside(scenario_file, csv->text());
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
     return {.name = file,
             .where = csv->where(),
+            .slices = lengths ? read_lengths(*lengths, *program) : std::vector<long>(),
             .program = program,
             .recompute = recomputed,
             .offload = offloaded};

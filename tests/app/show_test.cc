@@ -1,6 +1,7 @@
 // Looking at schedules, and handing them on: show, gallery, export.
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/planning/schedule.h"
@@ -121,6 +122,47 @@ TEST_F(Export, PrintsTheFlagsOfMegatron) {
   EXPECT_NE(flags.output.find("\n--global-batch-size 144\n"), std::string::npos);
   EXPECT_EQ(run("export " + quickstart_ + " schedule=1f1b --format megatron -o f.txt").code, 0);
   EXPECT_EQ(read("f.txt"), flags.output);
+}
+
+TEST_F(Export, SaysHowLongUnequalSlicesAre) {
+  const std::string slices = "splits: [4, 3, 2]}'";
+  const std::string of_slices = quickstart_ + " 'schedule={name: seq-1f1b, " + slices;
+  ASSERT_EQ(run("export " + of_slices + " --format csv -o s.csv").code, 0);
+  EXPECT_TRUE(read("s.csv").starts_with("# beside `csv` in a scenario: `splits: [4, 3, 2]`\n"));
+  const auto iteration = [this](const std::string& scenario) {
+    const Outcome ran = run("run " + scenario + " --csv r.csv --no-picture");
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    const std::string rows = read("r.csv");
+    return rows.substr(rows.find(',', rows.find('\n')));
+  };
+  EXPECT_EQ(iteration(of_slices), iteration(quickstart_ + " 'schedule={csv: s.csv, " + slices));
+  const Outcome two = run("run " + quickstart_ + " 'schedule={csv: s.csv, splits: [4, 3]}'");
+  EXPECT_EQ(two.code, 2);
+  EXPECT_NE(two.output.find("expected a list of 3 lengths"), std::string::npos) << two.output;
+}
+
+TEST_F(Export, NamesTheNearestWithFlagsOfWhatIsReadFromFiles) {
+  const auto refusal = [this](const std::string& schedule) {
+    const Outcome flags =
+        run("export " + quickstart_ + " 'schedule=" + schedule + "' --format megatron");
+    EXPECT_EQ(flags.code, 1) << flags.output;
+    return flags.output;
+  };
+  for (const auto& [schedule, nearest] :
+       {std::pair("1f1b", "1f1b"), std::pair("zb-h1", "zb"), std::pair("v-half", "zb-v"),
+        std::pair("1f1b-v", "1f1b-v"), std::pair("gis", "gis"),
+        std::pair("{name: seq-1f1b, splits: 2}", "seq-1f1b")}) {
+    ASSERT_EQ(
+        run("export " + quickstart_ + " 'schedule=" + schedule + "' --format csv -o s.csv").code,
+        0);
+    const std::string output = refusal("{csv: s.csv}");
+    EXPECT_NE(output.find(fmt::format("the nearest that has some is {};", nearest)),
+              std::string::npos)
+        << output;
+  }
+  const std::string described =
+      refusal("{file: " + std::string(PIPESIM_SOURCE_DIR) + "/schedules/descriptions/zb-h1.yaml}");
+  EXPECT_NE(described.find("the nearest that has some is zb;"), std::string::npos) << described;
 }
 
 TEST_F(Export, SaysWhyThereIsNothingToWriteAndWritesNothing) {

@@ -119,7 +119,9 @@ std::string v_1f1b(const Asked& /*asked*/, MegatronFlags& to) {
 std::string sequence_splits(const Asked& asked, MegatronFlags& to) {
   if (std::ranges::adjacent_find(asked.choice.slices, std::ranges::not_equal_to()) !=
       asked.choice.slices.end()) {
-    return "its slices are of unequal lengths, and --num-seq-splits cuts equal ones";
+    return fmt::format(
+        "its slices are of unequal lengths, and --num-seq-splits cuts equal ones, `splits: {}`",
+        asked.shape.splits);
   }
   to.flags.push_back(fmt::format("--num-seq-splits {}", asked.shape.splits));
   return "";
@@ -202,6 +204,22 @@ const Line* line_of(std::string_view schedule) {
   throw InfeasibleError(fmt::format("no Megatron flags for {}: {}{}; schedules with flags: {}",
                                     choice.name, reason, near,
                                     fmt::join(megatron_schedules(), ", ")));
+}
+
+// Of a program whose record names none: the one with flags that places as many chunks likewise,
+// cuts microbatches if it does and runs W apart if it does.
+std::string_view nearest_with_flags(const Program& program) {
+  const Placement& place = program.placement();
+  const int devices = program.shape().devices;
+  bool weights = false;
+  for (int device = 0; device < devices; ++device) {
+    const auto passes = program.passes(device);
+    weights = weights || std::ranges::find(passes, PassKind::kW, &Pass::kind) != passes.end();
+  }
+  if (program.shape().splits > 1) return "seq-1f1b";
+  if (place == Placement::looped(devices, 1)) return weights ? "zb" : "1f1b";
+  if (place == Placement::vee(devices)) return weights ? "zb-v" : "1f1b-v";
+  return weights ? "gis" : "interleaved-1f1b";
 }
 
 void check_passes(const ScheduleChoice& choice, const Program& program) {
@@ -477,7 +495,10 @@ bool flags_take_limit(const Schedule& schedule) {
 
 MegatronFlags megatron_flags(const Case& made, const Program& program) {
   const ScheduleChoice& choice = made.choice;
-  if (choice.program) refuse(choice, "a schedule that was read from a CSV has no name there");
+  if (choice.program) {
+    refuse(choice, "a schedule that was read from a CSV has no name there",
+           nearest_with_flags(program));
+  }
   const Schedule& schedule = schedule_of(choice);
   if (schedule.runs_on == Runtime::kNone) {
     refuse(choice,
@@ -485,7 +506,7 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
                ? "neither Megatron-LM nor sail-sg's zero-bubble fork has a flag that "
                  "selects it"
                : schedule.no_flags,
-           schedule.nearest_with_flags);
+           choice.described ? nearest_with_flags(program) : schedule.nearest_with_flags);
   }
   const Line* const line = line_of(choice.name);
   if (line == nullptr) {
