@@ -119,7 +119,7 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
       }
       refuse_shape(choice, problem.shape, *refusal);
     }
-    if (schedule.offloads()) check_copies(choice, problem);
+    if (schedule.copies()) check_copies(choice, problem);
     const bool fixed = reuse != nullptr && schedule.fixed_order(planning);
     const auto make = [&] {
       return recomputing(plan_with(schedule, planning, fixed ? nullptr : reuse), problem);

@@ -8,6 +8,7 @@
 
 #include "sim/core/grid.h"
 #include "sim/execution/walk.h"
+#include "sim/execution/with_recompute.h"
 
 namespace pipesim {
 namespace {
@@ -157,11 +158,7 @@ class Instance {
       add_to_devices(line);
       return;
     }
-    const int stages = place_.model_stages();
-    int first = 0;
-    int last = stages - 1;
-    if (passes.first_stage) first = last = stage_at(*passes.first_stage);
-    if (passes.last_stage) last = stage_at(*passes.last_stage);
+    const auto [first, last] = passes.stages.of(values_, place_.model_stages());
     for (int copy = 0; copy < place_.directions(); ++copy) {
       for (int stage = first; stage <= last; ++stage) add_stage(line, stage, copy);
     }
@@ -176,15 +173,6 @@ class Instance {
       add_slots(line, vs, {device, device, 0, 0, 0, 0}, problem_.shape.units(), device);
     }
     if (place_.directions() > 1) fail(passes.where, "two copies of the model share no vocabulary");
-  }
-
-  int stage_at(const Expression& formula) const {
-    const long stage = formula.value(values_);
-    if (stage < 0 || stage >= place_.model_stages()) {
-      fail(formula.where(),
-           fmt::format("there is no stage {}: they are 0 to {}", stage, place_.model_stages() - 1));
-    }
-    return static_cast<int>(stage);
   }
 
   void take_line(size_t line, int vs, int of) {
@@ -453,7 +441,9 @@ Program plan(const Description& description, const Problem& problem) {
           : plan_from_slots(problem, instantiate(description, problem), description.tightened);
   if (description.rules || is_sharded(problem.vocabulary)) check_order(program, description.where);
   if (description.versions) check_versions(*description.versions, program);
-  return program;
+  if (description.copies.empty()) return program;
+  if (problem.recompute_chunks > 0) program = with_recompute(program, problem.recompute_chunks);
+  return with_described_copies(description.copies, values_of(description, problem), program);
 }
 
 std::vector<OptionSpec> options_of(const Description& description) {
@@ -559,6 +549,7 @@ std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
                          int device) { return kept_versions(*shared->versions, devices, device); },
         .every_microbatch = shared->versions->every_microbatch};
   }
+  schedule.describes_copies = !shared->copies.empty();
   schedule.file = shared->file;
   schedule.no_flags = "it is described in a file of yours";
   const char* follows = shared->rules ? "it follows from the rules" : "it follows from the block";

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/planning/described_copies.h"
 #include "sim/planning/device_rules.h"
 #include "sim/planning/expression.h"
 #include "sim/planning/schedule.h"
@@ -32,13 +33,12 @@ struct DescribedPlacement {
   Location where = {};
 };
 
-// A line of the block: passes of one kind on one stage, on those of a range, or on all.
+// A line of the block: passes of one kind on these stages.
 struct DescribedPasses {
   PassKind kind = PassKind::kF;
-  std::optional<Expression> first_stage = {};
-  std::optional<Expression> last_stage = {};  // without it, `first_stage` alone
-  std::optional<Expression> at = {};          // of W, without it: in free slots
-  std::optional<Expression> slots = {};       // that each takes; without it 1, BW 2
+  DescribedStages stages = {};
+  std::optional<Expression> at = {};     // of W, without it: in free slots
+  std::optional<Expression> slots = {};  // that each takes; without it 1, BW 2
   Location where = {};
 };
 
@@ -78,12 +78,13 @@ struct Description {
   std::optional<DescribedGroup> group = {};
   std::vector<DescribedPasses> block;
   TightenedParts tightened = {};
+  std::vector<DescribedCopies> copies = {};
   std::optional<DescribedVersions> versions = {};
   Location where = {};  // of the block, or the rules
 };
 
 // The names that stand in formulas, in the order of their values: of a placement; of parameters,
-// followed by those before them; and of `at`, after the sizes and all parameters.
+// followed by those before them; and of `at` and of copies, after the sizes and all parameters.
 std::vector<std::string> placement_names();  // p v s
 std::vector<std::string> size_names();       // p v m n
 std::vector<std::string> pass_names();       // s d c i k copy

@@ -143,6 +143,9 @@ struct Schedule {
   std::string without_offload = {};
   std::map<std::string, OptionValue, std::less<>> without_offload_options = {};
   [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
+  // Of a description that says what leaves for the host.
+  bool describes_copies = false;
+  [[nodiscard]] bool copies() const { return offloads() || describes_copies; }
   // Both take what `for_planning` returns. Empty when the problem is accepted, which `plan` may
   // rely on. nullptr: every shape is.
   std::function<std::optional<Refusal>(const Problem&)> refuse = nullptr;

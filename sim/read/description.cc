@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMostParameters = 100;
 constexpr size_t kMostLines = 10'000;
+constexpr const char* kStages = "'s' for all, one stage, or a range such as 0..p-1";
 
 const std::vector<std::string>& pass_kinds() {
   static const std::vector<std::string> kNames{"F", "B", "W", "BW", "R", "IF", "IB", "S", "T"};
@@ -64,6 +65,7 @@ class DescriptionReader {
       read_repeating(description);
     }
     description.versions = read_versions(description);
+    description.copies = read_copies();
     map_.finish();
     description.parameters = std::move(parameters_);
     return description;
@@ -222,6 +224,29 @@ class DescriptionReader {
     return versions;
   }
 
+  // ---- copies to the host ----
+
+  std::vector<DescribedCopies> read_copies() {
+    std::vector<DescribedCopies> lines;
+    const auto given = map_.find("copies");
+    if (!given) return lines;
+    if (!given->is_list()) given->fail("expected a list of {stage: s, ahead: PASSES}");
+    for (const YamlValue& each : given->list()) {
+      if (lines.size() == kMostLines) each.fail(fmt::format("more than {} lines", kMostLines));
+      YamlMap map(each);
+      DescribedCopies copies{.where = each.where()};
+      copies.stages = read_stages(map.require("stage", kStages));
+      for (const auto& [key, of] :
+           {std::pair("only", &copies.only), std::pair("ahead", &copies.ahead),
+            std::pair("room", &copies.room)}) {
+        if (const auto value = map.find(key)) *of = formula(*value, names_and(pass_names()));
+      }
+      map.finish();
+      lines.push_back(std::move(copies));
+    }
+    return lines;
+  }
+
   // ---- rules ----
 
   DeviceRules read_rules(const YamlValue& value) {
@@ -326,8 +351,7 @@ class DescriptionReader {
     passes.kind = *kind_of(pass.choice(pass_kinds()));
     const bool vocabulary = is_vocabulary(passes.kind);
     if (!vocabulary) {
-      read_stages(map.require("stage", "'s' for all, one stage, or a range such as 0..p-1"),
-                  passes);
+      passes.stages = read_stages(map.require("stage", kStages));
     } else if (const auto stage = map.find("stage")) {
       stage->fail_key("every device has its share of the vocabulary: 'at' may name d");
     }
@@ -345,21 +369,20 @@ class DescriptionReader {
     return passes;
   }
 
-  void read_stages(const YamlValue& value, DescribedPasses& passes) const {
+  [[nodiscard]] DescribedStages read_stages(const YamlValue& value) const {
     const std::string text = value.text();
-    if (text == "s") return;
+    if (text == "s") return {};
     const size_t dots = text.find("..");
     if (dots == std::string::npos) {
-      passes.first_stage = formula(value);
-      return;
+      return {.first = formula(value)};
     }
     Location second = value.where();
     if (value.where().text.find(text) != std::string::npos) {
       second.column = static_cast<int>(
           value.where().text.find(text, static_cast<size_t>(value.where().column - 1)) + dots + 3);
     }
-    passes.first_stage = Expression(text.substr(0, dots), value.where(), names_);
-    passes.last_stage = Expression(text.substr(dots + 2), second, names_);
+    return {.first = Expression(text.substr(0, dots), value.where(), names_),
+            .last = Expression(text.substr(dots + 2), second, names_)};
   }
 
   [[nodiscard]] std::vector<std::string> names_and(const std::vector<std::string>& more) const {

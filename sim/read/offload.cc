@@ -67,11 +67,13 @@ void check(const ScheduleChoice& choice, int microbatches) {
   const bool says_which =
       offload.chunks || !offload.which.empty() || offload.automatic || !some.all();
   const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
-  if (schedule != nullptr && schedule->offloads() && says_which) {
+  if (schedule != nullptr && schedule->copies() && says_which) {
     refuse(
-        fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
-                    "gis with group_size 1 and offload says which chunks and microbatches",
-                    choice.name));
+        schedule->describes_copies
+            ? fmt::format("{} says by itself what leaves, in 'copies'", choice.name)
+            : fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
+                          "gis with group_size 1 and offload says which chunks and microbatches",
+                          choice.name));
   }
   const int last_chunk = offload.which.empty() ? -1 : std::ranges::max(offload.which);
   if (last_chunk >= chunks_of(choice)) {
@@ -98,7 +100,7 @@ void check(const ScheduleChoice& choice, int microbatches) {
 // What modules offload is away already.
 void refuse_twice(const ScheduleChoice& choice) {
   const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
-  if (!choice.offload && (schedule == nullptr || !schedule->offloads())) return;
+  if (!choice.offload && (schedule == nullptr || !schedule->copies())) return;
   throw InputError(choice.offload ? choice.offload->where : choice.where,
                    "whole activations are to offload, and memory.offload_modules names parts of "
                    "them: leave out one of the two");

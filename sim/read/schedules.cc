@@ -126,12 +126,11 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   const auto offload = [&map](const Schedule* schedule) -> std::optional<Offload> {
     const auto given = map.find("offload");
     if (!given) return std::nullopt;
-    if (schedule != nullptr && schedule->offloads() && !given->is_map()) {
-      given->fail(
-          fmt::format("{} offloads by itself: expected a map of ratio, bandwidth, prefetch and "
-                      "devices_per_link; "
-                      "did you mean 'offload_chunks'?",
-                      schedule->name));
+    if (schedule != nullptr && schedule->copies() && !given->is_map()) {
+      given->fail(fmt::format(
+          "{} offloads by itself: expected a map of ratio, bandwidth, prefetch and "
+          "devices_per_link{}",
+          schedule->name, schedule->offloads() ? "; did you mean 'offload_chunks'?" : ""));
     }
     return read_offload(*given);
   };

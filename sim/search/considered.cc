@@ -104,7 +104,7 @@ class Choices {
     std::vector<ScheduleChoice> all;
     const int chunks = *choice.chunks;
     const int most_recomputed = options_.recompute ? chunks : 0;
-    const int most_offloaded = options_.offload && !schedule.offloads() ? chunks : 0;
+    const int most_offloaded = options_.offload && !schedule.copies() ? chunks : 0;
     for (int recomputed = 0; recomputed <= most_recomputed; ++recomputed) {
       for (int offloaded = 0; offloaded <= most_offloaded; ++offloaded) {
         ScheduleChoice variant = choice;
@@ -112,7 +112,7 @@ class Choices {
           variant.recompute =
               Recompute{.granularity = RecomputeGranularity::kFull, .chunks = recomputed};
         }
-        if (offloaded > 0 || schedule.offloads()) {
+        if (offloaded > 0 || schedule.copies()) {
           variant.offload = scenario_.offload.value_or(Offload{});
           variant.offload->which.clear();
           variant.offload->chunks = offloaded;

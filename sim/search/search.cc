@@ -198,7 +198,7 @@ bool Search::add(const ScheduleChoice& choice) {
     leave_out(choice.name + ": splits microbatches along the sequence");
     return false;
   }
-  if (schedule_of(choice).offloads() && !options_.offload) {
+  if (schedule_of(choice).copies() && !options_.offload) {
     leave_out(choice.name + ": copies activations to the host");
     return false;
   }

@@ -132,7 +132,7 @@ ValueChange node_latency(Scenario& scenario, const Answer&, double factor) {
 
 std::string lacks_copies(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedules.front();
-  const bool copies = scenario.offload || (!choice.program && schedule_of(choice).offloads());
+  const bool copies = scenario.offload || (!choice.program && schedule_of(choice).copies());
   return copies ? "" : "nothing is copied to the host";
 }
 

@@ -6,6 +6,7 @@
 
 #include "sim/execution/evaluate.h"
 #include "sim/execution/walk.h"
+#include "sim/pipeline/copy_cells.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
@@ -304,6 +305,55 @@ TEST(Description, RunsForwardsAgainWhereItSays) {
       "  - {pass: BW, stage: s, at: p + 3*(p-1-s) + 1}\n");
   const Problem problem = problem_for(*schedule, {4, 1, 6, 1});
   EXPECT_TRUE(schedule->plan(problem).recomputes(0));
+}
+
+std::string with_copies(const std::string& lines) {
+  return "placement: linear\n"
+         "period: 3\n"
+         "block:\n"
+         "  - {pass: F, stage: s, at: s}\n"
+         "  - {pass: BW, stage: s, at: 3*p - 2 - 2*s}\n"
+         "copies:\n" +
+         lines;
+}
+
+TEST(Description, SaysWhatLeavesForTheHost) {
+  const auto schedule = described(with_copies("  - {stage: 0, only: i < 2, room: 1}\n"));
+  EXPECT_TRUE(schedule->copies());
+  // Device 0 runs F0 F1 BW0 F2 BW1 BW2.
+  const auto cells = copy_cells_of(schedule->plan(problem_for(*schedule, {2, 1, 3, 1})));
+  using enum CopyCellKind;
+  EXPECT_EQ(cells, (std::vector<CopyCell>{{kOut, 0, 1, 0, 0},
+                                          {kIn, 0, 1, 0, 0},
+                                          {kWait, 0, 1, 0, 0},
+                                          {kOut, 0, 2, 0, 1},
+                                          {kWait, 0, 2, 0, 1},
+                                          {kIn, 0, 3, 0, 1}}));
+}
+
+TEST(Description, KeepsLessWhereActivationsLeave) {
+  const auto peak = [](const std::string& lines) {
+    const auto schedule = described(with_copies(lines));
+    Problem problem = problem_for(*schedule, {4, 1, 8, 1});
+    for (StageCost& cost : problem.stages) {
+      cost.copy_out = cost.copy_in = 0.25 * cost.forward;
+    }
+    const Bytes all = evaluate(schedule->plan(problem), problem).devices[0].peak_activation;
+    return all / problem.stages[0].activation;
+  };
+  EXPECT_DOUBLE_EQ(peak("  - {stage: 1, ahead: 1}\n"), 4);
+  // One that leaves and one that comes back.
+  EXPECT_DOUBLE_EQ(peak("  - {stage: 0..1, ahead: 0, room: 1}\n"), 2);
+}
+
+TEST(Description, LocatesWhatIsWrongWithCopies) {
+  expect(error_of(with_copies("  - {stage: 0}\n  - {stage: s, only: i == 7}\n")),
+         "8:5: line 7 copies the activation of stage 0 and microbatch 7 already");
+  expect(error_of(with_copies("  - {stage: s, ahead: 0-i}\n")),
+         "7:23: -1 passes ahead: expected at least 0");
+  expect(error_of(with_copies("  - {stage: s, room: 0}\n")),
+         "7:22: 0 passes behind F: expected at least 1");
+  expect(error_of(with_copies("  - {stage: s, behind: 1}\n")), "behind: unknown key");
 }
 
 TEST(Description, NamesBothLinesOfPassesThatMeet) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/core/input_text.h"
-#include "sim/interop/torch/copy_cells.h"
+#include "sim/pipeline/copy_cells.h"
 
 namespace pipesim {
 namespace {

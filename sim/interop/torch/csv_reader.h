@@ -6,7 +6,7 @@
 // microbatch along the sequence; `S0`, `T0`, `IF0` and `IB0` are passes of the rank's share of the
 // vocabulary, of which the program counts as `vocab-2` until a scenario says otherwise; a stage on
 // several ranks is of as many copies of the model, which share the microbatches evenly, in order;
-// `2OUT0`, `2IN0` and `2WAIT0` are of copies to the host (copy_cells.h).
+// `2OUT0`, `2IN0` and `2WAIT0` are of copies to the host (sim/pipeline/copy_cells.h).
 // What PyTorch's default dump has beside them
 // is derived here, and skipped: SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD.
 // Lines that begin with # are comments. Stage s is model stage s in forward order and stands on the

@@ -10,8 +10,8 @@
 #include "sim/core/enum_array.h"
 #include "sim/core/error.h"
 #include "sim/execution/walk.h"
-#include "sim/interop/torch/copy_cells.h"
 #include "sim/interop/torch/rules.h"
+#include "sim/pipeline/copy_cells.h"
 
 namespace pipesim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/interop/torch/copy_cells.h"
+#include "sim/pipeline/copy_cells.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,14 +10,12 @@
 namespace pipesim {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::uint32_t kNone = Stay::kNowhere;
 
 // Of one activation.
-struct Life {
-  std::uint32_t made = kNone;    // position of its F
-  std::uint32_t needed = kNone;  // of the first pass that needs it again
-  std::uint32_t out = kNone;     // number of its copy out among those of the device
-  std::size_t cell = 0;          // of that
+struct Life : Stay {
+  std::uint32_t out = kNone;  // number of its copy out among those of the device
+  std::size_t cell = 0;       // of that
   bool in = false;
 };
 
@@ -25,29 +23,13 @@ class Lives {
  public:
   explicit Lives(const Program& program)
       : lives_(program.placement().virtual_stages(), program.shape().units()) {
-    const Placement& place = program.placement();
-    for (int device = 0; device < place.devices(); ++device) {
-      const auto passes = program.passes(device);
-      for (std::uint32_t at = 0; at < passes.size(); ++at) {
-        const bool block = passes[at].kind == PassKind::kFB;
-        note(program, device, at, block ? program.pair(passes[at]).forward : passes[at]);
-        if (block) note(program, device, at, program.pair(passes[at]).backward);
-      }
-    }
+    const Grid<Stay> stays = stays_of(program);
+    for (std::size_t i = 0; i < stays.cells().size(); ++i) lives_.cells()[i] = {stays.cells()[i]};
   }
 
   [[nodiscard]] Life& of(const CopyCell& cell) { return lives_(cell.vs, cell.unit); }
 
  private:
-  void note(const Program& program, int device, std::uint32_t at, const Pass& pass) {
-    if (is_vocabulary(pass.kind)) return;
-    const int vs = program.placement().virtual_stage(device, pass.chunk);
-    Life& life = lives_(vs, pass.microbatch);
-    if (pass.kind == PassKind::kF) life.made = at;
-    const bool needs = pass.kind == PassKind::kR || is_backward(pass.kind);
-    if (needs) life.needed = std::min(life.needed, at);
-  }
-
   Grid<Life> lives_;  // by virtual stage and unit
 };
 
@@ -67,6 +49,27 @@ std::string fault_of(const CopyCell& cell, const Life& life) {
 }
 
 }  // namespace
+
+Grid<Stay> stays_of(const Program& program) {
+  const Placement& place = program.placement();
+  Grid<Stay> stays(place.virtual_stages(), program.shape().units());
+  const auto note = [&](int device, std::uint32_t at, const Pass& pass) {
+    if (is_vocabulary(pass.kind)) return;
+    Stay& stay = stays(place.virtual_stage(device, pass.chunk), pass.microbatch);
+    if (pass.kind == PassKind::kF) stay.made = at;
+    const bool needs = pass.kind == PassKind::kR || is_backward(pass.kind);
+    if (needs) stay.needed = std::min(stay.needed, at);
+  };
+  for (int device = 0; device < place.devices(); ++device) {
+    const auto passes = program.passes(device);
+    for (std::uint32_t at = 0; at < passes.size(); ++at) {
+      const bool block = passes[at].kind == PassKind::kFB;
+      note(device, at, block ? program.pair(passes[at]).forward : passes[at]);
+      if (block) note(device, at, program.pair(passes[at]).backward);
+    }
+  }
+  return stays;
+}
 
 std::optional<CopyCellFault> find_copy_fault(const Program& program,
                                              std::span<const CopyCell> cells) {

@@ -1,5 +1,6 @@
-// Copies to the host and back as cells of a schedule's rows (csv_reader.h), and as the plan that
-// programs have beside their passes (sim/pipeline/copies.h).
+// Copies to the host and back as cells between the passes of a device, as in the rows of a CSV
+// (sim/interop/torch/csv_reader.h), and as the plan that programs have beside their passes
+// (sim/pipeline/copies.h).
 //
 // A row has `2OUT0` behind 2F0: the activation leaves, in the order of these cells; `2IN0` behind
 // it and before the pass that needs it: it comes back once the pass before the cell has ended, in
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/core/grid.h"
 #include "sim/pipeline/program.h"
 
 namespace pipesim {
@@ -41,6 +43,15 @@ struct CopyCellFault {
   std::size_t cell = 0;
   std::string message;
 };
+
+// Positions on its device of an activation's F and of the first pass that needs it again.
+struct Stay {
+  static constexpr std::uint32_t kNowhere = 0xffffffff;
+  std::uint32_t made = kNowhere;
+  std::uint32_t needed = kNowhere;
+};
+// By virtual stage and unit. O(passes).
+Grid<Stay> stays_of(const Program& program);
 
 // The first cell that stands where it cannot, or without what belongs to it. Stages and units are
 // those of the program. O(passes + cells).
