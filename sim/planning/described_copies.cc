@@ -69,7 +69,8 @@ class DescribedCells {
     const long room = copies.room->value(values);
     if (room < 1) fail(copies.room->where(), "passes behind F", room, 1);
     // From there on the pass that needs it waits for both copies.
-    if (stay.made + room < stay.needed) add_cell(CopyCellKind::kWait, stay.made + room, vs, unit);
+    const long lifespan = static_cast<long>(stay.needed) - stay.made;
+    if (room < lifespan) add_cell(CopyCellKind::kWait, stay.made + room, vs, unit);
   }
 
   void add_cell(CopyCellKind kind, long position, int vs, int unit) {

@@ -67,13 +67,18 @@ void check(const ScheduleChoice& choice, int microbatches) {
   const bool says_which =
       offload.chunks || !offload.which.empty() || offload.automatic || !some.all();
   const Schedule* schedule = choice.program ? nullptr : &schedule_of(choice);
-  if (schedule != nullptr && schedule->copies() && says_which) {
+  if (schedule != nullptr && schedule->offloads() && says_which) {
     refuse(
-        schedule->describes_copies
-            ? fmt::format("{} says by itself what leaves, in 'copies'", choice.name)
-            : fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
-                          "gis with group_size 1 and offload says which chunks and microbatches",
-                          choice.name));
+        fmt::format("{} offloads by itself: its option offload_chunks says how many chunks; "
+                    "gis with group_size 1 and offload says which chunks and microbatches",
+                    choice.name));
+  }
+  const bool shares_links = offload.devices_per_link.value_or(1) > 1;
+  if (schedule != nullptr && schedule->describes_copies && (says_which || shares_links)) {
+    refuse(
+        fmt::format("'copies' of {} say what leaves, over links that devices have for "
+                    "themselves: expected ratio or bandwidth",
+                    choice.name));
   }
   const int last_chunk = offload.which.empty() ? -1 : std::ranges::max(offload.which);
   if (last_chunk >= chunks_of(choice)) {

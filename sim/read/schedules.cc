@@ -127,10 +127,10 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     const auto given = map.find("offload");
     if (!given) return std::nullopt;
     if (schedule != nullptr && schedule->copies() && !given->is_map()) {
-      given->fail(fmt::format(
-          "{} offloads by itself: expected a map of ratio, bandwidth, prefetch and "
-          "devices_per_link{}",
-          schedule->name, schedule->offloads() ? "; did you mean 'offload_chunks'?" : ""));
+      given->fail(fmt::format("{} offloads by itself: expected a map of ratio{}", schedule->name,
+                              schedule->offloads() ? ", bandwidth, prefetch and devices_per_link; "
+                                                     "did you mean 'offload_chunks'?"
+                                                   : " and bandwidth"));
     }
     return read_offload(*given);
   };

@@ -346,6 +346,28 @@ TEST(Description, KeepsLessWhereActivationsLeave) {
   EXPECT_DOUBLE_EQ(peak("  - {stage: 0..1, ahead: 0, room: 1}\n"), 2);
 }
 
+TEST(Description, TakesNoOffloadThatItsCopiesSayOtherwise) {
+  testing::write_file(testing::test_folder() / "c.yaml", with_copies("  - {stage: 0}\n"));
+  const auto error_beside = [](const std::string& offload) {
+    const std::string file = (testing::test_folder() / "c.yaml").string();
+    try {
+      (void)prepare_first(read_scenario(YamlSource(
+          "s.yaml", "schedule: {file: " + file + offload +
+                        "}\nparallel: {pipeline_model_parallel_size: 4}\n"
+                        "batch: {num_microbatches: 8}\ncost: {kind: given, forward: 1 ms, "
+                        "backward_input: 1 ms, backward_weight: 1 ms, copy_out: 1 ms, copy_in: "
+                        "1 ms}\n")));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_beside(", offload: {ratio: 0.5}"), "");
+  expect(error_beside(", offload: true"), "expected a map of ratio and bandwidth");
+  expect(error_beside(", offload: {chunks: 1}"), "'copies' of c.yaml say what leaves");
+  expect(error_beside(", offload: {devices_per_link: 2}"), "expected ratio or bandwidth");
+}
+
 TEST(Description, LocatesWhatIsWrongWithCopies) {
   expect(error_of(with_copies("  - {stage: 0}\n  - {stage: s, only: i == 7}\n")),
          "8:5: line 7 copies the activation of stage 0 and microbatch 7 already");
