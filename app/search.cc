@@ -213,7 +213,7 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
     text +=
         fmt::format(", recompute: {{granularity: full, chunks: {}}}", recompute_chunks_of(choice));
   }
-  return text + fmt::format(", offload: {}}}", offload_text(offload, schedule.offloads()));
+  return text + fmt::format(", offload: {}}}", offload_text(offload, schedule.copies()));
 }
 
 // The scenario with what was found in place of its schedules. Without `csv` it is read back, and

@@ -42,7 +42,8 @@ class RoundsPlanner {
   // one set, all of them would have done the same.
   [[nodiscard]] Bytes asked() const { return room_.asked(); }
 
-  // Gives up, and returns infinity, once it cannot take less than `most`.
+  // The time of the program as it is executed. Gives up, and returns infinity, once it cannot take
+  // less than `most`.
   PlanTime run(const RoundsChoices& choices, const PlanTime& most);
   // Whether the last run never came to what these choose otherwise: theirs would be the same.
   [[nodiscard]] bool same_with(const RoundsChoices& others) const;

@@ -38,10 +38,20 @@ void check_need(const YamlValue& given, const OptionSpec& spec, const ScheduleCh
   }
 }
 
+std::vector<long> read_lengths(const YamlValue& list) {
+  constexpr long kLongest = 1 << 28;
+  std::vector<long> lengths;
+  for (const YamlValue& each : list.list()) lengths.push_back(each.tokens(1, kLongest));
+  if (lengths.empty()) list.fail("expected the length of at least one slice");
+  if (lengths.size() > kMostSplits) {
+    list.fail(fmt::format("expected at most {} slices, not {}", kMostSplits, lengths.size()));
+  }
+  return lengths;
+}
+
 // A number of equal slices is an option; lengths, or how to choose them, are not.
 bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
   constexpr int kUsualUnits = 32;
-  constexpr long kLongest = 1 << 28;
   static const std::vector<std::string> kOptimal{"optimal"};
   if (value.is_map()) {
     YamlMap map(value);
@@ -52,12 +62,7 @@ bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
     return true;
   }
   if (value.is_list()) {
-    for (const YamlValue& each : value.list()) choice.slices.push_back(each.tokens(1, kLongest));
-    if (choice.slices.empty()) value.fail("expected the length of at least one slice");
-    if (choice.slices.size() > kMostSplits) {
-      value.fail(
-          fmt::format("expected at most {} slices, not {}", kMostSplits, choice.slices.size()));
-    }
+    choice.slices = read_lengths(value);
     return true;
   }
   if (value.text().find_first_of("0123456789") != std::string::npos) return false;
@@ -67,8 +72,7 @@ bool read_slices(const YamlValue& value, ScheduleChoice& choice) {
 }
 
 // Of the splits that a program has.
-std::vector<long> read_lengths(const YamlValue& value, const Program& program) {
-  ScheduleChoice choice;
+std::vector<long> lengths_of_splits(const YamlValue& value, const Program& program) {
   const int splits = program.shape().splits;
   if (!value.is_list() || static_cast<int>(value.list().size()) != splits) {
     value.fail(
@@ -76,8 +80,7 @@ std::vector<long> read_lengths(const YamlValue& value, const Program& program) {
                     "the CSV",
                     splits, splits == 1 ? "" : "s"));
   }
-  (void)read_slices(value, choice);
-  return choice.slices;
+  return read_lengths(value);
 }
 
 ScheduleChoice read_named_schedule(const YamlValue& value) {
@@ -143,7 +146,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
     return {.name = file,
             .where = csv->where(),
-            .slices = lengths ? read_lengths(*lengths, *program) : std::vector<long>(),
+            .slices = lengths ? lengths_of_splits(*lengths, *program) : std::vector<long>(),
             .program = program,
             .recompute = recomputed,
             .offload = offloaded};

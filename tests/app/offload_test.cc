@@ -97,6 +97,18 @@ TEST_F(OffloadCommand, SearchOffersOnlyWhatTheHostHasRoomFor) {
   EXPECT_NE(none.output.find("no room on the host: "), std::string::npos) << none.output;
 }
 
+TEST_F(OffloadCommand, SearchWritesAScenarioOfADescriptionWithCopies) {
+  write("c.yaml",
+        "placement: linear\nperiod: 3\nblock:\n  - {pass: F, stage: s, at: s}\n"
+        "  - {pass: BW, stage: s, at: 3*p - 2 - 2*s}\ncopies:\n  - {stage: s, room: 1}\n");
+  const Outcome found =
+      run("search s.yaml schedule='{file: c.yaml}' --schedules c.yaml --memory-limit 0.9 "
+          "--offload -o found.yaml");
+  ASSERT_EQ(found.code, 0) << found.output;
+  EXPECT_NE(found.output.find("chosen: c.yaml, "), std::string::npos) << found.output;
+  EXPECT_EQ(run("run found.yaml --no-picture").code, 0) << read("found.yaml");
+}
+
 TEST_F(OffloadCommand, SearchNamesTheKeysThatCopiesNeed) {
   write("unknown.yaml", R"(
 schedule: 1f1b

@@ -150,7 +150,7 @@ TEST_F(Export, NamesTheNearestWithFlagsOfWhatIsReadFromFiles) {
   };
   for (const auto& [schedule, nearest] :
        {std::pair("1f1b", "1f1b"), std::pair("zb-h1", "zb"), std::pair("v-half", "zb-v"),
-        std::pair("1f1b-v", "1f1b-v"), std::pair("gis", "gis"),
+        std::pair("1f1b-v", "1f1b-v"), std::pair("gis", "gis"), std::pair("chimera", "1f1b-v"),
         std::pair("{name: seq-1f1b, splits: 2}", "seq-1f1b")}) {
     ASSERT_EQ(
         run("export " + quickstart_ + " 'schedule=" + schedule + "' --format csv -o s.csv").code,

@@ -206,8 +206,8 @@ const Line* line_of(std::string_view schedule) {
                                     fmt::join(megatron_schedules(), ", ")));
 }
 
-// Of a program whose record names none: the one with flags that places as many chunks likewise,
-// cuts microbatches if it does and runs W apart if it does.
+// Of a program that no record speaks for: the schedule with flags that places its chunks likewise,
+// or for two directions in a V, cuts microbatches if it does and runs W apart if it does.
 std::string_view nearest_with_flags(const Program& program) {
   const Placement& place = program.placement();
   const int devices = program.shape().devices;
@@ -218,7 +218,8 @@ std::string_view nearest_with_flags(const Program& program) {
   }
   if (program.shape().splits > 1) return "seq-1f1b";
   if (place == Placement::looped(devices, 1)) return weights ? "zb" : "1f1b";
-  if (place == Placement::vee(devices)) return weights ? "zb-v" : "1f1b-v";
+  const bool vee = place == Placement::vee(devices) || place.directions() > 1;
+  if (vee) return weights ? "zb-v" : "1f1b-v";
   return weights ? "gis" : "interleaved-1f1b";
 }
 
