@@ -479,23 +479,8 @@ void add_layout(const Case& made, MegatronFlags& to) {
   }
 }
 
-}  // namespace
-
-std::vector<std::string> megatron_schedules() {
-  std::vector<std::string> names;
-  for (const Schedule* schedule : schedules()) {
-    if (schedule->runs_on != Runtime::kNone) names.push_back(schedule->name);
-  }
-  return names;
-}
-
-bool flags_take_limit(const Schedule& schedule) {
-  const Line* const line = line_of(schedule.name);
-  return line != nullptr && line->limit;
-}
-
-MegatronFlags megatron_flags(const Case& made, const Program& program) {
-  const ScheduleChoice& choice = made.choice;
+// The line of a choice; refuses one that no flag selects, with the nearest that one does.
+const Line& line_with_flags(const ScheduleChoice& choice, const Program& program) {
   if (choice.program) {
     refuse(choice, "a schedule that was read from a CSV has no name there",
            nearest_with_flags(program));
@@ -516,25 +501,54 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
                     "its flags",
                     choice.name, to_text(schedule.runs_on)));
   }
-  if (!line->limit && !std::holds_alternative<std::monostate>(choice.memory_limit)) {
+  return *line;
+}
+
+// Refuses what a schedule is asked for and its flags cannot say.
+void check_flags_say_all(const Case& made, const Program& program, const Line& line) {
+  const ScheduleChoice& choice = made.choice;
+  const Schedule& schedule = schedule_of(choice);
+  if (!line.limit && !std::holds_alternative<std::monostate>(choice.memory_limit)) {
     refuse(choice, "its flags take no memory limit");
   }
   check_passes(choice, program);
   if (program.copies() != nullptr && !schedule.offloads()) {
     refuse(choice, "the flags that copy its activations to the host are not known here");
   }
-  if (program.shape().devices == 1 && line->add != plain) {
+  if (program.shape().devices == 1 && line.add != plain) {
     refuse(choice, fmt::format("{} runs it on two devices or more", to_text(schedule.runs_on)));
   }
   if (const auto& modelled = made.scenario->modelled) {
     const std::string fault = why_no_flags(modelled->model);
     if (!fault.empty()) refuse(choice, fault);
   }
+}
+
+}  // namespace
+
+std::vector<std::string> megatron_schedules() {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->runs_on != Runtime::kNone) names.push_back(schedule->name);
+  }
+  return names;
+}
+
+bool flags_take_limit(const Schedule& schedule) {
+  const Line* const line = line_of(schedule.name);
+  return line != nullptr && line->limit;
+}
+
+MegatronFlags megatron_flags(const Case& made, const Program& program) {
+  const Line& line = line_with_flags(made.choice, program);
+  check_flags_say_all(made, program, line);
+  const ScheduleChoice& choice = made.choice;
+  const Schedule& schedule = schedule_of(choice);
   MegatronFlags flags{std::string(to_text(schedule.runs_on)), {}, {}, {}};
   const bool post_validation = made.scenario->sync == OptimizerSync::kPostValidation;
-  add_sizes(made, post_validation && line->validates, flags);
-  std::string reason = line->add(Asked(made), flags);
-  if (post_validation && line->validates) {
+  add_sizes(made, post_validation && line.validates, flags);
+  std::string reason = line.add(Asked(made), flags);
+  if (post_validation && line.validates) {
     flags.flags.emplace_back("--enable-optimizer-post-validation");
   } else if (post_validation) {
     flags.differences.emplace_back(
