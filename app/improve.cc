@@ -76,14 +76,20 @@ std::string gained_text(const Improved& improved) {
   return text;
 }
 
+// What else is given beside the placement.
+std::string_view of_microbatches(const Improved& improved) {
+  return improved.apart.kinds.empty() ? "" : " and these microbatches in their order";
+}
+
 std::string bound_text(const Improved& improved) {
   const char* what = improved.apart.objective == Objective::kCost ? "longest span" : "makespan";
   const double above = improved.time / improved.bound - 1;
   return fmt::format(
-      "bound: no order of this placement within {} has a {} below {}; this one has "
+      "bound: no order of this placement{} within {} has a {} below {}; this one has "
       "{}, {:.2f}% more\nheld by {}\n",
-      bytes_text(improved.limit, improved.before), what, human(improved.bound),
-      human(improved.time), 100 * std::max(0.0, above), to_text(improved.reason));
+      of_microbatches(improved), bytes_text(improved.limit, improved.before), what,
+      human(improved.bound), human(improved.time), 100 * std::max(0.0, above),
+      to_text(improved.reason));
 }
 
 std::string improved_text(const Improved& improved) {
@@ -155,8 +161,8 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
   const std::string limit = bytes_text(improved.limit, improved.before);
   std::string text;
   if (proof.proven()) {
-    text = fmt::format("optimum: {} {} within {}, on this placement\n", what, human(proof.time),
-                       limit);
+    text = fmt::format("optimum: {} {} within {}, on this placement{}\n", what, human(proof.time),
+                       limit, of_microbatches(improved));
   } else {
     text = fmt::format("not proven: best {} {} within {}, no order below {} (gap {:.2f}%)\n", what,
                        human(proof.time), limit, human(proof.bound), 100 * proof.gap());

@@ -11,6 +11,7 @@
 #include "sim/exact/cbc.h"
 #include "sim/exact/formulation.h"
 #include "sim/execution/evaluate.h"
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/room.h"
 #include "sim/search/bound.h"
 #include "sim/search/ordering.h"
@@ -27,12 +28,12 @@ Seconds time_in(const Program& program, const Problem& problem) {
 
 std::vector<Seconds*> seconds_in(Problem& problem) {
   std::vector<Seconds*> all;
-  for (StageCost& stage : problem.stages) {
+  for_all_stages(problem, [&all](StageCost& stage) {
     for (Seconds* each :
          {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.transfer}) {
       all.push_back(each);
     }
-  }
+  });
   return all;
 }
 
@@ -66,10 +67,10 @@ Problem scaled(Problem problem, Bytes limit, double unit) {
   }
   const Bytes one = problem.device_activation();
   const double scale = one > Bytes(0) ? 1 / one.value() : 1;
-  for (StageCost& stage : problem.stages) {
+  for_all_stages(problem, [scale](StageCost& stage) {
     stage.activation = scale * stage.activation;
     stage.weight_stash = scale * stage.weight_stash;
-  }
+  });
   problem.activation_limit = scale * (kRounding * limit);
   return problem;
 }

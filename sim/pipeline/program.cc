@@ -286,6 +286,31 @@ bool Program::same_order(const Program& other) const {
   return placement_ == other.placement_ && lists_ == other.lists_;
 }
 
+bool Program::units_overtake() const {
+  Grid<std::uint32_t> next(placement_.virtual_stages(), 3);  // unit, of each bit of the kinds
+  const auto overtakes = [&](int device, const Pass& pass) {
+    if (is_vocabulary(pass.kind) || pass.kind == PassKind::kR) return false;
+    bool any = false;
+    for (int bit = 0; bit < 3; ++bit) {
+      if ((bits(pass.kind) >> bit & 1) == 0) continue;
+      std::uint32_t& at = next(placement_.virtual_stage(device, pass.chunk), bit);
+      any = any || pass.microbatch < at;
+      at = pass.microbatch;
+    }
+    return any;
+  };
+  for (int device = 0; device < shape_.devices; ++device) {
+    for (const Pass& pass : passes(device)) {
+      if (pass.kind != PassKind::kFB) {
+        if (overtakes(device, pass)) return true;
+      } else if (overtakes(device, pair(pass).forward) || overtakes(device, pair(pass).backward)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::string Program::text(int device, const Pass& pass) const {
   if (pass.kind == PassKind::kFB) {
     return text(device, pair(pass).forward) + "&" + text(device, pair(pass).backward);

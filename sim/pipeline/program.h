@@ -62,6 +62,8 @@ class Program {
   [[nodiscard]] size_t size() const;  // passes on all devices
   // Whether every device runs the same passes in the same order on the same placement.
   [[nodiscard]] bool same_order(const Program& other) const;
+  // Whether a stage runs F, B or W of some unit before that of an earlier one. O(passes).
+  [[nodiscard]] bool units_overtake() const;
 
   // The same passes where the vocabulary is sharded in another way. LogicError where it is not.
   [[nodiscard]] Program with_vocabulary(VocabularyPlacement vocabulary) const;

@@ -44,6 +44,23 @@ StageCost scaled(const StageCost& cost, double factor) {
   return made;
 }
 
+Problem of_cheapest_units(Problem problem) {
+  for (const UnitKind& kind : problem.kinds) {
+    for (size_t vs = 0; vs < problem.stages.size(); ++vs) {
+      StageCost& least = problem.stages[vs];
+      const StageCost& one = kind.stages[vs];
+      for (const auto seconds : kSeconds) least.*seconds = std::min(least.*seconds, one.*seconds);
+      for (const auto seconds : kMaybeSeconds) {
+        if (one.*seconds) least.*seconds = std::min(*(least.*seconds), *(one.*seconds));
+      }
+      for (const auto bytes : kBytes) least.*bytes = std::min(least.*bytes, one.*bytes);
+    }
+  }
+  problem.kinds.clear();
+  problem.kind_of_unit.clear();
+  return problem;
+}
+
 void set_kinds(Problem& problem, std::vector<UnitKind> kinds,
                std::vector<std::uint32_t> kind_of_unit) {
   if (kinds.size() == 1 && kinds.front().size == 1) {

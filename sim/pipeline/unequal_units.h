@@ -11,6 +11,18 @@ namespace pipesim {
 // All seconds and bytes of a stage times a factor; what is not known stays so.
 StageCost scaled(const StageCost& cost, double factor);
 
+// All stages that a problem says the cost of: of every kind, and those planned with.
+void for_all_stages(Problem& problem, const auto& change) {
+  for (StageCost& stage : problem.stages) change(stage);
+  for (UnitKind& kind : problem.kinds) {
+    for (StageCost& stage : kind.stages) change(stage);
+  }
+}
+
+// The problem whose units all cost, field by field, what the cheapest of them costs on that stage:
+// what bounds it bounds the problem, in whatever order units run. O(kinds x stages).
+Problem of_cheapest_units(Problem problem);
+
 // Gives every unit its kind. `Problem::stages` becomes what is planned with: the mean seconds over
 // the units and the largest bytes. Where all are of one kind, of size 1, the problem becomes one of
 // equal units. Requires a kind for every unit, and of every kind a unit. O(kinds x stages + units).

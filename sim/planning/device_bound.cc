@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -117,6 +118,26 @@ class DeviceBound {
   double to_first_b_;  // from the start of the first F
 };
 
+// Of units that cost unequally: what all of them would take if each cost what the cheapest does,
+// and what each device has to do, after the way of the first F of the problem of those.
+DeviceBoundParts parts_of_unequal(const Problem& problem, Bytes limit, Objective objective) {
+  const Problem cheapest = of_cheapest_units(problem);
+  DeviceBoundParts bound = parts_of_device_bound(cheapest, limit, objective);
+  const std::vector<double> start = StageWays(cheapest).start;
+  const Placement& place = problem.placement;
+  for (int d = 0; d < place.devices(); ++d) {
+    Seconds work;
+    for (int c = 0; c < place.chunks(d); ++c) {
+      const StageCost& cost = problem.stage(place.virtual_stage(d, c));
+      work += cost.forward + cost.backward_input + cost.backward_weight;
+    }
+    Seconds all = problem.shape.units() * work;
+    if (objective == Objective::kMakespan) all += Seconds(start[place.virtual_stage(d, 0)]);
+    if (all > bound.seconds) bound = {all, d, Seconds(0)};
+  }
+  return bound;
+}
+
 }  // namespace
 
 StageWays::StageWays(const Problem& problem) {
@@ -143,6 +164,7 @@ Seconds bound_of_devices(const Problem& problem, Bytes limit, Objective objectiv
 }
 
 DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Objective objective) {
+  if (!problem.kinds.empty()) return parts_of_unequal(problem, limit, objective);
   const Placement& place = problem.placement;
   const auto [way, forward_start] = StageWays(problem);
   DeviceBoundParts bound;

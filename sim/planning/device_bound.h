@@ -7,8 +7,9 @@
 //     microbatch's B only what is in flight then, no more than the limit holds (drain). Where not
 //     every F can run before the first B the two stretches are disjoint and both count;
 //   - the bytes times seconds that its microbatches must hold, over the limit.
-// What a microbatch's B waits for is the way down to the last stage and back, without any wait. It
-// does not rise with the limit. O(devices x chunks^2 + stages).
+// Units that cost unequally count with the seconds and bytes of the cheapest, and with their own in
+// what each device has to do. What a microbatch's B waits for is the way down to the last stage and
+// back, without any wait. It does not rise with the limit. O(devices x chunks^2 + stages).
 #pragma once
 
 #include <vector>

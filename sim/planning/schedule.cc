@@ -6,6 +6,7 @@
 
 #include "sim/core/error.h"
 #include "sim/core/text.h"
+#include "sim/pipeline/unequal_units.h"
 
 namespace pipesim {
 namespace {
@@ -13,13 +14,6 @@ namespace {
 std::vector<std::unique_ptr<const Schedule>>& registered() {
   static std::vector<std::unique_ptr<const Schedule>> all;
   return all;
-}
-
-void for_all_stages(Problem& problem, const auto& change) {
-  for (StageCost& stage : problem.stages) change(stage);
-  for (UnitKind& kind : problem.kinds) {
-    for (StageCost& stage : kind.stages) change(stage);
-  }
 }
 
 // Without bytes every chunk counts 1.

@@ -27,13 +27,36 @@ using enum Kind;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNever = -kInfinite;
+constexpr std::array kKinds{kForward, kBackward, kWeight};
 
 struct Stage {
-  EnumArray<Kind, double> seconds{};
-  double from_upstream = 0, from_downstream = 0;
-  double activation = 0, stash = 0;
+  EnumArray<Kind, double> seconds{};  // where units cost alike
+  double activation = 0, stash = 0;   // of the unit that keeps least
   int device = 0, chunk = 0;
 };
+
+// Seconds of the passes of a kind: of a problem's units, or one row of units that cost alike.
+class UnitSeconds {
+ public:
+  UnitSeconds() = default;
+  UnitSeconds(int stages, int units) : one_(stages, units), before_(stages, units + 1) {}
+
+  void add(int s, int n, double seconds) {
+    one_(s, n) = seconds;
+    before_(s, n + 1) = before_(s, n) + seconds;
+  }
+  [[nodiscard]] double of(int s, int n) const { return one_(s, n); }
+  [[nodiscard]] double of(int s, int from, int to) const {
+    return before_(s, to) - before_(s, from);
+  }
+
+ private:
+  Grid<double> one_, before_;  // of a unit; of all units before it
+};
+
+EnumArray<Kind, double> seconds_of(const StageCost& cost) {
+  return {cost.forward.value(), cost.backward_input.value(), cost.backward_weight.value()};
+}
 
 class Windows {
  public:
@@ -41,6 +64,10 @@ class Windows {
   [[nodiscard]] WindowsBound bound(Objective objective, int most_devices);
 
  private:
+  // [from, to)
+  struct Range {
+    int from = 0, to = 0;
+  };
   // How many B of each of a device's one or two stages have run.
   struct Choice {
     int first = 0, second = 0;
@@ -61,7 +88,16 @@ class Windows {
   [[nodiscard]] bool behind(int s) const { return s >= first_; }
   // The device's first stage that stands behind the first one of all, or -1.
   [[nodiscard]] int first_behind(int device) const;
-  [[nodiscard]] double sum(int device, Kind kind, int from_chunk, int to_chunk) const;
+  // Of one unit's pass; of those of units [from, to).
+  [[nodiscard]] double seconds(Kind kind, int s, int n) const {
+    return alike_ ? stage(s).seconds[kind] : units_[kind].of(s, n);
+  }
+  [[nodiscard]] double seconds(Kind kind, int s, int from, int to) const {
+    return alike_ ? (to - from) * stage(s).seconds[kind] : units_[kind].of(s, from, to);
+  }
+  // Of the message of unit `n` between stages s and s + 1, either way.
+  [[nodiscard]] double message(int s, int n) const { return messages_(s, alike_ ? 0 : n); }
+  [[nodiscard]] double sum(int device, Kind kind, Range chunks, Range units) const;
   [[nodiscard]] int held(int s, int other) const;
   [[nodiscard]] double after_memory(int s, int n) const;
   [[nodiscard]] double after_releases(int s, int n) const;
@@ -73,7 +109,7 @@ class Windows {
   [[nodiscard]] double after_weights(double bytes, const std::vector<int>& stages,
                                      const Choice& at_most, double busy) const;
   [[nodiscard]] double ended(Kind kind, int s, int n) const {
-    return head_[kind](s, n) + stage(s).seconds[kind];
+    return head_[kind](s, n) + seconds(kind, s, n);
   }
   void find_heads();
   [[nodiscard]] double head_of_forward(int s, int n) const;
@@ -87,7 +123,10 @@ class Windows {
 
   int p_, m_, count_, first_ = 0;
   double limit_;
+  bool alike_;  // all units
   std::vector<Stage> stages_;
+  EnumArray<Kind, UnitSeconds> units_;  // where they are not
+  Grid<double> messages_;
   std::vector<std::vector<int>> on_device_;
   EnumArray<Kind, Grid<double>> head_, tail_;  // by stage and microbatch
   std::vector<double> start_;                  // by device: of its first F
@@ -98,17 +137,28 @@ Windows::Windows(const Problem& problem, Bytes limit)
       m_(problem.shape.units()),
       count_(problem.placement.model_stages()),
       limit_(limit.value() * kRounding),
+      alike_(problem.kinds.empty()),
+      messages_(count_, alike_ ? 1 : m_),
       on_device_(p_),
       start_(p_) {
+  if (!alike_) units_.fill({count_, m_});
   for (int s = 0; s < count_; ++s) {
     const StageCost& cost = problem.stage(s);
     Stage stage;
-    stage.seconds = {cost.forward.value(), cost.backward_input.value(),
-                     cost.backward_weight.value()};
-    if (s > 0) stage.from_upstream = problem.transfer(s - 1, s).value();
-    if (s + 1 < count_) stage.from_downstream = problem.transfer(s + 1, s).value();
+    stage.seconds = seconds_of(cost);
     stage.activation = cost.activation.value();
     stage.stash = cost.weight_stash.value();
+    for (const UnitKind& kind : problem.kinds) {
+      stage.activation = std::min(stage.activation, kind.stages[s].activation.value());
+      stage.stash = std::min(stage.stash, kind.stages[s].weight_stash.value());
+    }
+    for (int n = 0; n < static_cast<int>(messages_.columns()); ++n) {
+      const auto unit = static_cast<std::uint32_t>(n);
+      if (s + 1 < count_) messages_(s, n) = problem.transfer(s, s + 1, unit).value();
+      if (alike_) continue;
+      const EnumArray<Kind, double> of_unit = seconds_of(problem.stage(s, unit));
+      for (const Kind kind : kKinds) units_[kind].add(s, n, of_unit[kind]);
+    }
     stage.device = problem.placement.device(s);
     stage.chunk = problem.placement.chunk(s);
     stages_.push_back(stage);
@@ -130,7 +180,7 @@ WindowsBound Windows::bound(Objective objective, int most_devices) {
     find_tails(device);
     double before = 0;  // the way of the first F to this device
     for (int s = 0; objective == Objective::kMakespan && s < first_; ++s) {
-      before += stage(s).seconds[kForward] + stage(s).from_downstream;
+      before += seconds(kForward, s, 0) + message(s, 0);
     }
     const MachineBound alone = one_machine(device);
     const Seconds by_itself(before + alone.seconds);
@@ -147,14 +197,20 @@ int Windows::first_behind(int device) const {
   return found == stages.end() ? -1 : *found;
 }
 
-// Seconds of one pass of each chunk in [from, to) that stands behind the first stage.
-double Windows::sum(int device, Kind kind, int from_chunk, int to_chunk) const {
-  double seconds = 0;
+// Seconds of these units' passes of each chunk that stands behind the first stage.
+double Windows::sum(int device, Kind kind, Range chunks, Range units) const {
+  double each = 0;
+  double all = 0;
   for (const int s : stages_of(device)) {
-    const Stage& of = stage(s);
-    if (behind(s) && of.chunk >= from_chunk && of.chunk < to_chunk) seconds += of.seconds[kind];
+    const int chunk = stage(s).chunk;
+    if (!behind(s) || chunk < chunks.from || chunk >= chunks.to) continue;
+    if (alike_) {
+      each += stage(s).seconds[kind];
+    } else {
+      all += seconds(kind, s, units.from, units.to);
+    }
   }
-  return seconds;
+  return alike_ ? (units.to - units.from) * each : all;
 }
 
 // The most microbatches k that stage `other` can hold when F of stage s starts: F of n+k there
@@ -257,17 +313,17 @@ double Windows::most_freed(const std::vector<int>& stages, const Choice& run) co
 // When the device can have run these B and the F before.
 double Windows::busy_until(const Need& need, const Choice& run) const {
   const auto& stages = stages_of(stage(need.s).device);
-  const Stage& first = stage(stages.front());
-  double busy = need.start + run.first * first.seconds[kBackward];
-  if (stages.size() == 1) return busy + need.n * first.seconds[kForward];
-  const Stage& second = stage(stages.back());
-  if (need.s == stages.front()) {
-    busy += need.n * first.seconds[kForward];
-    busy += std::max(need.forwards, run.second) * second.seconds[kForward];
+  const int first = stages.front();
+  double busy = need.start + seconds(kBackward, first, 0, run.first);
+  if (stages.size() == 1) return busy + seconds(kForward, first, 0, need.n);
+  const int second = stages.back();
+  if (need.s == first) {
+    busy += seconds(kForward, first, 0, need.n);
+    busy += seconds(kForward, second, 0, std::max(need.forwards, run.second));
   } else {
-    busy += (need.n + 1) * first.seconds[kForward] + need.n * second.seconds[kForward];
+    busy += seconds(kForward, first, 0, need.n + 1) + seconds(kForward, second, 0, need.n);
   }
-  return busy + run.second * second.seconds[kBackward];
+  return busy + seconds(kBackward, second, 0, run.second);
 }
 
 // When the device can have released `bytes` by W, at most so many of each of its (one or two)
@@ -285,7 +341,8 @@ double Windows::after_weights(double bytes, const std::vector<int>& stages, cons
   const int most = std::min(at_most.first, needed(bytes, first));
   if (stages.size() == 1) {
     if (needed(bytes, first) > most) return kInfinite;
-    return std::max(time_of(stages.front(), most), busy + most * first.seconds[kWeight]);
+    return std::max(time_of(stages.front(), most),
+                    busy + seconds(kWeight, stages.front(), 0, most));
   }
   const Stage& second = stage(stages.back());
   if (needed(bytes - most * first.stash, second) > at_most.second) return kInfinite;
@@ -293,9 +350,9 @@ double Windows::after_weights(double bytes, const std::vector<int>& stages, cons
   for (int w0 = 0; w0 <= most; ++w0) {
     const int w1 = needed(bytes - w0 * first.stash, second);
     if (w1 > at_most.second) continue;
-    least = std::min(least,
-                     std::max({time_of(stages.front(), w0), time_of(stages.back(), w1),
-                               busy + w0 * first.seconds[kWeight] + w1 * second.seconds[kWeight]}));
+    least = std::min(least, std::max({time_of(stages.front(), w0), time_of(stages.back(), w1),
+                                      busy + seconds(kWeight, stages.front(), 0, w0) +
+                                          seconds(kWeight, stages.back(), 0, w1)}));
   }
   return least;
 }
@@ -304,7 +361,7 @@ void Windows::find_heads() {
   for (int n = 0; n < m_; ++n) {
     for (int s = first_; s < count_; ++s) {
       const int device = stage(s).device;
-      const double arrives = s == first_ ? 0 : ended(kForward, s - 1, n) + stage(s).from_upstream;
+      const double arrives = s == first_ ? 0 : ended(kForward, s - 1, n) + message(s - 1, n);
       if (n == 0 && s == first_behind(device)) start_[device] = arrives;
       head_[kForward](s, n) = std::max(arrives, head_of_forward(s, n));
     }
@@ -318,8 +375,8 @@ void Windows::find_heads() {
 // Not before what its own device does and holds.
 double Windows::head_of_forward(int s, int n) const {
   const Stage& of = stage(s);
-  double head = start_[of.device] + n * of.seconds[kForward] +
-                (n + 1) * sum(of.device, kForward, 0, of.chunk);
+  double head = start_[of.device] + seconds(kForward, s, 0, n) +
+                sum(of.device, kForward, {0, of.chunk}, {0, n + 1});
   if (n == 0) return head;
   head = std::max({head, ended(kForward, s, n - 1), after_memory(s, n)});
   const auto& own = stages_of(of.device);
@@ -331,11 +388,11 @@ double Windows::head_of_backward(int s, int n) const {
   const Stage& of = stage(s);
   const int chunks = chunks_of(of.device);
   double head = ended(kForward, s, n);
-  if (s + 1 < count_) head = std::max(head, ended(kBackward, s + 1, n) + of.from_downstream);
+  if (s + 1 < count_) head = std::max(head, ended(kBackward, s + 1, n) + message(s, n));
   if (n > 0) head = std::max(head, ended(kBackward, s, n - 1));
-  return std::max(head, start_[of.device] + (n + 1) * sum(of.device, kForward, 0, chunks) +
-                            n * of.seconds[kBackward] +
-                            (n + 1) * sum(of.device, kBackward, of.chunk + 1, chunks));
+  return std::max(head, start_[of.device] + sum(of.device, kForward, {0, chunks}, {0, n + 1}) +
+                            seconds(kBackward, s, 0, n) +
+                            sum(of.device, kBackward, {of.chunk + 1, chunks}, {0, n + 1}));
 }
 
 double Windows::head_of_weight(int s, int n) const {
@@ -347,45 +404,44 @@ void Windows::tail_of_backward(int device, int s, int n) {
   const Stage& of = stage(s);
   const bool own = of.device == device;
   double tail = kNever;
-  if (own) tail = (m_ - n) * of.seconds[kWeight];
+  if (own) tail = seconds(kWeight, s, n, m_);
   if (s > first_) {
-    const Stage& up = stage(s - 1);
-    tail = std::max(tail, up.from_downstream + up.seconds[kBackward] + tail_[kBackward](s - 1, n));
+    tail = std::max(tail,
+                    message(s - 1, n) + seconds(kBackward, s - 1, n) + tail_[kBackward](s - 1, n));
   }
-  if (n + 1 < m_) tail = std::max(tail, of.seconds[kBackward] + tail_[kBackward](s, n + 1));
+  if (n + 1 < m_) tail = std::max(tail, seconds(kBackward, s, n + 1) + tail_[kBackward](s, n + 1));
   // What must run on this device later.
   double later =
-      (m_ - 1 - n) * of.seconds[kBackward] + (m_ - n) * sum(of.device, kBackward, 0, of.chunk);
+      seconds(kBackward, s, n + 1, m_) + sum(of.device, kBackward, {0, of.chunk}, {n, m_});
   for (const int t : stages_of(of.device)) {
     if (t < s) continue;
     const int next = n + held(t, s);
     if (next >= m_ || next <= n) continue;
-    later += (m_ - next) * stage(t).seconds[kForward];
-    tail = std::max(tail, stage(t).seconds[kForward] + tail_[kForward](t, next));
+    later += seconds(kForward, t, next, m_);
+    tail = std::max(tail, seconds(kForward, t, next) + tail_[kForward](t, next));
   }
   if (own) {
-    tail = std::max(tail, later + (m_ - n) * sum(of.device, kWeight, 0, of.chunk + 1));
+    tail = std::max(tail, later + sum(of.device, kWeight, {0, of.chunk + 1}, {n, m_}));
   } else if (n + 1 < m_) {
     tail = std::max(tail, later + tail_[kBackward](first_behind(of.device), m_ - 1));
   }
   tail_[kBackward](s, n) = tail;
-  if (own) tail_[kWeight](s, n) = (m_ - 1 - n) * of.seconds[kWeight];
+  if (own) tail_[kWeight](s, n) = seconds(kWeight, s, n + 1, m_);
 }
 
 void Windows::tail_of_forward(int device, int s, int n) {
   const Stage& of = stage(s);
   const int v = chunks_of(of.device);
-  double tail = of.seconds[kBackward] + tail_[kBackward](s, n);
+  double tail = seconds(kBackward, s, n) + tail_[kBackward](s, n);
   if (s + 1 < count_) {
-    tail = std::max(
-        tail, of.from_downstream + stage(s + 1).seconds[kForward] + tail_[kForward](s + 1, n));
+    tail = std::max(tail, message(s, n) + seconds(kForward, s + 1, n) + tail_[kForward](s + 1, n));
   }
-  if (n + 1 < m_) tail = std::max(tail, of.seconds[kForward] + tail_[kForward](s, n + 1));
+  if (n + 1 < m_) tail = std::max(tail, seconds(kForward, s, n + 1) + tail_[kForward](s, n + 1));
   double later =
-      (m_ - 1 - n) * of.seconds[kForward] +
-      (m_ - n) * (sum(of.device, kForward, of.chunk + 1, v) + sum(of.device, kBackward, 0, v));
+      seconds(kForward, s, n + 1, m_) + (sum(of.device, kForward, {of.chunk + 1, v}, {n, m_}) +
+                                         sum(of.device, kBackward, {0, v}, {n, m_}));
   if (of.device == device) {
-    later += (m_ - n) * sum(of.device, kWeight, 0, v);
+    later += sum(of.device, kWeight, {0, v}, {n, m_});
   } else {
     later += tail_[kBackward](first_behind(of.device), m_ - 1);
   }
@@ -402,9 +458,9 @@ void Windows::find_tails(int device) {
 MachineBound Windows::one_machine(int device) const {
   std::vector<MachineJob> jobs;
   for (const int s : stages_of(device)) {
-    for (const Kind kind : {kForward, kBackward, kWeight}) {
+    for (const Kind kind : kKinds) {
       for (int n = 0; n < m_; ++n) {
-        jobs.push_back({head_[kind](s, n), stage(s).seconds[kind], tail_[kind](s, n)});
+        jobs.push_back({head_[kind](s, n), seconds(kind, s, n), tail_[kind](s, n)});
       }
     }
   }
@@ -417,7 +473,7 @@ double Windows::through(int device) const {
     const int first = first_behind(e);
     if (e == device || first < 0) continue;
     const int v = chunks_of(e);
-    const double work = m_ * (sum(e, kForward, 0, v) + sum(e, kBackward, 0, v));
+    const double work = sum(e, kForward, {0, v}, {0, m_}) + sum(e, kBackward, {0, v}, {0, m_});
     bound = std::max(bound, head_[kForward](first, 0) + work + tail_[kBackward](first, m_ - 1));
   }
   return bound;

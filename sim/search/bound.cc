@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/room.h"
 
 namespace pipesim {
@@ -85,7 +86,8 @@ std::string to_text(const BoundReason& reason) {
 
 Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief) {
   const Placement& place = problem.placement;
-  const StageWays ways(problem);
+  const Problem cheapest = of_cheapest_units(problem);
+  const StageWays ways(cheapest);
   const double units = problem.shape.units();
   Bytes whole;  // every microbatch at once: no limit
   double bound = 0;
@@ -95,9 +97,11 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief) {
     double held = 0;  // bytes x seconds
     for (int c = 0; c < place.chunks(d); ++c) {
       const int s = place.virtual_stage(d, c);
-      const StageCost& cost = problem.stages[s];
+      const StageCost& cost = cheapest.stages[s];
+      const StageCost& mean = problem.stages[s];
       const bool recomputes = c < relief.recompute_chunks;
       const double again = recomputes ? cost.recompute.value_or(cost.forward).value() : 0;
+      const double mean_again = recomputes ? mean.recompute.value_or(mean.forward).value() : 0;
       const double kept = (recomputes ? cost.checkpoint : cost.activation).value();
       // Given or of all that a stage keeps, copies are not longer of less.
       const double part = recomputes && cost.activation > Bytes(0)
@@ -106,9 +110,9 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief) {
       const Seconds copies = part * problem.copy_alone_factor * (cost.copy_out + cost.copy_in);
       double waits = std::max(0.0, ways.back[s] - again);
       if (relief.copies) waits = std::min(waits, copies.value());
-      on_device += cost.activation;
-      work +=
-          cost.forward.value() + again + cost.backward_input.value() + cost.backward_weight.value();
+      on_device += mean.activation;
+      work += mean.forward.value() + mean_again + mean.backward_input.value() +
+              mean.backward_weight.value();
       held += kept * (cost.forward.value() + waits) +
               cost.activation.value() * (again + cost.backward_input.value()) +
               cost.weight_stash.value() * cost.backward_weight.value();

@@ -176,11 +176,6 @@ void refuse_what_no_search_plans(const Scenario& scenario, const SearchOptions& 
   if (options.offload && !copies_known) {
     refuse_unknown_copies(scenario.cost.where, "search with offload");
   }
-  if (scenario.batch.unequal) {
-    refuse(
-        "microbatches that cost alike: leave out batch.lengths and batch.factors (batch.order: "
-        "search finds an order of unequal ones)");
-  }
   if (is_sharded(scenario.vocabulary)) {
     refuse("a vocabulary in the first and last stage: leave out vocabulary");
   }

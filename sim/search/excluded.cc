@@ -1,5 +1,6 @@
 #include "sim/search/excluded.h"
 
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/room.h"
 #include "sim/search/ordering.h"
 
@@ -13,14 +14,14 @@ constexpr double kTimeUnits = 1e4;  // of `most`: ordering.h compares to a milli
 Problem in_units(Problem problem, Bytes limit, double unit) {
   const Bytes one = problem.device_activation();
   const double share = one > Bytes(0) ? 1 / one.value() : 1;
-  for (StageCost& stage : problem.stages) {
+  for_all_stages(problem, [&](StageCost& stage) {
     for (Seconds* each :
          {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.transfer}) {
       *each = (1 / unit) * *each;
     }
     stage.activation = share * stage.activation;
     stage.weight_stash = share * stage.weight_stash;
-  }
+  });
   problem.activation_limit = share * (kRounding * limit);
   return problem;
 }

@@ -22,8 +22,7 @@ namespace {
 void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   const auto refuse = [&made](const char* what) {
     throw InfeasibleError(fmt::format(
-        "{}: refinement knows orders of F, B, W and BW in one pipeline of equal microbatches; this "
-        "one has {}",
+        "{}: refinement knows orders of F, B, W and BW in one pipeline; this one has {}",
         made.choice.name, what));
   };
   if (!program.pairs().empty()) refuse("overlapped blocks");
@@ -38,13 +37,16 @@ void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   }
   if (made.sync == OptimizerSync::kAsynchronous) refuse("iterations that run into each other");
   if (made.blocking) refuse("transfers that hold devices");
-  if (!made.problem.kinds.empty()) refuse("microbatches that cost unequally");
+  if (!made.problem.kinds.empty() && program.units_overtake()) {
+    refuse("microbatches that cost unequally and overtake each other");
+  }
 }
 
 std::shared_ptr<const Scenario> undisturbed(const Case& made) {
   Scenario scenario = *made.scenario;
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
+  if (scenario.batch.unequal) scenario.batch.unequal->draw.runs = 1;
   return std::make_shared<const Scenario>(std::move(scenario));
 }
 
@@ -73,19 +75,21 @@ Program within(const Program& program, const Problem& problem, Bytes limit, bool
 }
 
 // What schedules of this placement plan within the limit, and one that comes of itself.
-void add_planned(Problem problem, Bytes limit, std::vector<Program>& programs) {
+void add_planned(const Problem& problem, Bytes limit, std::vector<Program>& programs) {
   if (limit >= problem.device_activation()) programs.push_back(first_come(problem, limit));
-  problem.activation_limit = limit;
   for (const Schedule* schedule : schedules()) {
     const Shape& shape = problem.shape;
     if (!schedule->memory_limit || schedule->offloads()) continue;
     if (shape.chunks < schedule->min_chunks || shape.chunks > schedule->max_chunks) continue;
     if (schedule->place(shape.devices, shape.chunks) != problem.placement) continue;
-    if (schedule->refusal(problem)) continue;
+    Problem planning = for_planning(problem, *schedule);
+    planning.activation_limit = limit;
+    if (schedule->refusal(planning)) continue;
     try {
-      Program planned = schedule->plan(problem);
+      Program planned = schedule->plan(planning);
       const bool fits = evaluate(planned, problem).peak_activation() <= kRounding * limit;
-      if (fits && planned.pairs().empty()) programs.push_back(std::move(planned));
+      if (fits && planned.pairs().empty() && !planned.units_overtake())
+        programs.push_back(std::move(planned));
     } catch (const InfeasibleError&) {
       continue;  // not within this limit
     }
@@ -120,6 +124,8 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   choice.described = nullptr;
   choice.memory_limit = {};
   result.after = prepare(scenario, choice);
+  result.after.microbatch_order = result.before.microbatch_order;
+  result.after.problem.kind_of_unit = result.before.problem.kind_of_unit;
   const Problem problem = result.apart = for_planning(result.after.problem);
   const Problem as_it_came = for_planning(result.before.problem);
   result.peak_before = evaluate(*program, problem).peak_activation();

@@ -29,8 +29,8 @@ struct Improved {
 // are where the order itself does not keep it. Without a limit what the order itself holds at most.
 // The order is kept where nothing shorter is found. InfeasibleError for what refinement does not
 // know (overlapped blocks, two directions, sequence splits, recomputation, copies, a sharded
-// vocabulary, transfers that hold devices, microbatches that cost unequally), and for a limit below
-// one microbatch.
+// vocabulary, transfers that hold devices, unequal microbatches that overtake each other), and for
+// a limit below one microbatch.
 Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptions& options,
                  bool others = false);
 

@@ -22,6 +22,14 @@ double least_overlap(const Problem& problem) {
       }
     }
   }
+  if (!problem.blocks.empty()) return least;
+  // Of units that differ the block takes of each pass the share of that unit's own block.
+  for (const UnitKind& kind : problem.kinds) {
+    for (const StageCost& stage : kind.stages) {
+      const Seconds apart = stage.forward + stage.backward_input + stage.backward_weight;
+      if (apart > Seconds(0)) least = std::min(least, stage.overlapped.value_or(apart) / apart);
+    }
+  }
   return least;
 }
 

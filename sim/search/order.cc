@@ -38,33 +38,46 @@ Order::Order(const Problem& problem, int microbatches, double limit, std::vector
       queued_(p_),
       clock_(p_),
       first_(p_) {
+  costs_.resize(table_.size() * std::max<size_t>(1, problem.kinds.size()));
+  kind_of_unit_ = problem.kind_of_unit;
   for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) add_stage(problem, vs);
   for (int d = 0; d < p_; ++d) length_[d] = 3 * problem.placement.chunks(d) * m_;
 }
 
 void Order::add_stage(const Problem& problem, int vs) {
   const Placement& place = problem.placement;
-  const StageCost& cost = problem.stage(vs);
-  const auto add = [&](PassKind kind, Seconds seconds, Bytes bytes) {
+  for (const PassKind kind : {PassKind::kF, PassKind::kB, PassKind::kW}) {
     const StagePass pass{kind, vs};
     Letter& letter = table_[index(place, pass)];
-    letter.seconds = seconds.value();
-    letter.bytes = bytes.value();
     const StagePass source = source_of(place, pass);
     // On its own stage a word keeps F before B before W.
-    if (source.exists() && source.vs != vs) {
-      letter.source = index(place, source);
-      letter.message = problem.transfer(source.vs, vs).value();
-    }
+    if (source.exists() && source.vs != vs) letter.source = index(place, source);
     const StagePass target = target_of(place, pass);
     if (target.exists() && place.device(target.vs) != place.device(vs)) {
       letter.receiver = place.device(target.vs);
+    }
+  }
+  if (problem.kinds.empty()) add_costs(place, vs, problem.stages, 0);
+  for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    add_costs(place, vs, problem.kinds[kind].stages, kind);
+  }
+  if (place.upstream(vs) < 0) first_stage_backward_ = index(place, {PassKind::kB, vs});
+}
+
+void Order::add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages,
+                      size_t kind) {
+  const StageCost& cost = stages[vs];
+  const auto add = [&](PassKind pass, Seconds seconds, Bytes bytes) {
+    Cost& one = costs_[kind * table_.size() + index(place, {pass, vs})];
+    one = {seconds.value(), bytes.value(), 0};
+    const StagePass source = source_of(place, {pass, vs});
+    if (source.exists() && source.vs != vs) {
+      one.message = stages[std::min(source.vs, vs)].transfer.value();
     }
   };
   add(PassKind::kF, cost.forward, cost.activation);
   add(PassKind::kB, cost.backward_input, cost.weight_stash - cost.activation);
   add(PassKind::kW, cost.backward_weight, -cost.weight_stash);
-  if (place.upstream(vs) < 0) first_stage_backward_ = index(place, {PassKind::kB, vs});
 }
 
 int Order::index(const Placement& place, const StagePass& pass) const {
@@ -74,13 +87,13 @@ int Order::index(const Placement& place, const StagePass& pass) const {
 
 bool Order::evaluate(double most) {
   for (int d = 0; d < p_; ++d) {
+    count_letters(d, 0, length_[d] - 1);
     if (!fits(d, 0, length_[d] - 1)) return false;
     count_work(d, 0, length_[d] - 1);
   }
   std::ranges::fill(from_, 0);
   // Scores are above costs.
   if (!trial((1 + kLittle) * most) || trial_cost_ > most) return false;
-  for (int d = 0; d < p_; ++d) count_letters(d, 0, length_[d] - 1);
   accept();
   return true;
 }
@@ -99,7 +112,7 @@ void Order::count_letters(int d, int first, int last) {
 void Order::count_work(int d, int first, int last) {
   const auto work = work_after_.row(d);
   for (int i = last; i >= first; --i) {
-    work[i] = i + 1 < length_[d] ? work[i + 1] + letter(d, i + 1).seconds : 0;
+    work[i] = i + 1 < length_[d] ? work[i + 1] + cost_at(d, i + 1).seconds : 0;
   }
 }
 
@@ -108,7 +121,7 @@ bool Order::fits(int d, int first, int last) {
   const auto held = held_.row(d);
   for (int i = first; i <= last; ++i) {
     const bool forward = words_[d][i] < v_;
-    const double after = held[i] + letter(d, i).bytes;
+    const double after = held[i] + cost_at(d, i).bytes;
     if (forward && after > limit_) return false;
     if (i + 1 < length_[d]) held[i + 1] = after;
   }
@@ -144,9 +157,9 @@ bool Order::move(int d, int from, int to, double bound) {
     }
   };
   turn(from, to);
+  count_letters(d, first, last);
   bool good = fits(d, first, last);
   if (good) {
-    count_letters(d, first, last);
     count_work(d, first, last);
     const double time = start_(d, first);
     for (int other = 0; other < p_; ++other) {
@@ -159,8 +172,8 @@ bool Order::move(int d, int from, int to, double bound) {
     return true;
   }
   turn(to, from);
-  fits(d, first, last);
   count_letters(d, first, last);
+  fits(d, first, last);
   count_work(d, first, last);
   return false;
 }
@@ -171,7 +184,7 @@ int Order::position_at(int d, double time) const {
 }
 
 double Order::first_stage_backward(int unit) const {
-  return ends_(first_stage_backward_, unit) - table_[first_stage_backward_].seconds;
+  return ends_(first_stage_backward_, unit) - costs_[first_stage_backward_].seconds;
 }
 
 // Evaluates from the positions `from_` on; what comes before is as accepted.
@@ -233,14 +246,15 @@ bool Order::advance(int d, double bound) {
     const int of = index(d, word[i]);
     const Letter& letter = table_[of];
     const std::uint32_t unit = done_[of];
+    const Cost& cost = this->cost(of, unit);
     if (const int source = letter.source; source >= 0) {
       if (done_[source] <= unit) break;
       const Ends& sent = unit < base_[source] ? ends_ : trial_ends_;
-      now = std::max(now, sent(source, unit) + letter.message);
+      now = std::max(now, sent(source, unit) + cost.message);
     }
     starts[i] = now;
     if (first < 0) first = now;
-    now += letter.seconds;
+    now += cost.seconds;
     ends[i] = trial_ends_(of, unit) = now;
     done_[of] = unit + 1;
     ++evaluated_;

@@ -2,9 +2,9 @@
 // without starting over.
 //
 // A letter is a kind of pass (F, B, W) of one chunk. Microbatches pass a stage in order, so that
-// the n-th occurrence of a letter is microbatch n, and any words with m of each letter that keep F
-// before B before W are a program. Times are plain seconds, bytes plain bytes: this is the hot loop
-// of `refine`.
+// the n-th occurrence of a letter is microbatch n, with what that costs, and any words with m of
+// each letter that keep F before B before W are a program. Times are plain seconds, bytes plain
+// bytes: this is the hot loop of `refine`.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Order {
   [[nodiscard]] int length(int device) const { return length_[device]; }  // passes of a device
   [[nodiscard]] int longest() const { return longest_; }                  // of the lengths
 
-  // Start of the B of the first stage of microbatch `unit`.
+  // Start of the B of the first stage of microbatch `unit`, of units that cost alike.
   [[nodiscard]] double first_stage_backward(int unit) const;
   // How many passes of `device` start before `time`.
   [[nodiscard]] int position_at(int device, double time) const;
@@ -54,23 +54,32 @@ class Order {
  private:
   // What a letter stands for on a device.
   struct Letter {
+    int source = -1;    // index of the letter of another stage that it waits for
+    int receiver = -1;  // another device, where something waits for it
+  };
+  struct Cost {
     double seconds = 0;
     double bytes = 0;    // acquired, or less than nothing: released
-    int source = -1;     // index of the letter of another stage that it waits for
-    double message = 0;  // from there
-    int receiver = -1;   // another device, where something waits for it
+    double message = 0;  // from the letter's source
   };
   // When the letters of an order have ended: by index of the letter and microbatch.
   using Ends = Grid<double>;
 
   void add_stage(const Problem& problem, int vs);
+  // What a stage's units of a kind cost.
+  void add_costs(const Placement& place, int vs, const std::vector<StageCost>& stages, size_t kind);
   // Of a letter among those of all devices.
   [[nodiscard]] int index(int device, int letter) const { return device * letters_ + letter; }
   [[nodiscard]] int index(const Placement& place, const StagePass& pass) const;
   // Row of a position among those of all devices.
   [[nodiscard]] int row(int device, int position) const { return device * longest_ + position; }
-  [[nodiscard]] const Letter& letter(int device, int position) const {
-    return table_[index(device, words_[device][position])];
+  // Of an index and unit, and of the pass at a position, whose letters are counted.
+  [[nodiscard]] const Cost& cost(int of, std::uint32_t unit) const {
+    return costs_[kind_of_unit_.empty() ? of : kind_of_unit_[unit] * table_.size() + of];
+  }
+  [[nodiscard]] const Cost& cost_at(int device, int position) const {
+    const int letter = words_[device][position];
+    return cost(index(device, letter), counts_(row(device, position), letter));
   }
   [[nodiscard]] bool allowed(int device, int from, int to) const;
   bool fits(int device, int first, int last);
@@ -85,9 +94,11 @@ class Order {
   int p_, v_, m_, longest_, letters_;
   std::vector<int> length_;
   double limit_;
-  bool from_zero_;                // spans count from the start of all
-  std::vector<Letter> table_;     // by index
-  int first_stage_backward_ = 0;  // its index
+  bool from_zero_;                           // spans count from the start of all
+  std::vector<Letter> table_;                // by index
+  std::vector<Cost> costs_;                  // by kind of unit and index
+  std::vector<std::uint32_t> kind_of_unit_;  // empty where units cost alike
+  int first_stage_backward_ = 0;             // its index
   std::vector<Word> words_;
   // Accepted state, by device and position: start and end of every pass, bytes held before it, work
   // of the device after it.

@@ -45,9 +45,9 @@ bool Ordering::in_time(int device) const {
 void Ordering::add_tasks() {
   of_device_.resize(problem_.shape.devices);
   for (int stage = 0; stage < problem_.placement.virtual_stages(); ++stage) {
-    const StageCost& cost = problem_.stage(stage);
     for (const PassKind kind : kKinds) {
       for (int i = 0; i < problem_.shape.microbatches; ++i) {
+        const StageCost& cost = problem_.stage(stage, static_cast<std::uint32_t>(i));
         Task task;
         task.device = problem_.placement.device(stage);
         task.stage = stage;
@@ -89,8 +89,9 @@ void Ordering::add_arcs() {
       add(f, b, Seconds(0));
       add(b, w, Seconds(0));
       if (down >= 0) {
-        add(f, number_of(down, PassKind::kF, i), problem_.transfer(stage, down));
-        add(number_of(down, PassKind::kB, i), b, problem_.transfer(down, stage));
+        const Seconds latency = problem_.transfer(stage, down, static_cast<std::uint32_t>(i));
+        add(f, number_of(down, PassKind::kF, i), latency);
+        add(number_of(down, PassKind::kB, i), b, latency);
       }
       if (i + 1 < problem_.shape.microbatches) {
         for (const int task : {f, b, w}) add(task, task + 1, Seconds(0));

@@ -1,9 +1,9 @@
 // What is known about the order of passes in every program that costs at most a given bound.
 //
 // The decision is which of two passes of a device runs first. Many pairs are decided beforehand: by
-// what the passes wait for; because microbatches are alike, so that passes of one kind and stage
-// may as well run in their order; because the other order would end too late for the bound; and
-// because it would not fit into memory. The rest is for the solver.
+// what the passes wait for; because microbatches run in their order, which loses nothing where they
+// are alike; because the other order would end too late for the bound; and because it would not fit
+// into memory. The rest is for the solver.
 //
 // The first pass of a device is the F of microbatch 0 in every program, and it starts as soon as
 // that microbatch arrives: the start of a device is a constant, and the bound on its span, or on

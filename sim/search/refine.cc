@@ -28,8 +28,8 @@ constexpr double kLeast = 300;      // likewise, of any moves: fewer were not se
 constexpr std::array kAllowances{0.003, 0.3, 0.03, 1.0, 0.01, 0.1};
 
 // Letters of one device: appends, and says whether there is one for the pass. The n-th pass of a
-// letter becomes that of microbatch n: where microbatches overtake each other this is never later,
-// since the n-th of what it waits for is not.
+// letter becomes that of microbatch n: where microbatches that cost alike overtake each other this
+// is never later, since the n-th of what it waits for is not.
 class Speller {
  public:
   Speller(int chunks, Order::Word& word) : chunks_(chunks), word_(word) {}
@@ -212,8 +212,10 @@ Words improve_once(Order& order, std::uint64_t seed, double most, const Target& 
 }
 
 // The order justified, where it costs less so; it is evaluated, and the order stands there.
+// Justification knows only microbatches that cost alike.
 Words justified(Order& order, const Problem& problem, double limit) {
   Words words = order.words();
+  if (!problem.kinds.empty()) return words;
   const double cost = order.cost();
   PassLists lists = program_of(problem, words).lists();
   Justifier justify(problem);
@@ -267,7 +269,8 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, double 
   const int letters = 3 * problem.shape.chunks;
   const int enough = 3 * problem.shape.devices + 2;
   const int excess = order.microbatches() - enough;
-  if (excess < problem.shape.devices) return std::nullopt;
+  // A steady state repeats where microbatches cost alike.
+  if (excess < problem.shape.devices || !problem.kinds.empty()) return std::nullopt;
   const auto cut = shortened(order, letters, excess);
   if (!cut) return std::nullopt;
   Order few(problem, enough, limit, *cut);
@@ -301,7 +304,7 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, double 
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options) {
   const auto words = words_of(program);
-  if (words.empty()) return program;
+  if (words.empty() || (!problem.kinds.empty() && program.units_overtake())) return program;
   const double bytes = limit.value() * kRounding;
   Order order(problem, problem.shape.microbatches, bytes, words);
   if (!order.evaluate()) return program;

@@ -14,6 +14,7 @@
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/execution/evaluate.h"
+#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
@@ -63,12 +64,18 @@ bool better(const Found& a, const Found& b) {
 // after the other than their block: what bounds it bounds programs with overlapped blocks.
 Problem without_overlap(Problem problem) {
   const double least = least_overlap(problem);
-  for (StageCost& cost : problem.stages) {
+  for_all_stages(problem, [least](StageCost& cost) {
     cost.forward = least * cost.forward;
     cost.backward_input = least * cost.backward_input;
     cost.backward_weight = least * cost.backward_weight;
-  }
+  });
   return problem;
+}
+
+// Whether a bound of programs in which none of the microbatches that differ overtakes another says
+// nothing of this one.
+bool is_beyond_bounds(const Program& program, const Problem& problem) {
+  return !problem.kinds.empty() && program.units_overtake();
 }
 
 // What was found within less memory counts too.
@@ -124,6 +131,7 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
   refuse_what_no_search_plans(scenario, options_);
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
+  if (scenario.batch.unequal) scenario.batch.unequal->draw.runs = 1;
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
   if (!knows_memory(scenario) ||
       (scenario.memory && std::ranges::all_of(scenario.memory->activation, nothing))) {
@@ -211,6 +219,10 @@ bool Search::add(const ScheduleChoice& choice) {
     }
     if (!takes_limit) {
       family.fixed = measure(family, family.problem, make_program(choice, family.problem));
+      if (is_beyond_bounds(*family.fixed->program, family.problem)) {
+        leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
+        return false;
+      }
       (void)has_room(*family.fixed);
     }
     const bool plain = offload_chunks_of(choice) + recompute_chunks_of(choice) == 0;
@@ -243,7 +255,8 @@ std::shared_ptr<Search::SharedPlanners> Search::planners_of(const Family& family
            other.problem.options == family.problem.options;
   });
   return same != families_.end() ? same->planners
-                                 : std::make_shared<SharedPlanners>(family.problem);
+                                 : std::make_shared<SharedPlanners>(
+                                       for_planning(family.problem, schedule_of(family.choice)));
 }
 
 // Within the problem's limit.
@@ -264,7 +277,8 @@ std::optional<Found> Search::planned(const Family& family, Bytes planning, Bytes
   problem.activation_limit = planning;
   try {
     Found found = measure(family, problem, program_within(family, problem));
-    return fits(found, limit) ? std::optional(std::move(found)) : std::nullopt;
+    const bool counts = fits(found, limit) && !is_beyond_bounds(*found.program, problem);
+    return counts ? std::optional(std::move(found)) : std::nullopt;
   } catch (const InfeasibleError&) {
     return std::nullopt;  // not under this limit
   }
@@ -342,8 +356,7 @@ void Search::add_grounds() {
       const Problem& problem = family.problem;
       const bool overlap = overlaps(family);
       const bool seen = std::ranges::any_of(grounds_, [&](const Ground& ground) {
-        return ground.layout == family.layout && ground.problem.shape == problem.shape &&
-               ground.problem.placement == problem.placement && ground.overlaps == overlap;
+        return ground.holds(family.layout, problem) && ground.overlaps == overlap;
       });
       if (seen) continue;
       Ground ground{family.layout, overlap, overlap ? without_overlap(problem) : problem, {}};
@@ -393,10 +406,9 @@ Search::Least Search::least_of(Bounds& bounds, std::optional<Seconds> best) cons
 Seconds Search::bound_of(const Found& found, Bounds& bounds) const {
   for (size_t i = 0; i < grounds_.size(); ++i) {
     const Ground& ground = grounds_[i];
-    const bool same = !ground.overlaps && ground.layout == found.layout &&
-                      ground.problem.shape == found.problem.shape &&
-                      ground.problem.placement == found.problem.placement;
-    if (same) return bounds.of(i).seconds();
+    if (!ground.overlaps && ground.holds(found.layout, found.problem)) {
+      return bounds.of(i).seconds();
+    }
   }
   return lower_bound(found.problem, bounds.limit);
 }

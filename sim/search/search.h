@@ -127,6 +127,11 @@ class Search {
     bool overlaps = false;
     Problem problem;  // where blocks overlap, of passes so much shorter
     Seconds without_limit;
+    // Whether a problem of these layers is this one, up to what overlaps.
+    [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const {
+      return layout == layers && problem.shape == other.shape &&
+             problem.placement == other.placement && problem.kind_of_unit == other.kind_of_unit;
+    }
   };
   void add_grounds();
   // The least of all, and what holds it. With the time of a program in `best`, small placements

@@ -117,6 +117,10 @@ TEST_F(WorkbenchPage, OpensSchedulesOfAllSortsAndNarrowly) {
               simulated(quickstart_ + " schedule=" + name + " 'cost.overlapped=46 ms'")
                   .at("makespan_seconds"));
   }
+  const std::string unequal = small_ + " 'batch.factors=[1, 2, 0.5, 1.5, 3, 0.7, 1, 2]'";
+  const json different = open(unequal + " schedule=zb-h1");
+  EXPECT_EQ(different.at("makespans").at(0),
+            simulated(unequal + " schedule=zb-h1").at("makespan_seconds"));
   const json modelled =
       open(std::string(PIPESIM_SOURCE_DIR) + "/scenarios/llama3-70b-h100.yaml", 500);
   EXPECT_EQ(modelled.at("makespans").at(0),

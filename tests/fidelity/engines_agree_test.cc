@@ -20,8 +20,8 @@
 #include "sim/engine/simgrid.h"
 #include "sim/execution/with_offload.h"
 #include "sim/graph/build.h"
-#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/schedule.h"
+#include "tests/pipeline/problems.h"
 
 namespace pipesim {
 namespace {
@@ -81,17 +81,11 @@ Problem draw_problem(Draw& draw, const Schedule& schedule) {
 }
 
 // Every microbatch costs something else.
-void set_factors(Problem& problem, std::uint64_t seed) {
+void set_random_factors(Problem& problem, std::uint64_t seed) {
   Draw draw(seed + 1);
-  std::vector<UnitKind> kinds;
-  std::vector<std::uint32_t> numbers;
-  for (int unit = 0; unit < problem.shape.units(); ++unit) {
-    UnitKind kind{draw.between(0.5, 2), {}};
-    for (const StageCost& stage : problem.stages) kind.stages.push_back(scaled(stage, kind.size));
-    kinds.push_back(std::move(kind));
-    numbers.push_back(static_cast<std::uint32_t>(unit));
-  }
-  set_kinds(problem, std::move(kinds), std::move(numbers));
+  std::vector<double> factors(static_cast<size_t>(problem.shape.units()));
+  for (double& factor : factors) factor = draw.between(0.5, 2);
+  testing::set_factors(problem, factors);
 }
 
 // Copies of any length, most of them short, so that some cases have none that meet.
@@ -146,7 +140,7 @@ Case draw_case(std::uint64_t seed) {
   if (copies) draw_copies(draw, problem, made.cluster);
   auto program = std::make_shared<Program>(schedule.plan(problem));
   const bool unequal = seed % 3 == 0;
-  if (unequal) set_factors(problem, seed);
+  if (unequal) set_random_factors(problem, seed);
   if (copies && program->copies() == nullptr) {
     program = std::make_shared<Program>(with_offload(*program, problem, problem.shape.chunks));
   }

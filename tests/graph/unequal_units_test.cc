@@ -20,27 +20,9 @@ namespace {
 
 using testing::Random;
 using testing::random_case;
+using testing::random_factors;
 using testing::RandomCase;
-
-// A kind for every unit: stage costs times its factor.
-void set_factors(Problem& problem, const std::vector<double>& factors) {
-  std::vector<UnitKind> kinds;
-  for (const double factor : factors) {
-    UnitKind kind{factor, {}};
-    for (const StageCost& stage : problem.stages) kind.stages.push_back(scaled(stage, factor));
-    kinds.push_back(kind);
-  }
-  std::vector<std::uint32_t> numbers(factors.size());
-  std::iota(numbers.begin(), numbers.end(), 0U);
-  set_kinds(problem, kinds, numbers);
-}
-
-std::vector<double> random_factors(Random& random, size_t count) {
-  std::vector<double> factors;
-  for (size_t i = 0; i < count; ++i) factors.push_back(random.integer(1, 6) / 2.0);
-  if (factors.size() > 1) factors.back() = factors.front() + 0.5;
-  return factors;
-}
+using testing::set_factors;
 
 struct Played {
   std::vector<std::vector<double>> starts;  // by device and position

@@ -10,6 +10,7 @@
 
 #include "sim/pipeline/problem.h"
 #include "sim/pipeline/program.h"
+#include "sim/pipeline/unequal_units.h"
 
 namespace pipesim {
 
@@ -98,6 +99,26 @@ inline Problem random_problem(Random& random, const Shape& shape, Placement plac
     problem.stages[vs].transfer = seconds(0, 5);
   }
   return problem;
+}
+
+// A kind for every unit: stage costs times its factor.
+inline void set_factors(Problem& problem, const std::vector<double>& factors) {
+  std::vector<UnitKind> kinds;
+  std::vector<std::uint32_t> numbers;
+  for (const double factor : factors) {
+    numbers.push_back(static_cast<std::uint32_t>(kinds.size()));
+    UnitKind& kind = kinds.emplace_back(UnitKind{factor, {}});
+    for (const StageCost& stage : problem.stages) kind.stages.push_back(scaled(stage, factor));
+  }
+  set_kinds(problem, std::move(kinds), std::move(numbers));
+}
+
+// Halves from 1/2 to 3, not all the same.
+inline std::vector<double> random_factors(Random& random, size_t count) {
+  std::vector<double> factors;
+  for (size_t i = 0; i < count; ++i) factors.push_back(random.integer(1, 6) / 2.0);
+  if (factors.size() > 1) factors.back() = factors.front() + 0.5;
+  return factors;
 }
 
 // Builds a program by executing passes in a random order that respects what they wait for, so that

@@ -1,20 +1,30 @@
 // Evaluates the cases of tests/report/workbench_test.cc with the page's evaluator and says where it differs:
-// node workbench_cases.js EVALUATE.js CASES.json
+// node workbench_cases.js EVALUATE.js EDIT.js CASES.json
 const fs = require('fs');
 const vm = require('vm');
 
-vm.runInThisContext(fs.readFileSync(process.argv[2], 'utf8'));
-const cases = JSON.parse(fs.readFileSync(process.argv[3], 'utf8'));
+for (const script of process.argv.slice(2, 4)) vm.runInThisContext(fs.readFileSync(script, 'utf8'));
+const cases = JSON.parse(fs.readFileSync(process.argv[4], 'utf8'));
 
 const differences = [];
-const counts = {cases: cases.length, passes: 0, refused: 0};
+const counts = {cases: cases.length, passes: 0, refused: 0, unequal: 0};
 
 function compare(number, what, found, expected) {
   const [a, b] = [JSON.stringify(found), JSON.stringify(expected)];
   if (a !== b && differences.length < 20) differences.push(`case ${number}: ${what}: ${a}, expected ${b}`);
 }
 
+// F of all stages takes twice as long: of each kind of unit too, and nothing else does.
+function doubled(number, model) {
+  if (!model.kinds) return;
+  ++counts.unequal;
+  const state = vm.runInThisContext('(model) => withSeconds({model}, "forward", null, 2 * secondsOf({model}, "forward"))')(model);
+  const expected = model.kinds.map(stages => stages.map(stage => ({...stage, forward: 2 * stage.forward})));
+  compare(number, 'doubled', state.model.kinds, expected);
+}
+
 cases.forEach(({model, order, expected}, number) => {
+  doubled(number, model);
   const found = vm.runInThisContext('evaluate')(model, vm.runInThisContext('orderOf')(order));
   if (expected.refused !== undefined) {
     ++counts.refused;

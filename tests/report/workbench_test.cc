@@ -112,6 +112,9 @@ Json case_json(Random& random) {
   // Blocks that hide little or nearly all of a pass.
   for (StageCost& stage : problem.stages)
     stage.overlapped = random.real(0.05, 1) * *stage.overlapped;
+  if (random.coin()) {
+    testing::set_factors(problem, testing::random_factors(random, problem.shape.units()));
+  }
   PassLists lists;
   for (int device = 0; device < problem.shape.devices; ++device) {
     const auto passes = made.program.passes(device);
@@ -158,7 +161,8 @@ TEST_F(WorkbenchEvaluator, EqualsOursOnAThousandOrdersToTheLastBit) {
   const std::string source = PIPESIM_SOURCE_DIR;
   const testing::Outcome ran =
       shell("node '" + source + "/tests/report/workbench_cases.js' '" + source +
-            "/sim/report/html/page/workbench/evaluate.js' cases.json");
+            "/sim/report/html/page/workbench/evaluate.js' '" + source +
+            "/sim/report/html/page/workbench/edit.js' cases.json");
   ASSERT_EQ(ran.code, 0) << ran.output;
   const Json found = Json::parse(ran.output);
   EXPECT_EQ(found["differences"], Json::array()) << found["differences"].dump(1);
@@ -166,6 +170,7 @@ TEST_F(WorkbenchEvaluator, EqualsOursOnAThousandOrdersToTheLastBit) {
   EXPECT_GE(found["passes"], 30 * count);
   EXPECT_GE(found["refused"], count / 10);
   EXPECT_LE(found["refused"], count / 2);
+  EXPECT_GE(found["unequal"], count / 3);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
   EXPECT_NE(refusal("1f1b", "recompute: full\n").find("recomputation"), std::string::npos);
   EXPECT_NE(refusal("1f1b", "framework: {transfers: blocking}\n").find("hold devices"),
             std::string::npos);
-  EXPECT_NE(refusal("1f1b", "", "num_microbatches: 3, factors: [1, 2, 3]").find("unequally"),
+  EXPECT_NE(refusal("looped-bfs", "", "num_microbatches: 3, factors: [1, 2, 3]").find("unequally"),
             std::string::npos);
 }
 

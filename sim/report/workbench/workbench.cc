@@ -39,7 +39,6 @@ std::optional<std::string> beyond_the_page(const Case& made) {
   if (perturb.jitter || !perturb.stragglers.empty() || !perturb.links.empty()) {
     return "its run is perturbed (perturb)";
   }
-  if (!made.problem.kinds.empty()) return "its microbatches are unequal";
   if (is_sharded(made.problem.vocabulary)) {
     return "its vocabulary is shared by all devices (vocabulary.placement)";
   }
@@ -83,6 +82,7 @@ std::optional<std::string> unmovable(const Case& made) {
                                {&memory->activation, &memory->weight_stash, &memory->checkpoint})) {
     return "the scenario gives bytes per device";
   }
+  if (!made.problem.kinds.empty()) return "its microbatches or slices cost unequally";
   const int again = made.problem.recompute_chunks;
   if (again > 0 && again < made.placement.chunks()) return "only the first chunks recompute";
   return std::nullopt;
@@ -127,6 +127,22 @@ Json fills(const Program& program) {
   return all;
 }
 
+Json stages_json(const std::vector<StageCost>& stages) {
+  Json all = Json::array();
+  for (const StageCost& cost : stages) {
+    all.push_back({{"forward", cost.forward.value()},
+                   {"backward_input", cost.backward_input.value()},
+                   {"backward_weight", cost.backward_weight.value()},
+                   {"overlapped", or_null(cost.overlapped)},
+                   {"recompute", or_null(cost.recompute)},
+                   {"transfer", cost.transfer.value()},
+                   {"activation", cost.activation.value()},
+                   {"weight_stash", cost.weight_stash.value()},
+                   {"checkpoint", cost.checkpoint.value()}});
+  }
+  return all;
+}
+
 // The orders of one schedule by number of microbatches, and why it has none for others.
 class Orders {
  public:
@@ -136,7 +152,8 @@ class Orders {
   void plan_around(const Program& own) {
     const int mine = own.shape().microbatches;
     add(mine, own);
-    if (made_.choice.program) return;  // a file has one order
+    // A file has one order, and unequal microbatches are as many as they are.
+    if (made_.choice.program || !made_.problem.kinds.empty()) return;
     for (int step = 1; step <= mine; ++step) {
       if (mine - step > 0) plan(mine - step);
       plan(mine + step);
@@ -172,20 +189,9 @@ class Orders {
 Json evaluated_with(const Problem& problem) {
   const Placement& place = problem.placement;
   Json device_of = Json::array();
-  Json stages = Json::array();
-  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    const StageCost& cost = problem.stage(vs);
-    device_of.push_back(place.device(vs));
-    stages.push_back({{"forward", cost.forward.value()},
-                      {"backward_input", cost.backward_input.value()},
-                      {"backward_weight", cost.backward_weight.value()},
-                      {"overlapped", or_null(cost.overlapped)},
-                      {"recompute", or_null(cost.recompute)},
-                      {"transfer", cost.transfer.value()},
-                      {"activation", cost.activation.value()},
-                      {"weight_stash", cost.weight_stash.value()},
-                      {"checkpoint", cost.checkpoint.value()}});
-  }
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) device_of.push_back(place.device(vs));
+  Json kinds = nullptr;
+  for (const UnitKind& kind : problem.kinds) kinds.push_back(stages_json(kind.stages));
   Json blocks = nullptr;
   if (!problem.blocks.empty()) {
     blocks = Json::array();
@@ -195,8 +201,10 @@ Json evaluated_with(const Problem& problem) {
           {"directions", place.directions()},
           {"splits", problem.shape.splits},
           {"device_of", device_of},
-          {"stages", stages},
-          {"blocks", blocks}};
+          {"stages", stages_json(problem.stages)},
+          {"blocks", blocks},
+          {"kinds", kinds},
+          {"kind_of_unit", problem.kind_of_unit}};
 }
 
 Json order_json(const Program& program) {

@@ -6,7 +6,10 @@
 // The schedule's own order for a number of microbatches, with the durations and the limit of `like`.
 function plannedState(schedule, microbatches, like = null) {
   const model = {...schedule.model};
-  if (like) model.stages = withWires(model, like.model.stages, like.wire, schedule.unmovable === null);
+  if (like) {
+    model.stages = withWires(model, like.model.stages, like.wire, schedule.unmovable === null);
+    model.kinds = like.model.kinds;
+  }
   return {
     model, order: orderOf(schedule.orders[microbatches]), microbatches,
     limit: like ? like.limit : schedule.limit, wire: like ? like.wire : schedule.wire,
@@ -93,6 +96,18 @@ function secondsOf(state, what, vs = null) {
   return all.every(each => each === all[0]) ? all[0] : all.reduce((sum, each) => sum + each, 0) / all.length;
 }
 
+// Kinds of units whose seconds change as the mean's of their stage.
+function withKinds(before, after) {
+  if (!after.kinds) return after;
+  const changed = (stage, vs, what) => {
+    const [from, to] = [before.stages[vs][what], after.stages[vs][what]];
+    return stage[what] === null || from === to ? stage[what] : from > 0 ? stage[what] * (to / from) : to;
+  };
+  const kinds = after.kinds.map(stages => stages.map((stage, vs) =>
+    ({...stage, ...Object.fromEntries(Object.keys(kDurations).map(what => [what, changed(stage, vs, what)]))})));
+  return {...after, kinds};
+}
+
 // One stage's seconds, or with null those of all in proportion, so that their mean is `seconds`.
 function withSeconds(state, what, vs, seconds) {
   const mean = secondsOf(state, what);
@@ -104,12 +119,9 @@ function withSeconds(state, what, vs, seconds) {
     if (vs !== null) return each === vs ? {...stage, [what]: seconds} : stage;
     return {...stage, [what]: before === mean || mean === 0 ? seconds : before * (seconds / mean)};
   });
-  const next = {...state, model: {...state.model, stages}};
-  if (what !== 'transfer') return next;
-  // A message of no time takes some only where it has a way.
-  next.wire = seconds;
-  if (mean === 0) next.model.stages = withWires(state.model, stages, seconds, true);
-  return next;
+  const wired = what === 'transfer' && mean === 0;  // a message of no time takes some only where it has a way
+  const model = {...state.model, stages: wired ? withWires(state.model, stages, seconds, true) : stages};
+  return {...state, model: withKinds(state.model, model), wire: what === 'transfer' ? seconds : state.wire};
 }
 
 // ---- saved ----

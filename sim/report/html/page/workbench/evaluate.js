@@ -2,7 +2,8 @@
 //
 // The arithmetic of sim/execution/evaluate.h, operation by operation: tests/report/workbench_test.cc
 // holds the numbers, the critical path and what is refused equal to the last bit. A model is
-// {devices, directions, splits, device_of, stages, blocks}, an order a list of passes per device.
+// {devices, directions, splits, device_of, stages, blocks, kinds, kind_of_unit}, an order a list of passes per
+// device. Where units cost unequally `kinds` has the stages of each kind, and `stages` is their mean; else null.
 
 // A pass is {kind, vs, unit, parts}; parts are the F and the BW, B or W of an overlapped block (FB), else itself.
 function passOf(text) {
@@ -49,6 +50,7 @@ function splitBefore({kind, unit}, splits) {
 
 // ---- what a pass takes and holds ----
 
+const stageOf = (model, vs, unit) => (model.kinds ? model.kinds[model.kind_of_unit[unit]][vs] : model.stages[vs]);
 const backwardOf = stage => stage.backward_input + stage.backward_weight;
 
 function shareOf(stage) {
@@ -66,11 +68,18 @@ function blockSeconds(forward, backward) {
     Math.min(f, forward.overlapped), Math.min(bw, backward.overlapped));
 }
 
+// Of units that differ from the mean, the block takes as much of their F and BW as of the mean's.
+function wholeBlockSeconds(model, first, second, forward, backward) {
+  if (!model.blocks) return blockSeconds(forward, backward);
+  const block = model.blocks[first * (model.blocks.length / model.device_of.length) + chunkOf(model, second)];
+  if (!model.kinds) return block;
+  return block * ((forward.forward + backwardOf(backward)) / (model.stages[first].forward + backwardOf(model.stages[second])));
+}
+
 // Of an F with BW, B or W: with B or W alone the share that F with BW takes, and no less than either pass.
 function pairSeconds(model, [first, second]) {
-  const forward = model.stages[first.vs], backward = model.stages[second.vs];
-  const chunks = model.blocks ? model.blocks.length / model.device_of.length : 0;
-  const whole = model.blocks ? model.blocks[first.vs * chunks + chunkOf(model, second.vs)] : blockSeconds(forward, backward);
+  const forward = stageOf(model, first.vs, first.unit), backward = stageOf(model, second.vs, second.unit);
+  const whole = wholeBlockSeconds(model, first.vs, second.vs, forward, backward);
   if (second.kind === 'BW') return whole;
   const f = forward.forward, part = second.kind === 'B' ? backward.backward_input : backward.backward_weight;
   const apart = f + backwardOf(backward);
@@ -79,7 +88,7 @@ function pairSeconds(model, [first, second]) {
 
 function passSeconds(model, pass) {
   if (pass.kind === 'FB') return pairSeconds(model, pass.parts);
-  const stage = model.stages[pass.vs];
+  const stage = stageOf(model, pass.vs, pass.unit);
   switch (pass.kind) {
     case 'F': return stage.forward;
     case 'B': return stage.backward_input;
@@ -95,7 +104,7 @@ function passBytes(model, recomputes, pass) {
     const [forward, backward] = pass.parts.map(part => passBytes(model, recomputes, part));
     return [forward[0], backward[1]];
   }
-  const {activation, weight_stash, checkpoint} = model.stages[pass.vs];
+  const {activation, weight_stash, checkpoint} = stageOf(model, pass.vs, pass.unit);
   switch (pass.kind) {
     case 'F': return [recomputes[pass.vs] ? checkpoint : activation, 0];
     case 'R': return [activation - checkpoint, 0];
@@ -108,7 +117,7 @@ function passBytes(model, recomputes, pass) {
 // What passes and messages take, for evaluate(); in `slots` each pass takes one and messages none.
 const inSeconds = model => ({
   pass: pass => passSeconds(model, pass),
-  message: (from, to) => model.stages[Math.min(from, to)].transfer,
+  message: (from, to, unit) => stageOf(model, Math.min(from, to), unit).transfer,
 });
 const inSlots = () => ({pass: () => 1, message: () => 0});
 
@@ -206,7 +215,7 @@ class Walk {
     const letter = isBackward(part.kind) ? 'B' : 'F';
     const to = targetOf(this.model, part);
     const at = part.vs * this.units + part.unit;
-    this.arrived[letter][at] = to < 0 || to === part.vs ? end : end + this.takes.message(part.vs, to);
+    this.arrived[letter][at] = to < 0 || to === part.vs ? end : end + this.takes.message(part.vs, to, part.unit);
     this.maker[letter][at] = this.visited.length - 1;
     if (to >= 0 && this.model.device_of[to] !== device) this.woken.push(this.model.device_of[to]);
   }
