@@ -37,9 +37,13 @@ struct Case {
   TaskGraph graph;
 };
 
+Problem asked_problem(const benchmark::State& state) {
+  return problem_of(one_f_one_b(), static_cast<int>(state.range(0)),
+                    static_cast<int>(state.range(1)));
+}
+
 Case make_case(const benchmark::State& state) {
-  const Problem problem =
-      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const Problem problem = asked_problem(state);
   auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
   TaskGraph graph = build_task_graph(program, problem);
   return {problem, program, std::move(graph)};
@@ -68,11 +72,8 @@ void Replay(benchmark::State& state) {
       static_cast<double>(resident) / static_cast<double>(at.graph.size());
 }
 
-// As Replay, where every microbatch costs something else.
-void ReplayUnequal(benchmark::State& state) {
-  Problem problem =
-      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
-  const auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
+// Every microbatch costs something else.
+Problem unequal(Problem problem) {
   std::vector<UnitKind> kinds;
   std::vector<std::uint32_t> numbers;
   for (int unit = 0; unit < problem.shape.units(); ++unit) {
@@ -84,6 +85,12 @@ void ReplayUnequal(benchmark::State& state) {
     numbers.push_back(static_cast<std::uint32_t>(unit));
   }
   set_kinds(problem, std::move(kinds), std::move(numbers));
+  return problem;
+}
+
+void ReplayUnequal(benchmark::State& state) {
+  const Problem problem = unequal(asked_problem(state));
+  const auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
   const TaskGraph graph = build_task_graph(program, problem);
   const auto engine = make_replay_engine();
   benchmark::DoNotOptimize(engine->run(graph, {}, {}).end.data());
@@ -182,19 +189,22 @@ void Evaluate(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(at.program->size()));
 }
 
-void Build(benchmark::State& state) {
-  const Case at = make_case(state);
+void build(benchmark::State& state, const Problem& problem) {
+  const auto program = std::make_shared<const Program>(one_f_one_b().plan(problem));
+  size_t tasks = 0;
   for (auto _ : state) {
-    const TaskGraph graph = build_task_graph(at.program, at.problem);
+    const TaskGraph graph = build_task_graph(program, problem);
+    tasks = graph.size();
     benchmark::DoNotOptimize(graph.edges().data());
   }
-  count_tasks(state, at.graph.size());
+  count_tasks(state, tasks);
 }
+void Build(benchmark::State& state) { build(state, asked_problem(state)); }
+void BuildUnequal(benchmark::State& state) { build(state, unequal(asked_problem(state))); }
 
 // Everything from a problem to the report.
 void PlanBuildReplayMetrics(benchmark::State& state) {
-  const Problem problem =
-      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  const Problem problem = asked_problem(state);
   const auto engine = make_replay_engine();
   size_t tasks = 0;
   for (auto _ : state) {
@@ -208,9 +218,7 @@ void PlanBuildReplayMetrics(benchmark::State& state) {
 }
 
 // The same to sums alone, without graph and timeline.
-void PlanRunNumbers(benchmark::State& state) {
-  const Problem problem =
-      problem_of(one_f_one_b(), static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+void plan_run_numbers(benchmark::State& state, const Problem& problem) {
   std::vector<int> ranks(problem.shape.devices);
   std::iota(ranks.begin(), ranks.end(), 0);
   size_t tasks = 0;
@@ -221,6 +229,10 @@ void PlanRunNumbers(benchmark::State& state) {
     benchmark::DoNotOptimize(numbers_of(run.tasks, run.times, run.peaks).iteration);
   }
   count_tasks(state, tasks);
+}
+void PlanRunNumbers(benchmark::State& state) { plan_run_numbers(state, asked_problem(state)); }
+void PlanRunNumbersUnequal(benchmark::State& state) {
+  plan_run_numbers(state, unequal(asked_problem(state)));
 }
 
 void Metrics(benchmark::State& state) {
@@ -253,10 +265,12 @@ BENCHMARK(JitterDraws)->Apply(lanes);
 BENCHMARK(MemoryPass)->Apply(sizes);
 BENCHMARK(Plan)->Apply(one_size);
 BENCHMARK(Build)->Apply(one_size);
+BENCHMARK(BuildUnequal)->Apply(one_size);
 BENCHMARK(Evaluate)->Apply(one_size);
 BENCHMARK(Metrics)->Apply(one_size);
 BENCHMARK(PlanBuildReplayMetrics)->Apply(one_size);
 BENCHMARK(PlanRunNumbers)->Apply(one_size);
+BENCHMARK(PlanRunNumbersUnequal)->Apply(one_size);
 
 }  // namespace
 }  // namespace pipesim

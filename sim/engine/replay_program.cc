@@ -14,6 +14,7 @@ namespace {
 class RunRows {
  public:
   using Task = double;
+  static constexpr bool kKeepsClasses = false;
   static constexpr Task kNotYet = -1;
   static constexpr Task kNothing = -2;
   static bool is_task(Task task) { return task >= 0; }

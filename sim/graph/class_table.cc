@@ -13,6 +13,10 @@ size_t rows_of(const Program& program, const Problem& problem) {
   return kinds_of(problem) * static_cast<size_t>(program.placement().virtual_stages());
 }
 
+bool nearly_all_differ(const Problem& problem) {
+  return 2 * problem.kinds.size() > problem.kind_of_unit.size();
+}
+
 }  // namespace
 
 TaskClass ClassMaker::made(const ClassOrigin& origin) const {
@@ -119,21 +123,24 @@ std::uint32_t ClassMaker::number(int device) const {
 
 ClassTable::ClassTable(TaskGraph::Parts& parts, const Program& program, const Problem& problem,
                        const std::vector<int>& ranks, const BuildOptions& options,
-                       std::uint32_t pipeline)
+                       std::uint32_t pipeline, bool keeps)
     : parts_(parts),
       program_(program),
       problem_(problem),
       options_(options),
       pipeline_(pipeline),
       maker_(program, problem, ranks, options, pipeline),
-      compute_(rows_of(program, problem), kPassKinds, kNoClass),
-      transfer_(rows_of(program, problem), 2, kNoClass),
+      replaces_(!keeps && nearly_all_differ(problem)),
+      compute_(replaces_ ? 0 : rows_of(program, problem), kPassKinds, kNoClass),
+      transfer_(replaces_ ? 0 : rows_of(program, problem), 2, kNoClass),
       barrier_(kinds_of(problem), kBarriers, kNoClass),
       copy_(rows_of(program, problem), 4, kNoClass),
       overlapped_(problem.kinds.empty()
                       ? Grid<std::uint32_t>(program.placement().virtual_stages(),
                                             program.placement().chunks() * kPassKinds, kNoClass)
-                      : Grid<std::uint32_t>(program.pairs().size(), 1, kNoClass)) {}
+                      : Grid<std::uint32_t>(program.pairs().size(), 1, kNoClass)) {
+  if (replaces_) replaced_ = add({});
+}
 
 std::uint32_t ClassTable::barrier(Barrier barrier, std::uint32_t unit) {
   std::uint32_t& known = barrier_(problem_.kind(unit), static_cast<int>(barrier));
@@ -152,7 +159,7 @@ std::uint32_t ClassTable::copy(const Copy& copy, bool out) {
 std::uint32_t ClassTable::add(ClassOrigin origin) {
   origin.pipeline = pipeline_;
   parts_.classes.push_back(maker_.made(origin));
-  parts_.origins.push_back(origin);
+  if (problem_.kinds.empty()) parts_.origins.push_back(origin);
   return static_cast<std::uint32_t>(parts_.classes.size() - 1);
 }
 

@@ -47,12 +47,17 @@ class ClassMaker {
 };
 
 // Adds to the classes of `parts`; keeps references to all that it is given. Every question is O(1).
+//
+// Of units that cost alike a class serves many tasks. Where nearly all differ it is looked at for
+// one: unless classes are to be kept, the next one then takes its place.
 class ClassTable {
  public:
   ClassTable(TaskGraph::Parts& parts, const Program& program, const Problem& problem,
-             const std::vector<int>& ranks, const BuildOptions& options, std::uint32_t pipeline);
+             const std::vector<int>& ranks, const BuildOptions& options, std::uint32_t pipeline,
+             bool keeps);
 
   std::uint32_t compute(int device, const Pass& pass) {
+    if (replaces_) return replace({.of = Of::kPass, .device = device, .pass = pass});
     const bool block = pass.kind == PassKind::kFB;
     const Pass& forward = block ? program_.pair(pass).forward : pass;
     const int vs = program_.placement().virtual_stage(device, forward.chunk);
@@ -62,10 +67,11 @@ class ClassTable {
     return known;
   }
   std::uint32_t transfer(bool forward, int from, int to, std::uint32_t unit) {
+    const ClassOrigin origin{
+        .of = Of::kMessage, .from = from, .to = to, .forward = forward, .unit = unit};
+    if (replaces_) return replace(origin);
     std::uint32_t& known = transfer_(row(from, unit), forward ? 0 : 1);
-    if (known == kNoClass) {
-      known = add({.of = Of::kMessage, .from = from, .to = to, .forward = forward, .unit = unit});
-    }
+    if (known == kNoClass) known = add(origin);
     return known;
   }
   std::uint32_t barrier(Barrier barrier, std::uint32_t unit);
@@ -94,6 +100,10 @@ class ClassTable {
     return overlapped_(vs, backward.chunk * kPassKinds + static_cast<int>(backward.kind));
   }
   std::uint32_t add(ClassOrigin origin);
+  std::uint32_t replace(const ClassOrigin& origin) {
+    parts_.classes[replaced_] = maker_.made(origin);
+    return replaced_;
+  }
 
   TaskGraph::Parts& parts_;
   const Program& program_;
@@ -101,10 +111,12 @@ class ClassTable {
   const BuildOptions& options_;
   std::uint32_t pipeline_;
   ClassMaker maker_;
-  Grid<std::uint32_t> compute_;   // by row and kind of pass
-  Grid<std::uint32_t> transfer_;  // by row of the sending stage; forward and backward
-  Grid<std::uint32_t> barrier_;   // by kind of unit and barrier
-  Grid<std::uint32_t> copy_;      // by row; out and back, among others and alone
+  bool replaces_;
+  std::uint32_t replaced_ = kNoClass;  // where it does
+  Grid<std::uint32_t> compute_;        // by row and kind of pass
+  Grid<std::uint32_t> transfer_;       // by row of the sending stage; forward and backward
+  Grid<std::uint32_t> barrier_;        // by kind of unit and barrier
+  Grid<std::uint32_t> copy_;           // by row; out and back, among others and alone
   // By stage of the forward, and chunk of the backward; where units differ by block.
   Grid<std::uint32_t> overlapped_;
 };

@@ -27,7 +27,7 @@ GraphStructure structure_of(const BuildOptions& options);
 
 // The graph as build_task_graph makes it of its programs and ranks with this problem and these
 // options, whose structure must be that of the options it was built with. LogicError for a graph
-// that was not built by build_task_graph. O(classes).
+// that was not built by build_task_graph, or of units that cost unequally. O(classes).
 void renumber(TaskGraph& graph, const Problem& problem, const BuildOptions& options);
 
 // The classes that it would have then.

@@ -89,7 +89,7 @@ class TaskGraph {
 
   struct Parts {
     std::vector<TaskClass> classes;
-    std::vector<ClassOrigin> origins;  // of each class; of a graph that is never renumbered, none
+    std::vector<ClassOrigin> origins;  // of each class; none where units cost unequally
     std::vector<std::uint32_t> class_of;
     std::vector<std::uint32_t>
         number;                      // iteration * units (or pairs, of FB) + microbatch (or pair)

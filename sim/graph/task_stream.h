@@ -44,9 +44,9 @@ class TaskStream {
     for (size_t i = 0; i < ranks.size(); ++i) {
       parts_.pipelines.push_back({program, ranks[i]});
       tables_.emplace_back(parts_, program_, problem, parts_.pipelines[i].rank_of_device, options_,
-                           static_cast<std::uint32_t>(i));
+                           static_cast<std::uint32_t>(i), Rows::kKeepsClasses);
     }
-    reserve();
+    reserve(problem);
   }
 
   void run() {
@@ -112,7 +112,7 @@ class TaskStream {
   }
 
   // Exact sizes: the arrays of a large graph must not be copied while they grow.
-  void reserve() {
+  void reserve(const Problem& problem) {
     const size_t iterations = options_.stream ? 1 : options_.iterations;
     const size_t copies = tables_.size() * iterations;
     const size_t steps = options_.stream ? units() / options_.stream->units_per_step : 1;
@@ -130,6 +130,10 @@ class TaskStream {
                                    3 * joins * (devices_ + 1) + 5 * to_host) +
                          4 * closing;
     rows_.reserve(tasks, edges);
+    if (!Rows::kKeepsClasses || problem.kinds.empty()) return;
+    // F, B and W, or two and BW; two messages, barriers.
+    const size_t most = problem.kinds.size() * (5 * problem.stages.size() + kBarriers);
+    parts_.classes.reserve(std::min(tasks, tables_.size() * most + closing));
   }
 
   [[nodiscard]] size_t units() const { return program_.shape().units(); }

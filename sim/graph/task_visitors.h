@@ -18,6 +18,7 @@
 namespace pipesim {
 
 // What takes the tasks that the visitors append. Of `Rows`, one of them:
+//   kKeepsClasses: whether a task's class is looked at after the task;
 //   Task: by which a task is waited for from then on; kNothing and kNotYet are none (is_task);
 //   void reserve(size_t tasks, size_t edges): at most so many come;
 //   void wait_for(Task), wait_for_all(span<const Task>), wait_once_for(Task): of the next task, the
@@ -28,6 +29,7 @@ namespace pipesim {
 class GraphRows {
  public:
   using Task = TaskId;
+  static constexpr bool kKeepsClasses = true;
   static constexpr Task kNotYet = std::numeric_limits<TaskId>::max();
   static constexpr Task kNothing = kNotYet - 1;
   static bool is_task(Task task) { return task < kNothing; }
