@@ -170,9 +170,13 @@ double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext&
   return context.micro_batch_size * pairs / context.context;
 }
 
+int images_of(const Transformer& model, const LayerContext& context) {
+  return context.images.value_or(context.micro_batch_size * model.encoder->images);
+}
+
 LayerContext encoder_context(const Transformer& model, const LayerContext& context) {
   LayerContext own = context;
-  own.micro_batch_size = context.micro_batch_size * model.encoder->images;
+  own.micro_batch_size = images_of(model, context);
   own.seq_length = model.encoder->patches;
   own.context = 1;
   own.exchange = ContextExchange::kAllGather;

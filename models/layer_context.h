@@ -33,6 +33,8 @@ struct LayerContext {
   // each other; the rest of the sequence is padding. Empty: every sequence is one document. Owned
   // by whoever made the context.
   std::span<const int> documents = {};
+  // Of the microbatch, in front of an encoder; without it every sequence has the model's.
+  std::optional<int> images = {};
   // Of a slice of a sequence of `whole` tokens, behind `before` of them, to which it attends too:
   // seq_length is then its own tokens, `documents` are those of the whole. 0: no slice.
   int before = 0;
@@ -107,6 +109,8 @@ inline int sequence_ranks(const LayerContext& context) {
 int ring_ranks(const LayerContext& context);
 // Scores that a head makes of a microbatch on a GPU: pairs of a query and a key.
 double attended_pairs(const Transformer& model, Mixer mixer, const LayerContext& context);
+// Of a microbatch. Of a model with an encoder.
+int images_of(const Transformer& model, const LayerContext& context);
 // How the encoder's layers run: its own tokens, which see each other within an image, and whole
 // on every context rank.
 LayerContext encoder_context(const Transformer& model, const LayerContext& context);

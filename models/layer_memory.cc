@@ -130,7 +130,7 @@ void Tensors::linear_attention() {
 
 void Tensors::projector() {
   const Encoder& encoder = *model_.encoder;
-  const double patches = encoder_tokens(encoder) * context_.micro_batch_size;
+  const double patches = encoder.patches * images_of(model_, context_);
   const double tokens = patches / encoder.merged;
   keep("patches", patches * encoder.inputs * linear_, Kept::kForW);
   keep("input of the encoder's last norm", patches * encoder.hidden_size * kElement, Kept::kForB);

@@ -13,6 +13,7 @@ Work layer_work(const Transformer& model, LayerKind kind, PassKind pass,
     throw LogicError(fmt::format("no work of one layer for pass {}", to_text(pass)));
   }
   if (kind == LayerKind::kEncoder) {
+    if (images_of(model, context) == 0) return {};
     const Transformer encoder = encoder_of(model);
     const LayerContext beside = encoder_context(model, context);
     WorkBuilder builder(encoder, pass, beside);

@@ -246,7 +246,7 @@ void WorkBuilder::dispatch() {
 // Of every stretch of patches that becomes a token: the way into the encoder, and out of it.
 void WorkBuilder::projector() {
   const Encoder& encoder = *model_.encoder;
-  const double patches = encoder_tokens(encoder) * context_.micro_batch_size;
+  const double patches = encoder.patches * images_of(model_, context_);
   const double tokens = patches / encoder.merged;
   const double merged = 1.0 * encoder.hidden_size * encoder.merged;
   linear({.name = "patches",
@@ -267,7 +267,7 @@ void WorkBuilder::projector() {
 }
 
 void WorkBuilder::embedding() {
-  if (model_.encoder) projector();
+  if (model_.encoder && images_of(model_, context_) > 0) projector();
   if (pass_ == PassKind::kW) return;  // the gradient of the rows is made where the others are, in B
   const double all = tokens_ * hidden_;
   const double mask = context_.dropout ? divided_ * hidden_ * (2 * kElement + 1) : 0;

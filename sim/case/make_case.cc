@@ -133,8 +133,10 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
     if (outline.choice.recompute) outline.context->recompute = granularity_of(outline.choice);
     outline.context->blocks = blocks_of(outline.choice).has_value();
   }
-  if (asked.batch.unequal && asked.batch.unequal->lengths) {
+  if (asked.batch.unequal && asked.batch.unequal->lengths()) {
     outline.context = longest_microbatch(*outline.context, asked.batch.unequal->documents);
+  } else if (asked.batch.unequal && !asked.batch.unequal->images.empty()) {
+    outline.context->images = std::ranges::max(asked.batch.unequal->images);
   }
   if (asked.roofline) {
     outline.setting =

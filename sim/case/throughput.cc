@@ -17,11 +17,33 @@ double tokens_of(const UnequalBatch& unequal) {
   return tokens;
 }
 
+// Where the images of samples differ, of one with as many as they have on average.
+Flops flops_with_images(const Transformer& model, const UnequalBatch& unequal, double samples,
+                        int seq_length, bool causal) {
+  Transformer one = model;
+  one.encoder->images = 1;
+  const Flops with_one = model_flops(one, seq_length, causal);
+  one.encoder = std::nullopt;
+  const Flops without = model_flops(one, seq_length, causal);
+  const double images = std::accumulate(unequal.images.begin(), unequal.images.end(), 0.0);
+  return without + images / samples * (with_one - without);
+}
+
+// Samples of one pipeline; of documents that differ, seq_length tokens of them for one.
+double samples_of(const Scenario& scenario) {
+  const auto& unequal = scenario.batch.unequal;
+  if (unequal && unequal->lengths()) return tokens_of(*unequal) / *scenario.batch.seq_length;
+  return static_cast<double>(scenario.batch.microbatches) * *scenario.batch.micro_batch_size;
+}
+
 // Where documents differ a sample stands for seq_length tokens of them.
 Flops flops_of_sample(const Scenario& scenario, const LayerContext& context, bool causal) {
   const Transformer& model = scenario.modelled->model;
   const auto& unequal = scenario.batch.unequal;
-  if (!unequal || !unequal->lengths) return model_flops(model, context.seq_length, causal);
+  if (unequal && !unequal->images.empty()) {
+    return flops_with_images(model, *unequal, samples_of(scenario), context.seq_length, causal);
+  }
+  if (!unequal || !unequal->lengths()) return model_flops(model, context.seq_length, causal);
   Flops sum;
   for (const Documents& documents : unequal->documents) {
     for (const int document : documents) sum += model_flops(model, document, causal);
@@ -78,12 +100,7 @@ Throughput mean_of(std::span<const Throughput> runs, std::span<const double> sec
 std::optional<Throughput> throughput_of(const Case& made, Seconds iteration) {
   const Scenario& scenario = *made.scenario;
   if (!scenario.batch.micro_batch_size) return std::nullopt;
-  const auto& unequal = scenario.batch.unequal;
-  const double of_pipeline =
-      unequal && unequal->lengths
-          ? tokens_of(*unequal) / *scenario.batch.seq_length
-          : static_cast<double>(scenario.batch.microbatches) * *scenario.batch.micro_batch_size;
-  const double samples = of_pipeline * scenario.parallel.data;
+  const double samples = samples_of(scenario) * scenario.parallel.data;
   const double gpus = static_cast<double>(scenario.parallel.pipeline) * scenario.parallel.tensor *
                       scenario.parallel.context * scenario.parallel.data;
   const double rate = samples / iteration.value();

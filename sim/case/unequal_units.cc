@@ -106,8 +106,14 @@ std::vector<StageCost> given_slice(const Case& made, double factor, const Slice&
   return stages;
 }
 
-// `documents`: of an uneven microbatch.
-UnitKind modelled_slice(const Case& made, const Documents& documents, const Slice& slice) {
+// What an uneven microbatch has of its own.
+struct Microbatch {
+  Documents documents = {};
+  std::optional<int> images = {};
+  friend auto operator<=>(const Microbatch&, const Microbatch&) = default;
+};
+
+UnitKind modelled_slice(const Case& made, const Microbatch& microbatch, const Slice& slice) {
   const bool whole = slice.end - slice.begin == slice.of;
   if (!whole && made.scenario->modelled->model.encoder) {
     throw InputError(made.choice.where,
@@ -117,10 +123,11 @@ UnitKind modelled_slice(const Case& made, const Documents& documents, const Slic
   }
   Case one = made;
   LayerContext& context = *one.context;
-  if (!documents.empty()) {
-    context = packed_microbatch(made.scenario->modelled->context, documents);
+  if (!microbatch.documents.empty()) {
+    context = packed_microbatch(made.scenario->modelled->context, microbatch.documents);
     context.recompute = made.context->recompute;
   }
+  context.images = microbatch.images;
   one.setting->context = whole ? context : sliced(context, slice, made.choice);
   find_layer_costs(one);
   one.parts = layer_tokens(context) / layer_tokens(one.setting->context);
@@ -209,13 +216,18 @@ class UnequalUnits {
   }
 
   std::vector<std::uint32_t> modelled() {
-    std::vector<Documents> all(microbatches());
-    if (scenario_.batch.unequal) all = scenario_.batch.unequal->documents;
-    std::vector<Documents> different;
+    std::vector<Microbatch> all(microbatches());
+    if (const auto& unequal = scenario_.batch.unequal) {
+      for (size_t i = 0; i < unequal->documents.size(); ++i) {
+        all[i].documents = unequal->documents[i];
+      }
+      for (size_t i = 0; i < unequal->images.size(); ++i) all[i].images = unequal->images[i];
+    }
+    std::vector<Microbatch> different;
     std::vector<std::uint32_t> numbers = numbered(all, different);
-    for (const Documents& documents : different) {
+    for (const Microbatch& microbatch : different) {
       for (const Slice& slice : slices_) {
-        kinds_.push_back(modelled_slice(made_, documents, slice));
+        kinds_.push_back(modelled_slice(made_, microbatch, slice));
       }
     }
     return numbers;

@@ -12,7 +12,10 @@
 namespace pipesim {
 namespace {
 
+using Of = UnequalBatch::Of;
+
 constexpr int kLongest = 1 << 28;
+constexpr long kMostImages = 1'000'000;
 constexpr double kLargestFactor = 1e6;
 
 constexpr double kMostCount = 1e15;
@@ -38,17 +41,21 @@ std::optional<Bin> bin_of(const std::string& line) {
   return bin;
 }
 
-// Numbers of one kind: tokens of documents, or factors.
+// Numbers of one kind: tokens of documents, images of samples, or factors.
 class DrawReader {
  public:
-  DrawReader(bool lengths, double most, const std::string& scenario_file)
-      : lengths_(lengths), most_(most), scenario_file_(scenario_file) {}
+  DrawReader(Of of, double most, const std::string& scenario_file)
+      : of_(of), most_(most), scenario_file_(scenario_file) {}
 
   [[nodiscard]] Draw read(const YamlValue& value) const {
     Draw draw;
     draw.where = value.where();
     if (value.is_list()) {
-      for (const YamlValue& each : value.list()) draw.values.push_back(number(each));
+      for (const YamlValue& each : value.list()) {
+        const bool whole = of_ == Of::kImages;
+        draw.values.push_back(whole ? static_cast<double>(each.integer(0, kMostImages))
+                                    : number(each));
+      }
       if (draw.values.empty()) value.fail("expected at least one number");
       return draw;
     }
@@ -72,8 +79,16 @@ class DrawReader {
   }
 
  private:
+  static constexpr std::array kNames{"factor", "tokens", "images"};
+
+  [[nodiscard]] double least(double factor) const {
+    return of_ == Of::kFactors ? factor : of_ == Of::kLengths ? 1 : 0;
+  }
   [[nodiscard]] double number(const YamlValue& value) const {
-    if (lengths_) return static_cast<double>(value.tokens(1, static_cast<long>(most_)));
+    if (of_ == Of::kLengths) {
+      return static_cast<double>(value.tokens(1, static_cast<long>(most_)));
+    }
+    if (of_ == Of::kImages) return value.number(0, most_);
     const double factor = value.number(0, most_);
     if (factor <= 0) value.fail("must be greater than 0");
     return factor;
@@ -89,7 +104,7 @@ class DrawReader {
       draw.kind = Draw::Kind::kLognormal;
       draw.mean = number(map.require("mean", "the mean of what is drawn"));
       draw.sigma = map.require("sigma", "the spread of its logarithm").number(0, 10);
-      draw.least = lengths_ ? 1 : 1 / kLargestFactor;
+      draw.least = least(1 / kLargestFactor);
       return;
     }
     draw.kind = Draw::Kind::kUniform;
@@ -119,19 +134,18 @@ class DrawReader {
     const std::optional<Bin> bin = bin_of(line);
     // The first line may be words.
     if (!bin && draw.values.empty() && where.line == 1 && !starts_as_number(line)) return;
-    const double least = lengths_ ? 1 : std::numeric_limits<double>::min();
-    const bool sound = bin && bin->value >= least && bin->value <= most_ && bin->count > 0 &&
-                       bin->count < kMostCount;
+    const bool sound = bin && bin->value >= least(std::numeric_limits<double>::min()) &&
+                       bin->value <= most_ && bin->count > 0 && bin->count < kMostCount;
     if (!sound) {
       throw InputError(where, fmt::format("expected '{},count', {} at most {} and a count above 0",
-                                          lengths_ ? "tokens" : "factor",
-                                          lengths_ ? "tokens" : "a factor", most_));
+                                          kNames.at(static_cast<size_t>(of_)),
+                                          kNames.at(static_cast<size_t>(of_)), most_));
     }
     draw.values.push_back(bin->value);
     draw.counts.push_back(bin->count);
   }
 
-  bool lengths_;
+  Of of_;
   double most_;
   const std::string& scenario_file_;
 };
@@ -180,18 +194,26 @@ void read_packing(const YamlValue& value, UnequalBatch& unequal) {
 std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
                                                const std::string& scenario_file) {
   const auto lengths = map.find("lengths");
+  const auto images = map.find("images");
   const auto factors = map.find("factors");
   const auto packing = map.find("packing");
   const auto order = map.find("order");
-  if (lengths && factors) factors->fail("stands beside 'lengths': give one of the two");
+  const auto& given = lengths ? lengths : images ? images : factors;
+  for (const auto* other : {&images, &factors}) {
+    if (*other && &given != other) {
+      (*other)->fail(
+          fmt::format("stands beside '{}': give one of them", lengths ? "lengths" : "images"));
+    }
+  }
   if (packing && !lengths) packing->fail("is of documents: give 'lengths'");
-  if (order && !lengths && !factors) order->fail("needs 'lengths' or 'factors' to order by");
-  if (!lengths && !factors) return std::nullopt;
+  if (order && !given) order->fail("needs 'lengths', 'images' or 'factors' to order by");
+  if (!given) return std::nullopt;
   UnequalBatch unequal;
-  unequal.lengths = lengths.has_value();
-  const double most = lengths ? batch.seq_length.value_or(kLongest) : kLargestFactor;
-  unequal.draw =
-      DrawReader(unequal.lengths, most, scenario_file).read(lengths ? *lengths : *factors);
+  unequal.of = lengths ? Of::kLengths : images ? Of::kImages : Of::kFactors;
+  const double most = lengths  ? batch.seq_length.value_or(kLongest)
+                      : images ? static_cast<double>(kMostImages)
+                               : kLargestFactor;
+  unequal.draw = DrawReader(unequal.of, most, scenario_file).read(*given);
   if (packing) read_packing(*packing, unequal);
   if (order) {
     static const std::vector<std::string> kNames = words(kMicrobatchOrderNames);
@@ -205,23 +227,28 @@ void settle_unequal_batch(Scenario& scenario) {
   if (!scenario.batch.unequal) return;
   const UnequalBatch& unequal = *scenario.batch.unequal;
   const Location& where = unequal.draw.where;
-  if (unequal.lengths && !scenario.roofline) {
+  if (unequal.of != Of::kFactors && !scenario.roofline) {
     throw InputError(where,
-                     "lengths need a model and its seconds, which say what a token costs: give "
-                     "'factors' where costs are given");
+                     fmt::format("{} need a model and its seconds, which say what {} costs: give "
+                                 "'factors' where costs are given",
+                                 unequal.lengths() ? "lengths" : "images",
+                                 unequal.lengths() ? "a token" : "an image"));
   }
-  if (!unequal.lengths && scenario.roofline) {
+  if (unequal.of == Of::kFactors && scenario.roofline) {
     throw InputError(where,
-                     "factors are for given costs: give 'lengths' where seconds follow from "
-                     "a model");
+                     "factors are for given costs: give 'lengths' or 'images' where seconds follow "
+                     "from a model");
   }
-  if (unequal.lengths && !scenario.modelled->context.flash_attention) {
+  if (unequal.of == Of::kImages && !scenario.modelled->model.encoder) {
+    throw InputError(where, "images need a model with an encoder (model.encoder)");
+  }
+  if (unequal.lengths() && !scenario.modelled->context.flash_attention) {
     throw InputError(where, "lengths need flash attention, which stays within a document");
   }
-  if (unequal.lengths && scenario.modelled->model.encoder) {
+  if (unequal.lengths() && scenario.modelled->model.encoder) {
     throw InputError(where,
-                     "lengths are not known beside an encoder: encoder: {images: 0} leaves "
-                     "it out");
+                     "lengths are not known beside an encoder: give 'images', or encoder: "
+                     "{images: 0} leaves it out");
   }
   draw_batch(scenario, unequal.draw.seed);
 }

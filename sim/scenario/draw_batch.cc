@@ -28,22 +28,51 @@ Documents enough(const Draw& draw, std::uint64_t seed, long tokens) {
   }
 }
 
+size_t samples_of(const Batch& batch) {
+  return static_cast<size_t>(batch.micro_batch_size.value_or(1));
+}
+
+// One of every sample.
+std::vector<double> drawn_of_samples(const UnequalBatch& unequal, const Batch& batch,
+                                     std::uint64_t seed, std::string_view what) {
+  const size_t samples = samples_of(batch);
+  const size_t count = samples * static_cast<size_t>(batch.microbatches);
+  std::vector<double> values = drawn(unequal.draw, seed, count);
+  if (values.size() == count) return values;
+  throw InputError(unequal.draw.where,
+                   fmt::format("{} {}, but {} microbatches of {} samples need {}", values.size(),
+                               what, batch.microbatches, samples, count));
+}
+
 // micro_batch_size documents to every microbatch.
 std::vector<Documents> one_after_the_other(const UnequalBatch& unequal, const Batch& batch,
                                            std::uint64_t seed) {
-  const auto samples = static_cast<size_t>(batch.micro_batch_size.value_or(1));
-  const size_t count = samples * static_cast<size_t>(batch.microbatches);
-  const std::vector<double> values = drawn(unequal.draw, seed, count);
-  if (values.size() != count) {
-    throw InputError(unequal.draw.where,
-                     fmt::format("{} lengths, but {} microbatches of {} samples need {}",
-                                 values.size(), batch.microbatches, samples, count));
-  }
+  const std::vector<double> values = drawn_of_samples(unequal, batch, seed, "lengths");
   std::vector<Documents> documents(static_cast<size_t>(batch.microbatches));
-  for (size_t i = 0; i < count; ++i) {
-    documents[i / samples].push_back(static_cast<int>(std::max(1L, std::lround(values[i]))));
+  for (size_t i = 0; i < values.size(); ++i) {
+    documents[i / samples_of(batch)].push_back(
+        static_cast<int>(std::max(1L, std::lround(values[i]))));
   }
   return documents;
+}
+
+std::vector<int> images_of_microbatches(const UnequalBatch& unequal, const Scenario& scenario,
+                                        std::uint64_t seed) {
+  const Batch& batch = scenario.batch;
+  const Encoder& encoder = *scenario.modelled->model.encoder;
+  const double of_image = 1.0 * encoder.patches / encoder.merged;  // tokens
+  std::vector<int> images(static_cast<size_t>(batch.microbatches));
+  const std::vector<double> values = drawn_of_samples(unequal, batch, seed, "numbers of images");
+  for (size_t i = 0; i < values.size(); ++i) {
+    const long own = std::lround(values[i]);
+    if (static_cast<double>(own) * of_image > *batch.seq_length) {
+      throw InputError(unequal.draw.where,
+                       fmt::format("{} images of {:g} tokens do not go into seq_length {}", own,
+                                   of_image, *batch.seq_length));
+    }
+    images[i / samples_of(batch)] += static_cast<int>(own);
+  }
+  return images;
 }
 
 // Tokens of an even microbatch.
@@ -110,7 +139,11 @@ std::vector<Documents> delayed(const UnequalBatch& unequal, const Scenario& scen
 void draw_batch(Scenario& scenario, std::uint64_t seed) {
   if (!scenario.batch.unequal) return;
   UnequalBatch& unequal = *scenario.batch.unequal;
-  if (unequal.lengths) {
+  if (unequal.of == UnequalBatch::Of::kImages) {
+    unequal.images = images_of_microbatches(unequal, scenario, seed);
+    return;
+  }
+  if (unequal.lengths()) {
     if (unequal.packing == Packing::kNone) {
       unequal.documents = one_after_the_other(unequal, scenario.batch, seed);
     } else if (unequal.outliers.empty()) {

@@ -1,7 +1,9 @@
-// Microbatches that differ: documents of unequal lengths and how they are packed, or factors on
-// what a microbatch costs (docs/reference/model.md, "Unequal microbatches").
+// Microbatches that differ: documents of unequal lengths and how they are packed, images in front
+// of an encoder, or factors on what a microbatch costs (docs/reference/model.md, "Unequal
+// microbatches").
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -48,8 +50,9 @@ inline constexpr std::array<std::string_view, 5> kMicrobatchOrderNames{
 using Documents = std::vector<int>;  // tokens of each
 
 struct UnequalBatch {
+  enum class Of { kFactors, kLengths, kImages };
   Draw draw;
-  bool lengths = false;  // of documents; otherwise factors
+  Of of = Of::kFactors;  // what is drawn: lengths are of documents, images of samples
   Packing packing = Packing::kNone;
   double room = 1.5;  // tokens of a balanced microbatch, at most, to those of an even one
   // Tokens from which on documents wait (sim/scenario/delayed_packing.h), rising: draws are then of
@@ -57,11 +60,15 @@ struct UnequalBatch {
   std::vector<int> outliers = {};
   MicrobatchOrder order = MicrobatchOrder::kGiven;
 
-  // What was drawn, by microbatch: one of the two.
+  // What was drawn, by microbatch: one of the three.
   std::vector<Documents> documents = {};
+  std::vector<int> images = {};  // of all its samples
   std::vector<double> factors = {};
 
-  [[nodiscard]] size_t microbatches() const { return lengths ? documents.size() : factors.size(); }
+  [[nodiscard]] bool lengths() const { return of == Of::kLengths; }
+  [[nodiscard]] size_t microbatches() const {
+    return std::max({documents.size(), images.size(), factors.size()});
+  }
 };
 
 // Documents in their order, each microbatch filled to `capacity` tokens; one that does not fit is

@@ -28,6 +28,15 @@ const std::string kModelled =
     "parallel: {pipeline_model_parallel_size: 4, tensor_model_parallel_size: 2, sequence_parallel: "
     "true}\n"
     "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 8192}\n";
+// As kModelled, the model by keys.
+const std::string kOfName =
+    "schedule: 1f1b\n"
+    "model: {num_layers: 32, hidden_size: 4096, num_attention_heads: 32, vocab_size: 32000, "
+    "position_embedding_type: rope}\n"
+    "cluster: dgx-h100\n"
+    "parallel: {pipeline_model_parallel_size: 4, tensor_model_parallel_size: 2, sequence_parallel: "
+    "true}\n"
+    "batch: {num_microbatches: 8, micro_batch_size: 1, seq_length: 8192}\n";
 const std::string kDrawn =
     "batch.lengths={distribution: lognormal, mean: 2000, sigma: 1.2, seed: 7}";
 
@@ -56,6 +65,61 @@ Report report_of(const std::string& text, const std::vector<std::string>& overri
 }
 
 const Bytes kGiB = Bytes(1073741824.0);
+
+const std::string kEncoder =
+    "model.encoder={num_layers: 8, hidden_size: 1024, num_attention_heads: 16, patches: 1024, "
+    "patch_inputs: 588, merged_patches: 4, images: 2}";
+
+TEST(UnequalBatch, AsManyImagesEverywhereAreAnEvenBatch) {
+  const std::vector<std::string> even{kEncoder};
+  std::vector<std::string> listed = even;
+  listed.emplace_back("batch.images=[2, 2, 2, 2, 2, 2, 2, 2]");
+  const Result a = simulate(prepare_first(read(kOfName, even)));
+  const Result b = simulate(prepare_first(read(kOfName, listed)));
+  EXPECT_EQ(a.report.iteration, b.report.iteration);
+  EXPECT_EQ(a.report.peak_activation, b.report.peak_activation);
+  EXPECT_NEAR(*a.throughput->mfu, *b.throughput->mfu, 1e-12);
+}
+
+TEST(UnequalBatch, ImagesCostTheStageOfTheEmbedding) {
+  const std::vector<std::string> with{
+      kEncoder, "batch.micro_batch_size=2",
+      "batch.images=[0, 0, 1, 2, 3, 0, 4, 4, 2, 2, 0, 3, 1, 0, 0, 0]"};
+  const Case made = prepare_first(read(kOfName, with));
+  EXPECT_EQ(made.scenario->batch.unequal->images, (std::vector<int>{0, 3, 3, 8, 4, 3, 1, 0}));
+  const Problem& problem = made.problem;
+  // Without images as without an encoder, and every image as much more.
+  const Problem without = prepare_first(read(kOfName, {"batch.micro_batch_size=2"})).problem;
+  for (int vs = 0; vs < 4; ++vs) {
+    const StageCost& none = problem.stage(vs, 0);
+    EXPECT_EQ(none.forward, without.stage(vs).forward) << vs;
+    EXPECT_EQ(none.backward_weight, without.stage(vs).backward_weight) << vs;
+    EXPECT_EQ(none.activation, without.stage(vs).activation) << vs;
+    for (std::uint32_t unit = 0; vs > 0 && unit < 8; ++unit) {
+      EXPECT_EQ(problem.stage(vs, unit).forward, none.forward) << vs;
+    }
+  }
+  EXPECT_EQ(problem.stage(0, 1).forward, problem.stage(0, 2).forward);
+  const Bytes three = problem.stage(0, 1).activation - problem.stage(0, 0).activation;
+  const Bytes four = problem.stage(0, 4).activation - problem.stage(0, 0).activation;
+  EXPECT_NEAR(three.value() * 4, four.value() * 3, 1);
+  EXPECT_GT(problem.stage(0, 3).forward, problem.stage(0, 4).forward);
+  EXPECT_GT(problem.stage(0, 4).backward_input, problem.stage(0, 6).backward_input);
+}
+
+TEST(UnequalBatch, RefusesImagesThatDoNotGo) {
+  const std::string eight = "batch.images=[1, 1, 1, 1, 1, 1, 1, 1]";
+  EXPECT_TRUE(has(refusal(kOfName, {eight}), "images need a model with an encoder"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.images=[1, 1, 1, 1]"}), "stands beside 'images'"));
+  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, eight, "batch.lengths=[1, 2]"}),
+                  "stands beside 'lengths': give one of them"));
+  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 2]"}),
+                  "2 numbers of images, but 8 microbatches of 1 samples need 8"));
+  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 1, 1, 1, 1, 1, 1, 33]"}),
+                  "33 images of 256 tokens do not go into seq_length 8192"));
+  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 1, 1, 1, 1, 1, 1, 1.5]"}),
+                  "expected a whole number"));
+}
 
 TEST(UnequalBatch, FillsGPipeAsAFlowShopByHand) {
   const Report report = report_of(kGiven, {"schedule=gpipe"});

@@ -378,7 +378,7 @@ void add_memory(Json& json, const Answer& answer) {
 // In the order in which they are put in; of an ensemble, of its first draw.
 Json microbatches_json(const UnequalBatch& unequal, const Case& made) {
   Json json{{"order", kMicrobatchOrderNames[static_cast<size_t>(unequal.order)]}};
-  if (unequal.lengths) json["packing"] = kPackingNames[static_cast<size_t>(unequal.packing)];
+  if (unequal.lengths()) json["packing"] = kPackingNames[static_cast<size_t>(unequal.packing)];
   if (!unequal.outliers.empty()) json["outliers"] = unequal.outliers;
   if (!unequal.draw.listed()) json["seed"] = unequal.draw.seed;
   std::vector<int> order = made.microbatch_order;
@@ -389,11 +389,9 @@ Json microbatches_json(const UnequalBatch& unequal, const Case& made) {
   for (const int each : order) {
     const auto at = static_cast<size_t>(each);
     json["drawn_as"].push_back(each);
-    if (unequal.lengths) {
-      json["lengths"].push_back(unequal.documents[at]);
-    } else {
-      json["factors"].push_back(unequal.factors[at]);
-    }
+    if (unequal.lengths()) json["lengths"].push_back(unequal.documents[at]);
+    if (!unequal.images.empty()) json["images"].push_back(unequal.images[at]);
+    if (!unequal.factors.empty()) json["factors"].push_back(unequal.factors[at]);
   }
   return json;
 }

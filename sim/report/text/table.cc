@@ -143,13 +143,18 @@ std::string microbatches_line(const Scenario& scenario) {
   if (!scenario.batch.unequal) return "";
   const UnequalBatch& unequal = *scenario.batch.unequal;
   std::vector<double> sizes = unequal.factors;
+  sizes.insert(sizes.end(), unequal.images.begin(), unequal.images.end());
   for (const Documents& documents : unequal.documents) {
     sizes.push_back(std::accumulate(documents.begin(), documents.end(), 0.0));
   }
   const auto [least, most] = std::ranges::minmax(sizes);
   const double mean =
       std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
-  if (!unequal.lengths) {
+  if (unequal.of == UnequalBatch::Of::kImages) {
+    return fmt::format("{} microbatches of {:.0f} to {:.0f} images, on average {:.3g}\n",
+                       sizes.size(), least, most, mean);
+  }
+  if (!unequal.lengths()) {
     return fmt::format(
         "{} microbatches that cost {:.3g} to {:.3g} times as much, on average {:.3g}\n",
         sizes.size(), least, most, mean);
