@@ -461,7 +461,7 @@ void YamlMap::refuse_double_keys() const {
 }
 
 std::optional<YamlValue> YamlMap::find(const std::string& key) {
-  asked_.push_back(key);
+  if (std::ranges::find(asked_, key) == asked_.end()) asked_.push_back(key);
   const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found == entries_.end()) return std::nullopt;
   found->read = true;

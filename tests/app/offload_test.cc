@@ -107,6 +107,10 @@ TEST_F(OffloadCommand, SearchWritesAScenarioOfADescriptionWithCopies) {
   ASSERT_EQ(found.code, 0) << found.output;
   EXPECT_NE(found.output.find("chosen: c.yaml, "), std::string::npos) << found.output;
   EXPECT_EQ(run("run found.yaml --no-picture").code, 0) << read("found.yaml");
+  const Outcome block = run("show s.yaml schedule='{file: c.yaml}' --format block");
+  EXPECT_NE(block.output.find("in flight: with what waits on the host (copies)\n"),
+            std::string::npos)
+      << block.output;
 }
 
 TEST_F(OffloadCommand, SearchNamesTheKeysThatCopiesNeed) {

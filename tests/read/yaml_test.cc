@@ -136,6 +136,13 @@ TEST(Yaml, NamesTheNearestKeyForAnUnknownOne) {
             "s.yaml:1:1: forwrd: unknown key; did you mean 'forward'?\n  forwrd: 1 ms\n  ^");
 }
 
+TEST(Yaml, NamesAKeyOnceHoweverOftenItIsLookedFor) {
+  const std::string message = refusal("z: 1\n", [](YamlMap& map) {
+    for (const char* key : {"cost", "memory", "cost"}) (void)map.find(key);
+  });
+  EXPECT_NE(message.find("unknown key; valid: cost, memory\n"), std::string::npos) << message;
+}
+
 TEST(Yaml, RefusesAKeyThatIsThereTwice) {
   const std::string message =
       refusal("a: 1\nb: 2\na: 3\n", [](YamlMap& map) { (void)map.find("a"), (void)map.find("b"); });

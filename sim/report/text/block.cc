@@ -48,6 +48,11 @@ std::string round_text(const RulePhase& phase, bool shares) {
   return passes.size() == 1 ? round : "(" + round + ")";
 }
 
+// Figures are of lifespans, from F to the last pass that needs what it made.
+std::string copies_text(const Description& description) {
+  return description.copies.empty() ? "" : "in flight: with what waits on the host (copies)\n";
+}
+
 }  // namespace
 
 std::string rounds_text(const Description& description, const Problem& problem) {
@@ -64,6 +69,7 @@ std::string rounds_text(const Description& description, const Problem& problem) 
     }
     text += fmt::format("{:<6}  {:>9}  {}\n", d, figures[d].in_flight, fmt::join(phases, ", "));
   }
+  text += copies_text(description);
   return text;
 }
 
@@ -90,7 +96,8 @@ std::string draw_block(const Description& description, const Problem& problem, i
   text += fmt::format("microbatch {} in capitals{}\n", marked,
                       cut ? fmt::format("; slots beyond {} are left out", columns) : "");
   if (problem.shape.splits > 1) return text;
-  return text + figures_text(figures_of(description, problem), description.tightened.any());
+  return text + figures_text(figures_of(description, problem), description.tightened.any()) +
+         copies_text(description);
 }
 
 }  // namespace pipesim
