@@ -13,9 +13,11 @@ Seconds lower_bound(const Problem& problem, Bytes limit) {
   return bound_in_parts(problem, limit).seconds();
 }
 
+// Windows know units that differ in their order alone, in which backwards of slices do not run.
 Bound bound_in_parts(const Problem& problem, Bytes limit) {
+  const bool reordered = problem.shape.splits > 1 && !problem.kinds.empty();
   return {parts_of_device_bound(problem, limit, problem.objective),
-          bound_of_windows(problem, limit)};
+          bound_of_windows(reordered ? of_cheapest_units(problem) : problem, limit)};
 }
 
 namespace {

@@ -31,7 +31,7 @@ Problem in_units(Problem problem, Bytes limit, double unit) {
 Seconds excluded_below(const Problem& problem, Bytes limit, Seconds least, Seconds most) {
   const Shape& shape = problem.shape;
   const int passes = 3 * problem.placement.virtual_stages() * shape.units();
-  if (passes > kMostExcluded || least >= (1 - 1e-9) * most) return least;
+  if (shape.splits > 1 || passes > kMostExcluded || least >= (1 - 1e-9) * most) return least;
   const double unit = most.value() / kTimeUnits;
   const Problem scaled = in_units(problem, limit, unit);
   const auto is_excluded = [&](double units) { return Ordering(scaled, units).impossible(); };

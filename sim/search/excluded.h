@@ -2,7 +2,7 @@
 // program took no longer (ordering.h) contradicts itself.
 //
 // For small problems, as each time that is tried costs about O(passes^3): where the passes of all
-// devices are more than kMostExcluded, the bound that is given comes back.
+// devices are more than kMostExcluded, or sequences are split, the bound that is given comes back.
 #pragma once
 
 #include "sim/pipeline/problem.h"

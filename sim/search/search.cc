@@ -73,9 +73,9 @@ Problem without_overlap(Problem problem) {
 }
 
 // Whether a bound of programs in which none of the microbatches that differ overtakes another says
-// nothing of this one.
+// nothing of this one. That of slices holds in any order.
 bool is_beyond_bounds(const Program& program, const Problem& problem) {
-  return !problem.kinds.empty() && program.units_overtake();
+  return !problem.kinds.empty() && problem.shape.splits == 1 && program.units_overtake();
 }
 
 // What was found within less memory counts too.

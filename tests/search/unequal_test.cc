@@ -163,5 +163,29 @@ memory: {{kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}}
   }
 }
 
+// Slices of a sequence cost by their position, and their backwards run in another order.
+TEST(UnequalSearch, TakesSlicesThatCostUnequally) {
+  const Scenario scenario = read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 3}
+batch: {num_microbatches: 6}
+cost: {kind: given, attention_share: 0.6, forward: 10 ms, backward_input: 12 ms,
+       backward_weight: 8 ms, transfer: 1 ms}
+memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
+)"));
+  for (const char* const name : {"seq-1f1b", "terapipe"}) {
+    SearchOptions options;
+    options.max_splits = 4;
+    options.schedules = {name};
+    options.refinement.effort = 1e5;
+    const Search search(scenario, options);
+    const SearchResult result = search.at(2 * search.unit());
+    ASSERT_TRUE(result.best) << name;
+    EXPECT_EQ(result.best->schedule, name);
+    EXPECT_LE(result.bound, kRounding * result.best->time) << name;
+    EXPECT_GE(1.5 * result.bound, result.best->time) << name;
+  }
+}
+
 }  // namespace
 }  // namespace pipesim
