@@ -99,7 +99,7 @@ std::string improved_text(const Improved& improved) {
                      improved.held_back ? ", above the limit" : "", human(improved.seconds_after),
                      bytes_text(improved.peak_after, improved.before),
                      bytes_text(improved.limit, improved.before)) +
-         gained_text(improved) + bound_text(improved);
+         gained_text(improved) + bound_text(improved) + order_line(improved.after.microbatch_order);
 }
 
 void write_order(const ImproveOptions& options, const Program& program, const std::string& said,
@@ -169,7 +169,7 @@ std::string proof_text(const exact::Proof& proof, const Improved& improved, int 
   }
   text += fmt::format("{} itself: {} {}{}\n", improved.before.label, what,
                       human(improved.time_before), why_not_comparable(proof, improved));
-  return text + ended_text(proof, seconds) +
+  return text + ended_text(proof, seconds) + order_line(improved.after.microbatch_order) +
          (proof.proven() && proof.ended != exact::Ended::kBoundReached
               ? ""
               : "the lower bound is held by " + to_text(improved.reason) + "\n");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "sim/case/microbatch_order.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
@@ -83,6 +84,11 @@ Case only_case_of(const OrderArguments& arguments, const CommandLine& line) {
         "expected a scenario (.yaml), and one of its schedules, a description or a CSV");
   }
   return case_of({inputs[0], inputs.size() == 2 ? inputs[1] : ""}, arguments.overrides, line);
+}
+
+std::string order_line(const std::vector<int>& microbatch_order) {
+  if (microbatch_order.empty()) return "";
+  return fmt::format("its microbatches stand by {}\n", order_text(microbatch_order));
 }
 
 }  // namespace pipesim

@@ -31,4 +31,8 @@ Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
 // Of SCENARIO [ORDER], where a second YAML file is a description.
 Case only_case_of(const OrderArguments& arguments, const CommandLine& line);
 
+// How unequal microbatches stand in an order, which its CSV does not say; nothing where they stand
+// as given.
+std::string order_line(const std::vector<int>& microbatch_order);
+
 }  // namespace pipesim

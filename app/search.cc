@@ -225,6 +225,9 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
   overrides.push_back({"schedule", schedule_text(found, csv, in_memory), where});
   overrides.push_back({"offload", "false", where});
   overrides.push_back({"recompute", "none", where});
+  if (!found.microbatch_order.empty()) {
+    overrides.push_back(parse_override(order_text(found.microbatch_order), where));
+  }
   const YamlSource source =
       YamlSource::from_file(command.file, line.where(command.file), std::move(overrides));
   if (csv.empty()) {
@@ -295,6 +298,9 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
   std::cout << header(columns);
   for (const SearchResult& result : results) {
     std::cout << row(result, search.unit(), in_memory, columns);
+  }
+  if (results.size() == 1 && results.front().best) {
+    std::cout << order_line(results.front().best->microbatch_order);
   }
   if (results.size() == 1 && (options.offload || options.recompute)) {
     std::cout << reason_of(results.front(), search.unit(), in_memory);

@@ -8,6 +8,7 @@
 
 #include "sim/core/error.h"
 #include "sim/core/text.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -61,7 +62,9 @@ class Cycles {
   [[nodiscard]] bool has_room(int device) const {
     if (!problem_.activation_limit || forwards_[device].empty()) return true;
     const int next = forwards_[device].front();
-    return next == 0 || held_[device] + activation(device, next) <= *problem_.activation_limit;
+    // Unequal bytes that came and went leave rounding behind.
+    const Bytes limit = kRounding * *problem_.activation_limit;
+    return next == 0 || held_[device] + activation(device, next) <= limit;
   }
 
   void run_pass(int device, PassKind kind, int microbatch, size_t& ran) {

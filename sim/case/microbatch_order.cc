@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -191,6 +193,8 @@ Order asked_order(const Case& made, MicrobatchOrder asked) {
       return tried(made, false);
     case MicrobatchOrder::kSearch:
       return tried(made, true);
+    case MicrobatchOrder::kListed:
+      return made.scenario->batch.unequal->listed_order;
     case MicrobatchOrder::kGiven:
       break;
   }
@@ -198,6 +202,10 @@ Order asked_order(const Case& made, MicrobatchOrder asked) {
 }
 
 }  // namespace
+
+std::string order_text(const std::vector<int>& order) {
+  return fmt::format("batch.order=[{}]", fmt::join(order, ","));
+}
 
 void order_microbatches(Case& made) {
   const auto& unequal = made.scenario->batch.unequal;

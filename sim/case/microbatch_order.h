@@ -1,6 +1,9 @@
 // The order in which unequal microbatches are put into the pipeline (batch.order).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "sim/case/case.h"
 
 namespace pipesim {
@@ -11,5 +14,8 @@ namespace pipesim {
 // the shortest wins, the first of equals; where none is, the least peak. At most 200 candidates or
 // 10^7 passes, whichever is more. Throws what make_program does.
 void order_microbatches(Case& made);
+
+// The override that puts them in this order again: "batch.order=[2,0,1]".
+std::string order_text(const std::vector<int>& order);
 
 }  // namespace pipesim

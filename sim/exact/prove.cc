@@ -54,6 +54,7 @@ double common_unit(const std::vector<Seconds*>& all, double least) {
 
 // The unit of time (prove.h).
 double unit_of(Problem problem, double time) {
+  if (!problem.kinds.empty()) problem.stages.clear();  // the mean, which no unit takes
   const double least = time / kMostUnits;
   return std::max(least, common_unit(seconds_in(problem), least));
 }

@@ -13,7 +13,7 @@ size_t rows_of(const Program& program, const Problem& problem) {
   return kinds_of(problem) * static_cast<size_t>(program.placement().virtual_stages());
 }
 
-bool nearly_all_differ(const Problem& problem) {
+bool most_differ(const Problem& problem) {
   return 2 * problem.kinds.size() > problem.kind_of_unit.size();
 }
 
@@ -130,7 +130,7 @@ ClassTable::ClassTable(TaskGraph::Parts& parts, const Program& program, const Pr
       options_(options),
       pipeline_(pipeline),
       maker_(program, problem, ranks, options, pipeline),
-      replaces_(!keeps && nearly_all_differ(problem)),
+      replaces_(!keeps && most_differ(problem)),
       compute_(replaces_ ? 0 : rows_of(program, problem), kPassKinds, kNoClass),
       transfer_(replaces_ ? 0 : rows_of(program, problem), 2, kNoClass),
       barrier_(kinds_of(problem), kBarriers, kNoClass),

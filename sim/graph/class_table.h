@@ -48,8 +48,8 @@ class ClassMaker {
 
 // Adds to the classes of `parts`; keeps references to all that it is given. Every question is O(1).
 //
-// Of units that cost alike a class serves many tasks. Where nearly all differ it is looked at for
-// one: unless classes are to be kept, the next one then takes its place.
+// Of units that cost alike a class serves many tasks. Where more than half of the units differ it
+// serves one: unless classes are to be kept, the next class then overwrites it.
 class ClassTable {
  public:
   ClassTable(TaskGraph::Parts& parts, const Program& program, const Problem& problem,

@@ -131,7 +131,7 @@ class TaskStream {
                          4 * closing;
     rows_.reserve(tasks, edges);
     if (!Rows::kKeepsClasses || problem.kinds.empty()) return;
-    // F, B and W, or two and BW; two messages, barriers.
+    // At most three passes and two messages of a stage and unit, and the barriers; blocks are few.
     const size_t most = problem.kinds.size() * (5 * problem.stages.size() + kBarriers);
     parts_.classes.reserve(std::min(tasks, tables_.size() * most + closing));
   }

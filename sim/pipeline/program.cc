@@ -287,13 +287,13 @@ bool Program::same_order(const Program& other) const {
 }
 
 bool Program::units_overtake() const {
-  Grid<std::uint32_t> next(placement_.virtual_stages(), 3);  // unit, of each bit of the kinds
+  Grid<std::uint32_t> latest(placement_.virtual_stages(), 3);  // unit, by stage and F, B, W
   const auto overtakes = [&](int device, const Pass& pass) {
     if (is_vocabulary(pass.kind) || pass.kind == PassKind::kR) return false;
     bool any = false;
     for (int bit = 0; bit < 3; ++bit) {
       if ((bits(pass.kind) >> bit & 1) == 0) continue;
-      std::uint32_t& at = next(placement_.virtual_stage(device, pass.chunk), bit);
+      std::uint32_t& at = latest(placement_.virtual_stage(device, pass.chunk), bit);
       any = any || pass.microbatch < at;
       at = pass.microbatch;
     }

@@ -9,6 +9,7 @@
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/balance.h"
+#include "sim/scenario/draw_batch.h"
 
 namespace pipesim {
 namespace {
@@ -28,6 +29,11 @@ std::shared_ptr<const Scenario> scenario_in(const Outline& outline, const Memory
   Modelled& modelled = *changed->modelled;
   const int parts = outline.context->micro_batch_size / setting.context.micro_batch_size;
   changed->batch.microbatches *= parts;
+  if (parts > 1 && changed->batch.unequal) {  // as many samples, among more microbatches
+    changed->batch.micro_batch_size = setting.context.micro_batch_size;
+    changed->batch.unequal->order = MicrobatchOrder::kGiven;
+    draw_batch(*changed, changed->batch.unequal->draw.seed);
+  }
   changed->parallel.pipeline = setting.pipeline;
   modelled.context = setting.context;
   if (is_sharded(scenario.vocabulary)) modelled.context.vocabulary_devices = setting.pipeline;

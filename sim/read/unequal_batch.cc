@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <optional>
@@ -59,6 +60,7 @@ class DrawReader {
       if (draw.values.empty()) value.fail("expected at least one number");
       return draw;
     }
+    if (!value.is_map()) value.fail("expected a list, a distribution or a file of a histogram");
     YamlMap map(value);
     if (const auto file = map.find("file")) {
       draw.kind = Draw::Kind::kHistogram;
@@ -189,6 +191,29 @@ void read_packing(const YamlValue& value, UnequalBatch& unequal) {
   map.finish();
 }
 
+// A name, or the microbatches one by one.
+void read_order(const YamlValue& value, int microbatches, UnequalBatch& unequal) {
+  if (!value.is_list()) {
+    static const std::vector<std::string> kNames =
+        words(std::span(kMicrobatchOrderNames).first<kMicrobatchOrderNames.size() - 1>());
+    unequal.order = static_cast<MicrobatchOrder>(std::ranges::find(kNames, value.choice(kNames)) -
+                                                 kNames.begin());
+    return;
+  }
+  unequal.order = MicrobatchOrder::kListed;
+  for (const YamlValue& each : value.list()) {
+    const auto number = static_cast<int>(each.integer(0, microbatches - 1));
+    if (std::ranges::find(unequal.listed_order, number) != unequal.listed_order.end()) {
+      each.fail(fmt::format("microbatch {} is there already", number));
+    }
+    unequal.listed_order.push_back(number);
+  }
+  if (std::ssize(unequal.listed_order) != microbatches) {
+    value.fail(fmt::format("names {} of {} microbatches: name each once, from 0 on",
+                           unequal.listed_order.size(), microbatches));
+  }
+}
+
 }  // namespace
 
 std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
@@ -215,11 +240,7 @@ std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
                                : kLargestFactor;
   unequal.draw = DrawReader(unequal.of, most, scenario_file).read(*given);
   if (packing) read_packing(*packing, unequal);
-  if (order) {
-    static const std::vector<std::string> kNames = words(kMicrobatchOrderNames);
-    unequal.order = static_cast<MicrobatchOrder>(std::ranges::find(kNames, order->choice(kNames)) -
-                                                 kNames.begin());
-  }
+  if (order) read_order(*order, batch.microbatches, unequal);
   return unequal;
 }
 
@@ -249,6 +270,11 @@ void settle_unequal_batch(Scenario& scenario) {
     throw InputError(where,
                      "lengths are not known beside an encoder: give 'images', or encoder: "
                      "{images: 0} leaves it out");
+  }
+  if (unequal.of == Of::kImages && unequal.draw.most == static_cast<double>(kMostImages)) {
+    const Encoder& encoder = *scenario.modelled->model.encoder;
+    scenario.batch.unequal->draw.most = std::floor(static_cast<double>(*scenario.batch.seq_length) *
+                                                   encoder.merged / encoder.patches);
   }
   draw_batch(scenario, unequal.draw.seed);
 }

@@ -43,9 +43,9 @@ enum class Packing {
 };
 inline constexpr std::array<std::string_view, 3> kPackingNames{"none", "greedy", "balanced"};
 
-enum class MicrobatchOrder { kGiven, kLongestFirst, kShortestFirst, kDynaPipe, kSearch };
-inline constexpr std::array<std::string_view, 5> kMicrobatchOrderNames{
-    "given", "longest_first", "shortest_first", "dynapipe", "search"};
+enum class MicrobatchOrder { kGiven, kLongestFirst, kShortestFirst, kDynaPipe, kSearch, kListed };
+inline constexpr std::array<std::string_view, 6> kMicrobatchOrderNames{
+    "given", "longest_first", "shortest_first", "dynapipe", "search", "listed"};
 
 using Documents = std::vector<int>;  // tokens of each
 
@@ -59,6 +59,7 @@ struct UnequalBatch {
   // a stream, one batch after the other. Empty: none do.
   std::vector<int> outliers = {};
   MicrobatchOrder order = MicrobatchOrder::kGiven;
+  std::vector<int> listed_order = {};  // of kListed: a permutation of the microbatches as drawn
 
   // What was drawn, by microbatch: one of the three.
   std::vector<Documents> documents = {};

@@ -13,7 +13,12 @@ Seconds lower_bound(const Problem& problem, Bytes limit) {
   return bound_in_parts(problem, limit).seconds();
 }
 
-// Windows know units that differ in their order alone, in which backwards of slices do not run.
+bool overtakes_unequally(const Program& program, const Problem& problem) {
+  return problem.kinds.size() > 1 && program.units_overtake();
+}
+
+// Windows take units that differ in their order, in which backwards of slices do not run: those
+// all count as the cheapest.
 Bound bound_in_parts(const Problem& problem, Bytes limit) {
   const bool reordered = problem.shape.splits > 1 && !problem.kinds.empty();
   return {parts_of_device_bound(problem, limit, problem.objective),

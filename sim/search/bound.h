@@ -10,12 +10,17 @@
 #include <string>
 
 #include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/windows.h"
 
 namespace pipesim {
 
 Seconds lower_bound(const Problem& problem, Bytes limit);
+
+// Whether units that cost unequally overtake each other in the program: refinement knows no such,
+// and its time may be below a bound (but of slices, whose bound holds in any order).
+bool overtakes_unequally(const Program& program, const Problem& problem);
 
 // What keeps a bound from being less.
 enum class BoundHolder {

@@ -37,7 +37,7 @@ void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   }
   if (made.sync == OptimizerSync::kAsynchronous) refuse("iterations that run into each other");
   if (made.blocking) refuse("transfers that hold devices");
-  if (!made.problem.kinds.empty() && program.units_overtake()) {
+  if (overtakes_unequally(program, made.problem)) {
     refuse("microbatches that cost unequally and overtake each other");
   }
 }

@@ -304,7 +304,7 @@ std::optional<Words> improve_short(Order& order, const Problem& problem, double 
 Program refine(const Program& program, const Problem& problem, Bytes limit,
                const RefineOptions& options) {
   const auto words = words_of(program);
-  if (words.empty() || (!problem.kinds.empty() && program.units_overtake())) return program;
+  if (words.empty() || overtakes_unequally(program, problem)) return program;
   const double bytes = limit.value() * kRounding;
   Order order(problem, problem.shape.microbatches, bytes, words);
   if (!order.evaluate()) return program;

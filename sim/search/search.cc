@@ -40,6 +40,7 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
   found.schedule = like.choice.name;
   found.choice = like.choice;
   found.layout = like.layout;
+  found.microbatch_order = like.microbatch_order;
   found.problem = problem;
   found.program = std::move(program);
   const Evaluation result = evaluate(*found.program, problem);
@@ -72,10 +73,8 @@ Problem without_overlap(Problem problem) {
   return problem;
 }
 
-// Whether a bound of programs in which none of the microbatches that differ overtakes another says
-// nothing of this one. That of slices holds in any order.
 bool is_beyond_bounds(const Program& program, const Problem& problem) {
-  return !problem.kinds.empty() && problem.shape.splits == 1 && program.units_overtake();
+  return problem.shape.splits == 1 && overtakes_unequally(program, problem);
 }
 
 // What was found within less memory counts too.
@@ -185,7 +184,7 @@ void Search::add_bare_placements() {
       try {
         const Case made = prepare(scenario_, choice);
         bare_.push_back(
-            {choice, made.layout, for_planning(made.problem), std::nullopt, nullptr, nullptr});
+            {choice, made.layout, made.microbatch_order, for_planning(made.problem), {}, {}, {}});
       } catch (const std::runtime_error&) {
         continue;  // its layers cannot be divided so: said of the schedule already
       }
@@ -212,7 +211,8 @@ bool Search::add(const ScheduleChoice& choice) {
   }
   try {
     const Case made = prepare(scenario_, choice);
-    Family family{choice, made.layout, for_planning(made.problem), std::nullopt, nullptr, nullptr};
+    Family family{choice, made.layout, made.microbatch_order, for_planning(made.problem), {},
+                  {},     {}};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return false;
@@ -252,7 +252,8 @@ std::shared_ptr<Search::SharedPlanners> Search::planners_of(const Family& family
     return other.planners != nullptr && other.layout == family.layout &&
            other.problem.shape == family.problem.shape &&
            other.problem.placement == family.problem.placement &&
-           other.problem.options == family.problem.options;
+           other.problem.options == family.problem.options &&
+           schedule_of(other.choice).each_unit == schedule_of(family.choice).each_unit;
   });
   return same != families_.end() ? same->planners
                                  : std::make_shared<SharedPlanners>(
@@ -350,6 +351,17 @@ bool Search::overlaps(const Family& family) {
   return family.fixed && !family.fixed->program->pairs().empty();
 }
 
+bool Search::Ground::holds(const std::optional<Layout>& layers, const Problem& other) const {
+  const auto alike = [](const StageCost& a, const StageCost& b) {
+    return a.forward == b.forward && a.backward_input == b.backward_input &&
+           a.backward_weight == b.backward_weight && a.transfer == b.transfer &&
+           a.activation == b.activation && a.weight_stash == b.weight_stash;
+  };
+  return layout == layers && problem.shape == other.shape && problem.placement == other.placement &&
+         problem.kind_of_unit == other.kind_of_unit &&
+         std::ranges::equal(stages, other.stages, alike);
+}
+
 void Search::add_grounds() {
   for (const auto* families : {&families_, &bare_}) {
     for (const Family& family : *families) {
@@ -359,7 +371,8 @@ void Search::add_grounds() {
         return ground.holds(family.layout, problem) && ground.overlaps == overlap;
       });
       if (seen) continue;
-      Ground ground{family.layout, overlap, overlap ? without_overlap(problem) : problem, {}};
+      Ground ground{
+          family.layout, overlap, overlap ? without_overlap(problem) : problem, problem.stages, {}};
       ground.without_limit = bound_without_limit(ground.problem);
       grounds_.push_back(std::move(ground));
     }
@@ -495,6 +508,7 @@ void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
     const bool keeps = keeps_all(each);
     const auto is_same = [&](const Found& other) {
       return keeps && keeps_all(other) && other.layout == each.layout &&
+             other.problem.kind_of_unit == each.problem.kind_of_unit &&
              other.program->same_order(*each.program);
     };
     if (std::any_of(&all.front(), &each, is_same)) continue;

@@ -31,9 +31,10 @@ namespace pipesim {
 
 // A program and what it costs; `program` is planned or refined for `problem`.
 struct Found {
-  std::string schedule;               // of the registry, or a description
-  ScheduleChoice choice;              // what of it is recomputed and offloaded
-  std::optional<Layout> layout = {};  // with a model
+  std::string schedule;                    // of the registry, or a description
+  ScheduleChoice choice;                   // what of it is recomputed and offloaded
+  std::optional<Layout> layout = {};       // with a model
+  std::vector<int> microbatch_order = {};  // as Case's
   bool refined = false;
   Problem problem;
   std::shared_ptr<const Program> program;
@@ -90,6 +91,7 @@ class Search {
   struct Family {
     ScheduleChoice choice;
     std::optional<Layout> layout;  // with a model
+    std::vector<int> microbatch_order;
     Problem problem;               // without a limit
     std::optional<Found> fixed;    // of a schedule that takes no limit
     std::shared_ptr<Rungs> rungs;  // of one that takes a limit and keeps every activation
@@ -120,18 +122,17 @@ class Search {
   [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,
                                               std::optional<Found>& without_room) const;
-  // What bounds families of one placement and split of layers: they have one problem, those with
-  // overlapped blocks another.
+  // What bounds families of one placement, split of layers and costs; those with overlapped blocks
+  // have another.
   struct Ground {
     std::optional<Layout> layout;
     bool overlaps = false;
-    Problem problem;  // where blocks overlap, of passes so much shorter
+    Problem problem;                // where blocks overlap, of passes so much shorter
+    std::vector<StageCost> stages;  // as they are
     Seconds without_limit;
-    // Whether a problem of these layers is this one, up to what overlaps.
-    [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const {
-      return layout == layers && problem.shape == other.shape &&
-             problem.placement == other.placement && problem.kind_of_unit == other.kind_of_unit;
-    }
+    // Whether it bounds a problem of these layers. One runtime's backwards are fused, another's
+    // not.
+    [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
   };
   void add_grounds();
   // The least of all, and what holds it. With the time of a program in `best`, small placements

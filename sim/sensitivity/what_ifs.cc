@@ -232,6 +232,9 @@ std::string lacks_free_batch(const Scenario& scenario) {
   if (scenario.batch.unequal && scenario.batch.unequal->draw.listed()) {
     return "microbatches that are listed have their own count";
   }
+  if (scenario.batch.unequal && scenario.batch.unequal->order == MicrobatchOrder::kListed) {
+    return "an order that is listed has its own count of microbatches";
+  }
   return scenario.schedules.front().program ? "a program from a CSV file has its own count" : "";
 }
 

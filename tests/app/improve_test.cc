@@ -34,6 +34,33 @@ TEST_F(Improve, WritesAnOrderThatRunsAsItSays) {
   EXPECT_EQ(run("improve " + quickstart_ + " 1f1b --effort 1e6 -o -").output, read("better.csv"));
 }
 
+// A CSV does not say how microbatches stand, so what writes one prints it.
+TEST_F(Improve, OrdersOfUnequalMicrobatchesRunAsTheySay) {
+  const std::string of = quickstart_ +
+                         " parallel.pipeline_model_parallel_size=4 batch.num_microbatches=8 "
+                         "'batch.factors={distribution: lognormal, mean: 1, sigma: 0.7, seed: 1}' ";
+  const auto field = [](const std::string& text, const std::string& before, char end) {
+    const size_t at = text.find(before);
+    EXPECT_NE(at, std::string::npos) << text;
+    return text.substr(at + before.size(), text.find(end, at + before.size()) - at - before.size());
+  };
+  for (const std::string order : {"longest_first", "dynapipe", "search"}) {
+    for (const std::string command : {"improve 1f1b", "search"}) {
+      SCOPED_TRACE(command + " " + order);
+      const Outcome found = run(command.substr(0, command.find(' ')) + " " + of +
+                                (command == "search" ? "" : "1f1b ") + "batch.order=" + order +
+                                " --effort 1e6 -o found.csv");
+      ASSERT_EQ(found.code, 0) << found.output;
+      const std::string given = "batch.order=" + field(found.output, "stand by batch.order=", '\n');
+      const Outcome ran = run("run " + of + given + " 'schedule={csv: found.csv}' --no-picture");
+      ASSERT_EQ(ran.code, 0) << ran.output;
+      const std::string milliseconds = field(ran.output, "found.csv  ", ' ') + " ms";
+      EXPECT_TRUE(has(found, (command == "search" ? "  " : "improved: iteration ") + milliseconds))
+          << found.output << ran.output;
+    }
+  }
+}
+
 TEST_F(Improve, TakesACsvAndRefusesWhatItDoesNotKnow) {
   ASSERT_EQ(run("export " + quickstart_ + " schedule=zb-h1 -o order.csv").code, 0);
   EXPECT_EQ(run("improve " + quickstart_ + " order.csv --effort 1e5").code, 0);

@@ -121,6 +121,31 @@ TEST(UnequalBatch, RefusesImagesThatDoNotGo) {
                   "expected a whole number"));
 }
 
+TEST(UnequalBatch, TakesAnOrderOneByOne) {
+  const Case made = prepare_first(read(kGiven, {"batch.order=[2, 0, 3, 1]"}));
+  EXPECT_EQ(made.microbatch_order, (std::vector<int>{2, 0, 3, 1}));
+  const auto seconds = [&made](std::uint32_t unit) {
+    return made.problem.stage(0, unit).forward.value();
+  };
+  EXPECT_DOUBLE_EQ(seconds(0), 0.005);
+  EXPECT_DOUBLE_EQ(seconds(1), 0.01);
+  EXPECT_DOUBLE_EQ(seconds(2), 0.03);
+  EXPECT_DOUBLE_EQ(seconds(3), 0.02);
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.order=[2, 0, 2, 1]"}), "microbatch 2 is there already"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.order=[2, 0, 1]"}), "names 3 of 4 microbatches"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.order=[4, 0, 1, 2]"}), "a whole number from 0 to 3"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch.order=listed"}), "batch.order"));
+}
+
+// What came and went leaves rounding behind: the largest still fits exactly.
+TEST(UnequalBatch, DynaPipeFillsALimitOfItsLargestMicrobatch) {
+  const Report report = report_of(
+      kGiven, {"parallel.pipeline_model_parallel_size=2", "batch.num_microbatches=6",
+               "batch.factors=[3, 0.2, 0.2, 0.7, 0.3, 3]",
+               "schedule={name: dynapipe, memory_limit: 3 GiB}", "memory.weight_stash=1 GiB"});
+  EXPECT_NEAR(report.peak_activation / kGiB, 3, 1e-9);
+}
+
 TEST(UnequalBatch, FillsGPipeAsAFlowShopByHand) {
   const Report report = report_of(kGiven, {"schedule=gpipe"});
   EXPECT_NEAR(report.iteration.value(), 0.030 * (6.5 + 3 * 3), 1e-12);

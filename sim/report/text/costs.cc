@@ -68,9 +68,9 @@ std::string shape_text(const Transformer& model) {
         linear->chunk_size);
   }
   if (const auto& encoder = model.encoder) {
-    text += fmt::format("  encoder: {} layers, hidden {}, {} tokens a sample become {:.0f}\n",
-                        encoder->num_layers, encoder->hidden_size, encoder_tokens(*encoder),
-                        encoder_tokens(*encoder) / encoder->merged);
+    text += fmt::format("  encoder: {} layers, hidden {}, {} tokens of an image become {:g}\n",
+                        encoder->num_layers, encoder->hidden_size, encoder->patches,
+                        1.0 * encoder->patches / encoder->merged);
   }
   if (const auto& experts = model.experts) {
     text += fmt::format(

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/report/drawing/palette.h"
 #include "sim/report/html/assemble.h"
@@ -243,6 +244,8 @@ void Workbench::add(const Case& made) {
   Json schedule{{"name", made.choice.name},
                 {"label", made.label},
                 {"microbatches", program->shape().microbatches},
+                {"order", made.microbatch_order.empty() ? Json(nullptr)
+                                                        : Json(order_text(made.microbatch_order))},
                 {"samples", samples(*made.scenario)},
                 {"model", evaluated_with(made.problem)},
                 {"wire", made.scenario->cost.transfer.value()},

@@ -335,7 +335,9 @@ class Bench {
   csvName() { return `${this.schedule.label.replace(/[^\w.-]+/g, '-')}.csv`; }
 
   command() {
-    const words = ['pipesim', 'run', given.file, ...given.overrides.filter(each => !each.startsWith('schedule='))];
+    const {order} = this.schedule;
+    const own = each => each.startsWith('schedule=') || (order !== null && each.startsWith('batch.order='));
+    const words = ['pipesim', 'run', given.file, ...given.overrides.filter(each => !own(each)), ...(order === null ? [] : [order])];
     const m = this.state.microbatches;
     if (m !== this.schedule.microbatches) {
       words.push(`batch.num_microbatches=${m}`);

@@ -87,9 +87,11 @@ const kDurations = {
   transfer: 'message',
 };
 
+const durationOf = (stage, what) => (what === 'recompute' ? stage.recompute ?? stage.forward : stage[what]);
+
 // Of one stage, or the mean of all (of messages: of those that take time).
 function secondsOf(state, what, vs = null) {
-  let all = state.model.stages.map(stage => (what === 'recompute' ? stage.recompute ?? stage.forward : stage[what]));
+  let all = state.model.stages.map(stage => durationOf(stage, what));
   if (what === 'transfer') all = all.filter(each => each > 0);
   if (vs !== null && what !== 'transfer') return all[vs];
   if (all.length === 0) return state.wire;
@@ -100,8 +102,10 @@ function secondsOf(state, what, vs = null) {
 function withKinds(before, after) {
   if (!after.kinds) return after;
   const changed = (stage, vs, what) => {
-    const [from, to] = [before.stages[vs][what], after.stages[vs][what]];
-    return stage[what] === null || from === to ? stage[what] : from > 0 ? stage[what] * (to / from) : to;
+    const [old, now] = [before.stages[vs], after.stages[vs]];
+    if (old[what] === now[what]) return stage[what];
+    const from = durationOf(old, what);
+    return from > 0 ? durationOf(stage, what) * (now[what] / from) : now[what];
   };
   const kinds = after.kinds.map(stages => stages.map((stage, vs) =>
     ({...stage, ...Object.fromEntries(Object.keys(kDurations).map(what => [what, changed(stage, vs, what)]))})));
@@ -115,7 +119,7 @@ function withSeconds(state, what, vs, seconds) {
     if (what === 'transfer') {
       return {...stage, transfer: stage.transfer === mean ? seconds : mean > 0 ? stage.transfer * (seconds / mean) : 0};
     }
-    const before = what === 'recompute' ? stage.recompute ?? stage.forward : stage[what];
+    const before = durationOf(stage, what);
     if (vs !== null) return each === vs ? {...stage, [what]: seconds} : stage;
     return {...stage, [what]: before === mean || mean === 0 ? seconds : before * (seconds / mean)};
   });
