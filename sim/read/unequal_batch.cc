@@ -1,11 +1,13 @@
 #include "sim/read/unequal_batch.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "sim/core/input_text.h"
 #include "sim/scenario/draw_batch.h"
@@ -214,31 +216,76 @@ void read_order(const YamlValue& value, int microbatches, UnequalBatch& unequal)
   }
 }
 
+// The one of the three that is given.
+std::optional<YamlValue> given_draw(YamlMap& map, Of& of) {
+  static constexpr std::array kKeys{std::pair{"lengths", Of::kLengths},
+                                    std::pair{"images", Of::kImages},
+                                    std::pair{"factors", Of::kFactors}};
+  std::optional<YamlValue> given;
+  const char* name = nullptr;
+  for (const auto& [key, meaning] : kKeys) {
+    const auto value = map.find(key);
+    if (!value) continue;
+    if (given) value->fail(fmt::format("stands beside '{}': give one of them", name));
+    given = value;
+    name = key;
+    of = meaning;
+  }
+  return given;
+}
+
+double most_of(Of of, const Batch& batch) {
+  if (of == Of::kLengths) return batch.seq_length.value_or(kLongest);
+  return of == Of::kImages ? static_cast<double>(kMostImages) : kLargestFactor;
+}
+
+// Why the scenario does not take what is drawn; empty where it does.
+std::string fault_of(const Scenario& scenario) {
+  const Of of = scenario.batch.unequal->of;
+  if (of == Of::kFactors) {
+    return scenario.roofline ? "factors are for given costs: give 'lengths' or 'images' where "
+                               "seconds follow from a model"
+                             : "";
+  }
+  const bool lengths = of == Of::kLengths;
+  if (!scenario.roofline) {
+    return fmt::format(
+        "{} need a model and its seconds, which say what {} costs: give 'factors' "
+        "where costs are given",
+        lengths ? "lengths" : "images", lengths ? "a token" : "an image");
+  }
+  const Modelled& modelled = *scenario.modelled;
+  if (!lengths)
+    return modelled.model.encoder ? "" : "images need a model with an encoder (model.encoder)";
+  if (!modelled.context.flash_attention) {
+    return "lengths need flash attention, which stays within a document";
+  }
+  return modelled.model.encoder ? "lengths are not known beside an encoder: give 'images', or "
+                                  "encoder: {images: 0} leaves it out"
+                                : "";
+}
+
+// As many images as a sequence has room for.
+void limit_images(Scenario& scenario) {
+  Draw& draw = scenario.batch.unequal->draw;
+  if (draw.most != static_cast<double>(kMostImages)) return;  // a limit is given
+  const Encoder& encoder = *scenario.modelled->model.encoder;
+  draw.most = std::floor(static_cast<double>(*scenario.batch.seq_length) * encoder.merged /
+                         encoder.patches);
+}
+
 }  // namespace
 
 std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
                                                const std::string& scenario_file) {
-  const auto lengths = map.find("lengths");
-  const auto images = map.find("images");
-  const auto factors = map.find("factors");
+  UnequalBatch unequal;
+  const auto given = given_draw(map, unequal.of);
   const auto packing = map.find("packing");
   const auto order = map.find("order");
-  const auto& given = lengths ? lengths : images ? images : factors;
-  for (const auto* other : {&images, &factors}) {
-    if (*other && &given != other) {
-      (*other)->fail(
-          fmt::format("stands beside '{}': give one of them", lengths ? "lengths" : "images"));
-    }
-  }
-  if (packing && !lengths) packing->fail("is of documents: give 'lengths'");
+  if (packing && !unequal.lengths()) packing->fail("is of documents: give 'lengths'");
   if (order && !given) order->fail("needs 'lengths', 'images' or 'factors' to order by");
   if (!given) return std::nullopt;
-  UnequalBatch unequal;
-  unequal.of = lengths ? Of::kLengths : images ? Of::kImages : Of::kFactors;
-  const double most = lengths  ? batch.seq_length.value_or(kLongest)
-                      : images ? static_cast<double>(kMostImages)
-                               : kLargestFactor;
-  unequal.draw = DrawReader(unequal.of, most, scenario_file).read(*given);
+  unequal.draw = DrawReader(unequal.of, most_of(unequal.of, batch), scenario_file).read(*given);
   if (packing) read_packing(*packing, unequal);
   if (order) read_order(*order, batch.microbatches, unequal);
   return unequal;
@@ -247,35 +294,10 @@ std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
 void settle_unequal_batch(Scenario& scenario) {
   if (!scenario.batch.unequal) return;
   const UnequalBatch& unequal = *scenario.batch.unequal;
-  const Location& where = unequal.draw.where;
-  if (unequal.of != Of::kFactors && !scenario.roofline) {
-    throw InputError(where,
-                     fmt::format("{} need a model and its seconds, which say what {} costs: give "
-                                 "'factors' where costs are given",
-                                 unequal.lengths() ? "lengths" : "images",
-                                 unequal.lengths() ? "a token" : "an image"));
+  if (std::string fault = fault_of(scenario); !fault.empty()) {
+    throw InputError(unequal.draw.where, std::move(fault));
   }
-  if (unequal.of == Of::kFactors && scenario.roofline) {
-    throw InputError(where,
-                     "factors are for given costs: give 'lengths' or 'images' where seconds follow "
-                     "from a model");
-  }
-  if (unequal.of == Of::kImages && !scenario.modelled->model.encoder) {
-    throw InputError(where, "images need a model with an encoder (model.encoder)");
-  }
-  if (unequal.lengths() && !scenario.modelled->context.flash_attention) {
-    throw InputError(where, "lengths need flash attention, which stays within a document");
-  }
-  if (unequal.lengths() && scenario.modelled->model.encoder) {
-    throw InputError(where,
-                     "lengths are not known beside an encoder: give 'images', or encoder: "
-                     "{images: 0} leaves it out");
-  }
-  if (unequal.of == Of::kImages && unequal.draw.most == static_cast<double>(kMostImages)) {
-    const Encoder& encoder = *scenario.modelled->model.encoder;
-    scenario.batch.unequal->draw.most = std::floor(static_cast<double>(*scenario.batch.seq_length) *
-                                                   encoder.merged / encoder.patches);
-  }
+  if (unequal.of == Of::kImages) limit_images(scenario);
   draw_batch(scenario, unequal.draw.seed);
 }
 

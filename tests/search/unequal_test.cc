@@ -87,7 +87,8 @@ Program one_at_a_time(const Problem& problem) {
 Problem random_unequal(Random& random, const Shape& shape, const Placement& place) {
   Problem problem = testing::random_problem(random, shape, place, true);
   testing::set_factors(problem, testing::random_factors(random, shape.units()));
-  if (!problem.kinds.empty() && random.coin()) {  // not in proportion, as images that cost one stage alone
+  if (!problem.kinds.empty() &&
+      random.coin()) {  // not in proportion, as images that cost one stage alone
     for (UnitKind& kind : problem.kinds) {
       for (StageCost& stage : kind.stages) {
         stage.forward = Seconds(random.integer(1, 20));
