@@ -13,7 +13,9 @@
 #include <sstream>
 
 #include "app/commands.h"
+#include "app/orders.h"
 #include "app/progress.h"
+#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/core/error.h"
 #include "sim/core/text.h"
