@@ -73,19 +73,19 @@ std::optional<Bytes> peak_of(const Outline& outline) {
 }
 
 std::optional<Bytes> peak_in(const Outline& outline, const MemorySetting& setting) {
-  auto scenario = scenario_in(outline, setting);
-  const Modelled& modelled = *scenario->modelled;
-  const ScheduleChoice choice = in_setting(outline, setting);
-  const bool possible = fault_of(modelled.model, modelled.context).empty() &&
-                        fault_of(modelled.model, modelled.context, modelled.state).empty();
-  if (!possible ||
-      (choice.program && choice.program->shape().devices != scenario->parallel.pipeline)) {
-    return std::nullopt;
-  }
   try {
+    auto scenario = scenario_in(outline, setting);
+    const Modelled& modelled = *scenario->modelled;
+    const ScheduleChoice choice = in_setting(outline, setting);
+    const bool possible = fault_of(modelled.model, modelled.context).empty() &&
+                          fault_of(modelled.model, modelled.context, modelled.state).empty();
+    if (!possible ||
+        (choice.program && choice.program->shape().devices != scenario->parallel.pipeline)) {
+      return std::nullopt;
+    }
     return peak_of(outline_of(std::move(scenario), choice));
   } catch (const InputError&) {
-    return std::nullopt;  // the schedule or the split does not take these sizes
+    return std::nullopt;  // the schedule, the split or a list of factors does not take these sizes
   } catch (const InfeasibleError&) {
     return std::nullopt;
   }

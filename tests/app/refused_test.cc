@@ -89,5 +89,24 @@ TEST_F(RefusedSchedules, SearchLeavesThemOutByName) {
   }
 }
 
+// What would make it fit is sought with other microbatches, of which a list has its own count.
+TEST_F(RefusedSchedules, UnequalMicrobatchesThatDoNotFitAreRunAllTheSame) {
+  const std::string encoder =
+      "'model.encoder={num_layers: 8, hidden_size: 1024, num_attention_heads: 16, patches: 1024, "
+      "patch_inputs: 588, merged_patches: 4}' 'batch.images=[1, 2, 3, 0, 1, 1, 4, 2, 1, 1, 1, 1, "
+      "0, 0, 0, 1]'";
+  const std::string factors =
+      "'batch.factors=[1, 2, 1, 3, 1, 1, 1, 2]' 'cost={kind: given, forward: 10 ms, "
+      "backward_input: 12 ms, backward_weight: 8 ms}'";
+  for (const std::string& batch : {encoder, factors}) {
+    const Outcome ran =
+        run("run s.yaml --no-picture schedule=1f1b model.num_layers=8 "
+            "'parallel={pipeline_model_parallel_size: 4}' memory.capacity='2 GiB' " +
+            batch);
+    EXPECT_NE(ran.output.find("does not fit in 2.00 GiB; nearest change: "), std::string::npos)
+        << ran.output;
+  }
+}
+
 }  // namespace
 }  // namespace pipesim

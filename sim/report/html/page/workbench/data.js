@@ -1,5 +1,6 @@
 // What the program put into the page: {version, file, overrides, schedules}, a schedule being {name, label,
-// microbatches, order (an override that says in which they stand, or null), samples (of one on all replicas, or null), model, wire, modelled, memory, limit, unmovable,
+// microbatches, order (an override that says in which they stand, or null), samples (of one on all replicas, or
+// null), model, wire, modelled, memory, limit, unmovable,
 // unsaved, fills, orders, refused}.
 
 const given = JSON.parse(byId('data').textContent);
