@@ -98,10 +98,9 @@ class OrderSearch {
       : choice_(made.choice),
         given_(made.problem),
         problem_(made.problem),
-        program_(make_program(made)) {
-    // Copies to the host follow what each unit takes, too.
-    planned_anew_ =
-        problem_.offload_chunks > 0 || (!choice_.program && schedule_of(choice_).each_unit);
+        program_(program_on_device(choice_, given_)),
+        planned_anew_(!choice_.program && schedule_of(choice_).each_unit),
+        copied_anew_(given_.offload_chunks > 0 && program_->copies() == nullptr) {
     left_ = std::max(kCandidates, kPasses / std::max<size_t>(1, program_->size()));
   }
 
@@ -110,8 +109,7 @@ class OrderSearch {
     if (left_ == 0) return false;
     --left_;
     problem_.kind_of_unit = kinds_in(order, given_);
-    if (planned_anew_) program_ = make_program(choice_, problem_);
-    const Evaluation now = evaluate(*program_, problem_);
+    const Evaluation now = evaluate(*program(), problem_);
     const Bytes peak = now.peak_activation();
     const bool fits = !given_.activation_limit || peak <= *given_.activation_limit;
     const Score score{fits ? 0 : peak.value(), now.makespan.value()};
@@ -163,11 +161,18 @@ class OrderSearch {
     return take(other);
   }
 
+  // Of the microbatches as problem_ has them.
+  std::shared_ptr<const Program> program() {
+    if (planned_anew_) program_ = program_on_device(choice_, problem_);
+    return copied_anew_ ? offloaded(choice_, *program_, problem_) : program_;
+  }
+
   const ScheduleChoice& choice_;
   const Problem& given_;
-  bool planned_anew_ = false;  // the order of passes follows that of microbatches
   Problem problem_;
-  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const Program> program_;  // without copies that are planned behind it
+  bool planned_anew_;  // the order of passes follows that of microbatches
+  bool copied_anew_;   // copies to the host follow it
   size_t left_ = 0;
   Order best_;
   Score best_score_{std::numeric_limits<double>::infinity(), 0};

@@ -104,8 +104,8 @@ void refuse_unknown_copies(const Location& where, std::string_view what) {
                                what));
 }
 
-std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem,
-                                            Reuse* reuse) {
+std::shared_ptr<const Program> program_on_device(const ScheduleChoice& choice,
+                                                 const Problem& problem, Reuse* reuse) {
   std::shared_ptr<const Program> program = imported(choice, problem);
   if (!program) {
     const Schedule& schedule = schedule_of(choice);
@@ -129,16 +129,19 @@ std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const 
     program = recomputing(program, problem);
   }
   check_overlapped(choice, *program, problem);
-  if (program->copies() != nullptr) return program;
-  if (problem.offload_chunks > 0) {
-    check_copies(choice, problem);
-    program = offloaded(choice, *program, problem);
-  }
   return program;
+}
+
+std::shared_ptr<const Program> make_program(const ScheduleChoice& choice, const Problem& problem,
+                                            Reuse* reuse) {
+  auto program = program_on_device(choice, problem, reuse);
+  if (problem.offload_chunks == 0 || program->copies() != nullptr) return program;
+  return offloaded(choice, *program, problem);
 }
 
 std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,
                                          const Problem& problem) {
+  check_copies(choice, problem);
   const OffloadScope scope = scope_of(choice.offload.value_or(Offload{}), problem);
   return std::make_shared<const Program>(with_offload(program, problem, scope));
 }

@@ -22,8 +22,13 @@ inline std::shared_ptr<const Program> make_program(const Case& made, Reuse* reus
   return make_program(made.choice, made.problem, reuse);
 }
 
-// The program with the copies that the choice asks for (Offload), problem.offload_chunks chunks of
-// every device where it does not say which.
+// The same before copies that the choice asks for (Offload): with those alone that its schedule, or
+// what was read, plans by itself.
+std::shared_ptr<const Program> program_on_device(const ScheduleChoice& choice,
+                                                 const Problem& problem, Reuse* reuse = nullptr);
+
+// The program with the copies that the choice asks for, problem.offload_chunks chunks of every
+// device where it does not say which. InputError where nothing says how long they take.
 std::shared_ptr<const Program> offloaded(const ScheduleChoice& choice, const Program& program,
                                          const Problem& problem);
 

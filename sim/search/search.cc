@@ -452,14 +452,10 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bo
     if (recompute_chunks_of(start.choice) > 0 || offload_chunks_of(start.choice) == 0) {
       return std::nullopt;
     }
-    ScheduleChoice choice = start.choice;
-    choice.offload = std::nullopt;
-    Problem problem = start.problem;
-    problem.offload_chunks = 0;
-    const auto whole = make_program(choice, problem);
-    const Bytes held = evaluate(*whole, problem).peak_activation();
-    program =
-        offloaded(start.choice, refine(*whole, problem, held, options_.refinement), start.problem);
+    const auto whole = program_on_device(start.choice, start.problem);
+    const Bytes held = evaluate(*whole, start.problem).peak_activation();
+    program = offloaded(start.choice,
+                        refine(*whole, start.problem, held, options_.refinement), start.problem);
   }
   Found found = measure(start, start.problem, std::move(program));
   found.refined = true;
