@@ -15,6 +15,7 @@
 #include "sim/case/ranks.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
+#include "sim/core/thread_team.h"
 #include "sim/engine/engine.h"
 #include "sim/prepare/critical_paths.h"
 #include "sim/prepare/memory_room.h"
@@ -22,6 +23,7 @@
 namespace pipesim {
 namespace {
 
+constexpr int kFew = 4;                // splits that are simulated at once
 constexpr double kShorter = 1 - 1e-9;  // by less than this, iterations are equal
 
 Outline quiet(const Outline& outline) {
@@ -40,6 +42,7 @@ struct Split {
   long empty;                  // stages
   Bytes over = Bytes(kNever);  // beyond the capacity: of what cannot be run, any number
   Seconds iteration = Seconds(kNever);
+  std::shared_ptr<const Program> program = {};  // where each has its own
   std::vector<double> load = {};  // of each device: seconds, or bytes where it does not fit
 
   [[nodiscard]] bool fits() const { return over == Bytes(0); }
@@ -61,8 +64,9 @@ const Split& best_of(const std::vector<Split>& splits) {
 // The splits that were simulated, each once: under one program, or each under its own.
 class Simulations {
  public:
-  Simulations(const Outline& outline, std::shared_ptr<const Program> program)
-      : outline_(outline), program_(std::move(program)) {}
+  Simulations(const Outline& outline, std::shared_ptr<const Program> program,
+              ThreadTeam* planners = nullptr)
+      : outline_(outline), program_(std::move(program)), planners_(planners) {}
 
   void add(const std::vector<Layout>& layouts) {
     std::vector<Case> cases;
@@ -77,6 +81,7 @@ class Simulations {
         continue;
       }
     }
+    if (planners_ != nullptr) plan(cases, numbers);
     const std::vector<Simulated> all = simulate_all(cases, reuse_);
     for (size_t i = 0; i < all.size(); ++i) {
       if (all[i].result) note(*all[i].result, splits_[numbers[i]]);
@@ -85,10 +90,7 @@ class Simulations {
 
   [[nodiscard]] Case case_of(const Layout& layout) const {
     Case made = make_case(outline_, &layout);
-    if (program_) {
-      made.choice.program = program_;
-      made.problem.recompute_chunks = 0;  // its R stand in the program
-    }
+    if (program_) run_under(program_, made);
     return made;
   }
   [[nodiscard]] bool knows(const Layout& layout) const {
@@ -98,6 +100,30 @@ class Simulations {
   Reuse& reuse() { return reuse_; }
 
  private:
+  static void run_under(std::shared_ptr<const Program> program, Case& made) {
+    made.choice.program = std::move(program);
+    made.problem.recompute_chunks = 0;  // its R stand in the program
+  }
+
+  void plan(std::vector<Case>& cases, std::vector<size_t>& numbers) {
+    planners_->run(cases.size(), [&](size_t i) {
+      try {
+        splits_[numbers[i]].program = make_program(cases[i]);
+      } catch (const std::runtime_error&) {  // InputError, InfeasibleError: as its memory limit
+        return;
+      }
+    });
+    size_t kept = 0;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const auto& program = splits_[numbers[i]].program;
+      if (!program) continue;
+      run_under(program, cases[i]);
+      std::swap(cases[kept], cases[i]);
+      numbers[kept++] = numbers[i];
+    }
+    cases.resize(kept);
+  }
+
   void note(const Result& result, Split& split) const {
     const Report& report = result.report;
     const auto& capacity = outline_.scenario->modelled->capacity;
@@ -111,6 +137,7 @@ class Simulations {
 
   const Outline& outline_;
   std::shared_ptr<const Program> program_;
+  ThreadTeam* planners_;  // of those under their own
   Reuse reuse_;
   std::vector<Split> splits_;
 };
@@ -134,7 +161,6 @@ class OrderSearch {
 
  private:
   [[nodiscard]] std::vector<Layout> next_few() {
-    constexpr size_t kFew = 4;
     const Split& best = best_of(all_.splits());
     if (!best.fits()) return {};
     return paths_.near(best.layout, kFew,
@@ -189,7 +215,8 @@ class OrderSearch {
 // planned for, in turns with what a layer from a device with much to one with little makes of it.
 class PlannedSearch {
  public:
-  explicit PlannedSearch(const Outline& outline) : outline_(outline), all_(outline, nullptr) {}
+  explicit PlannedSearch(const Outline& outline)
+      : outline_(outline), all_(outline, nullptr, &team_) {}
 
   std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
     all_.add(starts);
@@ -210,7 +237,6 @@ class PlannedSearch {
   };
 
   [[nodiscard]] std::vector<Layout> next_few() {
-    constexpr size_t kFew = 4;
     std::vector<const Split*> splits;
     for (const Split& split : all_.splits()) splits.push_back(&split);
     std::ranges::stable_sort(splits, {}, [](const Split* split) { return rank(*split); });
@@ -246,7 +272,7 @@ class PlannedSearch {
   [[nodiscard]] std::vector<Layout> found_layouts(const Split& split) const {
     constexpr long kOfOneOrder = 32;
     if (!split.fits()) return {};
-    OrderSearch search(outline_, make_program(make_case(outline_, &split.layout)));
+    OrderSearch search(outline_, split.program);
     std::vector<Split> found = search.run({split.layout}, kOfOneOrder);
     std::ranges::stable_sort(found, {}, rank);
     std::vector<Layout> layouts;
@@ -273,6 +299,7 @@ class PlannedSearch {
   }
 
   const Outline& outline_;
+  ThreadTeam team_{kFew};
   Simulations all_;
   std::vector<Near> near_;
 };
