@@ -365,7 +365,11 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   options.refine = !command.no_refinement;
   options.refinement.effort =
       command.effort.value_or(command.pareto ? kFrontierEffort : RefineOptions{}.effort);
-  if (command.pareto) options.limits = command.points;
+  if (command.pareto) {
+    options.limits = command.points;
+  } else {
+    std::visit([&options](auto of) { options.order_within = of; }, limit);
+  }
   ProgressLine bar;
   std::mutex of_bar;
   options.progress = [&](const SearchProgress& now) {

@@ -164,7 +164,7 @@ Case make_case(Outline outline, const Layout* balanced) {
   add_stage_costs(made);
   add_unequal_units(made);
   made.problem.activation_limit = activation_limit(made);
-  order_microbatches(made);
+  if (scenario.batch.unequal) order_microbatches(made, scenario.batch.unequal->order);
   return made;
 }
 

@@ -171,8 +171,8 @@ class OrderSearch {
   const Problem& given_;
   Problem problem_;
   std::shared_ptr<const Program> program_;  // without copies that are planned behind it
-  bool planned_anew_;  // the order of passes follows that of microbatches
-  bool copied_anew_;   // copies to the host follow it
+  bool planned_anew_;                       // the order of passes follows that of microbatches
+  bool copied_anew_;                        // copies to the host follow it
   size_t left_ = 0;
   Order best_;
   Score best_score_{std::numeric_limits<double>::infinity(), 0};
@@ -212,11 +212,9 @@ std::string order_text(const std::vector<int>& order) {
   return fmt::format("batch.order=[{}]", fmt::join(order, ","));
 }
 
-void order_microbatches(Case& made) {
-  const auto& unequal = made.scenario->batch.unequal;
-  if (!unequal || made.problem.kinds.empty()) return;
-  if (unequal->order == MicrobatchOrder::kGiven) return;
-  made.microbatch_order = asked_order(made, unequal->order);
+void order_microbatches(Case& made, MicrobatchOrder asked) {
+  if (asked == MicrobatchOrder::kGiven || made.problem.kinds.empty()) return;
+  made.microbatch_order = asked_order(made, asked);
   made.problem.kind_of_unit = kinds_in(made.microbatch_order, made.problem);
 }
 

@@ -7,8 +7,11 @@
 #include <fmt/ranges.h>
 #include <iterator>
 #include <mutex>
+#include <utility>
+#include <variant>
 
 #include "sim/case/make_case.h"
+#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
@@ -130,7 +133,10 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
   refuse_what_no_search_plans(scenario, options_);
   scenario.engine = EngineKind::kReplay;
   scenario.perturb = {};
-  if (scenario.batch.unequal) scenario.batch.unequal->draw.runs = 1;
+  if (scenario.batch.unequal) {
+    scenario.batch.unequal->draw.runs = 1;
+    order_ = std::exchange(scenario.batch.unequal->order, MicrobatchOrder::kGiven);
+  }
   const auto nothing = [](Bytes bytes) { return bytes <= Bytes(0); };
   if (!knows_memory(scenario) ||
       (scenario.memory && std::ranges::all_of(scenario.memory->activation, nothing))) {
@@ -150,6 +156,31 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
     unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
   }
   add_grounds();
+}
+
+// With its microbatches in the order that the scenario asks for; as given where that has to be
+// sought among programs and the schedule has none.
+Case Search::prepared(const ScheduleChoice& choice) const {
+  Case made = prepare(scenario_, choice);
+  const auto own = made.problem.activation_limit;
+  auto within = own;
+  if (const auto* bytes = std::get_if<Bytes>(&options_.order_within)) {
+    within = *bytes;
+  } else if (const auto* factor = std::get_if<double>(&options_.order_within)) {
+    within = *factor * made.placement.devices() * for_planning(made.problem).device_activation();
+  }
+  // No program within the limit: perhaps one above it, of which something leaves.
+  for (const auto& limit : {within, own}) {
+    made.problem.activation_limit = limit;
+    try {
+      order_microbatches(made, order_);
+      break;
+    } catch (const std::runtime_error&) {  // InputError, InfeasibleError
+      continue;
+    }
+  }
+  made.problem.activation_limit = own;
+  return made;
 }
 
 void Search::add_families() {
@@ -182,7 +213,7 @@ void Search::add_bare_placements() {
       choice.name = schedule->name;
       choice.chunks = chunks;
       try {
-        const Case made = prepare(scenario_, choice);
+        const Case made = prepared(choice);
         bare_.push_back(
             {choice, made.layout, made.microbatch_order, for_planning(made.problem), {}, {}, {}});
       } catch (const std::runtime_error&) {
@@ -210,7 +241,7 @@ bool Search::add(const ScheduleChoice& choice) {
     return false;
   }
   try {
-    const Case made = prepare(scenario_, choice);
+    const Case made = prepared(choice);
     Family family{choice, made.layout, made.microbatch_order, for_planning(made.problem), {},
                   {},     {}};
     if (family.problem.placement.directions() > 1) {
@@ -301,7 +332,9 @@ bool Search::has_room(Found& found) const {
     ScheduleChoice choice = found.choice;
     choice.program = found.program;
     const Layout* layout = found.layout ? &*found.layout : nullptr;
-    found.host = simulate(make_case(outline_of(scenario_, choice), layout)).host;
+    Case made = make_case(outline_of(scenario_, choice), layout);
+    made.problem.kind_of_unit = found.problem.kind_of_unit;
+    found.host = simulate(made).host;
   }
   return found.host->fits();
 }
@@ -454,8 +487,8 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bo
     }
     const auto whole = program_on_device(start.choice, start.problem);
     const Bytes held = evaluate(*whole, start.problem).peak_activation();
-    program = offloaded(start.choice,
-                        refine(*whole, start.problem, held, options_.refinement), start.problem);
+    program = offloaded(start.choice, refine(*whole, start.problem, held, options_.refinement),
+                        start.problem);
   }
   Found found = measure(start, start.problem, std::move(program));
   found.refined = true;

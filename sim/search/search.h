@@ -98,6 +98,7 @@ class Search {
     std::shared_ptr<SharedPlanners> planners;  // likewise; of all with one problem
   };
 
+  [[nodiscard]] Case prepared(const ScheduleChoice& choice) const;
   void add_families();
   [[nodiscard]] bool add(const ScheduleChoice& choice);
   void add_bare_placements();
@@ -149,7 +150,8 @@ class Search {
   [[nodiscard]] static bool overlaps(const Family& family);
 
   std::shared_ptr<const Scenario>
-      scenario_;  // undisturbed and without contention, as programs are evaluated
+      scenario_;  // undisturbed, without contention and in the order of microbatches as given
+  MicrobatchOrder order_ = MicrobatchOrder::kGiven;  // the one that families are to have
   bool host_limited_ = false;
   SearchOptions options_;
   Bytes unit_;

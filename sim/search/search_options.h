@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "sim/core/units.h"
 #include "sim/search/refine.h"
 
 namespace pipesim {
@@ -30,6 +32,9 @@ struct SearchOptions {
   // each number of both). Planned for limits above the one to keep, since both then come below it.
   bool offload = false;
   bool recompute = false;
+  // The one limit that is asked for, where it is known already: of p x device_activation(), or
+  // bytes. Orders of unequal microbatches (batch.order) are sought within it.
+  std::variant<std::monostate, double, Bytes> order_within = {};
   bool refine = true;
   RefineOptions refinement;
   // How many limits are going to be asked for, and how many passes may be planned for all of them.

@@ -188,6 +188,26 @@ memory: {{kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}}
   }
 }
 
+// 1F1B on two devices holds two microbatches after each other: two large ones are too many.
+TEST(UnequalSearch, SeeksOrdersOfMicrobatchesWithinTheLimit) {
+  SearchOptions options;
+  options.schedules = {"1f1b"};
+  options.refine = false;
+  const Scenario scenario = read_scenario(YamlSource("test", R"(
+schedule: 1f1b
+parallel: {pipeline_model_parallel_size: 2}
+batch: {num_microbatches: 6, factors: [3, 3, 1, 1, 1, 3], order: search}
+cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms, transfer: 1 ms}
+memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
+)"));
+  const Bytes limit(4.0 * (1 << 30));
+  EXPECT_FALSE(Search(scenario, options).at(limit).best);
+  options.order_within = limit;
+  EXPECT_TRUE(Search(scenario, options).at(limit).best);
+  options.order_within = 4.0 / 6;
+  EXPECT_TRUE(Search(scenario, options).at(limit).best);
+}
+
 // Megatron's interleaved 1F1B runs B and W as one pass, and others of its placement do not: one
 // bound does not serve both.
 TEST(UnequalSearch, BoundsSchedulesOfOnePlacementThatCostUnequally) {
