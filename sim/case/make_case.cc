@@ -135,7 +135,8 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
   }
   if (asked.batch.unequal && asked.batch.unequal->lengths()) {
     outline.context = longest_microbatch(*outline.context, asked.batch.unequal->documents);
-  } else if (asked.batch.unequal && !asked.batch.unequal->images.empty()) {
+  }
+  if (asked.batch.unequal && !asked.batch.unequal->images.empty()) {
     outline.context->images = std::ranges::max(asked.batch.unequal->images);
   }
   if (asked.roofline) {

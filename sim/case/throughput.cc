@@ -17,16 +17,11 @@ double tokens_of(const UnequalBatch& unequal) {
   return tokens;
 }
 
-// Where the images of samples differ, of one with as many as they have on average.
-Flops flops_with_images(const Transformer& model, const UnequalBatch& unequal, double samples,
-                        int seq_length, bool causal) {
-  Transformer one = model;
-  one.encoder->images = 1;
-  const Flops with_one = model_flops(one, seq_length, causal);
-  one.encoder = std::nullopt;
-  const Flops without = model_flops(one, seq_length, causal);
-  const double images = std::accumulate(unequal.images.begin(), unequal.images.end(), 0.0);
-  return without + images / samples * (with_one - without);
+Flops flops_of_image(Transformer model, int seq_length, bool causal) {
+  model.encoder->images = 1;
+  const Flops with_one = model_flops(model, seq_length, causal);
+  model.encoder = std::nullopt;
+  return with_one - model_flops(model, seq_length, causal);
 }
 
 // Samples of one pipeline; of documents that differ, seq_length tokens of them for one.
@@ -36,19 +31,26 @@ double samples_of(const Scenario& scenario) {
   return static_cast<double>(scenario.batch.microbatches) * *scenario.batch.micro_batch_size;
 }
 
-// Where documents differ a sample stands for seq_length tokens of them.
+// Where documents differ a sample stands for seq_length tokens of them, where images differ it has
+// as many as all have on average.
 Flops flops_of_sample(const Scenario& scenario, const LayerContext& context, bool causal) {
-  const Transformer& model = scenario.modelled->model;
+  Transformer model = scenario.modelled->model;
   const auto& unequal = scenario.batch.unequal;
+  const double samples = samples_of(scenario);
+  Flops of_images;
   if (unequal && !unequal->images.empty()) {
-    return flops_with_images(model, *unequal, samples_of(scenario), context.seq_length, causal);
+    const double images = std::accumulate(unequal->images.begin(), unequal->images.end(), 0.0);
+    of_images = images / samples * flops_of_image(model, context.seq_length, causal);
+    model.encoder = std::nullopt;
   }
-  if (!unequal || !unequal->lengths()) return model_flops(model, context.seq_length, causal);
+  if (!unequal || !unequal->lengths()) {
+    return model_flops(model, context.seq_length, causal) + of_images;
+  }
   Flops sum;
   for (const Documents& documents : unequal->documents) {
     for (const int document : documents) sum += model_flops(model, document, causal);
   }
-  return *scenario.batch.seq_length / tokens_of(*unequal) * sum;
+  return 1 / samples * sum + of_images;
 }
 
 // Model FLOPs count nothing that is run again.

@@ -99,6 +99,8 @@ std::string read_file(const std::string& path, const Location& asked, struct sta
     refuse(fmt::format("it has more than {} MiB; {}=MIB in the environment allows more",
                        limit >> 20, kLimitName));
   }
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 

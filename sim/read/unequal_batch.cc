@@ -216,24 +216,6 @@ void read_order(const YamlValue& value, int microbatches, UnequalBatch& unequal)
   }
 }
 
-// The one of the three that is given.
-std::optional<YamlValue> given_draw(YamlMap& map, Of& of) {
-  static constexpr std::array kKeys{std::pair{"lengths", Of::kLengths},
-                                    std::pair{"images", Of::kImages},
-                                    std::pair{"factors", Of::kFactors}};
-  std::optional<YamlValue> given;
-  const char* name = nullptr;
-  for (const auto& [key, meaning] : kKeys) {
-    const auto value = map.find(key);
-    if (!value) continue;
-    if (given) value->fail(fmt::format("stands beside '{}': give one of them", name));
-    given = value;
-    name = key;
-    of = meaning;
-  }
-  return given;
-}
-
 double most_of(Of of, const Batch& batch) {
   if (of == Of::kLengths) return batch.seq_length.value_or(kLongest);
   return of == Of::kImages ? static_cast<double>(kMostImages) : kLargestFactor;
@@ -260,14 +242,15 @@ std::string fault_of(const Scenario& scenario) {
   if (!modelled.context.flash_attention) {
     return "lengths need flash attention, which stays within a document";
   }
-  return modelled.model.encoder ? "lengths are not known beside an encoder: give 'images', or "
-                                  "encoder: {images: 0} leaves it out"
-                                : "";
+  const bool encodes = modelled.model.encoder.has_value();
+  if (encodes == scenario.batch.unequal->images_draw.has_value()) return "";
+  return encodes ? "lengths beside an encoder need 'images' of the samples, too: encoder: "
+                   "{images: 0} leaves it out"
+                 : "images need a model with an encoder (model.encoder)";
 }
 
 // As many images as a sequence has room for.
-void limit_images(Scenario& scenario) {
-  Draw& draw = scenario.batch.unequal->draw;
+void limit_images(const Scenario& scenario, Draw& draw) {
   if (draw.most != static_cast<double>(kMostImages)) return;  // a limit is given
   const Encoder& encoder = *scenario.modelled->model.encoder;
   draw.most = std::floor(static_cast<double>(*scenario.batch.seq_length) * encoder.merged /
@@ -279,13 +262,28 @@ void limit_images(Scenario& scenario) {
 std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
                                                const std::string& scenario_file) {
   UnequalBatch unequal;
-  const auto given = given_draw(map, unequal.of);
+  const auto read = [&](Of of, const YamlValue& value) {
+    return DrawReader(of, most_of(of, batch), scenario_file).read(value);
+  };
+  const auto lengths = map.find("lengths");
+  const auto images = map.find("images");
+  const auto factors = map.find("factors");
+  if (factors && (lengths || images)) {
+    factors->fail(
+        fmt::format("stands beside '{}': give one of them", lengths ? "lengths" : "images"));
+  }
+  const auto& given = lengths ? lengths : images ? images : factors;
   const auto packing = map.find("packing");
   const auto order = map.find("order");
-  if (packing && !unequal.lengths()) packing->fail("is of documents: give 'lengths'");
+  if (packing && !lengths) packing->fail("is of documents: give 'lengths'");
   if (order && !given) order->fail("needs 'lengths', 'images' or 'factors' to order by");
   if (!given) return std::nullopt;
-  unequal.draw = DrawReader(unequal.of, most_of(unequal.of, batch), scenario_file).read(*given);
+  unequal.of = lengths ? Of::kLengths : images ? Of::kImages : Of::kFactors;
+  unequal.draw = read(unequal.of, *given);
+  if (lengths && images) {
+    unequal.images_draw = read(Of::kImages, *images);
+    if (unequal.images_draw->runs > 1) images->fail("runs beside lengths are those of lengths");
+  }
   if (packing) read_packing(*packing, unequal);
   if (order) read_order(*order, batch.microbatches, unequal);
   return unequal;
@@ -293,11 +291,12 @@ std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
 
 void settle_unequal_batch(Scenario& scenario) {
   if (!scenario.batch.unequal) return;
-  const UnequalBatch& unequal = *scenario.batch.unequal;
+  UnequalBatch& unequal = *scenario.batch.unequal;
   if (std::string fault = fault_of(scenario); !fault.empty()) {
     throw InputError(unequal.draw.where, std::move(fault));
   }
-  if (unequal.of == Of::kImages) limit_images(scenario);
+  if (unequal.of == Of::kImages) limit_images(scenario, unequal.draw);
+  if (unequal.images_draw) limit_images(scenario, *unequal.images_draw);
   draw_batch(scenario, unequal.draw.seed);
 }
 

@@ -33,13 +33,13 @@ size_t samples_of(const Batch& batch) {
 }
 
 // One of every sample.
-std::vector<double> drawn_of_samples(const UnequalBatch& unequal, const Batch& batch,
-                                     std::uint64_t seed, std::string_view what) {
+std::vector<double> drawn_of_samples(const Draw& draw, const Batch& batch, std::uint64_t seed,
+                                     std::string_view what) {
   const size_t samples = samples_of(batch);
   const size_t count = samples * static_cast<size_t>(batch.microbatches);
-  std::vector<double> values = drawn(unequal.draw, seed, count);
+  std::vector<double> values = drawn(draw, seed, count);
   if (values.size() == count) return values;
-  throw InputError(unequal.draw.where,
+  throw InputError(draw.where,
                    fmt::format("{} {}, but {} microbatches of {} samples need {}", values.size(),
                                what, batch.microbatches, samples, count));
 }
@@ -47,7 +47,7 @@ std::vector<double> drawn_of_samples(const UnequalBatch& unequal, const Batch& b
 // micro_batch_size documents to every microbatch.
 std::vector<Documents> one_after_the_other(const UnequalBatch& unequal, const Batch& batch,
                                            std::uint64_t seed) {
-  const std::vector<double> values = drawn_of_samples(unequal, batch, seed, "lengths");
+  const std::vector<double> values = drawn_of_samples(unequal.draw, batch, seed, "lengths");
   std::vector<Documents> documents(static_cast<size_t>(batch.microbatches));
   for (size_t i = 0; i < values.size(); ++i) {
     documents[i / samples_of(batch)].push_back(
@@ -56,23 +56,45 @@ std::vector<Documents> one_after_the_other(const UnequalBatch& unequal, const Ba
   return documents;
 }
 
-std::vector<int> images_of_microbatches(const UnequalBatch& unequal, const Scenario& scenario,
+double tokens_of_image(const Scenario& scenario) {
+  const Encoder& encoder = *scenario.modelled->model.encoder;
+  return 1.0 * encoder.patches / encoder.merged;
+}
+
+std::vector<int> images_of_microbatches(const Draw& draw, const Scenario& scenario,
                                         std::uint64_t seed) {
   const Batch& batch = scenario.batch;
-  const Encoder& encoder = *scenario.modelled->model.encoder;
-  const double of_image = 1.0 * encoder.patches / encoder.merged;  // tokens
+  const double of_image = tokens_of_image(scenario);
   std::vector<int> images(static_cast<size_t>(batch.microbatches));
-  const std::vector<double> values = drawn_of_samples(unequal, batch, seed, "numbers of images");
+  const std::vector<double> values = drawn_of_samples(draw, batch, seed, "numbers of images");
   for (size_t i = 0; i < values.size(); ++i) {
     const long own = std::lround(values[i]);
     if (static_cast<double>(own) * of_image > *batch.seq_length) {
-      throw InputError(unequal.draw.where,
+      throw InputError(draw.where,
                        fmt::format("{} images of {:g} tokens do not go into seq_length {}", own,
                                    of_image, *batch.seq_length));
     }
     images[i / samples_of(batch)] += static_cast<int>(own);
   }
   return images;
+}
+
+// As many of those that are drawn as the documents of a microbatch have room for.
+void fit_images(const Draw& draw, const Scenario& scenario, UnequalBatch& unequal) {
+  const double of_image = tokens_of_image(scenario);
+  for (size_t i = 0; i < unequal.images.size(); ++i) {
+    const Documents& documents = unequal.documents[i];
+    const long tokens = std::accumulate(documents.begin(), documents.end(), 0L);
+    const int room = static_cast<int>(static_cast<double>(tokens) / of_image);
+    if (unequal.images[i] <= room) continue;
+    if (draw.listed()) {
+      throw InputError(draw.where,
+                       fmt::format("{} images of {:g} tokens do not go into the {} tokens of "
+                                   "microbatch {}",
+                                   unequal.images[i], of_image, tokens, i));
+    }
+    unequal.images[i] = room;
+  }
 }
 
 // Tokens of an even microbatch.
@@ -140,7 +162,7 @@ void draw_batch(Scenario& scenario, std::uint64_t seed) {
   if (!scenario.batch.unequal) return;
   UnequalBatch& unequal = *scenario.batch.unequal;
   if (unequal.of == UnequalBatch::Of::kImages) {
-    unequal.images = images_of_microbatches(unequal, scenario, seed);
+    unequal.images = images_of_microbatches(unequal.draw, scenario, seed);
     return;
   }
   if (unequal.lengths()) {
@@ -150,6 +172,11 @@ void draw_batch(Scenario& scenario, std::uint64_t seed) {
       unequal.documents = packed(unequal, scenario, seed);
     } else {
       unequal.documents = delayed(unequal, scenario, seed);
+    }
+    if (const auto& images = unequal.images_draw) {
+      unequal.images =
+          images_of_microbatches(*images, scenario, images->seed + (seed - unequal.draw.seed));
+      fit_images(*images, scenario, unequal);
     }
     return;
   }

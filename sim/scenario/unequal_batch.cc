@@ -22,7 +22,8 @@ std::vector<double> drawn(const Draw& draw, std::uint64_t seed, size_t count) {
       case Draw::Kind::kLognormal:
         return draw.mean * std::exp(draw.sigma * normal(generator) - draw.sigma * draw.sigma / 2);
       case Draw::Kind::kUniform:
-        return uniform(generator);
+        // Boost's never ends where nothing lies between.
+        return draw.least == draw.most ? draw.least : uniform(generator);
       default:
         return draw.values[bin(generator)];
     }

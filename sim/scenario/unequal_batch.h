@@ -1,11 +1,12 @@
 // Microbatches that differ: documents of unequal lengths and how they are packed, images in front
-// of an encoder, or factors on what a microbatch costs (docs/reference/model.md, "Unequal
+// of an encoder or both, or factors on what a microbatch costs (docs/reference/model.md, "Unequal
 // microbatches").
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,8 @@ struct UnequalBatch {
   enum class Of { kFactors, kLengths, kImages };
   Draw draw;
   Of of = Of::kFactors;  // what is drawn: lengths are of documents, images of samples
+  // Beside lengths; seeds rise with those of `draw`.
+  std::optional<Draw> images_draw = {};
   Packing packing = Packing::kNone;
   double room = 1.5;  // tokens of a balanced microbatch, at most, to those of an even one
   // Tokens from which on documents wait (sim/scenario/delayed_packing.h), rising: draws are then of
@@ -61,12 +64,16 @@ struct UnequalBatch {
   MicrobatchOrder order = MicrobatchOrder::kGiven;
   std::vector<int> listed_order = {};  // of kListed: a permutation of the microbatches as drawn
 
-  // What was drawn, by microbatch: one of the three.
+  // What was drawn, by microbatch.
   std::vector<Documents> documents = {};
   std::vector<int> images = {};  // of all its samples
   std::vector<double> factors = {};
 
   [[nodiscard]] bool lengths() const { return of == Of::kLengths; }
+  // Whether there are as many microbatches as a list has entries for.
+  [[nodiscard]] bool listed() const {
+    return draw.listed() || (images_draw && images_draw->listed());
+  }
   [[nodiscard]] size_t microbatches() const {
     return std::max({documents.size(), images.size(), factors.size()});
   }

@@ -229,7 +229,7 @@ ValueChange memory_limit(Scenario& scenario, const Answer&, double factor) {
 // Work -------------------------------------------------------------------------------------------
 
 std::string lacks_free_batch(const Scenario& scenario) {
-  if (scenario.batch.unequal && scenario.batch.unequal->draw.listed()) {
+  if (scenario.batch.unequal && scenario.batch.unequal->listed()) {
     return "microbatches that are listed have their own count";
   }
   if (scenario.batch.unequal && scenario.batch.unequal->order == MicrobatchOrder::kListed) {

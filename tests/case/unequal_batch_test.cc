@@ -11,6 +11,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "sim/scenario/draw_batch.h"
+#include "tests/folder.h"
 
 namespace pipesim {
 namespace {
@@ -107,12 +108,67 @@ TEST(UnequalBatch, ImagesCostTheStageOfTheEmbedding) {
   EXPECT_GT(problem.stage(0, 4).backward_input, problem.stage(0, 6).backward_input);
 }
 
+// Documents cost as without images, and images as much as in front of even sequences.
+TEST(UnequalBatch, TakesLengthsAndImagesBesideEachOther) {
+  const std::string lengths = "batch.lengths=[8192, 512, 4096, 8192, 2048, 600, 8192, 1024]";
+  const std::string images = "batch.images=[0, 2, 1, 3, 0, 2, 1, 4]";
+  const Case both = prepare_first(read(kOfName, {kEncoder, lengths, images}));
+  const Problem documents = prepare_first(read(kOfName, {lengths})).problem;
+  const Problem pictures = prepare_first(read(kOfName, {kEncoder, images})).problem;
+  for (std::uint32_t unit = 0; unit < 8; ++unit) {
+    for (int vs = 1; vs < 4; ++vs) {
+      EXPECT_EQ(both.problem.stage(vs, unit).forward, documents.stage(vs, unit).forward);
+      EXPECT_EQ(both.problem.stage(vs, unit).activation, documents.stage(vs, unit).activation);
+    }
+    const Seconds more = both.problem.stage(0, unit).forward - documents.stage(0, unit).forward;
+    const Seconds alone = pictures.stage(0, unit).forward - pictures.stage(0, 0).forward;
+    EXPECT_NEAR(more.value(), alone.value(), 1e-12) << unit;
+  }
+  // FLOPs of both; tokens are those of the documents.
+  const Result all = simulate(both);
+  const Result text = simulate(prepare_first(read(kOfName, {lengths})));
+  EXPECT_GT(*all.throughput->mfu * all.report.iteration.value(),
+            *text.throughput->mfu * text.report.iteration.value());
+  EXPECT_NEAR(all.throughput->samples_per_second * all.report.iteration.value(), 32856 / 8192.0,
+              1e-9);
+}
+
+TEST(UnequalBatch, CutsDrawnImagesAtTheRoomOfDocumentsAndDrawsBothAnew) {
+  const std::string images = "batch.images={distribution: uniform, min: 0, max: 9, seed: 3}";
+  const auto drawn = [&](int seed) {
+    const Scenario scenario =
+        read(kOfName, {kEncoder, images,
+                       fmt::format("batch.lengths={{distribution: uniform, min: 300, max: 3000, "
+                                   "seed: {}, runs: 2}}",
+                                   seed)});
+    const UnequalBatch& unequal = *scenario.batch.unequal;
+    for (size_t i = 0; i < 8; ++i) EXPECT_LE(unequal.images[i], unequal.documents[i][0] / 256);
+    return unequal;
+  };
+  const UnequalBatch one = drawn(1);
+  EXPECT_NE(one.documents, drawn(2).documents);
+  Scenario scenario = read(
+      kOfName,
+      {kEncoder, images, "batch.lengths={distribution: uniform, min: 8192, max: 8192, runs: 2}"});
+  const std::vector<int> first = scenario.batch.unequal->images;
+  draw_batch(scenario, scenario.batch.unequal->draw.seed + 1);
+  EXPECT_NE(scenario.batch.unequal->images, first);
+}
+
 TEST(UnequalBatch, RefusesImagesThatDoNotGo) {
   const std::string eight = "batch.images=[1, 1, 1, 1, 1, 1, 1, 1]";
   EXPECT_TRUE(has(refusal(kOfName, {eight}), "images need a model with an encoder"));
   EXPECT_TRUE(has(refusal(kGiven, {"batch.images=[1, 1, 1, 1]"}), "stands beside 'images'"));
-  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, eight, "batch.lengths=[1, 2]"}),
-                  "stands beside 'lengths': give one of them"));
+  const std::string lengths = "batch.lengths=[512, 512, 512, 512, 512, 512, 512, 512]";
+  EXPECT_TRUE(
+      has(refusal(kOfName, {kEncoder, lengths}), "lengths beside an encoder need 'images'"));
+  EXPECT_TRUE(has(refusal(kOfName, {eight, lengths}), "images need a model with an encoder"));
+  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, lengths, "batch.images=[0, 0, 0, 3, 0, 0, 0, 0]"}),
+                  "3 images of 256 tokens do not go into the 512 tokens of microbatch 3"));
+  EXPECT_TRUE(has(refusal(kOfName, {kEncoder, lengths,
+                                    "batch.images={distribution: uniform, min: 0, max: 2, "
+                                    "runs: 2}"}),
+                  "runs beside lengths are those of lengths"));
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 2]"}),
                   "2 numbers of images, but 8 microbatches of 1 samples need 8"));
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 1, 1, 1, 1, 1, 1, 33]"}),
@@ -462,6 +518,27 @@ TEST(UnequalBatch, CountsItsOwnTokens) {
   const auto rate = throughput_of(made, Seconds(2));
   ASSERT_TRUE(rate.has_value());
   EXPECT_NEAR(rate->samples_per_second * 8192, tokens / 2, 1e-6);
+}
+
+// As a table program saves it: a byte-order mark, line ends of two characters, a line of words.
+TEST(UnequalBatch, ReadsAHistogram) {
+  const auto drawn = [](const std::string& lines) {
+    const auto file = testing::test_folder() / "histogram.csv";
+    testing::write_file(file, lines);
+    return read(kGiven, {"batch.factors={file: '" + file.string() + "', seed: 5}"})
+        .batch.unequal->factors;
+  };
+  const std::vector<double> plain = drawn("1,3\n2.5,1\n");
+  EXPECT_EQ(drawn("\xEF\xBB\xBF"
+                  "1,3\r\n2.5,1\r\n"),
+            plain);
+  EXPECT_EQ(drawn("factor,count\n# few\n1,3\n2.5,1\n"), plain);
+  EXPECT_NE(drawn("1,3\n"), drawn("2.5,1\n"));
+}
+
+TEST(UnequalBatch, DrawsTheOnlyValueThereIs) {
+  const std::string one = "batch.factors={distribution: uniform, min: 2, max: 2}";
+  EXPECT_EQ(read(kGiven, {one}).batch.unequal->factors, std::vector<double>(4, 2));
 }
 
 TEST(UnequalBatch, RefusesWithAPlace) {

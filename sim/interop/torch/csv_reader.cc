@@ -222,9 +222,7 @@ std::vector<Cell> parse_row(const Source& source, int line) {
 
 Source split_lines(const std::string& name, const std::string& text) {
   Source source{name, {}};
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  std::istringstream stream(text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size())
-                                                             : text);
+  std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) source.lines.push_back(line);
   return source;
 }

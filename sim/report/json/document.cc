@@ -381,6 +381,9 @@ Json microbatches_json(const UnequalBatch& unequal, const Case& made) {
   if (unequal.lengths()) json["packing"] = kPackingNames[static_cast<size_t>(unequal.packing)];
   if (!unequal.outliers.empty()) json["outliers"] = unequal.outliers;
   if (!unequal.draw.listed()) json["seed"] = unequal.draw.seed;
+  if (unequal.images_draw && !unequal.images_draw->listed()) {
+    json["images_seed"] = unequal.images_draw->seed;
+  }
   std::vector<int> order = made.microbatch_order;
   if (order.empty()) {
     order.resize(unequal.microbatches());

@@ -142,26 +142,26 @@ std::string ensemble_line(const Answer& answer) {
 std::string microbatches_line(const Scenario& scenario) {
   if (!scenario.batch.unequal) return "";
   const UnequalBatch& unequal = *scenario.batch.unequal;
-  std::vector<double> sizes = unequal.factors;
-  sizes.insert(sizes.end(), unequal.images.begin(), unequal.images.end());
+  std::string text;
+  const auto add = [&text](const std::vector<double>& sizes, const char* sentence,
+                           std::string_view packing = {}) {
+    if (sizes.empty()) return;
+    const auto [least, most] = std::ranges::minmax(sizes);
+    const double mean =
+        std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
+    text += fmt::format(fmt::runtime(sentence), sizes.size(), least, most, mean, packing);
+  };
+  std::vector<double> tokens;
   for (const Documents& documents : unequal.documents) {
-    sizes.push_back(std::accumulate(documents.begin(), documents.end(), 0.0));
+    tokens.push_back(std::accumulate(documents.begin(), documents.end(), 0.0));
   }
-  const auto [least, most] = std::ranges::minmax(sizes);
-  const double mean =
-      std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
-  if (unequal.of == UnequalBatch::Of::kImages) {
-    return fmt::format("{} microbatches of {:.0f} to {:.0f} images, on average {:.3g}\n",
-                       sizes.size(), least, most, mean);
-  }
-  if (!unequal.lengths()) {
-    return fmt::format(
-        "{} microbatches that cost {:.3g} to {:.3g} times as much, on average {:.3g}\n",
-        sizes.size(), least, most, mean);
-  }
-  return fmt::format("{} microbatches of {:.0f} to {:.0f} tokens, on average {:.0f}; packing: {}\n",
-                     sizes.size(), least, most, mean,
-                     kPackingNames[static_cast<size_t>(unequal.packing)]);
+  add(unequal.factors,
+      "{} microbatches that cost {:.3g} to {:.3g} times as much, on average {:.3g}\n");
+  add(tokens, "{} microbatches of {:.0f} to {:.0f} tokens, on average {:.0f}; packing: {}\n",
+      kPackingNames[static_cast<size_t>(unequal.packing)]);
+  add({unequal.images.begin(), unequal.images.end()},
+      "{} microbatches of {:.0f} to {:.0f} images, on average {:.3g}\n");
+  return text;
 }
 
 // Of the fastest schedule; the others' bands are as wide, as shares.
