@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <variant>
 
 #include "app/commands.h"
 #include "app/orders.h"

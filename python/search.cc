@@ -61,16 +61,14 @@ void check_names(const std::vector<std::string>& names, const Scenario& scenario
 }
 
 // A limit as it is asked for: of activations, in bytes or of what p microbatches keep.
-Bytes limit_of(const std::string& text, const Scenario& scenario, Bytes unit) {
+std::variant<double, Bytes> limit_of(const std::string& text, const Scenario& scenario) {
   const Location where{"memory_limit", 1, 1, text};
   const auto limit = parse_memory_limit(text, where);
-  const auto* bytes = std::get_if<Bytes>(&limit);
-  if (bytes == nullptr) return std::get<double>(limit) * unit;
-  if (!knows_memory(scenario)) {
+  if (std::holds_alternative<Bytes>(limit) && !knows_memory(scenario)) {
     throw InputError(
         where, "a limit in bytes needs a memory section that says what F acquires, or a model");
   }
-  return *bytes;
+  return limit;
 }
 
 // What is asked beside the scenario.
@@ -90,6 +88,11 @@ py::tuple run_search(const Scenario& scenario, Asked asked, const py::object& pr
     if (now.step == SearchProgress::Step::kLimits) done = now.done;
   };
   asked.options.limits = asked.points.value_or(1);
+  std::variant<double, Bytes> limit;
+  if (!asked.points) {
+    limit = limit_of(asked.memory_limit, scenario);
+    std::visit([&asked](auto of) { asked.options.order_within = of; }, limit);
+  }
   struct Outcome {
     std::vector<SearchResult> results;
     std::vector<std::string> left_out;
@@ -101,7 +104,9 @@ py::tuple run_search(const Scenario& scenario, Asked asked, const py::object& pr
     if (asked.points) {
       outcome.results = search.frontier(*asked.points);
     } else {
-      outcome.results.push_back(search.at(limit_of(asked.memory_limit, scenario, search.unit())));
+      const auto* bytes = std::get_if<Bytes>(&limit);
+      const double* factor = std::get_if<double>(&limit);
+      outcome.results.push_back(search.at(bytes != nullptr ? *bytes : *factor * search.unit()));
     }
     return outcome;
   };

@@ -10,6 +10,7 @@
 
 #include "sim/case/program.h"
 #include "sim/execution/evaluate.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
@@ -111,7 +112,7 @@ class OrderSearch {
     problem_.kind_of_unit = kinds_in(order, given_);
     const Evaluation now = evaluate(*program(), problem_);
     const Bytes peak = now.peak_activation();
-    const bool fits = !given_.activation_limit || peak <= *given_.activation_limit;
+    const bool fits = !given_.activation_limit || peak <= kRounding * *given_.activation_limit;
     const Score score{fits ? 0 : peak.value(), now.makespan.value()};
     if (score >= best_score_) return false;
     best_score_ = score;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 

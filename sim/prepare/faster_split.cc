@@ -23,7 +23,7 @@
 namespace pipesim {
 namespace {
 
-constexpr int kFew = 4;                // splits that are simulated at once
+constexpr int kFew = 4;                // splits that are simulated together
 constexpr double kShorter = 1 - 1e-9;  // by less than this, iterations are equal
 
 Outline quiet(const Outline& outline) {
@@ -105,11 +105,14 @@ class Simulations {
     made.problem.recompute_chunks = 0;  // its R stand in the program
   }
 
+  // Those that have no plan go.
   void plan(std::vector<Case>& cases, std::vector<size_t>& numbers) {
     planners_->run(cases.size(), [&](size_t i) {
       try {
         splits_[numbers[i]].program = make_program(cases[i]);
-      } catch (const std::runtime_error&) {  // InputError, InfeasibleError: as its memory limit
+      } catch (const InputError&) {
+        return;
+      } catch (const InfeasibleError&) {  // its memory limit
         return;
       }
     });
@@ -118,10 +121,10 @@ class Simulations {
       const auto& program = splits_[numbers[i]].program;
       if (!program) continue;
       run_under(program, cases[i]);
-      std::swap(cases[kept], cases[i]);
+      if (kept < i) cases[kept] = std::move(cases[i]);
       numbers[kept++] = numbers[i];
     }
-    cases.resize(kept);
+    cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(kept), cases.end());
   }
 
   void note(const Result& result, Split& split) const {
@@ -215,8 +218,9 @@ class OrderSearch {
 // planned for, in turns with what a layer from a device with much to one with little makes of it.
 class PlannedSearch {
  public:
-  explicit PlannedSearch(const Outline& outline)
-      : outline_(outline), all_(outline, nullptr, &team_) {}
+  // The program of a stream follows the number of its iterations.
+  PlannedSearch(const Outline& outline, bool stream)
+      : outline_(outline), all_(outline, nullptr, stream ? nullptr : &team_) {}
 
   std::vector<Split> run(const std::vector<Layout>& starts, long budget) {
     all_.add(starts);
@@ -271,7 +275,7 @@ class PlannedSearch {
   // For the order that is planned for the split, the best first.
   [[nodiscard]] std::vector<Layout> found_layouts(const Split& split) const {
     constexpr long kOfOneOrder = 32;
-    if (!split.fits()) return {};
+    if (!split.fits() || !split.program) return {};
     OrderSearch search(outline_, split.program);
     std::vector<Split> found = search.run({split.layout}, kOfOneOrder);
     std::ranges::stable_sort(found, {}, rank);
@@ -343,9 +347,10 @@ std::optional<Layout> faster_split(const Outline& outline, const Layout& found) 
   const Case made = make_case(same, &found);
   const bool planned = !has_fixed_order(made);
   const long most = std::max(1L, budget(made, planned));
-  const std::vector<Split> splits = planned
-                                        ? PlannedSearch(same).run(starts(same, found), most)
-                                        : OrderSearch(same, nullptr).run(starts(same, found), most);
+  const std::vector<Split> splits =
+      planned ? PlannedSearch(same, made.sync == OptimizerSync::kAsynchronous)
+                    .run(starts(same, found), most)
+              : OrderSearch(same, nullptr).run(starts(same, found), most);
   const Split& best = best_of(splits);
   return best.fits() ? std::optional(best.layout) : std::nullopt;
 }

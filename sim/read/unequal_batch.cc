@@ -282,7 +282,8 @@ std::optional<UnequalBatch> read_unequal_batch(YamlMap& map, const Batch& batch,
   unequal.draw = read(unequal.of, *given);
   if (lengths && images) {
     unequal.images_draw = read(Of::kImages, *images);
-    if (unequal.images_draw->runs > 1) images->fail("runs beside lengths are those of lengths");
+    if (unequal.images_draw->runs > 1)
+      images->fail("are drawn as often as lengths are: leave out runs here");
   }
   if (packing) read_packing(*packing, unequal);
   if (order) read_order(*order, batch.microbatches, unequal);
@@ -293,7 +294,8 @@ void settle_unequal_batch(Scenario& scenario) {
   if (!scenario.batch.unequal) return;
   UnequalBatch& unequal = *scenario.batch.unequal;
   if (std::string fault = fault_of(scenario); !fault.empty()) {
-    throw InputError(unequal.draw.where, std::move(fault));
+    const bool of_images = unequal.images_draw && !scenario.modelled->model.encoder;
+    throw InputError(of_images ? unequal.images_draw->where : unequal.draw.where, std::move(fault));
   }
   if (unequal.of == Of::kImages) limit_images(scenario, unequal.draw);
   if (unequal.images_draw) limit_images(scenario, *unequal.images_draw);

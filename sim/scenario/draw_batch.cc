@@ -174,8 +174,10 @@ void draw_batch(Scenario& scenario, std::uint64_t seed) {
       unequal.documents = delayed(unequal, scenario, seed);
     }
     if (const auto& images = unequal.images_draw) {
-      unequal.images =
-          images_of_microbatches(*images, scenario, images->seed + (seed - unequal.draw.seed));
+      // Of numbers that lengths of the same seed do not have.
+      constexpr std::uint64_t kOfImages = 0x9E3779B97F4A7C15;
+      const std::uint64_t own = images->seed + (seed - unequal.draw.seed);
+      unequal.images = images_of_microbatches(*images, scenario, own ^ kOfImages);
       fit_images(*images, scenario, unequal);
     }
     return;

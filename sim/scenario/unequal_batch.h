@@ -53,7 +53,7 @@ using Documents = std::vector<int>;  // tokens of each
 struct UnequalBatch {
   enum class Of { kFactors, kLengths, kImages };
   Draw draw;
-  Of of = Of::kFactors;  // what is drawn: lengths are of documents, images of samples
+  Of of = Of::kFactors;  // what `draw` is of: lengths are of documents, images of samples
   // Beside lengths; seeds rise with those of `draw`.
   std::optional<Draw> images_draw = {};
   Packing packing = Packing::kNone;

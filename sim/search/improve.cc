@@ -31,7 +31,8 @@ void refuse_what_refinement_lacks(const Case& made, const Program& program) {
   if (program.wrap_around() != WrapAround::kEvery)
     refuse("a way back that is not always waited for");
   if (is_sharded(program.vocabulary())) refuse("a vocabulary on every device");
-  if (program.copies() != nullptr) refuse("activations that wait on the host");
+  if (program.copies() != nullptr)
+    refuse("activations that wait on the host, which `pipesim search --offload` refines");
   for (int vs = 0; vs < program.placement().virtual_stages(); ++vs) {
     if (program.recomputes(vs)) refuse("recomputation");
   }

@@ -45,6 +45,7 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
   found.layout = like.layout;
   found.microbatch_order = like.microbatch_order;
   found.problem = problem;
+  found.apart = like.apart;
   found.program = std::move(program);
   const Evaluation result = evaluate(*found.program, problem);
   found.cost = result.cost;
@@ -74,6 +75,11 @@ Problem without_overlap(Problem problem) {
     cost.backward_weight = least * cost.backward_weight;
   });
   return problem;
+}
+
+// Refinement runs B and W apart.
+const Problem& problem_refined(const Found& found) {
+  return found.apart ? *found.apart : found.problem;
 }
 
 bool is_beyond_bounds(const Program& program, const Problem& problem) {
@@ -169,16 +175,19 @@ Case Search::prepared(const ScheduleChoice& choice) const {
   } else if (const auto* factor = std::get_if<double>(&options_.order_within)) {
     within = *factor * made.placement.devices() * for_planning(made.problem).device_activation();
   }
-  // No program within the limit: perhaps one above it, of which something leaves.
-  for (const auto& limit : {within, own}) {
+  const auto order = [&](const std::optional<Bytes>& limit) {
     made.problem.activation_limit = limit;
     try {
       order_microbatches(made, order_);
-      break;
-    } catch (const std::runtime_error&) {  // InputError, InfeasibleError
-      continue;
+      return true;
+    } catch (const InputError&) {
+      return false;
+    } catch (const InfeasibleError&) {
+      return false;
     }
-  }
+  };
+  // No program within the limit: perhaps one above it, of which something leaves.
+  if (!order(within) && within != own) (void)order(own);
   made.problem.activation_limit = own;
   return made;
 }
@@ -214,8 +223,7 @@ void Search::add_bare_placements() {
       choice.chunks = chunks;
       try {
         const Case made = prepared(choice);
-        bare_.push_back(
-            {choice, made.layout, made.microbatch_order, for_planning(made.problem), {}, {}, {}});
+        bare_.push_back({choice, made.layout, made.microbatch_order, for_planning(made.problem)});
       } catch (const std::runtime_error&) {
         continue;  // its layers cannot be divided so: said of the schedule already
       }
@@ -242,14 +250,15 @@ bool Search::add(const ScheduleChoice& choice) {
   }
   try {
     const Case made = prepared(choice);
-    Family family{choice, made.layout, made.microbatch_order, for_planning(made.problem), {},
-                  {},     {}};
+    Family family{choice, made.layout, made.microbatch_order, for_planning(made.problem)};
     if (family.problem.placement.directions() > 1) {
       left_out_.push_back(choice.name + ": holds two copies of the model");
       return false;
     }
     if (!takes_limit) {
-      family.fixed = measure(family, family.problem, make_program(choice, family.problem));
+      const auto program = make_program(choice, family.problem);
+      family.apart = apart(made, program);
+      family.fixed = measure(family, family.problem, program);
       if (is_beyond_bounds(*family.fixed->program, family.problem)) {
         leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
         return false;
@@ -275,6 +284,18 @@ bool Search::add(const ScheduleChoice& choice) {
                                     prefixed ? reason.substr(reason.find(": ") + 2) : reason));
     return false;
   }
+}
+
+// What passes cost without the runtime of the schedule; nothing where that is what they cost.
+std::shared_ptr<const Problem> Search::apart(const Case& made,
+                                             std::shared_ptr<const Program> program) const {
+  if (!made.setting || !made.setting->fused_backward) return nullptr;
+  ScheduleChoice choice = made.choice;
+  choice.program = std::move(program);
+  const Layout* layout = made.layout ? &*made.layout : nullptr;
+  Problem problem = for_planning(make_case(outline_of(scenario_, choice), layout).problem);
+  problem.kind_of_unit = made.problem.kind_of_unit;
+  return std::make_shared<const Problem>(std::move(problem));
 }
 
 // Those of an earlier family with the same problem, or new ones.
@@ -398,18 +419,20 @@ bool Search::Ground::holds(const std::optional<Layout>& layers, const Problem& o
 void Search::add_grounds() {
   for (const auto* families : {&families_, &bare_}) {
     for (const Family& family : *families) {
-      const Problem& problem = family.problem;
-      const bool overlap = overlaps(family);
-      const bool seen = std::ranges::any_of(grounds_, [&](const Ground& ground) {
-        return ground.holds(family.layout, problem) && ground.overlaps == overlap;
-      });
-      if (seen) continue;
-      Ground ground{
-          family.layout, overlap, overlap ? without_overlap(problem) : problem, problem.stages, {}};
-      ground.without_limit = bound_without_limit(ground.problem);
-      grounds_.push_back(std::move(ground));
+      add_ground(family.layout, family.problem, overlaps(family));
+      if (family.apart) add_ground(family.layout, *family.apart, overlaps(family));
     }
   }
+}
+
+void Search::add_ground(const std::optional<Layout>& layers, const Problem& problem, bool overlap) {
+  const bool seen = std::ranges::any_of(grounds_, [&](const Ground& ground) {
+    return ground.holds(layers, problem) && ground.overlaps == overlap;
+  });
+  if (seen) return;
+  Ground ground{layers, overlap, overlap ? without_overlap(problem) : problem, problem.stages, {}};
+  ground.without_limit = bound_without_limit(ground.problem);
+  grounds_.push_back(std::move(ground));
 }
 
 Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes limit,
@@ -450,13 +473,14 @@ Search::Least Search::least_of(Bounds& bounds, std::optional<Seconds> best) cons
 }
 
 Seconds Search::bound_of(const Found& found, Bounds& bounds) const {
+  const Problem& problem = problem_refined(found);
   for (size_t i = 0; i < grounds_.size(); ++i) {
     const Ground& ground = grounds_[i];
-    if (!ground.overlaps && ground.holds(found.layout, found.problem)) {
+    if (!ground.overlaps && ground.holds(found.layout, problem)) {
       return bounds.of(i).seconds();
     }
   }
-  return lower_bound(found.problem, bounds.limit);
+  return lower_bound(problem, bounds.limit);
 }
 
 // Equal but for rounding is not shorter.
@@ -475,22 +499,22 @@ void take_if_better(Found found, SearchResult& result) {
 // Empty for what refinement does not know. The order of a program that offloads is refined as if it
 // kept all, within what that takes, and offloaded again.
 std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bound) const {
+  const Problem& problem = problem_refined(start);
   std::shared_ptr<const Program> program;
   if (keeps_all(start)) {
     RefineOptions options = options_.refinement;
     options.bound = bound;
-    program =
-        std::make_shared<const Program>(refine(*start.program, start.problem, limit, options));
+    program = std::make_shared<const Program>(refine(*start.program, problem, limit, options));
   } else {
     if (recompute_chunks_of(start.choice) > 0 || offload_chunks_of(start.choice) == 0) {
       return std::nullopt;
     }
     const auto whole = program_on_device(start.choice, start.problem);
-    const Bytes held = evaluate(*whole, start.problem).peak_activation();
-    program = offloaded(start.choice, refine(*whole, start.problem, held, options_.refinement),
-                        start.problem);
+    const Bytes held = evaluate(*whole, problem).peak_activation();
+    program = offloaded(start.choice, refine(*whole, problem, held, options_.refinement), problem);
   }
-  Found found = measure(start, start.problem, std::move(program));
+  Found found = measure(start, problem, std::move(program));
+  found.apart = nullptr;
   found.refined = true;
   return found;
 }

@@ -37,6 +37,9 @@ struct Found {
   std::vector<int> microbatch_order = {};  // as Case's
   bool refined = false;
   Problem problem;
+  // Of a schedule whose runtime runs B and W as one pass, in less time: where they run apart, as of
+  // what is refined or written as CSV.
+  std::shared_ptr<const Problem> apart = {};
   std::shared_ptr<const Program> program;
   Seconds cost;  // Evaluation::cost
   Seconds makespan;
@@ -92,16 +95,19 @@ class Search {
     ScheduleChoice choice;
     std::optional<Layout> layout;  // with a model
     std::vector<int> microbatch_order;
-    Problem problem;               // without a limit
-    std::optional<Found> fixed;    // of a schedule that takes no limit
-    std::shared_ptr<Rungs> rungs;  // of one that takes a limit and keeps every activation
-    std::shared_ptr<SharedPlanners> planners;  // likewise; of all with one problem
+    Problem problem;                            // without a limit
+    std::shared_ptr<const Problem> apart = {};  // as Found's
+    std::optional<Found> fixed = {};            // of a schedule that takes no limit
+    std::shared_ptr<Rungs> rungs = {};  // of one that takes a limit and keeps every activation
+    std::shared_ptr<SharedPlanners> planners = {};  // likewise; of all with one problem
   };
 
   [[nodiscard]] Case prepared(const ScheduleChoice& choice) const;
   void add_families();
   [[nodiscard]] bool add(const ScheduleChoice& choice);
   void add_bare_placements();
+  [[nodiscard]] std::shared_ptr<const Problem> apart(const Case& made,
+                                                     std::shared_ptr<const Program> program) const;
   [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;
   [[nodiscard]] std::shared_ptr<const Program> program_within(const Family& family,
                                                               const Problem& problem) const;
@@ -136,6 +142,7 @@ class Search {
     [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
   };
   void add_grounds();
+  void add_ground(const std::optional<Layout>& layers, const Problem& problem, bool overlap);
   // The least of all, and what holds it. With the time of a program in `best`, small placements
   // also exclude times below it (excluded.h).
   struct Least {

@@ -32,8 +32,9 @@ struct SearchOptions {
   // each number of both). Planned for limits above the one to keep, since both then come below it.
   bool offload = false;
   bool recompute = false;
-  // The one limit that is asked for, where it is known already: of p x device_activation(), or
-  // bytes. Orders of unequal microbatches (batch.order) are sought within it.
+  // The one limit that is asked for, where it is known already: of a family's own p x
+  // device_activation(), or bytes. Orders of unequal microbatches (batch.order) are sought within
+  // it, or without a limit where the schedule has no program within it.
   std::variant<std::monostate, double, Bytes> order_within = {};
   bool refine = true;
   RefineOptions refinement;

@@ -168,7 +168,7 @@ TEST(UnequalBatch, RefusesImagesThatDoNotGo) {
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, lengths,
                                     "batch.images={distribution: uniform, min: 0, max: 2, "
                                     "runs: 2}"}),
-                  "runs beside lengths are those of lengths"));
+                  "are drawn as often as lengths are"));
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 2]"}),
                   "2 numbers of images, but 8 microbatches of 1 samples need 8"));
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, "batch.images=[1, 1, 1, 1, 1, 1, 1, 33]"}),

@@ -138,29 +138,44 @@ std::string ensemble_line(const Answer& answer) {
       human(ensemble->p05), human(ensemble->p95));
 }
 
+struct Spread {
+  size_t count;
+  double least, most, mean;
+};
+
+Spread spread_of(const std::vector<double>& sizes) {
+  const auto [least, most] = std::ranges::minmax(sizes);
+  const double sum = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  return {sizes.size(), least, most, sum / static_cast<double>(sizes.size())};
+}
+
 // What differs among the microbatches; nothing where they are alike.
-std::string microbatches_line(const Scenario& scenario) {
+std::string microbatches_text(const Scenario& scenario) {
   if (!scenario.batch.unequal) return "";
   const UnequalBatch& unequal = *scenario.batch.unequal;
   std::string text;
-  const auto add = [&text](const std::vector<double>& sizes, const char* sentence,
-                           std::string_view packing = {}) {
-    if (sizes.empty()) return;
-    const auto [least, most] = std::ranges::minmax(sizes);
-    const double mean =
-        std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
-    text += fmt::format(fmt::runtime(sentence), sizes.size(), least, most, mean, packing);
-  };
-  std::vector<double> tokens;
-  for (const Documents& documents : unequal.documents) {
-    tokens.push_back(std::accumulate(documents.begin(), documents.end(), 0.0));
+  if (!unequal.factors.empty()) {
+    const Spread of = spread_of(unequal.factors);
+    text +=
+        fmt::format("{} microbatches that cost {:.3g} to {:.3g} times as much, on average {:.3g}\n",
+                    of.count, of.least, of.most, of.mean);
   }
-  add(unequal.factors,
-      "{} microbatches that cost {:.3g} to {:.3g} times as much, on average {:.3g}\n");
-  add(tokens, "{} microbatches of {:.0f} to {:.0f} tokens, on average {:.0f}; packing: {}\n",
-      kPackingNames[static_cast<size_t>(unequal.packing)]);
-  add({unequal.images.begin(), unequal.images.end()},
-      "{} microbatches of {:.0f} to {:.0f} images, on average {:.3g}\n");
+  if (unequal.lengths()) {
+    std::vector<double> tokens;
+    for (const Documents& documents : unequal.documents) {
+      tokens.push_back(std::accumulate(documents.begin(), documents.end(), 0.0));
+    }
+    const Spread of = spread_of(tokens);
+    text += fmt::format(
+        "{} microbatches of {:.0f} to {:.0f} tokens, on average {:.0f}; packing: "
+        "{}\n",
+        of.count, of.least, of.most, of.mean, kPackingNames[static_cast<size_t>(unequal.packing)]);
+  }
+  if (!unequal.images.empty()) {
+    const Spread of = spread_of({unequal.images.begin(), unequal.images.end()});
+    text += fmt::format("{} microbatches of {:.0f} to {:.0f} images, on average {:.3g}\n", of.count,
+                        of.least, of.most, of.mean);
+  }
   return text;
 }
 
@@ -183,7 +198,7 @@ std::string comparison_table(std::span<const Answer> answers) {
   std::vector<Row> rows{header_of(columns)};
   for (const Answer& answer : answers) rows.push_back(row_of(answer, columns));
   std::string text = aligned(rows) + band_of_fastest(answers);
-  text += microbatches_line(*answers.front().made.scenario);
+  text += microbatches_text(*answers.front().made.scenario);
   for (const Answer& answer : answers) text += ensemble_line(answer);
   for (const Answer& answer : answers) {
     text += fit_line(answer);
