@@ -175,7 +175,7 @@ DeviceBoundParts parts_of_device_bound(const Problem& problem, Bytes limit, Obje
       const StageCost& cost = problem.stages[s];
       chunks.push_back({cost.forward.value(), cost.backward_input.value(),
                         cost.backward_weight.value(), cost.activation.value(),
-                        cost.weight_stash.value(), way[s]});
+                        std::min(cost.activation, cost.weight_stash).value(), way[s]});
     }
     const int first = place.virtual_stage(d, 0);
     const int last = place.virtual_stage(d, place.chunks(d) - 1);

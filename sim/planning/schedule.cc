@@ -16,15 +16,6 @@ std::vector<std::unique_ptr<const Schedule>>& registered() {
   return all;
 }
 
-// Without bytes every chunk counts 1.
-Problem with_bytes(Problem problem) {
-  if (problem.device_activation() > Bytes(0)) return problem;
-  const Bytes each(1.0 / problem.shape.splits);
-  for_all_stages(problem,
-                 [each](StageCost& stage) { stage.activation = stage.weight_stash = each; });
-  return problem;
-}
-
 std::string fault_of_texts(const Schedule& schedule) {
   const bool plain = std::ranges::all_of(schedule.name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -224,6 +215,14 @@ std::vector<std::string> schedule_names() {
 RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {
   schedule.file = file_in_tree(file);
   registered().push_back(std::make_unique<const Schedule>(std::move(schedule)));
+}
+
+Problem with_bytes(Problem problem) {
+  if (problem.device_activation() > Bytes(0)) return problem;
+  const Bytes each(1.0 / problem.shape.splits);
+  for_all_stages(problem,
+                 [each](StageCost& stage) { stage.activation = stage.weight_stash = each; });
+  return problem;
 }
 
 Problem for_planning(Problem problem) {

@@ -207,6 +207,9 @@ class RegisteredSchedule {
   explicit RegisteredSchedule(Schedule schedule, const char* file = __builtin_FILE());
 };
 
+// Without bytes every chunk counts 1.
+Problem with_bytes(Problem problem);
+
 // The problem with which every schedule can plan: no stage keeps more for W than F acquired (where
 // W needs more, B acquires the rest, and a plan for what is held at most from F on stays within
 // it), and without bytes every chunk counts 1, so that a memory limit counts chunks.

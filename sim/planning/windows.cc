@@ -152,6 +152,7 @@ Windows::Windows(const Problem& problem, Bytes limit)
       stage.activation = std::min(stage.activation, kind.stages[s].activation.value());
       stage.stash = std::min(stage.stash, kind.stages[s].weight_stash.value());
     }
+    stage.stash = std::min(stage.stash, stage.activation);
     for (int n = 0; n < static_cast<int>(messages_.columns()); ++n) {
       const auto unit = static_cast<std::uint32_t>(n);
       if (s + 1 < count_) messages_(s, n) = problem.transfer(s, s + 1, unit).value();

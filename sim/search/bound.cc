@@ -122,7 +122,7 @@ Seconds lower_bound(const Problem& problem, Bytes limit, const Relief& relief) {
               mean.backward_weight.value();
       held += kept * (cost.forward.value() + waits) +
               cost.activation.value() * (again + cost.backward_input.value()) +
-              cost.weight_stash.value() * cost.backward_weight.value();
+              std::min(cost.activation, cost.weight_stash).value() * cost.backward_weight.value();
     }
     whole = std::max(whole, units * on_device);
     const int first = place.virtual_stage(d, 0);

@@ -51,33 +51,36 @@ std::shared_ptr<const Scenario> undisturbed(const Case& made) {
   return std::make_shared<const Scenario>(std::move(scenario));
 }
 
-PassLists lists_of(const Program& program) {
+// The order with the W of each BW right behind its B.
+Program apart(const Program& program) {
   PassLists lists;
   for (int d = 0; d < program.shape().devices; ++d) {
     auto& list = lists.emplace_back();
     for (Pass pass : program.passes(d)) {
-      if (pass.kind == PassKind::kBW) pass.kind = PassKind::kB;  // its W is owed
+      const bool whole = pass.kind == PassKind::kBW;
+      if (whole) pass.kind = PassKind::kB;
       list.push_back(pass);
+      if (whole) list.push_back(make_pass(PassKind::kW, pass.microbatch, pass.chunk));
     }
   }
-  return lists;
+  return {program.shape(), program.placement(), std::move(lists)};
 }
 
-// The order within the limit: as it is, or with each F held back until there is room.
-Program within(const Program& program, const Problem& problem, Bytes limit, bool& held_back) {
-  held_back = evaluate(program, problem).peak_activation() > kRounding * limit;
-  if (!held_back) return program;
-  if (limit < problem.device_activation()) {
+// The order with each F held back until there is room in the limit.
+Program held_back(const Program& program, const Problem& problem, Bytes limit) {
+  const Problem planning = for_planning(problem);
+  if (limit < planning.device_activation()) {
     throw InfeasibleError(fmt::format("no order keeps {}: one microbatch takes {}", human(limit),
-                                      human(problem.device_activation())));
+                                      human(planning.device_activation())));
   }
-  const WithinResult run = run_within(problem, limit, lists_of(program), {.hold_back = true});
+  const WithinResult run = run_within(planning, limit, program.lists(), {.hold_back = true});
   return {program.shape(), program.placement(), run.lists};
 }
 
 // What schedules of this placement plan within the limit, and one that comes of itself.
 void add_planned(const Problem& problem, Bytes limit, std::vector<Program>& programs) {
-  if (limit >= problem.device_activation()) programs.push_back(first_come(problem, limit));
+  const Problem counted = for_planning(problem);
+  if (limit >= counted.device_activation()) programs.push_back(first_come(counted, limit));
   for (const Schedule* schedule : schedules()) {
     const Shape& shape = problem.shape;
     if (!schedule->memory_limit || schedule->offloads()) continue;
@@ -127,15 +130,26 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.after = prepare(scenario, choice);
   result.after.microbatch_order = result.before.microbatch_order;
   result.after.problem.kind_of_unit = result.before.problem.kind_of_unit;
-  const Problem problem = result.apart = for_planning(result.after.problem);
-  const Problem as_it_came = for_planning(result.before.problem);
-  result.peak_before = evaluate(*program, problem).peak_activation();
-  result.limit = limit.value_or(result.peak_before);
+  const Problem problem = result.apart = with_bytes(result.after.problem);
+  const Problem as_it_came = with_bytes(result.before.problem);
+  const Program split = apart(*program);
+  const Bytes peak_apart = evaluate(split, problem).peak_activation();
+  result.peak_before = evaluate(*program, as_it_came).peak_activation();
+  result.limit = limit.value_or(others ? peak_apart : result.peak_before);
   result.time_before = time_in(as_it_came, *program);
-  std::vector<Program> starts{within(*program, problem, result.limit, result.held_back)};
-  if (others || result.held_back) add_planned(problem, result.limit, starts);
-  auto refined = std::make_shared<const Program>(
-      refine(least_of(starts, problem), problem, result.limit, options));
+  const bool fits = peak_apart <= kRounding * result.limit;
+  result.held_back = result.peak_before > kRounding * result.limit;
+  std::vector<Program> starts;
+  if (fits) starts.push_back(split);
+  if (!fits && (others || result.held_back)) {
+    starts.push_back(held_back(split, problem, result.limit));
+  }
+  if (others || !fits) add_planned(problem, result.limit, starts);
+  auto refined = program;
+  if (!starts.empty()) {
+    refined = std::make_shared<const Program>(
+        refine(least_of(starts, problem), problem, result.limit, options));
+  }
   result.after.choice.program = refined;
   result.seconds_before = simulate(result.before).report.iteration;
   result.seconds_after = simulate(result.after).report.iteration;

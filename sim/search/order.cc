@@ -120,9 +120,9 @@ void Order::count_work(int d, int first, int last) {
 bool Order::fits(int d, int first, int last) {
   const auto held = held_.row(d);
   for (int i = first; i <= last; ++i) {
-    const bool forward = words_[d][i] < v_;
-    const double after = held[i] + cost_at(d, i).bytes;
-    if (forward && after > limit_) return false;
+    const double bytes = cost_at(d, i).bytes;
+    const double after = held[i] + bytes;
+    if (bytes > 0 && after > limit_) return false;
     if (i + 1 < length_[d]) held[i + 1] = after;
   }
   return true;

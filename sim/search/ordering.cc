@@ -57,7 +57,8 @@ void Ordering::add_tasks() {
           task.acquired = cost.activation.value();
         } else if (kind == PassKind::kB) {
           task.seconds = cost.backward_input.value();
-          task.released = (cost.activation - cost.weight_stash).value();
+          task.acquired = std::max(0.0, (cost.weight_stash - cost.activation).value());
+          task.released = std::max(0.0, (cost.activation - cost.weight_stash).value());
         } else {
           task.seconds = cost.backward_weight.value();
           task.released = cost.weight_stash.value();

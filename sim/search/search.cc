@@ -33,7 +33,8 @@
 namespace pipesim {
 namespace {
 
-// Limits to plan for, of the one to keep, where offload or recomputation lower what is planned.
+// Limits to plan for, of the one to keep, where offload or recomputation lower what is planned, or
+// planning counts more than is held.
 constexpr std::array kPlanningLimits{1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
 
 // `like` is a family, or what was found before.
@@ -80,6 +81,19 @@ Problem without_overlap(Problem problem) {
 // Refinement runs B and W apart.
 const Problem& problem_refined(const Found& found) {
   return found.apart ? *found.apart : found.problem;
+}
+
+// How much more planning counts than devices hold, at most: all that W needs from F on.
+double counted_above(const Problem& problem) {
+  double most = 1;
+  for (const StageCost& stage : problem.stages) {
+    if (stage.activation > Bytes(0)) most = std::max(most, stage.weight_stash / stage.activation);
+  }
+  return most;
+}
+
+bool is_plain(const ScheduleChoice& choice) {
+  return offload_chunks_of(choice) + recompute_chunks_of(choice) == 0;
 }
 
 bool is_beyond_bounds(const Program& program, const Problem& problem) {
@@ -159,15 +173,15 @@ Search::Search(Scenario scenario, SearchOptions options) : options_(std::move(op
         fmt::format("no schedule can be considered\n  {}", fmt::join(left_out_, "\n  ")));
   }
   for (const Family& family : families_) {
-    unit_ = std::max(unit_, family.problem.shape.devices * family.problem.device_activation());
+    const Bytes one = for_planning(family.problem).device_activation();
+    unit_ = std::max(unit_, family.problem.shape.devices * one);
   }
   add_grounds();
 }
 
 // With its microbatches in the order that the scenario asks for; as given where that has to be
 // sought among programs and the schedule has none.
-Case Search::prepared(const ScheduleChoice& choice) const {
-  Case made = prepare(scenario_, choice);
+Case Search::in_order(Case made) const {
   const auto own = made.problem.activation_limit;
   auto within = own;
   if (const auto* bytes = std::get_if<Bytes>(&options_.order_within)) {
@@ -222,8 +236,8 @@ void Search::add_bare_placements() {
       choice.name = schedule->name;
       choice.chunks = chunks;
       try {
-        const Case made = prepared(choice);
-        bare_.push_back({choice, made.layout, made.microbatch_order, for_planning(made.problem)});
+        const Case made = in_order(prepare(scenario_, choice));
+        bare_.push_back({choice, made.layout, made.microbatch_order, with_bytes(made.problem)});
       } catch (const std::runtime_error&) {
         continue;  // its layers cannot be divided so: said of the schedule already
       }
@@ -249,29 +263,15 @@ bool Search::add(const ScheduleChoice& choice) {
     return false;
   }
   try {
-    const Case made = prepared(choice);
-    Family family{choice, made.layout, made.microbatch_order, for_planning(made.problem)};
-    if (family.problem.placement.directions() > 1) {
-      left_out_.push_back(choice.name + ": holds two copies of the model");
-      return false;
+    const Case given = prepare(scenario_, choice);
+    const Case made = in_order(given);
+    if (!add_family(choice, made)) return false;
+    // An order is sought for one limit, and without what leaves: elsewhere it may be worse.
+    const bool sought = order_ == MicrobatchOrder::kSearch || order_ == MicrobatchOrder::kDynaPipe;
+    const bool exact = !takes_limit && is_plain(choice);
+    if (sought && !exact && made.problem.kind_of_unit != given.problem.kind_of_unit) {
+      (void)add_family(choice, given);
     }
-    if (!takes_limit) {
-      const auto program = make_program(choice, family.problem);
-      family.apart = apart(made, program);
-      family.fixed = measure(family, family.problem, program);
-      if (is_beyond_bounds(*family.fixed->program, family.problem)) {
-        leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
-        return false;
-      }
-      (void)has_room(*family.fixed);
-    }
-    const bool plain = offload_chunks_of(choice) + recompute_chunks_of(choice) == 0;
-    if (takes_limit && plain) {
-      const Bytes all = family.problem.shape.microbatches * family.problem.device_activation();
-      family.rungs = std::make_shared<Rungs>(rungs_below(family.problem, all));
-      family.planners = planners_of(family);
-    }
-    families_.push_back(std::move(family));
     return true;
   } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
     const auto* input = dynamic_cast<const InputError*>(&error);
@@ -286,6 +286,33 @@ bool Search::add(const ScheduleChoice& choice) {
   }
 }
 
+bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
+  Family family{choice, made.layout, made.microbatch_order, with_bytes(made.problem)};
+  if (family.problem.placement.directions() > 1) {
+    leave_out(choice.name + ": holds two copies of the model");
+    return false;
+  }
+  const bool takes_limit = schedule_of(choice).memory_limit;
+  if (!takes_limit) {
+    const auto program = make_program(choice, family.problem);
+    family.apart = apart(made, program);
+    family.fixed = measure(family, family.problem, program);
+    if (is_beyond_bounds(*family.fixed->program, family.problem)) {
+      leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
+      return false;
+    }
+    (void)has_room(*family.fixed);
+  }
+  if (takes_limit && is_plain(choice)) {
+    const Problem planning = for_planning(family.problem);
+    const Bytes all = planning.shape.microbatches * planning.device_activation();
+    family.rungs = std::make_shared<Rungs>(rungs_below(planning, all));
+    family.planners = planners_of(family);
+  }
+  families_.push_back(std::move(family));
+  return true;
+}
+
 // What passes cost without the runtime of the schedule; nothing where that is what they cost.
 std::shared_ptr<const Problem> Search::apart(const Case& made,
                                              std::shared_ptr<const Program> program) const {
@@ -293,7 +320,7 @@ std::shared_ptr<const Problem> Search::apart(const Case& made,
   ScheduleChoice choice = made.choice;
   choice.program = std::move(program);
   const Layout* layout = made.layout ? &*made.layout : nullptr;
-  Problem problem = for_planning(make_case(outline_of(scenario_, choice), layout).problem);
+  Problem problem = with_bytes(make_case(outline_of(scenario_, choice), layout).problem);
   problem.kind_of_unit = made.problem.kind_of_unit;
   return std::make_shared<const Problem>(std::move(problem));
 }
@@ -305,7 +332,9 @@ std::shared_ptr<Search::SharedPlanners> Search::planners_of(const Family& family
            other.problem.shape == family.problem.shape &&
            other.problem.placement == family.problem.placement &&
            other.problem.options == family.problem.options &&
-           schedule_of(other.choice).each_unit == schedule_of(family.choice).each_unit;
+           schedule_of(other.choice).each_unit == schedule_of(family.choice).each_unit &&
+           (!schedule_of(family.choice).each_unit ||
+            other.problem.kind_of_unit == family.problem.kind_of_unit);
   });
   return same != families_.end() ? same->planners
                                  : std::make_shared<SharedPlanners>(
@@ -342,7 +371,10 @@ void Search::plan_rungs(const Family& family, Bytes limit, std::optional<Found>&
   for (Rungs::Rung& rung : family.rungs->all) {
     if (kRounding * rung.limit >= limit) continue;
     if (best && best->time <= bound_of_devices(family.problem, rung.limit)) return;
-    std::call_once(rung.planned, [&] { rung.found = planned(family, rung.limit, rung.limit); });
+    std::call_once(rung.planned, [&] {
+      std::optional<Found> none;  // nothing leaves for the host
+      rung.found = best_of(family, rung.limit, none);
+    });
     if (rung.found && (!best || better(*rung.found, *best))) best = rung.found;
   }
 }
@@ -394,9 +426,11 @@ std::optional<Found> Search::best_of(const Family& family, Bytes limit,
     if (fits(*family.fixed, limit)) count(*family.fixed);
     return best;
   }
+  const double most =
+      family.rungs == nullptr ? kPlanningLimits.back() : counted_above(family.problem);
   for (const double more : kPlanningLimits) {
+    if (more > 1 && more > most) break;
     if (auto found = planned(family, more * limit, limit)) count(std::move(*found));
-    if (family.rungs != nullptr) break;
   }
   return best;
 }
@@ -581,10 +615,10 @@ void Search::refine_bare(const std::vector<Found>& all, Bounds& bounds,
     const bool planned = std::ranges::any_of(all, [&family](const Found& each) {
       return keeps_all(each) && each.problem.placement == family.problem.placement;
     });
-    if (planned || result.limit < family.problem.device_activation()) continue;
-    Found start =
-        measure(family, family.problem,
-                std::make_shared<const Program>(first_come(family.problem, result.limit)));
+    const Problem planning = for_planning(family.problem);
+    if (planned || result.limit < planning.device_activation()) continue;
+    Found start = measure(family, family.problem,
+                          std::make_shared<const Program>(first_come(planning, result.limit)));
     start.schedule = start.choice.name =
         fmt::format("order on the placement of {}", family.choice.name);
     const Seconds bound = bound_of(start, bounds);

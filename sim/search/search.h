@@ -102,9 +102,10 @@ class Search {
     std::shared_ptr<SharedPlanners> planners = {};  // likewise; of all with one problem
   };
 
-  [[nodiscard]] Case prepared(const ScheduleChoice& choice) const;
+  [[nodiscard]] Case in_order(Case made) const;
   void add_families();
   [[nodiscard]] bool add(const ScheduleChoice& choice);
+  [[nodiscard]] bool add_family(const ScheduleChoice& choice, const Case& made);
   void add_bare_placements();
   [[nodiscard]] std::shared_ptr<const Problem> apart(const Case& made,
                                                      std::shared_ptr<const Program> program) const;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
@@ -41,6 +42,28 @@ TEST(Improve, IsNeverLongerAndKeepsWhatTheOrderHolds) {
   }
   EXPECT_LT(improve(case_with("1f1b"), std::nullopt, little()).seconds_after,
             improve(case_with("1f1b"), std::nullopt, {.effort = 0}).seconds_after);
+}
+
+// Where W needs more than F kept, whole backwards hold less than B and W apart.
+TEST(Improve, KeepsWhatTheOrderOfAModelHolds) {
+  for (const std::string schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "v-half"}) {
+    SCOPED_TRACE(schedule);
+    const Case made = prepare_first(read_scenario(YamlSource("s.yaml", "schedule: " + schedule + R"(
+model: llama3-70b
+cluster: dgx-h100
+parallel: {pipeline_model_parallel_size: 8, tensor_model_parallel_size: 8, sequence_parallel: true}
+batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
+)")));
+    const Bytes held = simulate(made).report.peak_activation;
+    for (const auto& limit : {std::optional<Bytes>(), std::optional(1.2 * held)}) {
+      const Improved improved = improve(made, limit, little());
+      EXPECT_EQ(improved.peak_before, held);
+      EXPECT_EQ(improved.peak_after, simulate(improved.after).report.peak_activation);
+      EXPECT_LE(improved.peak_after, limit.value_or(held) * (1 + 1e-9));
+      EXPECT_LE(improved.seconds_after, improved.seconds_before);
+      EXPECT_GE(improved.time.value() * (1 + 1e-9), improved.bound.value());
+    }
+  }
 }
 
 TEST(Improve, BringsAnOrderBelowTheLimitOrSaysThatNothingFits) {

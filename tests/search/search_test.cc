@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/case/program.h"
+#include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/execution/evaluate.h"
 #include "sim/execution/with_offload.h"
 #include "sim/execution/with_recompute.h"
+#include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
@@ -420,6 +422,37 @@ memory: {kind: model, capacity: 9 GiB}
   const Problem wanted = prepare_first(scenario).problem;
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(result.best->problem.stage(stage).forward, wanted.stage(stage).forward);
+  }
+}
+
+// A model whose W needs more than F kept, and whose backwards in one pass hide a collective: search
+// counts what a run does, and refines what costs that where B and W run apart.
+TEST(Search, CountsTheBytesAndSecondsOfARun) {
+  const auto scenario = std::make_shared<const Scenario>(read_scenario(YamlSource("s.yaml", R"(
+model: llama3-70b
+cluster: dgx-h100
+schedule: [1f1b, interleaved-1f1b, 1f1b-v, zb-h1, v-half, hanayo]
+parallel: {pipeline_model_parallel_size: 8, tensor_model_parallel_size: 8, sequence_parallel: true}
+batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
+)")));
+  for (const ScheduleChoice& asked : scenario->schedules) {
+    SCOPED_TRACE(asked.name);
+    SearchOptions options;
+    options.schedules = {asked.name};
+    options.refinement.effort = 1e5;
+    const Search search(*scenario, options);
+    for (const double part : {0.3, 1.0}) {
+      const SearchResult result = search.at(part * search.unit());
+      if (!result.best) continue;
+      EXPECT_LE(result.best->peak, kRounding * result.limit);
+      for (const Found* found : {&*result.best, &*result.registered}) {
+        ScheduleChoice choice = found->choice;
+        if (found->refined) choice.program = found->program;
+        const Result run = simulate(prepare(scenario, choice));
+        EXPECT_NEAR(run.report.makespan.value(), found->makespan.value(), 1e-9);
+        EXPECT_EQ(run.report.peak_activation, found->peak);
+      }
+    }
   }
 }
 

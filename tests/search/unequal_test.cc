@@ -208,6 +208,31 @@ memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
   EXPECT_TRUE(Search(scenario, options).at(limit).best);
 }
 
+// An order is sought without what leaves for the host: where that makes it worse, the given one
+// counts.
+TEST(UnequalSearch, IsNeverWorseForAnOrderThatIsSought) {
+  const auto time = [](const char* order) {
+    SearchOptions options;
+    options.schedules = {"zb-v", "v-search"};
+    options.refine = false;
+    options.offload = true;
+    const Search search(read_scenario(YamlSource("test", fmt::format(R"(
+schedule: 1f1b
+parallel: {{pipeline_model_parallel_size: 4}}
+batch: {{num_microbatches: 8, factors: [1.949, 0.388, 0.987, 3.83, 4.27, 1.3, 1.262, 2.009],
+        order: {}}}
+cost: {{kind: given, forward: 10 ms, backward_input: 11 ms, backward_weight: 1 ms,
+       transfer: 0.1 ms, copy_out: 6 ms, copy_in: 6 ms}}
+memory: {{kind: given, activation: 4 GiB, weight_stash: 1 GiB}}
+)",
+                                                                     order))),
+                        options);
+    return search.at(search.unit()).best.value().time;
+  };
+  EXPECT_LE(time("search"), time("given"));
+  EXPECT_LE(time("dynapipe"), time("given"));
+}
+
 // Megatron's interleaved 1F1B runs B and W as one pass, and others of its placement do not: one
 // bound does not serve both.
 TEST(UnequalSearch, BoundsSchedulesOfOnePlacementThatCostUnequally) {
