@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/interop/configurations/configuration.h"
 #include "sim/interop/megatron/flags.h"
@@ -28,9 +29,22 @@ struct ExportOptions {
 // What rows do not say, as comments.
 std::string comments_on(const Case& made) {
   std::string text;
+  const auto beside = [&text](const std::string& key) {
+    text += fmt::format("# beside `csv` in a scenario: `{}`\n", key);
+  };
   const std::vector<long>& slices = made.choice.slices;
   if (std::ranges::adjacent_find(slices, std::ranges::not_equal_to()) != slices.end()) {
-    text += fmt::format("# beside `csv` in a scenario: `splits: [{}]`\n", fmt::join(slices, ", "));
+    beside(fmt::format("splits: [{}]", fmt::join(slices, ", ")));
+  }
+  if (!made.microbatch_order.empty()) {
+    text += fmt::format("# of {}\n", order_text(made.microbatch_order));
+  }
+  if (const auto& offload = made.choice.offload; offload && offload->ratio < 1) {
+    beside(fmt::format("offload: {{ratio: {}}}", offload->ratio));
+  }
+  if (const auto& offload = made.choice.offload;
+      offload && offload->bandwidth == CopyBandwidth::kAlone) {
+    beside("offload: {bandwidth: alone}");
   }
   if (made.sync == OptimizerSync::kAsynchronous) {
     text += "# of optimizer.sync: asynchronous, the microbatches of one iteration\n";

@@ -196,7 +196,9 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
   const Schedule& schedule = schedule_of(choice);
   const Offload offload = choice.offload.value_or(Offload{});
   if (!csv.empty()) {
-    return fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false));
+    const bool copies = found.program->copies() != nullptr;
+    return copies ? fmt::format("{{csv: '{}', offload: {}}}", csv, offload_text(offload, false))
+                  : fmt::format("{{csv: '{}'}}", csv);
   }
   std::string text =
       choice.described ? fmt::format("{{file: '{}'", schedule.file) : "{name: " + choice.name;
@@ -244,24 +246,33 @@ std::string scenario_text(const SearchCommand& command, const CommandLine& line,
   return text_of(source);
 }
 
-// A CSV, or where activations wait on the host a scenario; of a refined order, which no key names,
-// a scenario and beside it the CSV that it runs.
+bool names_scenario(const std::string& file) {
+  return file.ends_with(".yaml") || file.ends_with(".yml");
+}
+
+// A CSV, or where activations wait on the host, or the name asks for one, a scenario; of an order
+// that no key names, a scenario and beside it the CSV that it runs.
 std::vector<Output> program_outputs(const SearchCommand& command, const CommandLine& line,
                                     const Found& best, bool in_memory) {
   const Location where = line.of_option(command.output);
   // Copies are the scenario's to plan.
   const auto write_order = [&best](std::ostream& out) {
     const Program& order = *best.program;
-    write_torch_csv(out, order.copies() == nullptr
-                             ? order
-                             : Program(order.shape(), order.placement(), order.lists()));
+    if (order.recomputes()) {
+      write_csv(out, order, best.schedule);
+    } else {
+      write_torch_csv(out, order.copies() == nullptr
+                               ? order
+                               : Program(order.shape(), order.placement(), order.lists()));
+    }
   };
-  if (command.output.empty() || best.program->copies() == nullptr) {
+  const bool copies = best.program->copies() != nullptr;
+  if (command.output.empty() || (!copies && !names_scenario(command.output))) {
     return {{command.output, where, write_order}};
   }
   std::string csv;
   std::vector<Output> files;
-  if (best.refined) {
+  if (best.refined || !copies) {
     const auto beside = std::filesystem::path(command.output).replace_extension(".csv");
     if (command.output == "-" || beside == command.output) {
       throw InputError(where,

@@ -32,6 +32,7 @@ const RegisteredSchedule k1F1B{{
     .order = "p-1-d F, then F and BW in turn, then BW",
     .plan = plan,
     .fixed_order = vocabulary_not_sharded,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W)",
                           .domain =
                               "every m; equal stages, free transfers (else each round trip exposes "

@@ -102,6 +102,7 @@ const RegisteredSchedule kChimera{{
     .refuse = refuse,
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-2) (min(F, B+W) + m/p |B+W-F|)",
                           .domain = "p even, m a multiple of p; equal stages, free transfers",
                           .gap = "p odd is refused",

@@ -116,6 +116,7 @@ const RegisteredSchedule kDynaPipe{{
     .memory_limit = true,
     .refuse = refuse,
     .plan = plan,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W)",
                           .domain = "no memory_limit; equal stages, free transfers",
                           .holds =

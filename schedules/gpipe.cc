@@ -29,6 +29,7 @@ const RegisteredSchedule kGpipe{{
     .order = "all F, then all BW, both in order of microbatches",
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W) + 2 Tcomm of every boundary",
                           .domain = "every m; equal stages",
                           .holds = uniform,

@@ -82,6 +82,7 @@ const RegisteredSchedule kHanayo{{
     .refuse = refuse,
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "2(p-1) max(F, B+W), F, B, W of a chunk",
                           .domain = "m >= p; equal stages, free transfers",
                           .holds =

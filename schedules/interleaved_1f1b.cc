@@ -157,6 +157,7 @@ const RegisteredSchedule kInterleaved{{
     .refuse = refuse,
     .plan = plan,
     .fixed_order = not_combined,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W) / v, F, B, W of a device",
                           .domain = "N = p, m a multiple of p; equal stages, free transfers",
                           .holds =

@@ -42,6 +42,7 @@ const RegisteredSchedule kLoopedBfs{{
     .max_chunks = 1024,
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1 + (v-1) max(0, p-m)) (F+B+W), F, B, W of a chunk",
                           .domain = "every m; equal stages, free transfers",
                           .holds =

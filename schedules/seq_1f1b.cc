@@ -39,6 +39,7 @@ const RegisteredSchedule kSeq1F1B{{
     .options = {splits_option()},
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (F+B+W), F, B, W of a split",
                           .domain = "every m and number of splits; equal stages, free transfers",
                           .holds =

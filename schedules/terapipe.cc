@@ -62,6 +62,7 @@ const RegisteredSchedule kTeraPipe{{
     .options = {splits_option()},
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {.formula = "(p-1) (max F + max (B+W)) + 2 Tcomm of every boundary, "
                                      "longest over the slices",
                           .domain = "every m and number of splits; equal stages, slices that "

@@ -53,6 +53,7 @@ const RegisteredSchedule kV1f1b{{
     .place = [](int devices, int /*chunks*/) { return Placement::vee(devices); },
     .plan = plan,
     .fixed_order = everywhere,
+    .whole_backward = true,
     .claims = {.bubble = {
                    .formula = "5(p-1) passes if p = 1 modulo 3, 5p-7 if p = 2 (4 for two "
                               "devices)",

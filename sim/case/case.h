@@ -39,6 +39,7 @@ struct Case : Outline {
   // The scenario's; of a schedule that never drains, kAsynchronous whatever that is.
   OptimizerSync sync = OptimizerSync::kNone;
   Problem problem = {};
+  std::vector<bool> recomputes = {};  // by virtual stage
   // Units like those that costs are counted of, in a microbatch: its sequence splits, or the length
   // of its sequence over a slice's.
   double parts = 1;

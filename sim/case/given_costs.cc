@@ -120,8 +120,7 @@ void add_bytes(Case& made) {
     }
     if (made.memory) {
       const StageMemory& memory = made.memory->stages[place.model_stage(vs)];
-      const bool again = place.chunk(vs) < made.problem.recompute_chunks;
-      stage.activation = memory.until_backward(again) / parts;
+      stage.activation = memory.until_backward(made.recomputes[vs]) / parts;
       stage.weight_stash = memory.weight_stash / parts;
       stage.checkpoint = memory.checkpoint / parts;
     }

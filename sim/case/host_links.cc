@@ -24,11 +24,9 @@ void add_host_links(Case& made) {
   Problem& problem = made.problem;
   problem.copy_alone_factor = duplex_share(scenario);
   if (scenario.hardware && scenario.cost.copy_out.empty()) {
-    const Placement& place = problem.placement;
-    for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    for (int vs = 0; vs < problem.placement.virtual_stages(); ++vs) {
       StageCost& stage = problem.stages[vs];
-      const bool recomputes = place.chunk(vs) < problem.recompute_chunks;
-      const Bytes kept = recomputes ? stage.checkpoint : stage.activation;
+      const Bytes kept = made.recomputes[vs] ? stage.checkpoint : stage.activation;
       stage.copy_out = stage.copy_in =
           ranks_on_a_switch(scenario) * (kept / scenario.hardware->host.duplex);
     }

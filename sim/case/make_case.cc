@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <memory>
 #include <utility>
 
 #include "sim/case/microbatch_order.h"
@@ -33,16 +34,22 @@ PairOptions pair_options(const ScheduleChoice& choice) {
   return {.delay_weight = run.weight_apart, .early_attention = run.early_attention};
 }
 
-// How the choice's passes run. Megatron-LM's own schedules run B and W as one pass.
+// How the choice's passes run.
 CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
                          const LayerContext& context, int copies) {
   CostSetting setting{context, scenario.modelled->state, scenario.roofline->overlap};
   setting.state.copies = copies;
   setting.software = scenario.roofline->software;
   setting.pair = pair_options(choice);
-  setting.fused_backward = !choice.program && schedule_of(choice).calls == CallGroups::kMegatron;
+  setting.fused_backward =
+      choice.program ? choice.program->whole_backwards() : schedule_of(choice).whole_backward;
   if (const auto& anchor = scenario.roofline->anchor) setting.factors = anchor->factors;
   return setting;
+}
+
+// Of its own: among the passes that were read.
+bool has_recomputation(const ScheduleChoice& choice) {
+  return choice.program ? choice.program->recomputes() : schedule_of(choice).describes_recompute;
 }
 
 std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
@@ -120,6 +127,22 @@ Problem empty_problem(const Case& made) {
   return problem;
 }
 
+// Those that the choice asks for, and those with R among the passes that were read.
+std::vector<bool> recomputing_stages(const Case& made) {
+  std::shared_ptr<const Program> read = made.choice.program;
+  if (!read && has_recomputation(made.choice)) {
+    const Schedule& schedule = schedule_of(made.choice);
+    const Problem planning = for_planning(made.problem, schedule);
+    if (!schedule.refusal(planning)) read = std::make_shared<Program>(schedule.plan(planning));
+  }
+  std::vector<bool> stages;
+  for (int vs = 0; vs < made.placement.virtual_stages(); ++vs) {
+    stages.push_back(made.placement.chunk(vs) < made.problem.recompute_chunks ||
+                     (read && read->recomputes(vs)));
+  }
+  return stages;
+}
+
 }  // namespace
 
 Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choice,
@@ -130,7 +153,11 @@ Outline outline_of(std::shared_ptr<const Scenario> scenario, ScheduleChoice choi
   outline.placement = placement_of(outline.choice, asked.parallel.pipeline);
   if (asked.modelled) {
     outline.context = asked.modelled->context;
-    if (outline.choice.recompute) outline.context->recompute = granularity_of(outline.choice);
+    if (outline.choice.recompute) {
+      outline.context->recompute = granularity_of(outline.choice);
+    } else if (has_recomputation(outline.choice)) {
+      outline.context->recompute = RecomputeGranularity::kFull;
+    }
     outline.context->blocks = blocks_of(outline.choice).has_value();
   }
   if (asked.batch.unequal && asked.batch.unequal->lengths()) {
@@ -157,6 +184,7 @@ Case make_case(Outline outline, const Layout* balanced) {
   made.blocking = blocking_calls(scenario, made.choice);
   made.sync = sync_of(scenario, made.choice);
   made.problem = empty_problem(made);
+  made.recomputes = recomputing_stages(made);
   made.parts = made.problem.shape.splits;
   if (made.sync == OptimizerSync::kAsynchronous) check_stream(made);
   if (scenario.modelled) {

@@ -18,7 +18,7 @@ std::vector<StageSharding> stage_shardings(const Case& made, const LayerCosts& c
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
     const bool is_slice = made.setting->context.whole > 0;  // whose own costs these are
     const ShardedRun run{.devices = place.devices(),
-                         .recomputed = place.chunk(vs) < made.problem.recompute_chunks,
+                         .recomputed = made.recomputes[vs],
                          .splits = is_slice ? 1 : made.parts};
     stages.push_back(stage_sharding(model, made.layout->stages[place.model_stage(vs)], costs,
                                     layers, *made.setting, hardware, run));

@@ -96,7 +96,7 @@ class Run {
   Result finished() {
     add_memory();
     result_.host = host_memory_of(made_, *result_.program, result_.graph.get(), result_.timeline);
-    result_.throughput = throughput_of(made_, result_.report.iteration);
+    result_.throughput = throughput_of(made_, *result_.program, result_.report.iteration);
     result_.seconds.metrics += watch_.lap();
     return std::move(result_);
   }

@@ -54,7 +54,7 @@ Flops flops_of_sample(const Scenario& scenario, const LayerContext& context, boo
 }
 
 // Model FLOPs count nothing that is run again.
-void add_utilization(const Case& made, Throughput& rate) {
+void add_utilization(const Case& made, const Program& program, Throughput& rate) {
   const Scenario& scenario = *made.scenario;
   if (!scenario.modelled || !scenario.hardware) return;
   const LayerContext& context = *made.context;
@@ -70,7 +70,7 @@ void add_utilization(const Case& made, Throughput& rate) {
   const Placement& place = made.placement;
   double again = 0;  // stages that recompute
   for (int vs = 0; vs < place.virtual_stages(); ++vs) {
-    if (place.chunk(vs) < made.problem.recompute_chunks) again += 1;
+    if (program.recomputes(vs)) again += 1;
   }
   rate.hfu = *rate.mfu * (1 + again / place.virtual_stages() / 3);  // a forward of three
 }
@@ -99,7 +99,8 @@ Throughput mean_of(std::span<const Throughput> runs, std::span<const double> sec
   return mean;
 }
 
-std::optional<Throughput> throughput_of(const Case& made, Seconds iteration) {
+std::optional<Throughput> throughput_of(const Case& made, const Program& program,
+                                        Seconds iteration) {
   const Scenario& scenario = *made.scenario;
   if (!scenario.batch.micro_batch_size) return std::nullopt;
   const double samples = samples_of(scenario) * scenario.parallel.data;
@@ -107,7 +108,7 @@ std::optional<Throughput> throughput_of(const Case& made, Seconds iteration) {
                       scenario.parallel.context * scenario.parallel.data;
   const double rate = samples / iteration.value();
   Throughput throughput{rate, rate / gpus};
-  add_utilization(made, throughput);
+  add_utilization(made, program, throughput);
   return throughput;
 }
 

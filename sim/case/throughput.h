@@ -6,6 +6,7 @@
 
 #include "sim/case/case.h"
 #include "sim/core/units.h"
+#include "sim/pipeline/program.h"
 
 namespace pipesim {
 
@@ -27,6 +28,7 @@ struct Throughput {
 Throughput mean_of(std::span<const Throughput> runs, std::span<const double> seconds);
 
 // Empty where the micro batch size is not known.
-std::optional<Throughput> throughput_of(const Case& made, Seconds iteration);
+std::optional<Throughput> throughput_of(const Case& made, const Program& program,
+                                        Seconds iteration);
 
 }  // namespace pipesim

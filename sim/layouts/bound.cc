@@ -30,7 +30,7 @@ class Bound {
         schedule_(schedule_of(made.choice)),
         problem_(made.problem),
         place_(made.placement),
-        fused_(schedule_.calls == CallGroups::kMegatron),
+        fused_(schedule_.whole_backward),
         closing_(made.closing) {
     const double part = blocks_of(made.choice) ? least_overlap(problem_) : 1;
     for (int vs = 0; vs < place_.virtual_stages(); ++vs) {

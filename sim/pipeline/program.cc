@@ -1,5 +1,6 @@
 #include "sim/pipeline/program.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
 #include <utility>
@@ -228,12 +229,15 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
       pairs_(std::move(pairs)),
       wrap_around_(wrap_around),
       vocabulary_(vocabulary),
-      recomputes_(placement_.virtual_stages(), false) {
+      recomputes_(placement_.virtual_stages(), false),
+      whole_backwards_(std::ranges::all_of(
+          pairs_, [](const OverlappedPair& pair) { return pair.backward.kind == PassKind::kBW; })) {
   if (auto fault = find_fault(shape_, placement_, lists_, pairs_, vocabulary_)) {
     throw LogicError("not a program: " + text_of(*fault, lists_, shape_.units()));
   }
   for (int device = 0; device < placement_.devices(); ++device) {
     for (const Pass& pass : passes(device)) {
+      if (pass.kind == PassKind::kB) whole_backwards_ = false;
       if (pass.kind != PassKind::kR) continue;
       recomputes_[placement_.virtual_stage(device, pass.chunk)] = true;
     }
@@ -280,6 +284,10 @@ size_t Program::size() const {
   size_t passes = 0;
   for (const auto& list : lists_) passes += list.size();
   return passes;
+}
+
+bool Program::recomputes() const {
+  return std::ranges::find(recomputes_, true) != recomputes_.end();
 }
 
 bool Program::same_order(const Program& other) const {

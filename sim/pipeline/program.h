@@ -59,6 +59,9 @@ class Program {
   [[nodiscard]] VocabularyPlacement vocabulary() const { return vocabulary_; }
   // Whether the virtual stage runs R: its F then keeps no more than what R starts from.
   [[nodiscard]] bool recomputes(int vs) const { return recomputes_[vs]; }
+  [[nodiscard]] bool recomputes() const;
+  // Whether every backward runs B and W as one pass.
+  [[nodiscard]] bool whole_backwards() const { return whole_backwards_; }
   [[nodiscard]] size_t size() const;  // passes on all devices
   // Whether every device runs the same passes in the same order on the same placement.
   [[nodiscard]] bool same_order(const Program& other) const;
@@ -84,6 +87,7 @@ class Program {
   WrapAround wrap_around_;
   VocabularyPlacement vocabulary_;
   std::vector<bool> recomputes_;  // by virtual stage
+  bool whole_backwards_;
   std::shared_ptr<const CopyPlan> copies_;
 };
 

@@ -463,6 +463,14 @@ std::vector<OptionSpec> options_of(const Description& description) {
   return options;
 }
 
+bool has_passes(const Description& description, PassKind kind) {
+  const auto is_of_kind = [kind](const auto& pass) { return pass.kind == kind; };
+  if (!description.rules) return std::ranges::any_of(description.block, is_of_kind);
+  return std::ranges::any_of(description.rules->phases, [&](const RulePhase& phase) {
+    return std::ranges::any_of(phase.passes, is_of_kind);
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> placement_names() { return {"p", "v", "s"}; }
@@ -549,6 +557,8 @@ std::shared_ptr<const DescribedSchedule> as_schedule(Description description) {
                          int device) { return kept_versions(*shared->versions, devices, device); },
         .every_microbatch = shared->versions->every_microbatch};
   }
+  schedule.whole_backward = !has_passes(*shared, PassKind::kB);
+  schedule.describes_recompute = has_passes(*shared, PassKind::kR);
   schedule.describes_copies = !shared->copies.empty();
   schedule.file = shared->file;
   schedule.no_flags = "it is described in a file of yours";

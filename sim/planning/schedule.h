@@ -143,6 +143,8 @@ struct Schedule {
   std::string without_offload = {};
   std::map<std::string, OptionValue, std::less<>> without_offload_options = {};
   [[nodiscard]] bool offloads() const { return !without_offload.empty(); }
+  // Of a description that has R among its passes.
+  bool describes_recompute = false;
   // Of a description that says what leaves for the host.
   bool describes_copies = false;
   [[nodiscard]] bool copies() const { return offloads() || describes_copies; }
@@ -162,6 +164,8 @@ struct Schedule {
   // plans have work in common, within several limits or with other schedules
   // (sim/planning/planners.h). `plan` is one of its plans.
   std::function<std::unique_ptr<LimitPlanner>(const Problem&, Planners&)> planner = nullptr;
+  // Every backward runs B and W as one pass.
+  bool whole_backward = false;
   Claims claims = {};
   // Plans with what each unit costs (Problem::kinds); others see what all cost on average and keep
   // at most.

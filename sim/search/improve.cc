@@ -51,21 +51,6 @@ std::shared_ptr<const Scenario> undisturbed(const Case& made) {
   return std::make_shared<const Scenario>(std::move(scenario));
 }
 
-// The order with the W of each BW right behind its B.
-Program apart(const Program& program) {
-  PassLists lists;
-  for (int d = 0; d < program.shape().devices; ++d) {
-    auto& list = lists.emplace_back();
-    for (Pass pass : program.passes(d)) {
-      const bool whole = pass.kind == PassKind::kBW;
-      if (whole) pass.kind = PassKind::kB;
-      list.push_back(pass);
-      if (whole) list.push_back(make_pass(PassKind::kW, pass.microbatch, pass.chunk));
-    }
-  }
-  return {program.shape(), program.placement(), std::move(lists)};
-}
-
 // The order with each F held back until there is room in the limit.
 Program held_back(const Program& program, const Problem& problem, Bytes limit) {
   const Problem planning = for_planning(problem);
@@ -122,9 +107,9 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.before = prepare(scenario, made.choice);
   const auto program = make_program(result.before);
   refuse_what_refinement_lacks(result.before, *program);
-  // As a program without a schedule's own runtime it is costed: B and W apart.
+  const auto split = std::make_shared<const Program>(with_backwards_apart(*program));
   ScheduleChoice choice = made.choice;
-  choice.program = program;
+  choice.program = split;
   choice.described = nullptr;
   choice.memory_limit = {};
   result.after = prepare(scenario, choice);
@@ -132,17 +117,16 @@ Improved improve(const Case& made, std::optional<Bytes> limit, const RefineOptio
   result.after.problem.kind_of_unit = result.before.problem.kind_of_unit;
   const Problem problem = result.apart = with_bytes(result.after.problem);
   const Problem as_it_came = with_bytes(result.before.problem);
-  const Program split = apart(*program);
-  const Bytes peak_apart = evaluate(split, problem).peak_activation();
+  const Bytes peak_apart = evaluate(*split, problem).peak_activation();
   result.peak_before = evaluate(*program, as_it_came).peak_activation();
   result.limit = limit.value_or(others ? peak_apart : result.peak_before);
   result.time_before = time_in(as_it_came, *program);
   const bool fits = peak_apart <= kRounding * result.limit;
   result.held_back = result.peak_before > kRounding * result.limit;
   std::vector<Program> starts;
-  if (fits) starts.push_back(split);
+  if (fits) starts.push_back(*split);
   if (!fits && (others || result.held_back)) {
-    starts.push_back(held_back(split, problem, result.limit));
+    starts.push_back(held_back(*split, problem, result.limit));
   }
   if (others || !fits) add_planned(problem, result.limit, starts);
   auto refined = program;

@@ -295,7 +295,7 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
   const bool takes_limit = schedule_of(choice).memory_limit;
   if (!takes_limit) {
     const auto program = make_program(choice, family.problem);
-    family.apart = apart(made, program);
+    family.apart = apart(made, *program);
     family.fixed = measure(family, family.problem, program);
     if (is_beyond_bounds(*family.fixed->program, family.problem)) {
       leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
@@ -313,12 +313,11 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
   return true;
 }
 
-// What passes cost without the runtime of the schedule; nothing where that is what they cost.
-std::shared_ptr<const Problem> Search::apart(const Case& made,
-                                             std::shared_ptr<const Program> program) const {
+// What passes cost where B and W run apart; nothing where that is what they cost.
+std::shared_ptr<const Problem> Search::apart(const Case& made, const Program& program) const {
   if (!made.setting || !made.setting->fused_backward) return nullptr;
   ScheduleChoice choice = made.choice;
-  choice.program = std::move(program);
+  choice.program = std::make_shared<const Program>(with_backwards_apart(program));
   const Layout* layout = made.layout ? &*made.layout : nullptr;
   Problem problem = with_bytes(make_case(outline_of(scenario_, choice), layout).problem);
   problem.kind_of_unit = made.problem.kind_of_unit;

@@ -37,8 +37,8 @@ struct Found {
   std::vector<int> microbatch_order = {};  // as Case's
   bool refined = false;
   Problem problem;
-  // Of a schedule whose runtime runs B and W as one pass, in less time: where they run apart, as of
-  // what is refined or written as CSV.
+  // Of a schedule that runs B and W as one pass, in less time: where they run apart, as in what
+  // refinement makes of it.
   std::shared_ptr<const Problem> apart = {};
   std::shared_ptr<const Program> program;
   Seconds cost;  // Evaluation::cost
@@ -108,7 +108,7 @@ class Search {
   [[nodiscard]] bool add_family(const ScheduleChoice& choice, const Case& made);
   void add_bare_placements();
   [[nodiscard]] std::shared_ptr<const Problem> apart(const Case& made,
-                                                     std::shared_ptr<const Program> program) const;
+                                                     const Program& program) const;
   [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;
   [[nodiscard]] std::shared_ptr<const Program> program_within(const Family& family,
                                                               const Problem& problem) const;

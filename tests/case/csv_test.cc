@@ -57,6 +57,56 @@ TEST(CsvCase, TakesAsLongAsTheScheduleThatItWasWrittenOf) {
   }
 }
 
+void expect_same(const Case& a, const Case& b) {
+  const Result one = simulate(a);
+  const Result other = simulate(b);
+  EXPECT_EQ(one.report.iteration, other.report.iteration);
+  EXPECT_EQ(one.report.peak_activation, other.report.peak_activation);
+  EXPECT_EQ(one.throughput->hfu, other.throughput->hfu);
+}
+
+std::string modelled(const std::string& schedule) {
+  return "schedule: " + schedule + R"(
+model: llama3-70b
+cluster: dgx-h100
+parallel: {pipeline_model_parallel_size: 4, tensor_model_parallel_size: 8, sequence_parallel: true}
+batch: {num_microbatches: 12, micro_batch_size: 1, seq_length: 8192}
+)";
+}
+
+// W of a backward in one pass hides a collective, W keeps more than F, and R makes one layer's
+// activations at a time.
+TEST(CsvCase, TakesAndHoldsAsMuchWithAModel) {
+  for (const char* const schedule :
+       {"1f1b", "gpipe", "interleaved-1f1b", "hanayo", "zb-h1", "v-half",
+        "{name: 1f1b, recompute: full}", "{name: zb-h1, recompute: full}",
+        "{name: v-half, recompute: {granularity: full, chunks: 1}}"}) {
+    SCOPED_TRACE(schedule);
+    const Case made = prepare_first(read_scenario(YamlSource("s.yaml", modelled(schedule))));
+    expect_same(made, prepare_first(read_scenario(YamlSource("s.yaml", modelled(csv_of(made))))));
+  }
+}
+
+TEST(CsvCase, IsWithAModelAsADescriptionIs) {
+  const auto path = testing::test_folder() / "again.yaml";
+  testing::write_file(path,
+                      "placement: linear\n"
+                      "rules:\n"
+                      "  - {passes: [F], repeat: p - 1 - d}\n"
+                      "  - {passes: [F, R, BW]}\n"
+                      "  - {passes: [R, BW]}\n");
+  const std::string described = std::string(PIPESIM_SOURCE_DIR) + "/schedules/descriptions/";
+  for (const auto& [name, file] :
+       {std::pair<std::string, std::string>{"1f1b", described + "1f1b.yaml"},
+        {"zb-h1", described + "zb-h1.yaml"},
+        {"{name: 1f1b, recompute: full}", path.string()}}) {
+    SCOPED_TRACE(name);
+    expect_same(
+        prepare_first(read_scenario(YamlSource("s.yaml", modelled(name)))),
+        prepare_first(read_scenario(YamlSource("s.yaml", modelled("{file: " + file + "}")))));
+  }
+}
+
 TEST(CsvCase, RefusesWhatTheScenarioDoesNotHave) {
   const auto refusal_of = [](const std::string& schedule, const std::string& more) {
     try {

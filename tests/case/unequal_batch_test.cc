@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/layer_context.h"
+#include "sim/case/program.h"
 #include "sim/case/simulate.h"
 #include "sim/execution/evaluate.h"
 #include "sim/planning/schedule.h"
@@ -515,7 +516,7 @@ TEST(UnequalBatch, CountsItsOwnTokens) {
   const Case made = prepare_first(read(kModelled, {kDrawn}));
   double tokens = 0;
   for (const Documents& each : made.scenario->batch.unequal->documents) tokens += each[0];
-  const auto rate = throughput_of(made, Seconds(2));
+  const auto rate = throughput_of(made, *make_program(made), Seconds(2));
   ASSERT_TRUE(rate.has_value());
   EXPECT_NEAR(rate->samples_per_second * 8192, tokens / 2, 1e-6);
 }

@@ -1,0 +1,36 @@
+// What a record says of its passes before anything is planned.
+#include <gtest/gtest.h>
+
+#include "sim/planning/schedule.h"
+#include "tests/pipeline/problems.h"
+
+namespace pipesim {
+namespace {
+
+TEST(SchedulePasses, BackwardsAreWholeWhereTheRecordSaysSo) {
+  for (const Schedule* schedule : schedules()) {
+    SCOPED_TRACE(schedule->name);
+    int planned = 0;
+    for (const Shape& shape : {Shape{4, 1, 8, 1}, Shape{4, 2, 8, 1}, Shape{3, 2, 9, 1}}) {
+      Shape own = shape;
+      own.splits = schedule->default_splits;
+      if (own.chunks < schedule->min_chunks || own.chunks > schedule->max_chunks) continue;
+      Problem problem = testing::make_problem(own, {10, 12, 8, 1});
+      problem.placement = schedule->place(own.devices, own.chunks);
+      problem.stages.resize(static_cast<size_t>(problem.placement.virtual_stages()),
+                            problem.stages.front());
+      for (StageCost& stage : problem.stages) {
+        stage.overlapped = Seconds(25);
+        stage.copy_out = stage.copy_in = Seconds(3);
+      }
+      const Problem planning = for_planning(problem, *schedule);
+      if (schedule->refusal(planning)) continue;
+      EXPECT_EQ(schedule->plan(planning).whole_backwards(), schedule->whole_backward);
+      ++planned;
+    }
+    EXPECT_GT(planned, 0);
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
