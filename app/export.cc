@@ -39,12 +39,9 @@ std::string comments_on(const Case& made) {
   if (!made.microbatch_order.empty()) {
     text += fmt::format("# of {}\n", order_text(made.microbatch_order));
   }
-  if (const auto& offload = made.choice.offload; offload && offload->ratio < 1) {
-    beside(fmt::format("offload: {{ratio: {}}}", offload->ratio));
-  }
-  if (const auto& offload = made.choice.offload;
-      offload && offload->bandwidth == CopyBandwidth::kAlone) {
-    beside("offload: {bandwidth: alone}");
+  if (const auto& offload = made.choice.offload) {
+    if (offload->ratio < 1) beside(fmt::format("offload: {{ratio: {}}}", offload->ratio));
+    if (offload->bandwidth == CopyBandwidth::kAlone) beside("offload: {bandwidth: alone}");
   }
   if (made.sync == OptimizerSync::kAsynchronous) {
     text += "# of optimizer.sync: asynchronous, the microbatches of one iteration\n";

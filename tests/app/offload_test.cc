@@ -128,13 +128,20 @@ cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms
       << outcome.output;
 }
 
-// What run says of the scenario that search wrote is what search says.
+// What run says of the scenario that search wrote is what search says, whether or not anything
+// waits on the host.
 TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
-  for (const char* refined : {"--no-refinement", "--effort 1e4"}) {
-    const Outcome outcome = run(std::string("search s.yaml --memory-limit 0.5 --offload ") +
-                                refined + " -o found.yaml --csv out.csv");
+  const std::string recompute =
+      "--memory-limit 0.4 --recompute --no-refinement memory.checkpoint='0.1 GiB'";
+  for (const auto& [arguments, chosen] :
+       {std::pair<std::string, std::string>{"--memory-limit 0.5 --offload --no-refinement",
+                                            "activations wait on the host"},
+        {"--memory-limit 0.5 --offload --effort 1e4", "activations wait on the host"},
+        {"--memory-limit 0.5 --effort 1e4", "(refined)"},
+        {recompute, "(recompute"}}) {
+    const Outcome outcome = run("search s.yaml " + arguments + " -o found.yaml --csv out.csv");
     ASSERT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_NE(outcome.output.find("activations wait on the host"), std::string::npos);
+    EXPECT_NE(outcome.output.find(chosen), std::string::npos) << outcome.output;
     const Outcome again = run("run found.yaml --no-picture --json found.json");
     ASSERT_EQ(again.code, 0) << again.output << read("found.yaml");
     const auto result = nlohmann::json::parse(read("found.json"))["results"][0];

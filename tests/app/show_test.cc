@@ -124,6 +124,18 @@ TEST_F(Export, PrintsTheFlagsOfMegatron) {
   EXPECT_EQ(read("f.txt"), flags.output);
 }
 
+TEST_F(Export, SaysWhatItsRowsDoNot) {
+  const std::string of_two = "export " + quickstart_ + " schedule=1f1b batch.num_microbatches=2 ";
+  ASSERT_EQ(run(of_two + "batch.factors=[1,2] batch.order=[1,0] --format csv -o o.csv").code, 0);
+  EXPECT_TRUE(read("o.csv").starts_with("# of batch.order=[1,0]\n")) << read("o.csv");
+  ASSERT_EQ(run(of_two + "cost.copy_in='1 ms' cost.copy_out='1 ms' offload='{ratio: 0.5, "
+                         "devices_per_link: 1}' --format csv -o r.csv")
+                .code,
+            0);
+  EXPECT_TRUE(read("r.csv").starts_with("# beside `csv` in a scenario: `offload: {ratio: 0.5}`\n"))
+      << read("r.csv");
+}
+
 TEST_F(Export, SaysHowLongUnequalSlicesAre) {
   const std::string slices = "splits: [4, 3, 2]}'";
   const std::string of_slices = quickstart_ + " 'schedule={name: seq-1f1b, " + slices;
