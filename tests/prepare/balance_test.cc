@@ -15,6 +15,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
+#include "tests/folder.h"
 #include "tests/sanitized.h"
 
 namespace pipesim {
@@ -259,6 +260,20 @@ TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
   EXPECT_THROW((void)case_of(scenario, scenario.schedules[0]), InfeasibleError);
   EXPECT_EQ(case_of(scenario, scenario.schedules[1]).layout,
             prepare_first(read({"memory.capacity=10 GiB"})).layout);
+}
+
+// The program of a stream follows how many iterations are simulated: no split has one of its own.
+TEST(BalanceAuto, TakesDescribedStreams) {
+  const auto path = testing::test_folder() / "stream.yaml";
+  testing::write_file(path,
+                      "placement: linear\n"
+                      "rules:\n"
+                      "  - {passes: [F], repeat: p - 1 - d}\n"
+                      "  - {passes: [F, BW]}\n"
+                      "  - {passes: [BW]}\n"
+                      "weight_versions: {kept: p - d, step_after: microbatch}\n");
+  const Outcome described = outcome_of(read({"schedule={file: " + path.string() + "}"}));
+  EXPECT_LE(described.iteration, outcome_of(read({"schedule=pipedream"})).iteration);
 }
 
 // What orders by seconds and bytes may miss a faster split, but what is found fits.
