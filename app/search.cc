@@ -153,11 +153,15 @@ std::string reason_of(const SearchResult& result, Bytes unit, bool known) {
 void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Bytes unit,
                const SearchOptions& options) {
   const bool relieved = options.offload || options.recompute;
+  const bool ordered = std::ranges::any_of(results, [](const SearchResult& result) {
+    return result.best && !result.best->microbatch_order.empty();
+  });
   out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks,cost_seconds,"
          "makespan_seconds,bubble_rate,bubble_rate_busiest,peak_activation_bytes,"
          "registered_schedule,"
          "registered_cost_seconds,bound_seconds"
-      << (relieved ? ",offload_chunks,recompute_chunks,activations_on_host\n" : "\n");
+      << (relieved ? ",offload_chunks,recompute_chunks,activations_on_host" : "")
+      << (ordered ? ",microbatch_order\n" : "\n");
   for (const SearchResult& result : results) {
     if (!result.best) continue;
     const Found& best = *result.best;
@@ -175,6 +179,7 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
       out << fmt::format(",{},{},{}", offload_chunks_of(best.choice),
                          recompute_chunks_of(best.choice), activations_that_leave(*best.program));
     }
+    if (ordered) out << fmt::format(",{}", fmt::join(best.microbatch_order, " "));
     out << '\n';
   }
 }

@@ -36,6 +36,7 @@ py::dict dict_of(const SearchResult& result, Bytes unit) {
   row["bound_seconds"] = result.bound.value();
   row["offload_chunks"] = offload_chunks_of(best.choice);
   row["recompute_chunks"] = recompute_chunks_of(best.choice);
+  row["microbatch_order"] = best.microbatch_order;
   py::list passes;
   for (int device = 0; device < best.program->shape().devices; ++device) {
     py::list of_device;

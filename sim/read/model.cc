@@ -106,7 +106,8 @@ void read_encoder(YamlMap& outer, Transformer& model) {
   YamlMap map(*value);
   Encoder encoder = model.encoder.value_or(Encoder{});
   set_size(map, "images", encoder.images, 0);
-  if (encoder.images > 0) {
+  // None of its own leaves out one that is written beside it, or that the model has.
+  if (encoder.images > 0 || map.find("num_layers")) {
     need_size(map, "num_layers", "the number of layers", encoder.num_layers);
     need_size(map, "hidden_size", "the hidden size", encoder.hidden_size);
     need_size(map, "num_attention_heads", "the number of heads", encoder.num_attention_heads);

@@ -65,6 +65,7 @@ class DrawReader {
     if (!value.is_map()) value.fail("expected a list, a distribution or a file of a histogram");
     YamlMap map(value);
     if (const auto file = map.find("file")) {
+      if (const auto name = map.find("distribution")) name->fail("stands beside 'file'");
       draw.kind = Draw::Kind::kHistogram;
       read_histogram(*file, draw);
       draw.least = *std::ranges::min_element(draw.values);
@@ -109,6 +110,7 @@ class DrawReader {
       draw.mean = number(map.require("mean", "the mean of what is drawn"));
       draw.sigma = map.require("sigma", "the spread of its logarithm").number(0, 10);
       draw.least = least(1 / kLargestFactor);
+      if (const auto min = map.find("min")) min->fail("is of distribution uniform");
       return;
     }
     draw.kind = Draw::Kind::kUniform;

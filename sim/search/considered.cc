@@ -66,8 +66,9 @@ class Choices {
       return;
     }
     const int least = described.chunks.value_or(schedule.min_chunks);
-    const int most = described.chunks.value_or(
-        std::max(schedule.min_chunks, std::min(schedule.max_chunks, options_.max_chunks)));
+    // As many as it says that it has, too.
+    const int usual = std::min(schedule.max_chunks, options_.max_chunks);
+    const int most = described.chunks.value_or(std::max(schedule.default_chunks, usual));
     for (int chunks = least; chunks <= most; ++chunks) {
       ScheduleChoice choice = described;
       choice.chunks = chunks;
