@@ -296,7 +296,8 @@ void settle_unequal_batch(Scenario& scenario) {
   if (!scenario.batch.unequal) return;
   UnequalBatch& unequal = *scenario.batch.unequal;
   if (std::string fault = fault_of(scenario); !fault.empty()) {
-    const bool of_images = unequal.images_draw && !scenario.modelled->model.encoder;
+    const bool of_images =
+        unequal.images_draw && scenario.modelled && !scenario.modelled->model.encoder;
     throw InputError(of_images ? unequal.images_draw->where : unequal.draw.where, std::move(fault));
   }
   if (unequal.of == Of::kImages) limit_images(scenario, unequal.draw);

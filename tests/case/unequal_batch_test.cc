@@ -164,6 +164,8 @@ TEST(UnequalBatch, RefusesImagesThatDoNotGo) {
   EXPECT_TRUE(
       has(refusal(kOfName, {kEncoder, lengths}), "lengths beside an encoder need 'images'"));
   EXPECT_TRUE(has(refusal(kOfName, {eight, lengths}), "images need a model with an encoder"));
+  EXPECT_TRUE(has(refusal(kGiven, {"batch={num_microbatches: 1, images: [1], lengths: [5]}"}),
+                  "lengths need a model"));
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, lengths, "batch.images=[0, 0, 0, 3, 0, 0, 0, 0]"}),
                   "3 images of 256 tokens do not go into the 512 tokens of microbatch 3"));
   EXPECT_TRUE(has(refusal(kOfName, {kEncoder, lengths,
