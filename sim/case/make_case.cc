@@ -49,7 +49,8 @@ CostSetting cost_setting(const Scenario& scenario, const ScheduleChoice& choice,
 
 // Of its own: among the passes that were read.
 bool has_recomputation(const ScheduleChoice& choice) {
-  return choice.program ? choice.program->recomputes() : schedule_of(choice).describes_recompute;
+  if (choice.program) return choice.program->recomputes();
+  return choice.described && schedule_of(choice).describes_recompute;
 }
 
 std::optional<CallGroups> blocking_calls(const Scenario& scenario, const ScheduleChoice& choice) {
@@ -135,10 +136,11 @@ std::vector<bool> recomputing_stages(const Case& made) {
     const Problem planning = for_planning(made.problem, schedule);
     if (!schedule.refusal(planning)) read = std::make_shared<Program>(schedule.plan(planning));
   }
-  std::vector<bool> stages;
+  std::vector<bool> stages(made.placement.virtual_stages(), false);
+  if (!read && made.problem.recompute_chunks == 0) return stages;
   for (int vs = 0; vs < made.placement.virtual_stages(); ++vs) {
-    stages.push_back(made.placement.chunk(vs) < made.problem.recompute_chunks ||
-                     (read && read->recomputes(vs)));
+    stages[vs] =
+        made.placement.chunk(vs) < made.problem.recompute_chunks || (read && read->recomputes(vs));
   }
   return stages;
 }
