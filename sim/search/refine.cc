@@ -312,7 +312,9 @@ Program with_backwards_apart(const Program& program) {
       if (whole) list.push_back(make_pass(PassKind::kW, pass.microbatch, pass.chunk));
     }
   }
-  return {program.shape(), program.placement(), std::move(lists)};
+  return {program.shape(),       program.placement(),
+          std::move(lists),      {program.pairs().begin(), program.pairs().end()},
+          program.wrap_around(), program.vocabulary()};
 }
 
 Program refine(const Program& program, const Problem& problem, Bytes limit,

@@ -14,6 +14,7 @@
 #include "sim/case/microbatch_order.h"
 #include "sim/case/program.h"
 #include "sim/case/simulate.h"
+#include "sim/case/stage_costs.h"
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/execution/evaluate.h"
@@ -76,6 +77,18 @@ Problem without_overlap(Problem problem) {
     cost.backward_weight = least * cost.backward_weight;
   });
   return problem;
+}
+
+// What passes cost where B and W run apart; nothing where that is what they cost.
+std::shared_ptr<const Problem> apart(const Case& made) {
+  if (!made.setting || !made.setting->fused_backward) return nullptr;
+  Outline outline = made;
+  outline.setting->fused_backward = false;
+  find_layer_costs(outline);
+  const Layout* layout = made.layout ? &*made.layout : nullptr;
+  Problem problem = with_bytes(make_case(std::move(outline), layout).problem);
+  problem.kind_of_unit = made.problem.kind_of_unit;
+  return std::make_shared<const Problem>(std::move(problem));
 }
 
 // Refinement runs B and W apart.
@@ -292,11 +305,10 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
     leave_out(choice.name + ": holds two copies of the model");
     return false;
   }
+  family.apart = apart(made);
   const bool takes_limit = schedule_of(choice).memory_limit;
   if (!takes_limit) {
-    const auto program = make_program(choice, family.problem);
-    family.apart = apart(made, *program);
-    family.fixed = measure(family, family.problem, program);
+    family.fixed = measure(family, family.problem, make_program(choice, family.problem));
     if (is_beyond_bounds(*family.fixed->program, family.problem)) {
       leave_out(choice.name + ": its microbatches, which cost unequally, overtake each other");
       return false;
@@ -311,17 +323,6 @@ bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
   }
   families_.push_back(std::move(family));
   return true;
-}
-
-// What passes cost where B and W run apart; nothing where that is what they cost.
-std::shared_ptr<const Problem> Search::apart(const Case& made, const Program& program) const {
-  if (!made.setting || !made.setting->fused_backward) return nullptr;
-  ScheduleChoice choice = made.choice;
-  choice.program = std::make_shared<const Program>(with_backwards_apart(program));
-  const Layout* layout = made.layout ? &*made.layout : nullptr;
-  Problem problem = with_bytes(make_case(outline_of(scenario_, choice), layout).problem);
-  problem.kind_of_unit = made.problem.kind_of_unit;
-  return std::make_shared<const Problem>(std::move(problem));
 }
 
 // Those of an earlier family with the same problem, or new ones.
@@ -542,9 +543,9 @@ std::optional<Found> Search::refined(const Found& start, Bytes limit, Seconds bo
     if (recompute_chunks_of(start.choice) > 0 || offload_chunks_of(start.choice) == 0) {
       return std::nullopt;
     }
-    const auto whole = program_on_device(start.choice, start.problem);
-    const Bytes held = evaluate(*whole, problem).peak_activation();
-    program = offloaded(start.choice, refine(*whole, problem, held, options_.refinement), problem);
+    const Program whole = with_backwards_apart(*program_on_device(start.choice, start.problem));
+    const Bytes held = evaluate(whole, problem).peak_activation();
+    program = offloaded(start.choice, refine(whole, problem, held, options_.refinement), problem);
   }
   Found found = measure(start, problem, std::move(program));
   found.apart = nullptr;

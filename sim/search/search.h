@@ -107,8 +107,6 @@ class Search {
   [[nodiscard]] bool add(const ScheduleChoice& choice);
   [[nodiscard]] bool add_family(const ScheduleChoice& choice, const Case& made);
   void add_bare_placements();
-  [[nodiscard]] std::shared_ptr<const Problem> apart(const Case& made,
-                                                     const Program& program) const;
   [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;
   [[nodiscard]] std::shared_ptr<const Program> program_within(const Family& family,
                                                               const Problem& problem) const;
@@ -153,7 +151,7 @@ class Search {
   [[nodiscard]] Least least_of(Bounds& bounds, std::optional<Seconds> best = std::nullopt) const;
   [[nodiscard]] Least least_of(const Ground& ground, const Bound& bound, Bytes limit,
                                std::optional<Seconds> best) const;
-  // Of a program's own placement and split of layers.
+  // Of what refinement makes of the program, on its own placement and split of layers.
   [[nodiscard]] Seconds bound_of(const Found& found, Bounds& bounds) const;
   [[nodiscard]] static bool overlaps(const Family& family);
 

@@ -431,7 +431,7 @@ TEST(Search, CountsTheBytesAndSecondsOfARun) {
   const auto scenario = std::make_shared<const Scenario>(read_scenario(YamlSource("s.yaml", R"(
 model: llama3-70b
 cluster: dgx-h100
-schedule: [1f1b, interleaved-1f1b, 1f1b-v, zb-h1, v-half, hanayo]
+schedule: [1f1b, interleaved-1f1b, 1f1b-v, zb-h1, v-half, hanayo, dynapipe]
 parallel: {pipeline_model_parallel_size: 8, tensor_model_parallel_size: 8, sequence_parallel: true}
 batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
 )")));
@@ -447,7 +447,7 @@ batch: {num_microbatches: 16, micro_batch_size: 1, seq_length: 8192}
       EXPECT_LE(result.best->peak, kRounding * result.limit);
       for (const Found* found : {&*result.best, &*result.registered}) {
         ScheduleChoice choice = found->choice;
-        if (found->refined) choice.program = found->program;
+        choice.program = found->program;
         const Result run = simulate(prepare(scenario, choice));
         EXPECT_NEAR(run.report.makespan.value(), found->makespan.value(), 1e-9);
         EXPECT_EQ(run.report.peak_activation, found->peak);
