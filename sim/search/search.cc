@@ -18,18 +18,15 @@
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/execution/evaluate.h"
-#include "sim/pipeline/unequal_units.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
 #include "sim/planning/room.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
-#include "sim/search/bound.h"
 #include "sim/search/considered.h"
-#include "sim/search/excluded.h"
 #include "sim/search/first_come.h"
-#include "sim/search/least_overlap.h"
+#include "sim/search/grounds.h"
 
 namespace pipesim {
 namespace {
@@ -65,18 +62,6 @@ bool better(const Found& a, const Found& b) {
   if (a.time != b.time) return a.time < b.time;
   if (keeps_all(a) != keeps_all(b)) return keeps_all(a);
   return a.peak < b.peak;
-}
-
-// The problem with F, B and W so much shorter that any two that may overlap take no longer one
-// after the other than their block: what bounds it bounds programs with overlapped blocks.
-Problem without_overlap(Problem problem) {
-  const double least = least_overlap(problem);
-  for_all_stages(problem, [least](StageCost& cost) {
-    cost.forward = least * cost.forward;
-    cost.backward_input = least * cost.backward_input;
-    cost.backward_weight = least * cost.backward_weight;
-  });
-  return problem;
 }
 
 // What passes cost where B and W run apart; nothing where that is what they cost.
@@ -128,24 +113,6 @@ struct Search::SharedPlanners {
 
   std::mutex busy;
   Planners planners;
-};
-
-// Of the grounds within one limit: made when they are asked for.
-struct Search::Bounds {
-  Bounds(const Search& search, Bytes limit)
-      : search(search), limit(limit), known(search.grounds_.size()) {}
-
-  const Bound& of(size_t ground) {
-    auto& bound = known[ground];
-    if (!bound) {
-      bound = bound_in_parts(search.grounds_[ground].problem, limit);
-    }
-    return *bound;
-  }
-
-  const Search& search;
-  Bytes limit;
-  std::vector<std::optional<Bound>> known;
 };
 
 struct Search::Rungs {
@@ -439,82 +406,13 @@ bool Search::overlaps(const Family& family) {
   return family.fixed && !family.fixed->program->pairs().empty();
 }
 
-bool Search::Ground::holds(const std::optional<Layout>& layers, const Problem& other) const {
-  const auto alike = [](const StageCost& a, const StageCost& b) {
-    return a.forward == b.forward && a.backward_input == b.backward_input &&
-           a.backward_weight == b.backward_weight && a.transfer == b.transfer &&
-           a.activation == b.activation && a.weight_stash == b.weight_stash;
-  };
-  return layout == layers && problem.shape == other.shape && problem.placement == other.placement &&
-         problem.kind_of_unit == other.kind_of_unit &&
-         std::ranges::equal(stages, other.stages, alike);
-}
-
 void Search::add_grounds() {
   for (const auto* families : {&families_, &bare_}) {
     for (const Family& family : *families) {
-      add_ground(family.layout, family.problem, overlaps(family));
-      if (family.apart) add_ground(family.layout, *family.apart, overlaps(family));
+      grounds_.add(family.layout, family.problem, overlaps(family));
+      if (family.apart) grounds_.add(family.layout, *family.apart, overlaps(family));
     }
   }
-}
-
-void Search::add_ground(const std::optional<Layout>& layers, const Problem& problem, bool overlap) {
-  const bool seen = std::ranges::any_of(grounds_, [&](const Ground& ground) {
-    return ground.holds(layers, problem) && ground.overlaps == overlap;
-  });
-  if (seen) return;
-  Ground ground{layers, overlap, overlap ? without_overlap(problem) : problem, problem.stages, {}};
-  ground.without_limit = bound_without_limit(ground.problem);
-  grounds_.push_back(std::move(ground));
-}
-
-Search::Least Search::least_of(const Ground& ground, const Bound& bound, Bytes limit,
-                               std::optional<Seconds> best) const {
-  const Problem& problem = ground.problem;
-  const Seconds plain = bound.seconds();
-  Seconds least = plain;
-  if (best && !options_.offload && !options_.recompute) {
-    least = excluded_below(problem, limit, plain, *best);
-  }
-  for (int chunks = 0; chunks <= (options_.recompute ? problem.shape.chunks : 0); ++chunks) {
-    if (chunks == 0 && !options_.offload) continue;
-    least = std::min(least, lower_bound(problem, limit, {chunks, options_.offload}));
-  }
-  if (least < plain) return {least, std::nullopt};
-  return {least, reason_of_bound(problem, bound, ground.without_limit)};
-}
-
-// Grounds on which a device alone takes longer than the least need no windows.
-Search::Least Search::least_of(Bounds& bounds, std::optional<Seconds> best) const {
-  std::vector<std::pair<Seconds, size_t>> alone;
-  for (size_t i = 0; i < grounds_.size(); ++i) {
-    alone.emplace_back(bound_of_devices(grounds_[i].problem, bounds.limit), i);
-  }
-  std::ranges::sort(alone);
-  std::optional<Least> least;
-  size_t of = 0;
-  for (const auto& [seconds, i] : alone) {
-    const bool relief = options_.offload || options_.recompute;  // which is not longer
-    if (!relief && least && seconds > least->seconds) break;
-    const Least one = least_of(grounds_[i], bounds.of(i), bounds.limit, best);
-    const bool earlier = least && one.seconds == least->seconds && i < of;
-    if (least && one.seconds >= least->seconds && !earlier) continue;
-    least = one;
-    of = i;
-  }
-  return least.value_or(Least{});
-}
-
-Seconds Search::bound_of(const Found& found, Bounds& bounds) const {
-  const Problem& problem = problem_refined(found);
-  for (size_t i = 0; i < grounds_.size(); ++i) {
-    const Ground& ground = grounds_[i];
-    if (!ground.overlaps && ground.holds(found.layout, problem)) {
-      return bounds.of(i).seconds();
-    }
-  }
-  return lower_bound(problem, bounds.limit);
 }
 
 // Equal but for rounding is not shorter.
@@ -558,8 +456,8 @@ SearchResult Search::at(Bytes limit) const { return at(limit, Plans::kBelowToo);
 SearchResult Search::at(Bytes limit, Plans plans) const {
   SearchResult result;
   result.limit = limit;
-  Bounds bounds(*this, limit);
-  const Least least = least_of(bounds);
+  BoundsWithin bounds(grounds_, limit, {options_.offload, options_.recompute});
+  const LeastBound least = bounds.least();
   result.bound = least.seconds;
   result.reason = least.reason;
   if (plans == Plans::kNone) return result;
@@ -574,7 +472,7 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
     add_refined(all, bounds, result);
     refine_bare(all, bounds, result);
   }
-  if (const Least closer = least_of(bounds, result.best->time); closer.seconds > result.bound) {
+  if (const LeastBound closer = bounds.least(result.best->time); closer.seconds > result.bound) {
     result.bound = closer.seconds;
     result.reason = closer.reason;
   }
@@ -589,7 +487,7 @@ SearchResult Search::at(Bytes limit, Plans plans) const {
 
 // Refines the best of every family that may still be better, so that what is found among some
 // families is found among all of them.
-void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
+void Search::add_refined(const std::vector<Found>& all, BoundsWithin& bounds,
                          SearchResult& result) const {
   for (const Found& each : all) {
     const bool keeps = keeps_all(each);
@@ -599,7 +497,7 @@ void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
              other.program->same_order(*each.program);
     };
     if (std::any_of(&all.front(), &each, is_same)) continue;
-    const Seconds bound = keeps ? bound_of(each, bounds) : result.bound;
+    const Seconds bound = keeps ? bounds.of(each.layout, problem_refined(each)) : result.bound;
     if (!may_be_better(bound, keeps, result)) continue;
     auto found = refined(each, result.limit, bound);
     if (found && fits(*found, result.limit) && has_room(*found)) {
@@ -609,7 +507,7 @@ void Search::add_refined(const std::vector<Found>& all, Bounds& bounds,
 }
 
 // Placements that no schedule has an order for.
-void Search::refine_bare(const std::vector<Found>& all, Bounds& bounds,
+void Search::refine_bare(const std::vector<Found>& all, BoundsWithin& bounds,
                          SearchResult& result) const {
   for (const Family& family : bare_) {
     const bool planned = std::ranges::any_of(all, [&family](const Found& each) {
@@ -621,7 +519,7 @@ void Search::refine_bare(const std::vector<Found>& all, Bounds& bounds,
                           std::make_shared<const Program>(first_come(planning, result.limit)));
     start.schedule = start.choice.name =
         fmt::format("order on the placement of {}", family.choice.name);
-    const Seconds bound = bound_of(start, bounds);
+    const Seconds bound = bounds.of(start.layout, problem_refined(start));
     if (!may_be_better(bound, true, result)) continue;
     auto found = refined(start, result.limit, bound);
     if (found && fits(*found, result.limit)) take_if_better(std::move(*found), result);
@@ -632,8 +530,8 @@ std::vector<SearchResult> Search::frontier(int points) const {
   const Bytes least = unit_ / families_.front().problem.shape.devices;
   const Bytes top = top_of_frontier(least);
   // No limit up to `top` lets anything be shorter: who reaches it need not be sought again.
-  Bounds bounds(*this, top);
-  const Seconds least_time = kRounding * least_of(bounds).seconds;
+  BoundsWithin bounds(grounds_, top, {options_.offload, options_.recompute});
+  const Seconds least_time = kRounding * bounds.least().seconds;
   const auto is_solved = [least_time](const SearchResult& result) {
     return result.best && result.best->time <= least_time;
   };

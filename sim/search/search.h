@@ -25,6 +25,7 @@
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/bound.h"
+#include "sim/search/grounds.h"
 #include "sim/search/search_options.h"
 
 namespace pipesim {
@@ -89,7 +90,6 @@ class Search {
 
  private:
   struct SharedPlanners;
-  struct Bounds;  // of the grounds, within one limit
   struct Rungs;  // the ladder's limits (sim/planning/memory_ladder.h), planned when first asked for
   struct Family {
     ScheduleChoice choice;
@@ -118,8 +118,8 @@ class Search {
   [[nodiscard]] bool has_room(Found& found) const;
   [[nodiscard]] std::optional<Found> best_of(const Family& family, Bytes limit,
                                              std::optional<Found>& without_room) const;
-  void refine_bare(const std::vector<Found>& all, Bounds& bounds, SearchResult& result) const;
-  void add_refined(const std::vector<Found>& all, Bounds& bounds, SearchResult& result) const;
+  void refine_bare(const std::vector<Found>& all, BoundsWithin& bounds, SearchResult& result) const;
+  void add_refined(const std::vector<Found>& all, BoundsWithin& bounds, SearchResult& result) const;
   [[nodiscard]] Bytes top_of_frontier(Bytes least) const;
   [[nodiscard]] std::optional<Found> refined(const Found& start, Bytes limit, Seconds bound) const;
   // What is planned at a limit: nothing, where only its bound is asked for; the families; or also
@@ -128,31 +128,7 @@ class Search {
   [[nodiscard]] SearchResult at(Bytes limit, Plans plans) const;
   [[nodiscard]] std::vector<Found> candidates(Bytes limit, Plans plans,
                                               std::optional<Found>& without_room) const;
-  // What bounds families of one placement, split of layers and costs; those with overlapped blocks
-  // have another.
-  struct Ground {
-    std::optional<Layout> layout;
-    bool overlaps = false;
-    Problem problem;                // where blocks overlap, of passes so much shorter
-    std::vector<StageCost> stages;  // as they are
-    Seconds without_limit;
-    // Whether it bounds a problem of these layers. One runtime's backwards are fused, another's
-    // not.
-    [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
-  };
   void add_grounds();
-  void add_ground(const std::optional<Layout>& layers, const Problem& problem, bool overlap);
-  // The least of all, and what holds it. With the time of a program in `best`, small placements
-  // also exclude times below it (excluded.h).
-  struct Least {
-    Seconds seconds;
-    std::optional<BoundReason> reason;
-  };
-  [[nodiscard]] Least least_of(Bounds& bounds, std::optional<Seconds> best = std::nullopt) const;
-  [[nodiscard]] Least least_of(const Ground& ground, const Bound& bound, Bytes limit,
-                               std::optional<Seconds> best) const;
-  // Of what refinement makes of the program, on its own placement and split of layers.
-  [[nodiscard]] Seconds bound_of(const Found& found, Bounds& bounds) const;
   [[nodiscard]] static bool overlaps(const Family& family);
 
   std::shared_ptr<const Scenario>
@@ -163,7 +139,7 @@ class Search {
   Bytes unit_;
   std::vector<Family> families_;
   std::vector<Family> bare_;  // a placement each: refined where no schedule has an order for it
-  std::vector<Ground> grounds_;
+  Grounds grounds_;
   std::vector<std::string> left_out_;
 };
 

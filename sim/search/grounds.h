@@ -1,0 +1,70 @@
+// What bounds the programs of a search: of every placement, split of layers and costs among its
+// families the lower bound within a limit, made when it is asked for, and the least of them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/layout.h"
+#include "sim/pipeline/problem.h"
+#include "sim/search/bound.h"
+
+namespace pipesim {
+
+// Those with overlapped blocks have another.
+struct Ground {
+  std::optional<Layout> layout;
+  bool overlaps = false;
+  Problem problem;                // where blocks overlap, of passes so much shorter
+  std::vector<StageCost> stages;  // as they are
+  Seconds without_limit;
+  // Whether it bounds a problem of these layers. Backwards that are one pass may cost less.
+  [[nodiscard]] bool holds(const std::optional<Layout>& layers, const Problem& other) const;
+};
+
+class Grounds {
+ public:
+  // Once each. O(that of the bound).
+  void add(const std::optional<Layout>& layers, const Problem& problem, bool overlaps);
+  [[nodiscard]] const std::vector<Ground>& all() const { return all_; }
+
+ private:
+  std::vector<Ground> all_;
+};
+
+// What holds it; nothing where relief by offload or recomputation lowered it.
+struct LeastBound {
+  Seconds seconds;
+  std::optional<BoundReason> reason;
+};
+
+// What programs of a search may do beside their passes.
+struct AllowedRelief {
+  bool offload = false;
+  bool recompute = false;
+};
+
+class BoundsWithin {
+ public:
+  // `grounds` outlive it.
+  BoundsWithin(const Grounds& grounds, Bytes limit, AllowedRelief relief)
+      : grounds_(grounds.all()), limit_(limit), relief_(relief), known_(grounds_.size()) {}
+
+  // Of the programs of a problem, without overlapped blocks.
+  [[nodiscard]] Seconds of(const std::optional<Layout>& layers, const Problem& problem);
+  // The least of all grounds. With the time of a program in `best`, small placements also exclude
+  // times below it (excluded.h).
+  [[nodiscard]] LeastBound least(std::optional<Seconds> best = std::nullopt);
+
+ private:
+  const Bound& bound(size_t ground);
+  [[nodiscard]] LeastBound least_of(const Ground& ground, const Bound& bound,
+                                    std::optional<Seconds> best) const;
+
+  const std::vector<Ground>& grounds_;
+  Bytes limit_;
+  AllowedRelief relief_;
+  std::vector<std::optional<Bound>> known_;  // of the grounds
+};
+
+}  // namespace pipesim
