@@ -15,15 +15,15 @@ std::vector<double> drawn(const Draw& draw, std::uint64_t seed, size_t count) {
   // Boost's distributions, unlike the standard library's, give the same numbers everywhere.
   boost::random::mt19937_64 generator(seed);
   boost::random::normal_distribution<double> normal;
-  boost::random::uniform_real_distribution<double> uniform(draw.least, draw.most);
   boost::random::discrete_distribution<size_t, double> bin(draw.counts);
   const auto next = [&] {
     switch (draw.kind) {
       case Draw::Kind::kLognormal:
         return draw.mean * std::exp(draw.sigma * normal(generator) - draw.sigma * draw.sigma / 2);
       case Draw::Kind::kUniform:
-        // Boost's never ends where nothing lies between.
-        return draw.least == draw.most ? draw.least : uniform(generator);
+        // Boost's takes no empty interval.
+        if (draw.least == draw.most) return draw.least;
+        return boost::random::uniform_real_distribution<double>(draw.least, draw.most)(generator);
       default:
         return draw.values[bin(generator)];
     }
