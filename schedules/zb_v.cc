@@ -332,10 +332,11 @@ class ZbV : public LimitPlanner {
   }
   // The problem with its messages in steps, then with longer ones; if middling, first as they are.
   [[nodiscard]] std::vector<Problem> with_messages_to_plan_for(Bytes limit) const {
-    // In 1F1B's memory, for which the paper made its heuristic, equal stages were not seen to gain
-    // by longer ones.
-    const bool usual = uniform(problem_) && problem_.shape.microbatches >= problem_.shape.devices &&
-                       !is_short(limit) && limit <= kRounding * limit_of_1f1b(problem_);
+    // In 1F1B's memory, for which the paper made its heuristic, the cost of equal stages was not
+    // seen to gain by longer ones.
+    const bool usual = problem_.objective == Objective::kCost && uniform(problem_) &&
+                       problem_.shape.microbatches >= problem_.shape.devices && !is_short(limit) &&
+                       limit <= kRounding * limit_of_1f1b(problem_);
     std::vector<Problem> all{with_messages_in_steps(problem_)};
     if (!usual) all = with_longer_messages(problem_);
     // Of small problems that would make shorter messages cost time more often.

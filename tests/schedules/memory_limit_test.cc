@@ -83,6 +83,25 @@ TEST(MemoryLimit, OfZbVIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWithin) 
   }
 }
 
+// In 1F1B's own memory, too, what is planned for longer messages may be the shorter plan; and a
+// hair more memory leaves room for nothing.
+TEST(MemoryLimit, OfZbVMakesNoMakespanLongerInTheMemoryOf1F1BThanWithAHairMore) {
+  for (const int p : {3, 5, 6, 8}) {
+    for (const int m : {p, p + 1, p + 3, 2 * p, 3 * p}) {
+      SCOPED_TRACE(fmt::format("p {} m {}", p, m));
+      Problem problem =
+          testing::make_problem({p, 2, m, 1}, Placement::vee(p), {9.261, 9.043, 4.6685, 0});
+      problem.objective = Objective::kMakespan;
+      const Seconds within = run("zb-v", problem).makespan;
+      problem.activation_limit = 1.0001 * p * problem.device_activation();
+      EXPECT_LE(within, kSame * run("zb-v", problem).makespan);
+      problem.activation_limit.reset();
+      testing::set_transfers(problem, 0.05);
+      EXPECT_LE(within, kSame * run("zb-v", problem).makespan);
+    }
+  }
+}
+
 TEST(MemoryLimit, OfVSearchIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWithin) {
   testing::Random random(31);
   for (int round = 0; round < 12; ++round) {
