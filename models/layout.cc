@@ -90,6 +90,14 @@ KindCounts count_layers(const Transformer& model, const StageLayers& stage) {
   return counts;
 }
 
+std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placement, int device) {
+  std::vector<StageLayers> stages;
+  for (int chunk = 0; chunk < placement.chunks(device); ++chunk) {
+    stages.push_back(layout.stages[placement.model_stage(placement.virtual_stage(device, chunk))]);
+  }
+  return stages;
+}
+
 bool same_kinds(const Transformer& model, const StageLayers& a, const StageLayers& b) {
   if (a.layers != b.layers || a.mtp != b.mtp || a.embedding != b.embedding ||
       a.output != b.output) {

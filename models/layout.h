@@ -42,6 +42,9 @@ struct Layout {
 // O(layers).
 KindCounts count_layers(const Transformer& model, const StageLayers& stage);
 
+// What a device holds, by chunk.
+std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placement, int device);
+
 // Whether both hold layers of the same kinds in the same order: they take and keep the same.
 bool same_kinds(const Transformer& model, const StageLayers& a, const StageLayers& b);
 // Likewise two devices, chunk by chunk.

@@ -38,14 +38,17 @@ Seconds seen(Seconds whole, double parameters, int ranks, Seconds cover) {
 struct Ends {
   bool input = false;
   bool output = false;
+
+  void add(const StageLayers& stage) {
+    input = input || stage.embedding;
+    output = output || stage.output;
+  }
 };
 
 Ends ends_of(const Layout& layout, const Placement& place, int device) {
   Ends ends;
   for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
-    const StageLayers& stage = stage_of(layout, place, device, chunk);
-    ends.input = ends.input || stage.embedding;
-    ends.output = ends.output || stage.output;
+    ends.add(stage_of(layout, place, device, chunk));
   }
   return ends;
 }
@@ -154,11 +157,12 @@ void gather_kept_weights(const Transformer& model, const CostSetting& setting,
 }  // namespace
 
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
-                               const Layout& layout, const Placement& place, int device) {
+                               std::span<const StageLayers> stages) {
   const WeightDivision division{context.tensor, context.expert, context.expert_tensor};
   HeldParameters held;
-  for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
-    const StageLayers& stage = stage_of(layout, place, device, chunk);
+  Ends ends;
+  for (const StageLayers& stage : stages) {
+    ends.add(stage);
     const KindCounts counts = count_layers(model, stage);
     for (const LayerKind kind : kLayerKinds) {
       const int number = counts[kind];
@@ -168,7 +172,6 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
       held.expert += number * one.expert;
     }
   }
-  const Ends ends = ends_of(layout, place, device);
   const double matrix = 1.0 * model.vocab_size * model.hidden_size / context.tensor;
   if (context.vocabulary_devices > 0) {
     const int matrices = (ends.input ? 1 : 0) + (ends.output ? 1 : 0);
@@ -179,6 +182,11 @@ HeldParameters held_parameters(const Transformer& model, const LayerContext& con
     held.dense -= matrix;
   }
   return held;
+}
+
+HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
+                               const Layout& layout, const Placement& place, int device) {
+  return held_parameters(model, context, stages_of(layout, place, device));
 }
 
 StepBytes step_bytes(const ParameterState& state) {

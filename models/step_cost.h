@@ -31,7 +31,9 @@ struct StepCost {
   [[nodiscard]] Seconds total() const { return reduce + norm + optimizer + gather - hidden; }
 };
 
-// Of the device; a tied matrix on every device that uses it. O(chunks).
+// Of a device with these stages; a tied matrix on every device that uses it. O(stages).
+HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
+                               std::span<const StageLayers> stages);
 HeldParameters held_parameters(const Transformer& model, const LayerContext& context,
                                const Layout& layout, const Placement& place, int device);
 

@@ -7,27 +7,19 @@
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
-namespace {
-
-// Of what passes read: gradients and the optimizer's state are there once.
-void add_weight_versions(Case& made) {
-  const double weight_bytes = made.context->fp8_parameters ? 1 : 2;
-  const WeightVersions& versions = *schedule_of(made.choice).versions;
-  const int devices = made.placement.devices();
-  for (int device = 0; device < devices; ++device) {
-    const HeldParameters held = held_parameters(made.scenario->modelled->model, *made.context,
-                                                *made.layout, made.placement, device);
-    const int more = versions.kept(devices, device) - 1;
-    made.memory->devices[device].weights += Bytes(more * weight_bytes * (held.dense + held.expert));
-  }
-}
-
-}  // namespace
-
 void find_layer_costs(Outline& outline) {
   const Scenario& scenario = *outline.scenario;
   outline.costs = std::make_shared<const LayerCosts>(
       layer_costs(scenario.modelled->model, *outline.setting, *scenario.hardware));
+}
+
+Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages) {
+  const double weight_bytes = outline.context->fp8_parameters ? 1 : 2;
+  const WeightVersions& versions = *schedule_of(outline.choice).versions;
+  const HeldParameters held =
+      held_parameters(outline.scenario->modelled->model, *outline.context, stages);
+  const int older = versions.kept(outline.placement.devices(), device) - 1;
+  return Bytes(older * weight_bytes * (held.dense + held.expert));
 }
 
 void add_stage_costs(Case& made) {
@@ -40,7 +32,12 @@ void add_stage_costs(Case& made) {
     made.memory = estimate_memory(scenario.modelled->model, *made.context, *made.layout,
                                   made.placement, scenario.modelled->state);
   }
-  if (made.memory && made.sync == OptimizerSync::kAsynchronous) add_weight_versions(made);
+  if (made.memory && made.sync == OptimizerSync::kAsynchronous) {
+    for (int device = 0; device < made.placement.devices(); ++device) {
+      made.memory->devices[device].weights +=
+          older_weights(made, device, stages_of(*made.layout, made.placement, device));
+    }
+  }
   add_given_costs(made);
   add_bytes(made);
   if (scenario.roofline) add_roofline(made);

@@ -1,12 +1,20 @@
 // Seconds and bytes of every stage of a case, given or modelled.
 #pragma once
 
+#include <span>
+
+#include "models/layout.h"
 #include "sim/case/case.h"
 
 namespace pipesim {
 
 // By the outline's setting, whatever they were.
 void find_layer_costs(Outline& outline);
+
+// The older versions of weights that a device with these stages keeps of what passes read, of a
+// schedule that keeps some (Schedule::versions). Gradients and the optimizer's state are there
+// once.
+Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages);
 
 // Of the case's context: memory, stages of the problem, what closes an iteration. Requires outline,
 // layout and shape; what was there of these is replaced. O(stages).

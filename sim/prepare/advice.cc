@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <fmt/format.h>
 #include <set>
 
 #include "sim/case/make_case.h"
@@ -182,6 +184,25 @@ class HostSearch {
   std::optional<HostPlan> best_;
 };
 
+// The limit with which a schedule that takes one keeps within the capacity.
+std::optional<MemoryChange> limit_that_fits(const Outline& outline, const MemorySetting& now,
+                                            Bytes capacity) {
+  ScheduleChoice choice = outline.choice;
+  const auto* total = std::get_if<TotalLimit>(&choice.memory_limit);
+  const Bytes within = std::floor(capacity / kGiB * 100) / 100 * Bytes(kGiB);  // as it is printed
+  if (choice.program || !schedule_of(choice).memory_limit) return std::nullopt;
+  if (total != nullptr && total->bytes <= within) return std::nullopt;
+  choice.memory_limit = TotalLimit{within};
+  try {
+    const auto peak = peak_of(outline_of(outline.scenario, choice, outline.costs));
+    if (!peak || *peak > capacity) return std::nullopt;
+    return MemoryChange{fmt::format("memory_limit: {{total: {:.2f} GiB}}", within / kGiB), now,
+                        *peak};
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<MemoryChange> change_that_fits(const Outline& outline) {
@@ -189,6 +210,7 @@ std::optional<MemoryChange> change_that_fits(const Outline& outline) {
   const Modelled& modelled = *scenario.modelled;
   if (!modelled.capacity) return std::nullopt;
   const MemorySetting now{*outline.context, modelled.state, scenario.parallel.pipeline};
+  if (auto limit = limit_that_fits(outline, now, *modelled.capacity)) return limit;
   return nearest_change(now, *modelled.capacity,
                         [&](const MemorySetting& setting) -> std::optional<Bytes> {
                           // Costs by device or stage say nothing of twice as many.

@@ -79,7 +79,8 @@ class Balancer {
       if (known && peak > *capacity_) room.take_away(device, peak - *capacity_);
       // Copies to the host make room that passes do not show.
       if (!known && planned.program->copies() != nullptr) {
-        room.take_away(device, peak - room.peak(device, chunks_of(device)));
+        const auto chunks = stages_of(layout_, outline_.placement, device);
+        room.take_away(device, peak - room.peak(device, chunks));
       }
     }
     return fits;
@@ -91,15 +92,6 @@ class Balancer {
     Bytes beside;
     for (const DeviceMemory& device : memory.devices) beside = std::max(beside, device.total());
     room.limit(*capacity_ - beside);
-  }
-
-  [[nodiscard]] std::vector<StageLayers> chunks_of(int device) const {
-    const Placement& place = outline_.placement;
-    std::vector<StageLayers> chunks;
-    for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
-      chunks.push_back(layout_.stages[place.model_stage(place.virtual_stage(device, chunk))]);
-    }
-    return chunks;
   }
 
   const Outline& outline_;

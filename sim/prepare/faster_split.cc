@@ -197,11 +197,7 @@ class OrderSearch {
     if (!room_) return true;
     const Placement& place = outline_.placement;
     for (int device = 0; device < place.devices(); ++device) {
-      std::vector<StageLayers> chunks;
-      for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
-        chunks.push_back(layout.stages[place.model_stage(place.virtual_stage(device, chunk))]);
-      }
-      if (!room_->fits(device, chunks)) return false;
+      if (!room_->fits(device, stages_of(layout, place, device))) return false;
     }
     return true;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/vocabulary_share.h"
+#include "sim/case/stage_costs.h"
 
 namespace pipesim {
 namespace {
@@ -85,7 +86,9 @@ Bytes bytes_of(const Held& held, int chunk, const StageMemory& memory) {
 }  // namespace
 
 MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
-    : model_(outline.scenario->modelled->model, *outline.context, outline.scenario->modelled->state,
+    : outline_(outline),
+      versions_(!outline.choice.program && schedule_of(outline.choice).versions.has_value()),
+      model_(outline.scenario->modelled->model, *outline.context, outline.scenario->modelled->state,
              outline.placement.directions()),
       splits_(splits_of(outline.choice)),
       recompute_chunks_(recompute_chunks_of(outline.choice)),
@@ -125,15 +128,21 @@ void MemoryRoom::observe(const Program& program) {
 bool MemoryRoom::fits(int device, std::span<const StageLayers> chunks) {
   const Bytes kept_most = kept(device, chunks);
   if (limit_ && kept_most > *limit_) return false;
-  return model_.device(chunks).total() + kept_most <= capacity_[device];
+  return beside(device, chunks).total() + kept_most <= capacity_[device];
+}
+
+DeviceMemory MemoryRoom::beside(int device, std::span<const StageLayers> chunks) const {
+  DeviceMemory held = model_.device(chunks);
+  if (versions_) held.weights += older_weights(outline_, device, chunks);
+  return held;
 }
 
 int MemoryRoom::most_more(int device, std::span<const StageLayers> chunks,
                           std::span<const int> open) {
   if (open.empty()) return 0;
-  const DeviceMemory beside = model_.device(chunks);
+  const DeviceMemory held = beside(device, chunks);
   // Temporaries may become fewer.
-  const Bytes left = capacity_[device] - (beside.total() - beside.buffers);
+  const Bytes left = capacity_[device] - (held.total() - held.buffers);
   double most = std::numeric_limits<int>::max();
   note_stages(chunks);
   const auto bound_by = [&](const Held& held) {

@@ -19,7 +19,7 @@ namespace pipesim {
 
 class MemoryRoom : public DeviceRoom {
  public:
-  // Requires a model.
+  // Requires a model. Keeps a reference to the outline.
   MemoryRoom(const Outline& outline, Bytes capacity);
 
   // The program whose moments count from now on. O(passes x moments).
@@ -29,7 +29,7 @@ class MemoryRoom : public DeviceRoom {
   void limit(Bytes kept) { limit_ = kept; }
 
   Bytes peak(int device, std::span<const StageLayers> chunks) {
-    return model_.device(chunks).total() + kept(device, chunks);
+    return beside(device, chunks).total() + kept(device, chunks);
   }
   bool fits(int device, std::span<const StageLayers> chunks) override;
   int most_more(int device, std::span<const StageLayers> chunks,
@@ -40,10 +40,14 @@ class MemoryRoom : public DeviceRoom {
   // chunk in turn, and last of shares of the output.
   using Held = std::vector<double>;
 
+  // What a device holds whatever passes keep.
+  [[nodiscard]] DeviceMemory beside(int device, std::span<const StageLayers> chunks) const;
   void note_stages(std::span<const StageLayers> chunks);
   [[nodiscard]] Bytes bytes(const Held& held) const;
   Bytes kept(int device, std::span<const StageLayers> chunks);
 
+  const Outline& outline_;
+  bool versions_;  // of weights: several
   MemoryModel model_;
   double splits_;
   int recompute_chunks_;

@@ -262,6 +262,38 @@ TEST(BalanceAuto, LeavesTheOtherSchedulesOfAListWhereOneHasNoSplitThatFits) {
             prepare_first(read({"memory.capacity=10 GiB"})).layout);
 }
 
+// Older versions of weights move with their layers, as activations do.
+TEST(BalanceAuto, FindsRoomForWeightVersionsWhereverThereIsMore) {
+  for (const char* schedule : {"schedule=pipedream", "schedule=pipedream-2bw"}) {
+    bool fitted = false;
+    for (int gib = 10; gib <= 20; ++gib) {
+      const auto fits = [&] {
+        try {
+          (void)prepare_first(read({schedule, fmt::format("memory.capacity={} GiB", gib)}));
+          return true;
+        } catch (const InfeasibleError&) {
+          return false;
+        }
+      }();
+      EXPECT_TRUE(fits || !fitted) << schedule << " within " << gib << " GiB";
+      fitted = fitted || fits;
+    }
+    EXPECT_TRUE(fitted) << schedule;
+  }
+}
+
+TEST(BalanceAuto, NamesTheLimitThatASchedulesTakesAsTheNearestChange) {
+  const Scenario scenario = read({"schedule=zb", "memory.capacity=12 GiB"});
+  try {
+    (void)prepare_first(scenario);
+    FAIL() << "fits";
+  } catch (const InfeasibleError& error) {
+    EXPECT_NE(std::string(error.what()).find("nearest change: memory_limit: {total: 12.00 GiB} ("),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // The program of a stream follows how many iterations are simulated: no split has one of its own.
 TEST(BalanceAuto, TakesDescribedStreams) {
   const auto path = testing::test_folder() / "stream.yaml";
