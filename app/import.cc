@@ -10,7 +10,6 @@
 #include "sim/case/simulate.h"
 #include "sim/core/input_text.h"
 #include "sim/core/text.h"
-#include "sim/execution/walk.h"
 #include "sim/interop/frameworks/draft.h"
 #include "sim/interop/megatron/log.h"
 #include "sim/interop/megatron/memory_log.h"
@@ -46,6 +45,16 @@ std::string path_from(const std::string& output, const std::string& file) {
   return quoted + "'";
 }
 
+// What stands before the first row.
+std::string comments_of(const std::string& file, const Location& asked) {
+  std::istringstream lines(read_input(file, asked));
+  std::string comments;
+  for (std::string line; std::getline(lines, line) && line.starts_with('#');) {
+    comments += line + '\n';
+  }
+  return comments;
+}
+
 // A scenario that runs the schedule, with unit costs for its reader to replace.
 std::string scenario_text(const Program& program, const std::string& file) {
   const Shape& shape = program.shape();
@@ -57,6 +66,7 @@ std::string scenario_text(const Program& program, const std::string& file) {
        {"output_forward", "output_backward", "input_forward", "input_backward"}) {
     if (shares) more += fmt::format("  {}: 1 ms\n", pass);
   }
+  if (program.copies() != nullptr) more += "  copy_out: 1 ms\n  copy_in: 1 ms\n";
   return fmt::format(
       "schedule: {{csv: {}}}\n"
       "parallel: {{pipeline_model_parallel_size: {}}}\n"
@@ -73,11 +83,12 @@ std::string scenario_text(const Program& program, const std::string& file) {
 
 int import_schedule(const ImportOptions& options, const CommandLine& line) {
   const Program program = read_torch_csv_file(options.file, line.where(options.file));
-  check_executable(program);
   const Shape& shape = program.shape();
   if (!options.output.empty()) {
+    const std::string comments = comments_of(options.file, line.where(options.file));
     write_outputs({{options.output, line.of_option(options.output), [&](std::ostream& out) {
-                      out << scenario_text(program, path_from(options.output, options.file));
+                      out << comments
+                          << scenario_text(program, path_from(options.output, options.file));
                     }}});
     return kDone;
   }

@@ -47,7 +47,7 @@ expect_of_check(NamesTheNearest check_schedule zb-h3 "no schedule 'zb-h3'; did y
 expect_of_check(SaysWhichClaimFails check_schedule_of_author faulty-claim
                 "faulty-claim holds 1 on device 0 and claims 0: m-1 .everywhere.")
 expect_of_check(SaysWhichPassIsMissing check_schedule_of_author faulty-missing
-                "faulty-missing: not a program: device 0: stage 0 has no B .or BW. of microbatch 0")
+                "faulty-missing: not a program: device 0: 0BW0, or 0B0 and 0W0, is missing")
 expect_of_check(SaysWhichPassIsTwice check_schedule_of_author faulty-twice
                 "faulty-twice: not a program: device 0, pass 2 of 3 from 0: 0F0 is there twice")
 expect_of_check(SaysWhereItDeadlocks check_schedule_of_author faulty-deadlock

@@ -17,22 +17,32 @@ struct Wanted {
 };
 
 // Explains a stuck program: it replays "has it run yet?" from the positions alone.
-class Deadlock {
+class Explainer {
  public:
-  Deadlock(const Program& program, const std::vector<std::uint32_t>& position)
-      : program_(program), place_(program.placement()), position_(position) {}
+  Explainer(const Program& program, const std::vector<std::uint32_t>& position,
+            const NamePass& name)
+      : program_(program), place_(program.placement()), position_(position), name_(name) {}
 
   [[nodiscard]] std::string explain() const {
     std::string text = "deadlock:";
-    int stuck = -1;
     for (int d = 0; d < place_.devices(); ++d) {
       if (!is_stuck(d)) continue;
-      if (stuck < 0) stuck = d;
-      text += fmt::format("\n  device {} waits before {} for {}", d, program_.text(d, blocked(d)),
-                          program_.copies() != nullptr ? "its turn, or a copy" : name(wanted(d)));
+      text += fmt::format("\n  device {} waits before {}", d, waiting(d));
+      if (program_.copies() != nullptr) continue;
+      text += fmt::format(" of device {}", place_.device(wanted(d).vs));
     }
     if (program_.copies() != nullptr) return text;
-    return text + "\n  cycle: " + cycle(stuck);
+    return text + "\n  cycle: " + cycle(cycle_from(first_stuck()));
+  }
+
+  [[nodiscard]] Deadlock first() const {
+    const bool copies = program_.copies() != nullptr;
+    const std::vector<int> devices =
+        copies ? std::vector{first_stuck()} : cycle_from(first_stuck());
+    const int device = devices.front();
+    return {.device = device,
+            .position = static_cast<int>(position_[device]),
+            .cycle = copies ? waiting(device) : cycle(devices)};
   }
 
  private:
@@ -104,14 +114,45 @@ class Deadlock {
     }
   }
 
+  [[nodiscard]] int first_stuck() const {
+    int device = 0;
+    while (!is_stuck(device)) ++device;
+    return device;
+  }
+  [[nodiscard]] std::string name(PassKind kind, int vs, std::uint32_t unit) const {
+    if (name_) return name_(kind, vs, static_cast<int>(unit));
+    return fmt::format("{}{}{}", vs, to_text(kind), unit);
+  }
   [[nodiscard]] std::string name(const Wanted& want) const {
-    return fmt::format("{}{}{} of device {}", want.vs, to_text(want.kind), want.unit,
-                       place_.device(want.vs));
+    return name(name_ ? kind_there(want) : want.kind, want.vs, want.unit);
+  }
+  // B or BW, as the program has it.
+  [[nodiscard]] PassKind kind_there(const Wanted& want) const {
+    for (const Pass& pass : program_.passes(place_.device(want.vs))) {
+      if (!provides(pass, want)) continue;
+      if (pass.kind != PassKind::kFB) return pass.kind;
+      const Pass& backward = program_.pair(pass).backward;
+      return provides(backward, want) ? backward.kind : want.kind;
+    }
+    return want.kind;
+  }
+  [[nodiscard]] std::string name_blocked(int device) const {
+    const Pass& pass = blocked(device);
+    const auto of = [&](const Pass& one) {
+      return name(one.kind, place_.virtual_stage(device, one.chunk), one.microbatch);
+    };
+    if (pass.kind != PassKind::kFB) return of(pass);
+    const OverlappedPair& pair = program_.pair(pass);
+    return of(pair.forward) + "&" + of(pair.backward);
+  }
+  [[nodiscard]] std::string waiting(int device) const {
+    return fmt::format("{} for {}", name_blocked(device),
+                       program_.copies() != nullptr ? "its turn, or a copy" : name(wanted(device)));
   }
 
   // Each stuck device waits for a pass that stands behind the one where its own device is stuck;
   // following that from any of them must come round.
-  [[nodiscard]] std::string cycle(int start) const {
+  [[nodiscard]] std::vector<int> cycle_from(int start) const {
     std::vector<int> order(place_.devices(), -1);
     std::vector<int> path;
     int device = start;
@@ -120,19 +161,22 @@ class Deadlock {
       path.push_back(device);
       device = place_.device(wanted(device).vs);
     }
+    path.erase(path.begin(), path.begin() + order[device]);
+    return path;
+  }
+  [[nodiscard]] std::string cycle(const std::vector<int>& devices) const {
     std::string text;
-    for (const int on_cycle : std::span(path).subspan(order[device])) {
-      const Wanted want = wanted(on_cycle);
-      text += fmt::format("{} needs {}{}{}, which stands behind ",
-                          program_.text(on_cycle, blocked(on_cycle)), want.vs, to_text(want.kind),
-                          want.unit);
+    for (const int device : devices) {
+      text += fmt::format("{} needs {}, which stands behind ", name_blocked(device),
+                          name(wanted(device)));
     }
-    return text + program_.text(device, blocked(device));
+    return text + name_blocked(devices.front());
   }
 
   const Program& program_;
   const Placement& place_;
   const std::vector<std::uint32_t>& position_;
+  const NamePass& name_;
   bool sharded_ = is_sharded(program_.vocabulary());
 };
 
@@ -158,7 +202,11 @@ void check_executable(const Program& program) {
 }
 
 void report_deadlock(const Program& program, const std::vector<std::uint32_t>& position) {
-  throw InfeasibleError(Deadlock(program, position).explain());
+  throw DeadlockError(Explainer(program, position, {}).explain(), position);
+}
+
+Deadlock DeadlockError::explain(const Program& program, const NamePass& name) const {
+  return Explainer(program, stuck_, name).first();
 }
 
 }  // namespace pipesim

@@ -7,13 +7,15 @@
 //
 // A device runs on until it must wait, then the next one that can go on does, first come first
 // served: neighbouring passes of a device are visited together, which keeps later passes over the
-// result in cache. O(passes) time, O(virtual stages x units) space. Throws InfeasibleError when the
+// result in cache. O(passes) time, O(virtual stages x units) space. Throws DeadlockError when the
 // program deadlocks, naming what each device waits for and a cycle of passes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/error.h"
@@ -25,7 +27,26 @@
 
 namespace pipesim {
 
-// Throws InfeasibleError: `position[d]` is where device d is stuck.
+struct Deadlock {
+  int device = 0;  // of a pass that is stuck, and where it stands in the device's list
+  int position = 0;
+  // "0B0 needs 1B0, which stands behind ..."; of a program with copies, whose cycles are not
+  // followed, what the device waits for.
+  std::string cycle;
+};
+
+class DeadlockError : public InfeasibleError {
+ public:
+  DeadlockError(const std::string& message, std::vector<std::uint32_t> stuck)
+      : InfeasibleError(message), stuck_(std::move(stuck)) {}
+  // The same with names of somebody's own. O(passes x cycle).
+  [[nodiscard]] Deadlock explain(const Program& program, const NamePass& name) const;
+
+ private:
+  std::vector<std::uint32_t> stuck_;  // by device: where
+};
+
+// Throws DeadlockError: `position[d]` is where device d is stuck.
 [[noreturn]] void report_deadlock(const Program& program,
                                   const std::vector<std::uint32_t>& position);
 

@@ -32,8 +32,10 @@ std::uint8_t bits(PassKind kind) {
 
 class Checker {
  public:
-  Checker(const Shape& shape, const Placement& placement, VocabularyPlacement vocabulary)
+  Checker(const Shape& shape, const Placement& placement, VocabularyPlacement vocabulary,
+          const NamePass& name)
       : placement_(placement),
+        name_(name),
         units_(shape.units()),
         sharded_(is_sharded(vocabulary)),
         vocabulary_(sharded_ ? shape.devices : 0, units_),
@@ -83,8 +85,7 @@ class Checker {
     }
     std::uint8_t& seen = ran_(vs, unit);
     if ((seen & bits(pass.kind)) != 0) {
-      return fault(device, position,
-                   fmt::format("{}{}{} is there twice", vs, to_text(pass.kind), unit));
+      return fault(device, position, name(pass.kind, vs, unit) + " is there twice");
     }
     if (pass.kind == PassKind::kR) {
       if (auto fault = misplaced_recompute(device, position, vs, unit)) return fault;
@@ -97,37 +98,45 @@ class Checker {
   [[nodiscard]] std::optional<ProgramFault> misplaced_recompute(int device, int position, int vs,
                                                                 int unit) const {
     const std::uint8_t seen = ran_(vs, unit);
+    const auto of = [&](PassKind kind) { return name(kind, vs, unit); };
     if ((seen & kForward) == 0) {
-      return fault(device, position, fmt::format("{0}R{1} stands before {0}F{1}", vs, unit));
+      return fault(device, position, of(PassKind::kR) + " stands before " + of(PassKind::kF));
     }
     if ((seen & kInputGradient) == 0) return std::nullopt;
-    return fault(device, position,
-                 fmt::format("{}R{} stands behind the backward of microbatch {}, which needs it",
-                             vs, unit, unit));
+    return fault(device, position, of(PassKind::kR) + " stands behind the backward that needs it");
   }
 
   [[nodiscard]] std::optional<ProgramFault> missing_of(int vs, int unit) const {
     const std::uint8_t seen = ran_(vs, unit);
     const int recomputing = recomputing_[vs];
     const int device = placement_.device(vs);
-    if ((seen & kComplete) != kComplete) {
-      const char* what = (seen & kForward) == 0         ? "F"
-                         : (seen & kInputGradient) == 0 ? "B (or BW)"
-                                                        : "W (its B is there)";
-      return fault(device, -1, fmt::format("stage {} has no {} of microbatch {}", vs, what, unit));
+    const auto of = [&](PassKind kind) { return name(kind, vs, unit); };
+    if ((seen & kForward) == 0) return fault(device, -1, of(PassKind::kF) + " is missing");
+    const bool input = (seen & kInputGradient) != 0;
+    const bool weight = (seen & kWeightGradient) != 0;
+    if (!input && !weight) {
+      return fault(device, -1,
+                   fmt::format("{}, or {} and {}, is missing", of(PassKind::kBW), of(PassKind::kB),
+                               of(PassKind::kW)));
+    }
+    if (!input || !weight) {
+      return fault(
+          device, -1,
+          fmt::format("{} is there, but {} is missing", of(input ? PassKind::kB : PassKind::kW),
+                      of(input ? PassKind::kW : PassKind::kB)));
     }
     if (recomputing < 0 || (seen & kRecompute) != 0) return std::nullopt;
     return fault(device, -1,
-                 fmt::format("stage {} recomputes microbatch {}, but not {}: it must recompute all "
+                 fmt::format("{} is there, but {} is missing: a stage recomputes all microbatches "
                              "or none",
-                             vs, recomputing, unit));
+                             name(PassKind::kR, vs, recomputing), of(PassKind::kR)));
   }
 
   std::optional<ProgramFault> add_vocabulary(int device, int position, const Pass& pass) {
-    const std::string name = fmt::format("{}{}", to_text(pass.kind), pass.microbatch);
+    const auto named = [&] { return name(pass.kind, 0, static_cast<int>(pass.microbatch)); };
     if (!sharded_) {
       return fault(device, position,
-                   name +
+                   named() +
                        " is of a share of the vocabulary, but the first and the last stage hold "
                        "it");
     }
@@ -135,11 +144,12 @@ class Checker {
       return fault(device, position,
                    fmt::format("{} of chunk {}: vocabulary passes have chunk 0 and a microbatch "
                                "below {}",
-                               name, pass.chunk, units_));
+                               named(), pass.chunk, units_));
     }
     std::uint8_t& seen = vocabulary_(device, pass.microbatch);
     if ((seen & vocabulary_bit(pass.kind)) != 0) {
-      return fault(device, position, fmt::format("{} is there twice on device {}", name, device));
+      return fault(device, position,
+                   fmt::format("{} is there twice on device {}", named(), device));
     }
     seen = static_cast<std::uint8_t>(seen | vocabulary_bit(pass.kind));
     return std::nullopt;
@@ -149,9 +159,8 @@ class Checker {
     for (int unit = 0; unit < units_; ++unit) {
       for (const PassKind kind : {PassKind::kIF, PassKind::kS, PassKind::kT, PassKind::kIB}) {
         if ((vocabulary_(device, unit) & vocabulary_bit(kind)) != 0) continue;
-        return fault(
-            device, -1,
-            fmt::format("device {} has no {} of microbatch {}", device, to_text(kind), unit));
+        return fault(device, -1,
+                     fmt::format("{} is missing on device {}", name(kind, 0, unit), device));
       }
     }
     return std::nullopt;
@@ -166,7 +175,14 @@ class Checker {
     return {device, position, std::move(message)};
   }
 
+  [[nodiscard]] std::string name(PassKind kind, int vs, int unit) const {
+    if (name_) return name_(kind, vs, unit);
+    return is_vocabulary(kind) ? fmt::format("{}{}", to_text(kind), unit)
+                               : fmt::format("{}{}{}", vs, to_text(kind), unit);
+  }
+
   const Placement& placement_;
+  const NamePass& name_;
   int units_;
   bool sharded_;
   Grid<std::uint8_t> vocabulary_;  // by device and unit: vocabulary passes that ran
@@ -246,7 +262,7 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
 
 [[gnu::flatten]] std::optional<ProgramFault> Program::find_fault(
     const Shape& shape, const Placement& placement, const PassLists& lists,
-    std::span<const OverlappedPair> pairs, VocabularyPlacement vocabulary) {
+    std::span<const OverlappedPair> pairs, VocabularyPlacement vocabulary, const NamePass& name) {
   if (static_cast<int>(lists.size()) != placement.devices()) {
     return ProgramFault{0, -1,
                         fmt::format("{} lists for {} devices", lists.size(), placement.devices())};
@@ -254,7 +270,7 @@ Program::Program(const Shape& shape, Placement placement, PassLists lists,
   if (is_sharded(vocabulary) && placement.directions() != 1) {
     return ProgramFault{0, -1, "a sharded vocabulary has one first and one last stage"};
   }
-  Checker checker(shape, placement, vocabulary);
+  Checker checker(shape, placement, vocabulary, name);
   for (int device = 0; device < placement.devices(); ++device) {
     int position = 0;
     for (const Pass& pass : lists[device]) {

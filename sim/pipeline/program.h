@@ -7,6 +7,7 @@
 // order can be executed is for `walk` to say.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,10 @@ enum class WrapAround { kEvery, kFirstOfGroup };
 
 using PassLists = std::vector<std::vector<Pass>>;
 
+// What messages call the pass of a kind, virtual stage and unit; of a share of the vocabulary the
+// stage is 0. Empty: as Program::text does.
+using NamePass = std::function<std::string(PassKind kind, int vs, int unit)>;
+
 // The first thing that makes lists of passes no program, and where it stands.
 struct ProgramFault {
   int device = 0;
@@ -45,7 +50,7 @@ class Program {
   static std::optional<ProgramFault> find_fault(
       const Shape& shape, const Placement& placement, const PassLists& lists,
       std::span<const OverlappedPair> pairs,
-      VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast);
+      VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast, const NamePass& name = {});
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }

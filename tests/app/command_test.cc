@@ -138,18 +138,27 @@ TEST_F(Command, ExportAndImportGoRound) {
   EXPECT_EQ(run("run imported.yaml").code, 0);
 }
 
-TEST_F(Command, ADeadlockInAnImportedScheduleIsACannotMet) {
+TEST_F(Command, ADeadlockInACsvIsLocated) {
   write("dead.csv", "0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n");
+  const std::string where = "dead.csv:1:5: deadlock: 0B0 needs 1B0, which stands behind 1F1";
   const Outcome imported = run("import dead.csv");
-  EXPECT_EQ(imported.code, 1);
-  EXPECT_NE(imported.output.find("device 0 waits before 0BW0 for 1B0 of device 1"),
-            std::string::npos)
-      << imported.output;
+  EXPECT_EQ(imported.code, 2);
+  EXPECT_NE(imported.output.find(where), std::string::npos) << imported.output;
   write("dead.yaml",
         "schedule: {csv: dead.csv}\nparallel: {pipeline_model_parallel_size: 2}\n"
         "batch: {num_microbatches: 2}\n"
         "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n");
-  EXPECT_EQ(run("run dead.yaml").code, 1);
+  const Outcome ran = run("run dead.yaml");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.output.find(where), std::string::npos) << ran.output;
+}
+
+TEST_F(Command, ImportPrintsCopiesAmongThePasses) {
+  write("copies.csv", "0F0,0OUT0,0F1,0IN0,0WAIT0,0B1,0B0\n");
+  const Outcome imported = run("import copies.csv");
+  EXPECT_EQ(imported.code, 0);
+  EXPECT_NE(imported.output.find("0F0 0OUT0 0F1 0IN0 0WAIT0 0BW1 0BW0\n"), std::string::npos)
+      << imported.output;
 }
 
 TEST_F(Command, ListsHardwareAsTablesAndOneWithTheSourceOfEveryGroup) {

@@ -33,6 +33,16 @@ class Import : public testing::Command {
   }
 };
 
+TEST_F(Import, OfACsvMakesAScenarioThatRunsAndKeepsWhatTheFileSays) {
+  write("s.csv",
+        "# beside `csv` in a scenario: `offload: {bandwidth: alone}`\n"
+        "0F0,0OUT0,0F1,0IN0,0B1,0B0\n");
+  EXPECT_EQ(run("import s.csv -o s.yaml").code, 0);
+  const testing::Outcome ran = run("run s.yaml --no-picture");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(read("s.yaml").starts_with("# beside `csv` in a scenario")) << read("s.yaml");
+}
+
 TEST_F(Import, OfSettingsPrintsNothingThatATerminalWouldObey) {
   write("run.sh", "--num-layers 4 --unheard-of \"a\x1b[2Jb\"\n");
   for (const char* output : {"", " -o -", " -o run.yaml"}) {

@@ -201,7 +201,11 @@ TEST(TorchRules, RandomProgramsThatAreWrittenAreAcceptedByPyTorch) {
 }
 
 std::string objection_to(const std::string& csv) {
-  return torch_objection(read_torch_csv("s.csv", csv)).value_or("");
+  try {
+    return torch_objection(read_torch_csv("s.csv", csv)).value_or("");
+  } catch (const InputError& error) {
+    return error.what();
+  }
 }
 
 TEST(TorchRules, SeesWhatPyTorchSees) {
@@ -212,17 +216,16 @@ TEST(TorchRules, SeesWhatPyTorchSees) {
   };
   for (const Case& each :
        {Case{"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", "", ""},
-        Case{"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "rank 0 would wait for ever before 0BW0",
-             "deadlock"},
-        Case{"0F0,0W0,0I0\n", "rank 0 runs 0W0 before its input gradient",
+        Case{"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "deadlock: 0B0 needs 1B0", "deadlock"},
+        Case{"0F0,0W0,0I0\n", "deadlock: 0W0 needs 0I0",
              "a weight gradient without an input gradient"},
-        Case{"0B0,0F0\n", "rank 0 runs 0BW0 before its forward", "a backward without a forward"},
+        Case{"0B0,0F0\n", "deadlock: 0B0 needs 0F0", "a backward without a forward"},
         Case{"0F0,0F1,0B0,0B1\n1F1,1F0,1B0,1B1\n",
              "the last stage runs 1F1 out of the order of microbatches", "losses out of order"},
         Case{"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "", ""},
         // Both halves must be ready before the block: rank 1 has not sent the gradient of 1 yet.
         Case{"0F0,(0F1;0B1)OVERLAP_F_B,0B0\n1F0,1B0,1F1,1B1\n",
-             "would wait for ever before 0F1&0BW1", "a deadlock"}}) {
+             "deadlock: 0F1&0B1 needs 1B1, which stands behind 1F1 needs 0F1", "a deadlock"}}) {
     const std::string mine = objection_to(each.csv);
     EXPECT_NE(mine.find(each.mine), std::string::npos) << each.csv << mine;
     EXPECT_EQ(mine.empty(), *each.mine == '\0') << mine;
@@ -231,13 +234,27 @@ TEST(TorchRules, SeesWhatPyTorchSees) {
   }
 }
 
+TEST(TorchRules, NamesWhatWouldWaitForEver) {
+  const Pass f0 = make_pass(PassKind::kF, 0), f1 = make_pass(PassKind::kF, 1),
+             b0 = make_pass(PassKind::kB, 0), w0 = make_pass(PassKind::kW, 0),
+             bw0 = make_pass(PassKind::kBW, 0), bw1 = make_pass(PassKind::kBW, 1);
+  const auto objection = [](const Shape& shape, const PassLists& lists) {
+    return torch_objection({shape, Placement::looped(shape.devices, 1), lists}).value_or("");
+  };
+  EXPECT_NE(objection({2, 1, 2, 1}, {{f0, bw0, f1, bw1}, {f0, f1, bw0, bw1}})
+                .find("rank 0 would wait for ever before 0BW0"),
+            std::string::npos);
+  EXPECT_EQ(objection({1, 1, 1, 1}, {{f0, w0, b0}}), "rank 0 runs 0W0 before its input gradient");
+  EXPECT_EQ(objection({1, 1, 1, 1}, {{bw0, f0}}), "rank 0 runs 0BW0 before its forward");
+}
+
 TEST(TorchRules, NamesWhatNoCellCanSay) {
   const PassLists both{{make_pass(PassKind::kF, 0, 0), make_pass(PassKind::kF, 1, 1),
                         make_pass(PassKind::kBW, 1, 1), make_pass(PassKind::kBW, 0, 0)},
                        {make_pass(PassKind::kF, 1, 1), make_pass(PassKind::kF, 0, 0),
                         make_pass(PassKind::kBW, 0, 0), make_pass(PassKind::kBW, 1, 1)}};
   EXPECT_NE(torch_objection({{2, 2, 2, 1}, Placement::bidirectional(2), both})
-                ->find("two copies of the model"),
+                ->find("2 copies of the model"),
             std::string::npos);
   const PassLists splits{{make_pass(PassKind::kF, 0), make_pass(PassKind::kF, 1),
                           make_pass(PassKind::kBW, 1), make_pass(PassKind::kBW, 0)}};

@@ -46,12 +46,10 @@ TEST(Program, NamesTheFirstMissingPass) {
     EXPECT_TRUE(fault && fault->position == -1);
     return fault ? fault->message : "";
   };
-  EXPECT_EQ(message({make_pass(kBW, 0)}), "stage 0 has no F of microbatch 0");
-  EXPECT_EQ(message({make_pass(kF, 0)}), "stage 0 has no B (or BW) of microbatch 0");
-  EXPECT_EQ(message({make_pass(kF, 0), make_pass(kW, 0)}),
-            "stage 0 has no B (or BW) of microbatch 0");
-  EXPECT_EQ(message({make_pass(kF, 0), make_pass(kB, 0)}),
-            "stage 0 has no W (its B is there) of microbatch 0");
+  EXPECT_EQ(message({make_pass(kBW, 0)}), "0F0 is missing");
+  EXPECT_EQ(message({make_pass(kF, 0)}), "0BW0, or 0B0 and 0W0, is missing");
+  EXPECT_EQ(message({make_pass(kF, 0), make_pass(kW, 0)}), "0W0 is there, but 0B0 is missing");
+  EXPECT_EQ(message({make_pass(kF, 0), make_pass(kB, 0)}), "0B0 is there, but 0W0 is missing");
 }
 
 TEST(Program, NamesTheDeviceOfAMissingPass) {
@@ -59,7 +57,7 @@ TEST(Program, NamesTheDeviceOfAMissingPass) {
   const auto fault = Program::find_fault({2, 1, 1, 1}, Placement::looped(2, 1), {complete, {}}, {});
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->device, 1);
-  EXPECT_EQ(fault->message, "stage 1 has no F of microbatch 0");
+  EXPECT_EQ(fault->message, "1F0 is missing");
 }
 
 TEST(Program, RefusesChunksAndMicrobatchesThatAreNotThere) {
@@ -84,7 +82,7 @@ TEST(Program, ThrowsWhatItFound) {
     FAIL() << "a forward alone is no program";
   } catch (const LogicError& error) {
     EXPECT_STREQ(error.what(),
-                 "not a program: device 0: stage 0 has no B (or BW) of microbatch 0; expected F "
+                 "not a program: device 0: 0BW0, or 0B0 and 0W0, is missing; expected F "
                  "once and either BW or B and W once on every stage for each of 1 microbatches");
   }
 }
@@ -123,7 +121,7 @@ TEST(Program, CountsEverySequenceSplitAsAUnit) {
   std::vector<Pass> list;
   for (int unit = 0; unit < 6; ++unit) list.push_back(make_pass(kF, unit));
   for (int unit = 0; unit < 5; ++unit) list.push_back(make_pass(kBW, unit));
-  EXPECT_EQ(fault_of(list, {1, 1, 2, 3})->message, "stage 0 has no B (or BW) of microbatch 5");
+  EXPECT_EQ(fault_of(list, {1, 1, 2, 3})->message, "0BW5, or 0B5 and 0W5, is missing");
   list.push_back(make_pass(kBW, 5));
   EXPECT_FALSE(fault_of(list, {1, 1, 2, 3}));
 }
@@ -191,11 +189,10 @@ TEST(Program, RecomputesAStageForAllMicrobatchesOnceAndBetweenForwardAndBackward
              bw1 = make_pass(kBW, 1);
   EXPECT_EQ(message({f0, r0, f1, b0, w0, r1, bw1}), "");
   EXPECT_EQ(message({f0, r0, b0, w0, f1, bw1}),
-            "stage 0 recomputes microbatch 0, but not 1: it must recompute all or none");
+            "0R0 is there, but 0R1 is missing: a stage recomputes all microbatches or none");
   EXPECT_EQ(message({f0, r0, r0, b0, w0, f1, r1, bw1}), "0R0 is there twice");
   EXPECT_EQ(message({r0, f0, b0, w0, f1, r1, bw1}), "0R0 stands before 0F0");
-  EXPECT_EQ(message({f0, b0, r0, w0, f1, r1, bw1}),
-            "0R0 stands behind the backward of microbatch 0, which needs it");
+  EXPECT_EQ(message({f0, b0, r0, w0, f1, r1, bw1}), "0R0 stands behind the backward that needs it");
 }
 
 TEST(Program, RecomputesWhatAnOverlappedBlockTakesBackInFrontOfTheBlock) {
@@ -208,7 +205,7 @@ TEST(Program, RecomputesWhatAnOverlappedBlockTakesBackInFrontOfTheBlock) {
       fault_of({make_pass(kF, 0), block, make_pass(kR, 0), make_pass(kR, 1), make_pass(kBW, 1)},
                {1, 1, 2, 1}, pairs)
           ->message,
-      "0R0 stands behind the backward of microbatch 0, which needs it");
+      "0R0 stands behind the backward that needs it");
 }
 
 }  // namespace

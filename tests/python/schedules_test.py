@@ -116,8 +116,8 @@ class Refusals(unittest.TestCase):
             return [[f"{d}BW{i}" for i in range(m)] + [f"{d}F{i}" for i in range(m)] for d in range(p)]
 
         error = refusal(backwards)
-        self.assertIsInstance(error, pipesim.InfeasibleError)
-        self.assertIn("deadlock", str(error))
+        self.assertIsInstance(error, pipesim.InputError)
+        self.assertIn("deadlock: 0BW0 needs", str(error))
 
     def test_of_what_is_no_pass_say_what_one_is(self):
         for wrong in ([["0F0", 7]], ["0F0", "0BW0"]):

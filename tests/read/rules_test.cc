@@ -184,7 +184,7 @@ TEST(Rules, SayWhatTheyLeaveOutAndWhereTheyDeadlock) {
   expect_in(crossed, "device 1 waits before 5F0 for 4F0 of device 0");
   expect_in(
       rules_error("placement: linear\nrules:\n  - {passes: [F, R, BW], repeat: 3}\n" + kTurns),
-      "it must recompute all or none");
+      "a stage recomputes all microbatches or none");
 }
 
 TEST(Rules, AreRefusedWithTheirPlace) {

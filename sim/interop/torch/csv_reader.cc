@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "sim/core/input_text.h"
+#include "sim/execution/walk.h"
+#include "sim/interop/torch/cells.h"
 #include "sim/pipeline/copy_cells.h"
 
 namespace pipesim {
@@ -18,6 +20,8 @@ namespace {
 constexpr int kMaxNumber = 1 << 20;
 constexpr int kMaxChunks = 1 << 10;  // as a scenario may ask for
 constexpr int kMaxSplits = 1 << 10;  // likewise
+// Where so many times the passes would be needed that are there, that is said instead of which.
+constexpr size_t kFarTooMany = 3;
 
 struct Action {
   int stage = 0;  // -1 of a device's share of the vocabulary
@@ -265,8 +269,8 @@ void each_action(const Rows& rows, const Visit& visit) {
   }
 }
 
-// Every stage runs at least an F and a B of every unit: a number too large for the cells that are
-// there is refused before anything is sized by it.
+// Every stage runs at least an F and a B of every unit: a number far too large for the cells that
+// are there is refused before anything is sized by it.
 Extent extent_of(const Rows& rows, const Source& source) {
   Extent extent;
   std::set<int> stages;
@@ -289,7 +293,7 @@ Extent extent_of(const Rows& rows, const Source& source) {
   const size_t units =
       static_cast<size_t>(extent.microbatches) * static_cast<size_t>(extent.splits);
   const size_t needed = 2 * stages.size() * units;
-  if (needed > actions) {
+  if (needed > kFarTooMany * actions) {
     const std::string split = extent.splits > 1 ? fmt::format(" of {} splits", extent.splits) : "";
     throw InputError(source.locate(*largest),
                      fmt::format("{} microbatches{} on {} stages need at least {} passes, but {} "
@@ -444,13 +448,25 @@ Program read_rows(const Source& source) {
   // Of the sharded placements the one with the fewest waits; a scenario says which it is.
   const VocabularyPlacement vocabulary =
       extent.vocabulary ? VocabularyPlacement::kVocab2 : VocabularyPlacement::kFirstLast;
-  if (const auto fault = Program::find_fault(shape, placement, lists, pairs, vocabulary)) {
+  const NamePass name = [&](PassKind kind, int vs, int unit) {
+    return cell_text(placement, extent.splits, kind, vs, unit,
+                     source.ours ? CellLetters::kProgram : CellLetters::kTorch);
+  };
+  if (const auto fault = Program::find_fault(shape, placement, lists, pairs, vocabulary, name)) {
     const auto& row = cells[fault->device];
     const auto position = static_cast<size_t>(std::max(0, fault->position));
     throw InputError(source.locate(*row[position]), fault->message);
   }
-  return copies.with_copies(
+  Program program = copies.with_copies(
       {shape, placement, std::move(lists), std::move(pairs), WrapAround::kEvery, vocabulary});
+  try {
+    check_executable(program);
+  } catch (const DeadlockError& error) {
+    const Deadlock found = error.explain(program, name);
+    throw InputError(source.locate(*cells[found.device][found.position]),
+                     "deadlock: " + found.cycle);
+  }
+  return program;
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "sim/core/enum_array.h"
 #include "sim/core/error.h"
 #include "sim/execution/walk.h"
+#include "sim/interop/torch/cells.h"
 #include "sim/interop/torch/rules.h"
 #include "sim/pipeline/copy_cells.h"
 
@@ -44,25 +45,10 @@ class SlotVisitor {
   std::vector<Value> free_;  // by device: the first slot after what it ran
 };
 
-std::string unit_text(const Program& program, std::uint32_t unit) {
-  const auto splits = static_cast<std::uint32_t>(program.shape().splits);
-  if (splits == 1) return fmt::format("{}", unit);
-  return fmt::format("{}.{}", unit / splits, unit % splits);
-}
-
 std::string plain_cell(const Program& program, int device, const Pass& pass) {
   const Placement& place = program.placement();
-  const std::string unit = unit_text(program, pass.microbatch);
-  if (is_vocabulary(pass.kind)) return fmt::format("{}{}", to_text(pass.kind), unit);
-  constexpr EnumArray<PassKind, std::string_view> kLetters{"F", "I", "W", "B", "", "R"};
-  const int stage = place.model_stage(place.virtual_stage(device, pass.chunk));
-  return fmt::format("{}{}{}", stage, kLetters[pass.kind], unit);
-}
-
-std::string cell(const Program& program, const CopyCell& copy) {
-  return fmt::format("{}{}{}{}", program.placement().model_stage(copy.vs), to_text(copy.kind),
-                     unit_text(program, static_cast<std::uint32_t>(copy.unit)),
-                     copy.alone ? kAlone : "");
+  return cell_text(place, program.shape().splits, pass.kind,
+                   place.virtual_stage(device, pass.chunk), static_cast<int>(pass.microbatch));
 }
 
 std::string cell(const Program& program, int device, const Pass& pass) {
@@ -82,7 +68,7 @@ void write_rows_with(std::ostream& out, const Program& program, std::span<const 
       for (; next < copies.size() && copies[next].device == device &&
              copies[next].position == position;
            ++next) {
-        row.push_back(cell(program, copies[next]));
+        row.push_back(cell_text(program.placement(), program.shape().splits, copies[next]));
       }
       if (position < passes.size()) row.push_back(cell(program, device, passes[position]));
     }
@@ -107,6 +93,20 @@ void write_rows(std::ostream& out, const Program& program) {
   }
 }
 
+// Whether less devices hold any stage than there are copies of the model: readers count the one by
+// the other.
+bool shares_devices(const Placement& place) {
+  const int stages = place.model_stages();
+  for (int stage = 0; stage < stages; ++stage) {
+    std::set<int> devices;
+    for (int copy = 0; copy < place.directions(); ++copy) {
+      devices.insert(place.device(copy * stages + stage));
+    }
+    if (std::ssize(devices) == place.directions()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void write_torch_csv(std::ostream& out, const Program& program, std::string_view name) {
@@ -123,6 +123,9 @@ void write_csv(std::ostream& out, const Program& program, std::string_view name)
   };
   if (program.wrap_around() != WrapAround::kEvery) {
     refuse("it does not wait for every message at the wrap-around boundary");
+  }
+  if (shares_devices(program.placement())) {
+    refuse("copies of the model stand on the same devices, and rows do not say which is which");
   }
   if (program.copies() == nullptr) return write_rows(out, program);
   check_executable(program);

@@ -37,8 +37,9 @@ bool known(PassKind kind) {
 // What no cell can say, whatever the order.
 std::optional<std::string> beyond_the_form(const Program& program) {
   if (program.placement().directions() != 1) {
-    return "it runs two copies of the model in opposite directions, and a stage of PyTorch's "
-           "stands on one rank";
+    return fmt::format(
+        "it runs {} copies of the model, and a stage of PyTorch's stands on one rank",
+        program.placement().directions());
   }
   if (program.shape().splits != 1) {
     return fmt::format(

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string>
+#include <vector>
 
 #include "sim/core/text.h"
+#include "sim/pipeline/copy_cells.h"
 #include "sim/report/drawing/drawing.h"
 #include "sim/report/drawing/palette.h"
 
@@ -55,7 +58,9 @@ std::string legend_of(const Result& result) {
     });
     if (there) legend += fmt::format("{} {}, ", letter_of(pass), meaning_of(pass));
   }
-  return legend + ". idle; digits: microbatch";
+  const int splits = result.program->shape().splits;
+  legend += ". idle; digits: ";
+  return legend + (splits == 1 ? "microbatch" : fmt::format("slice, {} of a microbatch", splits));
 }
 
 }  // namespace
@@ -74,14 +79,19 @@ std::string draw(const Result& result, const PictureOptions& options) {
 }
 
 std::string pass_lists(const Program& program) {
+  const auto copies = copy_cells_of(program).value_or(std::vector<CopyCell>());
   std::string text;
+  auto copy = copies.begin();
   for (int device = 0; device < program.shape().devices; ++device) {
     const auto passes = program.passes(device);
-    for (size_t i = 0; i < passes.size(); ++i) {
-      if (i > 0) text += ' ';
-      text += program.text(device, passes[i]);
+    std::vector<std::string> row;
+    for (size_t i = 0; i <= passes.size(); ++i) {
+      for (; copy != copies.end() && copy->device == device && copy->position == i; ++copy) {
+        row.push_back(fmt::format("{}{}{}", copy->vs, to_text(copy->kind), copy->unit));
+      }
+      if (i < passes.size()) row.push_back(program.text(device, passes[i]));
     }
-    text += '\n';
+    text += fmt::format("{}\n", fmt::join(row, " "));
   }
   return text;
 }

@@ -16,7 +16,8 @@ struct PictureOptions {
 // pass shows its letter, then its microbatch's digits as far as its columns go; '.' is idle.
 std::string draw(const Result& result, const PictureOptions& options);
 
-// The passes of each device in order, one line per device.
+// The passes of each device in order, one line per device; among them the copies to the host of
+// devices that share no link (sim/pipeline/copy_cells.h).
 std::string pass_lists(const Program& program);
 
 }  // namespace pipesim
