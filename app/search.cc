@@ -32,12 +32,14 @@
 namespace pipesim {
 namespace {
 
+constexpr int kPoints = 20;  // of a frontier
+
 struct SearchCommand {
   std::string file;
   std::vector<std::string> overrides;
-  std::string limit = "1";
+  std::optional<std::string> limit;
   bool pareto = false;
-  int points = 20;
+  std::optional<int> points;
   std::string schedules;
   std::string csv, output;
   SearchOptions search;
@@ -350,31 +352,46 @@ std::string progress_text(const SearchProgress& now) {
 }
 
 [[noreturn]] void nothing_fits(const Search& search, const SearchResult& result, int devices,
-                               bool in_memory) {
+                               bool in_memory, bool keeps_all) {
   const auto of = [&](Bytes bytes) { return shown(bytes, search.unit(), in_memory); };
   const std::string crowded = without_room(result);
+  const char* unit = keeps_all ? "" : " where nothing is recomputed or copied";
   throw InfeasibleError(
-      fmt::format("no schedule fits into {}{}; one microbatch keeps {}{}{}{}{}", of(result.limit),
+      fmt::format("no schedule fits into {}{}; one microbatch keeps {}{}{}{}{}{}", of(result.limit),
                   in_memory ? "" : fmt::format(" of what {} microbatches keep", devices),
-                  of(search.unit() / devices), crowded.empty() ? "" : "\n  ", crowded,
+                  of(search.unit() / devices), unit, crowded.empty() ? "" : "\n  ", crowded,
                   search.left_out().empty() ? "" : "\n  left out: ",
                   fmt::join(search.left_out(), "\n  left out: ")));
 }
 
-int run_search(const SearchCommand& command, const CommandLine& line) {
+// A frontier has limits of its own, and several programs.
+void refuse_what_no_frontier_takes(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.of_option(command.output),
                      "a frontier has no single program: leave out -o");
   }
+  if (command.pareto && command.limit) {
+    throw InputError(line.where("--memory-limit", *command.limit),
+                     "a frontier goes through all limits: leave out --memory-limit or --pareto");
+  }
+  if (!command.pareto && command.points) {
+    throw InputError(line.where("--points", fmt::format("{}", *command.points)),
+                     "points are of a frontier: expected --pareto beside --points");
+  }
+}
+
+int run_search(const SearchCommand& command, const CommandLine& line) {
+  refuse_what_no_frontier_takes(command, line);
   const Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   check_writable({command.output, command.csv}, line);
-  const auto limit = parse_memory_limit(command.limit, line.where(command.limit));
+  const std::string asked = command.limit.value_or("1");
+  const auto limit = parse_memory_limit(asked, line.where(asked));
   const bool in_bytes = std::holds_alternative<Bytes>(limit);
   const bool in_memory = knows_memory(scenario);
   if (in_bytes && !in_memory) {
     throw InputError(
-        line.where(command.limit),
+        line.where(asked),
         "a limit in bytes needs a memory section that says what F acquires, or a model");
   }
   SearchOptions options = command.search;
@@ -382,8 +399,9 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   options.refine = !command.no_refinement;
   options.refinement.effort =
       command.effort.value_or(command.pareto ? kFrontierEffort : RefineOptions{}.effort);
+  const int points = command.points.value_or(kPoints);
   if (command.pareto) {
-    options.limits = command.points;
+    options.limits = points;
   } else {
     std::visit([&options](auto of) { options.order_within = of; }, limit);
   }
@@ -396,12 +414,13 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   const Search search(scenario, options);
   std::vector<SearchResult> results;
   if (command.pareto) {
-    results = search.frontier(command.points);
+    results = search.frontier(points);
   } else {
     results.push_back(
         search.at(in_bytes ? std::get<Bytes>(limit) : std::get<double>(limit) * search.unit()));
     if (!results.front().best) {
-      nothing_fits(search, results.front(), scenario.parallel.pipeline, in_memory);
+      nothing_fits(search, results.front(), scenario.parallel.pipeline, in_memory,
+                   !options.offload && !options.recompute);
     }
   }
   bar.clear();

@@ -26,7 +26,7 @@ void refuse_what_refinement_lacks(const Case& made, const Program& program) {
         made.choice.name, what));
   };
   if (!program.pairs().empty()) refuse("overlapped blocks");
-  if (program.placement().directions() > 1) refuse("two directions");
+  if (program.placement().directions() > 1) refuse("several copies of the model");
   if (program.shape().splits > 1) refuse("sequence splits");
   if (program.wrap_around() != WrapAround::kEvery)
     refuse("a way back that is not always waited for");

@@ -56,11 +56,13 @@ Found measure(const Like& like, const Problem& problem, std::shared_ptr<const Pr
   return found;
 }
 
-// Less time first, then what keeps all, then less memory; equal ones stay in the order of the
-// registry.
+// Less time first, then what keeps all, then what copies nothing, then less memory; equal ones stay
+// in the order of the registry.
 bool better(const Found& a, const Found& b) {
+  const auto copies = [](const Found& found) { return found.program->copies() != nullptr; };
   if (a.time != b.time) return a.time < b.time;
   if (keeps_all(a) != keeps_all(b)) return keeps_all(a);
+  if (copies(a) != copies(b)) return copies(b);
   return a.peak < b.peak;
 }
 
@@ -253,23 +255,40 @@ bool Search::add(const ScheduleChoice& choice) {
       (void)add_family(choice, given);
     }
     return true;
-  } catch (const std::runtime_error& error) {  // InputError, InfeasibleError
-    const auto* input = dynamic_cast<const InputError*>(&error);
-    const std::string reason = input != nullptr ? input->message() : error.what();
-    const bool prefixed = reason.starts_with(choice.name + ": ");
-    const Schedule& schedule = schedule_of(choice);
-    const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
-    left_out_.push_back(fmt::format("{}{}: {}", choice.name,
-                                    several ? fmt::format(" with {} chunks", *choice.chunks) : "",
-                                    prefixed ? reason.substr(reason.find(": ") + 2) : reason));
-    return false;
+  } catch (const InputError& error) {
+    const bool of_file = error.where().file != choice.where.file;
+    if (of_file && is_as_written(choice)) throw;
+    leave_out(choice, error.message());
+  } catch (const InfeasibleError& error) {
+    leave_out(choice, error.what());
   }
+  return false;
+}
+
+void Search::leave_out(const ScheduleChoice& choice, const std::string& reason) {
+  const bool prefixed = reason.starts_with(choice.name + ": ");
+  const Schedule& schedule = schedule_of(choice);
+  const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
+  left_out_.push_back(fmt::format("{}{}: {}", choice.name,
+                                  several ? fmt::format(" with {} chunks", *choice.chunks) : "",
+                                  prefixed ? reason.substr(reason.find(": ") + 2) : reason));
+}
+
+// Whether it is a description of the scenario's, and all of it stands there.
+bool Search::is_as_written(const ScheduleChoice& choice) const {
+  if (!choice.described) return false;
+  const Schedule& schedule = schedule_of(choice);
+  return std::ranges::any_of(scenario_->schedules, [&](const ScheduleChoice& each) {
+    return each.described == choice.described && each.options == choice.options &&
+           (each.chunks == choice.chunks || schedule.min_chunks == schedule.max_chunks);
+  });
 }
 
 bool Search::add_family(const ScheduleChoice& choice, const Case& made) {
   Family family{choice, made.layout, made.microbatch_order, with_bytes(made.problem)};
   if (family.problem.placement.directions() > 1) {
-    leave_out(choice.name + ": holds two copies of the model");
+    leave_out(fmt::format("{}: holds {} copies of the model", choice.name,
+                          family.problem.placement.directions()));
     return false;
   }
   family.apart = apart(made);

@@ -105,12 +105,14 @@ class Search {
   [[nodiscard]] Case in_order(Case made) const;
   void add_families();
   [[nodiscard]] bool add(const ScheduleChoice& choice);
+  [[nodiscard]] bool is_as_written(const ScheduleChoice& choice) const;
   [[nodiscard]] bool add_family(const ScheduleChoice& choice, const Case& made);
   void add_bare_placements();
   [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;
   [[nodiscard]] std::shared_ptr<const Program> program_within(const Family& family,
                                                               const Problem& problem) const;
   void leave_out(std::string reason);
+  void leave_out(const ScheduleChoice& choice, const std::string& reason);
   [[nodiscard]] std::optional<Found> planned(const Family& family, Bytes planning,
                                              Bytes limit) const;
   void plan_rungs(const Family& family, Bytes limit, std::optional<Found>& best) const;

@@ -89,6 +89,21 @@ TEST_F(RefusedSchedules, SearchLeavesThemOutByName) {
   }
 }
 
+TEST_F(RefusedSchedules, SearchRefusesAFaultyDescriptionWhereItStands) {
+  write("bad.yaml",
+        "placement: linear\nperiod: 3\nblock:\n  - {pass: F, stage: s, at: s}\n"
+        "  - {pass: BW, stage: s, at: 3*p - 5 - 2*s}\n");
+  const Outcome outcome =
+      run("search s.yaml schedule='{file: bad.yaml}' --schedules 1f1b,bad.yaml --no-refinement");
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("bad.yaml:5:30: "), std::string::npos) << outcome.output;
+}
+
+TEST_F(RefusedSchedules, SearchTakesNoLimitOfAFrontierNorPointsOfALimit) {
+  EXPECT_EQ(run("search s.yaml --pareto --memory-limit 0.5").code, 2);
+  EXPECT_EQ(run("search s.yaml --points 3").code, 2);
+}
+
 // What would make it fit is sought with other microbatches, of which a list has its own count.
 TEST_F(RefusedSchedules, UnequalMicrobatchesThatDoNotFitAreRunAllTheSame) {
   const std::string encoder =

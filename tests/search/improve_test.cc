@@ -89,7 +89,8 @@ TEST(Improve, RefusesByNameWhatRefinementDoesNotKnow) {
     return std::string();
   };
   EXPECT_NE(refusal("dualpipev").find("overlapped blocks"), std::string::npos);
-  EXPECT_NE(refusal("{name: dualpipe, overlap: false}").find("two directions"), std::string::npos);
+  EXPECT_NE(refusal("{name: dualpipe, overlap: false}").find("several copies of the model"),
+            std::string::npos);
   EXPECT_NE(refusal("1f1b", "recompute: full\n").find("recomputation"), std::string::npos);
   EXPECT_NE(refusal("1f1b", "framework: {transfers: blocking}\n").find("hold devices"),
             std::string::npos);
