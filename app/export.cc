@@ -36,6 +36,10 @@ std::string comments_on(const Case& made) {
   if (std::ranges::adjacent_find(slices, std::ranges::not_equal_to()) != slices.end()) {
     beside(fmt::format("splits: [{}]", fmt::join(slices, ", ")));
   }
+  if (made.choice.recompute &&
+      made.choice.recompute->granularity == RecomputeGranularity::kSelective) {
+    beside("recompute: selective");
+  }
   if (!made.microbatch_order.empty()) {
     text += fmt::format("# of {}\n", order_text(made.microbatch_order));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "sim/case/microbatch_order.h"
@@ -68,9 +69,11 @@ Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
   const Location file = line.where(named.scenario);
   Scenario scenario = read_scenario_file(named.scenario, file, line.overrides(overrides));
   if (scenario.schedules.size() != 1) {
+    std::vector<std::string> names;
+    for (const ScheduleChoice& choice : scenario.schedules) names.push_back(choice.name);
     throw InputError(file, fmt::format("one order is meant, and this scenario has {} schedules: "
-                                       "name one behind it",
-                                       scenario.schedules.size()));
+                                       "name one behind it, of {}",
+                                       names.size(), fmt::join(names, ", ")));
   }
   return prepare_first(std::move(scenario));
 }

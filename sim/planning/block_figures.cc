@@ -24,7 +24,7 @@ struct Lifespan {
   long begin, end;
 };
 
-int most_alive(const std::vector<Lifespan>& chunks, const Entries& entries) {
+long most_alive(const std::vector<Lifespan>& chunks, const Entries& entries) {
   long most = 0;
   for (const Lifespan& one : chunks) {
     for (long j = 0; j < entries.size; ++j) {
@@ -36,7 +36,7 @@ int most_alive(const std::vector<Lifespan>& chunks, const Entries& entries) {
       most = std::max(most, alive);
     }
   }
-  return static_cast<int>(most);
+  return most;
 }
 
 }  // namespace
@@ -61,13 +61,17 @@ BlockFigures figures_of(const Description& description, const Problem& problem) 
   std::vector<Lifespan> of_stage(static_cast<size_t>(place.virtual_stages()));
   std::vector<Lifespan> spans(figures.devices.size(), {1L << 40, 0});
   std::vector<long> work(figures.devices.size());
+  std::vector<long> forwards(figures.devices.size());
   for (const SlottedPasses& passes : slotted.passes) {
     const auto device = static_cast<size_t>(place.device(passes.vs));
     const auto unit =
         static_cast<size_t>(std::min<long>(middle, static_cast<long>(passes.slots.size()) - 1));
     Lifespan& lifespan = of_stage[static_cast<size_t>(passes.vs)];
     const long entered = middle * entries.period;
-    if (passes.kind == PassKind::kF) lifespan.begin = passes.slots[unit] - entered;
+    if (passes.kind == PassKind::kF) {
+      lifespan.begin = passes.slots[unit] - entered;
+      forwards[device] += static_cast<long>(passes.slots.size());
+    }
     if (passes.kind == PassKind::kW || passes.kind == PassKind::kBW) {
       lifespan.end = passes.end(unit) - entered;
     }
@@ -84,7 +88,7 @@ BlockFigures figures_of(const Description& description, const Problem& problem) 
   }
   for (size_t d = 0; d < lifespans.size(); ++d) {
     BlockFigures::Device& device = figures.devices[d];
-    device.in_flight = most_alive(lifespans[d], entries);
+    device.in_flight = static_cast<int>(std::min(most_alive(lifespans[d], entries), forwards[d]));
     const long span = spans[d].end - spans[d].begin;
     if (span <= figures.span) continue;
     figures.span = span;

@@ -95,12 +95,12 @@ Placement place(const DescribedPlacement& placement, int devices, int chunks) {
     case Kind::kFormula:
       return custom(placement, devices_by_formula(placement, devices, chunks), devices, chunks);
     case Kind::kList: {
-      const int listed = std::ranges::max(placement.devices) + 1;
-      if (listed != devices) {
+      const int last = std::ranges::max(placement.devices);
+      if (last + 1 != devices) {
         fail(placement.where,
-             fmt::format("lists {} devices, but there are {}: a formula serves any number, such as "
-                         "'s % p'",
-                         listed, devices));
+             fmt::format("lists devices 0 to {}, but there are {}: a formula serves any number, "
+                         "such as 's % p'",
+                         last, devices));
       }
       return custom(placement, placement.devices, devices, chunks);
     }
@@ -172,7 +172,7 @@ class Instance {
       take_line(line, vs, device);
       add_slots(line, vs, {device, device, 0, 0, 0, 0}, problem_.shape.units(), device);
     }
-    if (place_.directions() > 1) fail(passes.where, "two copies of the model share no vocabulary");
+    if (place_.directions() > 1) fail(passes.where, "copies of the model share no vocabulary");
   }
 
   void take_line(size_t line, int vs, int of) {
@@ -348,9 +348,15 @@ std::optional<std::string> unmet(const Description& description, const Problem& 
     const long value = values[size_names().size() + i];
     const long least = each.least->value(values);
     const long most = each.most->value(values);
+    if (least > most) {
+      return fmt::format("{} takes {} from {} to {}, which is empty for p = {}, v = {}, m = {}",
+                         description.name, each.name, each.least->text(), each.most->text(),
+                         values[0], values[1], values[2]);
+    }
     if (value < least || value > most) {
-      return fmt::format("{} takes {} from {} to {}, not {}", description.name, each.name, least,
-                         most, value);
+      const bool usual = !problem.option<long>(each.name);
+      return fmt::format("{} takes {} from {} to {}, not {}{}", description.name, each.name, least,
+                         most, value, usual ? ", which is its usual value" : "");
     }
   }
   for (const Expression& condition : description.requirements) {

@@ -39,6 +39,9 @@ class ExpressionParser {
   }
 
  private:
+  static constexpr std::pair<const char*, Op> kFunctions[] = {
+      {"min", Op::kMin}, {"max", Op::kMax}, {"gcd", Op::kGcd}};
+
   [[noreturn]] void fail(size_t at, const std::string& message) const {
     throw InputError(into_.place(at), fmt::format("formula '{}': {}", text_, message));
   }
@@ -178,8 +181,7 @@ class ExpressionParser {
     const std::string name(word());
     if (name.empty()) fail(at, "expected a number, a name or '('");
     at_ += name.size();
-    for (const auto& [function, op] :
-         {std::pair{"min", Op::kMin}, {"max", Op::kMax}, {"gcd", Op::kGcd}}) {
+    for (const auto& [function, op] : kFunctions) {
       if (name == function) return call(name, op, at);
     }
     const auto found = std::ranges::find(names_, name);
@@ -190,8 +192,12 @@ class ExpressionParser {
     into_.nodes_.back().number = found - names_.begin();
     return node;
   }
-  [[nodiscard]] std::vector<std::string> valid_names() const {
-    return {names_.begin(), names_.end()};
+  // Of what is called, where '(' follows.
+  [[nodiscard]] std::vector<std::string> valid_names() {
+    if (!take("(")) return {names_.begin(), names_.end()};
+    std::vector<std::string> functions;
+    for (const auto& [function, op] : kFunctions) functions.emplace_back(function);
+    return functions;
   }
   std::uint32_t number() {
     const size_t at = at_;

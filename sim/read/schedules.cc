@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/core/input_text.h"
+#include "sim/core/text.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/planning/best_slices.h"
 #include "sim/planning/schedule.h"
@@ -119,6 +120,17 @@ void read_options(YamlMap& map, const Schedule& schedule, ScheduleChoice& choice
   }
 }
 
+// Of a map with neither 'file' nor 'csv'.
+YamlValue require_name(YamlMap& map) {
+  const std::vector<std::string> valid{"name", "file", "csv"};
+  if (auto name = map.find("name")) return *name;
+  for (const auto& [key, value] : map.unread()) {
+    const std::string near = nearest_name(key, valid);
+    if (!near.empty()) value.fail_key(fmt::format("unknown key; did you mean '{}'?", near));
+  }
+  return map.require("name", "the name of a schedule, or 'file' or 'csv' instead");
+}
+
 ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario_file) {
   if (!value.is_map()) return read_named_schedule(value);
   YamlMap map(value);
@@ -152,9 +164,8 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
             .offload = offloaded};
   }
   const auto described = map.find("file");
-  ScheduleChoice choice = described
-                              ? read_described_schedule(*described, scenario_file)
-                              : read_named_schedule(map.require("name", "the name of a schedule"));
+  ScheduleChoice choice = described ? read_described_schedule(*described, scenario_file)
+                                    : read_named_schedule(require_name(map));
   if (const auto chunks = map.find(kChunksKey)) {
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }

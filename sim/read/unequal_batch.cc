@@ -110,10 +110,13 @@ class DrawReader {
       draw.mean = number(map.require("mean", "the mean of what is drawn"));
       draw.sigma = map.require("sigma", "the spread of its logarithm").number(0, 10);
       draw.least = least(1 / kLargestFactor);
-      if (const auto min = map.find("min")) min->fail("is of distribution uniform");
+      if (const auto min = map.find("min")) min->fail_key("is of distribution uniform");
       return;
     }
     draw.kind = Draw::Kind::kUniform;
+    for (const char* key : {"mean", "sigma"}) {
+      if (const auto given = map.find(key)) given->fail_key("is of distribution lognormal");
+    }
     if (!max) (void)map.require("max", "the largest that is drawn");
     const YamlValue min = map.require("min", "the smallest that is drawn");
     draw.least = number(min);

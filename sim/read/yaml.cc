@@ -444,6 +444,9 @@ YamlMap::YamlMap(const YamlValue& value) : value_(value) {
     const std::string path = value.path().empty() ? key : value.path() + "." + key;
     Entry entry{key, YamlValue(source, item.second, path)};
     entry.value.key_mark_ = item.first.Mark();
+    if (item.second.IsNull() && key.find(':') != std::string::npos) {
+      entry.value.fail_key("a space is missing behind ':'");
+    }
     // A missing value has no place of its own: it is missing behind its key.
     if (item.second.IsNull()) entry.value.mark_ = item.first.Mark();
     entries_.push_back(std::move(entry));

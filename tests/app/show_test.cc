@@ -177,6 +177,24 @@ TEST_F(Export, NamesTheNearestWithFlagsOfWhatIsReadFromFiles) {
   EXPECT_NE(described.find("the nearest that has some is zb;"), std::string::npos) << described;
 }
 
+// A reader counts copies of the model by the ranks that hold a stage.
+TEST_F(Export, WritesNoCopiesOfTheModelThatRowsDoNotTellApart) {
+  const auto exported = [this](const char* placement) {
+    write("copies.yaml", fmt::format("placement: {{device: {}, copies: 2}}\n"
+                                     "order: {{F: i % 2, B: i % 2}}\n"
+                                     "rules:\n  - {{passes: [F], repeat: 8}}\n"
+                                     "  - {{passes: [BW]}}\n",
+                                     placement));
+    return run("export " + quickstart_ +
+               " parallel.pipeline_model_parallel_size=2 'schedule={file: copies.yaml}' "
+               "batch.num_microbatches=8 --format csv -o c.csv");
+  };
+  const Outcome same = exported("s % p");
+  EXPECT_EQ(same.code, 1) << same.output;
+  EXPECT_NE(same.output.find("rows do not say which is which"), std::string::npos) << same.output;
+  EXPECT_EQ(exported("s if s < p else 2*p - 1 - s").code, 0);
+}
+
 TEST_F(Export, SaysWhyThereIsNothingToWriteAndWritesNothing) {
   const Outcome flags = run("export " + quickstart_ + " schedule=gpipe --format megatron -o f.txt");
   EXPECT_EQ(flags.code, 1);

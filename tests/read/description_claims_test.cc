@@ -62,6 +62,18 @@ TEST(DescriptionClaims, PeaksFollowFromLifespansOverThePeriod) {
   EXPECT_GT(exact, 1000);
 }
 
+TEST(DescriptionClaims, CountNoMoreChunksThanThereAre) {
+  for (const Block& block : kBlocks) {
+    const auto described = read_description_file(
+        fmt::format(PIPESIM_SOURCE_DIR "/schedules/descriptions/{}.yaml", block.name), {});
+    const Problem problem = problem_of(block, described->schedule, 8, 1);
+    if (described->schedule.refusal(problem)) continue;
+    for (const auto& device : figures_of(*described->description, problem).devices) {
+      EXPECT_LE(device.in_flight, block.chunks) << block.name;
+    }
+  }
+}
+
 TEST(DescriptionClaims, BubblesAreNoLargerThanThoseOfTheSlots) {
   int exact = 0;
   for_every_block({1, 2, 4},

@@ -181,7 +181,8 @@ TEST(Description, PlacesStagesByAFormulaOrAList) {
   EXPECT_EQ(by_list->place(2, by_list->default_chunks), Placement::vee(2));
   const auto copies = described("placement: {device: [0, 1, 1, 0], copies: 2}\n" + kBlock);
   EXPECT_EQ(copies->place(2, copies->default_chunks), Placement::bidirectional(2));
-  expect(error_of("placement: [0, 1, 1, 0]\n" + kBlock, 4, 2), "my.yaml:1:12: lists 2 devices");
+  expect(error_of("placement: [0, 1, 1, 0]\n" + kBlock, 4, 2),
+         "my.yaml:1:12: lists devices 0 to 1");
   expect(error_of("placement: '0 if s else s'\n" + kBlock, 2, 2), "device 0 holds 4 of 4 stages");
   expect(error_of("placement: s + 1\n" + kBlock), "stage 3 of 4 stands on device 4");
 }
@@ -453,6 +454,22 @@ TEST(Description, IsRefusedForWhatItDoesNotAccept) {
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->reason, "my.yaml requires m % 4 == 0 and m >= p, not p = 3, v = 1, m = 7");
   EXPECT_EQ(refusal->nearest.microbatches, 8);
+}
+
+TEST(Description, SaysOfAParameterWhetherItsRangeOrItsUsualValueIsAtFault) {
+  const auto reason = [](const std::string& range) {
+    const auto schedule =
+        described("placement: linear\nparameters: {g: {usual: 9, " + range + "}}\n" + kBlock);
+    return schedule->refusal(problem_for(*schedule, {4, 1, 1, 1}))->reason;
+  };
+  expect(reason("from: 1, to: p"), "takes g from 1 to 4, not 9, which is its usual value");
+  expect(reason("from: p, to: m"), "takes g from p to m, which is empty for p = 4, v = 1, m = 1");
+}
+
+TEST(Description, SuggestsFunctionsWhereOneIsCalled) {
+  const std::string head = "placement: linear\nperiod: 3\nblock:\n";
+  expect(error_of(head + "  - {pass: F, stage: s, at: \"mx(s, 1)\"}\n"), "did you mean 'max'?");
+  expect(error_of(head + "  - {pass: F, stage: s, at: ss}\n"), "did you mean 's'?");
 }
 
 const std::string kScenario =

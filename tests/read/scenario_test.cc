@@ -237,6 +237,12 @@ INSTANTIATE_TEST_SUITE_P(
     Scenarios, RefusedScenario,
     testing::Values(
         Bad{{"schedule=1f1"}, "did you mean '1f1b'?"},
+        Bad{{"schedule={file:my.yaml}"}, "a space is missing behind ':'"},
+        Bad{{"schedule={fil: my.yaml}"}, "schedule.fil: unknown key; did you mean 'file'?"},
+        Bad{{"schedule={csvs: my.csv}"}, "schedule.csvs: unknown key; did you mean 'csv'?"},
+        Bad{{"schedule={}"}, "the name of a schedule, or 'file' or 'csv' instead"},
+        Bad{{"batch.factors={distribution: uniform, min: 1, max: 3, mean: 2}"},
+            "batch.factors.mean: is of distribution lognormal"},
         Bad{{"schedule=[]"}, "expected at least one schedule"},
         Bad{{"schedule={name: 1f1b, group: 3}"}, "schedule.group: unknown key"},
         Bad{{"schedule={name: interleaved-1f1b, microbatch_group_size_per_vp_stage: 0}"},
