@@ -82,7 +82,7 @@ std::vector<ZbPlanner::Choices> ZbPlanner::all_choices() {
 
 PassLists ZbPlanner::best(Bytes limit) {
   try_limits(limit);
-  if (size_of(problem_) != ProblemSize::kLarge && !free_transfers(problem_)) {
+  if (size_of(problem_) != ProblemSize::kLarge) {
     as_they_are_.emplace(problem_);
     for (const Problem& longer : with_longer_messages(problem_)) {
       set_messages(longer);

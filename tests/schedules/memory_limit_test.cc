@@ -112,6 +112,22 @@ TEST(MemoryLimit, OfVSearchIsHardlySlowerWhenItIsHigherNorThanHandMadeOrdersWith
   }
 }
 
+// Without messages what is planned for some may be the shorter plan: zb took 3.2% longer here.
+TEST(MemoryLimit, OfZbMakesNoMakespanLongerWithoutMessagesThanWithShortOnes) {
+  Problem problem = testing::make_problem({3, 1, 3, 1});
+  const double seconds[3][3] = {
+      {18.865, 17.041, 7.882}, {19.568, 11.494, 4.895}, {10.735, 7.471, 16.633}};
+  for (size_t d = 0; d < 3; ++d) {
+    problem.stages[d].forward = Seconds(seconds[d][0]);
+    problem.stages[d].backward_input = Seconds(seconds[d][1]);
+    problem.stages[d].backward_weight = Seconds(seconds[d][2]);
+  }
+  problem.objective = Objective::kMakespan;
+  const Seconds without = run("zb", problem).makespan;
+  testing::set_transfers(problem, 0.01);
+  EXPECT_LE(without, run("zb", problem).makespan);
+}
+
 // Of the hand-made orders ZB-H1 is the better here: the heuristic's own took 52 s.
 TEST(MemoryLimit, OfOnePipelineIsEnoughForHandMadeZbH1) {
   Problem problem = testing::make_problem({4, 1, 4, 1});
