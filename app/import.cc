@@ -45,12 +45,15 @@ std::string path_from(const std::string& output, const std::string& file) {
   return quoted + "'";
 }
 
-// What stands before the first row.
-std::string comments_of(const std::string& file, const Location& asked) {
-  std::istringstream lines(read_input(file, asked));
+// The comments before the first row.
+std::string comments_of(const std::string& csv) {
+  std::istringstream lines(csv);
   std::string comments;
-  for (std::string line; std::getline(lines, line) && line.starts_with('#');) {
-    comments += line + '\n';
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(0, std::min(line.find_first_not_of(" \t\r"), line.size()));
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty() && line.front() != '#') break;
+    if (!line.empty()) comments += line + '\n';
   }
   return comments;
 }
@@ -82,13 +85,14 @@ std::string scenario_text(const Program& program, const std::string& file) {
 }
 
 int import_schedule(const ImportOptions& options, const CommandLine& line) {
-  const Program program = read_torch_csv_file(options.file, line.where(options.file));
+  const std::string csv = read_input(options.file, line.where(options.file));
+  const Program program = read_torch_csv(options.file, csv);
   const Shape& shape = program.shape();
   if (!options.output.empty()) {
-    const std::string comments = comments_of(options.file, line.where(options.file));
+    const std::string text =
+        comments_of(csv) + scenario_text(program, path_from(options.output, options.file));
     write_outputs({{options.output, line.of_option(options.output), [&](std::ostream& out) {
-                      out << comments
-                          << scenario_text(program, path_from(options.output, options.file));
+                      out << (options.output == "-" ? printable(text) : text);
                     }}});
     return kDone;
   }

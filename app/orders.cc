@@ -71,9 +71,8 @@ Case case_of(const NamedOrder& named, const std::vector<std::string>& overrides,
   if (scenario.schedules.size() != 1) {
     std::vector<std::string> names;
     for (const ScheduleChoice& choice : scenario.schedules) names.push_back(choice.name);
-    throw InputError(file, fmt::format("one order is meant, and this scenario has {} schedules: "
-                                       "name one behind it, of {}",
-                                       names.size(), fmt::join(names, ", ")));
+    throw InputError(file, fmt::format("one order is meant, and this scenario has {}: name which",
+                                       fmt::join(names, ", ")));
   }
   return prepare_first(std::move(scenario));
 }

@@ -364,8 +364,8 @@ std::string progress_text(const SearchProgress& now) {
                   fmt::join(search.left_out(), "\n  left out: ")));
 }
 
-// A frontier has limits of its own, and several programs.
-void refuse_what_no_frontier_takes(const SearchCommand& command, const CommandLine& line) {
+// A frontier has points, which are its limits, and several programs; a search has one of each.
+void refuse_what_does_not_go_together(const SearchCommand& command, const CommandLine& line) {
   if (command.pareto && !command.output.empty()) {
     throw InputError(line.of_option(command.output),
                      "a frontier has no single program: leave out -o");
@@ -381,7 +381,7 @@ void refuse_what_no_frontier_takes(const SearchCommand& command, const CommandLi
 }
 
 int run_search(const SearchCommand& command, const CommandLine& line) {
-  refuse_what_no_frontier_takes(command, line);
+  refuse_what_does_not_go_together(command, line);
   const Scenario scenario =
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   check_writable({command.output, command.csv}, line);

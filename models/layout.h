@@ -42,7 +42,7 @@ struct Layout {
 // O(layers).
 KindCounts count_layers(const Transformer& model, const StageLayers& stage);
 
-// What a device holds, by chunk.
+// What a device holds, by chunk. O(chunks).
 std::vector<StageLayers> stages_of(const Layout& layout, const Placement& placement, int device);
 
 // Whether both hold layers of the same kinds in the same order: they take and keep the same.

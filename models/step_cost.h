@@ -13,6 +13,8 @@
 // so.
 #pragma once
 
+#include <span>
+
 #include "models/data_groups.h"
 #include "models/layer_cost.h"
 #include "models/layout.h"

@@ -14,6 +14,7 @@ void find_layer_costs(Outline& outline) {
 }
 
 Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages) {
+  if (outline.choice.program || !schedule_of(outline.choice).versions) return {};
   const double weight_bytes = outline.context->fp8_parameters ? 1 : 2;
   const WeightVersions& versions = *schedule_of(outline.choice).versions;
   const HeldParameters held =
@@ -32,7 +33,7 @@ void add_stage_costs(Case& made) {
     made.memory = estimate_memory(scenario.modelled->model, *made.context, *made.layout,
                                   made.placement, scenario.modelled->state);
   }
-  if (made.memory && made.sync == OptimizerSync::kAsynchronous) {
+  if (made.memory) {
     for (int device = 0; device < made.placement.devices(); ++device) {
       made.memory->devices[device].weights +=
           older_weights(made, device, stages_of(*made.layout, made.placement, device));

@@ -11,9 +11,8 @@ namespace pipesim {
 // By the outline's setting, whatever they were.
 void find_layer_costs(Outline& outline);
 
-// The older versions of weights that a device with these stages keeps of what passes read, of a
-// schedule that keeps some (Schedule::versions). Gradients and the optimizer's state are there
-// once.
+// The older versions of weights that a device with these stages keeps of what passes read, where
+// the schedule keeps some (Schedule::versions). Gradients and the optimizer's state are there once.
 Bytes older_weights(const Outline& outline, int device, std::span<const StageLayers> stages);
 
 // Of the case's context: memory, stages of the problem, what closes an iteration. Requires outline,

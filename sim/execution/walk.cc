@@ -27,25 +27,27 @@ class Explainer {
     std::string text = "deadlock:";
     for (int d = 0; d < place_.devices(); ++d) {
       if (!is_stuck(d)) continue;
-      text += fmt::format("\n  device {} waits before {}", d, waiting(d));
-      if (program_.copies() != nullptr) continue;
-      text += fmt::format(" of device {}", place_.device(wanted(d).vs));
+      const auto want = wanted(d);
+      text += fmt::format(
+          "\n  device {} waits before {} for {}", d, name_blocked(d),
+          want ? fmt::format("{} of device {}", name(*want), place_.device(want->vs)) : kCopies);
     }
-    if (program_.copies() != nullptr) return text;
-    return text + "\n  cycle: " + cycle(cycle_from(first_stuck()));
+    const std::vector<int> devices = chain();
+    return wanted(devices.front()) ? text + "\n  cycle: " + cycle(devices) : text;
   }
 
   [[nodiscard]] Deadlock first() const {
-    const bool copies = program_.copies() != nullptr;
-    const std::vector<int> devices =
-        copies ? std::vector{first_stuck()} : cycle_from(first_stuck());
+    const std::vector<int> devices = chain();
     const int device = devices.front();
     return {.device = device,
             .position = static_cast<int>(position_[device]),
-            .cycle = copies ? waiting(device) : cycle(devices)};
+            .text = wanted(device) ? cycle(devices)
+                                   : fmt::format("{} waits for {}", name_blocked(device), kCopies)};
   }
 
  private:
+  static constexpr const char* kCopies = "its turn, or a copy";
+
   [[nodiscard]] bool is_stuck(int device) const {
     return position_[device] < program_.passes(device).size();
   }
@@ -70,11 +72,12 @@ class Explainer {
     return kind && pass.chunk == place_.chunk(want.vs) && pass.microbatch == want.unit;
   }
 
-  [[nodiscard]] Wanted wanted(int device) const {
+  // Nothing where the device waits for copies alone.
+  [[nodiscard]] std::optional<Wanted> wanted(int device) const {
     const Pass& pass = blocked(device);
-    if (pass.kind != PassKind::kFB) return missing(device, pass).value();
+    if (pass.kind != PassKind::kFB) return missing(device, pass);
     const auto forward = missing(device, program_.pair(pass).forward);
-    return forward ? *forward : missing(device, program_.pair(pass).backward).value();
+    return forward ? forward : missing(device, program_.pair(pass).backward);
   }
   [[nodiscard]] std::optional<Wanted> missing(int device, const Pass& pass) const {
     const StagePass at{pass.kind, place_.virtual_stage(device, pass.chunk)};
@@ -114,27 +117,21 @@ class Explainer {
     }
   }
 
-  [[nodiscard]] int first_stuck() const {
-    int device = 0;
-    while (!is_stuck(device)) ++device;
-    return device;
-  }
   [[nodiscard]] std::string name(PassKind kind, int vs, std::uint32_t unit) const {
-    if (name_) return name_(kind, vs, static_cast<int>(unit));
-    return fmt::format("{}{}{}", vs, to_text(kind), unit);
+    return name_of(name_, kind, vs, static_cast<int>(unit));
   }
+  // A backward as the program has it: B or BW.
   [[nodiscard]] std::string name(const Wanted& want) const {
-    return name(name_ ? kind_there(want) : want.kind, want.vs, want.unit);
-  }
-  // B or BW, as the program has it.
-  [[nodiscard]] PassKind kind_there(const Wanted& want) const {
     for (const Pass& pass : program_.passes(place_.device(want.vs))) {
       if (!provides(pass, want)) continue;
-      if (pass.kind != PassKind::kFB) return pass.kind;
-      const Pass& backward = program_.pair(pass).backward;
-      return provides(backward, want) ? backward.kind : want.kind;
+      const Pass* found = &pass;
+      if (pass.kind == PassKind::kFB) {
+        const OverlappedPair& pair = program_.pair(pass);
+        found = provides(pair.forward, want) ? &pair.forward : &pair.backward;
+      }
+      return name(found->kind, want.vs, want.unit);
     }
-    return want.kind;
+    return name(want.kind, want.vs, want.unit);
   }
   [[nodiscard]] std::string name_blocked(int device) const {
     const Pass& pass = blocked(device);
@@ -145,21 +142,20 @@ class Explainer {
     const OverlappedPair& pair = program_.pair(pass);
     return of(pair.forward) + "&" + of(pair.backward);
   }
-  [[nodiscard]] std::string waiting(int device) const {
-    return fmt::format("{} for {}", name_blocked(device),
-                       program_.copies() != nullptr ? "its turn, or a copy" : name(wanted(device)));
-  }
 
   // Each stuck device waits for a pass that stands behind the one where its own device is stuck;
-  // following that from any of them must come round.
-  [[nodiscard]] std::vector<int> cycle_from(int start) const {
+  // following that from any of them comes round, or to a device that waits for copies: it alone.
+  [[nodiscard]] std::vector<int> chain() const {
     std::vector<int> order(place_.devices(), -1);
     std::vector<int> path;
-    int device = start;
+    int device = 0;
+    while (!is_stuck(device)) ++device;
     while (order[device] < 0) {
       order[device] = static_cast<int>(path.size());
       path.push_back(device);
-      device = place_.device(wanted(device).vs);
+      const auto want = wanted(device);
+      if (!want) return {device};
+      device = place_.device(want->vs);
     }
     path.erase(path.begin(), path.begin() + order[device]);
     return path;
@@ -168,7 +164,7 @@ class Explainer {
     std::string text;
     for (const int device : devices) {
       text += fmt::format("{} needs {}, which stands behind ", name_blocked(device),
-                          name(wanted(device)));
+                          name(*wanted(device)));
     }
     return text + name_blocked(devices.front());
   }
@@ -205,7 +201,7 @@ void report_deadlock(const Program& program, const std::vector<std::uint32_t>& p
   throw DeadlockError(Explainer(program, position, {}).explain(), position);
 }
 
-Deadlock DeadlockError::explain(const Program& program, const NamePass& name) const {
+Deadlock DeadlockError::first(const Program& program, const NamePass& name) const {
   return Explainer(program, stuck_, name).first();
 }
 

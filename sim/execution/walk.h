@@ -27,20 +27,19 @@
 
 namespace pipesim {
 
+// One cycle of passes that wait for each other, or, where copies are waited for, one such pass.
 struct Deadlock {
-  int device = 0;  // of a pass that is stuck, and where it stands in the device's list
+  int device = 0;  // of the first pass, and where it stands in the device's list
   int position = 0;
-  // "0B0 needs 1B0, which stands behind ..."; of a program with copies, whose cycles are not
-  // followed, what the device waits for.
-  std::string cycle;
+  std::string text;  // "0B0 needs 1B0, which stands behind 1F1 needs 0F1, ..."
 };
 
 class DeadlockError : public InfeasibleError {
  public:
   DeadlockError(const std::string& message, std::vector<std::uint32_t> stuck)
       : InfeasibleError(message), stuck_(std::move(stuck)) {}
-  // The same with names of somebody's own. O(passes x cycle).
-  [[nodiscard]] Deadlock explain(const Program& program, const NamePass& name) const;
+  // Of the program that deadlocked. O(passes x devices).
+  [[nodiscard]] Deadlock first(const Program& program, const NamePass& name) const;
 
  private:
   std::vector<std::uint32_t> stuck_;  // by device: where

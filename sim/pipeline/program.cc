@@ -133,7 +133,10 @@ class Checker {
   }
 
   std::optional<ProgramFault> add_vocabulary(int device, int position, const Pass& pass) {
-    const auto named = [&] { return name(pass.kind, 0, static_cast<int>(pass.microbatch)); };
+    const auto named = [&] {
+      return name(pass.kind, placement_.virtual_stage(device, 0),
+                  static_cast<int>(pass.microbatch));
+    };
     if (!sharded_) {
       return fault(device, position,
                    named() +
@@ -148,8 +151,7 @@ class Checker {
     }
     std::uint8_t& seen = vocabulary_(device, pass.microbatch);
     if ((seen & vocabulary_bit(pass.kind)) != 0) {
-      return fault(device, position,
-                   fmt::format("{} is there twice on device {}", named(), device));
+      return fault(device, position, named() + " is there twice");
     }
     seen = static_cast<std::uint8_t>(seen | vocabulary_bit(pass.kind));
     return std::nullopt;
@@ -160,7 +162,7 @@ class Checker {
       for (const PassKind kind : {PassKind::kIF, PassKind::kS, PassKind::kT, PassKind::kIB}) {
         if ((vocabulary_(device, unit) & vocabulary_bit(kind)) != 0) continue;
         return fault(device, -1,
-                     fmt::format("{} is missing on device {}", name(kind, 0, unit), device));
+                     name(kind, placement_.virtual_stage(device, 0), unit) + " is missing");
       }
     }
     return std::nullopt;
@@ -176,9 +178,7 @@ class Checker {
   }
 
   [[nodiscard]] std::string name(PassKind kind, int vs, int unit) const {
-    if (name_) return name_(kind, vs, unit);
-    return is_vocabulary(kind) ? fmt::format("{}{}", to_text(kind), unit)
-                               : fmt::format("{}{}{}", vs, to_text(kind), unit);
+    return name_of(name_, kind, vs, unit);
   }
 
   const Placement& placement_;
@@ -235,6 +235,10 @@ void check_copies(const CopyPlan& plan, const Shape& shape, const Placement& pla
 }
 
 }  // namespace
+
+std::string name_of(const NamePass& name, PassKind kind, int vs, int unit) {
+  return name ? name(kind, vs, unit) : fmt::format("{}{}{}", vs, to_text(kind), unit);
+}
 
 Program::Program(const Shape& shape, Placement placement, PassLists lists,
                  std::vector<OverlappedPair> pairs, WrapAround wrap_around,
@@ -339,8 +343,8 @@ std::string Program::text(int device, const Pass& pass) const {
   if (pass.kind == PassKind::kFB) {
     return text(device, pair(pass).forward) + "&" + text(device, pair(pass).backward);
   }
-  return fmt::format("{}{}{}", placement_.virtual_stage(device, pass.chunk), to_text(pass.kind),
-                     pass.microbatch);
+  return name_of({}, pass.kind, placement_.virtual_stage(device, pass.chunk),
+                 static_cast<int>(pass.microbatch));
 }
 
 }  // namespace pipesim

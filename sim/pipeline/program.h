@@ -29,9 +29,11 @@ enum class WrapAround { kEvery, kFirstOfGroup };
 
 using PassLists = std::vector<std::vector<Pass>>;
 
-// What messages call the pass of a kind, virtual stage and unit; of a share of the vocabulary the
-// stage is 0. Empty: as Program::text does.
+// What messages call the pass of a kind, virtual stage and unit; a pass of the vocabulary is of its
+// device's first stage.
 using NamePass = std::function<std::string(PassKind kind, int vs, int unit)>;
+// By `name`; without one as Program::text does.
+std::string name_of(const NamePass& name, PassKind kind, int vs, int unit);
 
 // The first thing that makes lists of passes no program, and where it stands.
 struct ProgramFault {

@@ -349,9 +349,10 @@ std::optional<std::string> unmet(const Description& description, const Problem& 
     const long least = each.least->value(values);
     const long most = each.most->value(values);
     if (least > most) {
-      return fmt::format("{} takes {} from {} to {}, which is empty for p = {}, v = {}, m = {}",
-                         description.name, each.name, each.least->text(), each.most->text(),
-                         values[0], values[1], values[2]);
+      return fmt::format(
+          "{} takes {} from {} to {}, which are {} and {} for p = {}, v = {}, m = {}: none",
+          description.name, each.name, each.least->text(), each.most->text(), least, most,
+          values[0], values[1], values[2]);
     }
     if (value < least || value > most) {
       const bool usual = !problem.option<long>(each.name);

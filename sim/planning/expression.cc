@@ -192,9 +192,10 @@ class ExpressionParser {
     into_.nodes_.back().number = found - names_.begin();
     return node;
   }
-  // Of what is called, where '(' follows.
-  [[nodiscard]] std::vector<std::string> valid_names() {
-    if (!take("(")) return {names_.begin(), names_.end()};
+  // Functions where '(' follows, else names.
+  [[nodiscard]] std::vector<std::string> valid_names() const {
+    const size_t next = text_.find_first_not_of(" \t", at_);
+    if (next == std::string_view::npos || text_[next] != '(') return {names_.begin(), names_.end()};
     std::vector<std::string> functions;
     for (const auto& [function, op] : kFunctions) functions.emplace_back(function);
     return functions;

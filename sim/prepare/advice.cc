@@ -191,7 +191,7 @@ std::optional<MemoryChange> limit_that_fits(const Outline& outline, const Memory
   const auto* total = std::get_if<TotalLimit>(&choice.memory_limit);
   const Bytes within = std::floor(capacity / kGiB * 100) / 100 * Bytes(kGiB);  // as it is printed
   if (choice.program || !schedule_of(choice).memory_limit) return std::nullopt;
-  if (total != nullptr && total->bytes <= within) return std::nullopt;
+  if (total != nullptr && total->bytes == within) return std::nullopt;
   choice.memory_limit = TotalLimit{within};
   try {
     const auto peak = peak_of(outline_of(outline.scenario, choice, outline.costs));

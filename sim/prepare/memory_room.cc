@@ -87,7 +87,6 @@ Bytes bytes_of(const Held& held, int chunk, const StageMemory& memory) {
 
 MemoryRoom::MemoryRoom(const Outline& outline, Bytes capacity)
     : outline_(outline),
-      versions_(!outline.choice.program && schedule_of(outline.choice).versions.has_value()),
       model_(outline.scenario->modelled->model, *outline.context, outline.scenario->modelled->state,
              outline.placement.directions()),
       splits_(splits_of(outline.choice)),
@@ -133,7 +132,7 @@ bool MemoryRoom::fits(int device, std::span<const StageLayers> chunks) {
 
 DeviceMemory MemoryRoom::beside(int device, std::span<const StageLayers> chunks) const {
   DeviceMemory held = model_.device(chunks);
-  if (versions_) held.weights += older_weights(outline_, device, chunks);
+  held.weights += older_weights(outline_, device, chunks);
   return held;
 }
 

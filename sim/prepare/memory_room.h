@@ -47,7 +47,6 @@ class MemoryRoom : public DeviceRoom {
   Bytes kept(int device, std::span<const StageLayers> chunks);
 
   const Outline& outline_;
-  bool versions_;  // of weights: several
   MemoryModel model_;
   double splits_;
   int recompute_chunks_;

@@ -192,10 +192,18 @@ void Search::add_families() {
   const Considered considered = families_considered(*scenario_, options_);
   for (const std::string& reason : considered.left_out) leave_out(reason);
   const int all = static_cast<int>(considered.families.size());
+  Faults faults;
   for (int done = 0; done < all; ++done) {
     options_.progress({SearchProgress::Step::kFamilies, done, all});
     (void)std::ranges::all_of(considered.families[done],
-                              [this](const ScheduleChoice& each) { return add(each); });
+                              [&](const ScheduleChoice& each) { return add(each, faults); });
+  }
+  // A description is at fault itself where none of its choices can be made.
+  for (const auto& [described, fault] : faults) {
+    const bool any = std::ranges::any_of(families_, [&described = described](const Family& family) {
+      return family.choice.described == described;
+    });
+    if (!any) throw InputError(fault);
   }
 }
 
@@ -234,7 +242,7 @@ void Search::leave_out(std::string reason) {
 }
 
 // Whether it is a family now.
-bool Search::add(const ScheduleChoice& choice) {
+bool Search::add(const ScheduleChoice& choice, Faults& faults) {
   const bool takes_limit = schedule_of(choice).memory_limit;
   if (schedule_of(choice).default_splits > options_.max_splits) {
     leave_out(choice.name + ": splits microbatches along the sequence");
@@ -256,8 +264,8 @@ bool Search::add(const ScheduleChoice& choice) {
     }
     return true;
   } catch (const InputError& error) {
-    const bool of_file = error.where().file != choice.where.file;
-    if (of_file && is_as_written(choice)) throw;
+    const bool of_file = choice.described && error.where().file != choice.where.file;
+    if (of_file) faults.emplace_back(choice.described, error);
     leave_out(choice, error.message());
   } catch (const InfeasibleError& error) {
     leave_out(choice, error.what());
@@ -269,19 +277,9 @@ void Search::leave_out(const ScheduleChoice& choice, const std::string& reason) 
   const bool prefixed = reason.starts_with(choice.name + ": ");
   const Schedule& schedule = schedule_of(choice);
   const bool several = std::min(schedule.max_chunks, options_.max_chunks) > schedule.min_chunks;
-  left_out_.push_back(fmt::format("{}{}: {}", choice.name,
-                                  several ? fmt::format(" with {} chunks", *choice.chunks) : "",
-                                  prefixed ? reason.substr(reason.find(": ") + 2) : reason));
-}
-
-// Whether it is a description of the scenario's, and all of it stands there.
-bool Search::is_as_written(const ScheduleChoice& choice) const {
-  if (!choice.described) return false;
-  const Schedule& schedule = schedule_of(choice);
-  return std::ranges::any_of(scenario_->schedules, [&](const ScheduleChoice& each) {
-    return each.described == choice.described && each.options == choice.options &&
-           (each.chunks == choice.chunks || schedule.min_chunks == schedule.max_chunks);
-  });
+  leave_out(fmt::format("{}{}: {}", choice.name,
+                        several ? fmt::format(" with {} chunks", *choice.chunks) : "",
+                        prefixed ? reason.substr(reason.find(": ") + 2) : reason));
 }
 
 bool Search::add_family(const ScheduleChoice& choice, const Case& made) {

@@ -18,10 +18,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/case/case.h"
 #include "sim/case/node_memory.h"
+#include "sim/core/error.h"
 #include "sim/planning/schedule.h"
 #include "sim/scenario/scenario.h"
 #include "sim/search/bound.h"
@@ -104,8 +106,9 @@ class Search {
 
   [[nodiscard]] Case in_order(Case made) const;
   void add_families();
-  [[nodiscard]] bool add(const ScheduleChoice& choice);
-  [[nodiscard]] bool is_as_written(const ScheduleChoice& choice) const;
+  // What descriptions say wrong in their own files.
+  using Faults = std::vector<std::pair<std::shared_ptr<const DescribedSchedule>, InputError>>;
+  [[nodiscard]] bool add(const ScheduleChoice& choice, Faults& faults);
   [[nodiscard]] bool add_family(const ScheduleChoice& choice, const Case& made);
   void add_bare_placements();
   [[nodiscard]] std::shared_ptr<SharedPlanners> planners_of(const Family& family) const;

@@ -91,17 +91,21 @@ TEST_F(RefusedSchedules, SearchLeavesThemOutByName) {
 
 TEST_F(RefusedSchedules, SearchRefusesAFaultyDescriptionWhereItStands) {
   write("bad.yaml",
-        "placement: linear\nperiod: 3\nblock:\n  - {pass: F, stage: s, at: s}\n"
-        "  - {pass: BW, stage: s, at: 3*p - 5 - 2*s}\n");
+        "placement: linear\nparameters: {g: {usual: 1, from: 1, to: p}}\nperiod: 3\nblock:\n"
+        "  - {pass: F, stage: s, at: s}\n  - {pass: BW, stage: s, at: 3*p - 5 - 2*s}\n");
   const Outcome outcome =
       run("search s.yaml schedule='{file: bad.yaml}' --schedules 1f1b,bad.yaml --no-refinement");
   EXPECT_EQ(outcome.code, 2) << outcome.output;
-  EXPECT_NE(outcome.output.find("bad.yaml:5:30: "), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("bad.yaml:6:30: "), std::string::npos) << outcome.output;
 }
 
 TEST_F(RefusedSchedules, SearchTakesNoLimitOfAFrontierNorPointsOfALimit) {
-  EXPECT_EQ(run("search s.yaml --pareto --memory-limit 0.5").code, 2);
-  EXPECT_EQ(run("search s.yaml --points 3").code, 2);
+  const Outcome limited = run("search s.yaml --pareto --memory-limit 0.5");
+  EXPECT_EQ(limited.code, 2);
+  EXPECT_NE(limited.output.find("a frontier goes through all limits"), std::string::npos);
+  const Outcome pointed = run("search s.yaml --points 3");
+  EXPECT_EQ(pointed.code, 2);
+  EXPECT_NE(pointed.output.find("expected --pareto beside --points"), std::string::npos);
 }
 
 // What would make it fit is sought with other microbatches, of which a list has its own count.

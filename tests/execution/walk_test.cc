@@ -29,11 +29,12 @@ TEST(Walk, NamesWhatEachDeviceWaitsForAndTheCycle) {
   const Program program(
       {2, 1, 1, 1}, Placement::looped(2, 1),
       {{make_pass(kBW, 0), make_pass(kF, 0)}, {make_pass(kF, 0), make_pass(kBW, 0)}});
-  EXPECT_EQ(deadlock_of(program),
-            "deadlock:\n"
-            "  device 0 waits before 0BW0 for 1B0 of device 1\n"
-            "  device 1 waits before 1F0 for 0F0 of device 0\n"
-            "  cycle: 0BW0 needs 1B0, which stands behind 1F0 needs 0F0, which stands behind 0BW0");
+  EXPECT_EQ(
+      deadlock_of(program),
+      "deadlock:\n"
+      "  device 0 waits before 0BW0 for 1BW0 of device 1\n"
+      "  device 1 waits before 1F0 for 0F0 of device 0\n"
+      "  cycle: 0BW0 needs 1BW0, which stands behind 1F0 needs 0F0, which stands behind 0BW0");
 }
 
 TEST(Walk, NamesOnlyDevicesThatAreStuck) {
@@ -53,7 +54,7 @@ TEST(Walk, LeavesTheCycleClearOfDevicesThatOnlyWaitForIt) {
       {{make_pass(kF, 0), make_pass(kBW, 0)}, {make_pass(kBW, 0), make_pass(kF, 0)}});
   EXPECT_EQ(deadlock_of(program),
             "deadlock:\n"
-            "  device 0 waits before 0BW0 for 1B0 of device 1\n"
+            "  device 0 waits before 0BW0 for 1BW0 of device 1\n"
             "  device 1 waits before 1BW0 for 1F0 of device 1\n"
             "  cycle: 1BW0 needs 1F0, which stands behind 1BW0");
 }
@@ -79,8 +80,8 @@ TEST(Walk, NeedsSequenceSplitsForwardInOrderAndBackwardInReverse) {
             "  cycle: 0F1 needs 0F0, which stands behind 0F1");
   EXPECT_EQ(deadlock_of({shape, place, {{f0, f1, b0, b1}}}),
             "deadlock:\n"
-            "  device 0 waits before 0BW0 for 0B1 of device 0\n"
-            "  cycle: 0BW0 needs 0B1, which stands behind 0BW0");
+            "  device 0 waits before 0BW0 for 0BW1 of device 0\n"
+            "  cycle: 0BW0 needs 0BW1, which stands behind 0BW0");
 }
 
 TEST(Walk, LeavesSplitsOfDifferentMicrobatchesIndependent) {

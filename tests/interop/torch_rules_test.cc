@@ -246,6 +246,9 @@ TEST(TorchRules, NamesWhatWouldWaitForEver) {
             std::string::npos);
   EXPECT_EQ(objection({1, 1, 1, 1}, {{f0, w0, b0}}), "rank 0 runs 0W0 before its input gradient");
   EXPECT_EQ(objection({1, 1, 1, 1}, {{bw0, f0}}), "rank 0 runs 0BW0 before its forward");
+  const Program block({2, 1, 2, 1}, Placement::looped(2, 1),
+                      {{f0, make_pass(PassKind::kFB, 0), bw0}, {f0, bw0, f1, bw1}}, {{f1, bw1}});
+  EXPECT_NE(torch_objection(block)->find("would wait for ever before 0F1&0BW1"), std::string::npos);
 }
 
 TEST(TorchRules, NamesWhatNoCellCanSay) {

@@ -282,7 +282,7 @@ TEST(BalanceAuto, FindsRoomForWeightVersionsWhereverThereIsMore) {
   }
 }
 
-TEST(BalanceAuto, NamesTheLimitThatASchedulesTakesAsTheNearestChange) {
+TEST(BalanceAuto, NamesTheLimitThatAScheduleTakesAsTheNearestChange) {
   const Scenario scenario = read({"schedule=zb", "memory.capacity=12 GiB"});
   try {
     (void)prepare_first(scenario);

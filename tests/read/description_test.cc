@@ -463,7 +463,8 @@ TEST(Description, SaysOfAParameterWhetherItsRangeOrItsUsualValueIsAtFault) {
     return schedule->refusal(problem_for(*schedule, {4, 1, 1, 1}))->reason;
   };
   expect(reason("from: 1, to: p"), "takes g from 1 to 4, not 9, which is its usual value");
-  expect(reason("from: p, to: m"), "takes g from p to m, which is empty for p = 4, v = 1, m = 1");
+  expect(reason("from: p, to: m"),
+         "takes g from p to m, which are 4 and 1 for p = 4, v = 1, m = 1: none");
 }
 
 TEST(Description, SuggestsFunctionsWhereOneIsCalled) {

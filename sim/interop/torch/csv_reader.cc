@@ -20,7 +20,8 @@ namespace {
 constexpr int kMaxNumber = 1 << 20;
 constexpr int kMaxChunks = 1 << 10;  // as a scenario may ask for
 constexpr int kMaxSplits = 1 << 10;  // likewise
-// Where so many times the passes would be needed that are there, that is said instead of which.
+// From so many times too few passes on, a message counts them instead of naming one that is
+// missing.
 constexpr size_t kFarTooMany = 3;
 
 struct Action {
@@ -449,8 +450,9 @@ Program read_rows(const Source& source) {
   const VocabularyPlacement vocabulary =
       extent.vocabulary ? VocabularyPlacement::kVocab2 : VocabularyPlacement::kFirstLast;
   const NamePass name = [&](PassKind kind, int vs, int unit) {
-    return cell_text(placement, extent.splits, kind, vs, unit,
-                     source.ours ? CellLetters::kProgram : CellLetters::kTorch);
+    const std::string cell = cell_text(placement, extent.splits, kind, vs, unit,
+                                       source.ours ? CellLetters::kProgram : CellLetters::kTorch);
+    return is_vocabulary(kind) ? fmt::format("{} of rank {}", cell, placement.device(vs)) : cell;
   };
   if (const auto fault = Program::find_fault(shape, placement, lists, pairs, vocabulary, name)) {
     const auto& row = cells[fault->device];
@@ -462,9 +464,9 @@ Program read_rows(const Source& source) {
   try {
     check_executable(program);
   } catch (const DeadlockError& error) {
-    const Deadlock found = error.explain(program, name);
+    const Deadlock found = error.first(program, name);
     throw InputError(source.locate(*cells[found.device][found.position]),
-                     "deadlock: " + found.cycle);
+                     "deadlock: " + found.text);
   }
   return program;
 }

@@ -93,18 +93,18 @@ void write_rows(std::ostream& out, const Program& program) {
   }
 }
 
-// Whether less devices hold any stage than there are copies of the model: readers count the one by
-// the other.
-bool shares_devices(const Placement& place) {
+// Whether some stage stands on as many devices as there are copies of the model, by which readers
+// count them.
+bool tells_copies_apart(const Placement& place) {
   const int stages = place.model_stages();
   for (int stage = 0; stage < stages; ++stage) {
     std::set<int> devices;
     for (int copy = 0; copy < place.directions(); ++copy) {
       devices.insert(place.device(copy * stages + stage));
     }
-    if (std::ssize(devices) == place.directions()) return false;
+    if (std::ssize(devices) == place.directions()) return true;
   }
-  return true;
+  return false;
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ void write_csv(std::ostream& out, const Program& program, std::string_view name)
   if (program.wrap_around() != WrapAround::kEvery) {
     refuse("it does not wait for every message at the wrap-around boundary");
   }
-  if (shares_devices(program.placement())) {
+  if (!tells_copies_apart(program.placement())) {
     refuse("copies of the model stand on the same devices, and rows do not say which is which");
   }
   if (program.copies() == nullptr) return write_rows(out, program);

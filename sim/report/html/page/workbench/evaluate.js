@@ -267,6 +267,9 @@ class Walk {
 
 // ---- why an order cannot run ----
 
+const provides = (part, {kind, vs, unit}) =>
+  part.vs === vs && part.unit === unit && (kind === 'B' ? isBackward(part.kind) : part.kind === kind);
+
 class Deadlock {
   constructor({model, order, devices}) {
     Object.assign(this, {model, order, position: devices.map(({at}) => at)});
@@ -274,8 +277,14 @@ class Deadlock {
 
   ran({kind, vs, unit}) {
     const device = this.model.device_of[vs];
-    const provides = part => part.vs === vs && part.unit === unit && (kind === 'B' ? isBackward(part.kind) : part.kind === kind);
-    return this.order[device].slice(0, this.position[device]).some(pass => pass.parts.some(provides));
+    const done = this.order[device].slice(0, this.position[device]);
+    return done.some(pass => pass.parts.some(part => provides(part, {kind, vs, unit})));
+  }
+
+  // As the order has it: a backward is B or BW.
+  there({kind, vs, unit}) {
+    const parts = this.order[this.model.device_of[vs]].flatMap(pass => pass.parts);
+    return parts.find(part => provides(part, {kind, vs, unit})) ?? {kind, vs, unit};
   }
 
   // The first pass that the part waits for and that has not run, or null.
@@ -300,7 +309,7 @@ class Deadlock {
       device = this.model.device_of[wanted.vs];
     }
     const round = seen.slice(seen.findIndex(each => each.device === device));
-    const links = round.map(({stuck, wanted}) => `${passText(stuck)} needs ${partText(wanted)}, which stands behind `);
+    const links = round.map(({stuck, wanted}) => `${passText(stuck)} needs ${partText(this.there(wanted))}, which stands behind `);
     return {text: links.join('') + passText(round[0].stuck), passes: round.map(each => [each.device, this.position[each.device]])};
   }
 }
