@@ -59,7 +59,8 @@ void list_schedules() {
       std::cout << fmt::format("  runs on: {}\n", to_text(schedule->runs_on));
     }
     if (!schedule->left_out_of_plan.empty()) {
-      std::cout << fmt::format("  plan tries it only by name: {}\n", schedule->left_out_of_plan);
+      std::cout << fmt::format("  plan does not try it by itself: {}\n",
+                               schedule->left_out_of_plan);
     }
     if (!schedule->options.empty() || schedule->memory_limit) std::cout << "  options:\n";
     if (schedule->memory_limit) {
@@ -90,7 +91,7 @@ void list_schedules_as_page() {
          "[the gallery](gallery.md) draws them. What the planner tries by itself has no\n"
          "reason in the last column.\n\n"
          "| schedule | file | order | bubble | in flight on device d | runs on | why `plan` "
-         "tries it only by name |\n|---|---|---|---|---|---|---|\n";
+         "does not try it by itself |\n|---|---|---|---|---|---|---|\n";
   for (const Schedule* schedule : schedules()) {
     const Runtime runtime = schedule->runs_on;
     std::cout << fmt::format(

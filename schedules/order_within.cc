@@ -70,10 +70,11 @@ Problem with_messages_in_steps(Problem problem, int least) {
   return problem;
 }
 
-std::vector<Problem> with_longer_messages(const Problem& problem) {
-  const int most_steps = size_of(problem) == ProblemSize::kSmall ? 4 : 1;
+int most_steps(const Problem& problem) { return size_of(problem) == ProblemSize::kSmall ? 4 : 1; }
+
+std::vector<Problem> with_longer_messages(const Problem& problem, int most) {
   std::vector<Problem> all{with_messages_in_steps(problem)};
-  for (int steps = 1; steps <= most_steps; ++steps) {
+  for (int steps = 1; steps <= most; ++steps) {
     Problem longer = with_messages_in_steps(problem, steps);
     const auto transfer = &StageCost::transfer;
     if (std::ranges::equal(longer.stages, all.back().stages, {}, transfer, transfer)) continue;

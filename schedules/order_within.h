@@ -37,9 +37,11 @@ Bytes limit_to_plan_for(const Problem& problem, Bytes limit);
 // heuristic comes to follows from small differences, which this takes away: messages that round to
 // the same lead to the same order.
 Problem with_messages_in_steps(Problem problem, int least = 0);
-// The same with a least of none, one and, of small problems, up to four steps, as far as they
-// differ: a plan for longer messages may be the better one.
-std::vector<Problem> with_longer_messages(const Problem& problem);
+// The same with a least of none, one and so on up to `most` steps, as far as they differ: a plan
+// for longer messages may be the better one.
+std::vector<Problem> with_longer_messages(const Problem& problem, int most);
+// Four of small problems, else one.
+int most_steps(const Problem& problem);
 
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);

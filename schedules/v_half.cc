@@ -61,14 +61,15 @@ bool fixed_order(const Problem& problem) {
 
 Placement place(int devices, int /*chunks*/) { return Placement::vee(devices); }
 
-constexpr auto kBubbleDomain = "F = B = W, equal stages, free transfers; m >= p, 4 if p = 2";
+constexpr auto kBubbleDomain =
+    "F = B = W, equal stages, free transfers; p >= 2, m >= p, 4 if p = 2";
 constexpr auto kBubbleGap = "the block is made for F = B = W; other times stretch its every round";
 
 bool bubble_holds(const Problem& problem) {
   const StageCost& cost = problem.stage(0);
   const auto [p, v, m, n] = problem.shape;
   return uniform(problem) && free_transfers(problem) && cost.forward == cost.backward_input &&
-         cost.forward == cost.backward_weight && m >= (p == 2 ? 4 : p);
+         cost.forward == cost.backward_weight && p >= 2 && m >= (p == 2 ? 4 : p);
 }
 
 Seconds v_half_bubble(const Problem& problem) {

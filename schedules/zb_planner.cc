@@ -84,7 +84,7 @@ PassLists ZbPlanner::best(Bytes limit) {
   try_limits(limit);
   if (size_of(problem_) != ProblemSize::kLarge) {
     as_they_are_.emplace(problem_);
-    for (const Problem& longer : with_longer_messages(problem_)) {
+    for (const Problem& longer : with_longer_messages(problem_, most_steps(problem_))) {
       set_messages(longer);
       try_limits(limit);
     }

@@ -332,13 +332,13 @@ class ZbV : public LimitPlanner {
   }
   // The problem with its messages in steps, then with longer ones; if middling, first as they are.
   [[nodiscard]] std::vector<Problem> with_messages_to_plan_for(Bytes limit) const {
-    // In 1F1B's memory, for which the paper made its heuristic, the cost of equal stages was not
-    // seen to gain by longer ones.
-    const bool usual = problem_.objective == Objective::kCost && uniform(problem_) &&
-                       problem_.shape.microbatches >= problem_.shape.devices && !is_short(limit) &&
-                       limit <= kRounding * limit_of_1f1b(problem_);
-    std::vector<Problem> all{with_messages_in_steps(problem_)};
-    if (!usual) all = with_longer_messages(problem_);
+    // In 1F1B's memory, for which the paper made its heuristic, equal stages were hardly seen to
+    // gain by longer ones, but for their makespan by some where there are none.
+    const bool usual = uniform(problem_) && problem_.shape.microbatches >= problem_.shape.devices &&
+                       !is_short(limit) && limit <= kRounding * limit_of_1f1b(problem_);
+    const int steps_of_usual = problem_.objective == Objective::kMakespan ? 1 : 0;
+    std::vector<Problem> all =
+        with_longer_messages(problem_, usual ? steps_of_usual : most_steps(problem_));
     // Of small problems that would make shorter messages cost time more often.
     const bool too = size_ == ProblemSize::kMiddling && !free_transfers(problem_);
     if (too) all.insert(all.begin(), problem_);

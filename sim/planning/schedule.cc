@@ -171,8 +171,13 @@ std::optional<Refusal> Schedule::refusal(const Problem& problem) const {
     refusal.nearest = problem.shape;
     refusal.nearest.chunks = std::clamp(chunks, min_chunks, max_chunks);
     if (refuse == nullptr) return refusal;
-    Problem other = problem;
+    // Costs are those of other stages: the shape alone is asked for.
+    Problem other;
     other.shape = refusal.nearest;
+    other.placement = place(other.shape.devices, other.shape.chunks);
+    other.stages.assign(static_cast<size_t>(other.placement.virtual_stages()), StageCost{});
+    other.options = problem.options;
+    other.vocabulary = problem.vocabulary;
     if (const auto further = refuse(other)) refusal.nearest = further->nearest;
     return refusal;
   }

@@ -313,6 +313,24 @@ TEST(MegatronFlags, KeepThePrecisionWhereNothingValidatesAfterwards) {
   EXPECT_NE(text.find("# the optimizer's step is validated afterwards"), std::string::npos) << text;
 }
 
+TEST(MegatronImport, TakesBackPrecisionAndFusedKernels) {
+  Scenario scenario = scenario_with("1f1b", kModels[0]);
+  Modelled& modelled = *scenario.modelled;
+  modelled.context.precision = Precision::kFp8;
+  modelled.context.fp8_parameters = modelled.block_scaled = true;
+  modelled.context.fused_loss = true;
+  modelled.context.fused_gate = modelled.context.flash_attention = false;
+  const std::string text = exported(scenario);
+  const Draft draft = megatron(text);
+  EXPECT_TRUE(draft.not_modelled.empty()) << scenario_of(draft);
+  const Scenario back = read(draft);
+  EXPECT_EQ(exported(back), text);
+  EXPECT_TRUE(back.modelled->block_scaled && back.modelled->context.fp8_parameters) << text;
+  EXPECT_TRUE(back.modelled->context.fused_loss) << text;
+  EXPECT_FALSE(back.modelled->context.fused_gate) << text;
+  EXPECT_FALSE(back.modelled->context.flash_attention) << text;
+}
+
 TEST(MegatronImport, TakesBackHowContextRanksExchange) {
   for (const char* kind : {"all_gather", "p2p", "a2a"}) {
     Scenario scenario = scenario_with("1f1b", kModels[0]);

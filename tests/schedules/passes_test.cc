@@ -32,5 +32,21 @@ TEST(SchedulePasses, BackwardsAreWholeWhereTheRecordSaysSo) {
   }
 }
 
+// The record is asked about another shape than the one that costs are known of.
+TEST(SchedulePasses, OfTooManyOrTooFewChunksAreRefusedWithTheNearest) {
+  for (const Schedule* schedule : schedules()) {
+    for (const int chunks : {1, 2, 3, 5}) {
+      if (chunks >= schedule->min_chunks && chunks <= schedule->max_chunks) continue;
+      SCOPED_TRACE(schedule->name);
+      Problem problem = testing::make_problem({4, chunks, 8, 1});
+      problem.activation_limit = Bytes(1);
+      const auto refusal = schedule->refusal(problem);
+      ASSERT_TRUE(refusal.has_value());
+      EXPECT_GE(refusal->nearest.chunks, schedule->min_chunks);
+      EXPECT_LE(refusal->nearest.chunks, schedule->max_chunks);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pipesim

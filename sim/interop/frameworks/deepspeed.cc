@@ -67,6 +67,16 @@ void put_samples_and_data(const Ranks& ranks, Settings& settings, Draft& draft) 
   const long of_model = ranks.pipeline * ranks.tensor * ranks.context;
   if (world && *world % of_model == 0) samples.data = *world / of_model;
   samples.complete();
+  if (samples.all && samples.data && samples.micro && samples.steps &&
+      *samples.all != *samples.data * *samples.micro * *samples.steps) {
+    const Setting& all = *settings.find({"train_batch_size"});
+    throw InputError(
+        all.where,
+        fmt::format("train_batch_size: expected {} x {} x {} = {}, micro batch x accumulation "
+                    "x data-parallel ranks, not {}",
+                    *samples.micro, *samples.steps, *samples.data,
+                    *samples.micro * *samples.steps * *samples.data, *samples.all));
+  }
   const auto put_or_miss = [&draft](Section& section, const char* key,
                                     const std::optional<long>& value, const char* missing) {
     if (value) {

@@ -115,9 +115,17 @@ void put_batch(Settings& settings, Draft& draft) {
 std::string precision_of(Settings& settings, Draft& draft) {
   const auto named = settings.text({"mixed_precision", "precision"}).value_or("");
   const auto fp8 = settings.text({"fp8_format", "fp8"});
+  const auto recipe = settings.text({"fp8_recipe"}).value_or("delayed");
   const bool bf16 = settings.is_set({"bf16"});
   const bool fp16 = settings.is_set({"fp16"});
-  if ((fp8 && *fp8 != "false") || named.find("fp8") != std::string::npos) return "fp8";
+  if ((fp8 && *fp8 != "false") || named.find("fp8") != std::string::npos) {
+    if (recipe == "mxfp8") return "mxfp8";
+    if (recipe != "delayed") {
+      draft.not_modelled.push_back(
+          fmt::format("fp8_recipe {}: as with one scale a tensor", recipe));
+    }
+    return "fp8";
+  }
   if (fp16 || named.starts_with("fp16") || named.starts_with("16")) return "fp16";
   if (!bf16 && !named.starts_with("bf16")) {
     draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
@@ -180,6 +188,17 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
   const double hidden = settings.real({"hidden_dropout"}).value_or(kDropout);
   const double attention = settings.real({"attention_dropout"}).value_or(kDropout);
   if (hidden > 0 || attention > 0) put_flag(memory, "dropout", true);
+  const bool alone = settings.is_set({"fp8_param_gather"});
+  if (alone && precision.find("fp8") != std::string::npos) {
+    put_flag(memory, "fp8_param_gather", true);
+  }
+  if (settings.is_set({"cross_entropy_loss_fusion"})) {
+    put_flag(memory, "cross_entropy_loss_fusion", true);
+  }
+  const bool apart = settings.is_set({"no_bias_swiglu_fusion"});
+  if (!settings.flag({"bias_swiglu_fusion"}).value_or(!apart)) {
+    put_flag(memory, "bias_swiglu_fusion", false);
+  }
   put_kept_activations(settings, draft);
 }
 

@@ -160,8 +160,11 @@ void put_norms(Settings& settings, Draft& draft) {
   std::string norm = settings.text({"normalization"}).value_or("LayerNorm");
   std::ranges::transform(norm, norm.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  put(draft.model, "normalization",
-      norm.find("rms") != std::string::npos ? "RMSNorm" : "LayerNorm");
+  const bool rms = norm.find("rms") != std::string::npos;
+  if (!rms && norm.find("layer") == std::string::npos) {
+    draft.unknown.push_back(fmt::format("normalization {}", norm));
+  }
+  put(draft.model, "normalization", rms ? "RMSNorm" : "LayerNorm");
 }
 
 void put_positions(Settings& settings, Draft& draft) {
@@ -171,6 +174,9 @@ void put_positions(Settings& settings, Draft& draft) {
                         .value_or(rotary || none ? "rope" : "learned_absolute");
   const auto rows = settings.number({"max_position_embeddings"}, 1);
   const bool learned = type == "learned_absolute";
+  if (!learned && type != "rope" && type != "mrope" && type != "yarn") {
+    draft.unknown.push_back(fmt::format("position_embedding_type {}", type));
+  }
   put(draft.model, "position_embedding_type", learned ? "learned_absolute" : "rope");
   if (!learned) return;
   if (rows) {

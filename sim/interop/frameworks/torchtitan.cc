@@ -69,6 +69,10 @@ Degrees degrees_of(Settings& settings, Draft& draft) {
   const long of_model = degrees.tensor * degrees.pipeline * degrees.context;
   if (shards.value_or(-1) > 0) {
     degrees.data = *shards * degrees.replicas;
+    if (world && *world != degrees.data * of_model) {
+      draft.notes.push_back(fmt::format("{} GPUs, as the degrees say, not {} (world_size)",
+                                        degrees.data * of_model, *world));
+    }
   } else if (world && *world % (of_model * degrees.replicas) == 0) {
     degrees.data = *world / of_model;
   } else {
@@ -221,6 +225,9 @@ void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
   const std::string mode = settings.text({"activation_checkpoint.mode"}).value_or("selective");
   const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("op");
   if (mode == "full") draft.recompute = "full";
+  if (mode != "full" && mode != "selective" && mode != "none") {
+    draft.unknown.push_back(fmt::format("activation_checkpoint.mode {}", mode));
+  }
   if (mode != "selective") return;
   draft.recompute = "pointwise";
   draft.notes.push_back(fmt::format(

@@ -269,7 +269,23 @@ void add_precision(const Scenario& scenario, const LayerContext& context, bool v
                    MegatronFlags& to) {
   const bool in_fp32 = scenario.modelled->state.gradients_in_fp32;
   to.flags.emplace_back(validates ? "--fp16" : "--bf16");
-  if (context.precision == Precision::kFp8) to.flags.emplace_back("--fp8-format hybrid");
+  const bool megatron = to.runtime == to_text(Runtime::kMegatron);
+  const auto add = [&](bool asked, const char* flag) {
+    if (!asked) return;
+    if (megatron) {
+      to.flags.emplace_back(flag);
+    } else {
+      to.differences.push_back(fmt::format("{}, which is Megatron-LM's alone", flag));
+    }
+  };
+  const bool in_fp8 = context.precision == Precision::kFp8;
+  if (in_fp8) to.flags.emplace_back("--fp8-format hybrid");
+  add(in_fp8 && scenario.modelled->block_scaled, "--fp8-recipe mxfp8");
+  add(context.precision == Precision::kFp4, "--fp4-format e2m1");
+  add(context.fp8_parameters, "--fp8-param-gather");
+  add(!context.fused_gate, "--no-bias-swiglu-fusion");
+  add(!context.flash_attention, "--attention-backend unfused");
+  if (context.fused_loss) to.flags.emplace_back("--cross-entropy-loss-fusion");
   if (!in_fp32) to.flags.emplace_back("--grad-reduce-in-bf16");
   if (context.dropout) return;
   to.flags.emplace_back("--hidden-dropout 0");
@@ -328,10 +344,17 @@ void add_kept_activations(const LayerContext& context, MegatronFlags& to) {
 
 // What of a mixture of experts' exchange has a flag. Without one tokens are gathered, not
 // exchanged.
-void add_exchange(const Modelled& modelled, const LayerContext& context, MegatronFlags& to) {
-  if (!modelled.model.experts) return;
+void add_exchange(const Scenario& scenario, const LayerContext& context, MegatronFlags& to) {
+  if (!scenario.modelled->model.experts) return;
   to.flags.push_back(
       fmt::format("--moe-token-dispatcher-type {}", context.flex_dispatcher ? "flex" : "alltoall"));
+  if (const auto& cost = scenario.roofline) {
+    const bool held = cost->software.routing > Seconds(0);  // the host waits: DeepEP
+    if (context.flex_dispatcher && !held) {
+      to.flags.emplace_back("--moe-flex-dispatcher-backend hybridep");
+    }
+    if (cost->software.fullest == 1) to.flags.emplace_back("--moe-router-force-load-balancing");
+  }
   if (context.fp8_dispatch) to.flags.emplace_back("--moe-dispatch-fwd-dtype mxfp8");
   if (context.fp8_combine_gradient) to.flags.emplace_back("--moe-combine-bwd-dtype mxfp8");
 }
@@ -399,8 +422,9 @@ void add_context_exchange(const Modelled& modelled, const LayerContext& context,
 }
 
 // What only a model is divided by, and what of it is recomputed without passes of its own.
-void add_model_sizes(const Modelled& modelled, const LayerContext& context, int devices,
+void add_model_sizes(const Scenario& scenario, const LayerContext& context, int devices,
                      MegatronFlags& to) {
+  const Modelled& modelled = *scenario.modelled;
   to.flags =
       joined(std::move(to.flags), model_flags(modelled.model, context.tensor, context.seq_length));
   if (modelled.model.post_norms) {
@@ -418,7 +442,7 @@ void add_model_sizes(const Modelled& modelled, const LayerContext& context, int 
   add_kept_activations(context, to);
   to.flags.push_back(fmt::format("--seq-length {}", context.seq_length));
   if (context.recompute.of_modules()) add_recomputed_modules(context.recompute, to);
-  add_exchange(modelled, context, to);
+  add_exchange(scenario, context, to);
   add_context_exchange(modelled, context, to);
 }
 
@@ -433,8 +457,8 @@ void add_sizes(const Case& made, bool validates, MegatronFlags& to) {
   if (sizes.context > 1) {
     to.flags.push_back(fmt::format("--context-parallel-size {}", sizes.context));
   }
-  if (const auto& modelled = scenario.modelled) {
-    add_model_sizes(*modelled, *made.context, shape.devices, to);
+  if (scenario.modelled) {
+    add_model_sizes(scenario, *made.context, shape.devices, to);
     add_precision(scenario, *made.context, validates, to);
     add_overlap(scenario, to);
   }
@@ -454,6 +478,22 @@ void add_sizes(const Case& made, bool validates, MegatronFlags& to) {
   to.notes.push_back(fmt::format("start {} processes: data parallel size {}",
                                  shape.devices * sizes.tensor * sizes.context * sizes.data,
                                  sizes.data));
+}
+
+// With one chunk messages hold its devices; with several only where that is asked for.
+void add_transfers(const Case& made, MegatronFlags& to) {
+  const bool megatron = to.runtime == to_text(Runtime::kMegatron);
+  if (megatron && made.problem.shape.chunks > 1 && made.blocking) {
+    to.flags.emplace_back("--no-overlap-p2p-communication");
+  }
+}
+
+// Of documents it is told the longest, and of what is packed the room.
+void add_lengths(const Scenario& scenario, MegatronFlags& to) {
+  if (!scenario.modelled || !scenario.batch.unequal) return;
+  to.differences.emplace_back(
+      "samples of unequal lengths or images, for which it has no flag: --seq-length is the "
+      "longest");
 }
 
 // Whether every stage has as many decoder layers, and the MTP modules stand with the output: what
@@ -558,6 +598,8 @@ MegatronFlags megatron_flags(const Case& made, const Program& program) {
     reason = add_fork_runtime(*made.scenario, flags.flags, flags.notes);
   }
   if (!reason.empty()) refuse(choice, reason);
+  add_transfers(made, flags);
+  add_lengths(*made.scenario, flags);
   add_layout(made, flags);
   return flags;
 }
