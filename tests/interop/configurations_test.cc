@@ -109,6 +109,24 @@ TEST(Configurations, OfMegatronFsdpAreReadAsWhatTheyDivide) {
   EXPECT_EQ(again.memory->devices[0].total(), made.memory->devices[0].total());
 }
 
+TEST(Configurations, SayPrecisionAndFusedKernels) {
+  const Case made = prepare_first(read_scenario(
+      YamlSource("s.yaml", kFsdp,
+                 std::vector<Override>{{"memory.precision", "mxfp8", {}, {}},
+                                       {"memory.fp8_param_gather", "true", {}, {}},
+                                       {"memory.cross_entropy_loss_fusion", "true", {}, {}},
+                                       {"memory.bias_swiglu_fusion", "false", {}, {}}})));
+  const std::string text = bridge_of(made) + "world_size: 16\nmodel_name: {model: llama3-8b}\n";
+  const Draft draft =
+      megatron_draft(read_yaml_settings("megatron", "bridge.yaml", text), "dgx-h100");
+  EXPECT_TRUE(draft.unknown.empty()) << summary_of(draft);
+  EXPECT_TRUE(draft.not_modelled.empty()) << summary_of(draft);
+  const Case again = case_of(scenario_of(draft));
+  EXPECT_EQ(again.problem.stages[0].forward, made.problem.stages[0].forward);
+  EXPECT_EQ(again.problem.stages[0].activation, made.problem.stages[0].activation);
+  EXPECT_EQ(again.memory->devices[0].total(), made.memory->devices[0].total());
+}
+
 TEST(Configurations, OfShardedGradientsAreForOneDeviceAndEveryMicrobatch) {
   const auto frameworks = [](const std::string& overrides) {
     const std::vector<Override> changed{{overrides.substr(0, overrides.find('=')),

@@ -174,6 +174,10 @@ std::string why_not_set_up(const LayerContext& context, const ParameterState& st
            "tp_comm_overlap)";
   }
   if (!context.flash_attention || context.dropout) return "it has flash attention and no dropout";
+  if (!context.fused_gate) return "no setting of it takes SwiGLU apart (bias_swiglu_fusion)";
+  if (context.attention_output_bits > 0) {
+    return "no setting of it keeps attention's output in fewer bits";
+  }
   if (context.fused_loss) return "no setting of it fuses the loss (cross_entropy_loss_fusion)";
   if (context.offloaded.any()) return "it offloads no modules";
   if (context.precision != Precision::kBf16) return "precision other than bf16 is not written";
@@ -191,6 +195,7 @@ std::string why_not_torchtitan(const Case& made) {
     return "a job file names a model and a seq_length";
   }
   if (auto why = why_no_flavor(scenario.modelled->model); !why.empty()) return why;
+  if (scenario.batch.unequal) return "a job file has samples of one length";
   if (scenario.parallel.pipeline > 1) {
     auto why = why_not_scheduled(made.choice.name, made.blocking.has_value());
     if (!why.empty()) return why;

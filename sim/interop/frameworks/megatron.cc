@@ -196,7 +196,7 @@ void put_memory(Settings& settings, std::optional<long> data, Draft& draft) {
     put_flag(memory, "cross_entropy_loss_fusion", true);
   }
   const bool apart = settings.is_set({"no_bias_swiglu_fusion"});
-  if (!settings.flag({"bias_swiglu_fusion"}).value_or(!apart)) {
+  if (!settings.flag({"bias_swiglu_fusion", "bias_activation_fusion"}).value_or(!apart)) {
     put_flag(memory, "bias_swiglu_fusion", false);
   }
   put_kept_activations(settings, draft);
