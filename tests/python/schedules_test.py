@@ -117,7 +117,7 @@ class Refusals(unittest.TestCase):
 
         error = refusal(backwards)
         self.assertIsInstance(error, pipesim.InputError)
-        self.assertIn("deadlock: 0BW0 needs", str(error))
+        self.assertIn("deadlock: 3BW0 needs 3F0", str(error))
 
     def test_of_what_is_no_pass_say_what_one_is(self):
         for wrong in ([["0F0", 7]], ["0F0", "0BW0"]):
