@@ -116,8 +116,10 @@ std::string precision_of(Settings& settings, Draft& draft) {
   const auto named = settings.text({"mixed_precision", "precision"}).value_or("");
   const auto fp8 = settings.text({"fp8_format", "fp8"});
   const auto recipe = settings.text({"fp8_recipe"}).value_or("delayed");
+  const auto fp4 = settings.text({"fp4_format", "fp4"});
   const bool bf16 = settings.is_set({"bf16"});
   const bool fp16 = settings.is_set({"fp16"});
+  if (fp4 && *fp4 != "false") return "nvfp4";
   if ((fp8 && *fp8 != "false") || named.find("fp8") != std::string::npos) {
     if (recipe == "mxfp8") return "mxfp8";
     if (recipe != "delayed") {

@@ -11,17 +11,11 @@
 #include <vector>
 
 #include "sim/case/case.h"
+#include "sim/interop/megatron/flag_list.h"
 #include "sim/pipeline/program.h"
 #include "sim/planning/schedule.h"
 
 namespace pipesim {
-
-struct MegatronFlags {
-  std::string runtime;             // whose flags they are
-  std::vector<std::string> flags;  // "--name value"
-  std::vector<std::string> notes;  // what remains to be set, and what the runtime decides itself
-  std::vector<std::string> differences = {};  // what of the case it has no flags for
-};
 
 // Throws InfeasibleError when neither runtime has flags for the case, whose program this is: why,
 // and which schedules have some.

@@ -1,0 +1,15 @@
+// How a model is divided, held and computed, as Megatron-LM's flags or its fork's: tensor, context
+// and expert ranks, sharding, the optimizer's state, precision, fused kernels, recomputed modules
+// and what collectives run beside.
+#pragma once
+
+#include "sim/case/case.h"
+#include "sim/interop/megatron/flag_list.h"
+
+namespace pipesim {
+
+// Requires a case with a model. `validates`: the optimizer's step is validated afterwards, which
+// needs fp16. What has no flag becomes a difference. O(layers).
+void add_setting(const Case& made, bool validates, MegatronFlags& to);
+
+}  // namespace pipesim
