@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a schedule that `pipesim export` wrote in PyTorch's own pipeline runtime (PyTorch 2.5 or later).
 
-    torchrun --nproc-per-node=RANKS tools/run_in_torch.py SCHEDULE.csv [--width N] [--rows N] [--repeat N]
+    torchrun --nproc_per_node=RANKS tools/run_in_torch.py SCHEDULE.csv [--width N] [--rows N] [--repeat N]
     tools/run_in_torch.py SCHEDULE.csv --check      # reads the file only, without PyTorch
 
 Every stage is a residual MLP of `width`; gradients of all stages are compared with those of the whole model in
@@ -153,7 +153,7 @@ def main():
             print(f"{options.file}: {max(rank_of.values()) + 1} ranks, {len(rank_of)} stages, {microbatches} microbatches")
             return 0
         if "RANK" not in os.environ:
-            raise BadInput(f"start it with torchrun --nproc-per-node={max(rank_of.values()) + 1}")
+            raise BadInput(f"start it with torchrun --nproc_per_node={max(rank_of.values()) + 1}")
         return run(options, rank_of, microbatches)
     except (BadInput, OSError) as error:
         print(f"run_in_torch: {error}", file=sys.stderr)

@@ -1,4 +1,5 @@
 // The scripts that run PyTorch, on Debian's PyTorch without a GPU.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/app/command.h"
@@ -17,13 +18,18 @@ class Torch : public Command {
       GTEST_SKIP() << "there is no PyTorch (python3-torch)";
     }
   }
-  // As torchrun starts two ranks, which Debian's cannot.
+  // As torchrun starts ranks, which Debian's cannot.
+  [[nodiscard]] Outcome ranks(int count, int of_a_node, const std::string& arguments,
+                              const std::string& environment = "") const {
+    return shell(
+        fmt::format("export {4} WORLD_SIZE={0} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 "
+                    "MASTER_PORT=$((20000 + $$ % 9000)); "
+                    "for rank in $(seq 0 $(({0} - 1))); do RANK=$rank LOCAL_RANK=$rank "
+                    "/usr/bin/python3 {2}calibrate_torch.py --dry {3} & done; wait",
+                    count, of_a_node, kTools, arguments, environment));
+  }
   [[nodiscard]] Outcome two_ranks(const std::string& arguments, int of_a_node = 2) const {
-    return shell("export WORLD_SIZE=2 LOCAL_WORLD_SIZE=" + std::to_string(of_a_node) +
-                 " MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % "
-                 "9000)); "
-                 "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank /usr/bin/python3 " +
-                 kTools + "calibrate_torch.py --mode tiny " + arguments + " & done; wait");
+    return ranks(2, of_a_node, arguments);
   }
 };
 
@@ -53,6 +59,29 @@ TEST_F(Torch, CalibratesTwoNodesAndFitsTheLinkBetweenThem) {
   EXPECT_NE(read("out/calibration.yaml").find("  send_recv_between_nodes:\n    gpus: 1\n"),
             std::string::npos)
       << fitted.output;
+}
+
+TEST_F(Torch, MeasuresFourRanksWhereEveryRankOfAGroupMustCall) {
+  const std::string strict =
+      "PYTHONPATH=" + std::string(PIPESIM_SOURCE_DIR) + "/tests/torch/strict_groups";
+  const Outcome outcome = ranks(4, 4, "--only collectives -o out", strict);
+  const std::string csv = read("out/measurements.csv");
+  EXPECT_EQ(csv.find("the rest of collectives"), std::string::npos) << csv;
+  for (const char* name : {"send_recv", "exchange", "all_reduce", "all_gather", "all_to_all"}) {
+    for (const char* count : {"4", "2"}) {
+      EXPECT_NE(csv.find(fmt::format("\nnccl,{},ranks={} size=1048576,", name, count)),
+                std::string::npos)
+          << name << ' ' << count << outcome.output;
+    }
+  }
+  EXPECT_LT(csv.find("\nnccl,send_recv,ranks=4"), csv.find("\nnccl,send_recv,ranks=2"));
+}
+
+TEST_F(Torch, RefusesAStageThatIsNotThere) {
+  const Outcome outcome =
+      shell("/usr/bin/python3 " + kTools + "calibrate_torch.py --only matmul -o out");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.output.find("there is no stage 'matmul'"), std::string::npos) << outcome.output;
 }
 
 TEST_F(Torch, SetsItsLayersBesideTheCurves) {

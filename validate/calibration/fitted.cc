@@ -167,7 +167,15 @@ class Fitter {
     });
   }
 
+  // A measuring program says of each all-reduce whether NCCL could run it in the switch;
+  // `nvls_ranks` says so where it did not.
   void collectives(int nvls_ranks) {
+    for (const Point* point : select("nccl", "all_reduce")) {
+      const auto ranks = static_cast<int>(whole(*point, "ranks"));
+      if (point->parameter("in_switch") == "1" && (nvls_ranks == 0 || ranks < nvls_ranks)) {
+        nvls_ranks = ranks;
+      }
+    }
     for (const auto& [name, kind] : kCollectives) {
       Points ring;
       Points in_switch;

@@ -1,0 +1,29 @@
+"""Stages in their order, and the sizes that each mode measures."""
+
+HEADER = ("group,name,parameters,flops,bytes,median_us,p10_us,p90_us,min_us,repetitions,launches_per_repetition,"
+          "sm_clock_mhz,memory_clock_mhz,temperature_c,power_w,throttle_reasons")
+
+# hidden, feed forward, heads, key-value heads, head size, gated; tensor parallel, micro batch, sequence
+LAYERS = {"gpt-6.2b": (4096, 16384, 32, 32, 128, False, 1, 3, 1024),
+          "llama3-70b": (8192, 28672, 64, 8, 128, True, 8, 1, 8192),
+          "tiny": (128, 512, 2, 2, 64, False, 1, 1, 64)}
+
+MODES = {
+    "tiny": dict(layers=["tiny"], tokens=[64, 128], sides=[1024], lengths=[64, 128], kernels=[256], burn=0.05,
+                 copies=[1 << 16, 1 << 18, 1 << 20], messages=[1 << n for n in range(10, 21, 2)], sample=2e-3,
+                 repeat=3, launches=3),
+    "quick": dict(layers=["gpt-6.2b", "llama3-70b"], tokens=[2048, 8192], sides=[1024, 2048, 4096, 8192],
+                  lengths=[2048, 4096, 8192], kernels=[4096, 65536], burn=3.0,
+                  copies=[1 << n for n in range(20, 29, 2)], messages=[1 << n for n in range(16, 29, 2)], sample=5e-3,
+                  repeat=9, launches=20),
+    "full": dict(layers=["gpt-6.2b", "llama3-70b"], tokens=[1024, 2048, 4096, 8192],
+                 sides=[512, 1024, 2048, 3072, 4096, 6144, 8192], lengths=[1024, 2048, 4096, 8192, 16384],
+                 kernels=[4096, 16384, 65536], burn=10.0, copies=[1 << n for n in range(16, 29)],
+                 messages=[1 << n for n in range(10, 30)], sample=10e-3, repeat=25, launches=20),
+}
+
+# Name, its file, whether all ranks take part, and seconds after which it is ended (tiny: a sixth).
+STAGES = [("facts", "compute", False, 60), ("kernels", "compute", False, 120), ("attention", "compute", False, 180),
+          ("copies", "copies", False, 120), ("layers", "compute", False, 240), ("matmuls", "compute", False, 600),
+          ("fp8", "compute", False, 240), ("interference", "copies", False, 120),
+          ("copies_together", "copies", True, 180), ("collectives", "ranks", True, 420)]
