@@ -87,7 +87,8 @@ LayerContext context_of(const Panel& panel, const Name& name) {
   return context;
 }
 
-// As Zero Bubble's runs, whose authors and code they share (zero_bubble/throughput.cc).
+// The same as for Zero Bubble's runs, whose authors and code they share
+// (zero_bubble/throughput.cc).
 TimedRun timed_run(const Panel& panel, const Name& name, const Hardware& hardware) {
   const std::string schedule = name.schedule;
   const bool megatron = schedule.ends_with("1f1b");
@@ -195,21 +196,24 @@ void compare_first_principles(std::vector<Cell>& cells, const Panel& panel, cons
   cells.push_back(cell);
 }
 
-void compare_memory(std::vector<Cell>& cells, const Panel& panel, const Point& point) {
+// Compares which runs ran out of memory: one with a number did not.
+void compare_out_of_memory(std::vector<Cell>& cells, const Panel& panel, const Point& point) {
   if (point.gigabytes.kind == Printed::Kind::kNothing) return;
   Cell cell = cell_of(panel, point);
-  if (point.gigabytes.kind == Printed::Kind::kOutOfMemory) {
-    cell.table = "Figure 7 out of memory";
-    cell.published = 1;
-    cell.digits = 0;
-    cell.relative = false;
-    simulate(cell, [&] {
-      const Bytes peak = allocated_at_peak(measured_run(panel, *point.name)) + kFrameworkOverhead;
-      return peak > kCapacity ? 1.0 : 0.0;
-    });
-    cells.push_back(cell);
-    return;
-  }
+  cell.table = "Figure 7 out of memory";
+  cell.published = point.gigabytes.kind == Printed::Kind::kOutOfMemory ? 1 : 0;
+  cell.digits = 0;
+  cell.relative = false;
+  simulate(cell, [&] {
+    const Bytes peak = allocated_at_peak(measured_run(panel, *point.name)) + kFrameworkOverhead;
+    return peak > kCapacity ? 1.0 : 0.0;
+  });
+  cells.push_back(cell);
+}
+
+void compare_memory(std::vector<Cell>& cells, const Panel& panel, const Point& point) {
+  if (point.gigabytes.kind != Printed::Kind::kNumber) return;
+  Cell cell = cell_of(panel, point);
   cell.table = "Figure 7 activation memory";
   cell.cell += ", GiB";
   cell.published = point.gigabytes.number;
@@ -231,6 +235,7 @@ void compare_panel(std::vector<Cell>& cells, const Panel& panel, const Hardware&
   for (const Point& point : panel.points) compare_mfu(cells, panel, point, of_panel, hardware);
   for (const Point& point : panel.points) compare_first_principles(cells, panel, point, hardware);
   for (const Point& point : panel.points) compare_memory(cells, panel, point);
+  for (const Point& point : panel.points) compare_out_of_memory(cells, panel, point);
 }
 
 }  // namespace
