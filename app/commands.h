@@ -38,6 +38,7 @@ Subcommand add_search(Parser& program);
 Subcommand add_sweep(Parser& program);
 Subcommand add_plan(Parser& program);
 Subcommand add_report(Parser& program);
+Subcommand add_reproduce(Parser& program);
 Subcommand add_sensitivity(Parser& program);
 Subcommand add_goodput(Parser& program);
 Subcommand add_validate(Parser& program);

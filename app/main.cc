@@ -92,12 +92,12 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   program.close_with(
       "Exit codes: 0 done, 1 a check failed or the request cannot be met, 2 bad input.");
   const std::array subcommands{
-      add_new(program),       add_run(program),      add_execute(program),     add_sweep(program),
-      add_search(program),    add_plan(program),     add_sensitivity(program), add_show(program),
-      add_plot(program),      add_report(program),   add_gallery(program),     add_export(program),
-      add_import(program),    add_list(program),     add_validate(program),    add_anchor(program),
-      add_calibrate(program), add_compare(program),  add_improve(program),     add_prove(program),
-      add_goodput(program),   add_workbench(program)};
+      add_new(program),    add_run(program),       add_execute(program),     add_sweep(program),
+      add_search(program), add_plan(program),      add_sensitivity(program), add_show(program),
+      add_plot(program),   add_report(program),    add_gallery(program),     add_export(program),
+      add_import(program), add_list(program),      add_validate(program),    add_reproduce(program),
+      add_anchor(program), add_calibrate(program), add_compare(program),     add_improve(program),
+      add_prove(program),  add_goodput(program),   add_workbench(program)};
   if (!line.arguments().empty() && line.arguments().front() == "document") {
     return document(line, program);
   }

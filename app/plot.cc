@@ -2,9 +2,6 @@
 // here and handed on as documents; results that exist already are drawn as they are.
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -12,13 +9,11 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utility>
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "app/figure_script.h"
 #include "app/temporary.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
@@ -179,50 +174,6 @@ Inputs prepared(const PlotCommand& command, const CommandLine& line, TemporaryFo
   return inputs;
 }
 
-// How the program ended; nothing when there is no such program.
-std::optional<int> status_of(std::vector<std::string> command) {
-  std::vector<char*> arguments;
-  for (std::string& each : command) arguments.push_back(each.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  if (::posix_spawnp(&child, arguments.front(), nullptr, nullptr, arguments.data(), environ) != 0) {
-    return std::nullopt;
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
-// The first interpreter that has matplotlib draws. What else it may end with is its own to say.
-int draw(const std::vector<std::string>& script) {
-  constexpr int kNoMatplotlib = 77;  // plots/__main__.py
-  std::vector<std::string> interpreters{"python3", "/usr/bin/python3"};
-  if (const char* chosen = std::getenv("PIPESIM_PYTHON"); chosen != nullptr && *chosen != '\0') {
-    interpreters = {chosen};
-  }
-  for (const std::string& interpreter : interpreters) {
-    std::vector<std::string> command{interpreter};
-    command.insert(command.end(), script.begin(), script.end());
-    const auto status = status_of(std::move(command));
-    if (!status) continue;
-    if (WIFSIGNALED(*status)) {
-      throw InfeasibleError(fmt::format("no figure: {} was ended by signal {} ({})", interpreter,
-                                        WTERMSIG(*status), strsignal(WTERMSIG(*status))));
-    }
-    const int code = WEXITSTATUS(*status);
-    if (code == kDone || code == kBadInput) return code;
-    if (code == kNoMatplotlib) continue;
-    throw InfeasibleError(fmt::format("no figure: {} ended with code {}; what it said stands above",
-                                      interpreter, code));
-  }
-  throw InfeasibleError(
-      fmt::format("no figure with {}: it needs Python 3 with matplotlib; install it (Debian: "
-                  "apt-get install python3-matplotlib), "
-                  "or name an interpreter that has it in PIPESIM_PYTHON",
-                  fmt::join(interpreters, " or ")));
-}
-
 // Without its inputs.
 std::vector<std::string> script_of(const PlotCommand& command, const CommandLine& line,
                                    const std::string& figure) {
@@ -276,7 +227,7 @@ int plot(const PlotCommand& command, const CommandLine& line) {
     return kDone;
   }
   std::ranges::move(inputs.arguments, std::back_inserter(script));
-  const int code = draw(script);
+  const int code = draw_figure(script);
   if (code != kDone) return code == kBadInput ? kBadInput : kFailed;  // the script has said why
   write_outputs({{command.output, line.of_option(command.output), [&figure](std::ostream& out) {
                     out << std::ifstream(figure, std::ios::binary).rdbuf();
