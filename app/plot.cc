@@ -94,12 +94,18 @@ std::vector<RefusedSchedule> write_document(std::ostream& out, const std::string
 // Of every schedule of a scenario.
 std::vector<MemoryScaling> memory_scalings(const std::string& file, const CommandLine& line,
                                            const std::vector<Override>& overrides) {
+  const Scenario scenario = read_scenario_file(file, line.where(file), overrides);
+  // One size changes and the others stay, so that the world size follows.
   const auto at = [&](std::string_view key, int size) {
     std::vector<Override> all = overrides;
-    all.push_back(parse_override(fmt::format("parallel.{}={}", key, size), line.where(file)));
+    for (const std::string& fixed :
+         {std::string("parallel.world_size=null"),
+          fmt::format("parallel.data_parallel_size={}", scenario.parallel.data),
+          fmt::format("parallel.{}={}", key, size)}) {
+      all.push_back(parse_override(fixed, line.where(file)));
+    }
     return read_scenario_file(file, line.where(file), all);
   };
-  const Scenario scenario = read_scenario_file(file, line.where(file), overrides);
   std::vector<MemoryScaling> all;
   for (size_t i = 0; i < scenario.schedules.size(); ++i) {
     all.push_back(memory_scaling(scenario, i, at));

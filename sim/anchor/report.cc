@@ -6,6 +6,7 @@
 #include "sim/core/text.h"
 #include "sim/read/anchor.h"
 #include "sim/report/text/aligned.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
@@ -22,10 +23,6 @@ std::string quoted(const std::string& text) {
     out += c;
   }
   return out + '"';
-}
-
-long gpus_of(const ParallelSizes& sizes) {
-  return 1L * sizes.pipeline * sizes.tensor * sizes.context * sizes.data;
 }
 
 }  // namespace

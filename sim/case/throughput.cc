@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/layer_work.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
@@ -104,10 +105,8 @@ std::optional<Throughput> throughput_of(const Case& made, const Program& program
   const Scenario& scenario = *made.scenario;
   if (!scenario.batch.micro_batch_size) return std::nullopt;
   const double samples = samples_of(scenario) * scenario.parallel.data;
-  const double gpus = static_cast<double>(scenario.parallel.pipeline) * scenario.parallel.tensor *
-                      scenario.parallel.context * scenario.parallel.data;
   const double rate = samples / iteration.value();
-  Throughput throughput{rate, rate / gpus};
+  Throughput throughput{rate, rate / static_cast<double>(gpus_of(scenario.parallel))};
   add_utilization(made, program, throughput);
   return throughput;
 }

@@ -9,6 +9,7 @@
 #include "models/layer_parameters.h"
 #include "sim/core/error.h"
 #include "sim/metrics/percentile.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
@@ -17,10 +18,6 @@ namespace {
 constexpr double kCheckpointBytes = 2 + 3 * 4;
 constexpr int kRunsPerInterval = 32;
 constexpr int kHalvings = 6;  // on each side of Daly's interval, by the square root of two
-
-int gpus_of(const ParallelSizes& sizes) {
-  return sizes.tensor * sizes.context * sizes.pipeline * sizes.data;
-}
 
 Bytes size_of_checkpoint(const Case& made, const Reliability& reliability) {
   if (reliability.checkpoint_size) return *reliability.checkpoint_size;
@@ -147,7 +144,7 @@ Goodput goodput_of(const Case& made, const Result& result, const Reliability& re
   const Scenario& scenario = *made.scenario;
   Goodput goodput;
   goodput.name = made.choice.name;
-  goodput.gpus = gpus_of(scenario.parallel);
+  goodput.gpus = static_cast<int>(gpus_of(scenario.parallel));
   const int per_node = scenario.hardware ? scenario.hardware->cluster.gpus_per_node : 1;
   goodput.nodes = (goodput.gpus + per_node - 1) / per_node;
   const double tokens_per_second =

@@ -18,6 +18,7 @@
 #include "sim/read/software.h"
 #include "sim/read/unequal_batch.h"
 #include "sim/read/vocabulary.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
@@ -26,6 +27,28 @@ constexpr long kMaxDevices = 1 << 16;
 constexpr long kMaxMicrobatches = 1 << 20;
 constexpr double kMaxPasses = 1L << 28;
 constexpr double kMaxPassesOfRuns = 1L << 34;
+
+// The data-parallel ranks that make up so many GPUs.
+void read_world_size(YamlMap& map, ParallelSizes& sizes, bool says_data) {
+  const auto given = map.find("world_size");
+  if (!given || given->is_null()) return;
+  const long replica = gpus_of_replica(sizes);
+  const long world = given->integer(1, kMaxDevices * kMaxDevices);
+  if (world % replica != 0 || world / replica > kMaxDevices) {
+    given->fail(
+        fmt::format("expected a multiple of tensor x context x pipeline ranks = {}, at most "
+                    "{} of them, not {}",
+                    replica, kMaxDevices, world));
+  }
+  const int data = static_cast<int>(world / replica);
+  if (says_data && data != sizes.data) {
+    given->fail(
+        fmt::format("makes {} data-parallel ranks of {} GPUs each, but data_parallel_size "
+                    "is {}",
+                    data, replica, sizes.data));
+  }
+  sizes.data = data;
+}
 
 ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>& schedules,
                             ModelParallel& model) {
@@ -42,6 +65,7 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
   sizes.data = size("data_parallel_size");
   model = read_model_parallel(map);
   sizes.context = model.context;
+  read_world_size(map, sizes, map.find("data_parallel_size").has_value());
   if (const auto chunks = map.find(kChunksKey)) {
     const int common = static_cast<int>(chunks->integer(1, 1024));
     for (ScheduleChoice& choice : schedules) {
@@ -57,14 +81,15 @@ ParallelSizes read_parallel(const YamlValue& value, std::vector<ScheduleChoice>&
 }
 
 // Simulated replicas are some of the data-parallel ones; alone they are all of them.
-void read_pipelines(YamlMap& root, ParallelSizes& sizes) {
+void read_pipelines(YamlMap& root, const YamlValue& parallel, ParallelSizes& sizes) {
   const auto given = root.find("pipelines");
   if (!given) return;
+  const bool says_world_size = YamlMap(parallel).find("world_size").has_value();
   sizes.pipelines = static_cast<int>(given->integer(1, 4096));
-  if (sizes.data == 1) sizes.data = sizes.pipelines;
+  if (sizes.data == 1 && !says_world_size) sizes.data = sizes.pipelines;
   if (sizes.data < sizes.pipelines) {
-    given->fail(fmt::format("{} pipelines are simulated, but data_parallel_size is {}",
-                            sizes.pipelines, sizes.data));
+    given->fail(fmt::format("{} pipelines are simulated, but data_parallel_size is {}{}",
+                            sizes.pipelines, sizes.data, says_world_size ? " by world_size" : ""));
   }
 }
 
@@ -417,7 +442,7 @@ Scenario read_scenario(const YamlSource& source) {
   const YamlValue parallel = root.require("parallel", "a map with pipeline_model_parallel_size");
   ModelParallel model;
   scenario.parallel = read_parallel(parallel, scenario.schedules, model);
-  read_pipelines(root, scenario.parallel);
+  read_pipelines(root, parallel, scenario.parallel);
   const YamlValue batch = root.require("batch", "a map with num_microbatches");
   scenario.batch = read_batch(batch, scenario.parallel, scenario.file);
   check_programs(parallel, batch, scenario);

@@ -12,6 +12,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/csv.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
@@ -64,8 +65,7 @@ ScaledMemory at_size(const Axis& axis, int size, size_t choice, const ScenarioAt
     Scenario scenario = at(axis.key, size);
     scenario.engine = EngineKind::kReplay;
     scenario.perturb = {};
-    const ParallelSizes& parallel = scenario.parallel;
-    scaled.gpus = parallel.data * parallel.tensor * parallel.context * parallel.pipeline;
+    scaled.gpus = static_cast<int>(gpus_of(scenario.parallel));
     const auto shared = std::make_shared<const Scenario>(std::move(scenario));
     scaled.held = held_by(prepare(shared, shared->schedules.at(choice)));
   } catch (const InputError& error) {

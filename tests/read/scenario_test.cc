@@ -94,6 +94,16 @@ TEST(Scenario, DerivesMicrobatchesFromTheGlobalBatch) {
   EXPECT_EQ(scenario.batch.microbatches, 8);
 }
 
+// kBase has 4 pipeline devices.
+TEST(Scenario, DerivesDataParallelRanksFromTheWorldSize) {
+  const std::vector<std::string> sizes{"parallel.tensor_model_parallel_size=2",
+                                       "parallel.world_size=48"};
+  EXPECT_EQ(read(kBase, sizes).parallel.data, 6);
+  EXPECT_EQ(read(kBase, {sizes[0], sizes[1], "parallel.data_parallel_size=6"}).parallel.data, 6);
+  EXPECT_EQ(read(kBase, {"parallel.world_size=null"}).parallel.data, 1);
+  EXPECT_EQ(read(kBase, {"pipelines=2", "parallel.world_size=16"}).parallel.data, 4);
+}
+
 TEST(Scenario, AsksTheClusterWhatAMessageCosts) {
   const Scenario scenario =
       read(kBase +
@@ -301,6 +311,11 @@ INSTANTIATE_TEST_SUITE_P(
              "batch.num_microbatches=1000000"},
             "000000 passes in 10000 runs of 1f1b; at most 17179869184 can be simulated"},
         Bad{{"pipelines=4", "parallel.data_parallel_size=2"}, "data_parallel_size is 2"},
+        Bad{{"pipelines=4", "parallel.world_size=4"}, "data_parallel_size is 1 by world_size"},
+        Bad{{"parallel.world_size=6"}, "a multiple of tensor x context x pipeline ranks = 4"},
+        Bad{{"parallel.world_size=8", "parallel.data_parallel_size=4"},
+            "makes 2 data-parallel ranks of 4 GPUs each, but data_parallel_size is 4"},
+        Bad{{"parallel.world_size=0"}, "whole number from 1"},
         Bad{{"batch.num_microbatches=1000000", "parallel.pipeline_model_parallel_size=65536"},
             "at most"},
         Bad{{"cluster={network: {latency: 1 us}}"}, "'bandwidth' is missing"},
