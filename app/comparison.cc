@@ -24,7 +24,7 @@ std::vector<RefusedSchedule> each_feasible(Scenario scenario,
       work(all[i].get());
     } catch (const InfeasibleError& error) {
       if (all.size() == 1) throw;
-      refused.push_back({all[i].label, error.what()});
+      refused.push_back({all[i].choice.name, all[i].label, error.what()});
     }
   }
   progress.clear();
@@ -52,11 +52,11 @@ std::vector<std::string> names_of(std::span<const Answer> answers) {
 
 std::string refusals(std::span<const RefusedSchedule> refused) {
   std::string text;
-  for (const auto& [schedule, reason] : refused) {
+  for (const auto& [schedule, label, reason] : refused) {
     // The reason often begins with the schedule's name.
-    const bool named = reason.starts_with(schedule + ": ");
-    text += fmt::format("{}: refused: {}\n", schedule,
-                        named ? reason.substr(schedule.size() + 2) : reason);
+    const bool named = reason.starts_with(label + ": ");
+    text +=
+        fmt::format("{}: refused: {}\n", label, named ? reason.substr(label.size() + 2) : reason);
   }
   return text;
 }

@@ -31,7 +31,7 @@ std::string row(const Execution& each) {
   std::string notes;
   if (!each.disorder.empty()) notes += "  " + each.disorder;
   if (!each.same_results) notes += "  computes other results than one process does";
-  return fmt::format("{:24}{:>8}  {:14}{:>10.4f} s{:>10.4f} s{:>9.4f}  {}{}\n", each.schedule,
+  return fmt::format("{:24}{:>8}  {:14}{:>10.4f} s{:>10.4f} s{:>9.4f}  {}{}\n", each.label,
                      each.devices, to_text(each.semantics), each.measured(), each.simulated,
                      each.measured() / each.simulated,
                      notes.empty() ? "as simulated" : "differs:", notes);
@@ -39,8 +39,8 @@ std::string row(const Execution& each) {
 
 std::string memory_lines(const Execution& each) {
   std::string text =
-      fmt::format("\n{}: gradients differ from one process' by {:.1e} of the largest\n",
-                  each.schedule, *each.gradient_error);
+      fmt::format("\n{}: gradients differ from one process' by {:.1e} of the largest\n", each.label,
+                  *each.gradient_error);
   for (std::size_t device = 0; device < each.peak_bytes.size(); ++device) {
     text += fmt::format("  device {}: activations {:.3f} MiB, simulated {:.3f} MiB, ratio {:.4f}\n",
                         device, each.peak_bytes[device] / (1 << 20),

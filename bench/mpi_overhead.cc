@@ -52,7 +52,7 @@ std::string sleep_through(std::uint32_t point, std::chrono::milliseconds sleep) 
   std::this_thread::sleep_for(sleep);
   PointResult result;
   result.point = point;
-  result.schedule = "1f1b";
+  result.choice = {"1f1b", "", "none", "none", ""};
   std::memcpy(result.key.data(), &point, sizeof(point));
   for (auto& metric : result.metrics) metric = point + 0.5;
   return to_bytes(result);

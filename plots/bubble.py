@@ -14,7 +14,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     results = []
     for name, path in inputs:
         prefix = f"{name}: " if len(inputs) > 1 else ""
-        results += [(prefix + result["schedule"], result)
+        results += [(prefix + result.get("label", result["schedule"]), result)
                     for result in part(read_json(path), "results", path, "pipesim run --json")]
     if not results:
         raise InputError("no result to draw")

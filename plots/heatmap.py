@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 
 import series
 import style
-from tables import InputError, Quantity, Table, joined, quantity, read_table
+from tables import CHOICE, InputError, Quantity, Table, joined, quantity, read_table
 
 HATCH = "/////"
 
@@ -30,11 +30,14 @@ class Cells:
 
 def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     table = joined(inputs).only(asked.where)
+    shown = (asked.x, asked.y, asked.panel, asked.relative_to.partition("=")[0])
+    if "schedule" in table.columns:
+        table = table.named("schedule", [choice for choice in CHOICE if choice in table.keys and choice not in shown])
     value = table.require(asked.value or ("simulated" if "simulated" in table.columns else "iteration_seconds"))
     panel = table.require(asked.panel) if asked.panel else "schedule" if "schedule" in table.columns else ""
     x, y = _axes_of(table, asked, panel)
     shown = Quantity(f"change of {quantity(value).name}", "%", 0.01) if asked.relative_to else quantity(value)
-    table = _without_what_axes_say(table.relative_to(asked.relative_to, value), x, y)
+    table = table.relative_to(asked.relative_to, value)
     points = series.Points(table, None, panel, "", [])
     maps = []
     for title, rows, _ in points.panels():
@@ -59,17 +62,6 @@ def _axes_of(table: Table, asked: argparse.Namespace, panel: str) -> tuple[str, 
         raise InputError(f"{table.source}:1:1: a heat map needs two swept keys, here are "
                          f"{', '.join(named + free) or 'none'}: choose with --x and --y, the others with --where")
     return asked.x or free.pop(), asked.y or free.pop()
-
-
-def _without_what_axes_say(table: Table, x: str, y: str) -> Table:
-    """A schedule's label says what is recomputed and offloaded: where an axis does, its name is one panel."""
-    said = any(axis.split(".")[0] in ("recompute", "offload") for axis in (x, y))
-    if not said or "schedule" not in table.columns:
-        return table
-    rows, refused = ([row | {"schedule": row["schedule"].partition(" (")[0]} for row in part]
-                     for part in (table.rows, table.refused))
-    tells_apart = len({(row["schedule"], row[x], row[y]) for row in rows}) == len(rows)
-    return dataclasses.replace(table, rows=rows, refused=refused) if tells_apart else table
 
 
 def _cells(table: Table, x: str, y: str, value: str, scale: float) -> Cells:

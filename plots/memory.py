@@ -57,7 +57,7 @@ def _panel(ax: Axes, drawing: dict, scale: float, capacity: float | None) -> boo
                 textcoords="offset points", fontsize=7)
     if capacity:
         ax.axhline(capacity / GIB, color="black", linestyle=(0, (1, 2)), linewidth=1)
-    ax.set_title(drawing["schedule"])
+    ax.set_title(drawing["label"])
     return len(curves) > 2
 
 

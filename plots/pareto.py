@@ -106,7 +106,8 @@ def _against(points: series.Points, condition: str) -> series.Points:
     if len(rest) != 1:
         raise InputError(f"{points.table.source}:1:1: the frontier of {condition} moves to that of one other value; "
                          f"there are {', '.join(rest) or 'none'}: choose with --where")
-    return dataclasses.replace(points, table=dataclasses.replace(points.table, rows=rows), published=base,
+    keys = points.table.keys_besides(column)
+    return dataclasses.replace(points, table=dataclasses.replace(points.table, rows=rows, keys=keys), published=base,
                                told_by=column, hollow=value, filled=rest[0])
 
 

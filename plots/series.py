@@ -5,7 +5,7 @@ import dataclasses
 from matplotlib.lines import Line2D
 
 import style
-from tables import InputError, Table, joined, quantity, read_table
+from tables import CHOICE, InputError, Table, joined, quantity, read_table
 
 
 @dataclasses.dataclass
@@ -52,13 +52,25 @@ def without_common_end(names: list[str]) -> list[str]:
 
 def read(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Points:
     table = joined(inputs).only(asked.where)
-    column = table.require(asked.series or "schedule")
     panel = table.require(asked.panel) if asked.panel else "input" if len(inputs) > 1 else ""
-    published = read_table(asked.published) if asked.published else None
+    if asked.series:
+        column, *more = map(table.require, asked.series.split(","))
+    else:
+        column = table.require("schedule")
+        more = choices_of_series(table, [panel, asked.x, asked.relative_to.partition("=")[0]])
+    table = table.named(column, more)
+    published = read_table(asked.published).named(column, more) if asked.published else None
     if published:
         published.require(column)
     every = table.rows + (published.rows if published else [])
     return Points(table, published, panel, column, list(dict.fromkeys(row[column] for row in every)))
+
+
+def choices_of_series(table: Table, shown: list[str]) -> list[str]:
+    """What was chosen besides a schedule, where that differs for one and the figure does not show it otherwise."""
+    return [choice for choice in CHOICE
+            if (choice in table.keys or choice != "memory_limit" and table.differs_within(choice, ["schedule"]))
+            and not any(column and table.together(choice, column) for column in shown)]
 
 
 def one_per_place(points: Points, table: Table, shown: list[str], place) -> None:

@@ -5,6 +5,7 @@ import difflib
 import json
 import os
 import re
+from functools import partial
 
 
 # What grows as a step's seconds do, and what shrinks.
@@ -29,6 +30,7 @@ class Quantity:
 
 
 _KNOWN = {
+    "gpus": Quantity("GPUs"),
     "iteration_seconds": Quantity("iteration time", "s"),
     "bubble_rate": Quantity("bubble rate", "%", 0.01),
     "bubble_rate_busiest": Quantity("bubble rate, of the busiest device", "%", 0.01),
@@ -38,6 +40,7 @@ _KNOWN = {
     "samples_per_second_per_gpu": Quantity("samples per second and GPU", higher_is_better=True),
     "tokens_per_second_per_gpu": Quantity("tokens per second and GPU", higher_is_better=True),
     "microbatches_per_second": Quantity("throughput", higher_is_better=True),
+    "microbatches_per_second_per_gpu": Quantity("microbatches per second and GPU", higher_is_better=True),
     "model_tflops_per_gpu": Quantity("model TFLOP/s per GPU", higher_is_better=True),
     "mfu": Quantity("MFU", "%", 0.01, higher_is_better=True),
     "model_tflops_per_gpu_causal": Quantity("model TFLOP/s per GPU, causal", higher_is_better=True),
@@ -49,7 +52,6 @@ _KNOWN = {
     "capacity_bytes": Quantity("memory of a GPU", "GiB", 2.0**30),
     "fits": Quantity("fits", higher_is_better=True),
     "fits_capacity": Quantity("fits", higher_is_better=True),
-    "memory_limit": Quantity("memory limit (x p microbatches)"),
     "num_microbatches": Quantity("microbatches"),
     "micro_batch_size": Quantity("micro batch size"),
     "vocab_size": Quantity("vocabulary size"),
@@ -59,7 +61,6 @@ _KNOWN = {
     "s": Quantity("sequence length"),
     "simulated": Quantity(""),
     "pipeline_model_parallel_size": Quantity("pipeline devices"),
-    "gpus": Quantity("GPUs"),
     "copy_over_compute": Quantity("k, copies over passes"),
     "saved_activation": Quantity("activation memory saved", "%", 0.01, higher_is_better=True),
     "speedup": Quantity("throughput, post-validation over all-reduce", higher_is_better=True),
@@ -70,10 +71,16 @@ _KNOWN = {
 }
 
 
+# What was chosen besides the schedule (docs/how-to/sweep.md).
+CHOICE = ("options", "recompute", "offload", "memory_limit")
+
+
 def quantity(column: str) -> Quantity:
     if column in _KNOWN:
         return _KNOWN[column]
     short = column.rsplit(".", 1)[-1]
+    if short == "memory_limit":
+        return Quantity("memory limit (x p microbatches)")
     if short in _KNOWN:
         return _KNOWN[short]
     for suffix, unit, scale in (("_seconds", "s", 1.0), ("_bytes", "GiB", 2.0**30)):
@@ -150,9 +157,7 @@ class Table:
             if not left:
                 known = ", ".join(dict.fromkeys(row[column] for row in rows))
                 raise InputError(f"{self.source}:1:1: no row with {column} '{value}'; there are {known}")
-            # Of a point that could not even be read the schedule's name is known, and not the rest of its label.
-            refused = [row for row in refused if row.get(column) == value
-                       or column == "schedule" and value.startswith(f"{row.get(column)} (")]
+            refused = [row for row in refused if row.get(column) == value]
             rows = left
         return dataclasses.replace(self, rows=rows, refused=refused)
 
@@ -165,40 +170,75 @@ class Table:
         if not condition:
             return self
         column, _, value = condition.partition("=")
-        bases = {self._others(row, column): self.number(row, metric) for row in self.only([condition]).rows}
+        keys = self.keys_besides(column)
+        bases = {tuple(row[key] for key in keys): self.number(row, metric) for row in self.only([condition]).rows}
         rows = []
         for row in self.rows:
-            base, now = bases.get(self._others(row, column)), self.number(row, metric)
+            base, now = bases.get(tuple(row[key] for key in keys)), self.number(row, metric)
             if row[column] != value and base and now is not None:
                 rows.append(row | {metric: repr(now / base - 1)})
         if not rows:
             raise InputError(f"{self.source}:1:1: no row to compare with those of {column} '{value}'")
         return dataclasses.replace(self, rows=rows)
 
-    def _others(self, row: dict[str, str], column: str) -> tuple[str, ...]:
-        # A schedule's label says what is recomputed and offloaded: that is what is compared here.
-        named = column.split(".")[0] in ("recompute", "offload")
-        return tuple(
-            row[key].partition(" (")[0] if named and key == "schedule" else row[key]
-            for key in self.keys
-            if key != column
-        )
+    def _count(self, *columns: str) -> int:
+        return len({tuple(row.get(column, "") for column in columns) for row in self.rows})
+
+    def together(self, a: str, b: str) -> bool:
+        """Whether two columns advance together, as a swept key does with the choice that it makes."""
+        return self._count(a) == self._count(a, b) == self._count(b)
+
+    def keys_besides(self, column: str) -> list[str]:
+        """Without the column, and without the key that makes its choice."""
+        def is_same(key: str) -> bool:
+            return key == column or (column in CHOICE or key in CHOICE) and self.together(key, column)
+
+        return [key for key in self.keys if not is_same(key)]
 
     def varying(self, besides: list[str]) -> list[str]:
         """Keys of several values that a figure does not show; of keys that advance together the first."""
-        def count(*keys: str) -> int:
-            return len({tuple(row[key] for key in keys) for row in self.rows})
-
-        shown = [key for key in besides if key in self.keys]
+        shown = [column for column in besides if column in self.columns]
         free: list[str] = []
         for key in self.keys:
-            together = any(count(key) == count(key, other) == count(other) for other in shown + free)
-            if key not in besides and count(key) > 1 and not together:
+            if key not in besides and self._count(key) > 1 and not any(map(partial(self.together, key), shown + free)):
                 free.append(key)
         return free
 
+    def differs_within(self, column: str, group: list[str]) -> bool:
+        return column in self.columns and self._count(column, *group) > self._count(*group)
 
-_NOT_KEYS = {"point", "", "note", "refined", "error", "relative_error"}
+    def named(self, column: str, more: list[str]) -> "Table":
+        """With what stands in other columns as a part of the texts of one: "zb-v (full recompute)"."""
+        if not more:
+            return self
+
+        def name(row: dict[str, str]) -> str:
+            parts = [_words(each, row.get(each, "")) for each in more]
+            text = ", ".join(part for part in parts if part)
+            return f"{row[column]} ({text})" if text else row[column]
+
+        rows, refused = ([row | {column: name(row)} for row in part] for part in (self.rows, self.refused))
+        return dataclasses.replace(self, rows=rows, refused=refused, keys=[key for key in self.keys if key not in more])
+
+
+def _words(column: str, value: str) -> str:
+    if value in ("", "none"):
+        return ""
+    if column in ("recompute", "offload"):
+        return column if value == "full" else f"{value} {column}" if column == "recompute" else f"{column} {value}"
+    return value if column in ("schedule", "options") else f"{column.replace('_', ' ')} {value}"
+
+
+# Choices follow from the keys, unless a scenario lists a schedule several times.
+_NOT_KEYS = {"point", "", "note", "refined", "error", "relative_error", "label", *CHOICE}
+
+
+def with_choices(table: Table) -> Table:
+    """With those choices among the keys that tell rows apart."""
+    for column in CHOICE:
+        if table.differs_within(column, table.keys):
+            table.keys.append(column)
+    return table
 
 
 def is_key(column: str) -> bool:
@@ -232,7 +272,7 @@ def _are_maps(values) -> bool:
 def read_table(path: str) -> Table:
     if not path.endswith(".csv"):
         return _of_document(path, read_json(path))
-    table = _read_csv(path)
+    table = with_choices(_read_csv(path))
     if not table.rows:
         raise InputError(f"{path}:1:1: no rows")
     # As a sweep leaves them.
@@ -278,12 +318,16 @@ def _of_document(path: str, document: dict | list) -> Table:
     refused = [_plain(result) for result in failed]
     columns = list(rows[0]) if rows else []
     keys = [str(key) for key in results[0].get("values", {})] if results else []
-    return Table(path, columns, keys + ["schedule"], rows, refused)
+    return with_choices(Table(path, columns, [_column_of(key) for key in keys] + ["schedule"], rows, refused))
+
+
+def _column_of(key: str) -> str:
+    return f"sweep.{key}" if key in CHOICE else key
 
 
 def _plain(result: dict) -> dict[str, str]:
     """Cells as a CSV has them: of a sweep's point the swept values too."""
-    cells = result.get("values", {}) | result
+    cells = {_column_of(key): value for key, value in result.get("values", {}).items()} | result
     return {key: "" if value is None else str(value) for key, value in cells.items()
             if isinstance(value, (str, int, float, type(None)))}
 

@@ -26,8 +26,8 @@ using SharedAnswer = std::shared_ptr<Answer>;  // shares its comparison
 
 void refuse_all(const std::vector<RefusedSchedule>& refused) {
   std::string text = "no schedule can be met";
-  for (const auto& [schedule, reason] : refused) {
-    text += fmt::format("\n{}: refused: {}", schedule, reason);
+  for (const RefusedSchedule& each : refused) {
+    text += fmt::format("\n{}: refused: {}", each.label, each.reason);
   }
   throw InfeasibleError(text);
 }
@@ -41,7 +41,7 @@ void simulate_each(const std::shared_ptr<const Scenario>& scenario, Comparison& 
       comparison.answers.push_back(answer(std::move(*each.made)));
     } catch (const InfeasibleError& error) {
       if (all.size() == 1) throw;
-      comparison.refused.push_back({each.label, error.what()});
+      comparison.refused.push_back({each.choice.name, each.label, error.what()});
     }
     const py::gil_scoped_acquire held;
     check_signals();
@@ -169,7 +169,7 @@ void bind_simulate(py::module_& module) {
   bind_columns(module);
   py::class_<Answer, SharedAnswer>(module, "Answer")
       .def_property_readonly("label", [](const Answer& answer) { return answer.made.label; })
-      .def_property_readonly("name", [](const Answer& answer) { return answer.made.name; })
+      .def_property_readonly("name", [](const Answer& answer) { return answer.made.choice.name; })
       .def_property_readonly(
           "start", [](const SharedAnswer& a) { return column_of(a, a->result.timeline.start); })
       .def_property_readonly(
@@ -193,8 +193,8 @@ void bind_simulate(py::module_& module) {
       .def_property_readonly("refused",
                              [](const Comparison& comparison) {
                                std::vector<std::pair<std::string, std::string>> refused;
-                               for (const auto& [schedule, reason] : comparison.refused) {
-                                 refused.emplace_back(schedule, reason);
+                               for (const RefusedSchedule& each : comparison.refused) {
+                                 refused.emplace_back(each.label, each.reason);
                                }
                                return refused;
                              })

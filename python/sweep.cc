@@ -130,8 +130,11 @@ class RunningSweep {
     py::dict row;
     row["point"] = result.point;
     const std::vector<std::string> values = sweep_.values(sweep_.setting(result.point));
-    for (size_t i = 0; i < values.size(); ++i) row[py::str(sweep_.keys()[i])] = values[i];
-    row["schedule"] = result.schedule;
+    const std::vector<std::string> keys = key_columns(sweep_);
+    for (size_t i = 0; i < values.size(); ++i) row[py::str(keys[i])] = values[i];
+    for (size_t i = 0; i < kChoiceColumns.size(); ++i) {
+      row[py::str(std::string(kChoiceColumns[i]))] = result.choice[i];
+    }
     for (size_t i = 0; i < kMetricNames.size(); ++i) {
       row[py::str(std::string(kMetricNames[i]))] = py::cast(result.metrics[i]);
     }

@@ -13,6 +13,8 @@ namespace pipesim {
 struct SweepPoint {
   std::vector<std::string> values;  // of SweepTable::keys, as the file writes them
   std::string schedule;
+  // All else that was chosen, in words; `options` and `memory_limit` are empty where there is none.
+  std::string options, recompute, offload, memory_limit;
   bool done = false;
   MetricRow metrics{};  // of one that is done: pipesim::metric(point.metrics, "iteration_seconds")
   std::string reason;   // why it is not

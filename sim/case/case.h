@@ -31,9 +31,8 @@ struct Outline {
 };
 
 struct Case : Outline {
-  std::string label;           // in tables: label_of, and what tells it apart
-  std::string name;            // in documents: the schedule's, or the label where that is shared
-  std::string offload_reason;  // why so much offloads, where sim/prepare chose it
+  std::string label;                          // in texts: label_of, and what tells it apart
+  std::string offload_reason;                 // why so much offloads, where sim/prepare chose it
   std::optional<Layout> layout = {};          // with a model
   std::optional<MemoryEstimate> memory = {};  // likewise
   // The scenario's; of a schedule that never drains, kAsynchronous whatever that is.

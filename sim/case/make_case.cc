@@ -181,7 +181,6 @@ Case make_case(Outline outline, const Layout* balanced) {
   Case made;
   static_cast<Outline&>(made) = std::move(outline);
   made.label = label_of(made.choice);
-  made.name = made.choice.name;
   const Scenario& scenario = *made.scenario;
   made.blocking = blocking_calls(scenario, made.choice);
   made.sync = sync_of(scenario, made.choice);

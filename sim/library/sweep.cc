@@ -21,7 +21,12 @@ SweepTable sweep_file(const std::string& file, const std::string& folder, int pr
   SweepTable table{sweep.keys(), std::vector<SweepPoint>(sweep.points())};
   store.visit(ResultStore::Rows::kAll, [&](const PointResult& result) {
     SweepPoint& point = table.points[result.point];
-    point.schedule = result.schedule;
+    const auto& [schedule, options, recompute, offload, memory_limit] = result.choice;
+    point.schedule = schedule;
+    point.options = options;
+    point.recompute = recompute;
+    point.offload = offload;
+    point.memory_limit = memory_limit;
     point.done = result.outcome == PointResult::Outcome::kDone;
     point.metrics = result.metrics;
     point.reason = result.reason;

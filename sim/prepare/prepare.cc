@@ -64,14 +64,13 @@ std::vector<Prepared> prepare_all(const std::shared_ptr<const Scenario>& scenari
     } catch (const InfeasibleError&) {
       one.error = std::current_exception();
     }
-    choices.push_back(one.made ? one.made->choice : choice);
+    one.choice = one.made ? one.made->choice : choice;
+    choices.push_back(one.choice);
   }
   const std::vector<std::string> apart = tell_apart(choices);
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].label = label_of(choices[i], apart[i]);
-    if (!all[i].made) continue;
-    all[i].made->label = all[i].label;
-    if (!apart[i].empty()) all[i].made->name = all[i].label;
+    if (all[i].made) all[i].made->label = all[i].label;
   }
   return all;
 }

@@ -21,6 +21,7 @@ Case prepare_first(Scenario scenario);
 
 // A schedule of a scenario as a case, or the error that says why there is none.
 struct Prepared {
+  ScheduleChoice choice;  // as it was prepared, or as the scenario has it
   std::string label;
   std::optional<Case> made;
   std::exception_ptr error;

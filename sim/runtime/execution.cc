@@ -94,7 +94,8 @@ double deadline_of(const ExecutionPlan& plan, const ExecutionOptions& options) {
 
 Execution compared(const Case& made, const ExecutionPlan& plan,
                    std::span<const DeviceRecord> records) {
-  Execution execution{.schedule = made.name,
+  Execution execution{.schedule = made.choice.name,
+                      .label = made.label,
                       .devices = plan.program->placement().devices(),
                       .semantics = plan.semantics,
                       .scale = plan.scale,

@@ -25,6 +25,7 @@ struct ExecutionOptions {
 
 struct Execution {
   std::string schedule;
+  std::string label;  // as Case's
   int devices = 0;
   Semantics semantics = Semantics::kAsynchronous;
   double scale = 1;      // of the times below to those of the scenario

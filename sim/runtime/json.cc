@@ -9,6 +9,7 @@ namespace {
 nlohmann::ordered_json json_of(const Execution& execution) {
   nlohmann::ordered_json json{{"schema", 1},
                               {"schedule", execution.schedule},
+                              {"label", execution.label},
                               {"devices", execution.devices},
                               {"messages", to_text(execution.semantics)},
                               {"measured_seconds", execution.measured()},

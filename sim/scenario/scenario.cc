@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <map>
-#include <string_view>
 #include <vector>
 
 #include "sim/core/text.h"
@@ -97,89 +95,6 @@ std::string scope_text(const Offload& offload) {
     parts.push_back(fmt::format("microbatches: {{{}}}", fmt::join(of, ", ")));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string label_of(const ScheduleChoice& choice, const std::string& apart) {
-  const int chunks = chunks_of(choice);
-  std::string text;
-  const auto add = [&](std::string_view what, int count) {
-    if (count == 0) return;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", what);
-    if (count < chunks) text += fmt::format(" {} of {}", count, chunks);
-  };
-  const RecomputeGranularity granularity = granularity_of(choice);
-  if (granularity.of_modules()) {
-    text = fmt::format("{} recompute", to_text(granularity));
-  }
-  add("recompute", recompute_chunks_of(choice));
-  add("offload", offload_chunks_of(choice));
-  if (choice.offload && choice.offload->ratio < 1) {
-    text += fmt::format(", {:.4g}% of each activation", 100 * choice.offload->ratio);
-  }
-  if (choice.offload && choice.offload->microbatches.count) {
-    text += fmt::format(", {} microbatches", *choice.offload->microbatches.count);
-  }
-  if (!apart.empty()) text += (text.empty() ? "" : ", ") + apart;
-  return text.empty() ? choice.name : fmt::format("{} ({})", choice.name, text);
-}
-
-namespace {
-
-std::string to_text(const OptionValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const auto* count = std::get_if<long>(&value)) return fmt::format("{}", *count);
-  return fmt::format("{:g}", std::get<double>(value));
-}
-
-std::string options_of(const ScheduleChoice& choice) {
-  std::vector<std::string> texts;
-  if (choice.chunks) texts.push_back(fmt::format("{} chunks", *choice.chunks));
-  for (const auto& [name, value] : choice.options) {
-    texts.push_back(fmt::format("{} {}", name, to_text(value)));
-  }
-  if (choice.slice_units) {
-    texts.push_back(fmt::format("splits optimal of {}", *choice.slice_units));
-  } else if (!choice.slices.empty()) {
-    texts.push_back(fmt::format("splits {}", fmt::join(choice.slices, ":")));
-  }
-  const auto& limit = choice.memory_limit;
-  if (const auto* times = std::get_if<double>(&limit)) {
-    texts.push_back(fmt::format("memory_limit {:g}", *times));
-  } else if (const auto* bytes = std::get_if<Bytes>(&limit)) {
-    texts.push_back(fmt::format("memory_limit {}", human(*bytes)));
-  } else if (const auto* total = std::get_if<TotalLimit>(&limit)) {
-    texts.push_back(fmt::format("memory_limit {} in total", human(total->bytes)));
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-using Places = std::map<std::string, std::vector<size_t>>;
-
-// The places of choices by label.
-Places by_label(const std::vector<ScheduleChoice>& choices, const std::vector<std::string>& apart) {
-  Places places;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    places[label_of(choices[i], apart[i])].push_back(i);
-  }
-  return places;
-}
-
-}  // namespace
-
-std::vector<std::string> tell_apart(const std::vector<ScheduleChoice>& choices) {
-  std::vector<std::string> apart(choices.size());
-  for (const auto& [label, same] : by_label(choices, apart)) {
-    if (same.size() == 1) continue;
-    for (const size_t i : same) apart[i] = options_of(choices[i]);
-  }
-  for (const auto& [label, same] : by_label(choices, apart)) {
-    for (size_t number = 1; number < same.size(); ++number) {
-      std::string& text = apart[same[number]];
-      text += fmt::format("{}number {}", text.empty() ? "" : ", ", number + 1);
-    }
-  }
-  return apart;
 }
 
 }  // namespace pipesim

@@ -56,7 +56,7 @@ std::string to_bytes(const PointResult& result) {
   for (const auto& value : result.metrics) {
     put(bytes, value.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
-  put_text(bytes, result.schedule);
+  for (const std::string& text : result.choice) put_text(bytes, text);
   put_text(bytes, result.reason);
   return bytes;
 }
@@ -71,7 +71,7 @@ PointResult point_from_bytes(std::string_view bytes) {
     const auto number = reader.value<double>();
     if (number == number) value = number;
   }
-  result.schedule = reader.text();
+  for (std::string& text : result.choice) text = reader.text();
   result.reason = reader.text();
   return result;
 }
@@ -107,10 +107,10 @@ const Engine& Evaluator::engine_for(const Scenario& scenario) {
 
 void Evaluator::evaluate(std::uint32_t point, PointResult& result) {
   const std::uint32_t schedule = sweep_.schedule(point);
-  result.schedule = Sweep::schedule_name(*source_, schedule);
+  result.choice.front() = Sweep::schedule_name(*source_, schedule);
   result.key = sweep_.key(*source_, schedule);
   const auto simulate_one = [&](const Prepared& prepared) {
-    result.schedule = prepared.label;
+    result.choice = columns_of(prepared.choice);
     const Case& made = prepared.get();
     const Scenario& scenario = *made.scenario;
     result.metrics =

@@ -23,7 +23,7 @@ struct PointResult {
   std::uint32_t point = 0;
   Outcome outcome = Outcome::kDone;
   Fingerprint key{};
-  std::string schedule;  // the label of its case, or the name where that cannot be read
+  ChoiceColumns choice{};  // of a point that cannot be read the schedule's name alone
   MetricRow metrics{};
   std::string reason;  // one line
 };

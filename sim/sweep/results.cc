@@ -1,10 +1,13 @@
 #include "sim/sweep/results.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <vector>
 
+#include "sim/report/json/choice.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/text/csv.h"
 
@@ -15,16 +18,16 @@ using Json = nlohmann::ordered_json;
 
 std::string header(const Sweep& sweep) {
   std::string text = "point";
-  for (const std::string& key : sweep.keys()) text += ',' + csv_field(key);
-  return text + ",schedule";
+  for (const std::string& key : key_columns(sweep)) text += ',' + csv_field(key);
+  return text + ',' + choice_header();
 }
 
-std::string first_fields(const Sweep& sweep, std::uint32_t point, const std::string& schedule) {
-  std::string text = fmt::format("{}", point);
-  for (const std::string& value : sweep.values(sweep.setting(point))) {
+std::string first_fields(const Sweep& sweep, const PointResult& result) {
+  std::string text = fmt::format("{}", result.point);
+  for (const std::string& value : sweep.values(sweep.setting(result.point))) {
     text += ',' + csv_field(value);
   }
-  return text + ',' + csv_field(schedule);
+  return text + ',' + choice_fields(result.choice);
 }
 
 // All that have no metrics, in order: those of the store and those that were lost.
@@ -35,8 +38,8 @@ void visit_failed(const Sweep& sweep, const ResultStore& store, const LostPoints
     for (; next != lost.end() && next->first < point; ++next) {
       PointResult result;
       result.point = next->first;
-      result.schedule = Sweep::schedule_name(sweep.source(sweep.setting(next->first)),
-                                             sweep.schedule(next->first));
+      result.choice.front() = Sweep::schedule_name(sweep.source(sweep.setting(next->first)),
+                                                   sweep.schedule(next->first));
       result.reason = next->second;
       see(result);
     }
@@ -55,7 +58,8 @@ Json json_value(const std::string& text) {
 }
 
 Json json_point(const Sweep& sweep, const PointResult& result) {
-  Json json{{"point", result.point}, {"values", Json::object()}, {"schedule", result.schedule}};
+  Json json{{"point", result.point}, {"values", Json::object()}};
+  add_choice(json, result.choice);
   const auto values = sweep.values(sweep.setting(result.point));
   for (size_t i = 0; i < values.size(); ++i)
     json["values"][sweep.keys()[i]] = json_value(values[i]);
@@ -67,6 +71,15 @@ std::string dump(const Json& json) {
 }
 
 }  // namespace
+
+std::vector<std::string> key_columns(const Sweep& sweep) {
+  std::vector<std::string> columns;
+  for (const std::string& key : sweep.keys()) {
+    const bool taken = std::ranges::count(kChoiceColumns, key) > 0;
+    columns.push_back(taken ? "sweep." + key : key);
+  }
+  return columns;
+}
 
 std::string table_path(const std::string& folder, const std::string& table, bool stopped) {
   return (std::filesystem::path(folder) / (table + (stopped ? ".partial.csv" : ".csv"))).string();
@@ -81,8 +94,7 @@ bool was_stopped(const std::string& folder) {
 void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store) {
   out << header(sweep) << metric_header() << '\n';
   store.visit(ResultStore::Rows::kDone, [&](const PointResult& result) {
-    out << first_fields(sweep, result.point, result.schedule) << metric_fields(result.metrics)
-        << '\n';
+    out << first_fields(sweep, result) << metric_fields(result.metrics) << '\n';
   });
 }
 
@@ -90,8 +102,7 @@ void write_failed_csv(std::ostream& out, const Sweep& sweep, const ResultStore& 
                       const LostPoints& lost) {
   out << header(sweep) << ",reason\n";
   visit_failed(sweep, store, lost, [&](const PointResult& result) {
-    out << first_fields(sweep, result.point, result.schedule) << ',' << csv_field(result.reason)
-        << '\n';
+    out << first_fields(sweep, result) << ',' << csv_field(result.reason) << '\n';
   });
 }
 

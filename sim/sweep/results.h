@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "sim/sweep/run_sweep.h"
 #include "sim/sweep/store.h"
@@ -20,10 +21,14 @@ std::string table_path(const std::string& folder, const std::string& table, bool
 // Whether the folder has partial tables only.
 bool was_stopped(const std::string& folder);
 
-// `point`, a column for every swept key, `schedule`, and the metrics (metric_row.h): a row for
-// every point that has them.
+// A column for every swept key: its name, or `sweep.NAME` where a column of the choice has that
+// name (choice_columns.h): `sweep.offload` is what the file asks, `offload` what the point does.
+std::vector<std::string> key_columns(const Sweep& sweep);
+
+// `point`, the swept keys, the choice and the metrics (metric_row.h): a row for every point that
+// has them.
 void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store);
-// `point`, the keys, `schedule` and `reason`: a row for every other point.
+// `point`, the swept keys, the choice and `reason`: a row for every other point.
 void write_failed_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store,
                       const LostPoints& lost);
 // Both as one document; numbers and null where the CSV has digits and nothing. `stopped` is true

@@ -13,7 +13,7 @@ namespace pipesim {
 namespace {
 
 constexpr int kApplication = 0x70697065;  // "pipe"
-constexpr int kSchema = 3;
+constexpr int kSchema = 4;
 
 std::string metric_columns(const char* after) {
   std::string text;
@@ -21,17 +21,26 @@ std::string metric_columns(const char* after) {
   return text;
 }
 
+// The schedule is named in every row; what else was chosen is not known of a point that cannot be
+// read.
+std::string choice_columns(const char* after) {
+  std::string text;
+  for (const std::string_view name : kChoiceColumns) text += fmt::format("{}{}, ", name, after);
+  return text;
+}
+
 std::string schema() {
   return fmt::format(
       "CREATE TABLE sweep (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
-      "CREATE TABLE result (key BLOB PRIMARY KEY, schedule TEXT NOT NULL, reason TEXT{}, "
-      "checksum BLOB NOT NULL) WITHOUT ROWID;"
+      "CREATE TABLE result (key BLOB PRIMARY KEY, {}reason TEXT{}, checksum BLOB NOT NULL) "
+      "WITHOUT ROWID;"
       "CREATE TABLE point (point INTEGER PRIMARY KEY, key BLOB NOT NULL REFERENCES result, "
       "checksum BLOB NOT NULL);"
-      "CREATE VIEW results AS SELECT point, hex(key) AS key, schedule, reason{}"
+      "CREATE VIEW results AS SELECT point, hex(key) AS key, {}reason{}"
       " FROM point JOIN result USING (key) ORDER BY point;"
       "PRAGMA application_id = {}; PRAGMA user_version = {};",
-      metric_columns(" REAL"), metric_columns(""), kApplication, kSchema);
+      choice_columns(" TEXT NOT NULL"), metric_columns(" REAL"), choice_columns(""),
+      metric_columns(""), kApplication, kSchema);
 }
 
 void bind_text(sqlite3_stmt* statement, int at, const std::string& text) {
@@ -107,8 +116,8 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
   stored_.resize(sweep.points());
   find_stored();
   std::string marks;
-  for (size_t i = 0; i < kMetricNames.size(); ++i) marks += ", ?";
-  add_result_ = prepare("INSERT OR IGNORE INTO result VALUES (?, ?, ?" + marks + ", ?)");
+  for (size_t i = 0; i < kChoiceColumns.size() + kMetricNames.size(); ++i) marks += ", ?";
+  add_result_ = prepare("INSERT OR IGNORE INTO result VALUES (?, ?" + marks + ", ?)");
   add_point_ = prepare("INSERT OR IGNORE INTO point VALUES (?, ?, ?)");
 }
 
@@ -241,13 +250,14 @@ void ResultStore::commit() {
     for (const PointResult& result : results) {
       sqlite3_stmt* row = add_result_.get();
       bind_fingerprint(row, 1, result.key);
-      bind_text(row, 2, result.schedule);
+      int at = 2;
+      for (const std::string& text : result.choice) bind_text(row, at++, text);
       if (result.outcome == PointResult::Outcome::kRefused) {
-        bind_text(row, 3, result.reason);
+        bind_text(row, at, result.reason);
       } else {
-        sqlite3_bind_null(row, 3);
+        sqlite3_bind_null(row, at);
       }
-      int at = 4;
+      ++at;
       for (const auto& value : result.metrics) {
         value ? sqlite3_bind_double(row, at, *value) : sqlite3_bind_null(row, at);
         ++at;
@@ -289,25 +299,24 @@ void ResultStore::visit(Rows rows, const std::function<void(const PointResult&)>
                       : rows == Rows::kDone ? " WHERE reason IS NULL"
                                             : " WHERE reason IS NOT NULL";
   const Statement all =
-      prepare(fmt::format("SELECT point, key, point.checksum, result.checksum, schedule, reason{} "
+      prepare(fmt::format("SELECT point, key, point.checksum, result.checksum, {}reason{} "
                           "FROM point JOIN result "
                           "USING (key){} ORDER BY point",
-                          metric_columns(""), which));
+                          choice_columns(""), metric_columns(""), which));
   while (step(all.get())) {
     sqlite3_stmt* row = all.get();
     PointResult result;
     const auto point = sqlite3_column_int64(row, 0);
     result.point = static_cast<std::uint32_t>(point);
     result.key = column_fingerprint(row, 1);
-    result.schedule = column_text(row, 4);
-    if (sqlite3_column_type(row, 5) != SQLITE_NULL) {
+    int at = 4;
+    for (std::string& text : result.choice) text = column_text(row, at++);
+    if (sqlite3_column_type(row, at) != SQLITE_NULL) {
       result.outcome = PointResult::Outcome::kRefused;
-      result.reason = column_text(row, 5);
+      result.reason = column_text(row, at);
     }
-    for (size_t i = 0; i < result.metrics.size(); ++i) {
-      const int at = static_cast<int>(i) + 6;
-      if (sqlite3_column_type(row, at) == SQLITE_NULL) continue;
-      result.metrics[i] = sqlite3_column_double(row, at);
+    for (auto& value : result.metrics) {
+      if (sqlite3_column_type(row, ++at) != SQLITE_NULL) value = sqlite3_column_double(row, at);
     }
     const bool sound = point >= 0 && point < static_cast<std::int64_t>(stored_.size()) &&
                        column_fingerprint(row, 2) == checksum_of(result.point, result.key) &&

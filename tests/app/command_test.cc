@@ -81,7 +81,9 @@ TEST_F(Command, NumbersTracesOfSchedulesWithTheSameName) {
 TEST_F(Command, WritesMemoryOverTimeThatEndsAtNothing) {
   EXPECT_EQ(run("run " + quickstart_ + " schedule=1f1b --memory m.csv").code, 0);
   const std::string csv = read("m.csv");
-  EXPECT_TRUE(csv.starts_with("schedule,device,seconds,category,bytes\n1f1b,0,0,activations,"));
+  EXPECT_TRUE(
+      csv.starts_with("schedule,options,recompute,offload,memory_limit,device,seconds,category,"
+                      "bytes\n1f1b,,none,none,,0,0,activations,"));
   EXPECT_TRUE(csv.ends_with(",activations,0\n")) << csv.substr(csv.size() - 60);
 }
 

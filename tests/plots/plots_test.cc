@@ -211,31 +211,44 @@ TEST_F(Figures, HeatMapsTellWhatDoesNotFitFromWhatIsMissing) {
   EXPECT_EQ(count(wider, ">–</text>"), 1U);
 }
 
-// Where an axis is what a label says too, a schedule is one panel; rows of panels are labelled at
-// their left.
+// Rows of panels are labelled at their left.
 TEST_F(Figures, HeatMapsHaveAPanelPerScheduleWhateverIsRecomputed) {
-  std::string table = "point,recompute.granularity,batch.m,schedule,mfu\n";
-  for (const char* schedule : {"1f1b", "zb", "zb-v", "v-half"}) {
-    const std::string name = schedule;
-    for (const char* m : {"8", "16"}) {
-      table += "0,none," + std::string(m) + "," + name + ",0.4\n";
-      table += "1,full," + std::string(m) + "," + name + " (recompute),0.3\n";
+  std::string table = "point,recompute.granularity,batch.m,schedule,recompute,mfu\n";
+  for (const std::string schedule : {"1f1b", "zb", "zb-v", "v-half"}) {
+    for (const std::string m : {"8", "16"}) {
+      table += "0,none," + m + "," + schedule + ",none,0.4\n";
+      table += "1,full," + m + "," + schedule + ",full,0.3\n";
     }
   }
   write("results.csv", table);
   // Of a point that cannot be read the bare name is known.
   write("failed.csv",
-        "point,recompute.granularity,batch.m,schedule,reason\n9,fulll,8,zb,unknown\n");
+        "point,recompute.granularity,batch.m,schedule,recompute,reason\n9,fulll,8,zb,,unknown\n");
   const std::string figure =
       svg("heatmap results.csv --value mfu --x batch.m --y recompute.granularity");
   expect_texts(figure, {"1f1b", "zb", "zb-v", "v-half", "fulll"});
   EXPECT_EQ(figure.find("(recompute)"), std::string::npos);
   EXPECT_EQ(count(figure, ">granularity</text>"), 2U);
   EXPECT_EQ(count(figure, ">×</text>"), 1U);
-  // Where it is no axis, the label stays.
-  const std::string labels =
-      svg("heatmap results.csv --value mfu --x batch.m --y schedule --panel recompute.granularity");
-  EXPECT_NE(labels.find("zb (recompute)"), std::string::npos);
+  // Where no axis says it, marks do.
+  EXPECT_NE(svg("curves results.csv --x batch.m --y mfu").find("zb (recompute)"),
+            std::string::npos);
+  EXPECT_EQ(svg("curves results.csv --x batch.m --y mfu --panel recompute").find("zb (recompute)"),
+            std::string::npos);
+  EXPECT_NE(svg("curves results.csv --x batch.m --y mfu --series recompute,schedule").find("full (zb)"),
+            std::string::npos);
+}
+
+// A series' name says what tells two entries of a list with one name apart.
+TEST_F(Figures, SchedulesOfOneNameAreToldApartByWhatWasChosen) {
+  write("results.csv",
+        "point,schedule,options,recompute,offload,memory_limit,peak_activation_bytes,mfu\n"
+        "0,zb,,none,none,1,1073741824,0.40\n1,zb,,none,none,1.5,2147483648,0.41\n"
+        "2,best,placement vee,none,none,,3221225472,0.42\n"
+        "3,best,placement linear,none,full,,3221225472,0.39\n");
+  expect_texts(svg("pareto results.csv"),
+               {"zb (memory limit 1)", "best (placement vee)",
+                "best (placement linear, offload)"});
 }
 
 TEST_F(Figures, HeatMapsTakeTheJsonOfASweep) {

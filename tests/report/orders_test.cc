@@ -87,7 +87,7 @@ TEST(Orders, AreADocumentThatSaysTheSame) {
   const Answer b = answer_of("zb-v");
   const OrdersCompared compared = compare_orders(a.result, b.result);
   const auto json = nlohmann::json::parse(orders_json(a, b, compared, "0"));
-  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["schema"], 2);
   EXPECT_EQ(json["a"]["order"], "1f1b");
   EXPECT_EQ(json["first_difference_device"], *compared.first);
   EXPECT_EQ(json["first_differences"][0]["position"], compared.parts[0]->position);

@@ -143,7 +143,8 @@ TEST(Csv, HasARowPerScheduleAndEmptyCellsWhereNothingApplies) {
   std::getline(lines, header);
   std::getline(lines, first);
   std::getline(lines, second);
-  EXPECT_TRUE(header.starts_with("schedule,iteration_seconds,"));
+  EXPECT_TRUE(header.starts_with(
+      "schedule,options,recompute,offload,memory_limit,gpus,iteration_seconds,"));
   EXPECT_TRUE(first.starts_with("1f1b,"));
   EXPECT_TRUE(second.starts_with("zb-h1,"));
   EXPECT_TRUE(second.ends_with(","));

@@ -38,8 +38,8 @@ TEST_F(SweepCommand, LeavesTablesStoreAndFile) {
   EXPECT_NE(outcome.output.find("12 points: 10 results, 2 failed"), std::string::npos)
       << outcome.output;
   EXPECT_TRUE(read("new/out/results.csv")
-                  .starts_with("point,cost.forward,batch.num_microbatches,schedule,"
-                               "iteration_seconds,makespan_seconds,"));
+                  .starts_with("point,cost.forward,batch.num_microbatches,schedule,options,"
+                               "recompute,offload,memory_limit,gpus,iteration_seconds,"));
   EXPECT_TRUE(fs::exists(folder_ / "new/out/results.sqlite"));
   EXPECT_EQ(read("new/out/sweep.yaml"), kSmallSweep);
   EXPECT_NE(read("all.json").find("\"failed\""), std::string::npos);

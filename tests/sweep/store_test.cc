@@ -55,7 +55,7 @@ PointResult result_of(std::uint32_t point, double seconds) {
   PointResult result;
   result.point = point;
   result.key.fill(static_cast<std::uint8_t>(point));
-  result.schedule = "1f1b";
+  result.choice = {"1f1b", "2 chunks", "full", "none", "0.5"};
   result.metrics[0] = seconds;
   result.metrics[1] = 0.1;
   return result;
@@ -82,6 +82,7 @@ TEST_F(Store, GivesBackWhatWasCommittedInTheOrderOfPoints) {
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[0].point, 1U);
   EXPECT_EQ(results[0].key, result_of(1, 0).key);
+  EXPECT_EQ(results[0].choice, result_of(1, 0).choice);
   EXPECT_EQ(results[0].metrics[0], 1.0 / 3);  // to the last bit
   EXPECT_FALSE(results[0].metrics[2].has_value());
   EXPECT_EQ(results[1].outcome, PointResult::Outcome::kRefused);

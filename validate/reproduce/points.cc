@@ -82,7 +82,7 @@ double ratio(const Transformer& model, const std::string& quantity) {
 
 // One schedule of one scenario.
 struct Simulated {
-  std::string schedule;  // its label
+  std::string schedule;
   Fields fields;         // the swept keys
   MetricRow metrics{};
   std::string refusal;  // why there are no metrics; empty: there are
@@ -90,7 +90,7 @@ struct Simulated {
 
 Simulated simulated_of(const Prepared& prepared, const Scenario& scenario) {
   Simulated simulated;
-  simulated.schedule = prepared.label;
+  simulated.schedule = prepared.choice.name;
   try {
     simulated.metrics = metrics_of(scenario, simulate(prepared.get()));
   } catch (const InfeasibleError& error) {
@@ -102,7 +102,7 @@ Simulated simulated_of(const Prepared& prepared, const Scenario& scenario) {
 void add_result(Points& points, const Figure& figure, const Part& part, size_t first,
                 Simulated simulated) {
   add_name(points.fields, "schedule");
-  simulated.fields["schedule"] = simulated.schedule.substr(0, simulated.schedule.find(" ("));
+  simulated.fields["schedule"] = simulated.schedule;
   const auto quantities = figure.quantities();
   for (const std::string& quantity : quantities) add_name(points.quantities, quantity);
   if (!simulated.refusal.empty()) {
@@ -214,7 +214,7 @@ void Sources::add_sweep(Points& points, const Figure& figure, const Part& part) 
   for (const std::string& key : sweep.keys()) add_name(points.fields, key);
   for (const PointResult& result : evaluated(sweep, processes_)) {
     Simulated simulated;
-    simulated.schedule = result.schedule;
+    simulated.schedule = result.choice.front();
     simulated.metrics = result.metrics;
     simulated.refusal = result.reason;
     const auto values = sweep.values(sweep.setting(result.point));

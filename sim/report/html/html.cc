@@ -103,7 +103,6 @@ void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& o
   run["document"] = run_document(answers, {data_->page["version"], false, refused});
   run["timelines"] = Json::array();
   for (size_t i = 0; i < answers.size(); ++i) {
-    run["document"]["results"][i]["schedule"] = answers[i].made.label;
     run["timelines"].push_back(
         data_->timeline(answers[i].result, knows_memory(scenario), kMostReportedPasses));
   }

@@ -7,8 +7,10 @@
 #include "models/layer_parameters.h"
 #include "sim/planning/description.h"
 #include "sim/report/json/band.h"
+#include "sim/report/json/choice.h"
 #include "sim/report/json/memory_options.h"
 #include "sim/report/json/schema.h"
+#include "sim/report/text/metric_row.h"
 
 namespace pipesim {
 namespace {
@@ -337,32 +339,8 @@ Json ensemble_json(const Ensemble& ensemble) {
           {"p95", ensemble.p95.value()}};
 }
 
-void add_throughput(Json& json, const Answer& answer) {
-  const auto& rate = answer.result.throughput;
-  json["samples_per_second"] = rate ? Json(rate->samples_per_second) : Json(nullptr);
-  json["samples_per_second_per_gpu"] =
-      rate ? Json(rate->samples_per_second_per_gpu) : Json(nullptr);
-  const auto& length = answer.made.scenario->batch.seq_length;
-  json["tokens_per_second_per_gpu"] =
-      rate && length ? Json(*length * rate->samples_per_second_per_gpu) : Json(nullptr);
-  // These need a model's FLOPs and a GPU's peak.
-  const auto known = [&rate](std::optional<double> Throughput::*value) {
-    return rate && *rate.*value ? Json(*(*rate.*value)) : Json(nullptr);
-  };
-  json["model_tflops_per_gpu"] = known(&Throughput::model_tflops_per_gpu);
-  json["mfu"] = known(&Throughput::mfu);
-  json["model_tflops_per_gpu_causal"] = known(&Throughput::model_tflops_per_gpu_causal);
-  json["mfu_causal"] = known(&Throughput::mfu_causal);
-  json["hfu"] = known(&Throughput::hfu);
-}
-
 void add_memory(Json& json, const Answer& answer) {
   const Case& made = answer.made;
-  const Report& report = answer.result.report;
-  const bool bytes = knows_memory(*made.scenario);
-  json["peak_activation_bytes"] = bytes ? Json(report.peak_activation.value()) : Json(nullptr);
-  json["peak_memory_bytes"] =
-      report.peak_memory ? Json(report.peak_memory->value()) : Json(nullptr);
   if (made.layout) json["pipeline_model_parallel_layout"] = to_megatron_layout(*made.layout);
   if (answer.result.fits) {
     const auto& change = answer.advice.change;
@@ -402,16 +380,14 @@ Json microbatches_json(const UnequalBatch& unequal, const Case& made) {
 Json result_json(const Answer& answer, bool timings) {
   const Case& made = answer.made;
   const Report& report = answer.result.report;
-  Json json{{"schedule", made.name},
-            {"transfers", made.blocking ? "blocking" : "overlapped"},
-            {"iteration_seconds", report.iteration.value()},
-            {"makespan_seconds", report.makespan.value()},
-            {"cost_seconds", report.cost.value()},
-            {"bubble_rate", report.bubble_rate},
-            {"bubble_rate_busiest", report.bubble_rate_busiest},
-            {"bubble_rate_makespan", report.bubble_rate_makespan},
-            {"bubble_over_ideal", report.bubble_over_ideal}};
-  add_throughput(json, answer);
+  Json json;
+  add_choice(json, columns_of(made.choice));
+  json["label"] = made.label;
+  json["transfers"] = made.blocking ? "blocking" : "overlapped";
+  const MetricRow metrics = metrics_of(*made.scenario, answer.result);
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    json[std::string(kMetricNames[i])] = metrics[i] ? Json(*metrics[i]) : Json(nullptr);
+  }
   add_memory(json, answer);
   json["devices"] = Json::array();
   for (const DeviceReport& device : report.devices) {
@@ -449,7 +425,8 @@ Json run_document(std::span<const Answer> answers, const JsonOptions& options) {
     document["results"].push_back(result_json(answer, options.timings));
   }
   for (const RefusedSchedule& each : options.refused) {
-    document["refused"].push_back({{"schedule", each.schedule}, {"reason", each.reason}});
+    document["refused"].push_back(
+        {{"schedule", each.schedule}, {"label", each.label}, {"reason", each.reason}});
   }
   return document;
 }

@@ -13,6 +13,7 @@ namespace pipesim {
 // A schedule of a comparison that cannot be met, and why.
 struct RefusedSchedule {
   std::string schedule;
+  std::string label;  // as Case's
   std::string reason;
 };
 

@@ -75,7 +75,7 @@ Json drawing_json(const Answer& answer) {
   const bool bytes = knows_memory(*answer.made.scenario);
   Json kinds = Json::object();
   Json passes = passes_json(result, kinds);
-  Json json{{"schedule", answer.made.label},
+  Json json{{"label", answer.made.label},
             {"headline", headline(answer.made, result, bytes)},
             {"seconds", Drawing(result).seconds()},
             {"kinds", std::move(kinds)},

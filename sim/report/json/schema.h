@@ -5,6 +5,6 @@
 namespace pipesim {
 
 // Rises when a key goes or changes its meaning; a key that is added leaves it.
-inline constexpr int kJsonSchema = 1;
+inline constexpr int kJsonSchema = 2;
 
 }  // namespace pipesim

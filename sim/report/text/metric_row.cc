@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 
 #include "sim/core/error.h"
+#include "sim/report/text/csv.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 
@@ -24,7 +27,9 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
   };
   const bool limited = scenario.modelled && scenario.modelled->capacity;
   const double length = scenario.batch.seq_length.value_or(0);
-  return {report.iteration.value(),
+  const auto gpus = static_cast<double>(gpus_of(scenario.parallel));
+  return {gpus,
+          report.iteration.value(),
           report.makespan.value(),
           report.cost.value(),
           report.bubble_rate,
@@ -33,6 +38,7 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result) {
           report.bubble_over_ideal,
           where(rated, rate.samples_per_second),
           where(rated, rate.samples_per_second_per_gpu),
+          scenario.batch.microbatches * scenario.parallel.data / report.iteration.value() / gpus,
           where(knows_memory(scenario), report.peak_activation.value()),
           where(report.peak_memory.has_value(), report.peak_memory.value_or(Bytes(0)).value()),
           where(rated && length > 0, length * rate.samples_per_second_per_gpu),
@@ -65,6 +71,17 @@ std::string metric_header() {
 std::string metric_fields(const MetricRow& metrics) {
   std::string text;
   for (const auto& value : metrics) text += value ? fmt::format(",{}", *value) : ",";
+  return text;
+}
+
+std::string choice_header() { return fmt::format("{}", fmt::join(kChoiceColumns, ",")); }
+
+std::string choice_fields(const ChoiceColumns& choice) {
+  std::string text;
+  for (const std::string& each : choice) {
+    if (&each != &choice.front()) text += ',';
+    text += csv_field(each);
+  }
   return text;
 }
 

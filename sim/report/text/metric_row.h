@@ -8,14 +8,17 @@
 #include <string_view>
 
 #include "sim/case/simulate.h"
+#include "sim/scenario/choice_columns.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
 
 // Names with their units; docs/reference/model.md defines them. `fits_capacity` is 1 or 0; those of
 // `iteration` with stddev, p05 and p95 are of an ensemble, whose mean the others are; low and high
-// are the ends of its band (sim/band/band.h); the capacity is a GPU's memory less its margin.
-inline constexpr std::array<std::string_view, 24> kMetricNames{"iteration_seconds",
+// are the ends of its band (sim/band/band.h); the capacity is a GPU's memory less its margin, and
+// `gpus` is the world size, of all replicas.
+inline constexpr std::array<std::string_view, 26> kMetricNames{"gpus",
+                                                               "iteration_seconds",
                                                                "makespan_seconds",
                                                                "cost_seconds",
                                                                "bubble_rate",
@@ -24,6 +27,7 @@ inline constexpr std::array<std::string_view, 24> kMetricNames{"iteration_second
                                                                "bubble_over_ideal",
                                                                "samples_per_second",
                                                                "samples_per_second_per_gpu",
+                                                               "microbatches_per_second_per_gpu",
                                                                "peak_activation_bytes",
                                                                "peak_memory_bytes",
                                                                "tokens_per_second_per_gpu",
@@ -50,5 +54,9 @@ MetricRow metrics_of(const Scenario& scenario, const Result& result);
 // that read back as the same number.
 std::string metric_header();
 std::string metric_fields(const MetricRow& metrics);
+
+// "schedule,options,..." and the columns of a choice (choice_columns.h).
+std::string choice_header();
+std::string choice_fields(const ChoiceColumns& choice);
 
 }  // namespace pipesim

@@ -12,7 +12,6 @@
 #include "sim/metrics/memory_curve.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
-#include "sim/report/text/csv.h"
 #include "sim/report/text/metric_row.h"
 
 namespace pipesim {
@@ -257,23 +256,24 @@ std::string device_table(const Case& made, const Result& result) {
 }
 
 std::string comparison_csv(std::span<const Answer> answers) {
-  std::string text = "schedule" + metric_header() + '\n';
+  std::string text = choice_header() + metric_header() + '\n';
   for (const Answer& answer : answers) {
-    text += csv_field(answer.made.label) +
+    text += choice_fields(columns_of(answer.made.choice)) +
             metric_fields(metrics_of(*answer.made.scenario, answer.result)) + '\n';
   }
   return text;
 }
 
 std::string memory_csv(std::span<const Answer> answers) {
-  std::string text = "schedule,device,seconds,category,bytes\n";
+  std::string text = choice_header() + ",device,seconds,category,bytes\n";
   for (const Answer& answer : answers) {
     const TaskGraph& graph = *answer.result.graph;
+    const std::string choice = choice_fields(columns_of(answer.made.choice));
     const auto curves = memory_curves(graph, answer.result.timeline, graph.iterations() / 2);
     for (size_t device = 0; device < curves.size(); ++device) {
       for (const MemoryLevel& level : curves[device]) {
-        text += fmt::format("{},{},{},{},{}\n", csv_field(answer.made.label), device, level.seconds,
-                            kActivationsName, level.bytes);
+        text += fmt::format("{},{},{},{},{}\n", choice, device, level.seconds, kActivationsName,
+                            level.bytes);
       }
     }
   }

@@ -74,7 +74,7 @@ function bestRow(found) {
   return best;
 }
 
-const kOfSweep = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'mfu', 'bubble_rate',
+const kOfSweep = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'microbatches_per_second_per_gpu', 'mfu', 'bubble_rate',
   'peak_activation_bytes', 'peak_memory_bytes'];
 
 function cardsOfSweep() {
@@ -83,10 +83,11 @@ function cardsOfSweep() {
   const cards = [card('points', rowCount.toLocaleString('en-US'),
     (report.sweep.stopped ? 'of a sweep that was stopped: others are missing; ' : '') +
     (failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run') +
-    (unfit > 0 ? `; ${unfit.toLocaleString('en-US')} do not fit into memory and are not among the best` : ''))];
+    (unfit > 0 ? `; ${unfit.toLocaleString('en-US')} do not fit into memory and are not among the best` : '') +
+    (sizesText ? `; of ${sizesText}` : ''))];
   for (const name of kOfSweep) {
     const found = columnNamed(name);
-    const best = found ? bestRow(found) : -1;
+    const best = found && ranks(found) ? bestRow(found) : -1;
     if (best < 0) continue;
     const open = el('button', {type: 'button'}, nameOfRow(best));
     open.addEventListener('click', () => state.open(best));

@@ -18,6 +18,10 @@ const kMetrics = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per
   'peak_activation_bytes', 'peak_memory_bytes', 'bubble_rate_makespan', 'bubble_over_ideal', 'samples_per_second',
   'model_tflops_per_gpu', 'mfu_causal', 'model_tflops_per_gpu_causal', 'hfu'];
 
+// Chosen besides the schedule; shown where rows differ in it.
+const kChoice = ['options', 'recompute', 'offload', 'memory_limit'];
+const differ = values => new Set(values).size > 1;
+
 // Rows of a plan: {plan, layout, place}, 0 being the baseline's place.
 const planned = (report.plan?.document.plans ?? []).flatMap(plan => [
   ...plan.layouts.map((layout, i) => ({plan, layout, place: i + 1})),
@@ -39,6 +43,10 @@ function columnsOfRuns() {
   const columns = [];
   if (report.runs.length > 1) columns.push(column('input', results.map(each => each.run.file)));
   columns.push(column('schedule', results.map(each => String(each.result.schedule))));
+  for (const name of [...kChoice, 'gpus']) {
+    const values = results.map(({result}) => result[name] ?? null);
+    if (differ(values)) columns.push(column(name, values));
+  }
   for (const name of kMetrics) {
     const values = results.map(({result}) => typeof result[name] === 'number' ? result[name] : null);
     if (values.some(value => value !== null)) columns.push(column(name, values));
@@ -48,10 +56,29 @@ function columnsOfRuns() {
   return columns;
 }
 
-// Of a sweep all that say anything: a metric that applies to no point has no column.
-const columnsOfSweep = () => report.sweep.columns
-  .filter(({name, values}) => values.length === 0 || name === 'schedule' || values.some(value => value !== null))
-  .map(({name, values}) => column(name, values));
+// The columns of a sweep that say anything: a metric that applies to no point has no column, nor has a choice that all share.
+function columnsOfSweep() {
+  const {columns} = report.sweep;
+  const known = name => columns.find(each => each.name === name)?.values.some(value => value !== null);
+  const sizesDiffer = differ(columns.find(each => each.name === 'gpus')?.values ?? []);
+  // A choice is not shown beside the key that asks for just that.
+  const isAsked = ({name, values}) => {
+    const asked = columns.find(each => each.name === `sweep.${name}`);
+    return asked !== undefined && values.every((value, row) => value === asked.values[row]);
+  };
+  const says = ({name, values}) => {
+    if (values.length === 0 || name === 'schedule') return true;
+    if (kChoice.includes(name) || name === 'gpus') return differ(values) && !isAsked({name, values});
+    if (name === 'microbatches_per_second_per_gpu') return sizesDiffer && !known('samples_per_second_per_gpu');
+    return known(name);
+  };
+  const shown = columns.filter(says);
+  return shown.map(({name, values}) => {
+    const key = name.replace(/^sweep\./, '');
+    const alone = key !== name && !shown.some(each => each.name === key);
+    return {...column(name, values), ...(alone ? {label: key.replaceAll('_', ' ')} : {})};
+  });
+}
 
 // Sizes, then numbers, each where a layout has one that says anything.
 const kSizes = ['tensor_model_parallel_size', 'context_parallel_size', 'expert_model_parallel_size',
@@ -81,6 +108,12 @@ function columnsOfPlan() {
 const columns = report.plan ? columnsOfPlan() : report.sweep ? columnsOfSweep() : columnsOfRuns();
 const rowCount = columns.length > 0 ? columns[0].values.length : 0;
 const columnNamed = name => columns.find(each => each.name === name);
+
+// Rows that use different numbers of GPUs are ranked by what one GPU does: others only say who has more of them.
+const gpuCounts = [...new Set(columnNamed('gpus')?.values ?? [])].filter(value => value !== null).sort((a, b) => a - b);
+const isOfAllGpus = name => /^(iteration|makespan|cost)_|^samples_per_second$/.test(name);
+const ranks = ({name, better}) => better !== 0 && !(gpuCounts.length > 1 && isOfAllGpus(name));
+const sizesText = gpuCounts.length > 1 ? `${gpuCounts[0]} to ${gpuCounts[gpuCounts.length - 1]} GPUs: ranked per GPU` : '';
 
 // Inputs by their last name, where that tells them apart.
 const lastName = path => path.slice(path.lastIndexOf('/') + 1);
@@ -123,19 +156,28 @@ function nameOfPlanned({plan, layout, place}) {
 
 function nameOfRow(row) {
   if (report.plan) return nameOfPlanned(planned[row]);
-  const schedule = String(columnNamed('schedule')?.values[row] ?? '');
-  if (report.sweep) return `point ${columnNamed('point').values[row]}: ${schedule}`;
-  return report.runs.length > 1 ? `${schedule} in ${nameOfInput(results[row].run)}` : schedule;
+  if (report.sweep) return `point ${columnNamed('point').values[row]}: ${scheduleOf(row)}`;
+  const {run, result} = results[row];
+  const label = String(result.label ?? result.schedule);
+  return report.runs.length > 1 ? `${label} in ${nameOfInput(run)}` : label;
 }
 
-// What a sweep is judged by first: the first that it has.
-const kOpening = ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds'];
+// The schedule of a sweep's point, with what was chosen where points differ in it.
+function scheduleOf(row) {
+  const chosen = kChoice.map(name => columnNamed(name) ?? columnNamed(`sweep.${name}`)).filter(each => each && each.values[row] !== null && each.values[row] !== 'none')
+    .map(each => (each.name === 'options' ? '' : `${each.label} `) + each.values[row]);
+  const schedule = String(columnNamed('schedule').values[row]);
+  return chosen.length > 0 ? `${schedule} (${chosen.join(', ')})` : schedule;
+}
+
+// A sweep is judged first by the first of these that it has and that ranks its points.
+const kOpening = ['mfu', 'tokens_per_second_per_gpu', 'samples_per_second_per_gpu', 'microbatches_per_second_per_gpu',
+  'samples_per_second', 'iteration_seconds'].filter(name => columnNamed(name) && ranks(columnNamed(name)));
 
 // The row that a page opens on: of a sweep the best that fits, of a plan the fastest of all.
 function firstRow() {
   if (report.sweep) {
-    const name = kOpening.find(columnNamed);
-    return name ? Math.max(0, bestRow(columnNamed(name))) : 0;
+    return kOpening.length > 0 ? Math.max(0, bestRow(columnNamed(kOpening[0]))) : 0;
   }
   const fastest = planned.map((_, row) => row).filter(row => planned[row].place === 1)
     .sort((a, b) => expectedSeconds(a) - expectedSeconds(b) || a - b);

@@ -3,9 +3,9 @@
 // The scenario's own entry for a point's schedule: of a sweep's numbers schedules are the fastest.
 function scheduleOfPoint(row) {
   const {schedules} = report.sweep;
-  const label = String(columnNamed('schedule').values[row]);
+  const name = String(columnNamed('schedule').values[row]);
   const entry = schedules[columnNamed('point').values[row] % schedules.length];
-  return entry && (label === entry.name || label.startsWith(entry.name + ' ')) ? entry.value : label;
+  return entry && entry.name === name ? entry.value : name;
 }
 
 // [command, words...] on one line.
@@ -16,7 +16,7 @@ const kPointFile = 'scenario.yaml';
 // Where parts of a schedule are swept, all schedules are run: the point's is one of them.
 function overridesOfPoint(row) {
   const {keys} = report.sweep;
-  const values = keys.map(key => `${key}=${columnNamed(key).values[row]}`);
+  const values = keys.map(key => `${key.replace(/^sweep\./, '')}=${columnNamed(key).values[row]}`);
   return keys.some(key => key.startsWith('schedule.')) ? values : [...values, `schedule=${scheduleOfPoint(row)}`];
 }
 

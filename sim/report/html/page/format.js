@@ -69,10 +69,11 @@ function show(value, kind) {
 }
 
 const kLabels = {
-  fits_capacity: 'fits', capacity_bytes: 'GPU memory',
+  fits_capacity: 'fits', capacity_bytes: 'GPU memory', gpus: 'GPUs', memory_limit: 'memory limit',
   iteration_seconds: 'iteration', makespan_seconds: 'makespan', cost_seconds: 'cost',
   bubble_rate: 'bubble rate', bubble_rate_makespan: 'bubble of makespan', bubble_over_ideal: 'bubble over ideal',
   samples_per_second: 'samples/s', samples_per_second_per_gpu: 'samples/s/GPU',
+  microbatches_per_second_per_gpu: 'microbatches/s/GPU',
   tokens_per_second_per_gpu: 'tokens/s/GPU', model_tflops_per_gpu: 'TFLOP/s/GPU', mfu: 'MFU', hfu: 'HFU',
   model_tflops_per_gpu_causal: 'TFLOP/s/GPU, causal', mfu_causal: 'MFU, causal',
   peak_activation_bytes: 'peak activation', peak_memory_bytes: 'peak memory',
@@ -83,8 +84,10 @@ const kLabels = {
   tied_with_first: 'tied',
 };
 
-// Of a swept key its last word: the whole name stands in the hint.
+// Of a swept key its last word: the whole name stands in the hint. `sweep.offload` is what the file asks where `offload` is
+// what the point does.
 function labelOf(name) {
+  if (name.startsWith('sweep.')) return `${name.slice('sweep.'.length)}, asked`;
   if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);
   return kLabels[name] ?? name.replace(/_(seconds|bytes)$/, '').replaceAll('_', ' ');
 }

@@ -11,8 +11,20 @@ function mixed([from, to], share) {
   return a.map((value, i) => Math.round(value + (b[i] - value) * share));
 }
 
-const swept = () => [...report.sweep.keys, 'schedule'].map(columnNamed).filter(Boolean)
-  .filter(({values}) => new Set(values).size > 1);
+// True where two columns advance together, as a swept key does with the choice that it makes.
+const together = (a, b) => {
+  const pairs = new Set(a.values.map((value, i) => JSON.stringify([value, b.values[i]]))).size;
+  return pairs === new Set(a.values).size && pairs === new Set(b.values).size;
+};
+
+// The keys, the schedule, and what else was chosen as far as no key says it.
+function swept() {
+  const axes = [...report.sweep.keys, 'schedule'].map(columnNamed).filter(each => each && differ(each.values));
+  for (const each of kChoice.map(columnNamed)) {
+    if (each && !axes.some(axis => together(axis, each))) axes.push(each);
+  }
+  return axes;
+}
 
 class HeatMap {
   constructor(axes) {
@@ -30,7 +42,7 @@ class HeatMap {
   fillChoices() {
     const metrics = columns.filter(each => each.better !== 0);
     this.metric.append(...metrics.map(each => el('option', {value: each.name}, each.label)));
-    this.metric.value = kOpening.find(columnNamed) ?? metrics[0].name;
+    this.metric.value = kOpening[0] ?? metrics[0].name;
     for (const select of this.selects) {
       select.append(...this.axes.map(each => el('option', {value: each.name, title: each.name}, each.label)));
     }

@@ -10,6 +10,7 @@ function startHeader() {
     : files.length === 1 ? files[0] : `${files.length} inputs: ${files.join(', ')}`;
   byId('about').textContent = [
     counted(rowCount, 'result'),
+    sizesText || null,
     sweep ? null : `engine ${unique(runs.map(run => run.document.pipesim.engine))}`,
     `costs ${sweep ? sweep.cost : unique(runs.map(run => run.document.pipesim.cost))}`,
     changed ? `changed: ${changed.join(' ')}` : null,

@@ -43,7 +43,9 @@ function frontierOf(rows, x, y) {
 // Points of one look: of a schedule, of several clusters also of one cluster.
 function seriesName(row) {
   if (severalPlans) return `${planned[row].plan.cluster} ${planned[row].layout.schedule}`;
-  return String(columnNamed('schedule').values[row]);
+  if (!report.sweep) return String(results[row].result.label ?? results[row].result.schedule);
+  const options = columnNamed('options')?.values[row] ?? null;
+  return columnNamed('schedule').values[row] + (options === null ? '' : ` (${options})`);
 }
 
 // Nothing where it is not known.
@@ -74,7 +76,7 @@ class Pareto {
       const select = byId(id);
       for (const each of columns.filter(one => one.better !== 0)) select.append(el('option', {value: each.name}, each.label));
       // The first that every row has, else the first that any has.
-      const whole = names.find(name => columnNamed(name)?.values.every(value => value !== null));
+      const whole = names.find(name => columnNamed(name)?.values.every(value => value !== null) && ranks(columnNamed(name)));
       select.value = whole ?? names.find(name => columnNamed(name)) ?? select.options[0]?.value ?? '';
       select.addEventListener('change', () => this.update());
     };
@@ -82,7 +84,7 @@ class Pareto {
     const budget = severalPlans ? [['price'], ['days', 'iteration_seconds']] : [[], []];
     fill('pareto-x', [...budget[0], 'peak_memory_bytes', 'peak_activation_bytes', 'bubble_rate']);
     fill('pareto-y', [...budget[1], ...(report.plan ? ['tokens_per_second_per_gpu'] : []), 'mfu', 'tokens_per_second_per_gpu',
-      'samples_per_second_per_gpu', 'samples_per_second', 'iteration_seconds']);
+      'samples_per_second_per_gpu', 'microbatches_per_second_per_gpu', 'samples_per_second', 'iteration_seconds']);
   }
 
   // A second round of colours has other shapes.

@@ -10,7 +10,7 @@ class ResultTable {
     this.rows = [];
     this.body = el('tbody');
     this.heads = this.columns.map(each => this.head(each));
-    const compared = rowCount > 1 ? this.columns.filter(each => each.better !== 0) : [];
+    const compared = rowCount > 1 ? this.columns.filter(ranks) : [];
     this.best = new Map(compared.map(each => [each, bestRow(each)]));
     container.replaceChildren(el('table', {'aria-rowcount': rowCount + 1, 'aria-label': 'Results'},
       el('thead', {}, el('tr', {}, ...this.heads)), this.body));
@@ -132,8 +132,8 @@ function startTable() {
 // Points of a sweep, or schedules of a comparison, without a result.
 function startFailed() {
   const refused = report.runs.flatMap(run => run.document.refused ?? []);
-  const failed = report.sweep?.failed ?? ['schedule', 'reason'].map(
-    name => ({name, values: refused.map(each => String(each[name]))}));
+  const failed = report.sweep?.failed ?? [{name: 'schedule', values: refused.map(each => String(each.label ?? each.schedule))},
+    {name: 'reason', values: refused.map(each => String(each.reason))}];
   const count = failed[0]?.values.length ?? 0;
   if (count === 0) return;
   byId('failed-part').hidden = false;
