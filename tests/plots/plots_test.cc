@@ -235,8 +235,9 @@ TEST_F(Figures, HeatMapsHaveAPanelPerScheduleWhateverIsRecomputed) {
             std::string::npos);
   EXPECT_EQ(svg("curves results.csv --x batch.m --y mfu --panel recompute").find("zb (recompute)"),
             std::string::npos);
-  EXPECT_NE(svg("curves results.csv --x batch.m --y mfu --series recompute,schedule").find("full (zb)"),
-            std::string::npos);
+  EXPECT_NE(
+      svg("curves results.csv --x batch.m --y mfu --series recompute,schedule").find("full (zb)"),
+      std::string::npos);
 }
 
 // A series' name says what tells two entries of a list with one name apart.
@@ -247,8 +248,7 @@ TEST_F(Figures, SchedulesOfOneNameAreToldApartByWhatWasChosen) {
         "2,best,placement vee,none,none,,3221225472,0.42\n"
         "3,best,placement linear,none,full,,3221225472,0.39\n");
   expect_texts(svg("pareto results.csv"),
-               {"zb (memory limit 1)", "best (placement vee)",
-                "best (placement linear, offload)"});
+               {"zb (memory limit 1)", "best (placement vee)", "best (placement linear, offload)"});
 }
 
 TEST_F(Figures, HeatMapsTakeTheJsonOfASweep) {

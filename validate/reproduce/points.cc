@@ -83,7 +83,7 @@ double ratio(const Transformer& model, const std::string& quantity) {
 // One schedule of one scenario.
 struct Simulated {
   std::string schedule;
-  Fields fields;         // the swept keys
+  Fields fields;  // the swept keys
   MetricRow metrics{};
   std::string refusal;  // why there are no metrics; empty: there are
 };
