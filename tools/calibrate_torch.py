@@ -26,12 +26,13 @@ from torch_stages.plan import HEADER, MODES, STAGES
 def run_stage(options):
     import torch
     from torch_stages.session import Session
-    file = next(file for name, file, _, _ in STAGES if name == options.stage)
+    file = next(stage.file for stage in STAGES if stage.name == options.stage)
     getattr(importlib.import_module("torch_stages." + file), options.stage)(Session(options, torch))
 
 
 def environment_of(options, stage, index):
     environment = dict(os.environ, TORCHELASTIC_USE_AGENT_STORE="False")
+    environment.setdefault("USE_LIBUV", "0")  # builds without it refuse otherwise
     if "MASTER_PORT" in environment:  # a hung stage may keep its own
         environment["MASTER_PORT"] = str(int(environment["MASTER_PORT"]) + 1 + index)
     if stage == "collectives" and "NCCL_DEBUG" not in environment:  # says which communicators reduce in the switch
@@ -76,8 +77,8 @@ def write_measurements(options, failures, started):
     """What rank 0's stages have said so far."""
     folder = pathlib.Path(options.output)
     facts_found, rows, missing = {}, [], list(failures)
-    for stage, _, _, _ in STAGES:
-        part = folder / "parts" / f"{stage}.0.jsonl"
+    for stage in STAGES:
+        part = folder / "parts" / f"{stage.name}.0.jsonl"
         for line in part.read_text().splitlines() if part.exists() else []:
             try:
                 entry = json.loads(line)
@@ -103,14 +104,15 @@ def parse():
     parser.add_argument("-o", "--output", required=True, help="folder of measurements.csv")
     parser.add_argument("--mode", choices=MODES, default="quick")
     parser.add_argument("--dry", action="store_const", const="tiny", dest="mode", help="--mode tiny: every line, in seconds")
-    parser.add_argument("--only", help="stages, with commas between: " + ", ".join(s[0] for s in STAGES))
+    names = [stage.name for stage in STAGES]
+    parser.add_argument("--only", help="stages, with commas between: " + ", ".join(names))
     parser.add_argument("--limit-factor", type=float, default=1.0, help="on the seconds that a stage may take")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.wanted = [s[0] for s in STAGES] if not options.only else options.only.split(",")
-    unknown = [stage for stage in options.wanted if stage not in [s[0] for s in STAGES]]
-    if unknown:
-        parser.error(f"--only: there is no stage '{unknown[0]}' (" + ", ".join(s[0] for s in STAGES) + ")")
+    options.wanted = options.only.split(",") if options.only else [stage.name for stage in STAGES if stage.usual]
+    for stage in options.wanted:
+        if stage not in names:
+            parser.error(f"--only: there is no stage '{stage}' ({', '.join(names)})")
     return options
 
 
@@ -122,7 +124,7 @@ def main():
     parts = pathlib.Path(options.output) / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     before = 0.0  # what rank 0 may take for stages that it runs alone, and others wait
-    for index, (stage, _, all_ranks, limit) in enumerate(STAGES):
+    for index, (stage, _, all_ranks, limit, _) in enumerate(STAGES):
         if stage not in options.wanted:
             continue
         limit *= options.limit_factor * (1 / 6 if options.mode == "tiny" else 1)

@@ -77,6 +77,24 @@ TEST_F(Torch, MeasuresFourRanksWhereEveryRankOfAGroupMustCall) {
   EXPECT_LT(csv.find("\nnccl,send_recv,ranks=4"), csv.find("\nnccl,send_recv,ranks=2"));
 }
 
+TEST_F(Torch, MeasuresHostPowerAndExpertsWhereAskedTo) {
+  const Outcome outcome =
+      shell("/usr/bin/python3 " + kTools +
+            "calibrate_torch.py --dry --only host,power,attention_kernels,grouped -o out");
+  const std::string csv = read("out/measurements.csv");
+  for (const char* row :
+       {"host,launch,", "host,F,mode=eager layers=2 hidden=128 micro_batch=1 sequence=64",
+        "launch,B,mode=eager", "host,loop,mode=eager", "pauses,layer,layer=tiny idle=0 ",
+        "pauses,layer,layer=tiny idle=0.25", "pauses,after_rest,layer=tiny rest_ms=10 run=0",
+        "grouped,permute,model=tiny",
+        "grouped,first,model=tiny experts=4 rows=128 fullest=1.2 way=loop",
+        "grouped,second,model=tiny experts=4 rows=128 fullest=1.0 way=dense"}) {
+    EXPECT_NE(csv.find(std::string("\n") + row), std::string::npos) << row << outcome.output;
+  }
+  EXPECT_NE(csv.find("# not_measured: grouped/way=grouped: there is no GPU"), std::string::npos);
+  EXPECT_EQ(csv.find("the rest of"), std::string::npos) << csv;
+}
+
 TEST_F(Torch, RefusesAStageThatIsNotThere) {
   const Outcome outcome =
       shell("/usr/bin/python3 " + kTools + "calibrate_torch.py --only matmul -o out");

@@ -1,5 +1,7 @@
 """Stages in their order, and the sizes that each mode measures."""
 
+import collections
+
 HEADER = ("group,name,parameters,flops,bytes,median_us,p10_us,p90_us,min_us,repetitions,launches_per_repetition,"
           "sm_clock_mhz,memory_clock_mhz,temperature_c,power_w,throttle_reasons")
 
@@ -22,8 +24,13 @@ MODES = {
                  messages=[1 << n for n in range(10, 30)], sample=10e-3, repeat=25, launches=20),
 }
 
-# Name, its file, whether all ranks take part, and seconds after which it is ended (tiny: a sixth).
-STAGES = [("facts", "compute", False, 60), ("kernels", "compute", False, 120), ("attention", "compute", False, 180),
-          ("copies", "copies", False, 120), ("layers", "compute", False, 240), ("matmuls", "compute", False, 600),
-          ("fp8", "compute", False, 240), ("interference", "copies", False, 120),
-          ("copies_together", "copies", True, 180), ("collectives", "ranks", True, 420)]
+# A stage: its name, its file, whether all ranks take part, seconds after which it is ended (tiny: a sixth), and whether it
+# runs unless asked otherwise. The others' rows set no number of the simulator yet: they run where --only names them.
+Stage = collections.namedtuple("Stage", "name file all_ranks limit usual")
+STAGES = [Stage("facts", "compute", False, 60, True), Stage("kernels", "compute", False, 120, True),
+          Stage("attention", "compute", False, 180, True), Stage("copies", "copies", False, 120, True),
+          Stage("layers", "compute", False, 240, True), Stage("matmuls", "compute", False, 600, True),
+          Stage("fp8", "compute", False, 240, True), Stage("interference", "copies", False, 120, True),
+          Stage("host", "host", False, 300, False), Stage("power", "power", False, 300, False),
+          Stage("attention_kernels", "attention", False, 240, False), Stage("grouped", "grouped", False, 240, False),
+          Stage("copies_together", "copies", True, 180, True), Stage("collectives", "ranks", True, 420, True)]

@@ -170,6 +170,27 @@ class Session:
             middle = number == self.plan["repeat"] // 2
             yield self.batch(work, launches, host, together is not None, read if middle else None)
 
+    def measure_host(self, group, name, parameters, work, most=200):
+        """Seconds of the host for a call, while the device has other work and does not hold it up."""
+        try:
+            work()
+            once = max(1e-7, self.host_seconds(work))
+            launches = max(1, min(most, int(self.plan["sample"] / once)))
+            seconds = []
+            for _ in range(self.plan["repeat"]):
+                self.synchronize()
+                if self.gpu:
+                    self.torch.cuda._sleep(int(CYCLES_PER_SECOND * min(0.5, 2 * once * launches)))
+                start = time.perf_counter()
+                for _ in range(launches):
+                    work()
+                seconds.append((time.perf_counter() - start) / launches)
+            self.synchronize()
+            self.say(group=group, name=name, parameters=parameters, flops=0, bytes=0, seconds=seconds, launches=launches,
+                     state=[""] * 5)
+        except Exception as error:  # whatever a library refuses
+            self.not_measured("/".join([group, name] + [f"{k}={v}" for k, v in parameters.items()]), error)
+
     def measure(self, group, name, parameters, work, flops=0, moved=0, together=None, beside=None, agree=None):
         """One point; an error is noted and not passed on.
 
