@@ -3,6 +3,8 @@
 #include <array>
 #include <chrono>
 #include <fmt/format.h>
+#include <initializer_list>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +56,32 @@ std::string read_measured(const YamlValue& value) {
   if (const auto note = map.find("note")) text += "; " + note->text();
   map.finish();
   return text;
+}
+
+// True where the curve's rows were measured among a layer's passes, at the clocks that these leave.
+bool read_under_load(YamlMap& group) {
+  const auto stated = group.find("under_load");
+  return stated && stated->flag();
+}
+
+// A curve that was measured under load has the clocks of training in it, so that the share of the
+// catalogue's curve that training keeps is no longer asked of it. All other shares stay. Attention
+// has one share for both directions, which stays until both are measured.
+void drop_shares(const std::set<std::string>& under_load, Gpu& gpu, const std::string& from,
+                 std::vector<Sourced>& numbers) {
+  Sustained& kept = gpu.sustained;
+  const auto is_one = [&](double& share, const char* key, std::initializer_list<const char*> of) {
+    for (const char* curve : of) {
+      if (!under_load.contains(curve)) return;
+    }
+    share = 1;
+    put(numbers, {fmt::format("sustained.{}", key), "1", "measured under load: " + from});
+  };
+  is_one(kept.matmul[Precision::kBf16], "matmul", {"matmul"});
+  is_one(kept.matmul[Precision::kFp8], "matmul_fp8", {"matmul_fp8"});
+  is_one(kept.attention, "attention", {"attention_forward", "attention_backward"});
+  is_one(kept.streaming, "streaming", {"streaming"});
+  if (!gpu.has(Precision::kFp4)) kept.matmul[Precision::kFp4] = kept.matmul[Precision::kFp8];
 }
 
 // What a curve leaves of its measurements, and how far those lie apart when they are repeated.
@@ -187,6 +215,7 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
       source.name(), read_measured(root.require("measured", "a map with device, date and driver"))};
   const std::string from = fmt::format("{}, {}", calibration.file, calibration.measured);
   std::vector<Sourced> read;
+  std::set<std::string> under_load;
   YamlMap curves(root.require("curves", "a map of curves"));
   const OpenGroup open = [&](const std::string& key, Needed) -> std::optional<NumberGroup> {
     const auto given = curves.find(key);
@@ -196,8 +225,10 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
       read.push_back({kInSwitch, given->text(), "measured: " + from});
       return std::nullopt;
     }
-    return NumberGroup(*given, key, read,
-                       [&from](YamlMap& group) { return read_error(group, from); });
+    return NumberGroup(*given, key, read, [&](YamlMap& group) {
+      if (read_under_load(group)) under_load.insert(key);
+      return read_error(group, from);
+    });
   };
   read_kernel_curves(open, hardware.gpu);
   read_collective_curves(open, hardware.interconnect);
@@ -208,9 +239,7 @@ Calibration read_calibration(const YamlSource& source, Hardware& hardware,
   read_notes(root);
   root.finish();
   if (read.empty()) curves.value().fail("expected at least one curve");
-  // They are the machine's own under its own limits.
-  hardware.gpu.sustained = {};
-  hardware.interconnect.sustained = 1;
+  drop_shares(under_load, hardware.gpu, from, numbers);
   for (Sourced& number : read) put(numbers, std::move(number));
   return calibration;
 }

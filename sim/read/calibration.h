@@ -15,7 +15,8 @@ namespace pipesim {
 inline constexpr const char* kCalibrationSchema = "pipesim-calibration/1";
 
 // Replaces the curves of `hardware` that the file has, and their entries in `numbers`; the rest
-// stays the catalogue's, but for what GPUs keep in training, which the curves show by themselves.
+// stays the catalogue's. A curve measured under load drops its own share of what GPUs keep in
+// training, which it shows by itself, and no other.
 // InputError too where the file is of another GPU.
 Calibration read_calibration(const YamlSource& source, Hardware& hardware,
                              std::vector<Sourced>& numbers);

@@ -101,8 +101,9 @@ void read_kernel_curves(const OpenGroup& open, Gpu& gpu) {
       fp8->finish();
     }
   }
-  gpu.matmul.efficiency[2] = gpu.matmul.efficiency[1];
-  if (gpu.has(Precision::kFp4)) {
+  if (!gpu.has(Precision::kFp4)) {
+    gpu.matmul.efficiency[2] = gpu.matmul.efficiency[1];
+  } else {
     if (auto fp4 = open("matmul_fp4", Needed::kYes)) {
       gpu.matmul.efficiency[2] = fp4->share("efficiency");
       fp4->finish();

@@ -3,6 +3,7 @@
 #include "validate/calibration/calibration_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -30,6 +31,12 @@ Gpu catalogue_h100() {
   const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {});
   return std::ranges::find(catalogue.gpus, "h100-sxm", [](const GpuEntry& e) { return e.gpu.name; })
       ->gpu;
+}
+
+double catalogue_collectives_kept() {
+  const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {});
+  return std::ranges::find(catalogue.gpus, "h100-sxm", [](const GpuEntry& e) { return e.gpu.name; })
+      ->interconnect.sustained;
 }
 
 // An H100 unlike the catalogue's.
@@ -171,6 +178,7 @@ Measurements recorded() {
                                {"driver", "580.1"},
                                {"cudnn", "9.1.0"},
                                {"multiprocessors", "132"},
+                               {"under_load", "matmul attention"},
                                {"mode", "\"quick\""}};
   recorder.measured().not_measured = {{"layer", "out of \"memory\": 6 GiB"}};
   record_kernels(recorder);
@@ -235,6 +243,22 @@ TEST_F(CalibrationFile, GivesAScenarioTheGpuThatWasMeasured) {
     };
     EXPECT_NEAR(seconds(gather) / seconds(kGather), 1, 0.05) << bytes.value();
   }
+}
+
+TEST_F(CalibrationFile, SaysOfACurveThatItWasMeasuredUnderLoad) {
+  const std::string file = pipesim::testing::read_file(folder_ + "/calibration.yaml");
+  const auto of = [&](const std::string& curve) {
+    const auto begin = file.find("\n  " + curve + ":\n");
+    return file.substr(begin, file.find("error:", begin) - begin);
+  };
+  EXPECT_NE(of("matmul_fp8").find("under_load: true"), std::string::npos);
+  EXPECT_NE(of("attention_backward").find("under_load: true"), std::string::npos);
+  EXPECT_EQ(of("streaming").find("under_load"), std::string::npos);
+  EXPECT_EQ(of("all_gather").find("under_load"), std::string::npos);
+  const Scenario scenario = read_scenario(YamlSource::from_file(scenario_with(folder_), {}));
+  const Sustained& kept = scenario.hardware->gpu.sustained;
+  EXPECT_EQ(kept.matmul[Precision::kBf16], 1);
+  EXPECT_EQ(scenario.hardware->interconnect.sustained, catalogue_collectives_kept());
 }
 
 TEST_F(CalibrationFile, KeepsWhatWasMeasuredBetweenNodesBySize) {
@@ -483,18 +507,79 @@ TEST(CalibrationOf, UnfusedAttentionIsNoCurve) {
             fitted.curves.end());
 }
 
+std::string refusal(const std::string& folder, const FitSettings& settings) {
+  try {
+    (void)fit_folder(folder, settings);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(CalibrationOf, ADeviceOfAnotherFamilyIsRefusedWithItsOwnEntry) {
+  Measurements measured = recorded();
+  const std::string h100 = folder_of(measured);
+  EXPECT_NE(
+      refusal(h100, {.gpu = "a100-sxm-80gb"}).find("which is no a100-sxm-80gb; --gpu h100-sxm"),
+      std::string::npos)
+      << refusal(h100, {.gpu = "a100-sxm-80gb"});
+  measured.facts[0].second = "cpu core";
+  const std::string core = folder_of(measured);
+  EXPECT_NE(refusal(core, {.gpu = "h100-sxm"}).find("measured on 'cpu core', which is no h100-sxm"),
+            std::string::npos);
+}
+
+// Gathers of which a third takes `factor` times as long and a third that again, in an order that
+// follows neither sizes nor ranks.
+Measurements disturbed_by(double factor) {
+  Measurements measured = recorded();
+  int number = 0;
+  for (Point& point : measured.points) {
+    if (point.group != "nccl" || point.name != "all_gather") continue;
+    point.time_us.median *= std::pow(factor, (number + number / 3) % 3);
+    ++number;
+  }
+  return measured;
+}
+
+TEST(CalibrationOf, ACurveOffByMoreThanHalfIsRefusedAndByAFifthDoubtful) {
+  const std::string refused = folder_of(disturbed_by(1000));
+  const std::string text = fit_folder(refused, {});
+  EXPECT_NE(text.find("all_gather: not fitted: the best fit is off by "), std::string::npos)
+      << text;
+  const auto errors = errors_of_curves(refused + "/calibration.yaml");
+  EXPECT_EQ(errors.count("all_gather"), 0U);
+  EXPECT_EQ(errors.count("matmul"), 1U);
+  const std::string doubtful = folder_of(disturbed_by(1.6));
+  EXPECT_NE(fit_folder(doubtful, {}).find("all_gather: doubtful: off by "), std::string::npos)
+      << fit_folder(doubtful, {});
+  EXPECT_EQ(errors_of_curves(doubtful + "/calibration.yaml").count("all_gather"), 1U);
+}
+
+TEST(CalibrationOf, AllReducesOfTheSwitchAreACurveOfTheirOwn) {
+  Measurements measured;
+  measured.facts = recorded().facts;
+  Recorder recorder;
+  for (double bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
+    for (const int ranks : {2, 4, 8}) {
+      Parameters where{{"ranks", std::to_string(ranks)}};
+      if (ranks > 2) where.emplace_back("in_switch", "1");
+      const double rate = ranks > 2 ? 450e9 : 200e9;
+      recorder.add(sized("nccl", "all_reduce", where, bytes), Seconds(10e-6 + bytes / rate));
+    }
+  }
+  measured.points = recorder.measured().points;
+  const Fitted fitted = fit_measurements(measured, catalogue_h100(), 0);
+  const auto found = std::ranges::find(fitted.curves, "all_reduce_in_switch", &FittedCurve::name);
+  ASSERT_NE(found, fitted.curves.end());
+  EXPECT_EQ(found->numbers.front(), (std::pair<std::string, std::string>{"ranks", "4"}));
+  EXPECT_EQ(found->rows.size(), 14U);
+}
+
 TEST(CalibrationOf, AnUnknownDeviceAsksForItsName) {
   Measurements measured = recorded();
   measured.facts[0].second = "NVIDIA H900";
   measured.facts[4].second = "114";
-  const auto refusal = [](const std::string& folder, const FitSettings& settings) -> std::string {
-    try {
-      (void)fit_folder(folder, settings);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
   const std::string folder = folder_of(measured);
   EXPECT_NE(refusal(folder, {}).find("has no 'NVIDIA H900' of 114"), std::string::npos)
       << refusal(folder, {});

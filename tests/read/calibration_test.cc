@@ -77,6 +77,75 @@ TEST(Calibration, ReplacesTheCurvesThatItHasAndNoOthers) {
   EXPECT_EQ(measured.host.gpus_per_switch, catalogue.host.gpus_per_switch);
 }
 
+// The example with only the curve of this name, and `more` in it.
+Hardware with_one_curve(const std::string& name, const std::string& more,
+                        const std::string& cluster) {
+  const std::string text = example();
+  const auto curves = text.find("curves:\n");
+  const auto begin = text.find("  " + name + ":\n", curves);
+  const auto end = text.find("}\n", begin) + 2;
+  std::string one = text.substr(begin, end - begin);
+  one.insert(one.find('\n') + 1, more);
+  Hardware hardware = *read("{kind: roofline}").hardware;
+  if (!cluster.empty()) {
+    hardware = *read_scenario(YamlSource("test", kBase, {{"cluster", cluster, {}}})).hardware;
+  }
+  std::string head = text.substr(0, curves) + "curves:\n";
+  head.replace(head.find("h100-sxm"), 8, hardware.gpu.name);
+  std::vector<Sourced> numbers;
+  (void)read_calibration(YamlSource("c.yaml", head + one), hardware, numbers);
+  return hardware;
+}
+
+constexpr const char* kLoaded = "    under_load: true\n";
+
+TEST(Calibration, OfOneCurveLeavesEveryOtherNumberAsItWas) {
+  const Hardware catalogue = *read("{kind: roofline}").hardware;
+  const Sustained& before = catalogue.gpu.sustained;
+  for (const char* name : {"host", "all_reduce", "streaming", "attention_forward", "matmul"}) {
+    const Hardware after = with_one_curve(name, "", "");
+    EXPECT_EQ(after.gpu.sustained.matmul, before.matmul) << name;
+    EXPECT_EQ(after.gpu.sustained.attention, before.attention) << name;
+    EXPECT_EQ(after.gpu.sustained.streaming, before.streaming) << name;
+    EXPECT_EQ(after.gpu.sustained.unaligned, before.unaligned) << name;
+    EXPECT_EQ(after.interconnect.sustained, catalogue.interconnect.sustained) << name;
+  }
+  EXPECT_EQ(with_one_curve("host", "", "hgx-b200").gpu.matmul.efficiency[Precision::kFp4],
+            read_scenario(YamlSource("test", kBase, {{"cluster", "hgx-b200", {}}}))
+                .hardware->gpu.matmul.efficiency[Precision::kFp4]);
+}
+
+TEST(Calibration, UnderLoadDropsTheShareOfItsOwnCurveAlone) {
+  const Sustained before = read("{kind: roofline}").hardware->gpu.sustained;
+  ASSERT_LT(before.matmul[Precision::kFp8], 1);
+  const Hardware matmuls = with_one_curve("matmul", kLoaded, "");
+  EXPECT_EQ(matmuls.gpu.sustained.matmul[Precision::kBf16], 1);
+  EXPECT_EQ(matmuls.gpu.sustained.matmul[Precision::kFp8], before.matmul[Precision::kFp8]);
+  EXPECT_EQ(matmuls.gpu.sustained.unaligned, before.unaligned);
+  EXPECT_EQ(with_one_curve("streaming", kLoaded, "").gpu.sustained.streaming, 1);
+  const Hardware fp8 = with_one_curve("matmul_fp8", kLoaded, "");
+  EXPECT_EQ(fp8.gpu.sustained.matmul[Precision::kBf16], before.matmul[Precision::kBf16]);
+  EXPECT_EQ(fp8.gpu.sustained.matmul[Precision::kFp8], 1);
+  // Nothing that runs beside kernels is measured by a collective alone.
+  const Interconnect collectives = with_one_curve("all_reduce", kLoaded, "").interconnect;
+  EXPECT_LT(collectives.sustained, 1);
+}
+
+TEST(Calibration, OfTheHostLinkLeavesEveryPassAndMessageAsItWas) {
+  const auto folder = pipesim::testing::test_folder();
+  const std::string text = example();
+  const std::string path = (folder / "host.yaml").string();
+  std::ofstream(path) << text.substr(0, text.find("  matmul:"))
+                      << text.substr(text.find("  host:"));
+  const Problem catalogue = prepare_first(read("{kind: roofline}")).problem;
+  const Problem host = prepare_first(read("{kind: measured, file: " + path + "}")).problem;
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(host.stage(stage).forward, catalogue.stage(stage).forward);
+    EXPECT_EQ(host.stage(stage).backward_input, catalogue.stage(stage).backward_input);
+    EXPECT_EQ(host.stage(stage).backward_weight, catalogue.stage(stage).backward_weight);
+  }
+}
+
 TEST(Calibration, IsTheSourceOfItsNumbers) {
   const Scenario scenario = read_example();
   ASSERT_TRUE(scenario.roofline->calibration);
@@ -133,15 +202,14 @@ Hardware hardware_with(const std::string& from, const std::string& to,
 
 // An all-reduce of 8 ranks runs in the switch, of 4 around the ring.
 TEST(Calibration, OfTheRingLeavesAllReducesInTheSwitch) {
-  Interconnect catalogue = read("{kind: roofline}").hardware->interconnect;
-  catalogue.sustained = 1;
+  const Interconnect catalogue = read("{kind: roofline}").hardware->interconnect;
   const Interconnect ring = hardware_with("note", "note").interconnect;
   const auto seconds = [](const Interconnect& of, int ranks) {
     return collective_seconds(of, {CollectiveKind::kAllReduce, Group::kTensor, Bytes(64e6)},
                               {ranks, ranks});
   };
   ASSERT_TRUE(ring.nvls);
-  EXPECT_EQ(ring.sustained, 1);  // the file's curves are of the machine as it runs
+  EXPECT_EQ(ring.sustained, catalogue.sustained);  // measured with nothing beside it
   EXPECT_EQ(seconds(ring, 8), seconds(catalogue, 8));
   EXPECT_NE(seconds(ring, 4), seconds(catalogue, 4));
   std::vector<Sourced> numbers;

@@ -41,6 +41,35 @@ Quality quality_of(const FittedCurve& curve) {
   return {summarize(errors), summarize(spreads).median};
 }
 
+// A curve off by more in the median says nothing of the device: it was disturbed, or is another
+// kind.
+constexpr double kRefused = 0.5;
+constexpr double kDoubtful = 0.2;
+
+void refuse_poor(Fitted& fitted) {
+  const auto is_poor = [&](const FittedCurve& curve) {
+    const ErrorSummary error = quality_of(curve).error;
+    if (error.median <= kRefused) return false;
+    fitted.not_fitted.push_back(
+        {curve.name,
+         fmt::format("the best fit is off by {:.0f}% in the median of {} rows, more than {:.0f}%",
+                     100 * error.median, error.rows, 100 * kRefused)});
+    return true;
+  };
+  std::erase_if(fitted.curves, is_poor);
+}
+
+std::string described_doubt(const Fitted& fitted) {
+  std::string text;
+  for (const FittedCurve& curve : fitted.curves) {
+    const double median = quality_of(curve).error.median;
+    if (median <= kDoubtful) continue;
+    text += fmt::format("{}: doubtful: off by {:.0f}% in the median, more than {:.0f}%\n",
+                        curve.name, 100 * median, 100 * kDoubtful);
+  }
+  return text;
+}
+
 // A text as YAML takes it whatever is in it.
 std::string in_quotes(const std::string& text) {
   std::string result = "\"";
@@ -51,12 +80,23 @@ std::string in_quotes(const std::string& text) {
   return result + '"';
 }
 
-void write_curves(const char* heading, const std::vector<FittedCurve>& curves, std::ostream& out) {
+// The groups of points that were measured among a layer's passes, with spaces between.
+constexpr std::string_view kUnderLoad = "under_load";
+
+bool was_under_load(const Measurements& measured, const FittedCurve& curve) {
+  const std::string& point = curve.rows.front().point;
+  const std::string group = point.substr(0, point.find('/'));
+  return (' ' + measured.fact(kUnderLoad) + ' ').find(' ' + group + ' ') != std::string::npos;
+}
+
+void write_curves(const char* heading, const std::vector<FittedCurve>& curves,
+                  const Measurements& measured, std::ostream& out) {
   if (curves.empty()) return;
   out << heading << ":\n";
   for (const FittedCurve& curve : curves) {
     out << fmt::format("  {}:\n", curve.name);
     for (const auto& [name, value] : curve.numbers) out << fmt::format("    {}: {}\n", name, value);
+    if (was_under_load(measured, curve)) out << "    under_load: true\n";
     const auto [error, spread] = quality_of(curve);
     out << fmt::format(
         "    error: {{rows: {}, median: {:.4f}, within_90: {:.4f}, spread: {:.4f}}}\n", error.rows,
@@ -127,6 +167,8 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
+std::string family_of(const Gpu& gpu) { return gpu.name.substr(0, gpu.name.find('-')); }
+
 // The entry whose family (the name up to its first dash) is a word of the device's name, the
 // longest of these, with as many multiprocessors.
 const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& measured) {
@@ -134,7 +176,7 @@ const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& m
   const GpuEntry* best = nullptr;
   std::size_t longest = 0;
   for (const GpuEntry& entry : catalogue.gpus) {
-    const std::string family = entry.gpu.name.substr(0, entry.gpu.name.find('-'));
+    const std::string family = family_of(entry.gpu);
     const bool fits = has_word(device, family) &&
                       std::to_string(entry.gpu.multiprocessors) == measured.fact("multiprocessors");
     if (fits && family.size() > longest) {
@@ -145,11 +187,36 @@ const GpuEntry* entry_of(const HardwareCatalog& catalogue, const Measurements& m
   return best;
 }
 
+// Refuses an entry that the device cannot be, since its name says another family of the catalogue.
+void hold_against(const HardwareCatalog& catalogue, const Measurements& measured,
+                  const std::string& file, const GpuEntry& asked) {
+  const std::string device = lower(measured.fact("device"));
+  if (has_word(device, family_of(asked.gpu))) return;
+  for (const GpuEntry& entry : catalogue.gpus) {
+    if (!has_word(device, family_of(entry.gpu))) continue;
+    throw InputError({file, 0, 0, ""},
+                     fmt::format("measured on '{}', which is no {}; --gpu {} names its entry",
+                                 measured.fact("device"), asked.gpu.name, entry.gpu.name));
+  }
+}
+
+// The device beside the entry whose peaks its efficiencies are shares of, where these differ.
+std::string described_device(const Measurements& measured, const GpuEntry& entry) {
+  const std::string own = measured.fact("multiprocessors");
+  const bool alike = has_word(lower(measured.fact("device")), family_of(entry.gpu));
+  if (alike && (own.empty() || own == std::to_string(entry.gpu.multiprocessors))) return {};
+  return fmt::format("'{}' of {} multiprocessors, with the peaks of {} of {}\n",
+                     measured.fact("device"), own.empty() ? "unknown" : own, entry.gpu.name,
+                     entry.gpu.multiprocessors);
+}
+
 const GpuEntry& catalogue_gpu(const HardwareCatalog& catalogue, const Measurements& measured,
                               const std::string& file, const std::string& asked) {
   if (!asked.empty()) {
     const YamlSource source("--gpu", asked);
-    return catalogue.gpu(source.root());
+    const GpuEntry& entry = catalogue.gpu(source.root());
+    hold_against(catalogue, measured, file, entry);
+    return entry;
   }
   if (const GpuEntry* entry = entry_of(catalogue, measured)) return *entry;
   throw InputError({file, 0, 0, ""},
@@ -174,15 +241,15 @@ void write_calibration(const Measurements& measured, const std::string& gpu, con
   for (const auto& [name, value] : measured.facts) {
     if (std::find(kMeasuredKeys.begin(), kMeasuredKeys.end(), name) != kMeasuredKeys.end()) {
       out << fmt::format("  {}: {}\n", name, in_quotes(value));
-    } else {
+    } else if (name != kUnderLoad) {
       notes.push_back(fmt::format("{} {}", name, value));
     }
   }
   if (!notes.empty()) {
     out << fmt::format("  note: {}\n", in_quotes(fmt::format("{}", fmt::join(notes, "; "))));
   }
-  write_curves("curves", fitted.curves, out);
-  write_curves("by_size", fitted.by_size, out);
+  write_curves("curves", fitted.curves, measured, out);
+  write_curves("by_size", fitted.by_size, {}, out);
   write_layers(fitted.layers, out);
   auto missing = measured.not_measured;
   missing.insert(missing.end(), fitted.not_fitted.begin(), fitted.not_fitted.end());
@@ -236,6 +303,7 @@ std::string fit_folder(const std::filesystem::path& folder, const FitSettings& s
   const HardwareCatalog catalogue = read_hardware_folder(data_folder("catalog"), {file, 0, 0, ""});
   const GpuEntry& entry = catalogue_gpu(catalogue, measured, file, settings.gpu);
   Fitted fitted = fit_measurements(measured, entry.gpu, settings.nvls_ranks);
+  refuse_poor(fitted);
   if (fitted.curves.empty()) {
     throw InputError({file, 0, 0, ""}, "no curve can be fitted to it\n" + described(fitted));
   }
@@ -245,7 +313,7 @@ std::string fit_folder(const std::filesystem::path& folder, const FitSettings& s
   write_file(folder / "calibration.yaml",
              [&](std::ostream& out) { write_calibration(measured, entry.gpu.name, fitted, out); });
   write_file(folder / "residuals.csv", [&](std::ostream& out) { write_residuals(fitted, out); });
-  return described(fitted);
+  return described_device(measured, entry) + described(fitted) + described_doubt(fitted);
 }
 
 }  // namespace pipesim::calibration

@@ -11,6 +11,7 @@
 #include "sim/report/json/memory_options.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/text/metric_row.h"
+#include "sim/scenario/curve_origins.h"
 
 namespace pipesim {
 namespace {
@@ -124,7 +125,13 @@ Json roofline_json(const Scenario& scenario) {
   const Overlap& overlap = scenario.roofline->overlap;
   const auto& calibration = scenario.roofline->calibration;
   Json json{{"kind", kind_of_cost(scenario)}, {"gpu", scenario.hardware->gpu.name}};
-  if (calibration) json["file"] = calibration->file;
+  if (calibration) {
+    const CurveOrigins origins = curve_origins(*scenario.sources);
+    json["file"] = calibration->file;
+    json["curves"] = {{"measured", origins.measured},
+                      {"fitted", origins.fitted},
+                      {"catalogue", origins.catalogue}};
+  }
   json["tp_comm_overlap"] = overlap.tensor;
   json["overlap_grad_reduce"] = overlap.gradient_reduce;
   json["overlap_param_gather"] = overlap.parameter_gather;

@@ -12,6 +12,7 @@
 #include "sim/metrics/memory_curve.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
+#include "sim/report/text/curves.h"
 #include "sim/report/text/metric_row.h"
 
 namespace pipesim {
@@ -197,6 +198,7 @@ std::string comparison_table(std::span<const Answer> answers) {
   std::vector<Row> rows{header_of(columns)};
   for (const Answer& answer : answers) rows.push_back(row_of(answer, columns));
   std::string text = aligned(rows) + band_of_fastest(answers);
+  text += curves_text(*answers.front().made.scenario);
   text += microbatches_text(*answers.front().made.scenario);
   for (const Answer& answer : answers) text += ensemble_line(answer);
   for (const Answer& answer : answers) {

@@ -61,6 +61,7 @@ Parameters session_facts(const Session& session, const char* mode) {
                         {"l2_bytes", std::to_string(card.l2_bytes)},
                         {"gpus", std::to_string(card.devices)},
                         {"attention", attention_fact(session.attention)},
+                        {"under_load", "matmul attention kernel"},
                         {"mode", mode},
                         {"duration", fmt::format("{:.0f} s", session.elapsed_s())}};
   facts.insert(facts.end(), more.begin(), more.end());
