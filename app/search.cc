@@ -25,9 +25,11 @@
 #include "sim/metrics/report.h"
 #include "sim/planning/schedule.h"
 #include "sim/prepare/prepare.h"
+#include "sim/read/band.h"
 #include "sim/read/scenario.h"
 #include "sim/read/schedules.h"
 #include "sim/read/sweep_text.h"
+#include "sim/report/text/difference.h"
 
 namespace pipesim {
 namespace {
@@ -313,8 +315,25 @@ std::vector<std::string> schedules_named(const SearchCommand& command, const Com
   return names;
 }
 
+// Which gains measured schedules bear out; nothing where costs are given.
+std::string told_apart(const Scenario& scenario, const std::vector<SearchResult>& results) {
+  const auto band = read_difference_band(scenario);
+  if (!band) return "";
+  std::string text =
+      fmt::format("{}: schedules that differ by less than {:.1f}% cannot be told apart",
+                  pairs_text(*band), 100 * band->least_told_apart());
+  const SearchResult& first = results.front();
+  if (results.size() == 1 && first.best && first.best->refined && first.registered) {
+    const double ratio = first.registered->time / first.best->time;
+    text += fmt::format("; {}, the best that is not refined, takes {:.1f}% longer",
+                        name_of(*first.registered), 100 * (ratio - 1));
+  }
+  return text + '\n';
+}
+
 void print_for_people(const Search& search, const std::vector<SearchResult>& results,
-                      bool in_memory, const SearchOptions& options) {
+                      const Scenario& scenario, const SearchOptions& options) {
+  const bool in_memory = knows_memory(scenario);
   const Columns columns(results);
   std::cout << header(columns);
   for (const SearchResult& result : results) {
@@ -334,6 +353,7 @@ void print_for_people(const Search& search, const std::vector<SearchResult>& res
     std::cout << fmt::format("bound {}{}\n", human(results.front().bound),
                              reason ? ", held by " + to_text(*reason) : "");
   }
+  std::cout << told_apart(scenario, results);
   for (const std::string& reason : search.left_out()) std::cout << "left out: " << reason << '\n';
   std::cout.flush();
 }
@@ -425,7 +445,7 @@ int run_search(const SearchCommand& command, const CommandLine& line) {
   }
   bar.clear();
   if (command.csv != "-" && command.output != "-") {
-    print_for_people(search, results, in_memory, options);
+    print_for_people(search, results, scenario, options);
   }
   std::vector<Output> files{{command.csv, line.of_option(command.csv), [&](std::ostream& out) {
                                write_csv(out, results, search.unit(), options);

@@ -16,6 +16,7 @@
 #include "validate/papers/runs/anchored.h"
 #include "validate/papers/runs/bands.h"
 #include "validate/papers/runs/runs.h"
+#include "validate/papers/schedule_runs.h"
 #include "validate/papers/validation_page.h"
 
 namespace pipesim {
@@ -27,6 +28,7 @@ struct ValidateOptions {
   std::string json;
   std::string output;
   std::string residuals;
+  std::string schedule_runs;
   std::string scenarios;
   bool rows = false;
   bool anchored = false;
@@ -49,6 +51,9 @@ std::string wanted_name(const ValidateOptions& options, const CommandLine& line)
     throw InputError(
         line.where(options.name),
         fmt::format("unknown validation '{}'{}", options.name, suggestion(options.name, names)));
+  }
+  if (wanted == "runs" && !options.schedule_runs.empty()) {
+    throw InputError(line.where(options.schedule_runs), "is of papers' tables: leave out 'runs'");
   }
   if (wanted != "runs") {
     for (const std::string& path : {options.residuals, options.scenarios}) {
@@ -87,8 +92,11 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
                             const std::vector<Compared>& all,
                             const std::optional<ExpectedErrors>& expected,
                             const CommandLine& line) {
-  std::vector<Output> files{{options.json, line.of_option(options.json),
-                             [&all](std::ostream& out) { out << validation_json(all); }}};
+  std::vector<Output> files{
+      {options.json, line.of_option(options.json),
+       [&all](std::ostream& out) { out << validation_json(all); }},
+      {options.schedule_runs, line.of_option(options.schedule_runs),
+       [&all](std::ostream& out) { out << schedule_runs_csv(schedule_runs_of(all)); }}};
   if (options.output.empty()) return files;
   const Location where = line.of_option(options.output);
   const std::filesystem::path to = options.output;
@@ -98,6 +106,14 @@ std::vector<Output> outputs(const ValidateOptions& options, const std::string& f
   files.push_back({(to / "validation.svg").string(), where,
                    [&all](std::ostream& out) { out << validation_drawing(all); }});
   return files;
+}
+
+// By the catalogue's runs, or where it has none by those that were compared.
+std::string coverage_of_schedules(const std::vector<Compared>& all) {
+  const auto runs = schedule_runs_of(all);
+  const auto known = catalogue_schedule_runs();
+  const std::string text = schedule_coverage_text(runs, known.empty() ? runs : known);
+  return text.empty() ? "" : "\n" + text;
 }
 
 // Measured runs, by group.
@@ -155,9 +171,10 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
     }
   }
   if (goals.tables > 0) text += goals.text();
+  text += coverage_of_schedules(all);
   if (!options.output.empty()) make_folder(options.output, line.of_option(options.output));
   write_outputs(outputs(options, folder, all, expected, line));
-  if (options.json != "-") std::cout << text << std::flush;
+  if (options.json != "-" && options.schedule_runs != "-") std::cout << text << std::flush;
   return failed ? kFailed : kDone;
 }
 
@@ -176,6 +193,8 @@ Subcommand add_validate(Parser& program) {
                     "Folder for validation.md and validation.svg, of all papers");
   parser.add_option("--residuals", options->residuals,
                     "Of 'runs': write what is simulated beside what was measured as CSV");
+  parser.add_option("--schedule-runs", options->schedule_runs,
+                    "Write the papers' measured speeds of schedules beside the simulated as CSV");
   parser.add_option("--scenarios", options->scenarios,
                     "Of 'runs': folder for the scenario of every run");
   parser.add_flag(

@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tuple>
 
 #include "sim/core/text.h"
 #include "sim/layouts/difference.h"
 #include "sim/layouts/report.h"
+#include "sim/read/band.h"
+#include "sim/report/text/difference.h"
 
 namespace pipesim {
 namespace {
@@ -36,12 +40,52 @@ std::string signed_text(Quantity quantity) {
   return (text.starts_with("0 ") ? "" : less ? "-" : "+") + text;
 }
 
+// True where both divide the GPUs and the batch alike.
+bool differ_by_schedule(const PlanPoint& a, const PlanPoint& b) {
+  const auto division = [](const PlanPoint& of) {
+    return std::tuple(of.tensor, of.context, of.expert, of.expert_tensor, of.pipeline, of.data,
+                      of.micro_batch, of.sharding, of.exchange);
+  };
+  return division(a) == division(b);
+}
+
+// "1 to 3, 5", of the places that are tied with the first.
+std::string tied_places(const ClusterPlan& plan) {
+  const auto& best = plan.result.best;
+  std::vector<std::string> runs;
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (!is_tied(plan, best[i])) continue;
+    const size_t from = i;
+    while (i + 1 < best.size() && is_tied(plan, best[i + 1])) ++i;
+    runs.push_back(from == i ? fmt::format("{}", i + 1) : fmt::format("{} to {}", from + 1, i + 1));
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+// From which differences on schedules and layouts are told apart; empty without a band.
+std::string differences_text(const Scenario& base) {
+  std::string text;
+  if (const auto schedules = read_difference_band(base)) {
+    text = fmt::format("schedules of one layout are told apart from {:.1f}% on ({})",
+                       100 * schedules->least_told_apart(), pairs_text(*schedules));
+  }
+  if (!base.band || base.band->difference <= 0) return text;
+  return text + fmt::format(
+                    "{} from {:.0f}% on (two measured runs of one group differ by up to "
+                    "that in how far off they are)",
+                    text.empty() ? "layouts are told apart" : ", layouts",
+                    100 * base.band->difference);
+}
+
 }  // namespace
 
 bool is_tied(const ClusterPlan& plan, const Planned& planned) {
-  const auto& band = plan.question.base.band;
-  if (!band || band->difference <= 0) return false;
-  return planned.expected() <= (1 + band->difference) * plan.result.best.front().expected();
+  const Planned& first = plan.result.best.front();
+  const double ratio = planned.expected() / first.expected();
+  const Scenario& base = plan.question.base;
+  const auto schedules = read_difference_band(base);
+  if (schedules && differ_by_schedule(first.point, planned.point)) return schedules->tied(ratio);
+  return base.band && base.band->difference > 0 && ratio <= 1 + base.band->difference;
 }
 
 std::string baseline_text(const ClusterPlan& plan) {
@@ -107,18 +151,14 @@ std::string places_text(const ClusterPlan& plan) {
   if (best.size() < 2) return "";
   const std::string& cluster = plan.question.base.hardware->name;
   std::string text = fmt::format("{}: {}\n", cluster, why_first(best[0], best[1]));
-  const auto& band = plan.question.base.band;
-  if (!band || band->difference <= 0) return text;
-  const auto alike =
-      std::ranges::find_if_not(best, [&](const Planned& each) { return is_tied(plan, each); }) -
-      best.begin();
-  const std::string runs_differ =
-      fmt::format("two measured runs of one group differ by up to {:.0f}% in how far off they are",
-                  100 * band->difference);
-  if (alike < 2)
-    return text + fmt::format("{}: the first is told apart: {}\n", cluster, runs_differ);
-  return text +
-         fmt::format("{}: places 1 to {} cannot be told apart: {}\n", cluster, alike, runs_differ);
+  const std::string differences = differences_text(plan.question.base);
+  if (differences.empty()) return text;
+  const bool alone = std::none_of(best.begin() + 1, best.end(),
+                                  [&](const Planned& each) { return is_tied(plan, each); });
+  return text + fmt::format("{}: {}: {}\n", cluster,
+                            alone ? "the first is told apart"
+                                  : "places " + tied_places(plan) + " cannot be told apart",
+                            differences);
 }
 
 }  // namespace pipesim

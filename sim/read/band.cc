@@ -9,12 +9,33 @@
 
 namespace pipesim {
 
-std::vector<Residual> catalogue_residuals(bool anchored) {
-  const std::string path =
-      data_folder("catalog") + "/" + (anchored ? "anchored_residuals.csv" : "residuals.csv");
+namespace {
+
+// A file of the catalogue, or nothing where there is no such file.
+std::optional<std::string> catalogue_file(const std::string& name) {
+  const std::string path = data_folder("catalog") + "/" + name;
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return {};
-  return read_residuals(path, {path, 1, 1, ""});
+  return std::filesystem::exists(path, ignored) ? std::optional(path) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Residual> catalogue_residuals(bool anchored) {
+  const auto path = catalogue_file(anchored ? "anchored_residuals.csv" : "residuals.csv");
+  if (!path) return {};
+  return read_residuals(*path, {*path, 1, 1, ""});
+}
+
+std::vector<ScheduleRun> catalogue_schedule_runs() {
+  const auto path = catalogue_file("schedule_runs.csv");
+  if (!path) return {};
+  return read_schedule_runs(*path, {*path, 1, 1, ""});
+}
+
+std::optional<DifferenceBand> read_difference_band(const Scenario& scenario) {
+  if (!scenario.roofline) return std::nullopt;
+  static const auto kBand = difference_band(catalogue_schedule_runs());
+  return kBand;
 }
 
 namespace {

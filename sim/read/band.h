@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/band/band.h"
+#include "sim/band/difference.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -14,6 +15,13 @@ namespace pipesim {
 // and precision. Empty where costs are given, where no run is near, and where the catalogue has no
 // such file.
 std::optional<Band> read_band(const Scenario& scenario);
+
+// How far off differences between schedules of the scenario may be: of the catalogue's
+// schedule_runs.csv. Empty where costs are given, and where the catalogue has no such file.
+std::optional<DifferenceBand> read_difference_band(const Scenario& scenario);
+
+// The catalogue's schedule_runs.csv; empty where there is no such file.
+std::vector<ScheduleRun> catalogue_schedule_runs();
 
 // Of the catalogue's residuals.csv, or anchored_residuals.csv; none where there is no such file.
 std::vector<Residual> catalogue_residuals(bool anchored);

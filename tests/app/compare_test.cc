@@ -32,6 +32,26 @@ TEST_F(Compare, TakesTwoNamesAScenarioAndACsvOrTwoScenarios) {
   EXPECT_TRUE(says(two, "The orders are the same on every device.")) << two.output;
 }
 
+// Costs that are given have no band; modelled ones have, where the schedule alone differs.
+TEST_F(Compare, SaysHowFarOffTheDifferenceMayBe) {
+  EXPECT_FALSE(says(run("compare " + quickstart_ + " 1f1b zb-h1"), "measured pairs"));
+  ASSERT_EQ(shell("printf 'model: llama3-8b\ncluster: dgx-h100\nschedule: [1f1b, zb-h1]\n"
+                  "parallel: {pipeline_model_parallel_size: 4}\nbatch: {num_microbatches: 8, "
+                  "micro_batch_size: 1, seq_length: 4096}\n' > modelled.yaml")
+                .code,
+            0);
+  const Outcome two = run("compare modelled.yaml");
+  ASSERT_EQ(two.code, 0) << two.output;
+  EXPECT_TRUE(says(two, " measured pairs of schedules: B takes ")) << two.output;
+  const Outcome equal = run("compare modelled.yaml modelled.yaml schedule=1f1b");
+  EXPECT_TRUE(says(equal, "which does not tell them apart.")) << equal.output;
+  const Outcome json = run("compare modelled.yaml --format json");
+  EXPECT_TRUE(says(json, "\"b_over_a\"")) << json.output;
+  ASSERT_EQ(shell("sed 's/llama3-8b/llama2-7b/' modelled.yaml > other.yaml").code, 0);
+  const Outcome models = run("compare modelled.yaml other.yaml schedule=1f1b");
+  EXPECT_FALSE(says(models, "measured pairs")) << models.output;
+}
+
 TEST_F(Compare, TellsASliceFromAMicrobatch) {
   const Outcome slices =
       run("compare " + quickstart_ + " 'schedule=[seq-1f1b, {name: seq-1f1b, splits: 2}]'");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/layouts/report.h"
+#include "sim/read/band.h"
 
 namespace pipesim {
 namespace {
@@ -28,8 +29,27 @@ TEST(Places, SayWhyTheFirstIsFirstAndWhatIsNotToldApart) {
                              layout(1.04, 0.14, 0.90), layout(1.08, 0.18, 0.90)});
   EXPECT_EQ(places_text(plan),
             "cluster: number 2 takes 2.0% longer than the first: ramps +5.0%, kernels -3.0%\n"
-            "cluster: places 1 to 3 cannot be told apart: two measured runs of one group differ by "
-            "up to 5% in how far off they are\n");
+            "cluster: places 1 to 3 cannot be told apart: layouts are told apart from 5% on (two "
+            "measured runs of one group differ by up to that in how far off they are)\n");
+}
+
+TEST(Places, AreToldApartByTheirSchedulesWhereTheLayoutIsTheSame) {
+  auto plan =
+      plan_of({layout(1, 0.1, 0.9), layout(1, 0.1, 0.9), layout(1, 0.1, 0.9), layout(1, 0.1, 0.9)});
+  plan.question.base.roofline.emplace();
+  const auto band = read_difference_band(plan.question.base);
+  ASSERT_TRUE(band);
+  const double least = band->least_told_apart();
+  plan.question.base.band->difference = 2 * least;
+  auto& best = plan.result.best;
+  best[1].iteration = Seconds(1 + 0.9 * least);
+  best[2].iteration = best[3].iteration = Seconds(1 + 1.1 * least);
+  best[3].point.tensor = 2;  // another layout
+  const std::string text = places_text(plan);
+  EXPECT_NE(text.find("cluster: places 1 to 2, 4 cannot be told apart: schedules of one layout are "
+                      "told apart from "),
+            std::string::npos)
+      << text;
 }
 
 TEST(Places, SayThatTheFirstIsToldApart) {

@@ -6,6 +6,14 @@
 
 namespace pipesim {
 
+// Where a cell is the speed of a measured run: cells with the same model and setting differ by
+// schedule alone.
+struct RunOfSchedule {
+  std::string model;  // with the machine, where a paper has several
+  std::string setting;
+  std::string schedule;
+};
+
 struct Cell {
   std::string table;
   std::string cell;
@@ -22,6 +30,7 @@ struct Cell {
   double worst = 0;
   double within = 0;
   double median = 0;
+  std::optional<RunOfSchedule> run = {};
 
   // simulated - published, in the unit of the cell (bubble rates: a fraction).
   [[nodiscard]] std::optional<double> error() const;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
+#include <tuple>
 
 #include "sim/core/error.h"
 #include "sim/graph/critical_path.h"
+#include "sim/read/band.h"
 #include "sim/report/drawing/drawing.h"
 
 namespace pipesim {
@@ -125,6 +127,18 @@ std::vector<IdleCause> causes_in(const OrdersCompared& compared) {
     if (std::ranges::any_of(compared.losses, moves)) causes.push_back(cause);
   }
   return causes;
+}
+
+std::optional<DifferenceBand> difference_band_of(const Answer& a, const Answer& b) {
+  const Scenario& of_a = *a.made.scenario;
+  const Scenario& of_b = *b.made.scenario;
+  if (!of_a.roofline || !of_b.roofline) return std::nullopt;
+  const auto question = [](const Scenario& of) {
+    return std::tuple(of.modelled->model.name, of.hardware->name, of.parallel.tensor,
+                      of.parallel.context, of.parallel.data, of.batch.microbatches,
+                      of.batch.micro_batch_size, of.batch.seq_length);
+  };
+  return question(of_a) == question(of_b) ? read_difference_band(of_a) : std::nullopt;
 }
 
 }  // namespace pipesim

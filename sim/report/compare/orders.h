@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/band/difference.h"
 #include "sim/prepare/advice.h"
 
 namespace pipesim {
@@ -49,6 +50,10 @@ struct OrdersCompared {
   DeviceLoss mean;                               // of them
   std::array<PathSeconds, 2> path;               // of A and B
 };
+
+// How far off the difference may be; empty where costs are given, or model, machine, microbatches
+// or ranks differ besides.
+std::optional<DifferenceBand> difference_band_of(const Answer& a, const Answer& b);
 
 // O(tasks). Requires the same numbers of devices and pipelines.
 OrdersCompared compare_orders(const Result& a, const Result& b);

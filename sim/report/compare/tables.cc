@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
+#include "sim/report/text/difference.h"
 
 namespace pipesim {
 namespace {
@@ -102,6 +103,14 @@ std::string verdict(const Answer& a, const Answer& b) {
   if (apart.value() < 1e-13) return "A and B take the same time.";
   return fmt::format("B takes {} {} than A ({:+.2f}%).", human(apart),
                      of_b < of_a ? "less" : "more", 100 * (of_b / of_a - 1));
+}
+
+std::string band_of_difference(const Answer& a, const Answer& b) {
+  const auto band = difference_band_of(a, b);
+  if (!band) return "";
+  const double ratio = b.result.report.iteration / a.result.report.iteration;
+  return fmt::format("{}: B takes {} than A{}.", pairs_text(*band), difference_text(*band, ratio),
+                     band->tied(ratio) ? ", which does not tell them apart" : "");
 }
 
 std::string first_part(const OrdersCompared& compared) {

@@ -23,6 +23,8 @@ OrdersTable path_table(const OrdersCompared& compared);
 
 // "B takes 1.2 ms less than A (6.10%)."
 std::string verdict(const Answer& a, const Answer& b);
+// The band of the difference, and whether it tells them apart; empty without a band.
+std::string band_of_difference(const Answer& a, const Answer& b);
 // Where they part first of all.
 std::string first_part(const OrdersCompared& compared);
 // On whose passes each end depends most.

@@ -53,6 +53,16 @@ Json order_json(const Answer& answer, const PathSeconds& path) {
         {"others", path.others.value()}}}};
 }
 
+Json band_json(const Answer& a, const Answer& b) {
+  const auto band = difference_band_of(a, b);
+  if (!band) return nullptr;
+  const double ratio = b.result.report.iteration / a.result.report.iteration;
+  return {{"level", kBandLevel},
+          {"b_over_a", {ratio * band->low(ratio), ratio * band->high(ratio)}},
+          {"pairs", band->pairs},
+          {"told_apart", !band->tied(ratio)}};
+}
+
 // One of the two drawings.
 std::pair<std::string, SvgSize> drawing_of(const std::string& name, const Answer& answer,
                                            const SvgOptions& shared) {
@@ -81,6 +91,14 @@ std::string html_table(const OrdersTable& table) {
   return html + "</table>\n";
 }
 
+std::vector<std::string> sentences(const Answer& a, const Answer& b,
+                                   const OrdersCompared& compared) {
+  std::vector<std::string> all{verdict(a, b), band_of_difference(a, b), first_part(compared),
+                               whose_path(compared)};
+  std::erase(all, "");
+  return all;
+}
+
 constexpr const char* kStyle =
     "body{font:14px/1.45 Helvetica,Arial,sans-serif;margin:1.5em auto;padding:0 1em;max-width:"
     "1720px;color:#111;background:#fff}table{border-collapse:collapse;margin:1em 0}caption{text-"
@@ -94,9 +112,10 @@ std::string orders_text(const Answer& a, const Answer& b, const OrdersCompared& 
   const auto table = [](const OrdersTable& of) {
     return (of.title.empty() ? "" : "\n" + of.title + "\n") + aligned(of.rows, of.left);
   };
-  return table(summary_table(a, b)) + '\n' + verdict(a, b) + '\n' + first_part(compared) + '\n' +
-         whose_path(compared) + '\n' + table(parts_table(compared)) +
-         table(losses_table(compared)) + table(path_table(compared));
+  std::string text = table(summary_table(a, b)) + '\n';
+  for (const std::string& said : sentences(a, b, compared)) text += said + '\n';
+  return text + table(parts_table(compared)) + table(losses_table(compared)) +
+         table(path_table(compared));
 }
 
 std::string orders_json(const Answer& a, const Answer& b, const OrdersCompared& compared,
@@ -110,6 +129,7 @@ std::string orders_json(const Answer& a, const Answer& b, const OrdersCompared& 
       {"pipesim", {{"version", version}}},
       {"a", order_json(a, compared.path[0])},
       {"b", order_json(b, compared.path[1])},
+      {"difference_band", band_json(a, b)},
       {"first_difference_device", compared.first ? Json(*compared.first) : Json(nullptr)},
       {"first_differences", parts},
       {"b_less_a_seconds", {{"devices", losses}, {"mean", loss_json(compared.mean)}}}};
@@ -142,7 +162,7 @@ std::string orders_html(const Answer& a, const Answer& b, const OrdersCompared& 
       xml_escaped(a.made.label), xml_escaped(b.made.label), kStyle, xml_escaped(a.made.label),
       xml_escaped(b.made.label));
   html += html_table(summary_table(a, b));
-  for (const std::string& said : {verdict(a, b), first_part(compared), whose_path(compared)}) {
+  for (const std::string& said : sentences(a, b, compared)) {
     html += fmt::format("<p>{}</p>\n", xml_escaped(said));
   }
   html += "<p>A frame marks where the order of a device parts from the other's.</p>\n";

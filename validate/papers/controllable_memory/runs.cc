@@ -188,6 +188,9 @@ void compare_first_principles(std::vector<Cell>& cells, const Panel& panel, cons
   if (point.mfu.kind != Printed::Kind::kNumber) return;
   Cell cell = cell_of(panel, point);
   cell.table = "Figure 7 MFU, first principles";
+  cell.run = {panel.label,
+              fmt::format("p={} m={} b={}", panel.devices, panel.microbatches, panel.micro_batch),
+              point.name->paper};
   cell.cell += ", MFU %";
   cell.published = point.mfu.number;
   simulate(cell, [&] {

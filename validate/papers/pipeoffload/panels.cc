@@ -217,6 +217,7 @@ void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
   }
   if (row.mfu.kind != kNumber) return;
   cell.table = "Figure 15, MFU";
+  cell.run = {panel.name, fmt::format("s={}", row.seq), row.name};
   cell.published = row.mfu.number;
   cell.note = "";
   add(cells, cell, tried, mfu_percent);

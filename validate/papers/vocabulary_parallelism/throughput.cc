@@ -113,6 +113,8 @@ class Throughput {
         if (!number_at(row.mfu_percent, i) || !row.fault.empty()) continue;
         Cell cell = printed(row, i);
         cell.table = row.table + " MFU, first principles";
+        cell.run = {fmt::format("{} {} GPUs", row.table, row.gpus),
+                    fmt::format("seq {} vocabulary {}", row.seq, kVocabularies[i]), row.method};
         simulate(cell, [&] {
           TimedRun run = timed_run(row, i, runs_, hardware_);
           run.setting.software = software_of_catalog("megatron-deepspeed-2023");
