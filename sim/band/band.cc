@@ -15,6 +15,13 @@ constexpr double kOther = 0.25;  // for another group, and each of GPU and preci
 constexpr double kTail = (1 - kBandLevel) / 2;
 enum Level : std::size_t { kGroup, kSetUp, kSamePrecision, kSameGpu, kSameKind };
 
+template <class Weighted>
+void weigh_together(std::vector<Weighted>& values, double weight) {
+  double all = 0;
+  for (const Weighted& each : values) all += each.weight;
+  for (Weighted& each : values) each.weight *= weight / all;
+}
+
 }  // namespace
 
 std::string group_of(const Residual& row) {
@@ -112,12 +119,13 @@ std::vector<BandModel::Weighted> BandModel::deviations(const Keys& keys, bool of
       from = estimate(keys_[i], LeftOut{i, false});
       if (from.level != kGroup) continue;
     } else {
+      if (keys_[i][kGroup] == keys[kGroup]) continue;  // is in the query's centre
       const auto [at, added] = of_others.try_emplace(keys_[i][kGroup]);
       if (added) at->second = estimate(keys_[i], LeftOut{i, true});
       from = at->second;
       if (from.level >= kSameKind) continue;
     }
-    all.push_back({(rows_[i].log_ratio - from.centre) / std::sqrt(1 + 1 / from.support),
+    all.push_back({(rows_[i].log_ratio - from.centre) / std::sqrt(1 + 1 / (from.support + kDraw)),
                    weights_[i] * nearness(keys, keys_[i])});
   }
   return all;
@@ -141,9 +149,16 @@ std::optional<Band> BandModel::band(const BandQuery& query) const {
   const Keys keys = keys_of(names);
   const Estimate near = estimate(keys, std::nullopt);
   if (near.level >= kSameKind) return std::nullopt;
-  auto off = deviations(keys, near.level == kGroup);
+  auto off = deviations(keys, false);
+  if (near.level == kGroup) {
+    auto known = deviations(keys, true);
+    const auto count = static_cast<double>(near.rows);
+    if (!known.empty()) weigh_together(off, kDraw / (count + kDraw));
+    weigh_together(known, count / (count + kDraw));
+    off.insert(off.end(), known.begin(), known.end());
+  }
   if (off.empty()) return std::nullopt;
-  const double scale = std::sqrt(1 + 1 / near.support);
+  const double scale = std::sqrt(1 + 1 / (near.support + kDraw));
   return Band{std::exp(near.centre + scale * quantile(off, kTail)),
               std::exp(near.centre + scale * quantile(off, 1 - kTail)), difference(keys), near.rows,
               names[near.level]};

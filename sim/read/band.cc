@@ -1,10 +1,17 @@
 #include "sim/read/band.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
+#include "sim/band/columns.h"
 #include "sim/core/data_folder.h"
+#include "sim/core/input_text.h"
 #include "sim/read/anchor.h"
 
 namespace pipesim {
@@ -18,10 +25,14 @@ std::optional<std::string> catalogue_file(const std::string& name) {
   return std::filesystem::exists(path, ignored) ? std::optional(path) : std::nullopt;
 }
 
+std::optional<std::string> residuals_file(bool anchored) {
+  return catalogue_file(anchored ? "anchored_residuals.csv" : "residuals.csv");
+}
+
 }  // namespace
 
 std::vector<Residual> catalogue_residuals(bool anchored) {
-  const auto path = catalogue_file(anchored ? "anchored_residuals.csv" : "residuals.csv");
+  const auto path = residuals_file(anchored);
   if (!path) return {};
   return read_residuals(*path, {*path, 1, 1, ""});
 }
@@ -38,22 +49,6 @@ std::optional<DifferenceBand> read_difference_band(const Scenario& scenario) {
   return kBand;
 }
 
-namespace {
-
-// What software does alike in all runs is in the anchor: the newest of the same set-up stands for
-// it.
-void name_newest(const BandModel& model, BandQuery& query) {
-  for (const Residual& row : model.rows()) {
-    const bool alike =
-        row.gpu == query.gpu && row.precision == query.precision && row.kind == query.kind;
-    if (!alike || row.year <= query.year) continue;
-    query.framework = row.framework;
-    query.year = row.year;
-  }
-}
-
-}  // namespace
-
 std::vector<std::string> measured_frameworks() {
   std::set<std::string> names;
   for (const Residual& row : catalogue_residuals(false)) names.insert(row.framework);
@@ -62,7 +57,56 @@ std::vector<std::string> measured_frameworks() {
 
 namespace {
 
-// Of a GPU known from its data sheet alone.
+// "megatron-core" of "megatron-core-0.12" and of itself.
+std::string family_of(const std::string& software) {
+  const size_t release = software.find_last_of('-');
+  const bool released = release != std::string::npos && release + 1 < software.size() &&
+                        software.find_first_not_of("0123456789.", release + 1) == std::string::npos;
+  return released ? software.substr(0, release) : software;
+}
+
+// The measured runs, and the software of each.
+struct Measured {
+  explicit Measured(bool anchored) : model(catalogue_residuals(anchored)) {
+    if (const auto path = residuals_file(anchored)) {
+      static constexpr std::array<const char*, 1> kColumn{"software"};
+      for (const ColumnsRow& row : read_columns(read_input(*path, {}), *path, kColumn)) {
+        software.push_back(row.fields.front());
+      }
+    }
+  }
+
+  // The framework and year with most runs of the query's GPU, precision and kind that have the
+  // software, or else another release of it; the newest of equals. Software that is not stated has
+  // to be that of most of these runs.
+  void name_framework(const std::string& asked, bool stated, BandQuery& query) const {
+    for (const bool any_release : {false, true}) {
+      std::map<std::pair<int, std::string>, int> rows;
+      int same = 0;
+      int others = 0;
+      for (size_t i = 0; i < software.size(); ++i) {
+        const Residual& row = model.rows()[i];
+        if (row.gpu != query.gpu || row.precision != query.precision || row.kind != query.kind) {
+          continue;
+        }
+        const bool alike =
+            any_release ? family_of(software[i]) == family_of(asked) : software[i] == asked;
+        ++(alike ? same : others);
+        if (alike) ++rows[{row.year, row.framework}];
+      }
+      if (rows.empty() || (!stated && same <= others)) continue;
+      const auto most = std::ranges::max_element(
+          rows, {}, [](const auto& each) { return std::pair(each.second, each.first); });
+      std::tie(query.year, query.framework) = most->first;
+      return;
+    }
+  }
+
+  BandModel model;
+  std::vector<std::string> software;
+};
+
+// Wider by the spread of a GPU known from its data sheet alone.
 std::optional<Band> widened(std::optional<Band> band, double spread) {
   if (!band || spread == 0) return band;
   band->low /= 1 + spread;
@@ -72,11 +116,11 @@ std::optional<Band> widened(std::optional<Band> band, double spread) {
 
 }  // namespace
 
-std::optional<Band> read_band(const Scenario& scenario) {
+std::optional<Band> read_band(const Scenario& scenario, bool software_stated) {
   if (!scenario.roofline) return std::nullopt;
   // Read once: a sweep reads thousands of scenarios.
-  static const BandModel kPlain = BandModel(catalogue_residuals(false));
-  static const BandModel kAnchored = BandModel(catalogue_residuals(true));
+  static const Measured kPlain(false);
+  static const Measured kAnchored(true);
   const auto& anchor = scenario.roofline->anchor;
   const Gpu& gpu = scenario.hardware->gpu;
   BandQuery query{.gpu = gpu.like.empty() ? gpu.name : gpu.like,
@@ -84,11 +128,12 @@ std::optional<Band> read_band(const Scenario& scenario) {
                   .kind = scenario.modelled->model.experts ? "moe" : "dense",
                   .framework = scenario.framework.name,
                   .year = scenario.framework.year};
-  if (!anchor || !anchor->same_model) {
-    return widened(kPlain.band(query), gpu.spread);
+  const bool anchored = anchor && anchor->same_model;
+  const Measured& measured = anchored ? kAnchored : kPlain;
+  if (query.framework.empty() && (anchored || software_stated)) {
+    measured.name_framework(scenario.roofline->software.name, software_stated, query);
   }
-  if (query.framework.empty()) name_newest(kAnchored, query);
-  return widened(kAnchored.band(query), gpu.spread);
+  return widened(measured.model.band(query), gpu.spread);
 }
 
 }  // namespace pipesim

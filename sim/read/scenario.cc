@@ -482,7 +482,8 @@ Scenario read_scenario(const YamlSource& source) {
   if (const auto framework = root.find("framework")) {
     read_framework(*framework, scenario);
   }
-  scenario.band = read_band(scenario);
+  const auto cost = root.find("cost");
+  scenario.band = read_band(scenario, cost && YamlMap(*cost).find("software"));
   const double draws = scenario.batch.unequal ? scenario.batch.unequal->draw.runs : 1;
   check_runs(batch, draws, scenario);
   if (const auto perturb = root.find("perturb")) {

@@ -73,7 +73,7 @@ TEST(Band, IsWiderWhereThereAreFew) {
   const auto many = model.band({.gpu = "gpu", .precision = "bf16", .kind = "dense"});
   ASSERT_TRUE(few && many);
   EXPECT_EQ(few->rows, 1U);
-  EXPECT_GT(few->high / few->low, 1.1 * many->high / many->low);
+  EXPECT_GT(std::log(few->high / few->low), 1.1 * std::log(many->high / many->low));
 }
 
 TEST(Band, FallsBackToCoarserLevelsAndEndsWhereNothingIsNear) {
@@ -86,6 +86,52 @@ TEST(Band, FallsBackToCoarserLevelsAndEndsWhereNothingIsNear) {
   EXPECT_FALSE(model.band({.gpu = "gpu", .precision = "bf16", .kind = "moe"}));
   EXPECT_FALSE(model.band({.gpu = "else", .precision = "fp8", .kind = "dense"}));
   EXPECT_FALSE(BandModel({}).band({.gpu = "gpu", .precision = "bf16", .kind = "dense"}));
+}
+
+// Runs of a framework that are 2% apart around a factor.
+void add(std::vector<Residual>& rows, int number, const std::string& framework, double factor,
+         const std::string& gpu) {
+  for (int i = 0; i < number; ++i) {
+    rows.push_back(row(gpu, "dense", 2020, factor * (1 + 0.02 * (i % 3 - 1))));
+    rows.back().framework = framework;
+  }
+}
+
+TEST(Band, OfAGroupOfOneRowBorrowsFromItsNeighbours) {
+  std::vector<Residual> rows;
+  for (const char* gpu : {"a", "b", "c", "d"}) {
+    add(rows, 8, "core", 1, gpu);
+    add(rows, 8, "other", 1.05, gpu);
+  }
+  add(rows, 1, "core", 1.4, "new");
+  const BandQuery query{
+      .gpu = "new", .precision = "bf16", .kind = "dense", .framework = "core", .year = 2020};
+  const auto one = *BandModel(rows).band(query);
+  EXPECT_EQ(one.rows, 1U);
+  EXPECT_GT(one.low, 1);
+  EXPECT_LT(one.low, 1.3);  // its own band would stand around 1.4
+  add(rows, 20, "core", 1.4, "new");
+  const auto many = *BandModel(rows).band(query);
+  EXPECT_GT(many.low, 1.3);
+  EXPECT_LT(many.high / many.low, one.high / one.low);
+}
+
+// Neighbours that are far off weigh less, the more rows the group has.
+TEST(Band, OfAGroupTakesItsWidthFromItsOwnRowsByTheirCount) {
+  const auto width = [](int own) {
+    std::vector<Residual> rows;
+    for (const char* gpu : {"a", "b", "c", "d"}) {
+      add(rows, 6, "core", 0.7, gpu);
+      add(rows, 6, "other", 1.4, gpu);
+    }
+    add(rows, own, "core", 1, "new");
+    const auto band = *BandModel(rows).band(
+        {.gpu = "new", .precision = "bf16", .kind = "dense", .framework = "core", .year = 2020});
+    return band.high / band.low;
+  };
+  EXPECT_GT(width(2), 1.5);
+  EXPECT_GT(width(2), width(6));
+  EXPECT_LT(width(40), 1.15);
 }
 
 TEST(Band, DoesNotDependOnTheOrderOfRows) {

@@ -89,7 +89,7 @@ std::string band_line(const Scenario& scenario, const std::string& name,
     return "no measured run near this: how far off the seconds are is not known\n";
   const Band& band = *scenario.band;
   return fmt::format("{:.0f}% band from {} measured {} ({}): {} {}\n", 100 * kBandLevel, band.rows,
-                     band.rows == 1 ? "run" : "runs", band.group, name,
+                     band.rows == 1 ? "run and its neighbours" : "runs", band.group, name,
                      range_text(band, simulated));
 }
 

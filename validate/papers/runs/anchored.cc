@@ -45,7 +45,7 @@ void anchor_runs(TrainingRuns& all) {
       alike;
   for (TrainingRun& run : all.runs) {
     if (run.quantity != "seconds" || !run.simulated) continue;
-    alike[{run.model, run.gpu, run.precision, run.software}].push_back(&run);
+    alike[{run.model, run.gpu, run.precision, run.release}].push_back(&run);
   }
   std::vector<std::vector<TrainingRun*>> groups;
   for (auto& [key, runs] : alike) {

@@ -59,7 +59,8 @@ TrainingRun described(const runs::Row& row, const runs::Rules& rules, const runs
   const runs::Version& version = version_of(rule, row);
   run.year = version.year;
   run.model = row.text("model");
-  run.software = fmt::format("{} {} {}", rule.framework, version.year, version.in);
+  run.release = fmt::format("{} {} {}", rule.framework, version.year, version.in);
+  run.software = version.software;
   run.gpus = row.size("gpus").value_or(0);
   run.reason = asked.missing;
   run.scenario = asked.scenario;

@@ -25,7 +25,8 @@ struct TrainingRun {
   std::string framework;
   int year = 0;
   std::string model;     // as the row calls it, or its layers and hidden size
-  std::string software;  // the framework's version, as its rule tells them apart
+  std::string release;   // the framework's version, as its rule tells them apart
+  std::string software;  // the generation of the software catalogue that it is simulated as
   int gpus = 0;
   bool anchor = false;  // others are simulated by it
   double published = 0;
@@ -62,7 +63,7 @@ std::string runs_rows(const TrainingRuns& all);
 // relative_error, status, reason, group}; status is `simulated`, `anchor` or `not modelled`.
 std::string runs_json(const TrainingRuns& all);
 // Of the figures in seconds that are simulated: id, group, gpu, precision, kind, framework, year,
-// gpus, published_seconds, simulated_seconds.
+// software, gpus, published_seconds, simulated_seconds.
 std::string residuals_csv(const TrainingRuns& all);
 // SVG: the errors of every group on a line of its own.
 std::string runs_drawing(const TrainingRuns& all);
