@@ -17,6 +17,7 @@
 #include "app/temporary.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
+#include "sim/read/band.h"
 #include "sim/read/scenario.h"
 #include "sim/report/json/json.h"
 #include "sim/report/json/plot_data.h"
@@ -197,6 +198,10 @@ std::vector<std::string> script_of(const PlotCommand& command, const CommandLine
     if (const std::string& text = command.*each.text; !text.empty()) add(each, text);
   }
   for (const std::string& each : command.where) add(kWhere, each);
+  if (const auto band = difference_band(catalogue_schedule_runs())) {
+    const double base = band->half_width(0);
+    script.push_back(fmt::format("--differences={},{}", base, band->half_width(1) - base));
+  }
   if (command.width > 0) script.push_back(fmt::format("--width={}", command.width));
   script.emplace_back("--");
   return script;

@@ -31,6 +31,7 @@ def arguments() -> argparse.Namespace:
     for option in ("x", "y", "value", "panel", "series", "relative-to", "published", "title"):
         parser.add_argument("--" + option, default="")
     parser.add_argument("--where", action="append", default=[])
+    parser.add_argument("--differences", default="")
     parser.add_argument("--width", type=float, default=0)
     parser.add_argument("inputs", nargs="+")
     return parser.parse_args()

@@ -52,6 +52,9 @@ def without_common_end(names: list[str]) -> list[str]:
 
 def read(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Points:
     table = joined(inputs).only(asked.where)
+    if asked.differences:
+        base, share = map(float, asked.differences.split(","))
+        table = dataclasses.replace(table, differences=(base, share))
     panel = table.require(asked.panel) if asked.panel else "input" if len(inputs) > 1 else ""
     if asked.series:
         column, *more = map(table.require, asked.series.split(","))

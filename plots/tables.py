@@ -1,8 +1,10 @@
 """Documents and tables that figures are drawn from, read strictly: a fault is named with its place."""
+import collections
 import csv
 import dataclasses
 import difflib
 import json
+import math
 import os
 import re
 from functools import partial
@@ -98,6 +100,9 @@ class Table:
     keys: list[str]
     rows: list[dict[str, str]]
     refused: list[dict[str, str]] = dataclasses.field(default_factory=list)
+    # base and share of the band between schedules (docs/reference/model.md, "Bands"), where it is known
+    differences: tuple[float, float] | None = None
+    _fastest: dict[tuple[str, ...], dict[str, str]] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def require(self, column: str) -> str:
         if column in self.columns:
@@ -118,14 +123,37 @@ class Table:
             raise InputError(f"{place}: expected a number in '{column}', not '{text}'") from None
 
     def band(self, row: dict[str, str], column: str) -> tuple[float, float] | None:
-        """Where measured runs near this one say that its seconds, or what goes with their inverse, would lie."""
+        """Where measured runs near this one say that its seconds, or what goes with their inverse, would lie: against
+        the fastest, where other schedules were run in the same setting."""
         ends = [self.number(row, f"iteration{end}_seconds") for end in ("_low", "", "_high")]
         value = self.number(row, column) if column in IN_SECONDS | PER_SECOND else None
         if None in ends or value is None:
             return None
         low, seconds, high = ends
+        if self.differences and (fastest := self._fastest_beside(row)):
+            base, share = self.differences
+            slower = math.log(seconds / self.number(fastest, "iteration_seconds"))
+            off = 1 if row is fastest else math.exp(base + share * abs(slower))
+            low, high = seconds / off, seconds * off
         factors = (low / seconds, high / seconds) if column in IN_SECONDS else (seconds / high, seconds / low)
         return factors[0] * value, factors[1] * value
+
+    def _fastest_beside(self, row: dict[str, str]) -> dict[str, str] | None:
+        """The fastest schedule of the row's setting that fits; nothing where it is the only one."""
+        keys = [key for key in self.keys if key != "schedule" and key not in CHOICE]
+
+        def setting(of: dict[str, str]) -> tuple[str, ...]:
+            return tuple(of.get(key, "") for key in keys)
+
+        if not self._fastest:
+            settings = collections.defaultdict(list)
+            for each in self.rows:
+                if self.fits(each) and self.number(each, "iteration_seconds"):
+                    settings[setting(each)].append(each)
+            for of, rows in settings.items():
+                if len(rows) > 1:
+                    self._fastest[of] = min(rows, key=lambda each: self.number(each, "iteration_seconds"))
+        return self._fastest.get(setting(row))
 
     def fits(self, row: dict[str, str]) -> bool:
         """Whether the point's memory does, as far as the table knows a capacity."""
