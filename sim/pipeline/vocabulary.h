@@ -17,7 +17,7 @@ namespace pipesim {
 
 enum class VocabularyPlacement : std::uint8_t {
   kFirstLast,      // in the first and the last stage
-  kRedistributed,  // likewise, and the transformer layers are spread so that stages balance
+  kRedistributed,  // likewise, with fewer transformer layers on the last stage
   kInterlaced,     // sharded; all devices run each of their passes together, and wait for its
                    // collective
   kVocab1,         // sharded; B of the last stage waits for T of every device: two barriers

@@ -46,10 +46,11 @@ VocabularyPlacement read_vocabulary(const YamlValue& value, LayerSplit& split) {
     placement = read_placement(value);
   }
   if (placement == VocabularyPlacement::kRedistributed) {
-    if (split.where.line > 0 && split.way != LayerSplit::Way::kBalanced) {
-      value.fail("'redistributed' balances the layers, but parallel says how to split them");
+    if (split.where.line > 0) {
+      value.fail("'redistributed' splits the layers, but parallel says how to split them");
     }
-    split.way = LayerSplit::Way::kBalanced;
+    split.way = LayerSplit::Way::kRedistributed;
+    split.where = value.where();
   }
   return *placement;
 }

@@ -6,7 +6,7 @@
 
 namespace pipesim {
 
-// A placement, or a map {placement: ...}. Redistributed, the layers of a model are balanced; then
+// A placement, or a map {placement: ...}. Redistributed, it says how layers are split; then
 // InputError where `split` says how to split them.
 VocabularyPlacement read_vocabulary(const YamlValue& value, LayerSplit& split);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/layer_work.h"
+#include "models/redistributed.h"
 
 namespace pipesim {
 namespace {
@@ -18,6 +19,12 @@ Layout split(const Modelled& modelled, const Placement& placement, const Layout*
     case LayerSplit::Way::kBalanced:
       if (balanced != nullptr) return *balanced;
       return balance(model, placement.model_stages(), weights_by_work(modelled));
+    case LayerSplit::Way::kRedistributed:
+      if (placement.model_stages() != placement.devices()) {
+        throw InfeasibleError(
+            "'redistributed' has one stage a device: 'balance: auto' splits several");
+      }
+      return redistributed_layout(model, modelled.context.seq_length, placement.devices());
     case LayerSplit::Way::kPlanned:
       return modelled.split.planned;
     case LayerSplit::Way::kEven:

@@ -16,7 +16,7 @@ namespace pipesim {
 
 // How layers are split over stages: one of these ways.
 struct LayerSplit {
-  enum class Way { kEven, kListed, kString, kBalanced, kPlanned };
+  enum class Way { kEven, kListed, kString, kBalanced, kRedistributed, kPlanned };
   Way way = Way::kEven;
   EvenSplit even = {};
   std::vector<int> listed = {};

@@ -90,14 +90,29 @@ TEST(SharedVocabulary, MovesLayersAwayFromTheOutputWhenRedistributed) {
     return most;
   };
   EXPECT_LT(longest("redistributed"), 0.75 * longest("first_last"));
-  try {
-    (void)read(text("vp-4b", "1f1b", 8, "redistributed", 256000),
-               {parse_override("parallel.num_layers_per_stage=[4, 4, 4, 4, 4, 4, 4, 4]",
-                               {"command line", 1, 1, ""})});
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("redistributed"), std::string::npos);
+}
+
+TEST(SharedVocabulary, RefusesToRedistributeASplitThatIsGivenOrSeveralStagesADevice) {
+  const auto refused = [](const std::string& of, const std::vector<Override>& overrides) {
+    try {
+      (void)read(of, overrides);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto asking = [](const char* what) {
+    return std::vector{parse_override(what, {"command line", 1, 1, ""})};
+  };
+  const std::string of = text("vp-4b", "1f1b", 8, "redistributed", 256000);
+  for (const char* split :
+       {"parallel.num_layers_per_stage=[4, 4, 4, 4, 4, 4, 4, 4]", "parallel.balance=auto"}) {
+    EXPECT_NE(refused(of, asking(split)).find("'redistributed' splits the layers"),
+              std::string::npos);
   }
+  EXPECT_NE(refused(of, asking("schedule=v-half")).find("s.yaml:6:13: 'redistributed' has one"),
+            std::string::npos)
+      << refused(of, asking("schedule=v-half"));
 }
 
 // Interlaced passes wait for their collectives; the others have them beside compute.
