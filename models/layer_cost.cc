@@ -45,8 +45,8 @@ Seconds beside_attention(const Work& work, const CostSetting& setting, const Har
     const Attention& attention = work.attention[collective.beside];
     const GroupShape shape =
         group_shape(setting, hardware.interconnect.gpus_per_node, collective.group);
-    const Seconds part =
-        setting.factors.compute / shape.ranks * (kernel_seconds(attention, gpu) - gpu.launch);
+    const Seconds part = setting.factors.compute / shape.ranks *
+                         (kernel_seconds(attention, setting, gpu) - gpu.launch);
     const Seconds all = collective_seconds(hardware.interconnect, collective, shape);
     hidden += std::min(all, 1.0 * collective.steps * part);
   }
@@ -133,8 +133,10 @@ Seconds kernel_seconds(const Matmul& matmul, const CostSetting& setting, const G
   return gpu.launch + (matmul_seconds(gpu, matmul) - gpu.launch) / rate;
 }
 
-Seconds kernel_seconds(const Attention& attention, const Gpu& gpu) {
-  return gpu.launch + (attention_seconds(gpu, attention) - gpu.launch) / gpu.sustained.attention;
+Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, const Gpu& gpu) {
+  const double rate =
+      gpu.sustained.attention * setting.software.attention[attention.backward ? 1 : 0];
+  return gpu.launch + (attention_seconds(gpu, attention) - gpu.launch) / rate;
 }
 
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu) {
@@ -154,7 +156,7 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
     cost.matmul += kernel_seconds(matmul, setting, gpu) - gpu.launch;
   }
   for (const Attention& attention : work.attention) {
-    cost.attention += kernel_seconds(attention, gpu) - gpu.launch;
+    cost.attention += kernel_seconds(attention, setting, gpu) - gpu.launch;
   }
   cost.memory_bound = streaming_seconds(work, setting, gpu);
   const auto kernels = static_cast<double>(work.matmuls.size() + work.attention.size() +

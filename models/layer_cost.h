@@ -88,7 +88,7 @@ GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group grou
 
 // One kernel, launch included, at the rate that it keeps in training.
 Seconds kernel_seconds(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu);
-Seconds kernel_seconds(const Attention& attention, const Gpu& gpu);
+Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, const Gpu& gpu);
 // What memory-bound kernels take beside their launches.
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu);
 

@@ -4,6 +4,7 @@
 // (docs/reference/model.md, "Frameworks"). The default is that of one that adds nothing.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "sim/core/units.h"
@@ -19,6 +20,13 @@ struct Software {
   Seconds gap = {};
   // Bytes a weight that adding to gradients moves, beside what matmuls that add in fp32 move.
   double gradient = 0;
+  // Share of the GPU's rate of attention that its kernels keep: forward, backward.
+  std::array<double, 2> attention{1, 1};
+  // A vocabulary that all devices divide has collectives that wait for the last device on
+  // multiprocessors of their own: the share of its rate that a pass of layers keeps beside them.
+  // And IF and IB take this for every token of the microbatch, whichever device has its row.
+  double beside_vocabulary = 1;
+  std::array<Seconds, 2> vocabulary_token{};
   // Of layers with experts.
   double permuting = 1;  // bytes that sorting tokens moves, to those that layer_work.h has
   double grouped = 1;    // share of a matmul's rate that grouped ones keep

@@ -70,11 +70,18 @@ Bytes share_activation(const Transformer& model, const LayerContext& context) {
   return 4.0 * Bytes(logits(model, context)) + message(model, context);
 }
 
+Seconds token_seconds(PassKind pass, const CostSetting& setting) {
+  if (pass != PassKind::kIF && pass != PassKind::kIB) return {};
+  return setting.factors.compute * layer_tokens(setting.context) *
+         setting.software.vocabulary_token[pass == PassKind::kIF ? 0 : 1];
+}
+
 VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placement,
                           const CostSetting& setting, const Hardware& hardware) {
   const auto seconds = [&](PassKind pass) {
     return work_cost(share_work(model, pass, placement, setting.context), setting, hardware)
-        .total();
+               .total() +
+           token_seconds(pass, setting);
   };
   return {.output_forward = seconds(PassKind::kS),
           .output_backward = seconds(PassKind::kT),
@@ -102,21 +109,23 @@ BarrierCollectives barrier_collectives(const Transformer& model, VocabularyPlace
   const Bytes whole = message(model, context);
   const Bytes number = Bytes(4 * layer_tokens(context));  // one a token, in fp32
   const bool early = placement == VocabularyPlacement::kVocab2;
+  const bool waits = placement == VocabularyPlacement::kInterlaced;
   switch (barrier) {
     case Barrier::kEmbedding:
       return {one(CollectiveKind::kAllReduce, whole)};
     case Barrier::kOutput:
+      // With the loss of the microbatch before, in fp32.
+      return {one(CollectiveKind::kAllGather, waits ? whole : 2 * whole + number)};
     case Barrier::kEmbeddingGradient:
       return {one(CollectiveKind::kAllGather, whole)};
     case Barrier::kSoftmax: {
-      // Maximum and sum; the target's logit goes with the sum.
-      BarrierCollectives all{one(CollectiveKind::kAllReduce, number),
-                             one(CollectiveKind::kAllReduce, 2 * number)};
-      if (early) all.push_back(one(CollectiveKind::kReduceScatter, whole));
+      // Maximum, the target's logit and sum.
+      BarrierCollectives all(3, one(CollectiveKind::kAllReduce, number));
+      if (early) all.push_back(one(CollectiveKind::kAllReduce, whole));
       return all;
     }
     case Barrier::kOutputGradient:
-      return {one(CollectiveKind::kReduceScatter, whole)};
+      return {one(CollectiveKind::kAllReduce, whole)};
     case Barrier::kRendezvous:
       break;
   }
@@ -134,6 +143,19 @@ BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement pla
     }
   }
   return seconds;
+}
+
+void slow_beside_collectives(VocabularyPlacement placement, const Software& software,
+                             std::span<StageCost> stages) {
+  if (placement == VocabularyPlacement::kInterlaced) return;
+  const double longer = 1 / software.beside_vocabulary;
+  for (StageCost& stage : stages) {
+    stage.forward = longer * stage.forward;
+    stage.backward_input = longer * stage.backward_input;
+    stage.backward_weight = longer * stage.backward_weight;
+    if (stage.overlapped) stage.overlapped = longer * *stage.overlapped;
+    if (stage.recompute) stage.recompute = longer * *stage.recompute;
+  }
 }
 
 double share_parameters(const Transformer& model, const LayerContext& context) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <boost/container/static_vector.hpp>
+#include <span>
 
 #include "models/collective.h"
 #include "models/layer_context.h"
@@ -23,6 +24,7 @@
 #include "models/work.h"
 #include "sim/core/units.h"
 #include "sim/pipeline/pass.h"
+#include "sim/pipeline/problem.h"
 #include "sim/pipeline/vocabulary.h"
 
 namespace pipesim {
@@ -34,15 +36,17 @@ namespace pipesim {
 Work share_work(const Transformer& model, PassKind pass, VocabularyPlacement placement,
                 const LayerContext& context);
 
+// Seconds that IF or IB takes for the tokens of a microbatch beside its work; none for S and T.
+Seconds token_seconds(PassKind pass, const CostSetting& setting);
 // Seconds of one microbatch, and the bytes from S to T.
 VocabularyCost share_cost(const Transformer& model, VocabularyPlacement placement,
                           const CostSetting& setting, const Hardware& hardware);
 Bytes share_activation(const Transformer& model, const LayerContext& context);
 
 // The collectives that a barrier consists of, one after the other, over the pipeline's devices. A
-// broadcast takes what an all-gather of as many bytes does, a reduction to one device what a
-// reduce-scatter does.
-using BarrierCollectives = boost::container::static_vector<Collective, 3>;
+// broadcast takes what an all-gather of as many bytes does. The public code all-reduces gradients
+// of the input, and broadcasts in fp32 with vocab-1 and vocab-2.
+using BarrierCollectives = boost::container::static_vector<Collective, 4>;
 BarrierCollectives barrier_collectives(const Transformer& model, VocabularyPlacement placement,
                                        const LayerContext& context, Barrier barrier);
 // How the pipeline's devices stand in nodes.
@@ -51,6 +55,11 @@ GroupShape pipeline_group(const CostSetting& setting, int gpus_per_node);
 // Seconds of all barriers.
 BarrierSeconds barrier_seconds(const Transformer& model, VocabularyPlacement placement,
                                const CostSetting& setting, const Hardware& hardware);
+
+// Makes passes of layers as much longer as the software says that they are beside these
+// collectives; interlaced ones wait for theirs and stay.
+void slow_beside_collectives(VocabularyPlacement placement, const Software& software,
+                             std::span<StageCost> stages);
 
 // Parameters of both matrices, or of the one where they are tied.
 double share_parameters(const Transformer& model, const LayerContext& context);

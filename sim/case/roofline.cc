@@ -20,6 +20,7 @@ void add_modelled_vocabulary(Case& made) {
   problem.vocabulary_costs.assign(problem.shape.devices,
                                   share_cost(model, problem.vocabulary, *made.setting, hardware));
   problem.barriers = barrier_seconds(model, problem.vocabulary, *made.setting, hardware);
+  slow_beside_collectives(problem.vocabulary, made.setting->software, problem.stages);
 }
 
 void add_blocks(Case& made, const LayerCosts& costs) {

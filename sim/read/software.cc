@@ -19,6 +19,14 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   entry.software.gradient = kernels.factor("gradient");
   kernels.note_fitted();
   kernels.finish();
+  NumberGroup attention(map, "attention", entry.numbers);
+  entry.software.attention = {attention.share("forward"), attention.share("backward")};
+  attention.finish();
+  NumberGroup vocabulary(map, "vocabulary", entry.numbers);
+  entry.software.beside_vocabulary = vocabulary.share("beside");
+  entry.software.vocabulary_token = {vocabulary.number("token_forward").seconds(),
+                                     vocabulary.number("token_backward").seconds()};
+  vocabulary.finish();
   NumberGroup experts(map, "experts", entry.numbers);
   entry.software.permuting = experts.factor("permuting");
   entry.software.grouped = experts.share("grouped");

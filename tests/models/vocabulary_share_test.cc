@@ -1,6 +1,7 @@
 // A device's share of a divided vocabulary against the whole.
 #include "models/vocabulary_share.h"
 
+#include <array>
 #include <gtest/gtest.h>
 
 #include "models/layer_memory.h"
@@ -69,6 +70,46 @@ TEST(VocabularyShare, CountsEveryKernelOverTheLogits) {
   EXPECT_NEAR(moved(PassKind::kT, kInterlaced), 14, 1e-9);
   EXPECT_NEAR(moved(PassKind::kT, kVocab1), 22, 1e-9);
   EXPECT_NEAR(moved(PassKind::kT, kVocab2), 22, 1e-9);
+}
+
+// The public code broadcasts in fp32 with vocab-1 and vocab-2, and a loss for every token with it.
+TEST(VocabularyShare, ExchangesTheBytesOfThePublicCode) {
+  const Transformer model = testing::gpt(32, 3072, 24, 128000);
+  constexpr double kTokens = 2048;
+  constexpr double kMessage = 2 * kTokens * 3072;
+  const auto bytes = [&](VocabularyPlacement placement, Barrier barrier) {
+    double sum = 0;
+    for (const Collective& each : barrier_collectives(model, placement, divided(), barrier)) {
+      sum += each.bytes.value();
+    }
+    return sum;
+  };
+  EXPECT_DOUBLE_EQ(bytes(kInterlaced, Barrier::kOutput), kMessage);
+  EXPECT_DOUBLE_EQ(bytes(kVocab1, Barrier::kOutput), 2 * kMessage + 4 * kTokens);
+  EXPECT_DOUBLE_EQ(bytes(kVocab1, Barrier::kSoftmax), 3 * 4 * kTokens);
+  EXPECT_DOUBLE_EQ(bytes(kVocab2, Barrier::kSoftmax), 3 * 4 * kTokens + kMessage);
+  EXPECT_DOUBLE_EQ(bytes(kVocab1, Barrier::kOutputGradient), kMessage);
+}
+
+TEST(VocabularyShare, SlowsPassesOfLayersBesideItsCollectivesButForInterlacedOnes) {
+  Software software;
+  software.beside_vocabulary = 0.8;
+  for (const auto& [placement, longer] :
+       {std::pair{kVocab1, 1.25}, {kVocab2, 1.25}, {kInterlaced, 1}}) {
+    std::array<StageCost, 1> stages{};
+    stages[0].forward = Seconds(4);
+    stages[0].backward_input = Seconds(8);
+    stages[0].backward_weight = Seconds(12);
+    stages[0].transfer = Seconds(1);
+    stages[0].recompute = Seconds(4);
+    slow_beside_collectives(placement, software, stages);
+    EXPECT_DOUBLE_EQ(stages[0].forward.value(), 4 * longer);
+    EXPECT_DOUBLE_EQ(stages[0].backward_input.value(), 8 * longer);
+    EXPECT_DOUBLE_EQ(stages[0].backward_weight.value(), 12 * longer);
+    EXPECT_DOUBLE_EQ(stages[0].recompute->value(), 4 * longer);
+    EXPECT_FALSE(stages[0].overlapped);
+    EXPECT_EQ(stages[0].transfer, Seconds(1));
+  }
 }
 
 TEST(VocabularyShare, LeavesPositionsAndTheFinalNormToTheEnds) {

@@ -137,13 +137,15 @@ TEST(Costs, ShowThePassesOfASharedVocabularyAndTheirCollectives) {
     const Scenario scenario = read({{"vocabulary", std::string("{placement: ") + placement + "}"}});
     const std::string text = cost_breakdown(prepare_first(scenario));
     for (const char* part :
-         {"share S", "share T", "share IF", "share IB", "collective softmax all-reduce",
-          "collective embedding all-reduce", "reduce-scatter, devices",
+         {"share S", "share T", "share IF", "share IB", "tokens sorted and masked",
+          "collective softmax all-reduce", "collective embedding all-reduce", "all-reduce, devices",
           "from S to T a device keeps", "source: docs/reference/vocabulary-parallelism.md"}) {
       EXPECT_TRUE(has(text, part)) << placement << ": " << part << "\n" << text;
     }
     const bool early = scenario.vocabulary == VocabularyPlacement::kVocab2;
     EXPECT_EQ(has(text, "collective output gradient"), !early) << "T does not hold B up";
+    const bool waits = scenario.vocabulary == VocabularyPlacement::kInterlaced;
+    EXPECT_EQ(has(text, "passes of layers keep 96.5% of their rate"), !waits) << placement;
   }
 }
 

@@ -188,8 +188,19 @@ std::string vocabulary_text(const Transformer& model, VocabularyPlacement placem
   std::vector<Row> rows{{"pass", "shape", "work", "bytes", "of peak", "seconds", "by"}};
   for (const PassKind pass : {PassKind::kS, PassKind::kT, PassKind::kIF, PassKind::kIB}) {
     const Work work = share_work(model, pass, placement, setting.context);
-    add_pass(rows, fmt::format("share {}", to_text(pass)), work_cost(work, setting, hardware),
-             parts_of(work, setting, hardware), curves);
+    PassCost cost = work_cost(work, setting, hardware);
+    std::vector<CostPart> parts = parts_of(work, setting, hardware);
+    if (const Seconds tokens = token_seconds(pass, setting); tokens > Seconds(0)) {
+      cost.launches += tokens;
+      parts.push_back({.name = "tokens sorted and masked",
+                       .shape = fmt::format("{:.0f} tokens", layer_tokens(setting.context)),
+                       .flops = {},
+                       .bytes = {},
+                       .share = 0,
+                       .seconds = tokens,
+                       .curve = "software"});
+    }
+    add_pass(rows, fmt::format("share {}", to_text(pass)), cost, parts, curves);
   }
   const GroupShape group = pipeline_group(setting, hardware.interconnect.gpus_per_node);
   for (size_t b = 0; b < kBarriers; ++b) {
@@ -213,6 +224,10 @@ std::string vocabulary_text(const Transformer& model, VocabularyPlacement placem
   }
   return fmt::format("vocabulary {}: every device, a microbatch\n", to_text(placement)) +
          aligned(rows, 2) +
+         (placement == VocabularyPlacement::kInterlaced
+              ? ""
+              : fmt::format("beside its collectives passes of layers keep {:.1f}% of their rate\n",
+                            100 * setting.software.beside_vocabulary)) +
          fmt::format(
              "from S to T a device keeps {}\nsource: docs/reference/vocabulary-parallelism.md\n\n",
              human(share_activation(model, setting.context)));

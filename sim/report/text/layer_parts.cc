@@ -35,8 +35,8 @@ CostPart part_of(const Matmul& matmul, const CostSetting& setting, const Gpu& gp
           .curve = kMatmulCurves[static_cast<size_t>(matmul.precision)]};
 }
 
-CostPart part_of(const Attention& attention, const Gpu& gpu) {
-  const Seconds seconds = kernel_seconds(attention, gpu);
+CostPart part_of(const Attention& attention, const CostSetting& setting, const Gpu& gpu) {
+  const Seconds seconds = kernel_seconds(attention, setting, gpu);
   const char* way = attention.backward ? "backward" : "forward";
   return {.name = fmt::format("attention {}", way),
           .shape = fmt::format("heads of {}", attention.head_size),
@@ -103,7 +103,8 @@ std::vector<CostPart> parts_of(const Work& work, const CostSetting& setting,
   const Gpu& gpu = hardware.gpu;
   std::vector<CostPart> parts;
   for (const Matmul& matmul : work.matmuls) parts.push_back(part_of(matmul, setting, gpu));
-  for (const Attention& attention : work.attention) parts.push_back(part_of(attention, gpu));
+  for (const Attention& attention : work.attention)
+    parts.push_back(part_of(attention, setting, gpu));
   if (work.kernels > 0) {
     const Seconds seconds = 1.0 * work.kernels * gpu.launch + streaming_seconds(work, setting, gpu);
     parts.push_back({.name = "memory-bound",
