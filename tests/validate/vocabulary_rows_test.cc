@@ -64,16 +64,22 @@ table5_1f1b:
 - {gpus: 8, seq: 2048, method: Vocab-1, mfu_pct: [50, 50, 50, 50]}
 )";
   const auto cells = compare(rows);
-  ASSERT_EQ(cells.size(), 28U);  // 12 MFU, 4 gains, 12 MFU from first principles
+  ASSERT_EQ(cells.size(), 40U);  // 12 MFU and 4 gains in two units; the same from first principles
   EXPECT_EQ(cells[0].table, "Table 5 MFU, fitted");
   EXPECT_NEAR(*cells[0].simulated, 46, 1e-6);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_GE(*cells[4 + i].simulated, *cells[i].simulated - 1e-9) << cells[4 + i].cell;
     EXPECT_GT(*cells[8 + i].simulated, *cells[4 + i].simulated) << cells[8 + i].cell;
-    EXPECT_NEAR(*cells[12 + i].simulated, *cells[8 + i].simulated - *cells[i].simulated, 1e-9);
+    const Cell& gain = cells[12 + 2 * i];
+    EXPECT_NEAR(*gain.simulated, *cells[8 + i].simulated - *cells[i].simulated, 1e-9);
+    EXPECT_EQ(gain.table, "Table 5 gain of Vocab-1");
+    const Cell& points = cells[13 + 2 * i];
+    EXPECT_EQ(points.table, "Table 5 points gained by Vocab-1");
+    EXPECT_EQ(points.simulated, gain.simulated);
+    EXPECT_FALSE(points.relative);
   }
-  EXPECT_EQ(cells[16].table, "Table 5 MFU, first principles");
-  EXPECT_NE(*cells[16].simulated, 46) << "nothing is fitted";
+  EXPECT_EQ(cells[20].table, "Table 5 MFU, first principles");
+  EXPECT_NE(*cells[20].simulated, 46) << "nothing is fitted";
 }
 
 // The longer the runs on one host found the output layer against the others, the more it costs
@@ -94,6 +100,30 @@ TEST(VocabularyRows, TakeTheOutputsShareFromMeasuredPasses) {
   const auto more = compare(with_output(10000));
   EXPECT_NEAR(*little[0].simulated, *more[0].simulated, 1e-6) << "fitted";
   EXPECT_GT(*little[3].simulated, *more[3].simulated) << "a vocabulary eight times as large";
+}
+
+// Measured at two vocabularies, an output whose seconds do not grow with the vocabulary costs
+// little where the vocabulary is larger than both.
+TEST(VocabularyRows, TellWhatTheOutputTakesAWordFromWhatItTakesAToken) {
+  const auto with_outputs = [](int small, int large) {
+    std::string rows =
+        "table5_1f1b:\n- {gpus: 8, seq: 2048, method: Baseline, mfu_pct: [46, 40, 33, 25]}\n"
+        "exp_one_host_csv:\n";
+    for (const auto& [words, microseconds] : {std::pair{32000, small}, {128000, large}}) {
+      std::string stages = "10000";
+      for (int stage = 0; stage < 6; ++stage) stages += ", 10000";
+      stages += ", " + std::to_string(10000 + microseconds);
+      rows +=
+          "- {method_csv: base, gpus: 8, micro_batch: 1, num_microbatches: 128, seq: 2048,"
+          " hidden: 3072, vocab: " +
+          std::to_string(words) + ", layers: 32, layers_last_stage: 4, iter_ms: 8000," +
+          " F_us_per_stage: [" + stages + "], B_us_per_stage: [" + stages + "]}\n";
+    }
+    return rows;
+  };
+  const auto of_words = compare(with_outputs(2000, 8000));
+  const auto of_tokens = compare(with_outputs(7000, 8000));
+  EXPECT_GT(*of_tokens[3].simulated, 1.2 * *of_words[3].simulated);
 }
 
 TEST(VocabularyRows, RefuseAStageTooFew) {

@@ -20,17 +20,31 @@ namespace {
 TimedRun completed(TimedRun run) {
   if (!is_sharded(run.vocabulary)) return run;
   run.setting.context.vocabulary_devices = run.devices;
-  run.blocking = false;
   return run;
 }
 
 LayerCosts costs_of(const TimedRun& run) {
   LayerCosts costs = layer_costs(run.model, run.setting, run.hardware);
+  if (is_sharded(run.vocabulary)) return costs;  // its passes take these factors: add_vocabulary
   LayerCost& output = costs[static_cast<size_t>(LayerKind::kOutput)];
   output.forward = run.profiled.output_forward * output.forward;
   output.backward_input = run.profiled.output_backward * output.backward_input;
   output.backward_weight = run.profiled.output_backward * output.backward_weight;
+  const double tokens = layer_tokens(run.setting.context);
+  output.forward.launches += tokens * run.profiled.output_forward_token;
+  output.backward_input.launches += tokens * run.profiled.output_backward_token;
   return costs;
+}
+
+// Where the graph cannot hold devices for messages, beside a shared vocabulary: a message is part
+// of the pass that sends it.
+void hold_for_messages(Problem& problem) {
+  for (size_t vs = problem.stages.size() - 1; vs > 0; --vs) {
+    StageCost& upstream = problem.stages[vs - 1];
+    upstream.forward += upstream.transfer;
+    problem.stages[vs].backward_input += upstream.transfer;
+    upstream.transfer = Seconds(0);
+  }
 }
 
 void add_vocabulary(Problem& problem, const TimedRun& run) {
@@ -38,14 +52,19 @@ void add_vocabulary(Problem& problem, const TimedRun& run) {
   VocabularyCost share = share_cost(run.model, run.vocabulary, run.setting, run.hardware);
   const Profiled& profiled = run.profiled;
   const double factor = run.compute_factor;
-  share.output_forward = factor * profiled.forward * profiled.output_forward * share.output_forward;
+  const double tokens = layer_tokens(run.setting.context);
+  share.output_forward =
+      factor * profiled.forward *
+      (profiled.output_forward * share.output_forward + tokens * profiled.output_forward_token);
   share.output_backward =
-      factor * profiled.backward_input * profiled.output_backward * share.output_backward;
+      factor * profiled.backward_input *
+      (profiled.output_backward * share.output_backward + tokens * profiled.output_backward_token);
   share.input_forward = factor * (share.input_forward + profiled.input_forward);
   share.input_backward = factor * (share.input_backward + profiled.input_backward);
   problem.vocabulary = run.vocabulary;
   problem.vocabulary_costs.assign(run.devices, share);
   problem.barriers = barrier_seconds(run.model, run.vocabulary, run.setting, run.hardware);
+  slow_beside_collectives(run.vocabulary, run.setting.software, problem.stages);
 }
 
 Layout layout_of(const TimedRun& run, const Placement& place) {
@@ -87,6 +106,7 @@ Problem problem_of(const TimedRun& run, const Schedule& schedule, const Layout& 
     stage.checkpoint = kept.checkpoint;
   }
   add_vocabulary(problem, run);
+  if (is_sharded(run.vocabulary) && run.blocking && schedule.calls) hold_for_messages(problem);
   return problem;
 }
 
@@ -191,7 +211,7 @@ Seconds iteration_seconds(const TimedRun& given) {
   BuildOptions options;
   options.sync = run.sync;
   add_closing(run, layout, place, costs, options);
-  if (run.blocking) options.blocking = schedule.calls;
+  if (run.blocking && !is_sharded(run.vocabulary)) options.blocking = schedule.calls;
   const bool overlap = run.sync == OptimizerSync::kPostValidation;
   const auto engine = make_replay_engine();
   for (options.iterations = overlap ? 4 : 1;; options.iterations *= 2) {

@@ -24,8 +24,10 @@ struct Profiled {
   double backward_input = 1;
   double backward_weight = 1;
   Seconds message;
-  double output_forward = 1;   // with S of a shared vocabulary
-  double output_backward = 1;  // with T
+  double output_forward = 1;          // with S of a shared vocabulary
+  double output_backward = 1;         // with T
+  Seconds output_forward_token = {};  // of the output or S, of T: a token, before the pass's factor
+  Seconds output_backward_token = {};
   Seconds input_forward = {};  // IF and IB of a shared vocabulary, beyond the model
   Seconds input_backward = {};
 };
@@ -44,7 +46,7 @@ struct TimedRun {
   std::vector<int> layers;              // of every stage in forward order, instead of the split
   std::vector<MeasuredStage> measured;  // by virtual stage, instead of the model's passes
   std::string schedule = "1f1b";
-  // Shared by all devices, its passes and collectives are the model's, and messages hold none.
+  // Shared by all devices, its passes and collectives are the model's.
   VocabularyPlacement vocabulary = VocabularyPlacement::kFirstLast;
   int devices = 1;
   int chunks = 1;

@@ -1,6 +1,6 @@
 // Iteration times from stages' measured times, of the baselines: the artifact's runs on one host.
+#include "models/redistributed.h"
 #include "validate/papers/timed_run.h"
-#include "validate/papers/vocabulary_parallelism/split.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
 namespace pipesim::vocabulary_parallelism {

@@ -18,6 +18,7 @@ inline constexpr std::array kVocabularies{32000, 64000, 128000, 256000};
 struct MethodRow {
   std::string table;  // "Table 5"
   const char* schedule = "";
+  const char* software = "";  // in the catalogue
   int chunks = 1;
   int gpus = 0;
   int seq = 0;

@@ -19,6 +19,7 @@ CostSetting setting_of(int seq) {
   CostSetting setting;
   setting.context.seq_length = seq;
   setting.state.gradients_in_fp32 = false;
+  setting.software = software_of_catalog("megatron-core-2023");
   return setting;
 }
 
