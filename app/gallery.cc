@@ -22,11 +22,11 @@ int write_gallery(const std::string& folder, const CommandLine& line) {
                                [&](std::ostream& out) { out << gallery_page(gallery); }}};
   for (const GalleryEntry& entry : gallery) {
     if (!entry.answer) continue;
-    outputs.push_back(
-        {(drawings / (entry.schedule->name + ".svg")).string(), where, [&entry](std::ostream& out) {
-           write_svg(out, entry.answer->made, entry.answer->result,
-                     {.name = entry.schedule->name, .bytes = false});
-         }});
+    outputs.push_back({(drawings / (title_of(*entry.schedule) + ".svg")).string(), where,
+                       [&entry](std::ostream& out) {
+                         write_svg(out, entry.answer->made, entry.answer->result,
+                                   {.name = title_of(*entry.schedule), .bytes = false});
+                       }});
   }
   write_outputs(outputs);
   return kDone;

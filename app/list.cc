@@ -32,8 +32,9 @@ std::string option_text(const OptionSpec& option) {
 
 void list_schedules() {
   for (const Schedule* schedule : schedules()) {
-    std::cout << fmt::format("{}\n  {}\n  source: {}\n", schedule->name, schedule->summary,
-                             schedule->source);
+    std::cout << fmt::format("{}{}\n  {}\n  {}\n", schedule->name,
+                             schedule->placement ? ", placement: " + schedule->placement->name : "",
+                             schedule->summary, origin_text(*schedule));
     if (schedule->max_chunks > 1) {
       const bool fixed = schedule->min_chunks == schedule->max_chunks;
       std::cout << fmt::format(
@@ -90,13 +91,17 @@ void list_schedules_as_page() {
          "`pipesim list` says where each formula holds,\nand prints options and sources; "
          "[the gallery](gallery.md) draws them. What the planner tries by itself has no\n"
          "reason in the last column.\n\n"
-         "| schedule | file | order | bubble | in flight on device d | runs on | why `plan` "
-         "does not try it by itself |\n|---|---|---|---|---|---|---|\n";
+         "| schedule | file | whose | order | bubble | in flight on device d | runs on | why "
+         "`plan` does not try it by itself |\n|---|---|---|---|---|---|---|---|\n";
   for (const Schedule* schedule : schedules()) {
     const Runtime runtime = schedule->runs_on;
     std::cout << fmt::format(
-        "| `{0}` | [{1}](../../{2}) | {3} | {4} | {5} | {6} | {7} |\n", schedule->name,
+        "| `{0}` | [{1}](../../{2}) | {3} | {4} | {5} | {6} | {7} | {8} |\n",
+        schedule->placement
+            ? fmt::format("{{name: {}, placement: {}}}", schedule->name, schedule->placement->name)
+            : schedule->name,
         schedule->file.substr(schedule->file.rfind('/') + 1), schedule->file,
+        cell(origin_text(*schedule)),
         cell(schedule->order.empty() ? schedule->summary : schedule->order),
         claimed(schedule->claims.bubble), claimed(schedule->claims.peak),
         runtime == Runtime::kNone ? "" : to_text(runtime), cell(schedule->left_out_of_plan));

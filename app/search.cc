@@ -53,10 +53,11 @@ std::string option_text(const OptionValue& value) {
   return std::visit([](const auto& of) { return fmt::format("{}", of); }, value);
 }
 
-// A description is one family for each choice of its parameters.
+// A description is one family for each choice of its parameters, a schedule with several placements
+// one for each of them.
 std::string name_of(const Found& found) {
   std::string parameters;
-  if (found.choice.described) {
+  if (found.choice.described || schedule_of(found.choice).placement) {
     for (const auto& [name, value] : found.choice.options) {
       parameters +=
           fmt::format("{}{} {}", parameters.empty() ? "" : ", ", name, option_text(value));

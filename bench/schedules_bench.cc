@@ -75,7 +75,7 @@ memory: {{kind: given, per: device, activation: 3.7 GiB, weight_stash: 1.6 GiB}}
 int main(int argc, char** argv) {
   using namespace pipesim;
   for (const Schedule* schedule : schedules()) {
-    benchmark::RegisterBenchmark(("Plan/" + schedule->name).c_str(),
+    benchmark::RegisterBenchmark(("Plan/" + title_of(*schedule)).c_str(),
                                  [schedule](benchmark::State& state) { plan(state, *schedule); })
         ->Args({32, 256})
         ->Args({64, 512})

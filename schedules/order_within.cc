@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/justify.h"
 #include "sim/planning/room.h"
 
@@ -18,23 +19,6 @@ bool has_whole_backwards(const Program& program) {
     if (std::ranges::find(passes, PassKind::kBW, &Pass::kind) != passes.end()) return true;
   }
   return false;
-}
-
-std::shared_ptr<const Program> in_parts(std::shared_ptr<const Program> whole) {
-  if (!has_whole_backwards(*whole)) return whole;
-  PassLists lists;
-  for (int d = 0; d < whole->shape().devices; ++d) {
-    auto& list = lists.emplace_back();
-    list.reserve(2 * whole->passes(d).size());
-    for (const Pass& pass : whole->passes(d)) {
-      const bool both = pass.kind == PassKind::kBW;
-      const auto microbatch = static_cast<int>(pass.microbatch);
-      const auto chunk = static_cast<int>(pass.chunk);
-      list.push_back(make_pass(both ? PassKind::kB : pass.kind, microbatch, chunk));
-      if (both) list.push_back(make_pass(PassKind::kW, microbatch, chunk));
-    }
-  }
-  return std::make_shared<const Program>(whole->shape(), whole->placement(), std::move(lists));
 }
 
 }  // namespace
@@ -83,6 +67,16 @@ std::vector<Problem> with_longer_messages(const Problem& problem, int most) {
   return all;
 }
 
+Problem in_ticks(Problem problem) {
+  for (StageCost& stage : problem.stages) {
+    for (Seconds* seconds :
+         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.transfer}) {
+      *seconds = Seconds(std::round(seconds->value() * 1e12));
+    }
+  }
+  return problem;
+}
+
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit) {
   Justifier justify(problem);
   justify.set_limit(limit);
@@ -98,7 +92,10 @@ std::optional<OrderWithin> OtherOrders::within(std::string_view schedule, Bytes 
   Known& known = orders_[schedule];
   if (!known.time && most <= known.least) return std::nullopt;
   if (!known.program) {
-    known.program = in_parts(plan_with(*find_schedule(schedule), problem_, source_));
+    known.program = plan_with(*find_schedule(schedule), problem_, source_);
+    if (has_whole_backwards(*known.program)) {
+      known.program = std::make_shared<const Program>(with_backwards_apart(*known.program));
+    }
   }
   if (!known.time) {
     known.least = most;

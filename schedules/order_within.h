@@ -43,6 +43,10 @@ std::vector<Problem> with_longer_messages(const Problem& problem, int most);
 // Four of small problems, else one.
 int most_steps(const Problem& problem);
 
+// Seconds in whole picoseconds, as plans are compared: the sums of unlike passes then tie exactly
+// where the times as written do.
+Problem in_ticks(Problem problem);
+
 // Shortened by justification (sim/planning/justify.h) within a limit that it keeps.
 OrderWithin justified(OrderWithin order, const Problem& problem, Bytes limit);
 

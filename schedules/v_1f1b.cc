@@ -38,7 +38,7 @@ Slotted slotted(const Problem& problem) {
 }
 
 Program plan(const Problem& problem) {
-  return plan_from_slots(problem, slotted(problem), {true, true, true});
+  return plan_from_slots(slotted(problem), {true, true, true});
 }
 
 const RegisteredSchedule kV1f1b{{

@@ -3,9 +3,8 @@
 //
 // Both repeat a building block, the slots that one microbatch takes on every device, every six unit
 // slots; W passes run wherever a slot is free. The ramps are then tightened (sim/planning/slots.h).
-// The steady part between them is left alone: it is full. A few microbatches have none: there a
-// second order, tightened from first pass to last, replaces that of the public code where the
-// problem's times make it cheaper; nothing else depends on the times.
+// The steady part between them is left alone: it is full. Nothing depends on times. The orders are
+// those of the authors' public generator, in time near-linear in the passes.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -42,21 +41,7 @@ constexpr TightenedParts kRamps{.warm_up = true, .cool_down = true};
 template <VeeSlots (*block)(int, int)>
 Program plan(const Problem& problem) {
   if (is_sharded(problem.vocabulary)) return vocabulary_v_half(problem, block);
-  return plan_from_slots(problem, slotted(problem, block), kRamps);
-}
-
-template <VeeSlots (*block)(int, int)>
-std::vector<Program> orders(const Problem& problem) {
-  if (is_sharded(problem.vocabulary)) return {};
-  return orders_from_slots(slotted(problem, block), kRamps);
-}
-
-// Whether the block's last F of the first stage comes after that stage's first B.
-template <VeeSlots (*block)(int, int)>
-bool fixed_order(const Problem& problem) {
-  const bool steady =
-      kPeriod * (problem.shape.microbatches - 1) > block(problem.shape.devices, 0)[3];
-  return steady && !is_sharded(problem.vocabulary);
+  return plan_from_slots(slotted(problem, block), kRamps);
 }
 
 Placement place(int devices, int /*chunks*/) { return Placement::vee(devices); }
@@ -110,8 +95,7 @@ const RegisteredSchedule kVHalf{{
     .max_chunks = 2,
     .place = place,
     .plan = plan<v_half_slots>,
-    .fixed_order = fixed_order<v_half_slots>,
-    .orders = orders<v_half_slots>,
+    .fixed_order = vocabulary_not_sharded,
     .claims = {.bubble = {"3p-7 passes if p is even (1 if p = 2), 3p-4 if odd", kBubbleDomain,
                           kBubbleGap, bubble_holds, v_half_bubble},
                .peak = {"p+2 chunks if p is even, p+1 if odd", "m > p, or m = p and p odd",
@@ -131,8 +115,7 @@ const RegisteredSchedule kVMin{{
     .max_chunks = 2,
     .place = place,
     .plan = plan<v_min_slots>,
-    .fixed_order = fixed_order<v_min_slots>,
-    .orders = orders<v_min_slots>,
+    .fixed_order = vocabulary_not_sharded,
     .claims = {.bubble = {"4p-5 passes, 4p-7 if p is a multiple of 3", kBubbleDomain, kBubbleGap,
                           bubble_holds, v_min_bubble},
                .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",

@@ -1,14 +1,12 @@
 #include "schedules/vee_blocks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
-#include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "sim/planning/building_block.h"
 #include "sim/planning/device_bound.h"
@@ -22,7 +20,6 @@ namespace {
 
 // What is this near to what no program can be below counts as equal to it.
 constexpr double kNear = 1 + 1e-9;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kFinished = 4;          // of these, put into time once more
 constexpr int kTurns = 32;               // devices at which the step of a block may change, at most
 constexpr int kBuilt = 96;               // blocks built, or more
@@ -31,19 +28,6 @@ constexpr int kMostPasses = 30'000'000;  // of all that are built: the blocks th
 constexpr int kRungs = 2;                // of the ladder, per 1F1B's memory
 constexpr int kRounds = 16;              // microbatches that show the period of a block
 constexpr int kFew = 3;                  // times p: microbatches that show its ramps
-constexpr size_t kKept = 64'000'000;     // passes of orders that are kept at hand
-
-// Seconds in whole picoseconds: the sums of unlike passes then tie exactly where the times as
-// written do.
-Problem in_ticks(Problem problem) {
-  for (StageCost& stage : problem.stages) {
-    for (Seconds* seconds :
-         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.transfer}) {
-      *seconds = Seconds(std::round(seconds->value() * 1e12));
-    }
-  }
-  return problem;
-}
 
 int few_of(int devices, int microbatches) {
   return microbatches < 2 * kFew * devices ? microbatches : kFew * devices;
@@ -56,35 +40,12 @@ int kind_of(const Pass& pass) {
   return first ? kW0 : kW1;
 }
 
-std::vector<std::uint8_t> without_weights(const std::vector<std::uint8_t>& kinds) {
-  std::vector<std::uint8_t> rest;
-  rest.reserve(kinds.size());
-  std::ranges::copy_if(kinds, std::back_inserter(rest), std::not_fn(is_vee_weight));
-  return rest;
-}
-
 // A block's schedule: which block, and how many chunks it may have in flight. Where microbatches
 // are more than devices, as many as it wants: what it comes to does not follow from the limit then.
 struct BlockOrder {
   size_t outline = 0;
   int chunk_limit = 0;
   friend auto operator<=>(const BlockOrder&, const BlockOrder&) = default;
-};
-
-// One way to a schedule: a block as it is built, or put into time once more.
-struct Way {
-  BlockOrder of;
-  std::optional<WithinRules> rules;
-  double limit = 0;  // within which it is put into time
-};
-
-// What became of a way: within limits from `asked` up to `refused` nothing else would.
-struct Outcome {
-  PlanTime time{0};  // infinite: given up, since it is above `most`
-  double peak = 0;
-  double asked = 0, refused = kNever;
-  PlanTime most;
-  bool met_overtake = false;
 };
 
 }  // namespace
@@ -95,7 +56,6 @@ class BlockPlanner::Search {
   OrderWithin best(Bytes limit, const PlanTime& most);
 
  private:
-  using Kinds = std::vector<std::vector<std::uint8_t>>;  // of the passes of every device, in order
   // A block, and what of it depends on no limit.
   struct Outline {
     Block block;
@@ -119,11 +79,11 @@ class BlockPlanner::Search {
   struct Level {
     PlanTime least = {};
     double peak = 0;
-    Way way = {};
+    PassLists lists = {};
     PlanTime most = {};  // what takes more was given up
   };
 
-  void set_times();
+  void set_bytes();
   void add_outline(const Block& block);
   void set_limit(Bytes limit);
   [[nodiscard]] const Level& level(const std::vector<Candidate>& ranked);
@@ -134,13 +94,8 @@ class BlockPlanner::Search {
   [[nodiscard]] const Built& with_all(const BlockOrder& of);
   [[nodiscard]] Built build(BlockBuilder& builder, const BlockOrder& of);
   void finish(Candidate candidate);
-  void retime(const BlockOrder& of);
-  [[nodiscard]] bool like_one_before(const BlockOrder& of) const;
-  Outcome outcome_of(const Way& way, std::optional<PassLists>& order);
-  [[nodiscard]] Outcome run(const Way& way, const PassLists& order) const;
-  void consider(const PlanTime& time, double peak, const Way& way);
-  [[nodiscard]] PassLists order_of(const BlockOrder& of);
-  [[nodiscard]] PassLists lists_of(const Way& way);
+  void consider(const PlanTime& time, double peak, PassLists lists);
+  [[nodiscard]] PassLists lists_of(const BlockOrder& of);
   [[nodiscard]] BlockOrder order_of(const Candidate& candidate) const {
     return {candidate.outline, m_ <= p_ ? chunk_limit_ : 2 * p_};
   }
@@ -150,8 +105,6 @@ class BlockPlanner::Search {
   }
   [[nodiscard]] double peak_bytes(const BlockBuilder& builder) const;
   [[nodiscard]] double peak_bytes(const PassLists& lists) const;
-  [[nodiscard]] PassLists lists_of(const Kinds& order) const;
-  const Kinds& keep(const BlockOrder& of);
   [[nodiscard]] double bytes(int kind, int device) const {
     return bytes_[builder_.id(kind, device)];
   }
@@ -167,9 +120,6 @@ class BlockPlanner::Search {
 
   std::vector<Outline> outlines_;
   std::map<BlockOrder, Built> built_few_, built_whole_;
-  std::map<BlockOrder, Kinds> kept_;
-  // By number of the block, and whether microbatches overtake.
-  std::map<std::pair<size_t, bool>, std::vector<Outcome>> retimed_;
   std::map<double, Level> levels_;  // by limit
 
   // Of the limit at hand.
@@ -178,45 +128,33 @@ class BlockPlanner::Search {
   int chunk_limit_ = 0;
   PlanTime most_;  // what takes more is given up
   Level now_;
-  std::vector<BlockOrder> timed_;  // orders put into time once more
 };
 
 BlockPlanner::Search::Search(const Problem& problem)
     : problem_(in_ticks(problem)),
       p_(problem.shape.devices),
       m_(problem.shape.microbatches),
-      builder_(p_, m_) {
+      builder_(p_, m_),
+      times_(vee_times(problem)) {
   if (few_of(p_, m_) < m_) few_.emplace(p_, few_of(p_, m_));
-  set_times();
+  set_bytes();
   for (const Block& block : building_blocks(p_, kTurns)) add_outline(block);
 }
 
-void BlockPlanner::Search::set_times() {
-  const auto size = static_cast<size_t>(kVeeKinds * p_);
-  times_ = {std::vector<double>(size, 0), std::vector<double>(size, 0), problem_.objective};
-  bytes_.assign(size, 0);
+void BlockPlanner::Search::set_bytes() {
+  bytes_.assign(times_.pass.size(), 0);
   const Placement& place = problem_.placement;
   double way = 0;  // of the first F to a device
   PlanTimer timer(problem_.objective);
   for (int d = 0; d < p_; ++d) {
     double each = 0;
     for (const int chunk : {0, 1}) {
-      const int vs = place.virtual_stage(d, chunk);
-      const StageCost& cost = problem_.stage(vs);
-      const size_t f = builder_.id(chunk == 0 ? kF0 : kF1, d);
-      const size_t b = builder_.id(chunk == 0 ? kB0 : kB1, d);
-      const size_t w = builder_.id(chunk == 0 ? kW0 : kW1, d);
-      times_.pass[f] = cost.forward.value();
-      times_.pass[b] = cost.backward_input.value();
-      times_.pass[w] = cost.backward_weight.value();
-      if (place.upstream(vs) >= 0) {
-        times_.message[f] = problem_.stage(place.upstream(vs)).transfer.value();
-      }
-      if (place.downstream(vs) >= 0) times_.message[b] = cost.transfer.value();
-      bytes_[f] = cost.activation.value();
-      bytes_[b] = (cost.activation - cost.weight_stash).value();
-      bytes_[w] = cost.weight_stash.value();
-      each += times_.pass[f] + times_.pass[b] + times_.pass[w];
+      const StageCost& cost = problem_.stage(place.virtual_stage(d, chunk));
+      bytes_[builder_.id(chunk == 0 ? kF0 : kF1, d)] = cost.activation.value();
+      bytes_[builder_.id(chunk == 0 ? kB0 : kB1, d)] =
+          (cost.activation - cost.weight_stash).value();
+      bytes_[builder_.id(chunk == 0 ? kW0 : kW1, d)] = cost.weight_stash.value();
+      each += (cost.forward + cost.backward_input + cost.backward_weight).value();
     }
     work_ = std::max(work_, m_ * each);
     timer.add(way, way + few_of(p_, m_) * each);
@@ -258,7 +196,7 @@ OrderWithin BlockPlanner::Search::best(Bytes limit, const PlanTime& most) {
     if (less || (other.least == best.least && other.peak < best.peak)) best = other;
   }
   if (best.least == PlanTime{}) return {};
-  return {lists_of(best.way), best.least};
+  return {std::move(best.lists), best.least};
 }
 
 // Within the limit at hand.
@@ -267,7 +205,6 @@ const BlockPlanner::Search::Level& BlockPlanner::Search::level(
   Level& known = levels_.try_emplace(limit_, Level{.most = {0}}).first->second;
   if (known.least <= known.most || most_ <= known.most) return known;
   now_ = Level{.most = most_};
-  timed_.clear();
   for (const Candidate& candidate : build(ranked)) {
     if (is_optimal(now_.least)) break;
     finish(candidate);
@@ -279,22 +216,17 @@ const BlockPlanner::Search::Level& BlockPlanner::Search::level(
 // Memory of the steady state.
 void BlockPlanner::Search::add_outline(const Block& block) {
   if (!builder_.place(block)) return;
-  Outline outline{.block = block};
+  Outline outline{.block = block, .chunks = builder_.steady_chunks()};
   const auto run_by = [this](int slot, int kind, int d) {
     return (slot - builder_.slot(kind, d) + 6 * kVeeKinds * p_) / kVeeKinds;
   };
   for (int d = 0; d < p_; ++d) {
     for (const int at : {builder_.slot(kF0, d), builder_.slot(kF1, d)}) {
       double held = 0;
-      int in_flight = 0;
       for (int kind = 0; kind < kVeeKinds; ++kind) {
-        const int count = run_by(at, kind, d);
-        held += (kind <= kF1 ? count : -count) * bytes(kind, d);
-        if (kind <= kF1) in_flight += count;
-        if (kind >= kW1) in_flight -= count;
+        held += (kind <= kF1 ? 1 : -1) * run_by(at, kind, d) * bytes(kind, d);
       }
       outline.bytes = std::max(outline.bytes, held);
-      outline.chunks = std::max(outline.chunks, in_flight);
     }
   }
   outlines_.push_back(outline);
@@ -368,10 +300,7 @@ const BlockPlanner::Search::Built& BlockPlanner::Search::with_few(const BlockOrd
 
 const BlockPlanner::Search::Built& BlockPlanner::Search::with_all(const BlockOrder& of) {
   const auto [known, is_new] = built_whole_.try_emplace(of);
-  if (is_new) {
-    known->second = build(builder_, of);
-    if (known->second.fits_together) keep(of);
-  }
+  if (is_new) known->second = build(builder_, of);
   return known->second;
 }
 
@@ -388,94 +317,37 @@ BlockPlanner::Search::Built BlockPlanner::Search::build(BlockBuilder& builder,
   return built;
 }
 
-// The order that stands in the builder.
-const BlockPlanner::Search::Kinds& BlockPlanner::Search::keep(const BlockOrder& of) {
-  const auto passes = static_cast<size_t>(kVeeKinds) * p_ * m_;
-  if ((kept_.size() + 1) * passes > kKept) kept_.clear();
-  Kinds& kinds = kept_[of];
-  kinds.resize(p_);
-  for (int d = 0; d < p_; ++d) {
-    kinds[d].assign(builder_.order(d).begin(), builder_.order(d).end());
-  }
-  return kinds;
-}
-
+// The block as it is built, and put into time once more: microbatches in order, and where that
+// could do otherwise overtaking each other.
 void BlockPlanner::Search::finish(Candidate candidate) {
   const BlockOrder of = order_of(candidate);
   if (!count(with_all(of), candidate)) return;
-  consider(candidate.time, candidate.bytes, {of, {}, 0});
-  retime(of);
-}
-
-// Microbatches in order, and where that could do otherwise overtaking each other.
-void BlockPlanner::Search::retime(const BlockOrder& of) {
-  if (like_one_before(of)) return;
-  timed_.push_back(of);
-  std::optional<PassLists> order;
+  const PassLists order = lists_of(of);
+  consider(candidate.time, candidate.bytes, order);
   for (const bool overtake : {false, true}) {
-    const Way way{of, WithinRules{.overtake = overtake}, limit_};
-    const Outcome outcome = outcome_of(way, order);
-    if (outcome.time < PlanTime{}) consider(outcome.time, outcome.peak, way);
-    if (!outcome.met_overtake) return;
+    WithinResult result = run_within(problem_, Bytes(limit_ / kRounding), order,
+                                     {.overtake = overtake}, std::min(most_, now_.least));
+    if (!result.lists.empty()) {
+      const double peak = peak_bytes(result.lists);
+      consider(result.time, peak, std::move(result.lists));
+    }
+    if (!result.met_overtake) return;
   }
 }
 
-// Whether an order is one of those before but for its W, which are put into time anyway.
-bool BlockPlanner::Search::like_one_before(const BlockOrder& of) const {
-  const auto own = kept_.find(of);
-  if (own == kept_.end()) return false;
-  return std::ranges::any_of(timed_, [&](const BlockOrder& before) {
-    const auto other = kept_.find(before);
-    if (other == kept_.end()) return false;
-    return std::ranges::equal(own->second, other->second, {}, without_weights, without_weights);
-  });
-}
-
-// Of an order that keeps the limit what is known within other limits counts.
-Outcome BlockPlanner::Search::outcome_of(const Way& way, std::optional<PassLists>& order) {
-  std::vector<Outcome> forgotten;
-  auto& known = m_ > p_ ? retimed_[{way.of.outline, way.rules->overtake}] : forgotten;
-  const PlanTime most = std::min(most_, now_.least);
-  const auto same = std::ranges::find_if(known, [&](const Outcome& outcome) {
-    const bool enough = outcome.time < PlanTime{} || most <= outcome.most;
-    return outcome.asked <= limit_ && limit_ < outcome.refused && enough;
-  });
-  if (same != known.end()) return *same;
-  if (!order) order = order_of(way.of);
-  known.push_back(run(way, *order));
-  return known.back();
-}
-
-Outcome BlockPlanner::Search::run(const Way& way, const PassLists& order) const {
-  const PlanTime most = std::min(most_, now_.least);
-  const WithinResult result =
-      run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules, most);
-  return {.time = result.time,
-          .peak = result.lists.empty() ? 0 : peak_bytes(result.lists),
-          .asked = result.asked.value(),
-          .refused = result.refused.value(),
-          .most = most,
-          .met_overtake = result.met_overtake};
-}
-
-void BlockPlanner::Search::consider(const PlanTime& time, double peak, const Way& way) {
+void BlockPlanner::Search::consider(const PlanTime& time, double peak, PassLists lists) {
   if (time > now_.least || (time == now_.least && peak >= now_.peak)) return;
   now_.least = time;
   now_.peak = peak;
-  now_.way = way;
+  now_.lists = std::move(lists);
 }
 
-PassLists BlockPlanner::Search::order_of(const BlockOrder& of) {
-  if (const auto known = kept_.find(of); known != kept_.end()) return lists_of(known->second);
+PassLists BlockPlanner::Search::lists_of(const BlockOrder& of) {
   builder_.place(outlines_[of.outline].block);
   builder_.build(of.chunk_limit);
-  return lists_of(keep(of));
-}
-
-PassLists BlockPlanner::Search::lists_of(const Way& way) {
-  PassLists order = order_of(way.of);
-  if (!way.rules) return order;
-  return run_within(problem_, Bytes(way.limit / kRounding), order, *way.rules).lists;
+  std::vector<std::span<const std::uint8_t>> kinds;
+  for (int d = 0; d < p_; ++d) kinds.push_back(builder_.order(d));
+  return vee_lists(kinds);
 }
 
 double BlockPlanner::Search::peak_bytes(const BlockBuilder& builder) const {
@@ -501,21 +373,6 @@ double BlockPlanner::Search::peak_bytes(const PassLists& lists) const {
     }
   }
   return peak;
-}
-
-PassLists BlockPlanner::Search::lists_of(const Kinds& order) const {
-  constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
-                              PassKind::kB, PassKind::kW, PassKind::kW};
-  PassLists lists(p_);
-  for (int d = 0; d < p_; ++d) {
-    std::array<int, kVeeKinds> count{};
-    auto& list = lists[d];
-    list.reserve(order[d].size());
-    for (const size_t kind : order[d]) {
-      list.push_back(make_pass(kKinds[kind], count[kind]++, kVeeChunk[kind]));
-    }
-  }
-  return lists;
 }
 
 BlockPlanner::BlockPlanner(const Problem& problem) : search_(std::make_unique<Search>(problem)) {}

@@ -65,7 +65,7 @@ const RegisteredSchedule kZbH2{{
                             }}},
     .no_flags = "its authors' runtime has no flag for the hand-made order",
     .nearest_with_flags = "zb-2p",
-    .left_out_of_plan = "zb plans for the memory that there is, and counts this order",
+    .left_out_of_plan = "best plans for the memory that there is, and counts this order",
 }};
 
 }  // namespace

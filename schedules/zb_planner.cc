@@ -66,18 +66,32 @@ void ZbPlanner::set_messages(const Problem& problem) {
   }
 }
 
+// With every choice of the paper for what follows the warm-up, in its order.
+ZbPlanner::Choices ZbPlanner::published_choices(double patience) {
+  return {{.patience = patience},
+          {{true, true}, {true, false}, {false, true}, {false, false}},
+          std::vector<double>(4, kNever)};
+}
+
 // Where memory is plenty, gaps before the first B are all that is left: a patience between the
 // paper's extremes lets some of them go.
 std::vector<ZbPlanner::Choices> ZbPlanner::all_choices() {
-  const std::vector<Steady> all{{true, true}, {true, false}, {false, true}, {false, false}};
   std::vector<Choices> choices;
   for (const double patience : {1.0, 0.0, 0.6, 0.3, 0.15}) {
-    choices.push_back({{.patience = patience}, all, {}});
+    choices.push_back(published_choices(patience));
   }
-  choices.push_back({{.ahead = 1}, {all[2], all[3], {.owed = 1}, {.owed = 0}}, {}});  // H1, 1F1B
-  choices.push_back({{.ahead = 2}, {all[2], all[3], {.owed = 2}}, {}});               // H2
+  const Steady greedy{false, true};
+  const Steady waiting{false, false};
+  choices.push_back({{.ahead = 1}, {greedy, waiting, {.owed = 1}, {.owed = 0}}, {}});  // H1, 1F1B
+  choices.push_back({{.ahead = 2}, {greedy, waiting, {.owed = 2}}, {}});               // H2
   for (Choices& each : choices) each.asked.assign(each.steady.size(), kNever);
   return choices;
+}
+
+PassLists ZbPlanner::published(Bytes limit) {
+  all_ = {published_choices(1), published_choices(0)};
+  try_all(limit);
+  return std::move(best_);
 }
 
 PassLists ZbPlanner::best(Bytes limit) {

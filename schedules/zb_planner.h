@@ -1,5 +1,5 @@
-// The heuristic of Zero Bubble's automatic schedule (Qi et al., arXiv 2401.10241, section 3.1),
-// which schedules/zb.cc runs within a limit on activation memory.
+// The heuristic of Zero Bubble's automatic schedule (Qi et al., arXiv 2401.10241, section 3.1)
+// within a limit on activation memory: for `zb` as published, for `best` with more choices.
 //
 // Warm-up: as many F as fit in memory and before the first B. Then one F and one B in turn, where a
 // W fills what its device would wait, or gives back the memory that an F needs. The hand-made
@@ -29,10 +29,13 @@ class ZbPlanner {
  public:
   explicit ZbPlanner(const Problem& problem);
 
-  // The first best of all choices within the limit, in which one microbatch fits on every device,
-  // and within lower ones: of short programs all, of others the rungs
-  // (sim/planning/memory_ladder.h). Those are left out that no run can gain by. Of small problems
-  // again for messages in steps (schedules/order_within.h).
+  // Both require that one microbatch fits on every device.
+  //
+  // The first best of the paper's eight hyperparameters, in the order of the authors' public code.
+  PassLists published(Bytes limit);
+  // The first best of all choices within the limit and within lower ones: of short programs all, of
+  // others the rungs (sim/planning/memory_ladder.h). Those are left out that no run can gain by. Of
+  // small problems again for messages in steps (schedules/order_within.h).
   PassLists best(Bytes limit);
 
  private:
@@ -81,6 +84,7 @@ class ZbPlanner {
     }
   };
 
+  static Choices published_choices(double patience);
   static std::vector<Choices> all_choices();
   void set_messages(const Problem& problem);
   void try_limits(Bytes limit);

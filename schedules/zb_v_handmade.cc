@@ -110,7 +110,7 @@ const RegisteredSchedule kZbVHandmade{{
                                      std::min(device + 1, shape.microbatches);
                             }}},
     .nearest_with_flags = "zb-v",
-    .left_out_of_plan = "zb-v plans for the memory that there is, and counts this order",
+    .left_out_of_plan = "best plans for the memory that there is, and counts this order",
 }};
 
 }  // namespace

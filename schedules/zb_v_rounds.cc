@@ -304,4 +304,29 @@ void RoundsPlanner::append(int d, PassKind kind, int microbatch, int chunk, doub
   lists_[d].push_back(make_pass(kind, microbatch, chunk));
 }
 
+RoundsPlan PublishedRounds::plan(Bytes limit, const PlanTime& most) {
+  RoundsPlan best{most, {}};
+  rounds_.set_limit(limit);
+  std::array<bool, kChoices.size()> same{};  // as a choice before
+  for (size_t i = 0; i < kChoices.size(); ++i) {
+    if (same[i]) continue;
+    std::array<bool, kChoices.size()> alike;
+    alike.fill(true);
+    RoundsPlan own{most, {}};
+    for (rounds_.allow(no_idle_);; rounds_.allow(rounds_.slack())) {
+      const PlanTime time = rounds_.run(kChoices[i], own.time);
+      for (size_t other = i + 1; other < kChoices.size(); ++other) {
+        alike[other] = alike[other] && rounds_.same_with(kChoices[other]);
+      }
+      if (time >= own.time) break;
+      own = {time, rounds_.lists()};
+    }
+    for (size_t other = i + 1; other < kChoices.size(); ++other) {
+      same[other] = same[other] || alike[other];
+    }
+    if (own.time < best.time) best = std::move(own);
+  }
+  return best.lists.empty() ? RoundsPlan{} : std::move(best);
+}
+
 }  // namespace pipesim

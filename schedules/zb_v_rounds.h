@@ -1,5 +1,5 @@
 // The paper's heuristic for ZB-V (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241,
-// section 6), which schedules/zb_v.cc compares with others.
+// section 6): for `zb-v` as published, and one of the plans that `best` compares.
 //
 // Warm-up: as many F0 as fit before the first F1 comes back, then F0 and F1 until every device has
 // run about as many. Then rounds of one B and one F per device, which alternates between its chunks
@@ -130,6 +130,31 @@ class RoundsPlanner {
   double most_idle_ = 0;             // of all devices
   PassLists lists_;
   Start start_;
+};
+
+struct RoundsPlan {
+  PlanTime time = {};
+  PassLists lists;  // empty where all runs were given up
+};
+
+// The best of the paper's four choices, each of which is run again with what its devices idled, as
+// long as that shortens it: what the authors' public code does, whose first shortest plan it is.
+class PublishedRounds {
+ public:
+  explicit PublishedRounds(const Problem& problem)
+      : no_idle_(problem.shape.devices, 0), rounds_(problem) {}
+
+  // Gives up runs that take `most` or more. Requires what RoundsPlanner::set_limit does.
+  RoundsPlan plan(Bytes limit, const PlanTime& most = {});
+  // See RoundsPlanner; of the last plan.
+  [[nodiscard]] Bytes asked() const { return rounds_.asked(); }
+
+ private:
+  static constexpr std::array<RoundsChoices, 4> kChoices{
+      {{true, true}, {false, true}, {true, false}, {false, false}}};
+
+  std::vector<double> no_idle_;
+  RoundsPlanner rounds_;
 };
 
 }  // namespace pipesim

@@ -18,13 +18,8 @@ bool is_of(const TaskGraph& graph, const std::shared_ptr<const Program>& program
 
 }  // namespace
 
-bool Reuse::Entry::has(const Program* program) const {
-  return std::ranges::any_of(*orders, [&](const Program& each) { return &each == program; });
-}
-
 size_t Reuse::Entry::bytes() const {
-  size_t bytes = 0;
-  for (const Program& order : *orders) bytes += order.size() * sizeof(Pass);
+  size_t bytes = program->size() * sizeof(Pass);
   for (const KeptGraph& kept : graphs) bytes += kept.graph->resident_bytes();
   return bytes;
 }
@@ -49,40 +44,39 @@ void Reuse::make_room() {
   }
 }
 
-std::shared_ptr<const std::vector<Program>> Reuse::kept(
+std::shared_ptr<const Program> Reuse::kept(
     bool whole, const Schedule& schedule, const Problem& problem,
-    const std::function<std::vector<Program>()>& make) {
+    const std::function<std::shared_ptr<const Program>()>& make) {
   Key key{whole,          &schedule, problem.shape, problem.recompute_chunks, problem.vocabulary,
           problem.options};
   const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);
   } else {
-    entries_.push_front({std::move(key), std::make_shared<const std::vector<Program>>(make())});
+    entries_.push_front({std::move(key), make()});
     make_room();
   }
-  return entries_.front().orders;
+  return entries_.front().program;
 }
 
 std::shared_ptr<const Program> Reuse::program(
     const Schedule& schedule, const Problem& problem,
     const std::function<std::shared_ptr<const Program>()>& make) {
-  const auto one = kept(true, schedule, problem, [&] { return std::vector{*make()}; });
-  return {one, &one->front()};
+  return kept(true, schedule, problem, make);
 }
 
-std::shared_ptr<const std::vector<Program>> Reuse::orders(const Schedule& schedule,
-                                                          const Problem& problem) {
-  return kept(false, schedule, problem, [&] { return orders_of(schedule, problem); });
+std::shared_ptr<const Program> Reuse::order(const Schedule& schedule, const Problem& problem) {
+  return kept(false, schedule, problem,
+              [&] { return std::make_shared<const Program>(schedule.plan(problem)); });
 }
 
 // One evaluation takes less than to build a graph.
 std::optional<PlanTime> Reuse::time(const Program& order, const Problem& problem) {
   const auto entry = find(&order);
-  if (entry == entries_.end() || entry->times++ < std::ssize(*entry->orders)) return std::nullopt;
+  if (entry == entries_.end() || !std::exchange(entry->timed, true)) return std::nullopt;
   std::vector<int> ranks(order.shape().devices);
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto of = graph({entry->orders, &order}, problem, {ranks}, {});
+  const auto of = graph(entry->program, problem, {ranks}, {});
   const std::vector<std::vector<double>> seconds{seconds_of(of->classes())};
   const RunTimes times = replay_lanes(*of, seconds).front();
   PlanTimer timer(problem.objective);
@@ -93,11 +87,13 @@ std::optional<PlanTime> Reuse::time(const Program& order, const Problem& problem
 }
 
 std::list<Reuse::Entry>::iterator Reuse::find(const Program* program) {
-  return std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.has(program); });
+  return std::ranges::find(entries_, program,
+                           [](const Entry& entry) { return entry.program.get(); });
 }
 
 bool Reuse::keeps(const Program* program) const {
-  return std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.has(program); });
+  return std::ranges::any_of(
+      entries_, [program](const Entry& entry) { return entry.program.get() == program; });
 }
 
 std::shared_ptr<const TaskGraph> Reuse::graph(const std::shared_ptr<const Program>& program,

@@ -33,8 +33,7 @@ class Reuse : public OrderSource {
   std::shared_ptr<const Program> program(
       const Schedule& schedule, const Problem& problem,
       const std::function<std::shared_ptr<const Program>()>& make);
-  std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
-                                                     const Problem& problem) override;
+  std::shared_ptr<const Program> order(const Schedule& schedule, const Problem& problem) override;
   // By a graph, from the second time on.
   std::optional<PlanTime> time(const Program& order, const Problem& problem) override;
 
@@ -60,7 +59,7 @@ class Reuse : public OrderSource {
   };
   // What fixed orders follow from: of the problem only that.
   struct Key {
-    bool whole = false;  // a program, which may recompute; or the orders that plans consist of
+    bool whole = false;  // a program, which may recompute; or the order alone
     const Schedule* schedule = nullptr;
     Shape shape;
     int recompute_chunks = 0;
@@ -70,15 +69,13 @@ class Reuse : public OrderSource {
   };
   struct Entry {
     Key key;
-    std::shared_ptr<const std::vector<Program>> orders;  // one where it is a program
+    std::shared_ptr<const Program> program;
     std::vector<KeptGraph> graphs = {};
-    int times = 0;  // asked of its orders
-    [[nodiscard]] bool has(const Program* program) const;
+    bool timed = false;
     [[nodiscard]] size_t bytes() const;
   };
-  std::shared_ptr<const std::vector<Program>> kept(
-      bool whole, const Schedule& schedule, const Problem& problem,
-      const std::function<std::vector<Program>()>& make);
+  std::shared_ptr<const Program> kept(bool whole, const Schedule& schedule, const Problem& problem,
+                                      const std::function<std::shared_ptr<const Program>()>& make);
   std::list<Entry>::iterator find(const Program* program);
   void make_room();
 

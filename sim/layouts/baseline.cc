@@ -69,8 +69,10 @@ Planned baseline_of(const PlanQuestion& question, Scenario scenario, const Locat
                                         scenario.schedules.size()));
   }
   const ScheduleChoice& choice = scenario.schedules.front();
-  const Schedule* schedule = find_schedule(choice.name);
-  if (schedule == nullptr) throw InputError(choice.where, "a baseline's schedule has a name");
+  if (choice.program || choice.described) {
+    throw InputError(choice.where, "a baseline's schedule has a name");
+  }
+  const Schedule* schedule = &schedule_of(choice);
   if (schedule->versions) {
     throw InputError(choice.where, choice.name + " steps with weights of before: not planned");
   }

@@ -219,6 +219,7 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
 std::string label_of(const PlanPoint& point) {
   std::string text = point.schedule->name;
   std::vector<std::string> more;
+  if (point.schedule->placement) more.push_back(point.schedule->placement->name);
   if (point.recompute != RecomputeGranularity::kNone) {
     more.push_back(fmt::format("{} recompute", to_text(point.recompute)));
   }

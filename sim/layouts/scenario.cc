@@ -42,6 +42,9 @@ std::string exact(Bytes bytes) { return fmt::format("{} B", bytes.value()); }
 
 std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) {
   std::string text = fmt::format("{{name: {}", point.schedule->name);
+  if (point.schedule->placement) {
+    text += fmt::format(", placement: {}", point.schedule->placement->name);
+  }
   if (point.schedule->max_chunks > 1) {
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", point.chunks);
   }

@@ -32,6 +32,15 @@ std::vector<int> asked_or(const std::vector<int>& asked, const std::vector<int>&
   return asked.empty() ? rule : asked;
 }
 
+// Leaves out placements that are not tried by themselves.
+std::vector<const Schedule*> records_to_plan(const std::string& name) {
+  std::vector<const Schedule*> records = records_of(name);
+  if (records.size() > 1) {
+    std::erase_if(records, [](const Schedule* each) { return !each->left_out_of_plan.empty(); });
+  }
+  return records;
+}
+
 class Space {
  public:
   explicit Space(const PlanQuestion& question)
@@ -121,14 +130,16 @@ class Space {
   void choose_schedule() {
     bool on_one_device = false;
     for (const std::string& name : axes_.schedules) {
-      const Schedule& schedule = *find_schedule(name);
-      point_.schedule = &schedule;
-      point_.chunks = schedule.min_chunks;
-      if (!divides()) return;
-      // One device has no pipeline: its microbatches pass one after the other, and once is enough.
-      if (point_.pipeline == 1 && (schedule.min_chunks > 1 || on_one_device)) continue;
-      on_one_device = point_.pipeline == 1;
-      choose_chunks();
+      for (const Schedule* schedule : records_to_plan(name)) {
+        point_.schedule = schedule;
+        point_.chunks = schedule->min_chunks;
+        if (!divides()) return;
+        // One device has no pipeline: its microbatches pass one after the other, and once is
+        // enough.
+        if (point_.pipeline == 1 && (schedule->min_chunks > 1 || on_one_device)) continue;
+        on_one_device = point_.pipeline == 1;
+        choose_chunks();
+      }
     }
   }
 
@@ -226,9 +237,10 @@ class Space {
 
 std::vector<std::string> schedules_to_plan() {
   std::vector<std::string> names;
-  for (const Schedule* schedule : schedules()) {
+  for (const std::string& name : schedule_names()) {
+    const Schedule* schedule = find_schedule(name);
     const bool copies = schedule->place(2, schedule->min_chunks).directions() > 1;
-    if (!copies && schedule->left_out_of_plan.empty()) names.push_back(schedule->name);
+    if (!copies && schedule->left_out_of_plan.empty()) names.push_back(name);
   }
   return names;
 }
@@ -259,6 +271,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   Scenario scenario = question.base;
   ScheduleChoice choice;
   choice.name = point.schedule->name;
+  choice.options = options_of(*point.schedule);
   choice.chunks = point.chunks;
   choice.recompute = Recompute{.granularity = point.recompute};
   if (point.offload) choice.offload = scenario.offload = Offload{};

@@ -135,11 +135,31 @@ double BlockBuilder::period(const VeeTimes& times, int rounds) {
   return (*std::ranges::max_element(clock_) - half) / static_cast<double>(rounds - half_way);
 }
 
+int BlockBuilder::steady_chunks() const {
+  int most = 0;
+  for (int d = 0; d < p_; ++d) {
+    for (const int at : {slot(kF0, d), slot(kF1, d)}) {
+      int chunks = 0;
+      for (int kind = 0; kind < kVeeKinds; ++kind) {
+        const int run = (at - slot(kind, d) + 6 * kPeriod * p_) / kPeriod;
+        chunks += run * vee_in_flight(kind);
+      }
+      most = std::max(most, chunks);
+    }
+  }
+  return most;
+}
+
 bool BlockBuilder::build(int limit) {
   limit = std::min(limit, 2 * p_);
+  // There are enough microbatches to reach the steady state.
+  if (m_ > 2 * p_) {
+    needed_ = steady_chunks();
+    if (needed_ > limit) return false;
+  }
   repeat();
   int chunks = peak();
-  needed_ = m_ == full_ ? chunks : 0;
+  needed_ = chunks;
   if (chunks > 2 * p_ || (m_ == full_ && chunks > limit)) return false;
   lay_warm_up(orders_, full_, chunks);
   if (peak() > chunks || !orders_.squeeze()) return false;

@@ -44,6 +44,8 @@ class BlockBuilder {
 
   // Slots of the first microbatch; false when two passes of a device collide. O(p).
   bool place(const Block& block);
+  // Chunks in flight of the placed block's steady state, on the device that has most. O(p).
+  [[nodiscard]] int steady_chunks() const;
   // Slot of the placed block, counted from its first one.
   [[nodiscard]] int slot(int kind, int device) const { return slot_[id(kind, device)]; }
   // Seconds between microbatches once the placed block repeats itself, as far as the second half of

@@ -445,7 +445,7 @@ Program plan(const Description& description, const Problem& problem) {
   Program program =
       description.rules
           ? plan_by_rules(*description.rules, values_of(description, problem), problem)
-          : plan_from_slots(problem, instantiate(description, problem), description.tightened);
+          : plan_from_slots(instantiate(description, problem), description.tightened);
   if (description.rules || is_sharded(problem.vocabulary)) check_order(program, description.where);
   if (description.versions) check_versions(*description.versions, program);
   if (description.copies.empty()) return program;

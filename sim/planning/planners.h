@@ -24,27 +24,22 @@ class LimitPlanner {
   virtual Program plan(Bytes limit) = 0;
 };
 
-// Orders that problems of one shape share, whatever they cost: those of a schedule that are fixed,
-// or those that it chooses from; none where there are neither.
+// Orders that problems of one shape share, whatever they cost.
 class OrderSource {
  public:
   virtual ~OrderSource() = default;
-  virtual std::shared_ptr<const std::vector<Program>> orders(const Schedule& schedule,
-                                                             const Problem& problem) = 0;
+  // Of a schedule whose order is fixed there.
+  virtual std::shared_ptr<const Program> order(const Schedule& schedule,
+                                               const Problem& problem) = 0;
   // Of one of them, where it is found with less work than by `evaluate`.
   virtual std::optional<PlanTime> time(const Program& order, const Problem& problem) = 0;
 };
-std::vector<Program> orders_of(const Schedule& schedule, const Problem& problem);
-
-// Of one or two orders: the second where it takes less at no higher peak of units in flight.
-const Program& better_order(const std::vector<Program>& orders, const Problem& problem,
-                            OrderSource* source = nullptr);
 
 // What the schedule plans for a problem that it accepts, with orders from `source` if there is one.
 std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
                                          OrderSource* source);
 
-// Of all schedules that have one, for one problem; they plan with each other's. For one thread.
+// Of all schedules that have one, for one problem. For one thread.
 class Planners {
  public:
   // As `for_planning` returns it; its limit is left out. `source` outlives them.
@@ -52,7 +47,6 @@ class Planners {
 
   // What the schedule plans for the problem with this limit, which it must accept. Made once.
   std::shared_ptr<const Program> plan(const Schedule& schedule, Bytes limit);
-  [[nodiscard]] OrderSource* source() const { return source_; }
 
  private:
   Problem problem_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
+#include <utility>
 
 #include "sim/core/error.h"
 #include "sim/core/text.h"
@@ -93,8 +94,11 @@ std::vector<const Schedule*> sorted() {
     }
     all.push_back(schedule.get());
   }
-  std::ranges::stable_sort(all, {}, &Schedule::name);
-  const auto twin = std::ranges::adjacent_find(all, {}, &Schedule::name);
+  const auto called = [](const Schedule* schedule) {
+    return std::pair(schedule->name, schedule->placement ? schedule->placement->name : "");
+  };
+  std::ranges::stable_sort(all, {}, called);
+  const auto twin = std::ranges::adjacent_find(all, {}, called);
   if (twin != all.end()) {
     throw LogicError(fmt::format("two schedules named '{}': in {} and in {}", (*twin)->name,
                                  (*twin)->file, twin[1]->file));
@@ -139,6 +143,21 @@ OptionSpec splits_option() {
 
 std::string to_text(const BubbleClaim& claim) { return text_of(claim); }
 std::string to_text(const PeakClaim& claim) { return text_of(claim); }
+
+ScheduleOptions options_of(const Schedule& schedule) {
+  if (!schedule.placement) return {};
+  return {{"placement", schedule.placement->name}};
+}
+
+std::string title_of(const Schedule& schedule) {
+  return schedule.placement ? fmt::format("{}-{}", schedule.name, schedule.placement->name)
+                            : schedule.name;
+}
+
+std::string origin_text(const Schedule& schedule) {
+  return schedule.origin == Origin::kOurs ? "ours"
+                                          : fmt::format("as published ({})", schedule.source);
+}
 
 std::string fault_of(const Schedule& schedule) {
   if (std::string fault = fault_of_texts(schedule); !fault.empty()) return fault;
@@ -206,15 +225,29 @@ const std::vector<const Schedule*>& schedules() {
   return kAll;
 }
 
-const Schedule* find_schedule(std::string_view name) {
-  const auto found = std::ranges::find(schedules(), name, &Schedule::name);
+const Schedule* find_schedule(std::string_view name, std::string_view placement) {
+  const auto found = std::ranges::find_if(schedules(), [&](const Schedule* schedule) {
+    if (schedule->name != name) return false;
+    const auto& own = schedule->placement;
+    return placement.empty() ? !own || own->is_default : own && own->name == placement;
+  });
   return found == schedules().end() ? nullptr : *found;
 }
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const Schedule* schedule : schedules()) names.push_back(schedule->name);
+  for (const Schedule* schedule : schedules()) {
+    if (names.empty() || names.back() != schedule->name) names.push_back(schedule->name);
+  }
   return names;
+}
+
+std::vector<const Schedule*> records_of(std::string_view name) {
+  std::vector<const Schedule*> records;
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->name == name) records.push_back(schedule);
+  }
+  return records;
 }
 
 RegisteredSchedule::RegisteredSchedule(Schedule schedule, const char* file) {

@@ -120,13 +120,25 @@ struct WeightVersions {
 
 using ScheduleOptions = std::map<std::string, OptionValue, std::less<>>;
 
+// Whose order it is: that of its `source`, or one of this project.
+enum class Origin : std::uint8_t { kPublished, kOurs };
+
+// A schedule with several placements has a record for each: the value of its option `placement`
+// that chooses this one, and whether it is the one without the option.
+struct PlacementChoice {
+  std::string name = {};  // linear, looped or vee
+  bool is_default = false;
+};
+
 class LimitPlanner;
-class Planners;
+class OrderSource;
 
 struct Schedule {
-  std::string name;        // small letters, digits and '-'
-  std::string summary;     // one line
-  std::string source;      // paper, section or repository
+  std::string name;     // small letters, digits and '-'
+  std::string summary;  // one line
+  std::string source;   // paper, section or repository
+  Origin origin = Origin::kPublished;
+  std::optional<PlacementChoice> placement = {};
   std::string order = {};  // in words, pass by pass, for the table of docs
   int default_chunks = 1;
   int min_chunks = 1;
@@ -157,13 +169,10 @@ struct Schedule {
   // the order of one problem is then that of every other with the same. What decides must be of
   // these.
   bool (*fixed_order)(const Problem&) = nowhere;
-  // Where `plan` takes the better of a few orders (better_order, sim/planning/planners.h), each of
-  // which looks at nothing but that: those. Empty for other problems.
-  std::function<std::vector<Program>(const Problem&)> orders = nullptr;
   // Of one that takes a limit, and without one plans within what p microbatches keep: where its
-  // plans have work in common, within several limits or with other schedules
-  // (sim/planning/planners.h). `plan` is one of its plans.
-  std::function<std::unique_ptr<LimitPlanner>(const Problem&, Planners&)> planner = nullptr;
+  // plans within several limits have work in common, or take orders of other schedules from a
+  // source (sim/planning/planners.h). `plan` is one of its plans.
+  std::function<std::unique_ptr<LimitPlanner>(const Problem&, OrderSource*)> planner = nullptr;
   // Every backward runs B and W as one pass.
   bool whole_backward = false;
   Claims claims = {};
@@ -189,20 +198,32 @@ struct Schedule {
   std::string nearest_with_flags = {};
   // Why `pipesim plan` tries it only where it is named; empty: it is always tried.
   std::string left_out_of_plan = {};
+  // Why `pipesim search` and `improve` try it only where it is named; empty: they always do.
+  std::string left_out_of_search = {};
   std::string file = {};  // where its record stands, as schedules/zb_h1.cc; RegisteredSchedule's
 
   [[nodiscard]] std::optional<Refusal> refusal(const Problem& problem) const;
 };
 
+// The options that choose the record among those of its name.
+ScheduleOptions options_of(const Schedule& schedule);
+// Its name, and with several placements this one: "best-vee".
+std::string title_of(const Schedule& schedule);
+// "as published (Zero Bubble, arXiv 2401.10241, section 6)", or "ours".
+std::string origin_text(const Schedule& schedule);
+
 // What is wrong with a record by itself, as "no plan"; empty when nothing is.
 std::string fault_of(const Schedule& schedule);
 
-// All schedules by name, in alphabetical order; read-only after start-up. Throws LogicError the
-// first time when a record is faulty or two have one name: whose, where it stands and what is
-// expected.
+// All records by name, in alphabetical order, those of one name by placement; read-only after
+// start-up. Throws LogicError the first time when a record is faulty or two are called alike:
+// whose, where it stands and what is expected.
 const std::vector<const Schedule*>& schedules();
-const Schedule* find_schedule(std::string_view name);
+// The record of this name and placement; without a placement its default, or its only record.
+const Schedule* find_schedule(std::string_view name, std::string_view placement = {});
 std::vector<std::string> schedule_names();
+// All records of this name: of every placement, or the only one.
+std::vector<const Schedule*> records_of(std::string_view name);
 
 // A namespace-scope `const RegisteredSchedule kX{{...}};` adds a schedule before main.
 class RegisteredSchedule {

@@ -81,7 +81,7 @@ struct Load {
 
 class Slots {
  public:
-  Slots(const Slotted& slotted, const TightenedParts& parts, bool throughout);
+  Slots(const Slotted& slotted, const TightenedParts& parts);
 
   PassLists tighten();
 
@@ -131,7 +131,6 @@ class Slots {
   const Slotted& slotted_;
   PassTable table_;
   TightenedParts parts_;
-  bool throughout_;
   int p_, m_;
   int types_;                            // of Slotted::passes; then one for each device's W
   std::vector<Traits> traits_;           // by type
@@ -150,11 +149,10 @@ class Slots {
   int limit_ = 0;             // the most chunks held before anything moves
 };
 
-Slots::Slots(const Slotted& slotted, const TightenedParts& parts, bool throughout)
+Slots::Slots(const Slotted& slotted, const TightenedParts& parts)
     : slotted_(slotted),
       table_(slotted),
       parts_(parts),
-      throughout_(throughout),
       p_(slotted.shape.devices),
       m_(slotted.shape.microbatches),
       types_(static_cast<int>(slotted.passes.size())),
@@ -266,14 +264,11 @@ void Slots::count_memory(bool weights_have_slots) {
 // As `visit_passes`, and whether the pass is of these parts.
 template <class Visit>
 void Slots::visit_ramps(const TightenedParts& parts, const Visit& visit) {
-  const int first_forward = table_.of(0, PassKind::kF);
   const int first_backward = table_.backward(0);
-  const bool steady = slot_of_[first_forward][m_ - 1] > slot_of_[first_backward][0];
-  const bool all = throughout_ && !steady;
   const bool* tightened = &parts.warm_up;
   visit_passes([&](int d, int type, int n, int slot) {
     if (tightened == &parts.warm_up && type == first_backward) tightened = &parts.steady;
-    visit(d, type, n, slot, *tightened || all);
+    visit(d, type, n, slot, *tightened);
     const bool last = is(type, PassKind::kF) && n == m_ - 1 &&
                       slotted_.placement.chunk(slotted_.passes[type].vs) == 0;
     if (tightened == &parts.steady && last) tightened = &parts.cool_down;
@@ -446,13 +441,6 @@ PassLists Slots::lists() const {
   return lists;
 }
 
-// Whether the last F of the first stage comes after its first backward.
-bool has_steady_part(const Slotted& slotted) {
-  const PassTable table(slotted);
-  return slotted.passes[static_cast<size_t>(table.of(0, PassKind::kF))].slots.back() >
-         slotted.passes[static_cast<size_t>(table.backward(0))].slots.front();
-}
-
 bool has_weights_without_slots(const Slotted& slotted) {
   const PassTable table(slotted);
   return std::ranges::any_of(slotted.passes, [&](const SlottedPasses& of) {
@@ -546,30 +534,18 @@ PassLists in_slot_order(const Slotted& slotted) {
   return lists;
 }
 
-PassLists tightened(const Slotted& slotted, const TightenedParts& parts, bool throughout) {
-  return Slots(slotted, parts, throughout).tighten();
+PassLists tightened(const Slotted& slotted, const TightenedParts& parts) {
+  return Slots(slotted, parts).tighten();
 }
 
-std::vector<Program> orders_from_slots(const Slotted& slotted, const TightenedParts& parts) {
-  std::vector<Program> orders;
-  const auto add = [&](PassLists lists) {
-    orders.emplace_back(slotted.shape, slotted.placement, std::move(lists),
-                        std::vector<OverlappedPair>{}, WrapAround::kEvery, slotted.vocabulary);
-  };
-  if (!parts.any() && !has_weights_without_slots(slotted)) {
-    add(in_slot_order(slotted));
-    return orders;
-  }
-  add(tightened(slotted, parts, false));
-  // Nothing is loose but where both ramps are tightened and nothing is steady between them.
-  const bool loose_half = parts.warm_up && parts.cool_down && !parts.steady;
-  if (loose_half && !has_steady_part(slotted)) add(tightened(slotted, parts, true));
-  return orders;
-}
-
-Program plan_from_slots(const Problem& problem, const Slotted& slotted,
-                        const TightenedParts& parts) {
-  return better_order(orders_from_slots(slotted, parts), problem);
+Program plan_from_slots(const Slotted& slotted, const TightenedParts& parts) {
+  const bool in_slots = !parts.any() && !has_weights_without_slots(slotted);
+  return {slotted.shape,
+          slotted.placement,
+          in_slots ? in_slot_order(slotted) : tightened(slotted, parts),
+          {},
+          WrapAround::kEvery,
+          slotted.vocabulary};
 }
 
 }  // namespace pipesim

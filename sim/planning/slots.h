@@ -10,8 +10,8 @@
 //      (every pass as early as its device's order allows), and the W are taken out again.
 //   2. In the cool-down; memory counts the W that would fill the free slots.
 // The warm-up ends with the first backward of the first stage, the cool-down begins after the last
-// F of chunk 0 of any device. Where that F comes first there is no steady part; the authors' public
-// code then leaves the second half loose.
+// F of chunk 0 of any device. Where that F comes first there is no steady part, and the
+// second half stays loose.
 //
 // Memory counts chunks that are between F and W or the end of BW, whatever B gives back.
 // O(passes log passes); near-linear in the slots of all devices where ramps are tightened.
@@ -75,14 +75,10 @@ struct TightenedParts {
 
 // The same with the parts tightened. W that have no slots take free ones; all passes are then one
 // slot long. One direction, no splits; neither clash. Slots begin at 0; there should be no more
-// than a few for each pass. `throughout`: what has no steady part is tightened as a whole.
-PassLists tightened(const Slotted& slotted, const TightenedParts& parts, bool throughout);
+// than a few for each pass.
+PassLists tightened(const Slotted& slotted, const TightenedParts& parts);
 
-// The order with the parts tightened; where there is no steady part, the one tightened throughout
-// if it costs less under the problem's times at no higher peak.
-Program plan_from_slots(const Problem& problem, const Slotted& slotted,
-                        const TightenedParts& parts);
-// The one or two orders from which it takes the better (sim/planning/planners.h).
-std::vector<Program> orders_from_slots(const Slotted& slotted, const TightenedParts& parts);
+// The order with the parts tightened.
+Program plan_from_slots(const Slotted& slotted, const TightenedParts& parts);
 
 }  // namespace pipesim

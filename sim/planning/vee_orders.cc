@@ -1,6 +1,7 @@
 #include "sim/planning/vee_orders.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/pipeline/dependencies.h"
 
@@ -31,6 +32,42 @@ struct InColumns {
 };
 
 }  // namespace
+
+VeeTimes vee_times(const Problem& problem) {
+  const Placement& place = problem.placement;
+  const auto size = static_cast<size_t>(kVeeKinds * place.devices());
+  const auto ticks = [](Seconds seconds) { return std::round(1e12 * seconds.value()); };
+  VeeTimes times{std::vector<double>(size), std::vector<double>(size), problem.objective};
+  for (int vs = 0; vs < place.virtual_stages(); ++vs) {
+    const int d = place.device(vs);
+    const bool first = place.chunk(vs) == 0;
+    const StageCost& cost = problem.stage(vs);
+    const size_t f = VeeOrders::id(first ? kF0 : kF1, d);
+    const size_t b = VeeOrders::id(first ? kB0 : kB1, d);
+    times.pass[f] = ticks(cost.forward);
+    times.pass[b] = ticks(cost.backward_input);
+    times.pass[VeeOrders::id(first ? kW0 : kW1, d)] = ticks(cost.backward_weight);
+    if (place.upstream(vs) >= 0)
+      times.message[f] = ticks(problem.stage(place.upstream(vs)).transfer);
+    if (place.downstream(vs) >= 0) times.message[b] = ticks(cost.transfer);
+  }
+  return times;
+}
+
+PassLists vee_lists(const std::vector<std::span<const std::uint8_t>>& kinds) {
+  constexpr std::array kKinds{PassKind::kF, PassKind::kF, PassKind::kB,
+                              PassKind::kB, PassKind::kW, PassKind::kW};
+  PassLists lists;
+  for (const std::span<const std::uint8_t> device : kinds) {
+    std::array<int, kVeeKinds> count{};
+    auto& list = lists.emplace_back();
+    list.reserve(device.size());
+    for (const size_t kind : device) {
+      list.push_back(make_pass(kKinds[kind], count[kind]++, kVeeChunk[kind]));
+    }
+  }
+  return lists;
+}
 
 VeeOrders::VeeOrders(int devices, int most)
     : p_(devices),

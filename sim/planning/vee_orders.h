@@ -9,6 +9,7 @@
 
 #include "sim/core/grid.h"
 #include "sim/pipeline/problem.h"
+#include "sim/pipeline/program.h"
 #include "sim/planning/plan_time.h"
 
 namespace pipesim {
@@ -33,6 +34,13 @@ struct VeeTimes {
   std::vector<double> message;
   Objective objective = Objective::kCost;
 };
+
+// The times of a problem in V-shape, in whole picoseconds: the sums of unlike passes then tie
+// exactly where the times as written do.
+VeeTimes vee_times(const Problem& problem);
+
+// The passes of every device from their kinds in order; the n-th of a kind is microbatch n's.
+PassLists vee_lists(const std::vector<std::span<const std::uint8_t>>& kinds);
 
 // Keeps its memory from one order to the next.
 class VeeOrders {

@@ -120,6 +120,18 @@ void read_options(YamlMap& map, const Schedule& schedule, ScheduleChoice& choice
   }
 }
 
+// Chooses among the schedule's records, so that it comes before all that they say.
+void read_placement(YamlMap& map, ScheduleChoice& choice) {
+  std::vector<std::string> placements;
+  for (const Schedule* schedule : records_of(choice.name)) {
+    if (schedule->placement) placements.push_back(schedule->placement->name);
+  }
+  if (placements.empty()) return;
+  if (const auto given = map.find("placement")) {
+    choice.options.emplace("placement", given->choice(placements));
+  }
+}
+
 // Of a map with neither 'file' nor 'csv'.
 YamlValue require_name(YamlMap& map) {
   const std::vector<std::string> valid{"name", "file", "csv"};
@@ -166,6 +178,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   const auto described = map.find("file");
   ScheduleChoice choice = described ? read_described_schedule(*described, scenario_file)
                                     : read_named_schedule(require_name(map));
+  if (!described) read_placement(map, choice);
   if (const auto chunks = map.find(kChunksKey)) {
     choice.chunks = static_cast<int>(chunks->integer(1, 1024));
   }

@@ -11,7 +11,11 @@
 namespace pipesim {
 
 const Schedule& schedule_of(const ScheduleChoice& choice) {
-  return choice.described ? choice.described->schedule : *find_schedule(choice.name);
+  if (choice.described) return choice.described->schedule;
+  const auto placement = choice.options.find("placement");
+  return *find_schedule(choice.name, placement == choice.options.end()
+                                         ? std::string_view()
+                                         : std::get<std::string>(placement->second));
 }
 
 std::optional<BlockRun> blocks_of(const ScheduleChoice& choice) {

@@ -40,6 +40,10 @@ class Choices {
       result_.left_out.push_back(schedule.name + ": its iterations run into each other");
       return;
     }
+    if (options_.schedules.empty() && !schedule.left_out_of_search.empty()) {
+      result_.left_out.push_back(schedule.name + ": " + schedule.left_out_of_search);
+      return;
+    }
     if (schedule.min_chunks > options_.max_chunks) {
       result_.left_out.push_back(
           fmt::format("{}: holds {} chunks per device, more than the {} allowed", schedule.name,
@@ -49,6 +53,7 @@ class Choices {
     for (int chunks = schedule.min_chunks; chunks <= most; ++chunks) {
       ScheduleChoice choice;
       choice.name = schedule.name;
+      choice.options = options_of(schedule);
       choice.chunks = chunks;
       const bool overlaps = std::ranges::find(schedule.options, "overlap", &OptionSpec::name) !=
                             schedule.options.end();

@@ -10,6 +10,7 @@
 #include "sim/core/error.h"
 #include "sim/core/text.h"
 #include "sim/execution/evaluate.h"
+#include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/room.h"
 #include "sim/planning/run_within.h"
 #include "sim/planning/schedule.h"
@@ -68,7 +69,8 @@ void add_planned(const Problem& problem, Bytes limit, std::vector<Program>& prog
   if (limit >= counted.device_activation()) programs.push_back(first_come(counted, limit));
   for (const Schedule* schedule : schedules()) {
     const Shape& shape = problem.shape;
-    if (!schedule->memory_limit || schedule->offloads()) continue;
+    if (!schedule->memory_limit || !schedule->left_out_of_search.empty()) continue;
+    if (schedule->offloads()) continue;
     if (shape.chunks < schedule->min_chunks || shape.chunks > schedule->max_chunks) continue;
     if (schedule->place(shape.devices, shape.chunks) != problem.placement) continue;
     Problem planning = for_planning(problem, *schedule);

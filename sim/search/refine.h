@@ -31,9 +31,6 @@ struct RefineOptions {
   std::function<bool()> stop = [] { return false; };
 };
 
-// The order with the W of each BW right behind its B.
-Program with_backwards_apart(const Program& program);
-
 // Never longer (by the problem's objective) than `program` with its BW split into B and W, and
 // within `limit` on every device. A program with overlapped blocks, recomputation, sequence splits
 // or two directions, or one that does not keep the limit, comes back as it is. O(effort + passes).

@@ -18,6 +18,7 @@
 #include "sim/core/error.h"
 #include "sim/core/thread_team.h"
 #include "sim/execution/evaluate.h"
+#include "sim/execution/with_backwards_apart.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/memory_ladder.h"
 #include "sim/planning/planners.h"
@@ -224,6 +225,7 @@ void Search::add_bare_placements() {
       }
       ScheduleChoice choice;
       choice.name = schedule->name;
+      choice.options = options_of(*schedule);
       choice.chunks = chunks;
       try {
         const Case made = in_order(prepare(scenario_, choice));

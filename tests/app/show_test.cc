@@ -98,11 +98,10 @@ TEST_F(Gallery, ShowsEveryRegisteredSchedule) {
   ASSERT_EQ(run("gallery -o page").code, 0);
   const std::string page = read("page/gallery.md");
   for (const Schedule* schedule : schedules()) {
-    EXPECT_NE(page.find("\n## " + schedule->name + "\n"), std::string::npos) << schedule->name;
-    EXPECT_NE(page.find("](gallery/" + schedule->name + ".svg)\n\np = "), std::string::npos)
-        << schedule->name;
-    EXPECT_TRUE(read("page/gallery/" + schedule->name + ".svg").starts_with("<svg "))
-        << schedule->name;
+    const std::string title = title_of(*schedule);
+    EXPECT_NE(page.find("\n## " + title + "\n"), std::string::npos) << title;
+    EXPECT_NE(page.find("](gallery/" + title + ".svg)\n\np = "), std::string::npos) << title;
+    EXPECT_TRUE(read("page/gallery/" + title + ".svg").starts_with("<svg ")) << title;
   }
 }
 

@@ -27,7 +27,8 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Schedule* schedule : schedules()) {
+  for (const std::string& name : schedule_names()) {
+    const Schedule* const schedule = find_schedule(name);
     all.push_back({.schedule = schedule->name});
     for (const VocabularySupport& support : schedule->vocabulary) {
       all.push_back({schedule->name, support.placement});

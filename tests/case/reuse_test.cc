@@ -46,7 +46,6 @@ TEST(Reuse, ChangesNoBit) {
   }
 }
 
-// v-half and v-min choose between two orders there, and zb-v from theirs.
 TEST(Reuse, SeesThatAGraphHasOtherBytes) {
   Reuse reuse;
   for (const char* schedule : {"1f1b", "v-half"}) {
@@ -65,7 +64,7 @@ TEST(Reuse, SeesThatAGraphHasOtherBytes) {
 
 TEST(Reuse, ChangesNoOrderOfFewMicrobatches) {
   Reuse reuse;
-  for (const char* schedule : {"v-half", "v-min", "1f1b-v", "zb-v", "v-search"}) {
+  for (const char* schedule : {"v-half", "v-min", "1f1b-v", "v-search", "best"}) {
     for (const int microbatches : {2, 3, 4, 5}) {
       for (const double forward : {10.0, 3.3, 31.0}) {
         const Case made = case_at(schedule, microbatches, forward);
@@ -80,42 +79,36 @@ TEST(Reuse, ChangesNoOrderOfFewMicrobatches) {
   }
 }
 
-TEST(Reuse, KeepsTheOrdersThatASchedulePicksFrom) {
+TEST(Reuse, KeepsTheFixedOrdersThatASchedulePicksFrom) {
   Reuse reuse;
   const Schedule& v_half = *find_schedule("v-half");
   const Case cheap = case_at("v-half", 3, 5);
   const Case dear = case_at("v-half", 3, 30);
-  const auto orders = reuse.orders(v_half, for_planning(cheap.problem, v_half));
-  EXPECT_EQ(orders->size(), 2U);
-  EXPECT_EQ(reuse.orders(v_half, for_planning(dear.problem, v_half)), orders);
+  const auto order = reuse.order(v_half, for_planning(cheap.problem, v_half));
+  EXPECT_EQ(reuse.order(v_half, for_planning(dear.problem, v_half)), order);
   EXPECT_GT(reuse.bytes(), 0U);
-  const Schedule& zb_1p = *find_schedule("zb-1p");
-  EXPECT_TRUE(reuse.orders(zb_1p, for_planning(case_at("zb-1p", 3, 5).problem, zb_1p))->empty());
   Reuse small(1);
-  const auto first = small.orders(v_half, for_planning(cheap.problem, v_half));
+  const auto first = small.order(v_half, for_planning(cheap.problem, v_half));
   const auto other = for_planning(case_at("v-half", 2, 5).problem, v_half);
-  EXPECT_NE(small.orders(v_half, other), first);
-  EXPECT_NE(small.orders(v_half, for_planning(cheap.problem, v_half)), first);
+  EXPECT_NE(small.order(v_half, other), first);
+  EXPECT_NE(small.order(v_half, for_planning(cheap.problem, v_half)), first);
 }
 
 TEST(Reuse, TimesAnOrderAsItsEvaluationDoesOnceItHasAGraph) {
   Reuse reuse;
   const Schedule& v_half = *find_schedule("v-half");
   const Case first = case_at("v-half", 3, 5);
-  const auto orders = reuse.orders(v_half, for_planning(first.problem, v_half));
-  for (const Program& order : *orders) EXPECT_FALSE(reuse.time(order, first.problem));
+  const auto order = reuse.order(v_half, for_planning(first.problem, v_half));
+  EXPECT_FALSE(reuse.time(*order, first.problem));
   for (const double forward : {5.0, 7.3, 30.0}) {
     const Case made = case_at("v-half", 3, forward);
-    for (const Program& order : *orders) {
-      EXPECT_EQ(reuse.time(order, made.problem),
-                plan_time(evaluate(order, made.problem), made.problem.objective))
-          << forward;
-    }
+    EXPECT_EQ(reuse.time(*order, made.problem),
+              plan_time(evaluate(*order, made.problem), made.problem.objective))
+        << forward;
   }
   EXPECT_FALSE(reuse.time(*simulate(first).program, first.problem)) << "of nobody's order";
 }
 
-// With so few microbatches v-half picks the same of its two orders each time.
 TEST(Reuse, KeepsOneProgramAndOneGraphOfAnOrder) {
   for (const auto& [schedule, microbatches] : {std::pair("zb-h1", 16), std::pair("v-half", 3)}) {
     Reuse reuse;

@@ -34,8 +34,8 @@ std::string stem_of(const Schedule& schedule) {
 std::vector<const Schedule*> asked_for(std::string name) {
   if (name.starts_with("schedules/")) name.erase(0, std::string("schedules/").size());
   if (name.ends_with(".cc")) name.erase(name.size() - 3);
-  if (const Schedule* schedule = find_schedule(name)) return {schedule};
-  std::vector<const Schedule*> of_file;
+  std::vector<const Schedule*> of_file = records_of(name);
+  if (!of_file.empty()) return of_file;
   for (const Schedule* schedule : schedules()) {
     if (stem_of(*schedule) == name) of_file.push_back(schedule);
   }

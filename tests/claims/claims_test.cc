@@ -295,7 +295,7 @@ std::vector<const Schedule*> with_a_limit() {
 }
 
 std::string name_of(const ::testing::TestParamInfo<const Schedule*>& info) {
-  std::string name = info.param->name;
+  std::string name = title_of(*info.param);
   std::ranges::replace(name, '-', '_');
   return name;
 }

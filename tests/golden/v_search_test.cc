@@ -1,6 +1,6 @@
 // The search for V-shaped building blocks against what the authors' public search finds (cost and
-// peak of repository sail-sg/zero-bubble-pipeline-parallelism, v_auto_schedule.py), against every
-// block built, and within any limit.
+// peak of repository sail-sg/zero-bubble-pipeline-parallelism, v_auto_schedule.py), and `best`
+// against it.
 #include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct Published {
   double cost;
 };
 
-TEST(VeeSearch, CostsNoMoreThanThePublicSearch) {
+TEST(VeeSearch, CostsWhatThePublicSearchDoes) {
   const Published all[] = {
       {2, 4, kUnit, 4, 24},
       {4, 8, kUnit, 5, 56},
@@ -56,20 +56,28 @@ TEST(VeeSearch, CostsNoMoreThanThePublicSearch) {
     SCOPED_TRACE(fmt::format("p {} m {} limit {}", each.p, each.m, each.limit));
     const Problem problem = make(each.p, each.m, each.times, each.limit);
     const Evaluation ours = search(problem);
-    EXPECT_LE(ours.cost.value(), each.cost);
+    EXPECT_EQ(ours.cost.value(), each.cost);
     EXPECT_LE(ours.peak_activation(), *problem.activation_limit);
+    EXPECT_LE(search(problem, "best").cost.value(), each.cost);
   }
 }
 
 // Below the memory that a block needs at least (4 chunks up to p = 4, then 6), the public search
 // returns nothing.
-TEST(VeeSearch, StartsWhereThePublicSearchDoesAndGoesBelow) {
+TEST(VeeSearch, StartsWhereThePublicSearchDoesAndBestGoesBelow) {
   for (const auto& [p, least] : {std::pair{2, 4}, {3, 4}, {4, 4}, {5, 6}, {6, 6}}) {
     double cost = std::numeric_limits<double>::infinity();
     for (int limit = 2; limit <= least; ++limit) {
       SCOPED_TRACE(fmt::format("p {} limit {}", p, limit));
       const Problem problem = make(p, 3 * p, kUnit, limit);
-      const Evaluation ours = search(problem);
+      const auto refusal = find_schedule("v-search")->refusal(problem);
+      EXPECT_EQ(refusal.has_value(), limit < least);
+      if (refusal) {
+        EXPECT_NE(refusal->reason.find(fmt::format("takes less than {};", least)),
+                  std::string::npos)
+            << refusal->reason;
+      }
+      const Evaluation ours = search(problem, "best");
       EXPECT_LE(ours.peak_activation(), *problem.activation_limit);
       EXPECT_LE(ours.cost.value(), cost);
       cost = ours.cost.value();
@@ -77,7 +85,26 @@ TEST(VeeSearch, StartsWhereThePublicSearchDoesAndGoesBelow) {
   }
 }
 
-// What the public search does: every block built, the cheapest kept.
+// Whether the refusal knows the least limit with which some block comes about.
+TEST(VeeSearch, PlansWithinEveryLimitThatItAccepts) {
+  for (int p = 1; p <= (testing::kSanitized ? 4 : 9); ++p) {
+    for (int m = 1; m <= 2 * p + 1; ++m) {
+      BlockBuilder builder(p, m);
+      const auto fits = [&](int limit) {
+        return std::ranges::any_of(building_blocks(p, p), [&](const Block& block) {
+          return builder.place(block) && builder.build(limit);
+        });
+      };
+      int least = 1;
+      while (!fits(least)) ++least;
+      SCOPED_TRACE(fmt::format("p {} m {}", p, m));
+      EXPECT_TRUE(find_schedule("v-search")->refusal(make(p, m, kUnit, least - 0.5)));
+      EXPECT_LE(search(make(p, m, kUnit, least)).peak_activation(), Bytes(least));
+    }
+  }
+}
+
+// Every block built, the cheapest kept.
 double cheapest_of_all_blocks(int p, int m, const testing::Times& times, int limit) {
   BlockBuilder builder(p, m);
   const auto size = static_cast<size_t>(kVeeKinds * p);
@@ -100,7 +127,7 @@ double cheapest_of_all_blocks(int p, int m, const testing::Times& times, int lim
   return cheapest;
 }
 
-TEST(VeeSearch, CostsNoMoreThanTheBestOfAllBlocks) {
+TEST(VeeSearch, CostsWhatTheBestOfAllBlocksDoesAndBestNoMore) {
   const testing::Times all[] = {kUnit, {10, 12, 8, 0}, {10, 11, 7, 1}, {4, 10, 8, 0}, {2, 3, 7, 0}};
   const auto step = [](int p) { return (p > 7 ? 2 : 1) * (testing::kSanitized ? 5 : 1); };
   int less = 0;
@@ -110,58 +137,49 @@ TEST(VeeSearch, CostsNoMoreThanTheBestOfAllBlocks) {
          {std::pair{1, 3}, {3, 7}, {4, 3}, {5, 14}, {6, 24}, {7, 7}, {8, 32}, {9, 27}, {11, 44}}) {
       for (int limit = 3; limit <= 2 * p; limit += step(p)) {
         SCOPED_TRACE(fmt::format("p {} m {} limit {} F {}", p, m, limit, times.forward));
-        const double best = cheapest_of_all_blocks(p, m, times, limit);
-        const double ours = search(make(p, m, times, limit)).cost.value();
-        EXPECT_LE(ours, best);
+        const double cheapest = cheapest_of_all_blocks(p, m, times, limit);
+        const Problem problem = make(p, m, times, limit);
+        if (find_schedule("v-search")->refusal(problem)) continue;
+        EXPECT_EQ(search(problem).cost.value(), cheapest);
+        const double ours = search(problem, "best").cost.value();
+        EXPECT_LE(ours, cheapest);
         ++searched;
-        less += ours < best ? 1 : 0;
+        less += ours < cheapest ? 1 : 0;
       }
     }
   }
-  fmt::print("{} searches, {} found less\n", searched, less);
-  EXPECT_GT(searched, testing::rounds(300));
+  fmt::print("best is less in {} of {} searches\n", less, searched);
+  EXPECT_GT(searched, testing::rounds(200));
   EXPECT_GT(less, searched / 2);
 }
 
 // Any stages, boundaries, bytes and limits: evaluate throws where a program deadlocks, Program
 // where it is not complete.
-TEST(VeeSearch, KeepsEveryLimitThatOneMicrobatchKeeps) {
+TEST(VeeSearch, KeepsEveryLimitThatItAccepts) {
   testing::Random random(8);
+  int accepted = 0;
   for (int round = 0; round < testing::rounds(200); ++round) {
     const int p = random.integer(1, 10);
     const Shape shape{p, 2, random.integer(1, 30), 1};
     Problem problem = testing::random_problem(random, shape, Placement::vee(p), random.coin());
-    const Bytes one = problem.device_activation();
-    const double share = random.coin() ? random.real(1, 3) : random.real(1, 2 * p);
-    problem.activation_limit = share * one;
-    SCOPED_TRACE(fmt::format("round {}: p {} m {} limit {}", round, p, shape.microbatches, share));
+    problem.activation_limit = random.real(1, 2 * p) * problem.device_activation();
+    SCOPED_TRACE(fmt::format("round {}: p {} m {}", round, p, shape.microbatches));
+    if (find_schedule("v-search")->refusal(problem)) continue;
+    ++accepted;
     EXPECT_LE(search(problem).peak_activation(), *problem.activation_limit);
-    EXPECT_LE(search(problem, "v-zb").peak_activation(), p * one);
   }
+  EXPECT_GT(accepted, testing::rounds(100));
 }
 
-TEST(VeeSearch, TakesMoreTimeTheLessMemoryItHas) {
+TEST(BestVee, TakesMoreTimeTheLessMemoryItHas) {
   for (const testing::Times& times : {kUnit, testing::Times{10, 11, 7, 1}}) {
     double cost = std::numeric_limits<double>::infinity();
     for (int limit = 2; limit <= 16; limit += 2) {
-      const double next = search(make(8, 24, times, limit)).cost.value();
+      const double next = search(make(8, 24, times, limit), "best").cost.value();
       EXPECT_LE(next, cost) << "limit " << limit;
       cost = next;
     }
   }
-}
-
-TEST(VeeSearch, RefusesALimitBelowOneMicrobatchAndSaysTheLeast) {
-  Problem problem = make(4, 8, kUnit, 2);
-  problem.stages[2].activation = problem.stages[2].weight_stash = 2 * kGiB;
-  problem.stages[5].activation = problem.stages[5].weight_stash = kGiB;
-  problem.activation_limit = 2.5 * kGiB;
-  const auto refusal = find_schedule("v-search")->refusal(problem);
-  ASSERT_TRUE(refusal.has_value());
-  EXPECT_NE(refusal->reason.find("at least 3.00 GiB"), std::string::npos) << refusal->reason;
-  problem.activation_limit = 3 * kGiB;
-  EXPECT_FALSE(find_schedule("v-search")->refusal(problem).has_value());
-  EXPECT_LE(search(problem).peak_activation(), 3 * kGiB);
 }
 
 }  // namespace

@@ -58,8 +58,9 @@ TEST(Planners, PlanAsTheScheduleWithEachLimitByItself) {
       const Bytes limit = std::max(one, share * problem.shape.devices * one);
       Problem limited = problem;
       limited.activation_limit = limit;
-      for (const char* name : {"v-search", "zb-v"}) {
+      for (const char* name : {"v-search", "best"}) {
         const Schedule& schedule = *find_schedule(name);
+        if (schedule.refusal(limited)) continue;
         const auto shared = planners.plan(schedule, limit);
         EXPECT_EQ(passes_of(*shared), passes_of(schedule.plan(limited)))
             << name << " " << problem.shape.devices << " x " << problem.shape.microbatches
@@ -77,7 +78,7 @@ TEST(RunWithin, GivesUpOnlyWhatCostsMoreThanAllowed) {
     const Bytes limit = 0.6 * problem.shape.devices * problem.device_activation();
     Problem limited = problem;
     limited.activation_limit = limit;
-    const PassLists order = passes_of(find_schedule("zb-v")->plan(limited));
+    const PassLists order = passes_of(find_schedule("best")->plan(limited));
     for (const bool hold_back : {false, true}) {
       const WithinRules rules{.hold_back = hold_back};
       const WithinResult whole = run_within(problem, limit, order, rules);
@@ -96,7 +97,7 @@ TEST(RunWithin, SaysWithinWhichLimitsItIsTheSame) {
     const Bytes limit = 0.6 * problem.shape.devices * problem.device_activation();
     Problem limited = problem;
     limited.activation_limit = limit;
-    const PassLists order = passes_of(find_schedule("zb-v")->plan(limited));
+    const PassLists order = passes_of(find_schedule("best")->plan(limited));
     const WithinRules rules{.hold_back = true, .overtake = true};
     const WithinResult whole = run_within(problem, limit, order, rules);
     EXPECT_LE(whole.asked, (1 + 1e-12) * limit);
@@ -125,7 +126,7 @@ TEST(RunWithin, DoesTheSameByARuleThatItNeverCameTo) {
   EXPECT_GT(other, 0);
 }
 
-// What zb-v asks to leave lower limits out.
+// What best asks to leave lower limits out.
 TEST(Windows, OfTheFirstDeviceBoundWhatIsPlanned) {
   for (const Problem& problem : problems()) {
     for (const double share : kShares) {
@@ -135,7 +136,7 @@ TEST(Windows, OfTheFirstDeviceBoundWhatIsPlanned) {
       const Seconds first = bound_of_windows(problem, *limited.activation_limit, 1).seconds;
       const Seconds all = bound_of_windows(problem, *limited.activation_limit).seconds;
       EXPECT_LE(first, all);
-      const Program planned = find_schedule("zb-v")->plan(limited);
+      const Program planned = find_schedule("best")->plan(limited);
       EXPECT_LE(all, (1 + 1e-9) * evaluate(planned, problem).cost);
     }
   }

@@ -19,10 +19,33 @@ TEST(Schedules, StandInAlphabeticalOrderUnderUniqueNames) {
 }
 
 TEST(Schedules, AreFoundByTheirExactName) {
-  for (const Schedule* schedule : schedules()) EXPECT_EQ(find_schedule(schedule->name), schedule);
+  for (const Schedule* schedule : schedules()) {
+    const std::string placement = schedule->placement ? schedule->placement->name : "";
+    EXPECT_EQ(find_schedule(schedule->name, placement), schedule);
+  }
   EXPECT_NE(find_schedule("1f1b"), nullptr);
   EXPECT_EQ(find_schedule("1F1B"), nullptr);
   EXPECT_EQ(find_schedule(""), nullptr);
+}
+
+TEST(Schedules, WithSeveralPlacementsAreFoundByTheirOption) {
+  EXPECT_EQ(records_of("best").size(), 3U);
+  EXPECT_EQ(find_schedule("best"), find_schedule("best", "vee"));
+  EXPECT_EQ(find_schedule("best", "linear")->max_chunks, 1);
+  EXPECT_EQ(find_schedule("best", "wave"), nullptr);
+  EXPECT_EQ(find_schedule("1f1b", "vee"), nullptr);
+  EXPECT_EQ(std::get<std::string>(options_of(*find_schedule("best", "looped")).at("placement")),
+            "looped");
+  EXPECT_EQ(title_of(*find_schedule("best", "looped")), "best-looped");
+}
+
+TEST(Schedules, AreAsPublishedButForBest) {
+  for (const Schedule* schedule : schedules()) {
+    EXPECT_EQ(schedule->origin == Origin::kOurs, schedule->name == "best") << schedule->name;
+  }
+  EXPECT_EQ(origin_text(*find_schedule("zb-v")),
+            "as published (Zero Bubble, arXiv 2401.10241, section 6)");
+  EXPECT_EQ(origin_text(*find_schedule("best")), "ours");
 }
 
 Schedule some_record() {

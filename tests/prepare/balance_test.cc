@@ -152,7 +152,7 @@ constexpr Drawn kFixedOrders[] = {
     {"{name: interleaved-1f1b, virtual_pipeline_model_parallel_size: 2}", 3, 4},
     {"1f1b-v", 3, 4}};
 constexpr Drawn kPlanned[] = {
-    {"zb-1p", 4, 6}, {"v-half", 3, 4}, {"zb-v", 3, 4}, {"{name: zb-v, memory_limit: 0.75}", 2, 5}};
+    {"zb-1p", 4, 6}, {"v-half", 3, 4}, {"zb-v", 3, 4}, {"{name: best, memory_limit: 0.75}", 2, 5}};
 
 // Of any model, shape and schedule, with stages of unequal seconds.
 std::vector<std::string> drawn_scenario(std::mt19937& random, std::span<const Drawn> schedules) {

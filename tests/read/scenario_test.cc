@@ -133,10 +133,10 @@ TEST(Scenario, LimitsMemoryInMultiplesAndInBytes) {
   EXPECT_DOUBLE_EQ(problem_of(scenario).activation_limit->value(), 5e9);
 }
 
-// Without a memory section a limit counts chunks: of 1 it is 1F1B's memory, the default of zb-v and
+// Without a memory section a limit counts chunks: of 1 it is 1F1B's memory, the default of best and
 // v-search, whatever their number of chunks; of 0.5 they need longer.
 TEST(Scenario, LimitsMemoryInMultiplesWithoutBytes) {
-  for (const char* name : {"zb-1p", "zb-v", "v-search"}) {
+  for (const char* name : {"zb-1p", "best", "v-search"}) {
     const auto cost_at = [name](std::optional<double> limit) {
       Scenario scenario = read(kBase, {fmt::format("schedule={}", name)});
       ScheduleChoice& choice = scenario.schedules.front();
@@ -148,6 +148,19 @@ TEST(Scenario, LimitsMemoryInMultiplesWithoutBytes) {
     EXPECT_EQ(cost_at(1), cost_at(std::nullopt)) << name;
     EXPECT_GT(cost_at(0.5), cost_at(1)) << name;
   }
+}
+
+TEST(Scenario, ChoosesThePlacementOfBest) {
+  const auto placed = [](const std::string& options) {
+    const Scenario scenario = read(kBase, {fmt::format("schedule={{name: best{}}}", options)});
+    return placement_of(scenario.schedules.front(), 4);
+  };
+  EXPECT_EQ(placed(""), Placement::vee(4));
+  EXPECT_EQ(placed(", placement: linear"), Placement::looped(4, 1));
+  EXPECT_EQ(placed(", placement: looped, virtual_pipeline_model_parallel_size: 3"),
+            Placement::looped(4, 3));
+  EXPECT_THROW((void)placed(", placement: wave"), InputError);
+  EXPECT_THROW((void)read(kBase, {"schedule={name: zb, placement: vee}"}), InputError);
 }
 
 TEST(Scenario, DividesAMicrobatchIntoItsSplits) {

@@ -132,7 +132,7 @@ TEST(Search, ReachesTheLeastOfThreePlacementsOptima) {
 // recomputation or without.
 TEST(Search, OverEverythingIsNeverWorseThanOverAPart) {
   const std::vector<std::vector<std::string>> parts{{"1f1b", "zb"},
-                                                    {"zb-v"},
+                                                    {"best"},
                                                     {"v-search", "v-half"},
                                                     {"interleaved-1f1b", "gis"},
                                                     {"gpipe", "zb-2p"}};

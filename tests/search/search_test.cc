@@ -142,7 +142,8 @@ TEST(Search, MakesAFrontierOnWhichMoreMemoryNeverCostsTime) {
   EXPECT_LT(results.back().best->cost, results.front().best->cost);
 }
 
-// Stages for which zb-v within 1F1B's memory takes longer than within three quarters of it.
+// Stages for which a plan in V-shape within 1F1B's memory may take longer than within three
+// quarters of it.
 TEST(Search, IsNotSlowerThanAtARungBelowTheLimit) {
   const Scenario scenario = read_scenario(YamlSource("test", R"(
 schedule: 1f1b
@@ -204,7 +205,7 @@ TEST(Search, SeeksTheMakespanWhereIterationsDoNotOverlap) {
     EXPECT_LE(one.best->makespan, one.registered->makespan);
     EXPECT_GE(one.best->makespan.value() * (1 + 1e-9), one.bound.value());
     EXPECT_GE(one.bound, other.bound) << "a makespan is as long as the longest span";
-    for (const std::string name : {"zb", "zb-v", "v-search"}) {
+    for (const std::string name : {"zb", "best"}) {
       SearchOptions only = options;
       only.schedules = {name};
       only.refine = false;
@@ -384,7 +385,7 @@ TEST(LowerBound, IsNeverAboveAProvenOptimum) {
   EXPECT_GE(near, 95);
 }
 
-// From zb's or zb-v's program to the optimum that an exact solver has proven.
+// From best's program to the optimum that an exact solver has proven.
 TEST(Refine, ReachesEveryProvenOptimum) {
   int count = 0;
   const nlohmann::json& all = exact::proven_optima();
@@ -392,7 +393,7 @@ TEST(Refine, ReachesEveryProvenOptimum) {
     const exact::Instance instance = exact::read_instance(data);
     const Bytes limit = *instance.problem.activation_limit;
     const bool vee = instance.problem.shape.chunks == 2;
-    const Program start = find_schedule(vee ? "zb-v" : "zb")->plan(instance.problem);
+    const Program start = find_schedule("best", vee ? "vee" : "linear")->plan(instance.problem);
     const Program refined = refine(start, instance.problem, limit, {1, 1e7});
     const double cost = evaluate(refined, instance.problem).cost.value();
     const double optimum = data.at("cost").get<double>();

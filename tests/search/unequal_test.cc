@@ -148,9 +148,8 @@ TEST(UnequalSearch, RefinementIsNeverLongerAndKeepsTheLimit) {
     planning.kinds.clear();
     planning.activation_limit = limit;
     const bool vee = place == Placement::vee(devices) && devices > 1;
-    const char* const name = vee ? "zb-v" : place.chunks() == 1 ? "zb" : nullptr;
-    if (name == nullptr) continue;
-    const Program start = find_schedule(name)->plan(planning);
+    const char* const placement = vee ? "vee" : place.chunks() == 1 ? "linear" : "looped";
+    const Program start = find_schedule("best", placement)->plan(planning);
     if (start.units_overtake()) continue;
     const Evaluation before = evaluate(start, problem);
     const Evaluation after = evaluate(refine(start, problem, limit, {1, 1e5}), problem);
@@ -213,7 +212,7 @@ memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
 TEST(UnequalSearch, IsNeverWorseForAnOrderThatIsSought) {
   const auto time = [](const char* order) {
     SearchOptions options;
-    options.schedules = {"zb-v", "v-search"};
+    options.schedules = {"best"};
     options.refine = false;
     options.offload = true;
     const Search search(read_scenario(YamlSource("test", fmt::format(R"(

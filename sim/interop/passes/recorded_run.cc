@@ -195,6 +195,7 @@ std::string name_of(const Program& program, const std::string& asked) {
   if (program.size() > kLargestToName) return "";
   std::string found;
   for (const Schedule* schedule : schedules()) {
+    if (schedule->origin == Origin::kOurs) continue;
     const auto candidate = planned(*schedule, program.shape());
     if (!candidate || !candidate->same_order(program)) continue;
     // Of several with this order the one that is meant for so many chunks.

@@ -15,7 +15,8 @@ constexpr int kMostShapes = 8;  // tried one after the other, each the nearest t
 Scenario example(const Schedule& schedule) {
   Scenario scenario;
   scenario.file = "gallery";
-  scenario.schedules.push_back({.name = schedule.name, .where = {"gallery", 1, 1, ""}});
+  scenario.schedules.push_back(
+      {.name = schedule.name, .where = {"gallery", 1, 1, ""}, .options = options_of(schedule)});
   scenario.parallel.pipeline = 4;
   scenario.batch.microbatches = 8;
   scenario.cost.forward = scenario.cost.backward_input =
@@ -75,17 +76,18 @@ std::string gallery_page(const std::vector<GalleryEntry>& gallery) {
     const Shape& shape = entry.answer->made.problem.shape;
     const Report& report = entry.answer->result.report;
     page += fmt::format("| [{0}](#{0}) | {1} | {2} | {3} | {4:.4g} s | {5:.2f}% | {6:.4g} |\n",
-                        entry.schedule->name, shape.devices, shape.microbatches, shape.chunks,
+                        title_of(*entry.schedule), shape.devices, shape.microbatches, shape.chunks,
                         report.makespan.value(), 100 * report.bubble_rate,
                         report.peak_activation / entry.answer->made.problem.device_activation());
   }
   for (const GalleryEntry& entry : gallery) {
-    page += fmt::format("\n## {}\n\n{} ({}).\n\n", entry.schedule->name, entry.schedule->summary,
-                        entry.schedule->source);
+    const std::string title = title_of(*entry.schedule);
+    page += fmt::format("\n## {}\n\n{}; {}.\n\n", title, entry.schedule->summary,
+                        origin_text(*entry.schedule));
     page +=
         fmt::format("Bubble {}; in flight on device d {}.\n\n",
                     to_text(entry.schedule->claims.bubble), to_text(entry.schedule->claims.peak));
-    page += entry.answer ? fmt::format("![{0}](gallery/{0}.svg)\n\n{1}\n", entry.schedule->name,
+    page += entry.answer ? fmt::format("![{0}](gallery/{0}.svg)\n\n{1}\n", title,
                                        headline(entry.answer->made, entry.answer->result, false))
                          : fmt::format("No picture: {}.\n", entry.why);
   }

@@ -69,8 +69,7 @@ std::optional<Seconds> cost_within(Bytes limit, const Schedule& schedule, Proble
   return result.cost;
 }
 
-// The best of the published schedules as their authors make them (v-search, which is at least as
-// good as theirs, as ours).
+// The best of the published schedules.
 struct Published {
   std::string schedule;
   Seconds cost;
@@ -81,9 +80,7 @@ std::optional<Published> best_published(Bytes limit, const Profile& profile) {
   for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb", "zb-v", "v-half",
                            "v-min", "1f1b-v", "v-search"}) {
     const Schedule& schedule = *find_schedule(name);
-    Problem problem = make_problem(schedule, profile, false);
-    if (schedule.name == "zb-v") problem.options.emplace("published_rules", true);
-    const auto cost = cost_within(limit, schedule, std::move(problem));
+    const auto cost = cost_within(limit, schedule, make_problem(schedule, profile, false));
     if (cost && (!best || *cost < best->cost)) best = {name, *cost};
   }
   return best;
