@@ -145,12 +145,12 @@ void gather_kept_weights(const Transformer& model, const CostSetting& setting,
   for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const GatheredOnce once =
         gather_once(model, stage_of(layout, place, device, chunk), costs, shardings, hardware);
-    cost.gather += once.whole;
+    cost.terms[ClosingTerm::kGather] += once.whole;
     cost.hidden += once.whole - once.seen;
   }
   if (setting.context.vocabulary_devices == 0) return;
   const int matrices = model.tied_embeddings ? 1 : 2;
-  cost.gather +=
+  cost.terms[ClosingTerm::kGather] +=
       matrices * vocabulary_sharding(model, VocabularyPlacement::kVocab2, setting, hardware).gather;
 }
 
@@ -220,17 +220,25 @@ Seconds host_optimizer_seconds(const CostSetting& setting, const HeldParameters&
   return state.optimizer.overlaps_host ? std::max({out, update, back}) : out + update + back;
 }
 
+Seconds StepCost::total() const {
+  Seconds sum;
+  for (const Seconds term : terms) sum += term;
+  return sum - hidden;
+}
+
 StepCost step_cost(const Transformer& model, const CostSetting& setting, const Hardware& hardware,
                    const Layout& layout, const Placement& place, const LayerCosts& costs,
                    int device) {
   const ParameterState& state = setting.state;
   const HeldParameters held = held_parameters(model, setting.context, layout, place, device);
   StepCost cost;
-  cost.reduce = reduce_seconds(held, setting, hardware);
+  Seconds& reduce = cost.terms[ClosingTerm::kReduce];
+  Seconds& gather = cost.terms[ClosingTerm::kGather];
+  reduce = reduce_seconds(held, setting, hardware);
   const double gathered = setting.context.fp8_parameters ? 1 : kElement;
   if (state.distributed_optimizer && !state.sharded_weights) {
-    cost.gather = over_data({CollectiveKind::kAllGather, gathered, &DataGroups::shards}, held,
-                            setting.overlap.parameter_gather, setting, hardware);
+    gather = over_data({CollectiveKind::kAllGather, gathered, &DataGroups::shards}, held,
+                       setting.overlap.parameter_gather, setting, hardware);
   }
   Seconds forward;
   Seconds backward;
@@ -242,19 +250,20 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   const double parameters = held.dense + held.expert;
   const int ranks = dense_groups(setting, hardware.interconnect.gpus_per_node).shards.ranks;
   if (setting.overlap.gradient_reduce || state.reduces_every_microbatch()) {
-    cost.hidden += cost.reduce - seen(cost.reduce, parameters, ranks, backward);
+    cost.hidden += reduce - seen(reduce, parameters, ranks, backward);
   }
   if (setting.overlap.parameter_gather) {
-    cost.hidden += cost.gather - seen(cost.gather, parameters, ranks, forward);
+    cost.hidden += gather - seen(gather, parameters, ranks, forward);
   }
   if (state.sharded_weights && !gathers_every_microbatch(state, place.devices())) {
     gather_kept_weights(model, setting, hardware, layout, place, costs, device, cost);
   }
-  cost.reduce += tied_seconds(model, setting, hardware, layout, place, device);
-  cost.norm = norm_seconds(setting, hardware, place.devices());
+  reduce += tied_seconds(model, setting, hardware, layout, place, device);
+  cost.terms[ClosingTerm::kNorm] = norm_seconds(setting, hardware, place.devices());
   cost.host = host_optimizer_seconds(setting, held, hardware);
-  cost.optimizer = setting.factors.compute * optimizer_seconds(setting, held, hardware) +
-                   cost.host + setting.factors.fixed;
+  cost.terms[ClosingTerm::kOptimizer] =
+      setting.factors.compute * optimizer_seconds(setting, held, hardware) + cost.host;
+  cost.terms[ClosingTerm::kFixed] = setting.factors.fixed;
   return cost;
 }
 

@@ -13,24 +13,49 @@
 // so.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "models/data_groups.h"
 #include "models/layer_cost.h"
 #include "models/layout.h"
+#include "sim/core/enum_array.h"
 #include "sim/pipeline/placement.h"
 
 namespace pipesim {
 
-struct StepCost {
-  Seconds reduce;     // of gradients, hidden or not; the tied embedding's between the ends included
-  Seconds norm;       // one number over all ranks that hold a part of the model
-  Seconds optimizer;  // the host's part too, and what CostFactors::fixed adds to a step
-  Seconds host;       // of that: states on the host, their gradients' and weights' copies
-  Seconds gather;     // of parameters
-  Seconds hidden;     // of reduce and gather
+// Each is booked once and under its name: whoever divides a step switches over all of them, so that
+// a new one does not compile until it has a place everywhere.
+enum class ClosingTerm : std::uint8_t {
+  kReduce,     // of gradients; the tied embedding's between the ends included
+  kNorm,       // one number over all ranks that hold a part of the model
+  kOptimizer,  // the host's part too
+  kFixed,      // CostFactors::fixed: what a step takes beside what is modelled
+  kGather,     // of parameters
+};
+inline constexpr std::array<std::string_view, 5> kClosingTermNames{"reduce", "norm", "optimizer",
+                                                                   "fixed", "gather"};
+template <>
+inline constexpr std::size_t kSizeOf<ClosingTerm> = kClosingTermNames.size();
 
-  [[nodiscard]] Seconds total() const { return reduce + norm + optimizer + gather - hidden; }
+struct StepCost {
+  EnumArray<ClosingTerm, Seconds> terms{};  // hidden or not
+  Seconds host;                             // of the optimizer: states on the host, and copies
+  Seconds hidden;                           // of reduce and gather, behind passes
+
+  [[nodiscard]] Seconds operator[](ClosingTerm term) const { return terms[term]; }
+  [[nodiscard]] Seconds total() const;
+  // Before the norm that joins all devices; what overlaps the passes is taken from it first.
+  [[nodiscard]] Seconds gradients() const {
+    return std::max(Seconds(0), terms[ClosingTerm::kReduce] - hidden);
+  }
+  // All that is left for after the norm.
+  [[nodiscard]] Seconds after_norm() const {
+    return total() - gradients() - terms[ClosingTerm::kNorm];
+  }
 };
 
 // Of a device with these stages; a tied matrix on every device that uses it. O(stages).

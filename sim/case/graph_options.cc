@@ -49,11 +49,9 @@ MessageCost message(const Case& made, int from, int to, int rank_from, int rank_
 // Under all-reduce, gradients come before the norm that joins all devices.
 void add_closing(const Case& made, BuildOptions& options) {
   for (const StepCost& step : made.closing) {
-    // What overlaps the passes is taken from the gradients first.
-    const Seconds gradients = std::max(Seconds(0), step.reduce - step.hidden);
-    options.gradients_of_device.push_back(gradients);
-    options.optimizer_of_device.push_back(step.total() - gradients - step.norm);
-    options.collective = std::max(options.collective, step.norm);
+    options.gradients_of_device.push_back(step.gradients());
+    options.optimizer_of_device.push_back(step.after_norm());
+    options.collective = std::max(options.collective, step[ClosingTerm::kNorm]);
   }
 }
 

@@ -76,7 +76,7 @@ void add_roofline(Case& made) {
                                      made.placement, costs, device));
     const bool waits =
         made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
-    if (!waits) made.closing.back().norm = Seconds(0);
+    if (!waits) made.closing.back().terms[ClosingTerm::kNorm] = Seconds(0);
   }
 }
 

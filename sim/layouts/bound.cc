@@ -53,11 +53,11 @@ class Bound {
       const Seconds end = std::max(before_first(d) + work(d),
                                    place_.device(0) == d ? last_of_first_stage() : Seconds(0));
       const StepCost& step = closing_[d];
-      const Seconds reduced = std::max(Seconds(0), step.reduce - step.hidden);
+      const Seconds reduced = step.gradients();
       gradients = std::max(gradients, end + reduced);
       steps = std::max(steps, closing(d) - reduced);
       apart = std::max(apart, end + closing(d));
-      norm = std::max(norm, step.norm);
+      norm = std::max(norm, step[ClosingTerm::kNorm]);
     }
     // The norm of all gradients joins the devices before their steps.
     return norm > Seconds(0) ? gradients + norm + steps : apart;
@@ -129,7 +129,7 @@ class Bound {
 
   [[nodiscard]] Seconds closing(int device) const {
     const StepCost& step = closing_[device];
-    return step.total() - step.norm;
+    return step.total() - step[ClosingTerm::kNorm];
   }
 
   [[nodiscard]] Bytes activations(int device) const {

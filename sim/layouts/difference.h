@@ -11,7 +11,7 @@ namespace pipesim {
 
 // The parts that a person thinks in, by their causes; messages' contention is communication too.
 inline constexpr std::array kComputeShares{PlanShare::kModel, PlanShare::kKernels,
-                                           PlanShare::kOptimizer};
+                                           PlanShare::kOptimizer, PlanShare::kFixed};
 inline constexpr std::array kCommunicationShares{PlanShare::kCollectives, PlanShare::kTransfers,
                                                  PlanShare::kHostCopies, PlanShare::kReduction};
 inline constexpr std::array kBubbleShares{PlanShare::kRamps, PlanShare::kOrder,

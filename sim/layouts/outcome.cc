@@ -61,6 +61,30 @@ PlanShare share_of(IdleCause cause) {
   }
 }
 
+// Nothing of the norm, which joins all devices.
+std::optional<PlanShare> share_of(ClosingTerm term) {
+  switch (term) {
+    case ClosingTerm::kReduce:
+    case ClosingTerm::kGather:
+      return PlanShare::kReduction;
+    case ClosingTerm::kNorm:
+      return std::nullopt;
+    case ClosingTerm::kOptimizer:
+      return PlanShare::kOptimizer;
+    case ClosingTerm::kFixed:
+      return PlanShare::kFixed;
+  }
+  throw LogicError("a term of a step without a share");
+}
+
+// All of an iteration has a name.
+void check_named(const Planned& planned) {
+  const double named = std::accumulate(planned.shares.begin(), planned.shares.end(), 0.0);
+  constexpr double kRounding = 1e-6;
+  if (std::abs(named - 1) <= kRounding) return;
+  throw LogicError(fmt::format("{}% of an iteration have no name", 100 * (1 - named)));
+}
+
 Planned without_shares(const Case& made, const Result& result) {
   Planned planned;
   planned.iteration = result.report.iteration;
@@ -93,10 +117,14 @@ Planned planned_of(const Case& made, const Result& result) {
   }
   Seconds norm;
   for (const StepCost& step : made.closing) {
-    add(PlanShare::kReduction, step.total() - step.norm - step.optimizer);
-    add(PlanShare::kOptimizer, step.optimizer);
-    passes -= step.total() - step.norm;
-    norm = std::max(norm, step.norm);
+    for (size_t i = 0; i < kClosingTermNames.size(); ++i) {
+      const auto term = static_cast<ClosingTerm>(i);
+      // Every device waits for the longest norm, which is added below.
+      if (const auto share = share_of(term)) add(*share, step[term]);
+    }
+    add(PlanShare::kReduction, -step.hidden);
+    passes -= step.total() - step[ClosingTerm::kNorm];
+    norm = std::max(norm, step[ClosingTerm::kNorm]);
   }
   // Every device waits for the norm; with post-validation there is none.
   add(PlanShare::kReduction, devices * norm);
@@ -109,6 +137,7 @@ Planned planned_of(const Case& made, const Result& result) {
   add(PlanShare::kCollectives, seen);
   add(PlanShare::kModel, planned.mfu * whole);
   add(PlanShare::kKernels, passes - seen - planned.mfu * whole);
+  check_named(planned);
   return planned;
 }
 

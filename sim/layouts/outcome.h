@@ -26,10 +26,11 @@ enum class PlanShare : std::uint8_t {
   kHostCopies,   // waiting for copies to or from the host
   kReduction,    // of gradients, their norm, and parameters back, as far as they are seen
   kOptimizer,
+  kFixed,  // what a step takes beside what is modelled
 };
-inline constexpr std::array<std::string_view, 11> kPlanShareNames{
-    "model",     "kernels",   "recompute",   "collectives", "ramps",    "order",
-    "imbalance", "transfers", "host_copies", "reduction",   "optimizer"};
+inline constexpr std::array<std::string_view, 12> kPlanShareNames{
+    "model",     "kernels",   "recompute",   "collectives", "ramps",     "order",
+    "imbalance", "transfers", "host_copies", "reduction",   "optimizer", "fixed"};
 using PlanShares = std::array<double, kPlanShareNames.size()>;
 
 struct Contended {

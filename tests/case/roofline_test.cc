@@ -106,9 +106,9 @@ TEST(Roofline, ClosesAnIterationWithoutTheNormUnderPostValidation) {
   const auto first = [](const Scenario& scenario) {
     return prepare_first(scenario).closing.front();
   };
-  EXPECT_EQ(first(goes_on).norm, Seconds(0));
-  EXPECT_GT(first(waits).norm, Seconds(0));
-  EXPECT_EQ(first(goes_on).optimizer, first(waits).optimizer);
+  EXPECT_EQ(first(goes_on)[ClosingTerm::kNorm], Seconds(0));
+  EXPECT_GT(first(waits)[ClosingTerm::kNorm], Seconds(0));
+  EXPECT_EQ(first(goes_on)[ClosingTerm::kOptimizer], first(waits)[ClosingTerm::kOptimizer]);
 }
 
 TEST(Roofline, NeedsNoKindBesideAModelAndANamedCluster) {
@@ -144,8 +144,9 @@ TEST(Roofline, ClosesEveryDeviceByItsOwnParameters) {
   const Scenario scenario = read();
   const auto closing = prepare_first(scenario).closing;
   ASSERT_EQ(closing.size(), 4U);
-  EXPECT_GT(closing.front().optimizer, closing[1].optimizer) << "the embedding";
-  EXPECT_GT(closing.back().reduce, closing[1].reduce) << "the output";
+  EXPECT_GT(closing.front()[ClosingTerm::kOptimizer], closing[1][ClosingTerm::kOptimizer])
+      << "the embedding";
+  EXPECT_GT(closing.back()[ClosingTerm::kReduce], closing[1][ClosingTerm::kReduce]) << "the output";
   EXPECT_EQ(closing[1].total(), closing[2].total());
   const Result simulation = run(scenario);
   const auto& devices = simulation.report.devices;

@@ -85,8 +85,8 @@ TEST(ShardedScenario, EveryMicrobatchWaitsForWhatItsPassesGatherAndScatter) {
                      before.backward_weight.value());
   }
   for (const StepCost& step : made.closing) {
-    EXPECT_EQ(step.reduce, Seconds(0));
-    EXPECT_EQ(step.gather, Seconds(0));
+    EXPECT_EQ(step[ClosingTerm::kReduce], Seconds(0));
+    EXPECT_EQ(step[ClosingTerm::kGather], Seconds(0));
   }
 }
 
@@ -100,7 +100,8 @@ TEST(ShardedScenario, KeepsPassesAsTheyAreWhereAStageGathersOnceAndReducesOnce) 
     EXPECT_EQ(made.problem.stages[vs].backward_weight, without.problem.stages[vs].backward_weight);
   }
   for (int device = 0; device < 2; ++device) {
-    EXPECT_EQ(made.closing[device].reduce, without.closing[device].reduce);
+    EXPECT_EQ(made.closing[device][ClosingTerm::kReduce],
+              without.closing[device][ClosingTerm::kReduce]);
     EXPECT_GT(made.closing[device].hidden, Seconds(0));
   }
 }
@@ -155,7 +156,7 @@ TEST(ShardedScenario, ReducesBetweenNodesOnceWhereANodeHoldsACopy) {
   const Case all = prepare_first(read(kWeights));
   const Case hybrid = prepare_first(read(with(kWeights, {{"data_parallel_shard_degree", "4"}})));
   EXPECT_LT(hybrid.problem.stages[0].forward, all.problem.stages[0].forward);
-  EXPECT_GT(hybrid.closing[0].reduce, Seconds(0));
+  EXPECT_GT(hybrid.closing[0][ClosingTerm::kReduce], Seconds(0));
   EXPECT_GT(hybrid.memory->devices[0].total(), all.memory->devices[0].total());
 }
 

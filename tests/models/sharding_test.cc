@@ -334,12 +334,12 @@ TEST_F(ShardedStep, GathersWeightsThatStayOnceAndReducesGradientsThatWereSummed)
   setting_.state.reshard_after_forward = false;
   setting_.state.reduce_every_microbatch = false;
   const StepCost cost = step();
-  EXPECT_NEAR(cost.reduce.value(), 4e-9 * 0.75 * held(), 1e-9);
-  EXPECT_NEAR(cost.gather.value(), 2e-9 * 0.75 * held(), 1e-9);
+  EXPECT_NEAR(cost[ClosingTerm::kReduce].value(), 4e-9 * 0.75 * held(), 1e-9);
+  EXPECT_NEAR(cost[ClosingTerm::kGather].value(), 2e-9 * 0.75 * held(), 1e-9);
   const LayerShardings shardings = layer_shardings(model_, setting_, simple());
   const Seconds first = shardings[LayerKind::kEmbedding].gather;
-  EXPECT_GT(cost.gather - cost.hidden, first);
-  EXPECT_LT(cost.gather - cost.hidden, cost.gather);
+  EXPECT_GT(cost[ClosingTerm::kGather] - cost.hidden, first);
+  EXPECT_LT(cost[ClosingTerm::kGather] - cost.hidden, cost[ClosingTerm::kGather]);
 }
 
 TEST_F(ShardedStep, GathersTheShareOfAVocabularyOnceTooSeenWhole) {
@@ -347,8 +347,8 @@ TEST_F(ShardedStep, GathersTheShareOfAVocabularyOnceTooSeenWhole) {
   setting_.state = sharded(ShardingStrategy::kOptimGradsParams, 4);
   setting_.state.reshard_after_forward = false;
   const StepCost cost = step();
-  EXPECT_NEAR(cost.gather.value(), 2e-9 * 0.75 * held(), 1e-9);
-  EXPECT_GT((cost.gather - cost.hidden).value(),
+  EXPECT_NEAR(cost[ClosingTerm::kGather].value(), 2e-9 * 0.75 * held(), 1e-9);
+  EXPECT_GT((cost[ClosingTerm::kGather] - cost.hidden).value(),
             2 * 2e-9 * 0.75 * model_.vocab_size / 2 * model_.hidden_size);
 }
 

@@ -172,10 +172,10 @@ TEST(StepCost, ShardsTheOptimizerAndHidesWhatIsAskedFor) {
   };
   const double parameters = total_parameters(model);
   // An all-reduce of 4 bytes a parameter sends 2 x 3/4 of them.
-  EXPECT_NEAR(step(false, false).reduce.value(), 1.5 * 4 * parameters / 1e9, 1e-9);
-  EXPECT_NEAR(step(true, false).reduce.value(), 0.75 * 4 * parameters / 1e9, 1e-9);
-  EXPECT_NEAR(step(true, false).gather.value(), 0.75 * 2 * parameters / 1e9, 1e-9);
-  EXPECT_EQ(step(false, false).gather, Seconds(0));
+  EXPECT_NEAR(step(false, false)[ClosingTerm::kReduce].value(), 1.5 * 4 * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(step(true, false)[ClosingTerm::kReduce].value(), 0.75 * 4 * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(step(true, false)[ClosingTerm::kGather].value(), 0.75 * 2 * parameters / 1e9, 1e-9);
+  EXPECT_EQ(step(false, false)[ClosingTerm::kGather], Seconds(0));
   EXPECT_EQ(step(true, false).hidden, Seconds(0));
   EXPECT_LE(step(true, true).total(), step(true, false).total());
 }

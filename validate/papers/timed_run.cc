@@ -162,13 +162,11 @@ void add_closing(const TimedRun& run, const Layout& layout, const Placement& pla
   for (int device = 0; device < run.devices; ++device) {
     const StepCost step =
         step_cost(run.model, run.setting, run.hardware, layout, place, costs, device);
-    const Seconds apart = (run.compute_factor - 1) * step.optimizer;
-    // What overlaps the passes is taken from the gradients first.
-    const Seconds gradients = std::max(Seconds(0), step.reduce - step.hidden);
-    options.gradients_of_device.push_back(gradients);
-    options.optimizer_of_device.push_back(step.total() + apart - gradients - step.norm);
+    const Seconds apart = (run.compute_factor - 1) * step[ClosingTerm::kOptimizer];
+    options.gradients_of_device.push_back(step.gradients());
+    options.optimizer_of_device.push_back(step.after_norm() + apart);
     if (run.sync != OptimizerSync::kPostValidation) {
-      options.collective = std::max(options.collective, step.norm);
+      options.collective = std::max(options.collective, step[ClosingTerm::kNorm]);
     }
   }
 }

@@ -305,20 +305,32 @@ std::string message_text(const Modelled& modelled, const CostSetting& setting) {
 std::string step_text(const Case& made, Curves& curves) {
   const Scenario& scenario = *made.scenario;
   const bool hosted = made.setting->state.optimizer.host_fraction > 0;
-  std::vector<Row> rows{{"device", "parameters", "of experts", "reduce", "norm", "optimizer"}};
+  // Most steps take nothing beside what is modelled.
+  const bool fixed = made.closing.front()[ClosingTerm::kFixed] > Seconds(0);
+  const auto shown = [fixed](ClosingTerm term) { return term != ClosingTerm::kFixed || fixed; };
+  std::vector<Row> rows{{"device", "parameters", "of experts"}};
   Row& header = rows.front();
-  if (hosted) header.emplace_back("of it on the host");
-  header.insert(header.end(), {"gather", "hidden", "step"});
+  for (size_t i = 0; i < kClosingTermNames.size(); ++i) {
+    const auto term = static_cast<ClosingTerm>(i);
+    if (!shown(term)) continue;
+    header.emplace_back(kClosingTermNames[i]);
+    if (term == ClosingTerm::kOptimizer && hosted) header.emplace_back("of it on the host");
+  }
+  header.insert(header.end(), {"hidden", "step"});
   const bool norm =
       made.sync != OptimizerSync::kPostValidation && made.sync != OptimizerSync::kAsynchronous;
   for (int device = 0; device < made.placement.devices(); ++device) {
     const HeldParameters held = held_parameters(scenario.modelled->model, *made.context,
                                                 *made.layout, made.placement, device);
     const StepCost& step = made.closing[device];
-    Row row{fmt::format("{}", device), millions(held.dense + held.expert), millions(held.expert),
-            human(step.reduce),        norm ? human(step.norm) : "-",      human(step.optimizer)};
-    if (hosted) row.push_back(human(step.host));
-    row.insert(row.end(), {human(step.gather), human(-step.hidden), human(step.total())});
+    Row row{fmt::format("{}", device), millions(held.dense + held.expert), millions(held.expert)};
+    for (size_t i = 0; i < kClosingTermNames.size(); ++i) {
+      const auto term = static_cast<ClosingTerm>(i);
+      if (!shown(term)) continue;
+      row.push_back(term == ClosingTerm::kNorm && !norm ? "-" : human(step[term]));
+      if (term == ClosingTerm::kOptimizer && hosted) row.push_back(human(step.host));
+    }
+    row.insert(row.end(), {human(-step.hidden), human(step.total())});
     rows.push_back(std::move(row));
   }
   // Of gradients, parameters, the norm and a tied embedding, and of messages.

@@ -2,7 +2,7 @@
 
 // The parts that a person thinks in, by the causes that `shares` names (sim/layouts/difference.h).
 const kParts = [
-  ['compute', ['model', 'kernels', 'optimizer']],
+  ['compute', ['model', 'kernels', 'optimizer', 'fixed']],
   ['communication', ['collectives', 'transfers', 'host_copies', 'reduction', 'contention']],
   ['bubble', ['ramps', 'order', 'imbalance']],
   ['recompute', ['recompute']],
