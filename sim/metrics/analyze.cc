@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 
 #include "sim/core/error.h"
@@ -48,12 +49,13 @@ Report of_times(std::span<const DeviceTimes> devices) {
     begin = std::min(begin, device.first_start);
     end = std::max(end, device.last_end);
   }
-  report.makespan = Seconds(end - begin);
+  report.makespan = report.makespan_from_rest = Seconds(end - begin);
   report.devices.reserve(devices.size());
   for (const DeviceTimes& device : devices) {
     DeviceReport& of = report.devices.emplace_back();
     of.device = static_cast<int>(report.devices.size()) - 1;
     of.busy = Seconds(device.busy);
+    of.passes = Seconds(device.pass_busy);
     of.recompute = Seconds(device.recompute);
     of.span = Seconds(device.last_end - device.first_start);
     of.idle = Seconds(device.period - device.busy);
@@ -71,6 +73,18 @@ Report of_times(std::span<const DeviceTimes> devices) {
   report.bubble_rate_makespan /= static_cast<double>(devices.size());
   report.bubble_over_ideal = idle_sum / busy_sum;
   return report;
+}
+
+// All of a device's period is passes, what closes the iteration, or idle for a cause that has a
+// name.
+void check_named(const DeviceReport& device) {
+  Seconds named = device.passes + device.closing();
+  for (const Seconds idle : device.idle_by_cause) named += idle;
+  const Seconds period = device.busy + device.idle;
+  constexpr double kRounding = 1e-6;
+  if (std::abs((named - period).value()) <= kRounding * period.value()) return;
+  throw LogicError(fmt::format("device {}: {} of its {} s have no name", device.device,
+                               (period - named).value(), period.value()));
 }
 
 // Streams the tasks of one iteration and charges every gap on every device.
@@ -108,6 +122,10 @@ class Analysis {
       const TaskClass& of = graph_.task_class(task);
       if (is_beside_compute(of.kind)) continue;
       const int iteration = single ? 0 : graph_.iteration(task);
+      if (!single && iteration == 0 && of.kind == TaskKind::kCompute) {
+        first_begin_ = std::min(first_begin_, timeline_.start[task]);
+        first_end_ = std::max(first_end_, timeline_.end[task]);
+      }
       if (iteration >= middle_ && iteration < middle_ + cycle_) {
         visit(task, of, single);
       } else if (iteration == middle_ + cycle_ && of.kind == TaskKind::kCompute) {
@@ -252,10 +270,12 @@ class Analysis {
     if (graph_.streams()) take_mean_of_cycle(times);
     Report report = of_times(times);
     report.tasks = graph_.size();
+    if (!single) report.makespan_from_rest = Seconds(first_end_ - first_begin_);
     for (size_t d = 0; d < devices_.size(); ++d) {
       DeviceReport& of = report.devices[d];
       const auto& idle = devices_[d].idle;
       for (size_t c = 0; c < idle.size(); ++c) of.idle_by_cause[c] = Seconds(idle[c] / cycle_);
+      if (follows_) check_named(of);
       if (!timeline_.energy_joules.empty()) {
         of.energy_joules = timeline_.energy_joules[d] / graph_.iterations();
       }
@@ -321,6 +341,8 @@ class Analysis {
   std::vector<DeviceState> devices_;
   std::vector<double> stage_seconds_;
   double closing_end_ = 0;
+  double first_begin_ = kNever;  // of the first iteration, where there are several
+  double first_end_ = 0;
 };
 
 }  // namespace
@@ -403,6 +425,7 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
   };
   mean.iteration = average([](const Report& r) { return r.iteration; });
   mean.makespan = average([](const Report& r) { return r.makespan; });
+  mean.makespan_from_rest = average([](const Report& r) { return r.makespan_from_rest; });
   mean.cost = average([](const Report& r) { return r.cost; });
   mean.bubble_rate = average([](const Report& r) { return r.bubble_rate; });
   mean.bubble_rate_busiest = average([](const Report& r) { return r.bubble_rate_busiest; });
@@ -411,6 +434,7 @@ Report ensemble_of(std::span<const Report> runs, std::uint64_t seed, double jitt
   for (size_t d = 0; d < mean.devices.size(); ++d) {
     DeviceReport& device = mean.devices[d];
     device.busy = average([d](const Report& r) { return r.devices[d].busy; });
+    device.passes = average([d](const Report& r) { return r.devices[d].passes; });
     device.recompute = average([d](const Report& r) { return r.devices[d].recompute; });
     device.span = average([d](const Report& r) { return r.devices[d].span; });
     device.idle = average([d](const Report& r) { return r.devices[d].idle; });

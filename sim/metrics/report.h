@@ -33,8 +33,9 @@ using IdleSeconds = EnumArray<IdleCause, Seconds>;
 
 struct DeviceReport {
   int device = 0;     // pipeline * devices + position
-  Seconds busy;       // passes and optimizer step
-  Seconds recompute;  // of that, R passes
+  Seconds busy;       // passes and what closes the iteration on the device
+  Seconds passes;     // of that
+  Seconds recompute;  // of passes, R
   Seconds span;       // first pass start to last pass end
   Seconds idle;       // period - busy
   IdleSeconds idle_by_cause{};
@@ -44,6 +45,7 @@ struct DeviceReport {
   std::optional<double> energy_joules;
   std::optional<DeviceMemory> memory;  // beside activations, where a model says so
 
+  [[nodiscard]] Seconds closing() const { return busy - passes; }
   // At the activations' peak: all else is held throughout.
   [[nodiscard]] std::optional<Bytes> peak_memory() const {
     return memory ? std::optional(memory->total() + peak_activation) : std::nullopt;
@@ -66,6 +68,7 @@ inline bool unequal_work(double bubble_rate, double bubble_rate_busiest) {
 struct Report {
   Seconds iteration;               // the period
   Seconds makespan;                // first pass start to last pass end of one iteration
+  Seconds makespan_from_rest;      // the same of one before which all devices are idle
   Seconds cost;                    // largest device span
   double bubble_rate = 0;          // against the work of the device with that span
   double bubble_rate_busiest = 0;  // against the work of the device that has most

@@ -107,6 +107,24 @@ TEST(Analyze, ChargesEveryGapOnceOnEverySchedule) {
   }
 }
 
+// Where iterations overlap, one in their midst waits for what is left of the one before.
+TEST(Analyze, TellsAMakespanFromRestFromOneInSteadyState) {
+  const Case of("1f1b", 4, 8, cost(10, 11, 7, 1.5));
+  const Report alone = of.report();
+  EXPECT_EQ(alone.makespan_from_rest, alone.makespan);
+  BuildOptions options;
+  options.iterations = 8;
+  options.sync = OptimizerSync::kPostValidation;
+  options.optimizer = Seconds(3);
+  const Report report = of.report(options);
+  EXPECT_DOUBLE_EQ(report.makespan_from_rest.value(), alone.makespan.value());
+  EXPECT_GE(report.makespan.value(), report.makespan_from_rest.value() * (1 - 1e-12));
+  for (const DeviceReport& device : report.devices) {
+    EXPECT_DOUBLE_EQ(device.closing().value(), 3);
+    EXPECT_DOUBLE_EQ(device.passes.value(), 8 * (10 + 11 + 7));
+  }
+}
+
 TEST(Analyze, SplitsAWaitIntoTheMessageAndTheComputeBehindIt) {
   // In the steady phase device 0 waits for each gradient: the round trip costs two messages.
   const Report report = Case("1f1b", 2, 8, cost(10, 10, 10, 1)).report();
