@@ -4,13 +4,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
 #include <optional>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "app/commands.h"
+#include "app/temporary.h"
 #include "sim/core/error.h"
+#include "sim/report/metrics/json.h"
 
 namespace pipesim {
 namespace {
@@ -32,12 +36,17 @@ std::optional<int> status_of(std::vector<std::string> command) {
 
 }  // namespace
 
-int draw_figure(const std::vector<std::string>& script) {
+int draw_figure(std::vector<std::string> script) {
   constexpr int kNoMatplotlib = 77;  // plots/__main__.py
   std::vector<std::string> interpreters{"python3", "/usr/bin/python3"};
   if (const char* chosen = std::getenv("PIPESIM_PYTHON"); chosen != nullptr && *chosen != '\0') {
     interpreters = {chosen};
   }
+  TemporaryFolder workplace;
+  const std::string metrics = workplace.file("metrics.json");
+  std::ofstream(metrics, std::ios::binary) << metrics_json();
+  // Behind -B, the folder and the kind.
+  script.insert(script.begin() + 3, "--metrics=" + metrics);
   for (const std::string& interpreter : interpreters) {
     std::vector<std::string> command{interpreter};
     command.insert(command.end(), script.begin(), script.end());

@@ -15,6 +15,8 @@
 #include "sim/read/hardware.h"
 #include "sim/read/model.h"
 #include "sim/report/json/gpus.h"
+#include "sim/report/metrics/json.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/costs.h"
 
@@ -168,6 +170,23 @@ void list_clusters(std::span<const ClusterEntry> entries) {
   std::cout << table(std::move(rows)) << std::flush;
 }
 
+void list_metrics(const std::string& format) {
+  if (format == "json") {
+    std::cout << metrics_json();
+  } else if (format == "markdown") {
+    std::cout << metrics_page();
+  } else {
+    std::vector<Row> rows{{"name", "unit", "in tables", "definition"}};
+    for (const Metric& metric : kMetrics) {
+      rows.push_back({std::string(metric.name),
+                      std::string(kMetricUnitNames[static_cast<size_t>(metric.unit)]),
+                      std::string(metric.label), std::string(metric.definition)});
+    }
+    std::cout << table(std::move(rows));
+  }
+  std::cout.flush();
+}
+
 const std::string& name_of(const GpuEntry& entry) { return entry.gpu.name; }
 const std::string& name_of(const ClusterEntry& entry) { return entry.hardware.name; }
 
@@ -231,8 +250,12 @@ void check_gpus(const ListOptions& options, const CommandLine& line) {
 
 void check_options(const ListOptions& options, const CommandLine& line) {
   const bool hardware = options.what == "gpus" || options.what == "clusters";
-  if (options.format == "markdown" && options.what != "schedules") {
-    throw InputError(line.where("--format"), "only schedules are listed as markdown");
+  const bool metrics = options.what == "metrics";
+  if (options.format == "markdown" && options.what != "schedules" && !metrics) {
+    throw InputError(line.where("--format"), "only schedules and metrics are listed as markdown");
+  }
+  if (options.format == "json" && !metrics) {
+    throw InputError(line.where("--format"), "only metrics are listed as JSON");
   }
   if (!options.name.empty() && !hardware) {
     throw InputError(line.where(options.name), "only gpus and clusters have details to list");
@@ -252,6 +275,8 @@ int list(const ListOptions& options, const CommandLine& line) {
     options.format == "markdown" ? list_schedules_as_page() : list_schedules();
   } else if (options.what == "models") {
     list_models();
+  } else if (options.what == "metrics") {
+    list_metrics(options.format);
   } else if (!options.check.empty()) {
     check_gpus(options, line);
   } else {
@@ -264,19 +289,21 @@ int list(const ListOptions& options, const CommandLine& line) {
 
 Subcommand add_list(Parser& program) {
   auto options = std::make_shared<ListOptions>();
-  Parser& parser = program.add_command("list", "List what a scenario may name",
-                                       "  pipesim list\n"
-                                       "  pipesim list clusters");
-  parser.add_option("what", options->what, "schedules, models, clusters or gpus")
-      .one_of({"schedules", "models", "clusters", "gpus"});
+  Parser& parser =
+      program.add_command("list", "List what a scenario may name, and the metrics of results",
+                          "  pipesim list\n"
+                          "  pipesim list clusters");
+  parser.add_option("what", options->what, "schedules, models, clusters, gpus or metrics")
+      .one_of({"schedules", "models", "clusters", "gpus", "metrics"});
   parser.add_option("name", options->name, "Of clusters and gpus: one of them, with its sources");
   parser.add_option("--check", options->check,
                     "Of gpus: a file of data sheets; prints what it is taken to say");
   parser.add_option("--json", options->json,
                     "With --check: the same as JSON ('-': standard output)");
   parser
-      .add_option("--format", options->format, "Of schedules: text, or markdown for a page of docs")
-      .one_of({"text", "markdown"});
+      .add_option("--format", options->format,
+                  "Text; of schedules and metrics markdown, for a page of docs; of metrics json")
+      .one_of({"text", "markdown", "json"});
   return {&parser, [options](const CommandLine& line) { return list(*options, line); }};
 }
 

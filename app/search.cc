@@ -30,6 +30,7 @@
 #include "sim/read/schedules.h"
 #include "sim/read/sweep_text.h"
 #include "sim/report/text/difference.h"
+#include "sim/search/found_metrics.h"
 
 namespace pipesim {
 namespace {
@@ -161,23 +162,21 @@ void write_csv(std::ostream& out, const std::vector<SearchResult>& results, Byte
   const bool ordered = std::ranges::any_of(results, [](const SearchResult& result) {
     return result.best && !result.best->microbatch_order.empty();
   });
-  out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks,cost_seconds,"
-         "makespan_seconds,bubble_rate,bubble_rate_busiest,peak_activation_bytes,"
-         "registered_schedule,"
-         "registered_cost_seconds,bound_seconds"
+  out << "limit_bytes,limit_over_p_microbatches,schedule,refined,chunks";
+  for (const FoundMetric& metric : kFoundMetrics) out << ',' << metric.name;
+  out << ",registered_schedule,registered_cost_seconds,bound_seconds"
       << (relieved ? ",offload_chunks,recompute_chunks,activations_on_host" : "")
       << (ordered ? ",microbatch_order\n" : "\n");
   for (const SearchResult& result : results) {
     if (!result.best) continue;
     const Found& best = *result.best;
-    out << fmt::format("{},{},{},{},{},{},{},{},{},{},", result.limit.value(), result.limit / unit,
-                       best.schedule, best.refined ? 1 : 0, best.problem.shape.chunks,
-                       best.cost.value(), best.makespan.value(), best.bubble_rate,
-                       best.bubble_rate_busiest, best.peak.value());
+    out << fmt::format("{},{},{},{},{}", result.limit.value(), result.limit / unit, best.schedule,
+                       best.refined ? 1 : 0, best.problem.shape.chunks);
+    for (const FoundMetric& metric : kFoundMetrics) out << fmt::format(",{}", metric.of(best));
     if (result.registered) {
-      out << fmt::format("{},{}", result.registered->schedule, result.registered->cost.value());
+      out << fmt::format(",{},{}", result.registered->schedule, result.registered->cost.value());
     } else {
-      out << ',';
+      out << ",,";
     }
     out << fmt::format(",{}", result.bound.value());
     if (relieved) {

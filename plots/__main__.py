@@ -19,7 +19,7 @@ matplotlib.use("Agg")
 import importlib  # noqa: E402
 
 import style  # noqa: E402
-from tables import InputError  # noqa: E402
+from tables import InputError, use_metrics  # noqa: E402
 
 KINDS = ("timeline", "memory", "bubble", "pareto", "curves", "heatmap", "sensitivity", "memory-scaling")
 
@@ -33,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--where", action="append", default=[])
     parser.add_argument("--differences", default="")
     parser.add_argument("--width", type=float, default=0)
+    parser.add_argument("--metrics", default="", help="what `pipesim list metrics --format json` writes")
     parser.add_argument("inputs", nargs="+")
     return parser.parse_args()
 
@@ -42,6 +43,8 @@ def main() -> int:
     style.use()
     inputs = [tuple(each.split("=", 1)) for each in asked.inputs]
     try:
+        if asked.metrics:
+            use_metrics(asked.metrics)
         figure = importlib.import_module(asked.kind.replace("-", "_")).draw(inputs, asked)
         if asked.title:
             figure.suptitle(asked.title)

@@ -81,4 +81,4 @@ def _panel(ax: Axes, analysis: dict, bars: Bars, factors: list[float]) -> None:
     ax.set_ylim(max(len(bars), 1) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
-    ax.set_title(analysis["schedule"])
+    ax.set_title(analysis.get("label", analysis["schedule"]))

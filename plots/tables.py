@@ -10,11 +10,6 @@ import re
 from functools import partial
 
 
-# What grows as a step's seconds do, and what shrinks.
-IN_SECONDS = {"iteration_seconds"}
-PER_SECOND = {"mfu", "mfu_causal", "samples_per_second_per_gpu", "samples_per_second", "tokens_per_second_per_gpu"}
-
-
 class InputError(Exception):
     """What a person gave cannot be drawn; the message says where, and what was expected."""
 
@@ -31,29 +26,9 @@ class Quantity:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
-_KNOWN = {
-    "gpus": Quantity("GPUs"),
-    "iteration_seconds": Quantity("iteration time", "s"),
-    "bubble_rate": Quantity("bubble rate", "%", 0.01),
-    "bubble_rate_busiest": Quantity("bubble rate, of the busiest device", "%", 0.01),
-    "bubble_rate_makespan": Quantity("bubble rate, of the makespan", "%", 0.01),
-    "bubble_over_ideal": Quantity("bubble over ideal time", "%", 0.01),
-    "samples_per_second": Quantity("samples per second", higher_is_better=True),
-    "samples_per_second_per_gpu": Quantity("samples per second and GPU", higher_is_better=True),
-    "tokens_per_second_per_gpu": Quantity("tokens per second and GPU", higher_is_better=True),
-    "microbatches_per_second": Quantity("throughput", higher_is_better=True),
-    "microbatches_per_second_per_gpu": Quantity("microbatches per second and GPU", higher_is_better=True),
-    "model_tflops_per_gpu": Quantity("model TFLOP/s per GPU", higher_is_better=True),
-    "mfu": Quantity("MFU", "%", 0.01, higher_is_better=True),
-    "model_tflops_per_gpu_causal": Quantity("model TFLOP/s per GPU, causal", higher_is_better=True),
-    "mfu_causal": Quantity("MFU, causal", "%", 0.01, higher_is_better=True),
-    "hfu": Quantity("HFU", "%", 0.01, higher_is_better=True),
-    "peak_activation_bytes": Quantity("peak activation memory", "GiB", 2.0**30),
-    "peak_memory_bytes": Quantity("peak memory", "GiB", 2.0**30),
-    "host_memory_bytes": Quantity("host memory of a node", "GiB", 2.0**30),
-    "capacity_bytes": Quantity("memory of a GPU", "GiB", 2.0**30),
-    "fits": Quantity("fits", higher_is_better=True),
-    "fits_capacity": Quantity("fits", higher_is_better=True),
+# Columns that are no metrics of pipesim: keys, and quantities that only papers have.
+_OTHERS = {
+    "memory_limit": Quantity("memory limit (x p microbatches)"),
     "num_microbatches": Quantity("microbatches"),
     "micro_batch_size": Quantity("micro batch size"),
     "vocab_size": Quantity("vocabulary size"),
@@ -63,6 +38,7 @@ _KNOWN = {
     "s": Quantity("sequence length"),
     "simulated": Quantity(""),
     "pipeline_model_parallel_size": Quantity("pipeline devices"),
+    "fits": Quantity("fits", higher_is_better=True),
     "copy_over_compute": Quantity("k, copies over passes"),
     "saved_activation": Quantity("activation memory saved", "%", 0.01, higher_is_better=True),
     "speedup": Quantity("throughput, post-validation over all-reduce", higher_is_better=True),
@@ -72,22 +48,32 @@ _KNOWN = {
     "output_parameters_over_layer": Quantity("parameters over those of a layer"),
 }
 
+# How values of a metric's unit stand on an axis: the unit there, and what they are divided by.
+_SCALES = {"s": ("s", 1.0), "share": ("%", 0.01), "B": ("GiB", 2.0**30)}
+
+# The program's table (`pipesim list metrics`): by name its title, unit, better and band.
+METRICS: dict[str, dict] = {}
+
+
+def use_metrics(path: str) -> None:
+    METRICS.update({each["name"]: each for each in read_json(path)})
+
 
 # What was chosen besides the schedule (docs/how-to/sweep.md).
 CHOICE = ("options", "recompute", "offload", "memory_limit")
 
 
 def quantity(column: str) -> Quantity:
-    if column in _KNOWN:
-        return _KNOWN[column]
+    metric = METRICS.get(column)
+    if metric:
+        unit, scale = _SCALES.get(metric["unit"], ("", 1.0))
+        return Quantity(metric["title"], unit, scale, metric["better"] > 0)
     short = column.rsplit(".", 1)[-1]
-    if short == "memory_limit":
-        return Quantity("memory limit (x p microbatches)")
-    if short in _KNOWN:
-        return _KNOWN[short]
-    for suffix, unit, scale in (("_seconds", "s", 1.0), ("_bytes", "GiB", 2.0**30)):
+    if short in _OTHERS:
+        return _OTHERS[short]
+    for suffix, unit in (("_seconds", "s"), ("_bytes", "B")):
         if column.endswith(suffix):
-            return Quantity(column.removesuffix(suffix).replace("_", " "), unit, scale)
+            return Quantity(column.removesuffix(suffix).replace("_", " "), *_SCALES[unit])
     return Quantity(short.replace("_", " "))
 
 
@@ -126,7 +112,8 @@ class Table:
         """Where measured runs near this one say that its seconds, or what goes with their inverse, would lie: against
         the fastest, where other schedules were run in the same setting."""
         ends = [self.number(row, f"iteration{end}_seconds") for end in ("_low", "", "_high")]
-        value = self.number(row, column) if column in IN_SECONDS | PER_SECOND else None
+        rule = METRICS.get(column, {}).get("band", "none")
+        value = self.number(row, column) if rule != "none" else None
         if None in ends or value is None:
             return None
         low, seconds, high = ends
@@ -135,7 +122,7 @@ class Table:
             slower = math.log(seconds / self.number(fastest, "iteration_seconds"))
             off = 1 if row is fastest else math.exp(base + share * abs(slower))
             low, high = seconds / off, seconds * off
-        factors = (low / seconds, high / seconds) if column in IN_SECONDS else (seconds / high, seconds / low)
+        factors = (low / seconds, high / seconds) if rule == "seconds" else (seconds / high, seconds / low)
         return factors[0] * value, factors[1] * value
 
     def _fastest_beside(self, row: dict[str, str]) -> dict[str, str] | None:
@@ -157,7 +144,7 @@ class Table:
 
     def fits(self, row: dict[str, str]) -> bool:
         """Whether the point's memory does, as far as the table knows a capacity."""
-        return row.get("fits_capacity", "") not in ("0", "0.0") and row.get("fits", "") != "False"
+        return row.get("fits_capacity", "") not in ("0", "0.0", "False") and row.get("fits", "") != "False"
 
     def is_numeric(self, column: str) -> bool:
         try:
@@ -270,7 +257,7 @@ def with_choices(table: Table) -> Table:
 
 
 def is_key(column: str) -> bool:
-    if column in _NOT_KEYS or column in _KNOWN and len(column) > 1:
+    if column in _NOT_KEYS or column in METRICS or column in _OTHERS and len(column) > 1:
         return False
     return "." in column or not re.search(r"(_seconds|_bytes|_rate|_per_gpu|simulated|published|families)$", column)
 

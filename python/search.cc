@@ -9,6 +9,7 @@
 #include "sim/core/text.h"
 #include "sim/planning/schedule.h"
 #include "sim/read/schedules.h"
+#include "sim/search/found_metrics.h"
 
 namespace pipesim {
 namespace {
@@ -22,11 +23,9 @@ py::dict dict_of(const SearchResult& result, Bytes unit) {
   row["schedule"] = best.schedule;
   row["refined"] = best.refined;
   row["chunks"] = best.problem.shape.chunks;
-  row["cost_seconds"] = best.cost.value();
-  row["makespan_seconds"] = best.makespan.value();
-  row["bubble_rate"] = best.bubble_rate;
-  row["bubble_rate_busiest"] = best.bubble_rate_busiest;
-  row["peak_activation_bytes"] = best.peak.value();
+  for (const FoundMetric& metric : kFoundMetrics) {
+    row[py::str(std::string(metric.name))] = metric.of(best);
+  }
   row["registered_schedule"] = py::none();
   row["registered_cost_seconds"] = py::none();
   if (result.registered) {

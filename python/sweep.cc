@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "python/bindings.h"
+#include "sim/report/metrics/json.h"
 #include "sim/sweep/build.h"
 #include "sim/sweep/point.h"
 #include "sim/sweep/results.h"
@@ -135,8 +136,8 @@ class RunningSweep {
     for (size_t i = 0; i < kChoiceColumns.size(); ++i) {
       row[py::str(std::string(kChoiceColumns[i]))] = result.choice[i];
     }
-    for (size_t i = 0; i < kMetricNames.size(); ++i) {
-      row[py::str(std::string(kMetricNames[i]))] = py::cast(result.metrics[i]);
+    for (size_t i = 0; i < result.metrics.size(); ++i) {
+      row[py::str(std::string(run_metrics()[i].name))] = py::cast(result.metrics[i]);
     }
     const bool done = result.outcome == PointResult::Outcome::kDone;
     row["reason"] = done ? py::object(py::none()) : py::object(py::str(result.reason));
@@ -160,6 +161,7 @@ class RunningSweep {
 }  // namespace
 
 void bind_sweep(py::module_& module) {
+  module.def("metrics", metrics_json);
   py::class_<Sweep>(module, "Sweep")
       .def_property_readonly("points", &Sweep::points)
       .def_property_readonly("keys", &Sweep::keys);

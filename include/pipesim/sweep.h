@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/core/error.h"
-#include "sim/report/text/metric_row.h"
+#include "sim/report/metrics/row.h"
 
 namespace pipesim {
 

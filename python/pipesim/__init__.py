@@ -20,9 +20,12 @@ from ._results import PASS_KINDS, TASK_KINDS, Comparison, Found, Plan, Result, R
 from ._scenario import Source, changes_of, refuse_functions, scenario, text_of, texts_of
 from ._schedules import Schedule, schedule
 
-__all__ = ["Comparison", "Error", "Found", "InfeasibleError", "InputError", "PASS_KINDS", "Plan", "Result", "Rows",
+__all__ = ["Comparison", "Error", "Found", "InfeasibleError", "InputError", "METRICS", "PASS_KINDS", "Plan", "Result", "Rows",
            "Scenario", "Schedule", "Sweep", "TASK_KINDS", "Timeline", "__version__", "plan", "scenario", "schedule",
            "search", "simulate", "sweep", "validate", "validations"]
+
+# By name what docs/reference/metrics.md says of a metric: label, title, unit, better, band, digits, definition.
+METRICS: dict[str, dict[str, Any]] = {each["name"]: each for each in _json.loads(_pipesim.metrics())}
 
 
 def simulate(source: Source, changes: Mapping[str, Any] | None = None, /, **keywords: Any) -> Comparison:
@@ -57,7 +60,7 @@ def search(source: Source, changes: Mapping[str, Any] | None = None, /, *, memor
     if points is None and not rows:
         raise InfeasibleError("\n  left out: ".join([f"no schedule fits into a limit of {memory_limit}", *left_out]))
     found = [Found(row) for row in rows]
-    columns = ("limit_over_p_microbatches", "schedule", "refined", "makespan_seconds", "bubble_rate",
+    columns = ("limit_over_p_microbatches", "schedule", "refined", "makespan_from_rest_seconds", "bubble_rate",
                "peak_activation_bytes")
     return found[0] if points is None else Rows(found, columns, left_out)
 

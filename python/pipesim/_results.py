@@ -279,7 +279,7 @@ class Found(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return (f"<pipesim.Found {self.schedule}{' (refined)' if self.refined else ''}: "
-                f"{self.makespan_seconds:.6g} s, {self.peak_activation_bytes:.6g} bytes>")
+                f"{self.makespan_from_rest_seconds:.6g} s, {self.peak_activation_bytes:.6g} bytes>")
 
 
 class Rows(Sequence[Any]):

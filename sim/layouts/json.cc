@@ -2,9 +2,12 @@
 #include <ostream>
 
 #include "sim/layouts/difference.h"
+#include "sim/layouts/planned_metrics.h"
 #include "sim/layouts/report.h"
 #include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
+#include "sim/report/metrics/json.h"
+#include "sim/report/metrics/row.h"
 #include "sim/scenario/modelled.h"
 
 namespace pipesim {
@@ -74,34 +77,24 @@ std::string layout_text(const ClusterPlan& plan, const Planned& planned) {
 }
 
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
-  const PlanQuestion& question = plan.question;
   Json json = point_json(planned.point);
   json["label"] = label_of(planned.point);
   json["pipeline_model_parallel_layout"] = layout_text(plan, planned);
   json["runs_on"] = Json::array();
   for (const Framework each : planned.runs_on) json["runs_on"].push_back(to_text(each));
-  json["iteration_seconds"] = planned.iteration.value();
+  const auto metrics = planned_metrics(plan.question, planned, {tokens, plan.price});
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const Metric& metric = metric_named(kPlannedMetrics[i]);
+    json[std::string(metric.name)] = metric_json(metric, metrics[i]);
+  }
   json["contended"] = contended_json(planned.contended);
   json["rank_by_replay"] = planned.rank_by_replay;
-  json["tokens_per_second_per_gpu"] = planned.tokens_per_second_per_gpu;
-  json["mfu"] = planned.mfu;
-  json["peak_memory_bytes"] = planned.peak.value();
-  json["host_memory_bytes"] = planned.on_host > Bytes(0) ? Json(planned.on_host.value()) : nullptr;
-  json["headroom_bytes"] = (question.limit() - planned.peak).value();
-  json["bubble"] = planned.bubble();
   for (size_t i = 0; i < planned.shares.size(); ++i) {
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
   }
   json["limited_by"] = limits_of(planned);
   add_difference(plan, planned, json);
-  json["band"] = band_json(question.base.band, planned.expected());
-  for (const char* key : {"days", "gpu_hours", "price"}) json[key] = nullptr;
-  if (tokens) {
-    const PlanBudget budget = budget_of(question, planned, *tokens);
-    json["days"] = budget.days;
-    json["gpu_hours"] = budget.gpu_hours;
-    if (plan.price) json["price"] = budget.gpu_hours * *plan.price;
-  }
+  json["band"] = band_json(plan.question.base.band, planned.expected());
   return json;
 }
 

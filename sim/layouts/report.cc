@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "sim/core/text.h"
+#include "sim/layouts/planned_metrics.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
 
@@ -164,10 +166,6 @@ std::string field(const std::string& text) {
   return text.find(',') == std::string::npos ? text : fmt::format("\"{}\"", text);
 }
 
-std::string optional_text(const std::optional<double>& value) {
-  return value ? fmt::format("{}", *value) : "";
-}
-
 // As "p2p", or "a2a+p2p 4x2" with the ranks that divide heads and those of the ring.
 std::string exchange_text(const PlanExchange& exchange) {
   const std::string_view kind = to_text(exchange.kind);
@@ -178,35 +176,16 @@ std::string exchange_text(const PlanExchange& exchange) {
 std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned,
                     std::optional<double> tokens) {
   const PlanPoint& point = planned.point;
-  std::optional<double> days, hours, price, contended, spread;
-  if (tokens) {
-    const PlanBudget budget = budget_of(plan.question, planned, *tokens);
-    days = budget.days;
-    hours = budget.gpu_hours;
-    if (plan.price) price = budget.gpu_hours * *plan.price;
-  }
-  if (planned.contended) {
-    contended = planned.contended->iteration.value();
-    if (planned.contended->ensemble) spread = planned.contended->ensemble->stddev.value();
-  }
   std::string text =
       fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", cluster_name(plan), rank,
                   point.schedule->name, point.tensor, point.context, point.expert,
                   point.expert_tensor, point.pipeline, point.chunks, point.data, point.micro_batch,
                   to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
                   planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
-  text += fmt::format(",{},{},{},{},{},{},{},{}", planned.iteration.value(),
-                      optional_text(contended), optional_text(spread), planned.rank_by_replay,
-                      planned.tokens_per_second_per_gpu, planned.mfu, planned.peak.value(),
-                      (plan.question.limit() - planned.peak).value());
+  text += fmt::format(",{}", planned.rank_by_replay);
+  for (const auto& value : planned_metrics(plan.question, planned, {tokens, plan.price}))
+    text += ',' + metric_field(value);
   for (const double share : planned.shares) text += fmt::format(",{}", share);
-  std::optional<double> low, high;
-  if (const auto& band = plan.question.base.band) {
-    low = band->low * planned.expected().value();
-    high = band->high * planned.expected().value();
-  }
-  text += fmt::format(",{},{},{},{},{}", optional_text(days), optional_text(hours),
-                      optional_text(price), optional_text(low), optional_text(high));
   if (point.sharding) text += fmt::format(",{}", to_text(*point.sharding));
   if (!plan.question.axes.exchange.empty()) {
     text += fmt::format(",{}", point.exchange ? exchange_text(*point.exchange) : "");
@@ -283,11 +262,9 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "cluster,rank,schedule,tensor_model_parallel_size,context_parallel_size,"
       "expert_model_parallel_size,expert_tensor_parallel_size,pipeline_model_parallel_size,"
       "virtual_pipeline_model_parallel_size,data_parallel_size,micro_batch_size,recompute,"
-      "vocabulary,offload,layout,iteration_seconds,contended_iteration_seconds,"
-      "contended_stddev_seconds,rank_by_replay,tokens_per_second_per_gpu,mfu,peak_memory_bytes,"
-      "headroom_bytes";
+      "vocabulary,offload,layout,rank_by_replay";
+  for (const std::string_view name : kPlannedMetrics) text += fmt::format(",{}", name);
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
-  text += ",days,gpu_hours,price,iteration_low_seconds,iteration_high_seconds";
   const auto searched = [plans](const auto axis) {
     return std::ranges::any_of(
         plans, [axis](const ClusterPlan& plan) { return !(plan.question.axes.*axis).empty(); });

@@ -8,7 +8,10 @@
 
 #include "sim/core/text.h"
 #include "sim/metrics/report.h"
+#include "sim/report/json/choice.h"
 #include "sim/report/json/schema.h"
+#include "sim/report/metrics/json.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/csv.h"
 
@@ -48,45 +51,43 @@ std::string not_applicable_lines(const std::vector<NotApplicable>& lacking) {
   return text;
 }
 
-std::string yes_or_no(const std::optional<bool>& fits) {
-  if (!fits) return "-";
-  return *fits ? "yes" : "no";
-}
-
 std::string factor_text(const Effect& effect) {
   if (effect.applied == effect.factor) return fmt::format("{:g}", effect.factor);
   return fmt::format("{:.3g} (of {:g})", effect.applied, effect.factor);
 }
 
-Row row_of(const Effect& effect, const Outcome& base, bool unequal) {
+// The bubble that people see: of the busiest device where that is another.
+const char* bubble_of(const Outcome& base) {
+  const bool unequal = unequal_work(*base["bubble_rate"], *base["bubble_rate_busiest"]);
+  return unequal ? "bubble_rate_busiest" : "bubble_rate";
+}
+
+Row row_of(const Effect& effect, const Outcome& base) {
   Row row{std::string(effect.what), factor_text(effect), effect.from, effect.to};
   if (!effect.outcome) {
     row.insert(row.end(), {"cannot be run", "-", "-", "-", "-"});
     return row;
   }
-  const Outcome& now = *effect.outcome;
-  const auto peak = now.peak();
-  row.insert(row.end(), {relative(now.iteration.value(), base.iteration.value()),
-                         relative(now.microbatches_per_second, base.microbatches_per_second),
-                         unequal ? points(now.bubble_rate_busiest, base.bubble_rate_busiest)
-                                 : points(now.bubble_rate, base.bubble_rate),
-                         peak && base.peak() ? relative(peak->value(), base.peak()->value()) : "-",
-                         yes_or_no(now.fits)});
+  const auto change = [&](const char* name) -> std::string {
+    const auto now = (*effect.outcome)[name];
+    const auto before = base[name];
+    if (!now || !before) return "-";
+    const bool share = metric_named(name).unit == MetricUnit::kShare;
+    return share ? points(*now, *before) : relative(*now, *before);
+  };
+  row.insert(row.end(),
+             {change("iteration_seconds"), change("microbatches_per_second"),
+              change(bubble_of(base)), change(base.peak()),
+              metric_text(metric_named("fits_capacity"), (*effect.outcome)["fits_capacity"])});
   return row;
 }
 
-Json optional_json(const std::optional<Bytes>& bytes) {
-  return bytes ? Json(bytes->value()) : Json(nullptr);
-}
-
 Json outcome_json(const Outcome& outcome) {
-  return {{"iteration_seconds", outcome.iteration.value()},
-          {"microbatches_per_second", outcome.microbatches_per_second},
-          {"bubble_rate", outcome.bubble_rate},
-          {"bubble_rate_busiest", outcome.bubble_rate_busiest},
-          {"peak_activation_bytes", optional_json(outcome.peak_activation)},
-          {"peak_memory_bytes", optional_json(outcome.peak_memory)},
-          {"fits", outcome.fits ? Json(*outcome.fits) : Json(nullptr)}};
+  Json json;
+  for (const std::string_view name : kOutcomeMetrics) {
+    json[std::string(name)] = metric_json(metric_named(name), outcome[name]);
+  }
+  return json;
 }
 
 Json effect_json(const Effect& effect) {
@@ -100,32 +101,32 @@ Json effect_json(const Effect& effect) {
           {"refusal", effect.refusal.empty() ? Json(nullptr) : Json(effect.refusal)}};
 }
 
-std::string csv_outcome(const Outcome& outcome) {
-  const auto bytes = [](const std::optional<Bytes>& of) {
-    return of ? fmt::format("{}", of->value()) : "";
-  };
-  return fmt::format("{},{},{},{},{},{},{}", outcome.iteration.value(),
-                     outcome.microbatches_per_second, outcome.bubble_rate,
-                     outcome.bubble_rate_busiest, bytes(outcome.peak_activation),
-                     bytes(outcome.peak_memory), outcome.fits ? (*outcome.fits ? "1" : "0") : "");
+// ",value" for every metric; empty cells where nothing could be run.
+std::string csv_outcome(const std::optional<Outcome>& outcome) {
+  std::string text;
+  for (const std::string_view name : kOutcomeMetrics) {
+    text += ',' + metric_field(outcome ? (*outcome)[name] : std::nullopt);
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string sensitivity_table(const Sensitivity& sensitivity) {
   const Outcome& base = sensitivity.base;
-  const bool unequal = unequal_work(base.bubble_rate, base.bubble_rate_busiest);
-  std::string text = fmt::format("{}: iteration {}, ", sensitivity.schedule, human(base.iteration));
-  if (unequal) text += fmt::format("bubble of busiest {:.2f}%, ", 100 * base.bubble_rate_busiest);
-  text += fmt::format("bubble rate {:.2f}%", 100 * base.bubble_rate);
-  if (base.peak()) {
-    text += fmt::format(", peak {} {}", base.peak_memory ? "memory" : "activation",
-                        human(*base.peak()));
-  }
-  if (base.fits) text += *base.fits ? ", fits" : ", does not fit";
+  const auto said = [&](const char* name) {
+    return fmt::format("{} {}", metric_named(name).label,
+                       metric_text(metric_named(name), base[name]));
+  };
+  std::string text = sensitivity.label + ": " + said("iteration_seconds");
+  const std::string_view bubble = bubble_of(base);
+  if (bubble != "bubble_rate") text += ", " + said("bubble_rate_busiest");
+  text += ", " + said("bubble_rate");
+  if (base[base.peak()]) text += ", " + said(base.peak());
+  if (const auto fits = base["fits_capacity"]) text += *fits != 0 ? ", fits" : ", does not fit";
   std::vector<Row> rows{{"what if", "x", "from", "to", "iteration", "throughput",
-                         unequal ? "bubble of busiest" : "bubble", "peak", "fits"}};
-  for (const Effect& effect : sensitivity.effects) rows.push_back(row_of(effect, base, unequal));
+                         bubble == "bubble_rate" ? "bubble" : "bubble of busiest", "peak", "fits"}};
+  for (const Effect& effect : sensitivity.effects) rows.push_back(row_of(effect, base));
   text += '\n' + aligned(rows);
   for (const Effect& effect : sensitivity.effects) {
     if (effect.outcome) continue;
@@ -143,18 +144,16 @@ std::string sensitivity_table(const Sensitivity& sensitivity) {
 }
 
 std::string sensitivity_csv(std::span<const Sensitivity> all) {
-  std::string text =
-      "schedule,what,key,factor,applied,from,to,iteration_seconds,microbatches_per_second,bubble_"
-      "rate,bubble_rate_busiest,"
-      "peak_activation_bytes,peak_memory_bytes,fits,refusal\n";
+  std::string text = choice_header() + ",what,key,factor,applied,from,to";
+  for (const std::string_view name : kOutcomeMetrics) text += fmt::format(",{}", name);
+  text += ",refusal\n";
   for (const Sensitivity& each : all) {
-    text +=
-        fmt::format("{},scenario,,1,1,,,{},\n", csv_field(each.schedule), csv_outcome(each.base));
+    const std::string choice = choice_fields(each.choice);
+    text += fmt::format("{},scenario,,1,1,,{},\n", choice, csv_outcome(each.base));
     for (const Effect& effect : each.effects) {
-      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(each.schedule), effect.what,
-                          effect.key, effect.factor, effect.applied, csv_field(effect.from),
-                          csv_field(effect.to),
-                          effect.outcome ? csv_outcome(*effect.outcome) : ",,,,,,",
+      text += fmt::format("{},{},{},{},{},{},{}{},{}\n", choice, effect.what, effect.key,
+                          effect.factor, effect.applied, csv_field(effect.from),
+                          csv_field(effect.to), csv_outcome(effect.outcome),
                           effect.refusal.empty() ? "" : csv_field(effect.refusal));
     }
   }
@@ -168,7 +167,10 @@ void write_sensitivity_json(std::ostream& out, std::span<const Sensitivity> all,
   document["pipesim"] = {{"version", version}};
   document["sensitivity"] = Json::array();
   for (const Sensitivity& each : all) {
-    Json json{{"schedule", each.schedule}, {"base", outcome_json(each.base)}};
+    Json json;
+    add_choice(json, each.choice);
+    json["label"] = each.label;
+    json["base"] = outcome_json(each.base);
     json["effects"] = Json::array();
     for (const Effect& effect : each.effects) json["effects"].push_back(effect_json(effect));
     json["not_applicable"] = Json::array();

@@ -11,17 +11,7 @@ namespace pipesim {
 namespace {
 
 Outcome outcome_of(const Case& made, const Result& result) {
-  const Scenario& scenario = *made.scenario;
-  const Report& report = result.report;
-  Outcome outcome;
-  outcome.iteration = report.iteration;
-  outcome.microbatches_per_second = scenario.batch.microbatches / report.iteration.value();
-  outcome.bubble_rate = report.bubble_rate;
-  outcome.bubble_rate_busiest = report.bubble_rate_busiest;
-  if (knows_memory(scenario)) outcome.peak_activation = report.peak_activation;
-  outcome.peak_memory = report.peak_memory;
-  outcome.fits = result.fits;
-  return outcome;
+  return {metrics_of(*made.scenario, result)};
 }
 
 // The effects of all what-ifs and factors, each group of its factors together; evaluated at once,
@@ -90,13 +80,13 @@ Size size_of(std::span<const Effect> effects, const Outcome& base) {
       const double ratio = std::abs(std::log(now / before));
       return ratio < 1e-9 ? 0 : ratio;
     };
-    size.throughput = std::max(size.throughput, distance(effect.outcome->microbatches_per_second,
-                                                         base.microbatches_per_second));
-    const auto before = base.peak();
-    const auto now = effect.outcome->peak();
-    if (before && now && *before > Bytes(0)) {
-      size.peak = std::max(size.peak, distance(now->value(), before->value()));
-    }
+    const auto moved = [&](std::string_view name) {
+      const auto now = (*effect.outcome)[name];
+      const auto before = base[name];
+      return now && before && *before > 0 ? distance(*now, *before) : 0;
+    };
+    size.throughput = std::max(size.throughput, moved("microbatches_per_second"));
+    size.peak = std::max(size.peak, moved(base.peak()));
   }
   return size;
 }
@@ -108,7 +98,7 @@ Sensitivity sensitivity_of(const Case& made, std::span<const double> factors) {
   alone.schedules = {made.choice};
   Reuse reuse;
   const Answer base{made, simulate(made, nullptr, &reuse), {}};
-  Sensitivity result{made.label, outcome_of(made, base.result), {}, {}};
+  Sensitivity result{columns_of(made.choice), made.label, outcome_of(made, base.result), {}, {}};
   Effects all;
   for (const WhatIf& what_if : what_ifs()) {
     if (std::string reason = what_if.lacks(alone); !reason.empty()) {

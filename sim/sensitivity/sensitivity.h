@@ -6,6 +6,7 @@
 // of the changed scenario, by the engine that the scenario names; of an ensemble the means count.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,21 +14,26 @@
 #include <vector>
 
 #include "sim/case/case.h"
-#include "sim/core/units.h"
+#include "sim/report/metrics/row.h"
 
 namespace pipesim {
 
-struct Outcome {
-  Seconds iteration;
-  double microbatches_per_second = 0;  // of one pipeline: the measure where their number changes
-  double bubble_rate = 0;
-  double bubble_rate_busiest = 0;
-  std::optional<Bytes> peak_activation;  // where bytes are known
-  std::optional<Bytes> peak_memory;      // with a model
-  std::optional<bool> fits;              // with a model and a capacity, the scenario's or its GPU's
+// The metrics that are compared; throughput is the measure where the number of microbatches
+// changes.
+inline constexpr std::array<std::string_view, 7> kOutcomeMetrics{
+    "iteration_seconds",     "microbatches_per_second", "bubble_rate",  "bubble_rate_busiest",
+    "peak_activation_bytes", "peak_memory_bytes",       "fits_capacity"};
 
-  [[nodiscard]] std::optional<Bytes> peak() const {
-    return peak_memory ? peak_memory : peak_activation;
+struct Outcome {
+  MetricRow metrics{};
+
+  // A metric of a run, by its name.
+  [[nodiscard]] std::optional<double> operator[](std::string_view name) const {
+    return metric(metrics, name);
+  }
+  // All memory with a model, else activations.
+  [[nodiscard]] const char* peak() const {
+    return (*this)["peak_memory_bytes"] ? "peak_memory_bytes" : "peak_activation_bytes";
   }
 };
 
@@ -48,7 +54,8 @@ struct NotApplicable {
 };
 
 struct Sensitivity {
-  std::string schedule;  // label_of
+  ChoiceColumns choice{};
+  std::string label;  // as Case's
   Outcome base;
   // What moves throughput most comes first, then what moves the peak most, whatever the factor;
   // ties in the order of what_ifs(). The factors of one value stand together in their order.

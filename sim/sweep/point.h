@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/prepare/prepare.h"
-#include "sim/report/text/metric_row.h"
+#include "sim/report/metrics/row.h"
 #include "sim/sweep/sweep.h"
 
 namespace pipesim {

@@ -9,6 +9,7 @@
 
 #include "sim/report/json/choice.h"
 #include "sim/report/json/schema.h"
+#include "sim/report/metrics/json.h"
 #include "sim/report/text/csv.h"
 
 namespace pipesim {
@@ -115,9 +116,9 @@ void write_sweep_json(std::ostream& out, const Sweep& sweep, const ResultStore& 
   const char* separator = "\n  ";
   store.visit(ResultStore::Rows::kDone, [&](const PointResult& result) {
     Json json = json_point(sweep, result);
-    for (size_t i = 0; i < kMetricNames.size(); ++i) {
-      const auto& value = result.metrics[i];
-      json[std::string(kMetricNames[i])] = value ? Json(*value) : Json(nullptr);
+    for (size_t i = 0; i < result.metrics.size(); ++i) {
+      const Metric& metric = run_metrics()[i];
+      json[std::string(metric.name)] = metric_json(metric, result.metrics[i]);
     }
     out << separator << dump(json);
     separator = ",\n  ";

@@ -25,7 +25,7 @@ bool was_stopped(const std::string& folder);
 // name (choice_columns.h): `sweep.offload` is what the file asks, `offload` what the point does.
 std::vector<std::string> key_columns(const Sweep& sweep);
 
-// `point`, the swept keys, the choice and the metrics (metric_row.h): a row for every point that
+// `point`, the swept keys, the choice and the metrics of a run: a row for every point that
 // has them.
 void write_results_csv(std::ostream& out, const Sweep& sweep, const ResultStore& store);
 // `point`, the swept keys, the choice and `reason`: a row for every other point.

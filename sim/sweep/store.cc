@@ -17,7 +17,7 @@ constexpr int kSchema = 4;
 
 std::string metric_columns(const char* after) {
   std::string text;
-  for (const std::string_view name : kMetricNames) text += fmt::format(", {}{}", name, after);
+  for (const Metric& metric : run_metrics()) text += fmt::format(", {}{}", metric.name, after);
   return text;
 }
 
@@ -116,7 +116,7 @@ ResultStore::ResultStore(const std::string& folder, const Sweep& sweep, const st
   stored_.resize(sweep.points());
   find_stored();
   std::string marks;
-  for (size_t i = 0; i < kChoiceColumns.size() + kMetricNames.size(); ++i) marks += ", ?";
+  for (size_t i = 0; i < kChoiceColumns.size() + kRunMetrics; ++i) marks += ", ?";
   add_result_ = prepare("INSERT OR IGNORE INTO result VALUES (?, ?" + marks + ", ?)");
   add_point_ = prepare("INSERT OR IGNORE INTO point VALUES (?, ?, ?)");
 }

@@ -28,7 +28,10 @@ class Pages : public testing::Command {
   }
 };
 
-TEST_F(Pages, HaveTheListOfSchedulesOfToday) {
+TEST_F(Pages, HaveTheListsOfSchedulesAndMetricsOfToday) {
+  const fs::path metrics = committed("metrics.md");
+  expect_fresh(metrics, run("list metrics --format markdown").output,
+               "pipesim list metrics --format markdown > " + metrics.string());
   const fs::path page = committed("schedule-list.md");
   expect_fresh(page, run("list --format markdown").output,
                "pipesim list --format markdown > " + page.string());

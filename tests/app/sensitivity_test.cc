@@ -22,7 +22,7 @@ TEST_F(Command, SensitivityPrintsATablePerScheduleAndWritesDocuments) {
   EXPECT_EQ(first["what"], "speed of the busiest device");
   EXPECT_EQ(first["factor"], 0.5);
   EXPECT_TRUE(first["outcome"]["peak_memory_bytes"].is_null());
-  EXPECT_NE(read("s.csv").find("zb-h1,scenario,,1,1,,,1.3"), std::string::npos);
+  EXPECT_NE(read("s.csv").find("zb-h1,,none,none,,scenario,,1,1,,,1.3"), std::string::npos);
 }
 
 // Where stages differ, the bubble of the busiest device comes first.

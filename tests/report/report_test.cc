@@ -112,7 +112,7 @@ TEST(Json, SumsCategoriesToThePeakMemoryOfAModel) {
   EXPECT_EQ(result["pipeline_model_parallel_layout"], "Et*5|(t*6|)*2t*5L");
   EXPECT_DOUBLE_EQ(result["tokens_per_second_per_gpu"],
                    1024 * result["samples_per_second_per_gpu"].get<double>());
-  EXPECT_EQ(result["fits"], true);
+  EXPECT_EQ(result["fits_capacity"], true);
   EXPECT_TRUE(result["nearest_change"].is_null());
 }
 

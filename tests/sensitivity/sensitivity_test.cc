@@ -70,12 +70,12 @@ void expect_same(const char* text, const std::vector<Same>& all) {
     const Report report = simulate(prepare_first(changed)).report;
     const Effect& row = effect(result, each.what, each.factor);
     ASSERT_TRUE(row.outcome.has_value()) << row.refusal;
-    EXPECT_NEAR(row.outcome->iteration / report.iteration, 1, 1e-12);
-    EXPECT_NE(row.outcome->iteration, result.base.iteration);
-    EXPECT_DOUBLE_EQ(row.outcome->bubble_rate, report.bubble_rate);
-    EXPECT_DOUBLE_EQ(row.outcome->bubble_rate_busiest, report.bubble_rate_busiest);
-    EXPECT_EQ(row.outcome->peak_activation, report.peak_activation);
-    EXPECT_EQ(row.outcome->peak_memory, report.peak_memory);
+    const Outcome& now = *row.outcome;
+    EXPECT_NEAR(*now["iteration_seconds"] / report.iteration.value(), 1, 1e-12);
+    EXPECT_NE(now["iteration_seconds"], result.base["iteration_seconds"]);
+    EXPECT_DOUBLE_EQ(*now["bubble_rate"], report.bubble_rate);
+    EXPECT_EQ(now["peak_activation_bytes"], report.peak_activation.value());
+    EXPECT_EQ(now["peak_memory_bytes"], report.peak_memory->value());
   }
 }
 
@@ -121,18 +121,20 @@ TEST(Sensitivity, AsksForTheHostLinkWhereActivationsAreCopied) {
   const Report report = simulate(prepare_first(faster)).report;
   const Effect& row = effect(result, "host link bandwidth", fast[0]);
   ASSERT_TRUE(row.outcome.has_value()) << row.refusal;
-  EXPECT_EQ(row.outcome->peak_activation, report.peak_activation);
-  EXPECT_LT(*row.outcome->peak_activation, *result.base.peak_activation);
+  const auto peak = (*row.outcome)["peak_activation_bytes"];
+  EXPECT_EQ(peak, report.peak_activation.value());
+  EXPECT_LT(*peak, *result.base["peak_activation_bytes"]);
 }
 
 TEST(Sensitivity, MemoryOfAGpuDecidesOnlyWhatFits) {
   const Sensitivity result = sensitivity(read(kModelled));
-  EXPECT_EQ(result.base.fits, true);
+  EXPECT_EQ(result.base["fits_capacity"], 1);
   const Effect& less = effect(result, "GPU memory", 0.5);
   EXPECT_EQ(less.from, "60.00 GiB");
   EXPECT_EQ(less.to, "30.00 GiB");
-  EXPECT_EQ(less.outcome->fits, *result.base.peak_memory <= 0.5 * 60 * kGiB);
-  EXPECT_EQ(less.outcome->iteration, result.base.iteration);
+  const bool fits = *result.base["peak_memory_bytes"] <= 0.5 * 60 * kGiB.value();
+  EXPECT_EQ((*less.outcome)["fits_capacity"], fits ? 1 : 0);
+  EXPECT_EQ((*less.outcome)["iteration_seconds"], result.base["iteration_seconds"]);
 }
 
 TEST(Sensitivity, SortsByWhatMovesThroughputMost) {
@@ -142,8 +144,8 @@ TEST(Sensitivity, SortsByWhatMovesThroughputMost) {
     double size = 0;
     for (size_t k = i; k < i + kFactors.size(); ++k) {
       EXPECT_EQ(result.effects[k].what, result.effects[i].what);
-      size = std::max(size, std::abs(std::log(result.effects[k].outcome->microbatches_per_second /
-                                              result.base.microbatches_per_second)));
+      size = std::max(size, std::abs(std::log(*(*result.effects[k].outcome)[kThroughput] /
+                                              *result.base[kThroughput])));
     }
     sizes.push_back(size);
   }

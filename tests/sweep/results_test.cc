@@ -7,7 +7,7 @@
 #include "sim/case/simulate.h"
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
-#include "sim/report/text/metric_row.h"
+#include "sim/report/metrics/row.h"
 #include "sim/sweep/run_sweep.h"
 #include "tests/folder.h"
 #include "tests/sweep/files.h"

@@ -1,10 +1,12 @@
 #include "sim/report/compare/tables.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 
 #include "sim/core/text.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/text/difference.h"
 
 namespace pipesim {
@@ -27,14 +29,22 @@ Row losses_row(std::string name, const DeviceLoss& loss, const std::vector<IdleC
   return row;
 }
 
+constexpr std::array<std::string_view, 4> kSummary{"iteration_seconds", "makespan_seconds",
+                                                   "bubble_rate_busiest", "peak_activation_bytes"};
+
+Row summary_head() {
+  Row row{"", "order"};
+  for (const std::string_view name : kSummary) row.emplace_back(metric_named(name).label);
+  return row;
+}
+
 Row summary_row(const std::string& name, const Answer& answer) {
-  const Report& report = answer.result.report;
-  return {name,
-          answer.made.label,
-          human(report.iteration),
-          human(report.makespan),
-          fmt::format("{:.2f}%", 100 * report.bubble_rate_busiest),
-          knows_memory(*answer.made.scenario) ? human(report.peak_activation) : "-"};
+  const MetricRow metrics = metrics_of(*answer.made.scenario, answer.result);
+  Row row{name, answer.made.label};
+  for (const std::string_view each : kSummary) {
+    row.push_back(metric_text(metric_named(each), metric(metrics, each)));
+  }
+  return row;
 }
 
 Row path_row(std::string name, Seconds a, Seconds b) {
@@ -44,11 +54,7 @@ Row path_row(std::string name, Seconds a, Seconds b) {
 }  // namespace
 
 OrdersTable summary_table(const Answer& a, const Answer& b) {
-  return {"",
-          {{"", "order", "iteration", "makespan", "bubble of busiest", "peak activation"},
-           summary_row("A", a),
-           summary_row("B", b)},
-          2};
+  return {"", {summary_head(), summary_row("A", a), summary_row("B", b)}, 2};
 }
 
 OrdersTable parts_table(const OrdersCompared& compared) {

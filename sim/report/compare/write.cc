@@ -7,6 +7,8 @@
 #include "sim/report/compare/orders.h"
 #include "sim/report/compare/tables.h"
 #include "sim/report/json/schema.h"
+#include "sim/report/metrics/json.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/svg/svg.h"
 #include "sim/report/svg/xml.h"
 
@@ -35,22 +37,17 @@ Json loss_json(const DeviceLoss& loss) {
 }
 
 Json order_json(const Answer& answer, const PathSeconds& path) {
-  const Report& report = answer.result.report;
   Json devices = Json::array();
   for (const Seconds each : path.devices) devices.push_back(each.value());
-  return {
-      {"order", answer.made.label},
-      {"scenario", answer.made.scenario->file},
-      {"iteration_seconds", report.iteration.value()},
-      {"makespan_seconds", report.makespan.value()},
-      {"bubble_rate", report.bubble_rate},
-      {"bubble_rate_busiest", report.bubble_rate_busiest},
-      {"peak_activation_bytes",
-       knows_memory(*answer.made.scenario) ? Json(report.peak_activation.value()) : Json(nullptr)},
-      {"critical_path_seconds",
-       {{"devices", devices},
-        {"messages", path.messages.value()},
-        {"others", path.others.value()}}}};
+  Json json{{"order", answer.made.label}, {"scenario", answer.made.scenario->file}};
+  const MetricRow metrics = metrics_of(*answer.made.scenario, answer.result);
+  for (const char* name : {"iteration_seconds", "makespan_seconds", "bubble_rate",
+                           "bubble_rate_busiest", "peak_activation_bytes"}) {
+    json[name] = metric_json(metric_named(name), metric(metrics, name));
+  }
+  json["critical_path_seconds"] = {
+      {"devices", devices}, {"messages", path.messages.value()}, {"others", path.others.value()}};
+  return json;
 }
 
 Json band_json(const Answer& a, const Answer& b) {

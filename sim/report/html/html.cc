@@ -11,7 +11,8 @@
 #include "sim/report/html/sweep.h"
 #include "sim/report/html/timeline.h"
 #include "sim/report/json/document.h"
-#include "sim/report/text/metric_row.h"
+#include "sim/report/metrics/json.h"
+#include "sim/report/metrics/row.h"
 
 namespace pipesim {
 namespace {
@@ -44,8 +45,9 @@ std::optional<std::string> other_than_ours(const Json& result) {
     return "a result has no 'schedule'";
   }
   for (const auto& [key, value] : result.items()) {
-    const bool metric = key != "fits_capacity" && std::ranges::count(kMetricNames, key) > 0;
-    if (metric && !is_number_or_null(value)) return fmt::format("'{}' is no number", key);
+    const Metric* metric = find_metric(key);
+    const bool number = metric != nullptr && metric->unit != MetricUnit::kFlag;
+    if (number && !is_number_or_null(value)) return fmt::format("'{}' is no number", key);
     const bool devices =
         key != "devices" || (value.is_array() && std::ranges::all_of(value, is_device));
     if (!devices) return "'devices' is no list of devices with their numbers";
@@ -73,6 +75,7 @@ struct HtmlReport::Data {
   explicit Data(std::string version)
       : page(Json{{"version", std::move(version)},
                   {"runs", Json::array()},
+                  {"metrics", metrics_document()},
                   {"sweep", nullptr},
                   {"plan", nullptr}}) {}
 

@@ -10,7 +10,8 @@
 #include "sim/report/json/choice.h"
 #include "sim/report/json/memory_options.h"
 #include "sim/report/json/schema.h"
-#include "sim/report/text/metric_row.h"
+#include "sim/report/metrics/json.h"
+#include "sim/report/metrics/row.h"
 #include "sim/scenario/curve_origins.h"
 
 namespace pipesim {
@@ -301,7 +302,9 @@ Json host_json(const HostMemory& host, const std::optional<HostPlan>& plan) {
 Json device_json(const DeviceReport& device, bool has_memory) {
   Json json{{"device", device.device},
             {"busy_seconds", device.busy.value()},
+            {"passes_seconds", device.passes.value()},
             {"recompute_seconds", device.recompute.value()},
+            {"closing_seconds", device.closing().value()},
             {"span_seconds", device.span.value()},
             {"idle_seconds", device.idle.value()},
             {"peak_activation_bytes", nullptr},
@@ -351,7 +354,6 @@ void add_memory(Json& json, const Answer& answer) {
   if (made.layout) json["pipeline_model_parallel_layout"] = to_megatron_layout(*made.layout);
   if (answer.result.fits) {
     const auto& change = answer.advice.change;
-    json["fits"] = *answer.result.fits;
     json["nearest_change"] = change ? Json(change->words) : Json(nullptr);
   }
   if (answer.result.host) {
@@ -393,7 +395,8 @@ Json result_json(const Answer& answer, bool timings) {
   json["transfers"] = made.blocking ? "blocking" : "overlapped";
   const MetricRow metrics = metrics_of(*made.scenario, answer.result);
   for (size_t i = 0; i < metrics.size(); ++i) {
-    json[std::string(kMetricNames[i])] = metrics[i] ? Json(*metrics[i]) : Json(nullptr);
+    const Metric& metric = run_metrics()[i];
+    json[std::string(metric.name)] = metric_json(metric, metrics[i]);
   }
   add_memory(json, answer);
   json["devices"] = Json::array();

@@ -10,6 +10,7 @@
 #include "sim/core/text.h"
 #include "sim/report/drawing/drawing.h"
 #include "sim/report/drawing/palette.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/svg/xml.h"
 
 namespace pipesim {
@@ -357,8 +358,8 @@ std::string headline(const Case& made, const Result& result, bool bytes) {
   if (shape.chunks > 1) text += fmt::format(", v = {}", shape.chunks);
   if (shape.splits > 1) text += fmt::format(", {} sequence splits", shape.splits);
   const Report& report = result.report;
-  text += fmt::format(", bubble{} {:.2f}%", report.unequal_work() ? " of busiest" : "",
-                      100 * report.bubble_rate_busiest);
+  text += fmt::format(", bubble{} {}", report.unequal_work() ? " of busiest" : "",
+                      metric_text(metric_named("bubble_rate_busiest"), report.bubble_rate_busiest));
   const Bytes one = made.problem.device_activation();
   if (one <= Bytes(0)) return text + ", activations not given";
   const std::string count = fmt::format("{:.4g}", report.peak_activation / one);

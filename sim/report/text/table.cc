@@ -10,15 +10,13 @@
 #include "sim/core/text.h"
 #include "sim/graph/critical_path.h"
 #include "sim/metrics/memory_curve.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/band.h"
 #include "sim/report/text/curves.h"
-#include "sim/report/text/metric_row.h"
 
 namespace pipesim {
 namespace {
-
-std::string percent(double rate) { return fmt::format("{:.2f}%", 100 * rate); }
 
 // Whether a schedule fits a GPU's memory, and what would make it; nothing where it does.
 std::string fit_line(const Answer& answer) {
@@ -77,46 +75,42 @@ struct Columns {
   bool spread;
 };
 
-Row header_of(const Columns& columns) {
-  Row header{"schedule", "iteration"};
-  if (columns.spread) header.insert(header.end(), {"median", "p95"});
-  if (columns.unequal) header.emplace_back("bubble of busiest");
-  header.insert(header.end(), {"bubble rate", "of makespan", "over ideal", "peak activation"});
-  if (columns.model) header.emplace_back("peak memory");
-  header.emplace_back("samples/s/GPU");
-  if (columns.tokens) header.emplace_back("tokens/s/GPU");
-  if (columns.utilized) header.emplace_back("MFU");
+// The metrics in the order of the columns.
+std::vector<std::string_view> metrics_in(const Columns& columns) {
+  std::vector<std::string_view> names{"iteration_seconds"};
+  if (columns.spread) names.insert(names.end(), {"iteration_p50_seconds", "iteration_p95_seconds"});
+  if (columns.unequal) names.emplace_back("bubble_rate_busiest");
+  names.insert(names.end(), {"bubble_rate", "bubble_rate_makespan", "bubble_over_ideal",
+                             "peak_activation_bytes"});
+  if (columns.model) names.emplace_back("peak_memory_bytes");
+  names.emplace_back("samples_per_second_per_gpu");
+  if (columns.tokens) names.emplace_back("tokens_per_second_per_gpu");
+  if (columns.utilized) names.emplace_back("mfu");
+  return names;
+}
+
+// Behind the bubble rate, other rates leave its word out.
+Row header_of(const std::vector<std::string_view>& names) {
+  constexpr std::string_view kBubble = "bubble ";
+  Row header{"schedule"};
+  bool behind = false;
+  for (const std::string_view name : names) {
+    std::string_view label = metric_named(name).label;
+    if (behind && label.starts_with(kBubble)) label.remove_prefix(kBubble.size());
+    header.emplace_back(label);
+    behind = behind || name == "bubble_rate";
+  }
   return header;
 }
 
-Row row_of(const Answer& answer, const Columns& columns) {
-  const Report& report = answer.result.report;
+Row row_of(const Answer& answer, const std::vector<std::string_view>& names) {
   const Scenario& scenario = *answer.made.scenario;
-  const int digits = compared_digits(scenario.band);
-  const auto seconds = [&](Seconds each) {
-    return scenario.roofline ? human(each, digits) : human(each);
-  };
-  Row row{answer.made.label, seconds(report.iteration)};
-  if (columns.spread) {
-    const auto& ensemble = report.ensemble;
-    row.insert(row.end(),
-               {ensemble ? seconds(ensemble->p50) : "-", ensemble ? seconds(ensemble->p95) : "-"});
-  }
-  if (columns.unequal) row.push_back(percent(report.bubble_rate_busiest));
-  row.insert(row.end(), {percent(report.bubble_rate), percent(report.bubble_rate_makespan),
-                         percent(report.bubble_over_ideal),
-                         columns.bytes ? human(report.peak_activation) : "-"});
-  if (report.peak_memory) row.push_back(human(*report.peak_memory));
-  const auto& rate = answer.result.throughput;
-  const auto number = [&](double value, int decimals) {
-    return scenario.roofline ? significant(value, digits) : fmt::format("{:.{}f}", value, decimals);
-  };
-  row.push_back(rate ? number(rate->samples_per_second_per_gpu, 3) : "-");
   const MetricRow metrics = metrics_of(scenario, answer.result);
-  if (columns.tokens) row.push_back(number(*metric(metrics, "tokens_per_second_per_gpu"), 0));
-  if (columns.utilized) {
-    const auto mfu = metric(metrics, "mfu");
-    row.push_back(mfu ? number(100 * *mfu, 2) + "%" : "-");
+  const auto digits =
+      scenario.roofline ? std::optional(compared_digits(scenario.band)) : std::nullopt;
+  Row row{answer.made.label};
+  for (const std::string_view name : names) {
+    row.push_back(metric_text(metric_named(name), metric(metrics, name), digits));
   }
   return row;
 }
@@ -195,8 +189,9 @@ std::string band_of_fastest(std::span<const Answer> answers) {
 
 std::string comparison_table(std::span<const Answer> answers) {
   const Columns columns(answers);
-  std::vector<Row> rows{header_of(columns)};
-  for (const Answer& answer : answers) rows.push_back(row_of(answer, columns));
+  const std::vector<std::string_view> names = metrics_in(columns);
+  std::vector<Row> rows{header_of(names)};
+  for (const Answer& answer : answers) rows.push_back(row_of(answer, names));
   std::string text = aligned(rows) + band_of_fastest(answers);
   text += curves_text(*answers.front().made.scenario);
   text += microbatches_text(*answers.front().made.scenario);

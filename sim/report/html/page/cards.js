@@ -101,14 +101,14 @@ function cardsOfSweep() {
 function cardsOfPlan(row) {
   const {plan, layout} = planned[row];
   const cards = [];
-  const seen = layout.contended ? 'contended_seconds' : 'iteration_seconds';
+  const seen = layout.contended ? 'contended_iteration_seconds' : 'iteration_seconds';
   for (const name of ['days', 'price', seen, 'tokens_per_second_per_gpu', 'mfu', 'bubble']) {
     const found = columnNamed(name);
     const value = found?.values[row] ?? null;
     if (value === null) continue;
     const band = bandOf(row, found);
     const ends = band ? `${100 * layout.band.level}% band ${band.map(end => show(end, found.kind)).join(' to ')}` : '';
-    const replay = name === 'contended_seconds' ? `by replay ${seconds(layout.iteration_seconds)}` : '';
+    const replay = name === 'contended_iteration_seconds' ? `by replay ${seconds(layout.iteration_seconds)}` : '';
     cards.push(card(found.label, show(value, found.kind),
       [replay || against(name, value, found.kind), ends].filter(Boolean).join('; ')));
   }

@@ -2,10 +2,14 @@
 //
 // report.runs: {file, text, overrides, calibration, document, timelines}, a document being that of
 // `pipesim run --json`. report.sweep: {folder, stopped, scenario, cost, schedules, keys, columns, failed}.
+// report.metrics: what the table of metrics says of each: {name, label, unit, better, band, of_all_gpus}.
 // report.plan: {file, command, document, rows}, a document being that of `pipesim plan --json`, and of each row
 // {timeline, devices, configurations, reason} as far as it was run again.
 
 const report = JSON.parse(byId('data').textContent);
+
+const kByName = new Map(report.metrics.map(each => [each.name, each]));
+const metricNamed = name => kByName.get(name);
 
 // {name, label, kind, better, text, values}, a value per row.
 function column(name, values) {
@@ -51,7 +55,10 @@ function columnsOfRuns() {
     const values = results.map(({result}) => typeof result[name] === 'number' ? result[name] : null);
     if (values.some(value => value !== null)) columns.push(column(name, values));
   }
-  const fits = results.map(({result}) => typeof result.fits === 'boolean' ? Number(result.fits) : null);
+  const fits = results.map(({result}) => {
+    const fits = result.fits_capacity ?? result.fits;
+    return typeof fits === 'boolean' ? Number(fits) : null;
+  });
   if (fits.some(value => value !== null)) columns.push(column('fits_capacity', fits));
   return columns;
 }
@@ -84,13 +91,13 @@ function columnsOfSweep() {
 const kSizes = ['tensor_model_parallel_size', 'context_parallel_size', 'expert_model_parallel_size',
   'expert_tensor_parallel_size', 'pipeline_model_parallel_size', 'virtual_pipeline_model_parallel_size', 'data_parallel_size',
   'micro_batch_size'];
-const kPlanned = ['iteration_seconds', 'contended_seconds', 'tokens_per_second_per_gpu', 'mfu', 'peak_memory_bytes',
+const kPlanned = ['iteration_seconds', 'contended_iteration_seconds', 'tokens_per_second_per_gpu', 'mfu', 'peak_memory_bytes',
   'headroom_bytes', 'host_memory_bytes', 'bubble', 'days', 'gpu_hours', 'price'];
 
 function columnsOfPlan() {
   const of = (name, value) => column(name, planned.map(value));
   const numbers = (names, says) => names
-    .map(name => of(name, ({layout}) => (name === 'contended_seconds' ? layout.contended?.iteration_seconds : layout[name]) ?? null))
+    .map(name => of(name, ({layout}) => (name === 'contended_iteration_seconds' ? layout.contended?.iteration_seconds : layout[name]) ?? null))
     .filter(each => each.values.some(says));
   return [
     ...(severalPlans ? [of('cluster', ({plan}) => plan.cluster)] : []),
@@ -111,8 +118,7 @@ const columnNamed = name => columns.find(each => each.name === name);
 
 // Rows that use different numbers of GPUs are ranked by what one GPU does: others only say who has more of them.
 const gpuCounts = [...new Set(columnNamed('gpus')?.values ?? [])].filter(value => value !== null).sort((a, b) => a - b);
-const isOfAllGpus = name => /^(iteration|makespan|cost)_|^samples_per_second$/.test(name);
-const ranks = ({name, better}) => better !== 0 && !(gpuCounts.length > 1 && isOfAllGpus(name));
+const ranks = ({name, better}) => better !== 0 && !(gpuCounts.length > 1 && metricNamed(name)?.of_all_gpus);
 const sizesText = gpuCounts.length > 1 ? `${gpuCounts[0]} to ${gpuCounts[gpuCounts.length - 1]} GPUs: ranked per GPU` : '';
 
 // Inputs by their last name, where that tells them apart.
@@ -127,15 +133,16 @@ function rowToCompare(row) {
 }
 
 // The seconds that a row is expected to take, with contention where that is known.
-const expectedSeconds = row => columnNamed('contended_seconds')?.values[row] ?? columnNamed('iteration_seconds').values[row];
+const expectedSeconds = row => columnNamed('contended_iteration_seconds')?.values[row] ?? columnNamed('iteration_seconds').values[row];
 
 // What a value of a row may come to by its band: [low, high], or null where the band says nothing of the column.
 function bandOf(row, {name, values}) {
   const band = results[row]?.result.band;
   if (!band || typeof values[row] !== 'number') return null;
   const [low, high] = band.iteration_seconds.map(end => end / expectedSeconds(row));
-  if (/^(iteration_seconds|contended_seconds|days|gpu_hours|price)$/.test(name)) return [values[row] * low, values[row] * high];
-  return /^mfu|per_second|tflops/.test(name) ? [values[row] / high, values[row] / low] : null;
+  const rule = metricNamed(name)?.band;
+  if (rule === 'seconds') return [values[row] * low, values[row] * high];
+  return rule === 'rate' ? [values[row] / high, values[row] / low] : null;
 }
 
 // Memory of a GPU, by cluster where there are several: [{size, name}].

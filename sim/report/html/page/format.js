@@ -45,15 +45,10 @@ function withUnit(value, units, digits = 5) {
 const seconds = (value, digits) => withUnit(value, kTimeUnits, digits);
 const bytes = (value, digits = 4) => withUnit(value, kByteUnits, digits);
 
-// What a column's name says of its values; the names are those of `pipesim run --csv` and --json.
-function kindOf(name) {
-  if (/_seconds$/.test(name)) return 'seconds';
-  if (/_bytes$/.test(name)) return 'bytes';
-  if (/^(mfu|mfu_causal|hfu|bubble)$|^bubble_/.test(name)) return 'share';
-  if (/_per_second|tflops|^(days|gpu_hours|price)$/.test(name)) return 'rate';
-  if (/^(fits_capacity|tied_with_first)$/.test(name)) return 'flag';
-  return 'number';
-}
+// How values of a metric's unit are shown (sim/report/metrics/table.h).
+const kKinds = {s: 'seconds', B: 'bytes', share: 'share', '1/s': 'rate', 'TFLOP/s': 'rate', flag: 'flag', days: 'rate',
+  'GPU-hours': 'rate', money: 'rate'};
+const kindOf = name => kKinds[metricNamed(name)?.unit] ?? (name === 'tied_with_first' ? 'flag' : 'number');
 
 function show(value, kind) {
   if (value === null || value === undefined) return '-';
@@ -68,20 +63,11 @@ function show(value, kind) {
   }
 }
 
+// Of columns that are no metrics.
 const kLabels = {
-  fits_capacity: 'fits', capacity_bytes: 'GPU memory', gpus: 'GPUs', memory_limit: 'memory limit',
-  iteration_seconds: 'iteration', makespan_seconds: 'makespan', cost_seconds: 'cost',
-  bubble_rate: 'bubble rate', bubble_rate_makespan: 'bubble of makespan', bubble_over_ideal: 'bubble over ideal',
-  samples_per_second: 'samples/s', samples_per_second_per_gpu: 'samples/s/GPU',
-  microbatches_per_second_per_gpu: 'microbatches/s/GPU',
-  tokens_per_second_per_gpu: 'tokens/s/GPU', model_tflops_per_gpu: 'TFLOP/s/GPU', mfu: 'MFU', hfu: 'HFU',
-  model_tflops_per_gpu_causal: 'TFLOP/s/GPU, causal', mfu_causal: 'MFU, causal',
-  peak_activation_bytes: 'peak activation', peak_memory_bytes: 'peak memory',
-  host_memory_bytes: 'on the host of a node',
   tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
   expert_tensor_parallel_size: 'etp', pipeline_model_parallel_size: 'pp', virtual_pipeline_model_parallel_size: 'vpp',
-  data_parallel_size: 'dp', micro_batch_size: 'mbs', contended_seconds: 'with contention', gpu_hours: 'GPU-hours',
-  tied_with_first: 'tied',
+  data_parallel_size: 'dp', micro_batch_size: 'mbs', tied_with_first: 'tied',
 };
 
 // Of a swept key its last word: the whole name stands in the hint. `sweep.offload` is what the file asks where `offload` is
@@ -89,15 +75,11 @@ const kLabels = {
 function labelOf(name) {
   if (name.startsWith('sweep.')) return `${name.slice('sweep.'.length)}, asked`;
   if (name.includes('.')) return name.slice(name.lastIndexOf('.') + 1);
-  return kLabels[name] ?? name.replace(/_(seconds|bytes)$/, '').replaceAll('_', ' ');
+  return metricNamed(name)?.label ?? kLabels[name] ?? name.replaceAll('_', ' ');
 }
 
 // 1: more is better, -1: less is better, 0: neither.
-function betterOf(name) {
-  if (/^(mfu|mfu_causal|hfu|headroom_bytes)$|_per_second|tflops/.test(name)) return 1;
-  if (name === 'capacity_bytes') return 0;
-  return /_seconds$|_bytes$|^bubble|^(days|gpu_hours|price)$/.test(name) ? -1 : 0;
-}
+const betterOf = name => metricNamed(name)?.better ?? 0;
 
 const counted = (count, thing) => `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`;
 
