@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"
 #include "sim/report/json/json.h"
 #include "sim/report/json/trace.h"
@@ -55,6 +56,9 @@ void print_for_people(const RunOptions& options, const Comparison& comparison) {
     if (made.scenario->transfers == Transfers::kBlocking && !made.blocking) {
       std::cout << made.choice.name
                 << ": its runtime sends asynchronously, no transfer holds a device\n";
+    }
+    if (const std::string edge = knife_edge_of(made); !edge.empty()) {
+      std::cout << made.label << ": " << edge << '\n';
     }
   }
   for (const auto& [made, result, advice] : comparison.answers) {

@@ -215,7 +215,7 @@ std::string schedule_text(const Found& found, const std::string& csv, bool in_me
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", chunks_of(choice));
   }
   for (const auto& [name, value] : choice.options) {
-    text += fmt::format(", {}: {}", name, option_text(value));
+    if (name != "offload_plan") text += fmt::format(", {}: {}", name, option_text(value));
   }
   if (schedule.memory_limit && found.problem.activation_limit) {
     const Bytes limit = *found.problem.activation_limit;

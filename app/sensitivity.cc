@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/comparison.h"
+#include "sim/prepare/knife_edge.h"
 #include "sim/read/scenario.h"
 #include "sim/sensitivity/report.h"
 
@@ -47,8 +48,11 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
       read_scenario_file(command.file, line.where(command.file), line.overrides(command.overrides));
   check_writable({command.json, command.csv}, line);
   std::vector<Sensitivity> all;
-  const auto refused = each_feasible(
-      std::move(scenario), [&](const Case& made) { all.push_back(sensitivity_of(made, factors)); });
+  std::vector<std::string> edges;
+  const auto refused = each_feasible(std::move(scenario), [&](const Case& made) {
+    all.push_back(sensitivity_of(made, factors));
+    edges.push_back(knife_edge_of(made));
+  });
   write_outputs({{command.json, line.of_option(command.json),
                   [&](std::ostream& out) { write_sensitivity_json(out, all, PIPESIM_VERSION); }},
                  {command.csv, line.of_option(command.csv),
@@ -58,8 +62,9 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
     std::cerr << refusals(refused);
     return code;
   }
-  for (const Sensitivity& each : all) {
-    std::cout << (&each == &all.front() ? "" : "\n") << sensitivity_table(each);
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::cout << (i == 0 ? "" : "\n") << sensitivity_table(all[i]);
+    if (!edges[i].empty()) std::cout << all[i].schedule << ": " << edges[i] << '\n';
   }
   std::cout << refusals(refused);
   return code;

@@ -16,8 +16,10 @@
 //
 // `gis` has groups of p, `gis-h` of half as many: less memory, more bubble. `po-h` and `po-f` have
 // groups of one, as the authors' generator does where it offloads, and activations wait on the host
-// while they lie idle: of the half of the chunks that wait longest, or of all. The half is rounded
-// up: the paper's Figure 15 has 5 chunks, and 3 of them fit its memory better than 2.
+// while they lie idle: of the first half of the chunks, which wait longest, or of all. The half is
+// rounded up: the paper's Figure 15 has 5 chunks, and 3 of them fit its memory better than 2.
+// Copies are planned by the authors' rules (published_offload.h), for groups of one in slots of one
+// pass; with `offload: {plan: best}` by ours (with_offload.h).
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -25,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/execution/published_offload.h"
 #include "sim/execution/with_offload.h"
 #include "sim/execution/with_recompute.h"
 #include "sim/planning/schedule.h"
@@ -85,6 +88,17 @@ class Groups {
     return rows;
   }
 
+  // Slots by which a device is later than its rows say, so that forwards of a chunk reach the first
+  // device in time for the next chunk.
+  [[nodiscard]] int shift(int device) const {
+    int spare = shape_.devices - 1;
+    for (int chunk = 1; chunk < shape_.chunks; ++chunk) {
+      const int groups = groups_ahead(chunk) - groups_ahead(chunk - 1);
+      spare = std::min(spare, 3 * groups * group_ - shape_.devices);
+    }
+    return std::min(device, spare);
+  }
+
   // Rows between the F of a microbatch's first chunk and the B of its last.
   [[nodiscard]] int delay(int device) const {
     return groups_ahead(shape_.chunks - 1) * group_ + shape_.devices - 1 - device;
@@ -118,23 +132,31 @@ int group_size(const Problem& problem) {
       std::min(problem.option<long>("group_size").value_or(group), static_cast<long>(devices)));
 }
 
-Program grouped(const Problem& problem, int group) {
+// `starts`, where they are asked for, get the slot of every pass.
+Program grouped(const Problem& problem, int group,
+                std::vector<std::vector<double>>* starts = nullptr) {
   const Shape& shape = problem.shape;
   const Groups groups(problem, group);
   const std::vector<Row> rows = groups.rows();
   PassLists lists(shape.devices);
+  if (starts != nullptr) starts->resize(shape.devices);
   for (int device = 0; device < shape.devices; ++device) {
     auto& list = lists[device];
     list.reserve(3 * shape.microbatches * shape.chunks);
     const size_t delay = groups.delay(device);
+    const int later = device + groups.shift(device);
+    const auto add = [&](PassKind kind, const Row& row, int chunk, size_t slot) {
+      list.push_back(make_pass(kind, row.microbatch, chunk));
+      if (starts != nullptr) (*starts)[device].push_back(static_cast<double>(slot) + later);
+    };
     for (size_t at = 0; at < rows.size() + delay; ++at) {
       if (at < rows.size() && rows[at].microbatch >= 0) {
-        list.push_back(make_pass(PassKind::kF, rows[at].microbatch, rows[at].chunk));
+        add(PassKind::kF, rows[at], rows[at].chunk, 3 * at);
       }
       if (at < delay || rows[at - delay].microbatch < 0) continue;
       const Row& back = rows[at - delay];
-      list.push_back(make_pass(PassKind::kB, back.microbatch, shape.chunks - 1 - back.chunk));
-      list.push_back(make_pass(PassKind::kW, back.microbatch, shape.chunks - 1 - back.chunk));
+      add(PassKind::kB, back, shape.chunks - 1 - back.chunk, 3 * at + 1);
+      add(PassKind::kW, back, shape.chunks - 1 - back.chunk, 3 * at + 2);
     }
   }
   Program program(shape, problem.placement, std::move(lists));
@@ -142,17 +164,69 @@ Program grouped(const Problem& problem, int group) {
   return with_recompute(program, problem.recompute_chunks);
 }
 
+// With copies by the authors' rules. Groups of one stand in slots of a third of F, B and W, as in
+// their generator before it has measured any pass; larger ones start each pass as early as it can.
+Program published(const Problem& problem, int group, int chunks) {
+  if (group > 1) {
+    const Program program = grouped(problem, group);
+    return with_published_offload(program, problem, chunks, pass_times(program, problem));
+  }
+  PassTimes times;
+  const Program program = grouped(problem, group, &times.start);
+  const double slot =
+      typical_seconds(problem,
+                      [](const StageCost& cost) {
+                        return cost.forward + cost.backward_input + cost.backward_weight;
+                      }) /
+      3;
+  times.end = times.start;
+  for (int device = 0; device < problem.shape.devices; ++device) {
+    for (double& start : times.start[device]) start *= slot;
+    for (double& end : times.end[device]) end = (end + 1) * slot;
+  }
+  return with_published_offload(program, problem, chunks, std::move(times));
+}
+
+bool knows_copies(const Problem& problem) {
+  return typical_seconds(problem,
+                         [](const StageCost& cost) { return cost.copy_out + cost.copy_in; }) > 0;
+}
+
+// `offload: {plan: best}` of the scenario.
+bool wants_best(const Problem& problem) {
+  return problem.option<std::string>("offload_plan") == "best";
+}
+
+// The authors' runtime has neither.
+std::optional<Refusal> refuse_published(const Problem& problem) {
+  const Shape& shape = problem.shape;
+  if (wants_best(problem) || !knows_copies(problem)) return std::nullopt;
+  const std::string instead = "; offload: {plan: best} does";
+  if (problem.recompute_chunks > 0) {
+    return Refusal{"PipeOffload's rules do not offload chunks that recompute in full" + instead,
+                   shape};
+  }
+  if (shape.devices % 2 == 0) return std::nullopt;
+  Shape nearest = shape;
+  ++nearest.devices;
+  return Refusal{
+      "PipeOffload's rules have devices offload in pairs and take no odd number" + instead,
+      nearest};
+}
+
 template <Variant kVariant>
 struct Grouped {
   static int group(const Problem& problem) { return group_size<kVariant>(problem); }
 
   static Program plan(const Problem& problem) {
-    Program program = grouped(problem, group(problem));
-    if (kVariant.offload == Offloads::kNone) return program;
+    if (kVariant.offload == Offloads::kNone) return grouped(problem, group(problem));
     const int chunks = problem.shape.chunks;
     const long usual = kVariant.offload == Offloads::kAll ? chunks : ceiling(chunks, 2);
-    const long offloaded = problem.option<long>("offload_chunks").value_or(usual);
-    return with_offload(program, problem, static_cast<int>(offloaded));
+    const auto offloaded = static_cast<int>(problem.option<long>("offload_chunks").value_or(usual));
+    if (!wants_best(problem) && knows_copies(problem)) {
+      return published(problem, group(problem), offloaded);
+    }
+    return with_offload(grouped(problem, group(problem)), problem, offloaded);
   }
 
   // Full groups that follow each other without an empty row.
@@ -209,14 +283,15 @@ struct Grouped {
                                                               : "1"});
     if (kVariant.offload != Offloads::kNone) {
       record.options.push_back({.name = "offload_chunks",
-                                .help = "chunks of every device that offload, those whose "
-                                        "activations wait longest",
+                                .help = "chunks of every device that offload, from the first, "
+                                        "whose activations wait longest",
                                 .minimum = 0,
                                 .maximum = 1024,
                                 .counts_chunks = true,
                                 .default_text = kVariant.offload == Offloads::kAll
                                                     ? "all"
                                                     : "half of them, rounded up"});
+      record.refuse = refuse_published;
       record.without_offload = "gis";
       record.without_offload_options = {{"group_size", 1L}};
     }
@@ -225,7 +300,7 @@ struct Grouped {
         kVariant.offload == Offloads::kAll
             ? "gis in groups of one, with the activations of all chunks offloaded"
         : kVariant.offload == Offloads::kHalf
-            ? "gis in groups of one, offloaded of the ceil(v/2) chunks that live longest"
+            ? "gis in groups of one, offloaded of the first ceil(v/2) chunks, which live longest"
         : kVariant.groups == GroupsOf::kHalf
             ? "gis in groups of p/2, rounded up"
             : "interleaved with B and W apart, in groups of g <= p microbatches (default p)";
@@ -260,7 +335,8 @@ const RegisteredSchedule kGisH{Grouped<Variant{.groups = GroupsOf::kHalf}>::reco
     "gis-h", "gis in groups of half the devices: about half its memory, more bubble")};
 const RegisteredSchedule kPoH{
     Grouped<Variant{.groups = GroupsOf::kOne, .offload = Offloads::kHalf}>::record(
-        "po-h", "gis in groups of one, the half of the chunks offloaded that wait longest")};
+        "po-h",
+        "gis in groups of one, the first half of the chunks offloaded, which wait longest")};
 const RegisteredSchedule kPoF{
     Grouped<Variant{.groups = GroupsOf::kOne, .offload = Offloads::kAll}>::record(
         "po-f", "gis in groups of one, with the activations of all chunks offloaded")};

@@ -1,8 +1,11 @@
 #include "sim/case/host_links.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "sim/case/ranks.h"
+#include "sim/execution/published_offload.h"
+#include "sim/planning/schedule.h"
 
 namespace pipesim {
 namespace {
@@ -54,6 +57,39 @@ void add_host_links(Case& made) {
   // own.
   const bool overlaps = made.sync == OptimizerSync::kPostValidation;
   if (overlaps && problem.devices_per_host_link > 1) problem.copy_alone_factor = 1;
+}
+
+std::optional<Problem> beside_copies(const Case& made, const Program& program) {
+  const Scenario& scenario = *made.scenario;
+  const double share = scenario.cluster ? scenario.cluster->copy_share.value_or(0) : 0;
+  const bool loses = scenario.engine == EngineKind::kSimGrid && scenario.gpu == GpuModel::kHost;
+  if (program.copies() == nullptr || share == 0 || loses) return std::nullopt;
+  const Placement& place = program.placement();
+  const int units = program.shape().units();
+  std::vector<double> leaving(place.virtual_stages(), 0);  // of a stage's activations, the share
+  for (const LinkCopies& link : program.copies()->links) {
+    for (const Copy& copy : link.out) {
+      const int vs = place.virtual_stage(static_cast<int>(copy.device), copy.chunk);
+      leaving[vs] += 1.0 / (place.end_unit(vs, units) - place.first_unit(vs, units));
+    }
+  }
+  Problem problem = made.problem;
+  const auto lengthen = [&](std::vector<StageCost>& stages) {
+    for (size_t vs = 0; vs < stages.size(); ++vs) {
+      stages[vs].forward += share * leaving[vs] * stages[vs].copy_out;
+      stages[vs].backward_input += share * leaving[vs] * stages[vs].copy_in;
+    }
+  };
+  lengthen(problem.stages);
+  for (UnitKind& kind : problem.kinds) lengthen(kind.stages);
+  return problem;
+}
+
+std::vector<Bytes> ordered_peaks(const Case& made, const Program& program) {
+  const ScheduleChoice& choice = made.choice;
+  if (program.copies() == nullptr || choice.program || !schedule_of(choice).offloads()) return {};
+  if (made.problem.option<std::string>("offload_plan") == "best") return {};
+  return peaks_by_order(program, made.problem);
 }
 
 HostWay host_way(const Case& made) {

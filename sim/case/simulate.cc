@@ -68,6 +68,7 @@ class Run {
         cluster_(cluster_of(made)) {
     // Of a stream that of one iteration: what the schedule says against its shape.
     result_.program = make_program(made, streams() ? nullptr : reuse_);
+    slowed_ = beside_copies(made, *result_.program);
     result_.seconds.plan = watch_.lap();
     numbers_alone_ = detail == Detail::kNumbers && engine.name() == "replay" &&
                      made.sync != OptimizerSync::kPostValidation && !streams() &&
@@ -104,9 +105,9 @@ class Run {
   std::shared_ptr<const TaskGraph> graph(int iterations) {
     const auto ranks = ranks_of(*made_.scenario);
     const BuildOptions options = graph_options(made_, iterations);
-    if (reuse_ != nullptr) return reuse_->graph(result_.program, made_.problem, ranks, options);
+    if (reuse_ != nullptr) return reuse_->graph(result_.program, problem(), ranks, options);
     return std::make_shared<const TaskGraph>(
-        build_task_graph(result_.program, made_.problem, ranks, options));
+        build_task_graph(result_.program, problem(), ranks, options));
   }
 
   // A program that is run once needs no graph.
@@ -135,6 +136,7 @@ class Run {
     return result_of(ensemble_of(reports, perturb.seed, jitter));
   }
 
+  [[nodiscard]] const Problem& problem() const { return slowed_ ? *slowed_ : made_.problem; }
   [[nodiscard]] bool streams() const { return made_.sync == OptimizerSync::kAsynchronous; }
 
   // The microbatches of so many iterations as one program.
@@ -221,8 +223,13 @@ class Run {
 
   // What devices hold beside activations; replicas hold the same.
   void add_memory() {
-    if (!made_.memory) return;
     Report& report = result_.report;
+    const std::vector<Bytes> ordered = ordered_peaks(made_, *result_.program);
+    if (!ordered.empty()) report.peak_activation = std::ranges::max(ordered);
+    for (size_t d = 0; d < report.devices.size() && !ordered.empty(); ++d) {
+      report.devices[d].peak_activation = ordered[d % ordered.size()];
+    }
+    if (!made_.memory) return;
     for (DeviceReport& device : report.devices) {
       device.memory = made_.memory->devices[device.device % made_.scenario->parallel.pipeline];
       report.peak_memory = std::max(report.peak_memory.value_or(Bytes(0)), *device.peak_memory());
@@ -232,6 +239,7 @@ class Run {
   }
 
   const Case& made_;
+  std::optional<Problem> slowed_;  // by copies beside passes
   const Engine& engine_;
   Reuse* reuse_;
   Detail detail_;

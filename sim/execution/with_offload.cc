@@ -9,7 +9,7 @@
 
 #include "sim/execution/evaluate.h"
 #include "sim/execution/link_plan.h"
-#include "sim/execution/walk.h"
+#include "sim/execution/pass_times.h"
 
 namespace pipesim {
 namespace {
@@ -22,58 +22,6 @@ constexpr size_t kFewestRules = 9;
 constexpr size_t kMostChecked = 1 << 8;  // activations of a program whose plans are executed
 constexpr double kNearly = 1.1;          // of a peak: what is planned may be executed below it
 
-// Where a pass stands in the program.
-struct Place {
-  int device = 0;
-  std::uint32_t position = 0;
-};
-
-// When passes start and end without any copies, and the order in which they can be visited.
-class TimesVisitor {
- public:
-  using Value = double;
-  static constexpr Value kNotYet = -1;
-  static constexpr Value kNothing = 0;
-
-  TimesVisitor(const Program& program, const Problem& problem)
-      : program_(program),
-        problem_(problem),
-        clock_(program.shape().devices, 0),
-        start(clock_.size()),
-        end(clock_.size()) {
-    order.reserve(program.size());
-  }
-
-  Value run(int device, const Pass& pass, Value input, Value gradient) {
-    double& clock = clock_[device];
-    order.push_back({device, static_cast<std::uint32_t>(start[device].size())});
-    start[device].push_back(std::max({clock, input, gradient}));
-    clock = start[device].back() + pass_seconds(problem_, program_, device, pass).value();
-    end[device].push_back(clock);
-    return clock;
-  }
-  Value deliver(Value result, PassKind /*kind*/, int from, int to, std::uint32_t unit) {
-    return to < 0 ? result : result + problem_.transfer(from, to, unit).value();
-  }
-  Value join(Barrier barrier, std::uint32_t unit, std::span<const Value> results) {
-    return std::ranges::max(results) + problem_.barrier(barrier, unit).value();
-  }
-  [[nodiscard]] Value last(int device) const { return clock_[device]; }
-  void hold(int device, Value until) {
-    double& clock = clock_[device];
-    clock = std::max(clock, until);
-  }
-
- private:
-  const Program& program_;
-  const Problem& problem_;
-  std::vector<double> clock_;
-
- public:
-  std::vector<std::vector<double>> start, end;  // by device and position
-  std::vector<Place> order;
-};
-
 class Offload {
  public:
   Offload(const Program& program, const Problem& problem, const OffloadScope& scope)
@@ -81,9 +29,8 @@ class Offload {
         problem_(problem),
         scope_(scope),
         place_(program.placement()),
-        times_(program, problem),
+        times_(pass_times(program, problem)),
         uses_(place_.virtual_stages(), program.shape().units()) {
-    walk(program, times_);
     find_passes();
     delay_warm_up();
   }
@@ -113,6 +60,7 @@ class Offload {
   }
 
  private:
+  using Place = PassTimes::Place;
   struct Use {
     Place forward, backward;  // of an activation: its F, and the first pass that needs it again
   };
@@ -328,7 +276,7 @@ class Offload {
   const Problem& problem_;
   const OffloadScope& scope_;
   const Placement& place_;
-  TimesVisitor times_;
+  PassTimes times_;
   Grid<Use> uses_;  // by virtual stage and unit
   int devices_per_link_ = 1;
   std::vector<LinkPlan> links_;

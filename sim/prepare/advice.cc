@@ -113,6 +113,7 @@ ScheduleChoice with_scope(ScheduleChoice choice, const Program& program) {
   choice.options.insert(schedule.without_offload_options.begin(),
                         schedule.without_offload_options.end());
   choice.options.erase("offload_chunks");
+  choice.options.erase("offload_plan");
   if (!choice.offload) choice.offload.emplace().where = choice.where;
   choice.offload->chunks = chunks_that_leave(program);
   return choice;

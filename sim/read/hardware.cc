@@ -107,6 +107,7 @@ class ClusterReader {
       read_host_bandwidths(*host, hardware.host);
       hardware.host.gpus_per_switch = host->count("gpus_per_switch", cluster.gpus_per_node);
       hardware.host.memory = host->number("memory").bytes();
+      if (const auto share = host->find("copy_share")) cluster.copy_share = share->number(0, 0.5);
       host->finish();
     }
     map_.finish();

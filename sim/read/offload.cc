@@ -141,6 +141,10 @@ Offload read_offload(const YamlValue& value) {
     }
   }
   if (const auto some = map.find("microbatches")) offload.microbatches = read_microbatches(*some);
+  if (const auto plan = map.find("plan")) {
+    static const std::vector<std::string> kPlans{"published", "best"};
+    (void)plan->choice(kPlans);  // set_offload_plan
+  }
   if (const auto ratio = map.find("ratio")) offload.ratio = ratio->number(0, 1);
   if (const auto bandwidth = map.find("bandwidth")) {
     static const std::vector<std::string> kNames{"duplex", "alone"};
@@ -155,14 +159,30 @@ Offload read_offload(const YamlValue& value) {
   return offload;
 }
 
+void set_offload_plan(const YamlValue& offload, ScheduleChoice& choice) {
+  if (!offload.is_map()) return;
+  const auto plan = YamlMap(offload).find("plan");
+  if (!plan) return;
+  const bool has_rules = !choice.program && schedule_of(choice).offloads();
+  if (!has_rules && plan->text() != "best") {
+    plan->fail(fmt::format("no paper says how {} offloads: expected best, or schedule po-h or po-f",
+                           choice.name));
+  }
+  if (has_rules) choice.options.emplace("offload_plan", plan->text());
+}
+
 void settle_offload(YamlMap& root, Scenario& scenario) {
-  if (const auto given = root.find("offload")) scenario.offload = read_offload(*given);
+  const auto given = root.find("offload");
+  if (given) scenario.offload = read_offload(*given);
   const auto is_none = [](const std::optional<Offload>& offload) {
     return offload && (offload->chunks == 0 || offload->ratio == 0);
   };
   if (is_none(scenario.offload)) scenario.offload.reset();
   for (ScheduleChoice& choice : scenario.schedules) {
-    if (!choice.offload) choice.offload = scenario.offload;
+    if (!choice.offload) {
+      choice.offload = scenario.offload;
+      if (given && choice.offload) set_offload_plan(*given, choice);
+    }
     if (is_none(choice.offload)) choice.offload.reset();
     if (choice.offload) check(choice, scenario.batch.microbatches);
     if (scenario.modelled && scenario.modelled->context.offloaded.any()) refuse_twice(choice);

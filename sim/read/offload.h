@@ -11,9 +11,13 @@
 namespace pipesim {
 
 // `true`, `false` (0 chunks), `auto`, or a map {chunks: N, auto or a list; microbatches: a list or
-// {from, to, every}; bandwidth: duplex or alone; prefetch: X; devices_per_link: N}, all of them
-// optional. InputError otherwise.
+// {from, to, every}; bandwidth: duplex or alone; plan; prefetch: X; devices_per_link: N}, all of
+// them optional. InputError otherwise.
 Offload read_offload(const YamlValue& value);
+
+// Makes `plan: published` or `best` the choice's option offload_plan, where its schedule has rules
+// of a paper. InputError where it has none and `published` is asked for.
+void set_offload_plan(const YamlValue& offload, ScheduleChoice& choice);
 
 // Gives the scenario's `offload` to choices that have none of their own. InputError where a
 // schedule has fewer chunks or microbatches than are named, or offloads by itself.

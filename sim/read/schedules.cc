@@ -155,9 +155,10 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     if (!given) return std::nullopt;
     if (schedule != nullptr && schedule->copies() && !given->is_map()) {
       given->fail(fmt::format("{} offloads by itself: expected a map of ratio{}", schedule->name,
-                              schedule->offloads() ? ", bandwidth, prefetch and devices_per_link; "
-                                                     "did you mean 'offload_chunks'?"
-                                                   : " and bandwidth"));
+                              schedule->offloads()
+                                  ? ", plan, bandwidth, prefetch and "
+                                    "devices_per_link; did you mean 'offload_chunks'?"
+                                  : " and bandwidth"));
     }
     return read_offload(*given);
   };
@@ -168,12 +169,15 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
     map.finish();
     const std::string file = file_beside(scenario_file, csv->text());
     auto program = std::make_shared<const Program>(read_torch_csv_file(file, csv->where()));
-    return {.name = file,
-            .where = csv->where(),
-            .slices = lengths ? lengths_of_splits(*lengths, *program) : std::vector<long>(),
-            .program = program,
-            .recompute = recomputed,
-            .offload = offloaded};
+    ScheduleChoice choice{
+        .name = file,
+        .where = csv->where(),
+        .slices = lengths ? lengths_of_splits(*lengths, *program) : std::vector<long>(),
+        .program = program,
+        .recompute = recomputed,
+        .offload = offloaded};
+    if (offloaded) set_offload_plan(*map.find("offload"), choice);
+    return choice;
   }
   const auto described = map.find("file");
   ScheduleChoice choice = described ? read_described_schedule(*described, scenario_file)
@@ -185,6 +189,7 @@ ScheduleChoice read_schedule(const YamlValue& value, const std::string& scenario
   choice.recompute = recompute();
   const Schedule& schedule = schedule_of(choice);
   choice.offload = offload(&schedule);
+  if (choice.offload) set_offload_plan(*map.find("offload"), choice);
   if (schedule.memory_limit) {
     if (const auto limit = map.find("memory_limit"))
       choice.memory_limit = read_memory_limit(*limit);

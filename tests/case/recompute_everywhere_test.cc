@@ -47,7 +47,7 @@ Result run(const Case& of, int microbatches, const std::string& recompute) {
       chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", chunks) : "";
   const std::string text = fmt::format(
       "model: {{base: zb-1.5b, num_layers: 16}}\n"
-      "cluster: a100-roce\n"
+      "cluster: {{name: a100-roce, gpu: {{copy_share: 0}}}}\n"
       "schedule: {}\n"
       "parallel: {{pipeline_model_parallel_size: 4{}}}\n"
       "batch: {{num_microbatches: {}, micro_batch_size: 1, seq_length: 1024}}\n"
@@ -55,7 +55,9 @@ Result run(const Case& of, int microbatches, const std::string& recompute) {
       "vocabulary: {}\n"
       "recompute: {}\n{}",
       of.schedule, virtual_size, microbatches, to_text(of.vocabulary), recompute,
-      of.offload ? "offload: true\n" : "");
+      of.offload                               ? "offload: true\n"
+      : find_schedule(of.schedule)->offloads() ? "offload: {plan: best}\n"  // takes R, too
+                                               : "");
   const Scenario scenario = read_scenario(YamlSource("recompute.yaml", text));
   return simulate(prepare_first(scenario));
 }

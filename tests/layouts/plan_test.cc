@@ -280,6 +280,8 @@ TEST(Plan, MayTakeARunWithoutOffloadAsABound) {
       ++runs;
     } catch (const InputError&) {
       continue;  // refused by the schedule
+    } catch (const InfeasibleError&) {
+      continue;  // its rules have no plan
     }
   }
   EXPECT_GT(runs, 10U);

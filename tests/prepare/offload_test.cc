@@ -27,7 +27,7 @@ cost: {kind: given, forward: 10 ms, backward_input: 12 ms, backward_weight: 8 ms
 memory: {kind: given, activation: 2 GiB, weight_stash: 1 GiB}
 )";
 const std::string kModelled = R"(
-schedule: po-f
+schedule: {name: po-f, offload: {plan: best}}
 model: llama3-8b
 cluster: dgx-h100
 parallel: {pipeline_model_parallel_size: 8, virtual_pipeline_model_parallel_size: 4}
@@ -163,6 +163,61 @@ TEST(ScenarioOffload, RefusesChunksThatADeviceHasNotAndOffloadBesideAScheduleOfI
   }
   EXPECT_EQ(refused("po-f, offload: {prefetch: 2}"), "");
   EXPECT_EQ(refusal(kGiven, {"schedule=[1f1b, po-f]", "offload=true"}), "") << "of all schedules";
+}
+
+TEST(ScenarioOffload, HasThePlanOfItsPaperOrOurs) {
+  const Report published = run(kGiven, {"schedule=po-f"}).report;
+  const std::string named = "schedule={name: po-f, offload: {plan: published}}";
+  EXPECT_EQ(run(kGiven, {named}).report.peak_activation, published.peak_activation);
+  const Case best = prepared(kGiven, {"schedule=po-f", "offload.plan=best"});
+  const Report ours = simulate(best).report;
+  EXPECT_LE(ours.peak_activation, published.peak_activation);
+  EXPECT_LE(ours.iteration, published.iteration);
+  const Report kept = run(kGiven, {"schedule={name: gis, group_size: 1}"}).report;
+  EXPECT_NEAR(ours.iteration / kept.iteration, 1, 1e-12);
+  EXPECT_NE(refusal(kGiven, {"offload.plan=published"}).find("no paper says how 1f1b offloads"),
+            std::string::npos);
+  EXPECT_EQ(refusal(kGiven, {"offload.plan=best"}), "");
+  EXPECT_NE(refusal(kGiven, {"offload.plan=beste"}).find("did you mean 'best'?"),
+            std::string::npos);
+}
+
+TEST(ScenarioOffload, IsRefusedWhereTheRulesOfItsPaperHaveNoPlan) {
+  const std::vector<std::string> odd{"schedule=po-h", "parallel.pipeline_model_parallel_size=5"};
+  EXPECT_NE(refusal(kGiven, odd).find("in pairs"), std::string::npos);
+  const std::vector<std::string> full{"schedule=po-h", "recompute=full"};
+  EXPECT_NE(refusal(kGiven, full).find("recompute in full"), std::string::npos);
+  for (std::vector<std::string> each : {odd, full}) {
+    each.emplace_back("offload.plan=best");
+    EXPECT_EQ(refusal(kGiven, each), "");
+  }
+  const std::vector<std::string> slow{"schedule=po-f", "parallel.pipeline_model_parallel_size=8",
+                                      "batch.num_microbatches=64", "cost.copy_out=16 ms",
+                                      "cost.copy_in=16 ms"};
+  try {
+    (void)run(kGiven, slow);
+    FAIL() << "copies take longer than the passes";
+  } catch (const InfeasibleError& error) {
+    EXPECT_NE(std::string(error.what()).find("take 1.07 of the passes"), std::string::npos)
+        << error.what();
+  }
+}
+
+// Copies of 6 ms out and back take a tenth of compute.
+TEST(ScenarioOffload, TakesItsShareOfCompute) {
+  const auto with = [&](const std::string& share) {
+    return run(kGiven, {"offload.microbatches={from: 0, to: 3}",
+                        "cluster={node: {gpus: 4, link_bandwidth: 300 GB/s}, "
+                        "network: {bandwidth: 400 Gbps}, gpu: {copy_share: " +
+                            share + "}}"});
+  };
+  const Result none = with("0");
+  const Result some = with("0.1");
+  for (std::uint32_t d = 0; d < 3; ++d) {  // on the last device nothing waits long enough
+    const double copies = static_cast<double>(that_leave(some, d).size());
+    EXPECT_NEAR((some.report.devices[d].busy - none.report.devices[d].busy).value(),
+                copies * 0.1 * 0.012, 1e-9);
+  }
 }
 
 TEST(ScenarioOffload, TakesOnlyTheMicrobatchesAndChunksThatAreNamed) {

@@ -18,7 +18,8 @@ cost: {kind: given, per: device, forward: 10 ms, backward_input: 12 ms, backward
                                               weight + R"(,
        transfer: 0.4 ms, overlapped: 30 ms, copy_out: 6 ms, copy_in: 6 ms}
 memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
-)"));
+offload: )" + (find_schedule(schedule)->offloads() ? "{plan: best}" : "false") +
+                                              "\n"));
 }
 
 Result run(Scenario scenario, EngineKind engine) {

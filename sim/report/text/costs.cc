@@ -250,6 +250,12 @@ std::string copies_text(const Scenario& scenario, const Problem& problem, const 
   if (!scenario.hardware || !scenario.cost.copy_out.empty()) {
     return text + fmt::format("source of seconds: given by {}\n\n", scenario.file);
   }
+  if (const double share = scenario.hardware->cluster.copy_share.value_or(0); share > 0) {
+    text += fmt::format(
+        "beside a copy compute loses {:g}: F takes so much of the copy out longer, B of the copy "
+        "in\n",
+        share);
+  }
   return text + fmt::format(
                     "a copy takes {} (the ranks of a stage on one switch) x its bytes / "
                     "host.duplex; alone on its way x host.duplex / host.alone\n"

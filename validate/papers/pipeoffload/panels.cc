@@ -5,6 +5,7 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -177,50 +178,68 @@ std::optional<double> mfu_percent(const Result& result) {
 
 bool has_mfu(const Row& row) { return row.mfu.kind == Printed::Kind::kNumber; }
 
-// The factor on compute seconds with which a panel's first 1F1B cell has its published MFU, and all
-// other cells with it.
-void compare_anchored(std::vector<Cell>& cells, const Panel& panel, const std::vector<Row>& rows) {
-  const auto anchor = std::ranges::find_if(
-      rows, [](const Row& row) { return row.schedule == "1f1b" && has_mfu(row); });
-  if (!panel.fault.empty() || anchor == rows.end()) return;
-  const double factor = fitted_factor(Seconds(1 / anchor->mfu.number), [&](double each) {
-    return Seconds(1 / mfu_percent(run(panel, "1f1b", anchor->seq, each)).value());
+// The factor on compute seconds with which a panel's 1F1B cells have their published MFU on
+// average: whole percents say too little one by one. 1 where there are none.
+double anchor_of(const Panel& panel, const std::vector<Row>& rows) {
+  std::vector<Row> anchors;
+  std::ranges::copy_if(rows, std::back_inserter(anchors),
+                       [](const Row& row) { return row.schedule == "1f1b" && has_mfu(row); });
+  if (!panel.fault.empty() || anchors.empty()) return 1;
+  double published = 0;
+  for (const Row& row : anchors) published += 1 / row.mfu.number;
+  return fitted_factor(Seconds(published), [&](double factor) {
+    double simulated = 0;
+    for (const Row& row : anchors) {
+      simulated += 1 / mfu_percent(run(panel, "1f1b", row.seq, factor)).value();
+    }
+    return Seconds(simulated);
   });
-  for (const Row& row : rows) {
-    if (!has_mfu(row)) continue;
-    Cell cell = named(panel, row);
-    cell.table = &row == &*anchor ? "Figure 15, MFU, fitted" : "Figure 15, MFU anchored";
-    cell.published = row.mfu.number;
-    cell.note = fmt::format("factor {:.3f}", factor);
-    add(cells, cell, try_to_run(panel, row.schedule, row.seq, factor), mfu_percent);
-  }
 }
 
-void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row) {
-  using enum Printed::Kind;
-  if (row.mfu.kind == kNothing && row.memory.kind == kNothing) return;
-  const Tried tried = try_to_run(panel, row.schedule, row.seq);
+void compare_mfu(std::vector<Cell>& cells, const Panel& panel, const Row& row, double factor,
+                 const Tried& anchored) {
   Cell cell = named(panel, row);
+  cell.published = row.mfu.number;
+  cell.table = "Figure 15, MFU";
+  cell.run = {panel.name, fmt::format("s={}", row.seq), row.name};
+  add(cells, cell, try_to_run(panel, row.schedule, row.seq), mfu_percent);
+  if (factor == 1) return;
+  cell.run.reset();
+  cell.table = row.schedule == "1f1b" ? "Figure 15, MFU, fitted" : "Figure 15, MFU anchored";
+  cell.note = fmt::format("factor {:.3f}", factor);
+  add(cells, cell, anchored, mfu_percent);
+}
+
+// Memory is of the anchored run, since offload keeps more the longer copies take beside passes.
+void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row, double factor) {
+  using enum Printed::Kind;
+  const Tried anchored = try_to_run(panel, row.schedule, row.seq, factor);
+  Cell cell = named(panel, row);
+  if (row.mfu.kind == kNothing && row.memory.kind == kNothing) {
+    if (!panel.fault.empty()) return;
+    cell.table = "Figure 15, skipped";
+    cell.published = 1;
+    cell.relative = false;
+    cell.simulated = anchored.result ? 0.0 : 1.0;
+    cell.note = anchored.fault;
+    cells.push_back(std::move(cell));
+    return;
+  }
   if (row.mfu.kind == kOutOfMemory || row.memory.kind == kOutOfMemory) {
     cell.table = "Figure 15, out of memory";
     cell.published = 1;
     cell.relative = false;
-    add(cells, cell, tried,
+    add(cells, cell, anchored,
         [](const Result& result) { return result.fits.value_or(true) ? 0.0 : 1.0; });
     return;
   }
   if (row.memory.kind == kNumber) {
     cell.table = "Figure 15, memory";
     cell.published = row.memory.number;
-    add(cells, cell, tried,
+    add(cells, cell, anchored,
         [](const Result& result) { return result.report.peak_activation / kGiB; });
   }
-  if (row.mfu.kind != kNumber) return;
-  cell.table = "Figure 15, MFU";
-  cell.run = {panel.name, fmt::format("s={}", row.seq), row.name};
-  cell.published = row.mfu.number;
-  cell.note = "";
-  add(cells, cell, tried, mfu_percent);
+  if (row.mfu.kind == kNumber) compare_mfu(cells, panel, row, factor, anchored);
 }
 
 Batches batches_of(const YamlValue& rows) {
@@ -260,8 +279,8 @@ void compare_panels(std::vector<Cell>& cells, const YamlValue& panels, const Bat
   (void)map.find("m10p5B_8gpu");  // what a panel is called
   finish_row(map, {"k_by_seq"});
   for (const auto& [panel, rows] : all) {
-    for (const Row& row : rows) compare_row(cells, panel, row);
-    compare_anchored(cells, panel, rows);
+    const double factor = anchor_of(panel, rows);
+    for (const Row& row : rows) compare_row(cells, panel, row, factor);
   }
 }
 
