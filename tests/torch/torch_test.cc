@@ -138,12 +138,35 @@ TEST_F(Torch, RunInTorchReadsWhatExportWritesAndNamesWhatAnOldTorchLacks) {
       << checked.output;
   const Outcome old =
       shell("RANK=0 WORLD_SIZE=8 /usr/bin/python3 " + kTools + "run_in_torch.py zb.csv");
-  EXPECT_TRUE(old.code == 2 || old.output.find("2.5 or later") == std::string::npos) << old.output;
+  EXPECT_TRUE(old.code == 2 || old.output.find("2.6 or later") == std::string::npos) << old.output;
   write("bad.csv", "0F0,0G0\n");
   const Outcome bad = shell("/usr/bin/python3 " + kTools + "run_in_torch.py bad.csv --check");
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.output.find("bad.csv:1: cell 2 '0G0' is no action"), std::string::npos)
       << bad.output;
+}
+
+TEST_F(Torch, RunsALlamaPipelineWhosePassesImportSetsBesideItsSimulation) {
+  if (shell("/usr/bin/python3 -c 'import torch, sys; v = torch.__version__.split(\".\"); "
+            "sys.exit((int(v[0]), int(v[1])) < (2, 6))'")
+          .code != 0) {
+    GTEST_SKIP() << "PyTorch is older than 2.6, which has no such pipeline runtime";
+  }
+  ASSERT_EQ(run("export " + quickstart_ +
+                " schedule=zb-h1 parallel.pipeline_model_parallel_size=4 batch.num_microbatches=8 "
+                "-o zb.csv")
+                .code,
+            0);
+  const Outcome ran = shell(
+      "export WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 9000)); "
+      "for rank in 0 1 2 3; do RANK=$rank LOCAL_RANK=$rank /usr/bin/python3 " +
+      kTools +
+      "run_in_torch.py zb.csv --model llama --width 128 --rows 64 --repeat 8 "
+      "--passes passes.csv & done; wait");
+  EXPECT_NE(ran.output.find("4 ranks, 4 stages, 8 microbatches"), std::string::npos) << ran.output;
+  const Outcome imported = run("import passes.csv --format passes -o run.yaml");
+  EXPECT_EQ(imported.code, 0) << imported.output;
+  EXPECT_EQ(run("run run.yaml schedule=zb-h2").code, 0);
 }
 
 }  // namespace

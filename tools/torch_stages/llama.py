@@ -25,8 +25,8 @@ def llama(torch, shape, layers, seed=0):
             self.linears = nn.ModuleList([nn.Linear(inp, out, bias=False) for out, inp in weight_shapes(shape)])
 
         def forward(self, x):
-            flat = x.reshape(-1, hidden)
-            return layer(torch, shape[:7] + tuple(x.shape[:2]), flat, lambda i, y: self.norms[i](y),
-                         lambda i, y: self.linears[i](y)).view(x.shape)
+            # No view of anything, which PyTorch's pipeline runtime could not detach where B and W are apart.
+            return layer(torch, shape[:7] + tuple(x.shape[:2]), x, lambda i, y: self.norms[i](y),
+                         lambda i, y: self.linears[i](y))
 
     return nn.Sequential(*[Layer() for _ in range(layers)])

@@ -29,12 +29,12 @@ def weight_shapes(shape):
 
 
 def layer(torch, shape, x, norm, linear):
-    """A layer of x (tokens, hidden); norm(i, x) is the i-th norm, linear(i, x) the i-th matmul."""
+    """A layer of x (tokens, hidden) or (micro batch, sequence, hidden); norm(i, x) is the i-th norm, linear(i, x) the i-th matmul."""
     _, _, heads, kv, size, gated, tp, batch, length = shape
     split = [heads // tp, kv // tp, kv // tp]
     qkv = linear(0, norm(0, x)).view(batch, length, sum(split), size)
     q, k, v = qkv.transpose(1, 2).split(split, dim=1)
-    mixed = attend(torch, q, k, v).transpose(1, 2).reshape(batch * length, -1)
+    mixed = attend(torch, q, k, v).transpose(1, 2).reshape(*x.shape[:-1], -1)
     middle = x + linear(1, mixed)
     up = linear(2, norm(1, middle))
     if gated:
