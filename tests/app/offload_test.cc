@@ -13,7 +13,7 @@ namespace {
 using testing::Command;
 using testing::Outcome;
 
-constexpr const char* kScenario = R"(
+constexpr const char* kOffloadScenario = R"(
 schedule: [1f1b, {name: gis-h, offload: auto}]
 parallel: {pipeline_model_parallel_size: 4}
 batch: {num_microbatches: 12}
@@ -27,7 +27,7 @@ class OffloadCommand : public Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    write("s.yaml", kScenario);
+    write("s.yaml", kOffloadScenario);
   }
 };
 

@@ -13,17 +13,17 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Outcome;
 
-constexpr const char* kScenario =
+constexpr const char* kOutputsScenario =
     "schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 2}\nbatch: {num_microbatches: 4}\n"
     "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n";
 const std::string kSweep =
-    std::string(kScenario) + "sweep: {grid: {cost.transfer: [1 ms, 2 ms]}}\n";
+    std::string(kOutputsScenario) + "sweep: {grid: {cost.transfer: [1 ms, 2 ms]}}\n";
 
 class Outputs : public testing::Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    write("s.yaml", kScenario);
+    write("s.yaml", kOutputsScenario);
     write("w.yaml", kSweep);
   }
   void expect_refused(const std::string& arguments, const std::string& message) const {
@@ -52,7 +52,7 @@ TEST_F(Outputs, NeverReplaceAnInput) {
   expect_refused("import a.csv -o a.csv", "'a.csv' is an input");
   // What a scenario names is an input as well.
   expect_refused("run s.yaml 'schedule={csv: a.csv}' --trace a.csv", "'a.csv' is an input");
-  EXPECT_EQ(read("s.yaml"), kScenario);
+  EXPECT_EQ(read("s.yaml"), kOutputsScenario);
   EXPECT_EQ(read("a.csv"), schedule);
 }
 

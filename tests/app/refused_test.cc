@@ -10,7 +10,7 @@ namespace {
 using testing::Outcome;
 
 // gpipe holds all eight microbatches, which no split fits into 10 GiB.
-constexpr const char* kScenario = R"(
+constexpr const char* kRefusedScenario = R"(
 model: {family: llama, num_layers: 7, hidden_size: 2048, num_attention_heads: 16,
         ffn_hidden_size: 5632, vocab_size: 64000}
 cluster: dgx-a100
@@ -24,7 +24,7 @@ class RefusedSchedules : public testing::Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    write("s.yaml", kScenario);
+    write("s.yaml", kRefusedScenario);
   }
 };
 

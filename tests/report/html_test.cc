@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kScenario =
+const std::string kPageScenario =
     "schedule: zb-h1\nparallel: {pipeline_model_parallel_size: 4}\nbatch: {num_microbatches: 6}\n"
     "cost: {kind: given, forward: 1.37 ms, backward_input: 1.21 ms, backward_weight: 0.77 ms, "
     "transfer: 0.11 ms}\nmemory: {kind: given, activation: 3 GiB, weight_stash: 1 GiB}\n";
@@ -42,7 +42,7 @@ std::vector<T> words(const std::string& text) {
 }
 
 TEST(HtmlTimeline, HoldsEveryPassWithItsTimesToOnePartIn2To32) {
-  const Scenario scenario = read_scenario(YamlSource("s.yaml", kScenario));
+  const Scenario scenario = read_scenario(YamlSource("s.yaml", kPageScenario));
   const Result simulation = simulate(prepare_first(scenario));
   const json timeline = timeline_json(simulation, true);
   const auto start = words<std::uint32_t>(timeline["start"]);
