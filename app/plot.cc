@@ -40,6 +40,7 @@ struct PlotCommand {
   std::string x, y, value, panel, series, relative_to, published, title;
   std::vector<std::string> where;
   double width = 0;
+  bool band = false;
 };
 
 // What goes to the script as it is, and the kinds of figures that know it.
@@ -66,6 +67,8 @@ constexpr std::array<ScriptOption, 8> kScriptOptions{{
 
 // The one that may be repeated.
 constexpr ScriptOption kWhere{"where", nullptr, kOfTables};
+// The one that has no value.
+constexpr ScriptOption kBand{"band", nullptr, "pareto and curves"};
 
 constexpr const char* kMemoryScaling = "memory-scaling";
 const std::vector<std::string> kKinds{"timeline", "memory",  "bubble",      "pareto",
@@ -121,10 +124,18 @@ struct Inputs {
   std::vector<MemoryScaling> scalings;
 };
 
-// A scenario as the document that its figure is drawn from.
+// A scenario's model and sizes: what its panel is called.
+std::string setting_of(const Scenario& scenario) {
+  const std::string model = scenario.modelled ? scenario.modelled->model.name + ", " : "";
+  return fmt::format("{}{} devices, {} microbatches", model, scenario.parallel.pipeline,
+                     scenario.batch.microbatches);
+}
+
+// A scenario as the document that its figure is drawn from; it is called `name`, where
+// that is asked for.
 std::string drawn_from(const std::string& file, const std::vector<std::string>& overrides,
                        const PlotCommand& command, const CommandLine& line,
-                       TemporaryFolder& workplace, Inputs& inputs) {
+                       TemporaryFolder& workplace, Inputs& inputs, std::string* name) {
   const size_t number = inputs.arguments.size();
   if (command.kind == kMemoryScaling) {
     const auto scalings = memory_scalings(file, line, line.overrides(overrides));
@@ -140,6 +151,7 @@ std::string drawn_from(const std::string& file, const std::vector<std::string>& 
                                  "of a sweep, or a JSON document",
                                  command.kind));
   }
+  if (name != nullptr) *name = setting_of(scenario);
   std::string path = workplace.file(fmt::format("{}.json", number));
   std::ofstream document(path, std::ios::binary);
   std::ranges::move(write_document(document, command.kind, std::move(scenario)),
@@ -169,9 +181,14 @@ Inputs prepared(const PlotCommand& command, const CommandLine& line, TemporaryFo
             "pipesim: '{}' is of a sweep that was stopped: points are missing\n", file);
       }
     } else if (extension != ".json" && extension != ".csv") {
-      path = drawn_from(file, overrides, command, line, workplace, inputs);
+      path = drawn_from(file, overrides, command, line, workplace, inputs,
+                        files.size() > 1 ? &name : nullptr);
       used = true;
     }
+    const bool taken = std::ranges::any_of(inputs.arguments, [&name](const std::string& argument) {
+      return argument.starts_with(name + '=');
+    });
+    if (taken) name += fmt::format(", {}", inputs.arguments.size() + 1);
     inputs.arguments.push_back(fmt::format("{}={}", name, path));
   }
   if (files.empty()) throw InputError(line.where(line.arguments().size()), "expected an input");
@@ -186,21 +203,27 @@ std::vector<std::string> script_of(const PlotCommand& command, const CommandLine
                                    const std::string& figure) {
   // -B: the scripts may stand where nothing can be written.
   std::vector<std::string> script{"-B", data_folder("plots"), command.kind, "--out", figure};
+  const auto check = [&](const ScriptOption& option) {
+    if (option.taken_by(command.kind)) return;
+    throw InputError(line.where(fmt::format("--{}", option.name)),
+                     fmt::format("a figure of kind {} takes no --{}: {} do", command.kind,
+                                 option.name, option.kinds));
+  };
   const auto add = [&](const ScriptOption& option, const std::string& text) {
-    if (!option.taken_by(command.kind)) {
-      throw InputError(line.where(fmt::format("--{}", option.name)),
-                       fmt::format("a figure of kind {} takes no --{}: {} do", command.kind,
-                                   option.name, option.kinds));
-    }
+    check(option);
     script.push_back(fmt::format("--{}={}", option.name, text));
   };
   for (const ScriptOption& each : kScriptOptions) {
     if (const std::string& text = command.*each.text; !text.empty()) add(each, text);
   }
   for (const std::string& each : command.where) add(kWhere, each);
-  if (const auto band = difference_band(catalogue_schedule_runs())) {
-    const double base = band->half_width(0);
-    script.push_back(fmt::format("--differences={},{}", base, band->half_width(1) - base));
+  if (command.band) {
+    check(kBand);
+    script.emplace_back("--band");
+    if (const auto band = difference_band(catalogue_schedule_runs())) {
+      const double base = band->half_width(0);
+      script.push_back(fmt::format("--differences={},{}", base, band->half_width(1) - base));
+    }
   }
   if (command.width > 0) script.push_back(fmt::format("--width={}", command.width));
   script.emplace_back("--");
@@ -280,6 +303,8 @@ Subcommand add_plot(Parser& program) {
                     "rows with COLUMN=VALUE");
   parser.add_option("--published", command->published,
                     "Published points to draw beside (CSV with the same columns)");
+  parser.add_flag("--band", command->band,
+                  "A thin line through every point: where measured runs near it would lie");
   parser.add_option("--title", command->title, "Above the figure");
   parser.add_option("--width", command->width, "Of the figure, in inches").range(2.0, 40.0);
   return {&parser, [command](const CommandLine& line) { return plot(*command, line); }};

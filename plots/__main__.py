@@ -6,6 +6,7 @@ input cannot be drawn, and NO_MATPLOTLIB when this interpreter lacks it.
 import argparse
 import os
 import sys
+import textwrap
 
 NO_MATPLOTLIB = 77
 
@@ -31,6 +32,7 @@ def arguments() -> argparse.Namespace:
     for option in ("x", "y", "value", "panel", "series", "relative-to", "published", "title"):
         parser.add_argument("--" + option, default="")
     parser.add_argument("--where", action="append", default=[])
+    parser.add_argument("--band", action="store_true")
     parser.add_argument("--differences", default="")
     parser.add_argument("--width", type=float, default=0)
     parser.add_argument("--metrics", default="", help="what `pipesim list metrics --format json` writes")
@@ -47,7 +49,7 @@ def main() -> int:
             use_metrics(asked.metrics)
         figure = importlib.import_module(asked.kind.replace("-", "_")).draw(inputs, asked)
         if asked.title:
-            figure.suptitle(asked.title)
+            figure.suptitle(textwrap.fill(asked.title, int(figure.get_size_inches()[0] * 72 / 6.2)))
         style.save(figure, asked.out)
     except InputError as error:
         print(f"pipesim: {_named(str(error), inputs, asked.out)}", file=sys.stderr)

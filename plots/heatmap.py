@@ -83,7 +83,7 @@ def _figure(maps: list[tuple[str, Cells]], columns: list[str], rows: list[str], 
     image = None
     for ax, (title, cells) in zip(axes, maps):
         image = _panel(ax, cells, columns, rows, low, high)
-        ax.set_title(title)
+        style.title(ax, title)
         ax.set_xlabel(quantity(axes_of[0]).label())
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(quantity(axes_of[1]).label())

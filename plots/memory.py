@@ -53,11 +53,12 @@ def _panel(ax: Axes, drawing: dict, scale: float, capacity: float | None) -> boo
         ax.step(times, levels, where="post", **look)
     at = max(curves[most], key=lambda point: point[1], default=(0.0, 0.0))[0] / scale
     ax.plot([at], [peaks[most] / GIB], marker="v", color="black", linestyle="none", zorder=4, clip_on=False)
-    ax.annotate(f"{peaks[most] / GIB:.1f} GiB, device {most}", (at, peaks[most] / GIB), (4, 3),
-                textcoords="offset points", fontsize=7)
+    late = at > drawing["seconds"] / scale / 2
+    ax.annotate(f"{peaks[most] / GIB:.1f} GiB, device {most}", (at, peaks[most] / GIB), (-5 if late else 5, 2),
+                textcoords="offset points", fontsize=7, ha="right" if late else "left")
     if capacity:
         ax.axhline(capacity / GIB, color="black", linestyle=(0, (1, 2)), linewidth=1)
-    ax.set_title(drawing["label"])
+    style.title(ax, drawing["label"])
     return len(curves) > 2
 
 

@@ -8,8 +8,9 @@ from matplotlib.lines import Line2D
 import style
 from tables import InputError, Table, quantity, read_table
 
-AXES = {"data_parallel_size": "data", "tensor_model_parallel_size": "tensor", "context_parallel_size": "context",
-        "pipeline_model_parallel_size": "pipeline", "expert_model_parallel_size": "expert"}
+AXES = {"data_parallel_size": "data parallel", "tensor_model_parallel_size": "tensor parallel",
+        "context_parallel_size": "context parallel", "pipeline_model_parallel_size": "pipeline parallel",
+        "expert_model_parallel_size": "expert parallel"}
 PARTS = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "vocabulary_bytes", "microbatch_bytes",
          "peak_activation_bytes", "peak_memory_bytes")
 
@@ -28,7 +29,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     figure, axes = style.panels(len(panels), asked.width, 2.3, columns=len({axis for _, axis, _ in panels}), sharey=True)
     for ax, (schedule, axis, table) in zip(axes, panels):
         _panel(ax, table)
-        ax.set_title(f"{schedule}, {AXES.get(axis, axis)}" if several else AXES.get(axis, axis))
+        style.title(ax, f"{schedule}, {AXES.get(axis, axis)}" if several else AXES.get(axis, axis))
         ax.set_xlabel("ranks")
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel("GiB a GPU")

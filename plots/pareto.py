@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 import series
 import style
+from labels import place
 from tables import InputError, Table, quantity
 
 SPEEDS = ("mfu", "samples_per_second_per_gpu", "iteration_seconds", "bubble_rate")
@@ -30,23 +31,27 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
     panels = points.panels()
     figure, axes = style.panels(len(panels), asked.width, 2.7 if len(panels) > 1 else 3.4, sharey=True)
     crosses = False
+    labels = []
     for ax, (title, table, beside) in zip(axes, panels):
         if beside:
             _scatter(ax, points, _points(beside, points.column, x, y), y, hollow=True)
         _scatter(ax, points, _points(table, points.column, x, y), y, hollow=False)
-        _bands(ax, points, table, x, y)
+        if asked.band:
+            _bands(ax, points, table, x, y)
+        labels.append((ax, _labels(points, _points(table, points.column, x, y), y, len(panels) == 1)))
         unfit = _points(table, points.column, x, y, fits=False)
         _cross(ax, points, unfit)
         crosses = crosses or bool(unfit)
         if asked.relative_to:
             _print_moves(title, points, beside, table, (x, y))
-        ax.set_title(title)
+        style.title(ax, title)
         ax.set_xlabel(quantity(x).label())
         ax.margins(0.08)
         ax.set_xlim(left=0)
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(quantity(y).label())
     style.legend_below(figure, points.legend() + ([_cross_of("#555555", label="does not fit")] if crosses else []))
+    place(figure, labels)
     return figure
 
 
@@ -157,14 +162,17 @@ def _cross(ax: Axes, points: series.Points, found: list[Point]) -> None:
         ax.add_line(_cross_of(style.colour(index), [point[0] for point in own], [point[1] for point in own]))
 
 
+def _labels(points: series.Points, found: list[Point], y: str, alone: bool) -> list[Point]:
+    """Points that are named where they stand: all of a few in one panel, else the frontier's."""
+    named = found if alone and len(found) <= MOST_LABELS else frontier(found, quantity(y).higher_is_better)
+    names = dict(zip(points.series, points.names()))
+    return [(at, height, names[name]) for at, height, name in named]
+
+
 def _scatter(ax: Axes, points: series.Points, found: list[Point], y: str, hollow: bool) -> None:
     line = frontier(found, quantity(y).higher_is_better)
     ax.step([point[0] for point in line], [point[1] for point in line], where="post", color="#777777",
             linestyle=":" if hollow else "-", linewidth=1.0, zorder=1)
-    if not hollow:
-        all_of_them = not points.panel and len(found) <= MOST_LABELS
-        for at, height, name in found if all_of_them else line:
-            ax.annotate(name, (at, height), (4, 4), textcoords="offset points", fontsize=6.5)
     for index, name in enumerate(points.series):
         own = [point for point in found if point[2] == name]
         ax.plot([point[0] for point in own], [point[1] for point in own], linestyle="none", marker=style.mark(index),

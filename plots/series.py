@@ -1,6 +1,7 @@
 """What figures of several points share: panels of a table, series in them, and published points beside."""
 import argparse
 import dataclasses
+import re
 
 from matplotlib.lines import Line2D
 
@@ -30,24 +31,41 @@ class Points:
             if beside and self.panel in beside.columns:
                 rows = [row for row in beside.rows if row[self.panel] == value]
                 beside = dataclasses.replace(beside, rows=rows)
-            title = f"{quantity(self.panel).name} {value}" if self.table.is_numeric(self.panel) else value
-            every.append((title, self.table.only([f"{self.panel}={value}"]), beside))
+            every.append((panel_title(self.panel, value), self.table.only([f"{self.panel}={value}"]), beside))
         return every
 
-    def legend(self) -> list[Line2D]:
-        handles = [Line2D([], [], color=style.colour(i), marker=style.mark(i), linestyle="none", label=name)
-                   for i, name in enumerate(without_common_end(self.series))]
+    def names(self) -> list[str]:
+        """What series are called: without what all of them end with."""
+        return without_common_end(self.series)
+
+    def legend(self, lines: bool = False) -> list[Line2D]:
+        handles = [Line2D([], [], color=style.colour(i), marker=style.mark(i), linestyle=style.line(i) if lines else "none",
+                          label=name) for i, name in enumerate(self.names())]
+        if len(handles) == 1:
+            handles = []  # nothing to tell apart
         if self.published:
-            handles += [Line2D([], [], color="#555555", marker="o", linestyle="none", label=self.filled),
-                        Line2D([], [], color="#555555", marker="o", linestyle="none", markerfacecolor="white",
-                               label=self.hollow)]
+            handles += [Line2D([], [], color="#555555", marker="o", linestyle="-" if lines else "none", label=self.filled),
+                        Line2D([], [], color="#555555", marker="o", linestyle=":" if lines else "none",
+                               markerfacecolor="white", label=self.hollow)]
         return handles
+
+
+def panel_title(column: str, value: str) -> str:
+    """A value with the name of its column; values that speak for themselves stand alone."""
+    if column == "panel":  # made for this place
+        return value
+    if column.split(".")[-1] == "anchor":
+        return "from first principles" if value in ("none", "") else "anchored"
+    name = quantity(column).name
+    if value in ("none", "false", "true", ""):
+        return f"{name}: {value or 'none'}"
+    return f"{name} {value}" if re.fullmatch(r"[\d.e+-]+( \S+)?", value) else value
 
 
 def without_common_end(names: list[str]) -> list[str]:
     """What stands in brackets after every name says nothing."""
     ends = {name.partition(" (")[2] for name in names}
-    return [name.partition(" (")[0] for name in names] if len(ends) == 1 and len(names) > 1 else names
+    return [name.partition(" (")[0] for name in names] if len(ends) == 1 else names
 
 
 def read(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Points:

@@ -4,6 +4,7 @@ Series differ in colour, in mark and in line, areas in colour and in hatch, so t
 readers who do not tell colours apart. Colours are those of Okabe and Ito, ordered so that neighbours differ in grey.
 """
 import math
+import textwrap
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -68,13 +69,36 @@ def panels(count: int, width: float, height: float, columns: int = 3,
            **shared: bool) -> tuple[Figure, list[Axes]]:
     """`count` axes in rows of at most `columns`; `height` inches each; empty places stay blank."""
     from matplotlib import pyplot
-    columns = 2 if count == 4 and columns == 3 else min(columns, count)
+    if columns == 3 and count % 4 == 0:  # whole rows
+        columns = 2 if count == 4 else 4
+    columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure, axes = pyplot.subplots(rows, columns, figsize=(width or WIDTH, height * rows), squeeze=False, **shared)
     every = [each for row in axes for each in row]
     for blank in every[count:]:
         blank.set_axis_off()
     return figure, every[:count]
+
+
+def title(ax: Axes, text: str) -> None:
+    """Of a panel, on as many lines as its width asks for."""
+    width = ax.get_figure().get_size_inches()[0] / ax.get_subplotspec().get_gridspec().ncols
+    ax.set_title(textwrap.fill(text, max(16, int(width * 72 / 5.4))))
+
+
+def label(quantity_label: str, inches: float) -> str:
+    """An axis's label, on two lines where one is longer than the axis."""
+    return textwrap.fill(quantity_label, max(16, int(inches * 72 / 5)))
+
+
+def categories(ax: Axes, names: list[str]) -> None:
+    """Names along the x axis, slanted where they would meet."""
+    ax.set_xticks(range(len(names)), names)
+    width = 0.85 * ax.get_figure().get_size_inches()[0] / ax.get_subplotspec().get_gridspec().ncols
+    if sum(len(name) + 2 for name in names) * 4.4 > width * 72:
+        ax.tick_params(axis="x", labelrotation=30)
+        for text in ax.get_xticklabels():
+            text.set(ha="right", rotation_mode="anchor")
 
 
 def legend_below(figure: Figure, handles: list) -> None:
@@ -97,4 +121,6 @@ def save(figure: Figure, path: str) -> None:
     metadata = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None},
                 "svg": {"Date": None, "Creator": None},
                 "png": {"Software": None}}[kind]
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # another one at the file's resolution would clip labels
     figure.savefig(path, metadata=metadata)

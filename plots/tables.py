@@ -39,13 +39,15 @@ _OTHERS = {
     "simulated": Quantity(""),
     "pipeline_model_parallel_size": Quantity("pipeline devices"),
     "fits": Quantity("fits", higher_is_better=True),
+    "devices": Quantity("devices"),
+    "peak_microbatches": Quantity("peak activations", "microbatches"),
     "copy_over_compute": Quantity("k, copies over passes"),
     "saved_activation": Quantity("activation memory saved", "%", 0.01, higher_is_better=True),
     "speedup": Quantity("throughput, post-validation over all-reduce", higher_is_better=True),
     "mfu_gain": Quantity("gain in MFU", "points", 0.01, higher_is_better=True),
     "share": Quantity("speed over a whole layer's share", "%", 0.01, higher_is_better=True),
-    "output_flops_over_layer": Quantity("FLOPs over those of a layer"),
-    "output_parameters_over_layer": Quantity("parameters over those of a layer"),
+    "output_flops_over_layer": Quantity("FLOPs", "layers"),
+    "output_parameters_over_layer": Quantity("parameters", "layers"),
 }
 
 # How values of a metric's unit stand on an axis: the unit there, and what they are divided by.

@@ -59,7 +59,7 @@ def _panel(ax: Axes, drawing: dict, scale: float, points: float, row_points: flo
     ax.set_ylabel("device")
     ax.tick_params(axis="y", length=0)
     ax.grid(False)
-    ax.set_title(f"{drawing['label']}: {drawing['headline']}")
+    style.title(ax, f"{drawing['label']}: {drawing['headline']}")
 
 
 def _extent(device: int, half: int) -> tuple[float, float]:

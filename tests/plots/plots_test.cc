@@ -152,6 +152,29 @@ TEST_F(Figures, CurvesOfASweepWithPublishedPoints) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none.svg"));
 }
 
+TEST_F(Figures, BandsAreDrawnWhereTheyAreAskedFor) {
+  write("results.csv",
+        "point,batch.num_microbatches,schedule,iteration_seconds,iteration_low_seconds,"
+        "iteration_high_seconds,peak_activation_bytes,mfu\n"
+        "0,8,1f1b,1.0,0.9,1.2,1073741824,0.40\n1,16,1f1b,1.8,1.7,2.0,1073741824,0.44\n");
+  for (const std::string kind : {"curves results.csv --y mfu", "pareto results.csv"}) {
+    EXPECT_EQ(count(svg(kind), "LineCollection"), 0U) << kind;
+    EXPECT_GT(count(svg(kind + " --band"), "LineCollection"), 0U) << kind;
+  }
+  const Outcome outcome = run("plot heatmap results.csv --band -o none.svg");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.output.find("takes no --band: pareto and curves do"), std::string::npos);
+}
+
+TEST_F(Figures, PanelsAreCalledAsTheirSettingNotAsAFile) {
+  write("results.csv",
+        "point,cost.anchor,schedule,peak_activation_bytes,mfu\n"
+        "0,none,1f1b,1073741824,0.40\n1,measured.yaml,1f1b,1073741824,0.44\n");
+  const std::string figure = svg("pareto results.csv --panel cost.anchor");
+  expect_texts(figure, {"from first principles", "anchored"});
+  EXPECT_EQ(figure.find("measured.yaml"), std::string::npos);
+}
+
 // Of three schedules on the frontier under a, one leaves it, one comes in its place, one stays.
 TEST_F(Figures, ParetoSaysHowTheFrontierMoves) {
   write("results.csv",
@@ -272,8 +295,8 @@ TEST_F(Figures, MemoryScalingHasAPanelPerSizeAndTheSameInATable) {
   const Outcome drawn = run(scaling + " -o figure.svg");
   EXPECT_EQ(drawn.code, 0) << drawn.output;
   EXPECT_NE(drawn.output.find("left out: tensor_model_parallel_size 16"), std::string::npos);
-  expect_texts(read("figure.svg"),
-               {"data", "tensor", "context", "pipeline", "GiB a GPU", "optimizer", "peak memory"});
+  expect_texts(read("figure.svg"), {"data parallel", "tensor parallel", "context parallel",
+                                    "pipeline parallel", "GiB a GPU", "optimizer", "peak memory"});
   ASSERT_EQ(run(scaling + " -o sizes.csv").code, 0);
   EXPECT_TRUE(read("sizes.csv").starts_with("schedule,axis,size,gpus,weights_bytes"));
   EXPECT_EQ(run("plot memory-scaling sizes.csv -o again.svg").code, 0);
