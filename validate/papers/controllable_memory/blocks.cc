@@ -67,6 +67,7 @@ struct Steady {
   double lifespan = 0;  // slots from the start of F to the end of W, on the stage with the longest
   double microbatch = 0;  // what one keeps on a stage, over what 1F1B holds
   double peak = 0;        // of a device, likewise
+  double idle = 0;        // slots of the device that is busy from first to last for the longest
 };
 
 constexpr int kPerDevice = 6;  // microbatches: several of all that are in flight
@@ -95,6 +96,8 @@ Steady steady(const Schedule& schedule, int devices) {
   const int later = middle + devices;
   double first = 0;
   double next = 0;
+  std::vector<double> begin(devices, 1e300);
+  std::vector<double> finish(devices, 0);
   std::vector<double> forward(problem.placement.virtual_stages());
   std::vector<double> end = forward;
   for (TaskId task = 0; task < graph.size(); ++task) {
@@ -102,6 +105,8 @@ Steady steady(const Schedule& schedule, int devices) {
     const Pass pass = graph.pass(task);
     const int device = static_cast<int>(graph.task_class(task).device);
     const int vs = problem.placement.virtual_stage(device, pass.chunk);
+    begin[device] = std::min(begin[device], timeline.start[task]);
+    finish[device] = std::max(finish[device], timeline.end[task]);
     const bool is_forward = pass.kind == PassKind::kF;
     const int microbatch = graph.microbatch(task);
     if (vs == 0 && is_forward && microbatch == middle) first = timeline.start[task];
@@ -114,6 +119,11 @@ Steady steady(const Schedule& schedule, int devices) {
   found.period = (next - first) / (later - middle);
   for (size_t vs = 0; vs < end.size(); ++vs) {
     found.lifespan = std::max(found.lifespan, end[vs] - forward[vs]);
+  }
+  constexpr double kWork = 6;  // slots of a microbatch
+  for (int device = 0; device < devices; ++device) {
+    const double idle = finish[device] - begin[device] - kWork * problem.shape.microbatches;
+    found.idle = std::max(found.idle, idle);
   }
   const double most = 2.0 * devices;  // what 1F1B holds
   found.microbatch = problem.stages.front().activation.value() / most;
@@ -155,6 +165,31 @@ void compare_block(std::vector<Cell>& cells, const YamlValue& value, int devices
     cells.push_back(cell);
   }
   finish_row(row);
+}
+
+// Bubble in slots, for many devices, and peak in microbatches, exact.
+void compare_slide(std::vector<Cell>& cells, const YamlValue& value, int devices) {
+  YamlMap row(value);
+  const YamlValue block = row.require("block", "a block's name");
+  const Steady found = steady(schedule_of(block), devices);
+  const YamlValue bubble = row.require("bubble", "slots, as 4d");
+  const auto plus = row.require("peak_plus", "a whole number").integer(0, 1 << 10);
+  const auto over = row.require("peak_over", "a whole number").integer(1, 1 << 10);
+  finish_row(row);
+  const double work = 6.0 * kPerDevice * devices;
+  Cell cell;
+  cell.table = "Slides, bubble";
+  cell.cell = fmt::format("{} d={} n={}", block.text(), devices, kPerDevice * devices);
+  cell.published = formula(bubble, devices) / work;
+  cell.simulated = found.idle / work;
+  cell.digits = 3;
+  cells.push_back(cell);
+  cell.table = "Slides, peak microbatches";
+  cell.published = static_cast<double>((devices + plus) / over);
+  cell.simulated = found.peak * devices;
+  cell.digits = 0;
+  cell.must_agree = true;
+  cells.push_back(cell);
 }
 
 // Of a block's passes, named as Tables 8 and 9 name them.
@@ -260,6 +295,12 @@ void compare_row(std::vector<Cell>& cells, const YamlValue& value, const std::st
 void compare_blocks(std::vector<Cell>& cells, const YamlValue& rows) {
   for (const YamlValue& row : rows.list()) {
     for (const int devices : {12, 48}) compare_block(cells, row, devices);
+  }
+}
+
+void compare_slides(std::vector<Cell>& cells, const YamlValue& rows) {
+  for (const int devices : {8, 16, 32}) {
+    for (const YamlValue& row : rows.list()) compare_slide(cells, row, devices);
   }
 }
 

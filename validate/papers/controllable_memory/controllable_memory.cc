@@ -25,6 +25,7 @@ std::vector<Cell> compare_controllable_memory(const std::string& folder, const L
   const YamlSource source = YamlSource::from_file(paper_file(folder, "controllable_memory"), asked);
   YamlMap root(source.root());
   const auto blocks = root.find("table1");
+  const auto slides = root.find("slides_table");
   const auto v_min = root.find("table8_vmin_offsets");
   const auto v_half = root.find("table9_vhalf_offsets");
   const auto panels = either(root, {"figure7_approximate", "figure7"});
@@ -32,6 +33,7 @@ std::vector<Cell> compare_controllable_memory(const std::string& folder, const L
   finish_paper(root, "controllable_memory");
   std::vector<Cell> cells;
   if (blocks) compare_blocks(cells, *blocks);
+  if (slides) compare_slides(cells, *slides);
   if (v_min) compare_offsets(cells, *v_min, "Table 8", "v-min");
   if (v_half) compare_offsets(cells, *v_half, "Table 9", "v-half");
   if (panels) compare_runs(cells, *panels, asked);

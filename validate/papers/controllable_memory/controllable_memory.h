@@ -19,6 +19,8 @@ namespace controllable_memory {
 
 // Adds Table 1.
 void compare_blocks(std::vector<Cell>& cells, const YamlValue& rows);
+// Adds the slides' table of bubble and peak memory by schedule.
+void compare_slides(std::vector<Cell>& cells, const YamlValue& rows);
 // Adds Table 8 (of v-min) or 9 (of v-half).
 void compare_offsets(std::vector<Cell>& cells, const YamlValue& rows, const std::string& table,
                      const std::string& schedule);
