@@ -12,6 +12,7 @@ namespace {
 // Pixels.
 constexpr double kTop = 40, kLeft = 60, kSide = 400, kGap = 400, kStrips = 330, kRow = 13;
 constexpr double kMargin = 20, kLegendLine = 16;
+constexpr long kLabelled = 3;  // every third decade of the lower axis, so that labels stand apart
 // Errors beyond this stand at the edge.
 constexpr double kMostShare = 0.5;
 
@@ -88,7 +89,9 @@ std::string scatter(const std::vector<Compared>& all) {
     const double at = along(std::pow(10, decade));
     svg += line(kLeft + at, kTop, kLeft + at, bottom, "#dddddd");
     svg += line(kLeft, bottom - at, kLeft + kSide, bottom - at, "#dddddd");
-    svg += words(kLeft + at, bottom + 14, fmt::format("{:g}", std::pow(10, decade)), "middle");
+    if (std::lround(decade) % kLabelled == 0) {
+      svg += words(kLeft + at, bottom + 14, fmt::format("{:g}", std::pow(10, decade)), "middle");
+    }
     svg += words(kLeft - 6, bottom - at + 4, fmt::format("{:g}", std::pow(10, decade)), "end");
   }
   svg += line(kLeft, bottom, kLeft + kSide, kTop, "#555555");

@@ -10,7 +10,7 @@ namespace pipesim {
 namespace {
 
 // Pixels; errors beyond kMost stand at the edge.
-constexpr double kNames = 330, kStrip = 420, kLine = 18, kHead = 44, kEdge = 20, kMost = 0.4;
+constexpr double kNames = 560, kStrip = 420, kLine = 18, kHead = 44, kEdge = 20, kMost = 0.4;
 
 double place(double error) {
   return kNames + kStrip * (std::clamp(error / kMost, -1.0, 1.0) + 1) / 2;
@@ -49,7 +49,7 @@ std::string group_line(const RunGroup& group, double y) {
 std::string runs_drawing(const TrainingRuns& all) {
   const auto groups = groups_of(all, "seconds");
   const double bottom = kHead + kLine * static_cast<double>(groups.size());
-  std::string svg = label_at(kNames + kStrip / 2, 16,
+  std::string svg = label_at((kNames + kStrip) / 2, 16,
                              "simulated seconds against measured, each run (bar: median; beyond "
                              "40%: at the edge)",
                              "middle");
