@@ -75,12 +75,16 @@ std::vector<std::string> documents(const reproduce::Figure& figure,
                                    const reproduce::Sources& sources, TemporaryFolder& workplace) {
   std::vector<std::string> inputs;
   for (const reproduce::Part& part : figure.parts) {
+    Comparison comparison = compare(
+        read_scenario_file(sources.scenario_path(part), part.where, reproduce::overrides_of(part)));
+    for (Answer& answer : comparison.answers) {
+      answer.made.label =
+          part.series.fill({{"schedule", part.paper_name(answer.made.choice.name)}});
+    }
     const std::string path =
         workplace.file(fmt::format("{}-{}.json", stem_of(figure), inputs.size()));
     std::ofstream document(path, std::ios::binary);
-    write_plot_data(document, compare(read_scenario_file(sources.scenario_path(part), part.where,
-                                                         reproduce::overrides_of(part)))
-                                  .answers);
+    write_plot_data(document, comparison.answers);
     inputs.push_back(fmt::format("{}={}", inputs.size(), path));
   }
   return inputs;

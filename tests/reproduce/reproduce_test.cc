@@ -107,11 +107,11 @@ TEST(Figures, Figure7HasThreePanelsAndOneRunThatDoesNotFit) {
     panels.insert(point.panel);
     if (!point.fits) unfit.push_back(point.panel + ": " + point.series);
   }
-  EXPECT_EQ(panels, (std::set<std::string>{"9.6B, 16 GPUs, 64 microbatches of 2",
-                                           "21B, 24 GPUs, 96 microbatches of 1",
-                                           "38.5B, 32 GPUs, 128 microbatches of 1"}));
+  EXPECT_EQ(panels,
+            (std::set<std::string>{"9.6B, 16 GPUs, n = 64, b = 2", "21B, 24 GPUs, n = 96, b = 1",
+                                   "38.5B, 32 GPUs, n = 128, b = 1"}));
   EXPECT_EQ(points.points.size(), 24U);
-  EXPECT_EQ(unfit, std::vector<std::string>{"38.5B, 32 GPUs, 128 microbatches of 1: ZB-2P"});
+  EXPECT_EQ(unfit, std::vector<std::string>{"38.5B, 32 GPUs, n = 128, b = 1: ZB-2P"});
   const std::string csv = beside_csv(points);
   EXPECT_NE(csv.find(",mfu,published_mfu,"), std::string::npos);
   EXPECT_EQ(std::ranges::count(csv, '\n'), 25);
@@ -144,7 +144,7 @@ TEST(Figures, ASweepOfOursAloneSaysSoInItsPanels) {
   const Points points = sources().points(orders);
   EXPECT_EQ(points.points.size(), 3U);
   const std::string csv = ours_csv(orders, points);
-  EXPECT_NE(csv.find("6 devices (ours alone),v-half,v-half,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("6 devices (ours alone),V-Half,V-Half,"), std::string::npos) << csv;
 }
 
 TEST(Figures, NameATableOrAFieldThatIsNotThere) {

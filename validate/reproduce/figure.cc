@@ -96,6 +96,9 @@ Part read_part(const YamlValue& value) {
     part.set = texts(map.find("set"));
   }
   if (layers) part.ratio = read_ratio(*layers);
+  if (const auto names = map.find("names")) {
+    for (const auto& [ours, theirs] : names->entries()) part.names[ours] = theirs.text();
+  }
   if (const auto fields = map.find("fields")) {
     for (const auto& [name, field] : fields->entries()) {
       part.fields.emplace_back(name, pattern_of(field));
@@ -128,6 +131,11 @@ Figure read_figure(const std::string& name, const YamlValue& value) {
 }
 
 }  // namespace
+
+std::string Part::paper_name(const std::string& schedule) const {
+  const auto found = names.find(schedule);
+  return found == names.end() ? schedule : found->second;
+}
 
 std::vector<std::string> Figure::quantities() const {
   std::vector<std::string> all;

@@ -3,6 +3,7 @@
 // paper).
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,10 +35,14 @@ struct Part {
   std::string scenario;          // a file of scenarios/paper
   std::vector<std::string> set;  // path.to.key=value, over what it says
   LayerRatio ratio;
+  std::map<std::string, std::string> names;             // what the paper calls our schedules
   std::vector<std::pair<std::string, Pattern>> fields;  // more of them, made of the others
   Pattern panel;
   Pattern series;
   Location where;
+
+  // The paper's name of a schedule; ours where it has none.
+  [[nodiscard]] std::string paper_name(const std::string& schedule) const;
 };
 
 struct Figure {

@@ -102,7 +102,7 @@ Simulated simulated_of(const Prepared& prepared, const Scenario& scenario) {
 void add_result(Points& points, const Figure& figure, const Part& part, size_t first,
                 Simulated simulated) {
   add_name(points.fields, "schedule");
-  simulated.fields["schedule"] = simulated.schedule;
+  simulated.fields["schedule"] = part.paper_name(simulated.schedule);
   const auto quantities = figure.quantities();
   for (const std::string& quantity : quantities) add_name(points.quantities, quantity);
   if (!simulated.refusal.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 
 #include "sim/report/text/csv.h"
@@ -128,6 +129,32 @@ std::string distance_text(const std::vector<Cell>& cells, const TableError& erro
   return missing > 0 ? fmt::format("{}, {} more not modelled", text, missing) : text;
 }
 
+// "PO-F over TP 8 x PP 4: +6.0% (42.9B), ..." of the first quantity.
+std::string changes_text(const Figure& figure, const Points& points) {
+  const std::string& quantity = figure.y.front();
+  std::map<std::string, std::string> texts;
+  for (const Point& point : points.points) {
+    const auto base = std::ranges::find_if(points.points, [&](const Point& each) {
+      return each.series == figure.relative_to && each.panel == point.panel &&
+             field_of(each, figure.x) == field_of(point, figure.x);
+    });
+    if (base == points.points.end() || point.series == figure.relative_to) continue;
+    const Number now = number_of(point, quantity);
+    const Number was = number_of(*base, quantity);
+    if (!now.ours || !was.ours) continue;
+    std::string& text = texts[point.series];
+    text += fmt::format("{}{:+.1f}% ({}{})", text.empty() ? "" : ", ",
+                        100 * (*now.ours / *was.ours - 1), point.fields.at(figure.x),
+                        point.fits ? "" : ", does not fit");
+  }
+  std::string all;
+  for (const auto& [series, text] : texts) {
+    all +=
+        fmt::format("; {} of {} over {}: {}", in_words(quantity), series, figure.relative_to, text);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string beside_csv(const Points& points) {
@@ -169,9 +196,12 @@ std::string sentence(const Figure& figure, const Points& points) {
   const std::set<std::string> ours_alone = alone(points);
   if (first) {
     text += "no published points are known here, drawn with ours alone";
+  } else if (ours_alone.size() == 1) {
+    text += fmt::format("; ours alone: {}", *ours_alone.begin());
   } else if (!ours_alone.empty()) {
-    text += fmt::format("; ours alone: {}", fmt::join(ours_alone, "; "));
+    text += fmt::format("; {} panels are ours alone", ours_alone.size());
   }
+  if (!figure.relative_to.empty()) text += changes_text(figure, points);
   if (!points.refused.empty()) {
     text += fmt::format("; {} not drawn ({})", points.refused.size(), points.refused.front());
   }
