@@ -64,7 +64,7 @@ int run_sensitivity(const SensitivityCommand& command, const CommandLine& line) 
   }
   for (size_t i = 0; i < all.size(); ++i) {
     std::cout << (i == 0 ? "" : "\n") << sensitivity_table(all[i]);
-    if (!edges[i].empty()) std::cout << all[i].schedule << ": " << edges[i] << '\n';
+    if (!edges[i].empty()) std::cout << all[i].label << ": " << edges[i] << '\n';
   }
   std::cout << refusals(refused);
   return code;
