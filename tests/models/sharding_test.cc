@@ -322,11 +322,11 @@ class ShardedStep : public ::testing::Test {
 
 TEST_F(ShardedStep, IsLeftNoGradientsThatMicrobatchesReducedAndNoWeightsThatPassesGather) {
   setting_.state = sharded(ShardingStrategy::kOptimGrads, 4);
-  EXPECT_EQ(step().reduce, Seconds(0));
-  EXPECT_NEAR(step().gather.value(), 2e-9 * 0.75 * held(), 1e-9);
+  EXPECT_EQ(step()[ClosingTerm::kReduce], Seconds(0));
+  EXPECT_NEAR(step()[ClosingTerm::kGather].value(), 2e-9 * 0.75 * held(), 1e-9);
   setting_.state = sharded(ShardingStrategy::kOptimGradsParams, 4);
-  EXPECT_EQ(step().reduce, Seconds(0));
-  EXPECT_EQ(step().gather, Seconds(0));
+  EXPECT_EQ(step()[ClosingTerm::kReduce], Seconds(0));
+  EXPECT_EQ(step()[ClosingTerm::kGather], Seconds(0));
 }
 
 TEST_F(ShardedStep, GathersWeightsThatStayOnceAndReducesGradientsThatWereSummed) {
@@ -356,11 +356,11 @@ TEST_F(ShardedStep, AllReducesItsPartWithReplicas) {
   setting_.state = sharded(ShardingStrategy::kOptim, 4);
   setting_.state.shard_degree = 2;
   // Half is scattered, and of that half both halves go round.
-  EXPECT_NEAR(step().reduce.value(), 4e-9 * held() * (0.5 + 0.5), 1e-9);
-  EXPECT_NEAR(step().gather.value(), 2e-9 * held() * 0.5, 1e-9);
+  EXPECT_NEAR(step()[ClosingTerm::kReduce].value(), 4e-9 * held() * (0.5 + 0.5), 1e-9);
+  EXPECT_NEAR(step()[ClosingTerm::kGather].value(), 2e-9 * held() * 0.5, 1e-9);
   setting_.state = sharded(ShardingStrategy::kOptimGradsParams, 4);
   setting_.state.shard_degree = 2;
-  EXPECT_NEAR(step().reduce.value(), 4e-9 * held() * 0.5, 1e-9);
+  EXPECT_NEAR(step()[ClosingTerm::kReduce].value(), 4e-9 * held() * 0.5, 1e-9);
 }
 
 }  // namespace
