@@ -1,3 +1,5 @@
+#include "sim/report/metrics/json.h"
+
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -6,7 +8,6 @@
 #include "sim/layouts/report.h"
 #include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
-#include "sim/report/metrics/json.h"
 #include "sim/report/metrics/row.h"
 #include "sim/scenario/modelled.h"
 

@@ -111,6 +111,16 @@ void refuse_twice(const ScheduleChoice& choice) {
                    "them: leave out one of the two");
 }
 
+bool read_switch(const YamlValue& value) {
+  static const std::vector<std::string> kWords{"auto", "true", "false"};
+  const bool word = value.is_scalar() && std::ranges::count(kWords, value.text()) > 0;
+  if (!word) {
+    value.fail("expected true, false, auto, or a map with chunks" +
+               (value.is_scalar() ? suggestion(value.text(), kWords) : std::string()));
+  }
+  return value.flag();
+}
+
 }  // namespace
 
 Offload read_offload(const YamlValue& value) {
@@ -121,13 +131,7 @@ Offload read_offload(const YamlValue& value) {
     return offload;
   }
   if (!value.is_map()) {
-    static const std::vector<std::string> kWords{"auto", "true", "false"};
-    const bool word = value.is_scalar() && std::ranges::count(kWords, value.text()) > 0;
-    if (!word) {
-      value.fail("expected true, false, auto, or a map with chunks" +
-                 (value.is_scalar() ? suggestion(value.text(), kWords) : std::string()));
-    }
-    if (!value.flag()) offload.chunks = 0;
+    if (!read_switch(value)) offload.chunks = 0;
     return offload;
   }
   YamlMap map(value);

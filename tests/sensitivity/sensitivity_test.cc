@@ -144,8 +144,9 @@ TEST(Sensitivity, SortsByWhatMovesThroughputMost) {
     double size = 0;
     for (size_t k = i; k < i + kFactors.size(); ++k) {
       EXPECT_EQ(result.effects[k].what, result.effects[i].what);
-      size = std::max(size, std::abs(std::log(*(*result.effects[k].outcome)[kThroughput] /
-                                              *result.base[kThroughput])));
+      size = std::max(size,
+                      std::abs(std::log(*(*result.effects[k].outcome)["microbatches_per_second"] /
+                                        *result.base["microbatches_per_second"])));
     }
     sizes.push_back(size);
   }
