@@ -154,6 +154,14 @@ std::string worse_than(const ExpectedErrors& expected, const Compared& each) {
   return lines;
 }
 
+void add_goals(const Compared& each, const std::optional<ExpectedErrors>& expected,
+               GoalsMet& goals) {
+  for (const TableError& error : table_errors(each.cells)) {
+    const auto* recorded = recorded_of(expected, each.validation->name, error.table);
+    if (recorded != nullptr) goals.add(error, *recorded);
+  }
+}
+
 int validate(const ValidateOptions& options, const CommandLine& line) {
   if (options.list) return list();
   const std::string wanted = wanted_name(options, line);
@@ -166,10 +174,7 @@ int validate(const ValidateOptions& options, const CommandLine& line) {
   bool failed = false;
   for (const Compared& each : all) {
     text += validation_table(*each.validation, each.cells, expected);
-    for (const TableError& error : table_errors(each.cells)) {
-      const auto* recorded = recorded_of(expected, each.validation->name, error.table);
-      if (recorded != nullptr) goals.add(error, *recorded);
-    }
+    add_goals(each, expected, goals);
     const auto rest = not_compared(folder, each.validation->name);
     if (!rest.empty()) text += fmt::format("not compared: {}\n", fmt::join(rest, ", "));
     failed = failed || missed(each.cells);

@@ -46,15 +46,16 @@ Program plan(const Problem& problem) {
 
 Placement place(int devices, int /*chunks*/) { return Placement::vee(devices); }
 
-constexpr auto kBubbleDomain =
-    "F = B = W, equal stages, free transfers; p >= 2, m >= p, 4 if p = 2";
-constexpr auto kBubbleGap = "the block is made for F = B = W; other times stretch its every round";
+constexpr auto kBubbleDomain = "F = B = W, equal stages, free transfers; p >= 2, m >= p + 2";
+constexpr auto kBubbleGap =
+    "the block is made for F = B = W; other times stretch its every round; up to m = p + 1 it may "
+    "have no steady part, and the generator then hardly tightens the second half";
 
 bool bubble_holds(const Problem& problem) {
   const StageCost& cost = problem.stage(0);
   const auto [p, v, m, n] = problem.shape;
   return uniform(problem) && free_transfers(problem) && cost.forward == cost.backward_input &&
-         cost.forward == cost.backward_weight && p >= 2 && m >= (p == 2 ? 4 : p);
+         cost.forward == cost.backward_weight && p >= 2 && m >= p + 2;
 }
 
 Seconds v_half_bubble(const Problem& problem) {
@@ -82,7 +83,7 @@ bool v_min_peak_holds(const Problem& problem) {
 
 int v_min_peak(const Problem& problem, int device) {
   const auto [p, v, m, n] = problem.shape;
-  return 2 * ((p + 4) / 3) - (device == 0 && p % 3 == 2 && m > 2 ? 1 : 0);
+  return 2 * ((p + 4) / 3) - (device == 0 && p % 3 == 2 ? 1 : 0);
 }
 
 const RegisteredSchedule kVHalf{{
@@ -118,8 +119,8 @@ const RegisteredSchedule kVMin{{
     .fixed_order = vocabulary_not_sharded,
     .claims = {.bubble = {"4p-5 passes, 4p-7 if p is a multiple of 3", kBubbleDomain, kBubbleGap,
                           bubble_holds, v_min_bubble},
-               .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3, m > 2",
-                        "m >= p", "", v_min_peak_holds, v_min_peak}},
+               .peak = {"2 floor((p+4)/3) chunks; one less on device 0 if p = 2 modulo 3", "m >= p",
+                        "", v_min_peak_holds, v_min_peak}},
     .runs_on = Runtime::kZeroBubbleFork,
 }};
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/core/error.h"
 #include "sim/planning/building_block.h"
 #include "sim/planning/device_bound.h"
 #include "sim/planning/planners.h"
@@ -51,7 +52,8 @@ Bytes limit_of_1f1b(const Problem& problem) {
   return problem.shape.devices * problem.device_activation();
 }
 int chunks_given(const Problem& problem) {
-  return chunks_within(problem, problem.activation_limit.value_or(limit_of_1f1b(problem)));
+  if (!problem.activation_limit) return chunks_of_1f1b(problem);
+  return chunks_within(problem, *problem.activation_limit);
 }
 
 class VSearch : public LimitPlanner {
@@ -84,6 +86,12 @@ class VSearch : public LimitPlanner {
       } else if (best == blocks_.size() || known[i].time < known[best].time) {
         best = i;
       }
+    }
+    if (best == blocks_.size()) {
+      throw InfeasibleError(fmt::format(
+          "v-search: no building block keeps within {} chunks; {{name: best, placement: vee}} "
+          "plans within any limit",
+          chunks));
     }
     builder_.place(blocks_[best]);
     builder_.build(chunks);

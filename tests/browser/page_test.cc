@@ -99,7 +99,7 @@ class PlanPage : public Page {
     EXPECT_LT(found.at("farthest"), 1e-12);
     EXPECT_LT(found.at("remainder"), 1e-12);
     EXPECT_NE(found.at("difference").get<std::string>().find("dgx-a100 2: "), std::string::npos);
-    EXPECT_EQ(found.at("differenceLines"), 4 + 12 + 1);
+    EXPECT_EQ(found.at("differenceLines"), 4 + 13 + 1);
     EXPECT_GE(found.at("differenceColours"), 5);
     EXPECT_TRUE(found.at("differenceHover").get<std::string>().starts_with("compute "));
     EXPECT_GT(found.at("bands"), 1.05);

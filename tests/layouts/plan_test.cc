@@ -305,6 +305,8 @@ TEST(Plan, MayTakeARunWithoutTheCopiesOfAScheduleAsABound) {
       ++runs;
     } catch (const InputError&) {
       continue;  // refused by the schedule
+    } catch (const InfeasibleError&) {
+      continue;  // its link is too slow for PipeOffload's rules
     }
   }
   EXPECT_GT(runs, 10U);
