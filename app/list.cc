@@ -32,6 +32,15 @@ std::string option_text(const OptionSpec& option) {
                      option.default_text, range);
 }
 
+void list_options(const Schedule& schedule) {
+  if (!schedule.options.empty() || schedule.memory_limit) std::cout << "  options:\n";
+  if (schedule.memory_limit) {
+    std::cout << "      memory_limit: a multiple of p x one microbatch's activation on a device, "
+                 "bytes of activations per device, or {total: bytes of all memory}\n";
+  }
+  for (const OptionSpec& option : schedule.options) std::cout << option_text(option);
+}
+
 void list_schedules() {
   for (const Schedule* schedule : schedules()) {
     std::cout << fmt::format("{}{}\n  {}\n  {}\n", schedule->name,
@@ -65,12 +74,7 @@ void list_schedules() {
       std::cout << fmt::format("  plan does not try it by itself: {}\n",
                                schedule->left_out_of_plan);
     }
-    if (!schedule->options.empty() || schedule->memory_limit) std::cout << "  options:\n";
-    if (schedule->memory_limit) {
-      std::cout << "      memory_limit: a multiple of p x one microbatch's activation on a device, "
-                   "bytes of activations per device, or {total: bytes of all memory}\n";
-    }
-    for (const OptionSpec& option : schedule->options) std::cout << option_text(option);
+    list_options(*schedule);
   }
   std::cout.flush();
 }

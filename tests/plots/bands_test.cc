@@ -16,10 +16,12 @@ TEST_F(FigureBands, StandAroundDifferencesToTheFastestOfASetting) {
                       "8,zb-h1,1,0.9,1.2\n"
                       "8,1f1b,1.1,0.99,1.32\n"
                       "16,1f1b,2,1.8,2.4\n");
+  ASSERT_EQ(run("list metrics --format json > metrics.json").code, 0);
   const std::string plots = std::string(PIPESIM_SOURCE_DIR) + "/plots";
   const testing::Outcome bands =
       shell("python3 -B -c \"import sys; sys.path.insert(0, '" + plots +
             "'); import dataclasses, tables\n"
+            "tables.use_metrics('metrics.json')\n"
             "table = dataclasses.replace(tables.read_table('t.csv'), differences=(0.03, 0.2))\n"
             "for row in table.rows: print('%.4f %.4f' % table.band(row, 'iteration_seconds'))\"");
   ASSERT_EQ(bands.code, 0) << bands.output;

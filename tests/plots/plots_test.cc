@@ -377,7 +377,10 @@ TEST_F(Plot, ScenariosOfPapersRun) {
     const size_t sweep = whole.find("\nsweep:");
     write("scenario.yaml", sweep == std::string::npos ? whole : whole.substr(0, sweep + 1));
     const Outcome outcome = run("run scenario.yaml --no-picture");
-    EXPECT_EQ(outcome.code, 0) << entry.path() << '\n' << outcome.output;
+    // On few devices hardly anything fits, and PipeOffload skips PO-F where copies take too long.
+    const std::string name = entry.path().filename().string();
+    const bool says_why = name == "memory_by_devices.yaml" || name == "pipeoffload_figure15.yaml";
+    EXPECT_EQ(outcome.code, says_why ? 1 : 0) << entry.path() << '\n' << outcome.output;
   }
 }
 
