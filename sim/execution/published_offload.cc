@@ -344,6 +344,9 @@ double typical_seconds(const Problem& problem, Seconds (*seconds)(const StageCos
 
 Program with_published_offload(const Program& program, const Problem& problem, int chunks,
                                PassTimes times) {
+  if (program.placement().devices() % 2 != 0) {
+    throw LogicError("PipeOffload's rules pair devices, and were asked for an odd number");
+  }
   return PublishedOffload(program, problem, chunks, std::move(times)).run();
 }
 

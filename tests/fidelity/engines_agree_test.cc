@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "models/cluster.h"
+#include "sim/core/error.h"
 #include "sim/engine/simgrid.h"
 #include "sim/execution/with_offload.h"
 #include "sim/graph/build.h"
@@ -134,11 +135,16 @@ Case draw_case(std::uint64_t seed) {
   Case made;
   const Schedule& schedule = *draw.one_of(schedules());
   Problem problem = draw_problem(draw, schedule);
-  if (schedule.refusal(problem)) return made;
   made.cluster = draw_cluster(draw);
   const bool copies = draw.chance(0.4);
   if (copies) draw_copies(draw, problem, made.cluster);
-  auto program = std::make_shared<Program>(schedule.plan(problem));
+  if (schedule.refusal(problem)) return made;
+  std::shared_ptr<Program> program;
+  try {
+    program = std::make_shared<Program>(schedule.plan(problem));
+  } catch (const InfeasibleError&) {
+    return made;  // PipeOffload's rules find no slot for a copy
+  }
   const bool unequal = seed % 3 == 0;
   if (unequal) set_random_factors(problem, seed);
   if (copies && program->copies() == nullptr) {

@@ -16,6 +16,8 @@ namespace pipesim {
 namespace {
 
 constexpr int kPairs = 1000;
+// A plan in V-shape takes 20 to 150 ms, one hundred times as long as a linear one.
+constexpr int kVeePairs = 300;
 constexpr double kSame = 1 + 1e-12;
 
 struct Counts {
@@ -204,16 +206,16 @@ TEST_P(Monotone, LinearWithinMemory) {
 }
 
 TEST_P(Monotone, VeeWithinMemory) {
-  const Compared counts = compare("vee", kPairs, GetParam());
+  const Compared counts = compare("vee", kVeePairs, GetParam());
   report("vee", counts);
   expect_never_slower(counts);
-  expect_seldom_slower(counts.messages, kPairs / 100 - 1);
-  EXPECT_LE(counts.times.worse, kPairs / 50);
-  EXPECT_LE(counts.times.much_worse, kPairs / 100);
+  expect_seldom_slower(counts.messages, kVeePairs / 100 - 1);
+  EXPECT_LE(counts.times.worse, kVeePairs / 50);
+  EXPECT_LE(counts.times.much_worse, kVeePairs / 100);
 }
 
 TEST_P(Monotone, MiddlingProblems) {
-  constexpr int kSome = 300;
+  constexpr int kSome = 60;
   for (const char* name : {"linear", "vee"}) {
     const Compared counts = compare(name, kSome, GetParam(), kMiddling);
     report(name, counts);
@@ -226,7 +228,7 @@ TEST_P(Monotone, MiddlingProblems) {
 
 // Not every lower limit is planned for.
 TEST_P(Monotone, LargeProblemsLoseToNoOtherOrder) {
-  constexpr int kSome = 300;
+  constexpr int kSome = 60;
   for (const char* name : {"linear", "vee"}) {
     const Compared counts = compare(name, kSome, GetParam(), kLarge);
     report(name, counts);
