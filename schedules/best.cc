@@ -46,7 +46,7 @@ Bytes limit_of(const Problem& problem) {
 }
 
 template <MakePlanner make>
-Schedule record(std::string placement, std::string order) {
+Schedule record(std::string placement, const std::string& order) {
   constexpr std::string_view kNone = "the order depends on every time";
   return {
       .name = "best",
@@ -56,7 +56,7 @@ Schedule record(std::string placement, std::string order) {
       .source = "this project: docs/reference/schedules.md",
       .origin = Origin::kOurs,
       .placement = PlacementChoice{.name = std::move(placement)},
-      .order = std::move(order),
+      .order = order,
       .options = {{.name = "placement",
                    .type = OptionSpec::Type::kText,
                    .help = "of the chunks: linear, one per device; vee, two in V-shape; looped, "
