@@ -105,9 +105,9 @@ void HtmlReport::add(const ReportInput& input, const std::vector<std::string>& o
   run["calibration"] = measured ? Json(scenario.roofline->calibration->measured) : Json(nullptr);
   run["document"] = run_document(answers, {data_->page["version"], false, refused});
   run["timelines"] = Json::array();
-  for (size_t i = 0; i < answers.size(); ++i) {
+  for (const Answer& answer : answers) {
     run["timelines"].push_back(
-        data_->timeline(answers[i].result, knows_memory(scenario), kMostReportedPasses));
+        data_->timeline(answer.result, knows_memory(scenario), kMostReportedPasses));
   }
   data_->page["runs"].push_back(std::move(run));
 }
