@@ -102,7 +102,7 @@ namespace {
 
 // All that the choice states besides its name.
 std::string options_of(const ScheduleChoice& choice) {
-  const std::string options = options_text(choice);
+  std::string options = options_text(choice);
   const std::string limit = limit_text(choice);
   if (limit.empty()) return options;
   return fmt::format("{}{}memory_limit {}", options, options.empty() ? "" : ", ", limit);
