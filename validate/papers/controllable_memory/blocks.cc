@@ -185,7 +185,8 @@ void compare_slide(std::vector<Cell>& cells, const YamlValue& value, int devices
   cell.digits = 3;
   cells.push_back(cell);
   cell.table = "Slides, peak microbatches";
-  cell.published = static_cast<double>((devices + plus) / over);
+  const long in_flight = (devices + plus) / over;  // rounded down, as the slides have it
+  cell.published = static_cast<double>(in_flight);
   cell.simulated = found.peak * devices;
   cell.digits = 0;
   cell.must_agree = true;
