@@ -139,6 +139,14 @@ void add_ratios(Points& points, const Figure& figure, const Part& part) {
   }
 }
 
+Fields fields_of(const Cell& cell, const Quantity& quantity, const Part& part) {
+  const auto fields = quantity.cell.match(cell.cell);
+  if (fields) return *fields;
+  throw InputError(part.where,
+                   fmt::format("the cell '{}' of '{}' has another form than the pattern of {}",
+                               cell.cell, cell.table, quantity.name));
+}
+
 }  // namespace
 
 const std::vector<Cell>& Sources::cells(const std::string& validation) {
@@ -163,13 +171,7 @@ void Sources::add_cells(Points& points, const Part& part) {
         continue;
       }
       if (!counts(all, cell)) continue;
-      const auto fields = quantity.cell.match(cell.cell);
-      if (!fields) {
-        throw InputError(part.where, fmt::format("the cell '{}' of '{}' has another form than the "
-                                                 "pattern of {}",
-                                                 cell.cell, cell.table, quantity.name));
-      }
-      Point& point = point_of(points, *fields, part, first);
+      Point& point = point_of(points, fields_of(cell, quantity, part), part, first);
       Number& number = point.numbers[quantity.name];
       if (cell.simulated) number.ours = *cell.simulated * quantity.scale;
       number.published = cell.published * quantity.scale;
