@@ -61,7 +61,7 @@ def use_metrics(path: str) -> None:
     METRICS.update({each["name"]: each for each in read_json(path)})
 
 
-# What was chosen besides the schedule (docs/how-to/sweep.md).
+# The columns of a choice besides its schedule (docs/how-to/sweep.md).
 CHOICE = ("options", "recompute", "offload", "memory_limit")
 
 

@@ -34,8 +34,8 @@ class ZbPlanner {
   // The first best of the paper's eight hyperparameters, in the order of the authors' public code.
   PassLists published(Bytes limit);
   // The first best of all choices within the limit and within lower ones: of short programs all, of
-  // others the rungs (sim/planning/memory_ladder.h). Those are left out that no run can gain by. Of
-  // small problems again for messages in steps (schedules/order_within.h).
+  // others the rungs (sim/planning/memory_ladder.h). Limits that no run can gain by are left out.
+  // Small problems are planned again for messages in steps (schedules/order_within.h).
   PassLists best(Bytes limit);
 
  private:

@@ -28,7 +28,7 @@ class LimitPlanner {
 class OrderSource {
  public:
   virtual ~OrderSource() = default;
-  // Of a schedule whose order is fixed there.
+  // The order of a schedule whose order is fixed for the problem.
   virtual std::shared_ptr<const Program> order(const Schedule& schedule,
                                                const Problem& problem) = 0;
   // Of one of them, where it is found with less work than by `evaluate`.
@@ -39,7 +39,7 @@ class OrderSource {
 std::shared_ptr<const Program> plan_with(const Schedule& schedule, const Problem& problem,
                                          OrderSource* source);
 
-// Of all schedules that have one, for one problem. For one thread.
+// The planners of all schedules that have one, for one problem. For one thread.
 class Planners {
  public:
   // As `for_planning` returns it; its limit is left out. `source` outlives them.

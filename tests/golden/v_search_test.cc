@@ -85,7 +85,7 @@ TEST(VeeSearch, StartsWhereThePublicSearchDoesAndBestGoesBelow) {
   }
 }
 
-// Whether the refusal knows the least limit with which some block comes about.
+// The refusal knows the least limit with which some block keeps.
 TEST(VeeSearch, PlansWithinEveryLimitThatItAccepts) {
   for (int p = 1; p <= (testing::kSanitized ? 4 : 9); ++p) {
     for (int m = 1; m <= 2 * p + 1; ++m) {

@@ -126,7 +126,7 @@ TEST(RunWithin, DoesTheSameByARuleThatItNeverCameTo) {
   EXPECT_GT(other, 0);
 }
 
-// What best asks to leave lower limits out.
+// The bound by which best leaves lower limits out.
 TEST(Windows, OfTheFirstDeviceBoundWhatIsPlanned) {
   for (const Problem& problem : problems()) {
     for (const double share : kShares) {
