@@ -76,7 +76,7 @@ TEST(Figures, EveryPanelIsAsFarFromItsPublishedPointsAsRecorded) {
     if (!is_of_cells(each)) continue;
     const Points points = sources().points(each);
     EXPECT_FALSE(points.compared.empty()) << each.name;
-    for (const std::string& sentence : beyond_recorded(each, points, *expected)) {
+    for (const std::string& sentence : beyond_recorded(each, points, expected)) {
       ADD_FAILURE() << sentence;
     }
     compared += static_cast<int>(points.compared.size());

@@ -39,9 +39,11 @@ std::vector<std::string> unexpected(const std::string& validation,
                                     const std::vector<TableError>& errors,
                                     const ExpectedErrors& expected);
 
-// What is recorded of a table; nothing where that is nothing.
+// The record of a table, within `expected`; nullptr where there is none.
 const ExpectedError* recorded_of(const std::optional<ExpectedErrors>& expected,
                                  const std::string& validation, const std::string& table);
+const ExpectedError* recorded_of(std::optional<ExpectedErrors>&& expected,
+                                 const std::string& validation, const std::string& table) = delete;
 
 // "recorded 3.2%, worst 13.1%; goal 3%: missed, 40 of 78 cells within it; reason"
 std::string goal_text(const TableError& error, const ExpectedError& recorded);

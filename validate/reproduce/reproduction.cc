@@ -210,7 +210,7 @@ std::string sentence(const Figure& figure, const Points& points) {
 }
 
 std::vector<std::string> beyond_recorded(const Figure& figure, const Points& points,
-                                         const ExpectedErrors& expected) {
+                                         const std::optional<ExpectedErrors>& expected) {
   std::vector<std::string> sentences;
   for (const PanelCell& each : points.compared) {
     const ExpectedError* recorded = recorded_of(expected, each.validation, each.table);

@@ -2,6 +2,7 @@
 // drawn from, and how far they are apart.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,6 @@ std::string sentence(const Figure& figure, const Points& points);
 // A sentence for every panel that is further off than the worst recorded of its tables, or of whose
 // tables nothing is recorded.
 std::vector<std::string> beyond_recorded(const Figure& figure, const Points& points,
-                                         const ExpectedErrors& expected);
+                                         const std::optional<ExpectedErrors>& expected);
 
 }  // namespace pipesim::reproduce
