@@ -11,7 +11,7 @@
 #include "sim/read/scenario.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::anchor_test {
 namespace {
 
 constexpr const char* kRun = R"(
@@ -183,4 +183,4 @@ TEST(LeastSquares, SolvesAndSaysWhatRowsDoNotDetermine) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::anchor_test

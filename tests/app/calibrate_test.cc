@@ -1,6 +1,6 @@
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::calibrate_test {
 namespace {
 
 // A copy of pipesim in the test's folder, with what stands beside it there.
@@ -30,4 +30,4 @@ TEST_F(Calibrate, HandsItsArgumentsToTheToolBesideIt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::calibrate_test

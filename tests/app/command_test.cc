@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace pipesim {
+namespace pipesim::command_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -270,4 +270,4 @@ TEST_F(Command, ListNamesTheModelsOfTheCatalogue) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::command_test

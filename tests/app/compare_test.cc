@@ -3,7 +3,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::compare_test {
 namespace {
 
 using testing::Outcome;
@@ -105,4 +105,4 @@ TEST_F(Compare, RefusesWhatIsNoPairOfOrders) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::compare_test

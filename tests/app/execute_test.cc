@@ -5,7 +5,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim::testing {
+namespace pipesim::testing::execute_test {
 
 namespace fs = std::filesystem;
 
@@ -101,4 +101,4 @@ TEST_F(ExecuteCommand, ComputesAPipelineWhosePassesWereMeasuredBefore) {
 }
 
 }  // namespace
-}  // namespace pipesim::testing
+}  // namespace pipesim::testing::execute_test

@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::goodput_test {
 namespace {
 
 using testing::Outcome;
@@ -40,4 +40,4 @@ TEST_F(GoodputCommand, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::goodput_test

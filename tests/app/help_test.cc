@@ -7,7 +7,7 @@
 #include "tests/app/command.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::help_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ TEST_F(Help, IsCompletedByBash) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::help_test

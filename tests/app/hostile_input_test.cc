@@ -6,7 +6,7 @@
 #include "tests/app/command.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::hostile_input_test {
 namespace {
 
 const std::string kRest =
@@ -160,4 +160,4 @@ TEST_F(HostileInput, KeysByTheHundredThousand) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::hostile_input_test

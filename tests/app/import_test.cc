@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::import_test {
 namespace {
 
 class Import : public testing::Command {
@@ -136,4 +136,4 @@ TEST_F(Import, OfOtherFrameworksTakesSettingsBesideTheFile) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::import_test

@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::improve_test {
 namespace {
 
 using testing::Outcome;
@@ -143,4 +143,4 @@ TEST_F(Improve, FallsBackToTheBoundWhereThereIsNoSolver) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::improve_test

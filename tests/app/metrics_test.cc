@@ -8,7 +8,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::metrics_test {
 namespace {
 
 using nlohmann::json;
@@ -121,9 +121,8 @@ TEST_F(Metrics, AreAllThatOutputsName) {
   const std::string small = quickstart_ + " batch.num_microbatches=8";
   ASSERT_EQ(run("run " + small + " --no-picture --csv run.csv --json run.json").code, 0);
   expect_csv("run.csv");
-  for (const json& result : json::parse(read("run.json"))["results"]) {
-    expect_json(result, "run.json");
-  }
+  const json results = json::parse(read("run.json"))["results"];
+  for (const json& result : results) expect_json(result, "run.json");
   ASSERT_EQ(run("search " + small + " --memory-limit 1 --no-refinement --csv search.csv").code, 0);
   expect_csv("search.csv");
   ASSERT_EQ(run("sensitivity " + small + " schedule=1f1b --csv moves.csv --json moves.json").code,
@@ -155,4 +154,4 @@ TEST_F(Metrics, AreAllThatSweepsAndPlansName) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::metrics_test

@@ -7,7 +7,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::offload_test {
 namespace {
 
 using testing::Command;
@@ -155,4 +155,4 @@ TEST_F(OffloadCommand, SearchWritesAScenarioThatRunsWhatItFound) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::offload_test

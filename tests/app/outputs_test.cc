@@ -7,7 +7,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::outputs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST_F(Outputs, TakeAwayWhatADeadCommandLeft) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::outputs_test

@@ -5,7 +5,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::pages_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,4 +54,4 @@ TEST_F(Pages, HaveTheGalleryOfToday) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::pages_test

@@ -5,7 +5,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::plan_test {
 namespace {
 
 using testing::Outcome;
@@ -230,4 +230,4 @@ TEST_F(PlanCommand, LocatesAMemoryLimitWhereItStands) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::plan_test

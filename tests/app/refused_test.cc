@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::refused_test {
 namespace {
 
 using testing::Outcome;
@@ -128,4 +128,4 @@ TEST_F(RefusedSchedules, UnequalMicrobatchesThatDoNotFitAreRunAllTheSame) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::refused_test

@@ -2,7 +2,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::report_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST_F(Command, ReportRefusesWhatIsNoResultAndWritesNothing) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::report_test

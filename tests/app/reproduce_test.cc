@@ -3,7 +3,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::reproduce_test {
 namespace {
 
 using Reproduce = testing::Command;
@@ -53,4 +53,4 @@ TEST_F(Reproduce, WritesAFigureATableAndASentence) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::reproduce_test

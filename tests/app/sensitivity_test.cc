@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::sensitivity_test {
 namespace {
 
 using testing::Command;
@@ -57,4 +57,4 @@ TEST_F(Command, SensitivityRefusesFactorsThatAreNone) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::sensitivity_test

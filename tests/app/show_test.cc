@@ -7,7 +7,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::show_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ TEST_F(Export, SaysWhyThereIsNothingToWriteAndWritesNothing) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::show_test

@@ -7,7 +7,7 @@
 
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::band_test {
 namespace {
 
 Residual row(const std::string& gpu, const std::string& kind, int year, double factor) {
@@ -179,4 +179,4 @@ TEST(Residuals, ThatAreWrongAreRefusedWhereTheyStand) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::band_test

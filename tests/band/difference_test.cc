@@ -7,7 +7,7 @@
 
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::difference_test {
 namespace {
 
 ScheduleRun run(const std::string& model, const std::string& setting, const std::string& schedule,
@@ -110,4 +110,4 @@ TEST(ScheduleRuns, AreReadByTheirColumns) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::difference_test

@@ -6,7 +6,7 @@
 
 #include "tests/browser/browser.h"
 
-namespace pipesim {
+namespace pipesim::page_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ TEST_F(Page, TextFromOutsideStaysText) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::page_test

@@ -5,7 +5,7 @@
 
 #include "tests/browser/browser.h"
 
-namespace pipesim {
+namespace pipesim::workbench_test {
 namespace {
 
 using nlohmann::json;
@@ -140,4 +140,4 @@ TEST_F(WorkbenchPage, RefusesWhatItDoesNotPlay) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::workbench_test

@@ -21,7 +21,7 @@
 #include "validate/calibration/compare_layers.h"
 #include "validate/calibration/measurements_csv.h"
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::calibration_file_test {
 namespace {
 
 constexpr double kNoise = 0.02;
@@ -590,4 +590,4 @@ TEST(CalibrationOf, AnUnknownDeviceAsksForItsName) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::calibration_file_test

@@ -12,7 +12,7 @@
 #include "validate/calibration/curves.h"
 #include "validate/calibration/statistics.h"
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::fit_test {
 namespace {
 
 constexpr double kNoise = 0.02;
@@ -259,4 +259,4 @@ TEST_F(Curves, AreRefusedWithTheLine) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::fit_test

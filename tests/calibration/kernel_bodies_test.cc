@@ -11,7 +11,7 @@
 #include "validate/calibration/harness/elements.h"
 #include "validate/calibration/harness/rows.h"
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::kernel_bodies_test {
 namespace {
 
 using reference::distance;
@@ -84,7 +84,7 @@ void run_rows(bool threaded, std::size_t rows, F body) {
   }
 }
 
-class RowBodies : public testing::TestWithParam<bool> {
+class RowBodies : public ::testing::TestWithParam<bool> {
  protected:
   static constexpr std::size_t kRows = 6;
   static constexpr std::size_t kColumns = 264;
@@ -171,7 +171,7 @@ TEST_P(RowBodies, CrossEntropyAndItsGradientAgreeWithSoftmax) {
   EXPECT_LT(distance(values(out_), gradient), kBf16Tolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, RowBodies, testing::Bool(), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Blocks, RowBodies, ::testing::Bool(), [](const auto& info) {
   return info.param ? std::string("FiveThreads") : std::string("OneThread");
 });
 
@@ -245,4 +245,4 @@ TEST(Bfloat16, RoundsToNearestWithTiesToEvenAndKeepsNan) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::kernel_bodies_test

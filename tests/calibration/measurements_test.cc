@@ -9,7 +9,7 @@
 #include "validate/calibration/compose.h"
 #include "validate/calibration/measurements_csv.h"
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::measurements_test {
 namespace {
 
 Point timed(Point point, double median) {
@@ -139,4 +139,4 @@ TEST(Compose, APartThatWasNotMeasuredIsNamed) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::measurements_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::nodes_test {
 namespace {
 
 Node node(const std::string& name, int gpus = 8) {
@@ -65,4 +65,4 @@ TEST(Nodes, GroupsEndWithAllNodesAndTheGpusThatEveryNodeHas) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::nodes_test

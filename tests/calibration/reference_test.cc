@@ -4,7 +4,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-namespace pipesim::calibration::reference {
+namespace pipesim::calibration::reference::reference_test {
 namespace {
 
 constexpr std::size_t kKvHeads = 2;
@@ -46,7 +46,7 @@ double output(HeadLayout layout, const Values& q, const Values& k, const Values&
   return sum / weights;
 }
 
-class Attention : public testing::TestWithParam<HeadLayout> {
+class Attention : public ::testing::TestWithParam<HeadLayout> {
  protected:
   HeadTensor q_shape_ = queries(GetParam()), k_shape_ = keys(GetParam());
   Values q_ = numbers(q_shape_, 1), k_ = numbers(k_shape_, 2), v_ = numbers(k_shape_, 3),
@@ -111,7 +111,7 @@ TEST_P(Attention, NamesEveryElementOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Attention,
-                         testing::Values(HeadLayout::kPacked, HeadLayout::kByHeads),
+                         ::testing::Values(HeadLayout::kPacked, HeadLayout::kByHeads),
                          [](const auto& each) {
                            return each.param == HeadLayout::kPacked ? "Packed" : "ByHeads";
                          });
@@ -127,4 +127,4 @@ TEST(HeadLayouts, LieAsTheirNamesSay) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration::reference
+}  // namespace pipesim::calibration::reference::reference_test

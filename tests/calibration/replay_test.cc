@@ -16,7 +16,7 @@
 #include "validate/calibration/replay_layer.h"
 #include "validate/calibration/replay_report.h"
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::replay_test {
 namespace {
 
 // Unequal passes, messages that take time, copies that two devices of a link share.
@@ -434,4 +434,4 @@ TEST_F(ReplayCommand, SaysThatItHasNoDeviceAndWhatIsWrongWithItsInput) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::replay_test

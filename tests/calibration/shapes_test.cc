@@ -7,7 +7,7 @@
 
 #include "validate/calibration/compose.h"
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::shapes_test {
 namespace {
 
 TEST(Shapes, AGptLayerCostsTwelveHiddenSquaredPerTokenAndPass) {
@@ -121,4 +121,4 @@ TEST(Plan, EveryPartOfAPlannedLayerIsMeasured) {
 }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::shapes_test

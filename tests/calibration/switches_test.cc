@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipesim::calibration {
+namespace pipesim::calibration::switches_test {
 namespace {
 
 const std::string kRoot = "/sys/devices/pci0000:";
@@ -41,4 +41,4 @@ TEST(Switches, AMachineThatShowsNoneHasAllGpusShareOne) {
 TEST(Switches, ADeviceThatIsNotThereHasNoPath) { EXPECT_EQ(pci_path("ffff:ff:1f.7"), ""); }
 
 }  // namespace
-}  // namespace pipesim::calibration
+}  // namespace pipesim::calibration::switches_test

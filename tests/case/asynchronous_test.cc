@@ -8,7 +8,7 @@
 #include "sim/core/error.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::asynchronous_test {
 namespace {
 
 constexpr const char* kEqual = R"(
@@ -142,4 +142,4 @@ TEST(Asynchronous, RefusesWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::asynchronous_test

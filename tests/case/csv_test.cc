@@ -10,7 +10,7 @@
 #include "sim/read/scenario.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::csv_test {
 namespace {
 
 Case case_of_csv(const std::string& schedule, const std::string& more) {
@@ -139,4 +139,4 @@ TEST(CsvCase, RefusesWhatTheScenarioDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::csv_test

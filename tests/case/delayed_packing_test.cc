@@ -12,7 +12,7 @@
 #include "sim/read/scenario.h"
 #include "sim/scenario/draw_batch.h"
 
-namespace pipesim {
+namespace pipesim::delayed_packing_test {
 namespace {
 
 double square(int tokens) { return 1.0 * tokens * tokens; }
@@ -178,4 +178,4 @@ TEST(DelayedPacking, SaysWhatItNeeds) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::delayed_packing_test

@@ -10,7 +10,7 @@
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::modelled_test {
 namespace {
 
 const std::string kBase =
@@ -276,4 +276,4 @@ TEST(Modelled, SaysWhetherItFitsAndWhatWouldMakeIt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::modelled_test

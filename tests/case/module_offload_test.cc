@@ -5,7 +5,7 @@
 #include "sim/case/simulate.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::module_offload_test {
 namespace {
 
 constexpr const char* kBase = R"(
@@ -147,4 +147,4 @@ TEST(NodeMemory, AddsUp) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::module_offload_test

@@ -12,7 +12,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::recompute_everywhere_test {
 namespace {
 
 struct Case {
@@ -120,4 +120,4 @@ TEST(RecomputeEverywhere, SelectiveKeepsLessInTheSameOrderOfPasses) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::recompute_everywhere_test

@@ -9,7 +9,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::reuse_test {
 namespace {
 
 Scenario scenario_of(const char* schedule, int microbatches, double forward_ms) {
@@ -232,4 +232,4 @@ TEST(Simulate, LeavesOutNothingButWhatItIsNotAskedFor) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::reuse_test

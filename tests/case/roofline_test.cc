@@ -11,7 +11,7 @@
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::roofline_test {
 namespace {
 
 constexpr const char* kBase = R"(
@@ -281,4 +281,4 @@ TEST(Roofline, RefusesToDelayWeightGradientsOutsideBlocks) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::roofline_test

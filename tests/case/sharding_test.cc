@@ -10,7 +10,7 @@
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::sharding_test {
 namespace {
 
 constexpr const char* kBase = R"(
@@ -238,4 +238,4 @@ TEST(ShardedScenario, NamesWhatDoesNotGoTogether) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::sharding_test

@@ -10,7 +10,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::shared_vocabulary_test {
 namespace {
 
 std::string text(const std::string& model, const std::string& schedule, int devices,
@@ -135,4 +135,4 @@ TEST(SharedVocabulary, KnowsItsCollectives) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::shared_vocabulary_test

@@ -14,7 +14,7 @@
 #include "sim/scenario/draw_batch.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::unequal_batch_test {
 namespace {
 
 const std::string kGiven =
@@ -568,4 +568,4 @@ TEST(UnequalBatch, RefusesWithAPlace) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::unequal_batch_test

@@ -9,7 +9,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::vocabulary_test {
 namespace {
 
 const std::string kText =
@@ -72,4 +72,4 @@ TEST(ScenarioVocabulary, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::vocabulary_test

@@ -11,7 +11,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::claims_test {
 namespace {
 
 using testing::Times;
@@ -313,4 +313,4 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ClaimsOfSchedulesWithALimit);
 // How gtest names a parameter in its messages.
 void PrintTo(const Schedule* schedule, std::ostream* out) { *out << schedule->name; }
 
-}  // namespace pipesim
+}  // namespace pipesim::claims_test

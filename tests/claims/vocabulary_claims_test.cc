@@ -9,7 +9,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::vocabulary_claims_test {
 namespace {
 
 using testing::Times;
@@ -136,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(Schedules, VocabularyClaims, ::testing::ValuesIn(cases(
                          });
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::vocabulary_claims_test

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::data_folder_test {
 namespace {
 
 TEST(DataFolder, StandsAboveTheExecutableUnlessTheEnvironmentSaysWhere) {
@@ -18,4 +18,4 @@ TEST(DataFolder, StandsAboveTheExecutableUnlessTheEnvironmentSaysWhere) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::data_folder_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::error_test {
 namespace {
 
 TEST(InputError, SaysWhereAndPointsAtIt) {
@@ -31,4 +31,4 @@ TEST(InputError, LeavesOutWhatIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::error_test

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pipesim {
+namespace pipesim::text_test {
 namespace {
 
 const std::vector<std::string> kKeys{"pipeline_model_parallel_size", "num_microbatches",
@@ -74,4 +74,4 @@ TEST(Human, GoesToTheNextUnitWhenRoundingReachesIt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::text_test

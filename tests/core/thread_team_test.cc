@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace pipesim {
+namespace pipesim::thread_team_test {
 namespace {
 
 TEST(ThreadTeam, RunsEveryTurnOfManyLoopsOnce) {
@@ -37,4 +37,4 @@ TEST(ThreadTeam, ThrowsTheFirstExceptionAndRunsAgain) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::thread_team_test

@@ -3,7 +3,7 @@
 #include <concepts>
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::units_test {
 namespace {
 
 template <class A, class B>
@@ -47,4 +47,4 @@ TEST(Units, CalculateLikeTheirNumbers) {
 TEST(Units, CountAGibibyteInPowersOfTwo) { EXPECT_EQ(kGiB.value(), 1073741824.0); }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::units_test

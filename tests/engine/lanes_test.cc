@@ -17,7 +17,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::lanes_test {
 namespace {
 
 // The same stages and boundaries at other costs.
@@ -241,4 +241,4 @@ TEST(Lanes, RefuseOtherNumbersOfSeconds) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::lanes_test

@@ -9,7 +9,7 @@
 #include "sim/graph/build.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::replay_test {
 namespace {
 
 TaskGraph graph_of(const testing::RandomCase& made, const BuildOptions& options = {}) {
@@ -184,4 +184,4 @@ TEST(Jitter, OfNothingChangesNothing) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::replay_test

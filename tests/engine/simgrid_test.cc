@@ -19,7 +19,7 @@
 #include "sim/graph/build.h"
 #include "sim/planning/schedule.h"
 
-namespace pipesim {
+namespace pipesim::simgrid_test {
 namespace {
 
 constexpr double kExact = 1e-11;
@@ -88,13 +88,13 @@ SimGridOptions hosts() { return {.gpu = GpuModel::kHost}; }
 // SimGrid itself, also where nothing meets.
 SimGridOptions always(GpuModel gpu) { return {.gpu = gpu, .replay_undisturbed = false}; }
 
-class BothGpuModels : public testing::TestWithParam<GpuModel> {
+class BothGpuModels : public ::testing::TestWithParam<GpuModel> {
  protected:
   std::unique_ptr<Engine> engine_ = make_simgrid_engine(always(GetParam()));
   std::unique_ptr<Engine> usual_ = make_simgrid_engine({.gpu = GetParam()});
 };
-INSTANTIATE_TEST_SUITE_P(SimGrid, BothGpuModels, testing::Values(GpuModel::kTimer, GpuModel::kHost),
-                         [](const auto& of) {
+INSTANTIATE_TEST_SUITE_P(SimGrid, BothGpuModels,
+                         ::testing::Values(GpuModel::kTimer, GpuModel::kHost), [](const auto& of) {
                            return of.param == GpuModel::kTimer ? "Timer" : "Host";
                          });
 
@@ -129,7 +129,7 @@ TEST_P(BothGpuModels, HaveTheBitsOfSimGridWhereTheyReplay) {
       const auto found = usual_->run_all(graph, bench.cluster, runs);
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < runs.size(); ++i) {
-        SCOPED_TRACE(testing::Message()
+        SCOPED_TRACE(::testing::Message()
                      << pipelines << " pipelines, flow " << flow << ", run " << i);
         expect_same(found[i], expected[i]);
         ++(expected[i].shared_links ? shared : alone);
@@ -549,4 +549,4 @@ TEST(SimGridEngine, WorksInAProcessForkedFromItsOwn) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::simgrid_test

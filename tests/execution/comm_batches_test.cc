@@ -8,7 +8,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::comm_batches_test {
 namespace {
 
 Program plan(const char* schedule, int devices, int chunks, int microbatches) {
@@ -159,4 +159,4 @@ TEST(CommBatches, AreNotMadeForAnOrderThatIgnoresMessages) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::comm_batches_test

@@ -6,7 +6,7 @@
 #include "sim/core/error.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::evaluate_test {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW,
@@ -332,4 +332,4 @@ TEST(Evaluate, EqualsAFixedPointOnRandomPrograms) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::evaluate_test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-namespace pipesim {
+namespace pipesim::link_plan_test {
 namespace {
 
 struct Drawn {
@@ -80,4 +80,4 @@ TEST(LinkPlan, TheLeastOfAllRules) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::link_plan_test

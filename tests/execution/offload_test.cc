@@ -15,7 +15,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::offload_test {
 namespace {
 
 // Equal times, and copies that take this share of a stage's F, B and W.
@@ -232,4 +232,4 @@ TEST(Offload, RefusesAPlanThatIsNone) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::offload_test

@@ -7,7 +7,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::recompute_test {
 namespace {
 
 std::vector<std::string> texts(const Program& program, int device) {
@@ -95,4 +95,4 @@ TEST(Recompute, AddsItsSecondsToTheWorkAndTakesNoMoreMemoryOnAnyRandomProgram) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::recompute_test

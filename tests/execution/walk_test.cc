@@ -9,7 +9,7 @@
 #include "sim/execution/evaluate.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::walk_test {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW,
@@ -196,4 +196,4 @@ TEST(Walk, VisitsEveryPassAfterAllThatItWaitsFor) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::walk_test

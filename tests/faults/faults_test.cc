@@ -9,7 +9,7 @@
 #include "tests/app/command.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,4 +140,4 @@ TEST_F(Faults, OutOfMemoryIsSaid) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::faults_test

@@ -11,7 +11,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::causes_agree_test {
 namespace {
 
 class Draw {
@@ -101,4 +101,4 @@ TEST(Causes, FollowTheSpeedOfTheTimeOfTheWait) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::causes_agree_test

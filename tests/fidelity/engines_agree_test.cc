@@ -24,7 +24,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::engines_agree_test {
 namespace {
 
 constexpr double kAgreement = 1e-11;
@@ -336,4 +336,4 @@ TEST(Engines, AgreeOnEveryTaskWhereNoTwoMessagesOrCopiesShareAResource) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::engines_agree_test

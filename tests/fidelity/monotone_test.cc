@@ -12,7 +12,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::monotone_test {
 namespace {
 
 constexpr int kPairs = 1000;
@@ -245,4 +245,4 @@ INSTANTIATE_TEST_SUITE_P(Of, Monotone, ::testing::Values(Objective::kCost, Objec
                          });
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::monotone_test

@@ -5,7 +5,7 @@
 #include "validate/papers/runs/runs.h"
 #include "validate/papers/schedule_runs.h"
 
-namespace pipesim {
+namespace pipesim::residuals_test {
 namespace {
 
 TEST(Residuals, AreThoseOfToday) {
@@ -28,4 +28,4 @@ TEST(ScheduleRuns, AreThoseOfToday) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::residuals_test

@@ -9,7 +9,7 @@
 
 #include "sim/execution/evaluate.h"
 
-namespace pipesim {
+namespace pipesim::automatic_test {
 namespace {
 
 using nlohmann::json;
@@ -138,4 +138,4 @@ INSTANTIATE_TEST_SUITE_P(Data, AutomaticGoldenAtAnyTimes, ::testing::ValuesIn(fi
                          name_of);
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::automatic_test

@@ -16,7 +16,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::dualpipe_test {
 namespace {
 
 using nlohmann::json;
@@ -222,4 +222,4 @@ TEST(DualPipeBatches, AreTheSameWithoutOverlap) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::dualpipe_test

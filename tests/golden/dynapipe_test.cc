@@ -12,7 +12,7 @@
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::dynapipe_test {
 namespace {
 
 using nlohmann::json;
@@ -76,4 +76,4 @@ TEST(DynaPipe, RefusesALimitBelowItsLargestMicrobatch) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::dynapipe_test

@@ -9,7 +9,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/exact/instance.h"
 
-namespace pipesim {
+namespace pipesim::exact_test {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ TEST(ExactOptimum, IsReachedOrMissedByBest) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::exact_test

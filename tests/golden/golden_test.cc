@@ -14,7 +14,7 @@
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::golden_test {
 namespace {
 
 using golden::data_files;
@@ -208,4 +208,4 @@ TEST(GoldenData, CoversEveryScheduleThatHasAReferenceInFull) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::golden_test

@@ -14,7 +14,7 @@
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::offload_test {
 namespace {
 
 using golden::data_files;
@@ -129,4 +129,4 @@ INSTANTIATE_TEST_SUITE_P(Instances, OffloadGolden, ::testing::ValuesIn(data_file
                          [](const auto& info) { return info.param.stem().string(); });
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::offload_test

@@ -6,7 +6,7 @@
 
 #include "tests/golden/data.h"
 
-namespace pipesim {
+namespace pipesim::pair_test {
 namespace {
 
 using golden::data_files;
@@ -46,4 +46,4 @@ TEST(Pair, TakesWhatTheOrderOfMegatronTakesOnTwoStreams) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::pair_test

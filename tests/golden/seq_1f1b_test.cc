@@ -8,7 +8,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::seq_1f1b_test {
 namespace {
 
 std::string written(const Program& program, int device) {
@@ -52,4 +52,4 @@ TEST(GoldenSeq1F1B, IsOneForwardOneBackwardWithoutSplits) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::seq_1f1b_test

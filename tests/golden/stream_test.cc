@@ -13,7 +13,7 @@
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::stream_test {
 namespace {
 
 using nlohmann::json;
@@ -95,4 +95,4 @@ INSTANTIATE_TEST_SUITE_P(Data, StreamGolden, ::testing::ValuesIn(stream_files())
                          [](const auto& file) { return file.param.stem().string(); });
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::stream_test

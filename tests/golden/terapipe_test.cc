@@ -13,7 +13,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::terapipe_test {
 namespace {
 
 // A third of its seconds forward, two thirds backward.
@@ -92,4 +92,4 @@ TEST(GoldenTeraPipe, ChoosesSlicesAsGood) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::terapipe_test

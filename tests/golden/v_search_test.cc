@@ -12,7 +12,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::v_search_test {
 namespace {
 
 constexpr testing::Times kUnit{1, 1, 1, 0};
@@ -183,4 +183,4 @@ TEST(BestVee, TakesMoreTimeTheLessMemoryItHas) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::v_search_test

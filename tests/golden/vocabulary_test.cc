@@ -14,7 +14,7 @@
 #include "tests/golden/data.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::vocabulary_test {
 namespace {
 
 using golden::data_files;
@@ -125,4 +125,4 @@ TEST(GoldenVocabularyData, CoversEveryShardedPlacement) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::vocabulary_test

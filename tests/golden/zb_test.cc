@@ -11,7 +11,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::zb_test {
 namespace {
 
 constexpr double kSame = 1 + 1e-9;  // sums round
@@ -145,4 +145,4 @@ TEST(ZeroBubbleAutomatic, DoesWhatItClaimsUnderEveryLimit) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_test

@@ -10,7 +10,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::zb_v_test {
 namespace {
 
 const Schedule& zb_v() { return *find_schedule("zb-v"); }
@@ -200,4 +200,4 @@ TEST(BestVee, RunsOneMicrobatchAfterTheOtherWhereOnlyOneFits) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::zb_v_test

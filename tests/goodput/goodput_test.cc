@@ -9,7 +9,7 @@
 #include "sim/read/reliability.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::goodput_test {
 namespace {
 
 TrainingRun plain() {
@@ -208,4 +208,4 @@ TEST(Reliability, IsReadStrictly) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::goodput_test

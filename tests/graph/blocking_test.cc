@@ -14,7 +14,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::blocking_test {
 namespace {
 
 BuildOptions blocking(CallGroups calls) {
@@ -191,4 +191,4 @@ TEST(Blocking, LetsIterationsOverlapUnderPostValidation) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::blocking_test

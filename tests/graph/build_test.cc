@@ -9,7 +9,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::build_test {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW;
@@ -318,4 +318,4 @@ TEST(BuildTaskGraph, ClosesEveryDeviceInItsOwnTime) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::build_test

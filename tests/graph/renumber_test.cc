@@ -9,7 +9,7 @@
 #include "sim/graph/build.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::renumber_test {
 namespace {
 
 Problem recosted(testing::Random& random, const Problem& problem) {
@@ -102,4 +102,4 @@ TEST(Renumber, RefusesAGraphThatWasNotBuilt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::renumber_test

@@ -18,7 +18,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::task_graph_test {
 namespace {
 
 using Edge = boost::graph_traits<BoostRows>::edge_descriptor;
@@ -162,4 +162,4 @@ TEST(TaskGraph, RefusesArraysOfUnequalLength) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::task_graph_test

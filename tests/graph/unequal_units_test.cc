@@ -15,7 +15,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::unequal_units_test {
 namespace {
 
 using testing::Random;
@@ -271,4 +271,4 @@ TEST(UnequalUnits, ArePlannedWithByTheirMeanAndTheirLargest) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::unequal_units_test

@@ -16,7 +16,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::vocabulary_test {
 namespace {
 
 constexpr std::array kSharded{VocabularyPlacement::kVocab1, VocabularyPlacement::kVocab2,
@@ -155,4 +155,4 @@ TEST(Vocabulary, IsRefusedByProgramsAndSchedulesThatHaveNoPassesForIt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::vocabulary_test

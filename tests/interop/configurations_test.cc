@@ -10,7 +10,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::configurations_test {
 namespace {
 
 const std::string kScenario =
@@ -161,4 +161,4 @@ TEST(Configurations, AreOfTheFrameworksThatRunTheCaseAsItStands) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::configurations_test

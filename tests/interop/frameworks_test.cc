@@ -11,7 +11,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::frameworks_test {
 namespace {
 
 Draft megatron(const std::string& text, const std::string& cluster = "dgx-h100") {
@@ -471,4 +471,4 @@ TEST(MegatronLog, SaysTheLargestMemoryOfARank) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::frameworks_test

@@ -6,7 +6,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::job_files_test {
 namespace {
 
 Scenario read(const Draft& draft) {
@@ -230,4 +230,4 @@ TEST(DeepspeedImport, ReadsZerosStages) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::job_files_test

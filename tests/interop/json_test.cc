@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::json_test {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -62,4 +62,4 @@ TEST(Json, HandsOverTheElementsOfOneList) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::json_test

@@ -15,7 +15,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::megatron_arguments_test {
 namespace {
 
 using Values = std::map<std::string, std::string>;  // by flag
@@ -222,4 +222,4 @@ TEST(MegatronArguments, ARefusalNamesTheNearestScheduleWithFlags) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::megatron_arguments_test

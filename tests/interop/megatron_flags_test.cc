@@ -9,7 +9,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::megatron_flags_test {
 namespace {
 
 Scenario scenario_of(const std::string& schedule, int devices = 4,
@@ -215,4 +215,4 @@ TEST(MegatronFlags, DoNotSayTheChunksBesideALayout) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::megatron_flags_test

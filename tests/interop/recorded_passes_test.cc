@@ -12,7 +12,7 @@
 #include "sim/read/scenario.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::recorded_passes_test {
 namespace {
 
 constexpr double kMessage = 0.0008;
@@ -413,4 +413,4 @@ TEST(MeasuredPasses, AreReadStrictly) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::recorded_passes_test

@@ -14,7 +14,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::torch_csv_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -448,4 +448,4 @@ TEST(TorchCsv, RefusesWhatItCannotExpress) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::torch_csv_test

@@ -13,7 +13,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::torch_rules_test {
 namespace {
 
 using Rank = size_t;
@@ -279,4 +279,4 @@ TEST(TorchRules, NamesWhatNoCellCanSay) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::torch_rules_test

@@ -13,7 +13,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::torchtitan_test {
 namespace {
 
 Case torchtitan_case(const std::string& schedule, const std::string& sizes,
@@ -163,4 +163,4 @@ TEST(StageEnds, AreFoundAgain) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::torchtitan_test

@@ -11,7 +11,7 @@
 #include "sim/read/scenario.h"
 #include "tests/layouts/bounds.h"
 
-namespace pipesim {
+namespace pipesim::context_exchange_test {
 namespace {
 
 ClusterPlan ask_exchange(const std::string& model) {
@@ -125,4 +125,4 @@ TEST(PlanExchanges, OfLatentAttentionRunInRings) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::context_exchange_test

@@ -8,7 +8,7 @@
 #include "sim/read/scenario.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::first_scenario_test {
 namespace {
 
 const Location kAsked{"command line", 1, 1, ""};
@@ -81,4 +81,4 @@ TEST(FirstScenario, SaysOfEverySectionWhatItIs) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::first_scenario_test

@@ -4,7 +4,7 @@
 #include "sim/layouts/report.h"
 #include "sim/read/band.h"
 
-namespace pipesim {
+namespace pipesim::places_test {
 namespace {
 
 Planned layout(double seconds, double ramps, double kernels) {
@@ -72,4 +72,4 @@ TEST(Places, SayNothingOfOneLayoutAndLittleWithoutABand) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::places_test

@@ -14,7 +14,7 @@
 #include "tests/case/cases.h"
 #include "tests/layouts/bounds.h"
 
-namespace pipesim {
+namespace pipesim::plan_test {
 namespace {
 
 ClusterPlan ask(const std::vector<PlanSetting>& settings) {
@@ -340,4 +340,4 @@ TEST(RunBound, MeetsThePlainPipelinesTime) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::plan_test

@@ -16,7 +16,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::runs_on_test {
 namespace {
 
 ClusterPlan ask(const std::string& model, int gpus, long batch, const std::string& seq_length,
@@ -235,4 +235,4 @@ TEST(Difference, PartsSumToTheSecondsBetweenTwoLayouts) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::runs_on_test

@@ -12,7 +12,7 @@
 #include "tests/case/cases.h"
 #include "tests/layouts/bounds.h"
 
-namespace pipesim {
+namespace pipesim::sharding_test {
 namespace {
 
 const std::vector<ShardingStrategy> kAll{ShardingStrategy::kNoShard, ShardingStrategy::kOptim,
@@ -127,4 +127,4 @@ TEST(PlanSharding, RunsOnWhatHasFlags) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::sharding_test

@@ -12,7 +12,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::analyze_test {
 namespace {
 
 struct Case {
@@ -341,4 +341,4 @@ TEST(Ensemble, AveragesTimesAndKeepsTheirSpread) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::analyze_test

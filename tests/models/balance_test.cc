@@ -7,7 +7,7 @@
 #include "sim/core/error.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::balance_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -143,4 +143,4 @@ TEST(Balance, EvensDevicesOutWhereTheSlowestStageLeavesAChoice) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::balance_test

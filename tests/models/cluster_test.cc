@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
-namespace pipesim {
+namespace pipesim::cluster_test {
 namespace {
 
 Cluster cluster_of(int gpus, int nics) {
@@ -89,4 +89,4 @@ TEST(MessageSeconds, AreLatencyAndBytesOverBandwidth) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::cluster_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::collective_test {
 namespace {
 
 constexpr CollectiveKind kAll[]{CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
@@ -93,4 +93,4 @@ TEST(Collectives, AreNeverFasterForMoreBytesOrMoreNodes) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::collective_test

@@ -8,7 +8,7 @@
 #include "models/temporaries.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::context_exchange_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -300,4 +300,4 @@ TEST(ContextExchange, RefusesWhatTransformerEngineDoes) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::context_exchange_test

@@ -5,7 +5,7 @@
 
 #include "sim/core/error.h"
 
-namespace pipesim {
+namespace pipesim::gpu_test {
 namespace {
 
 Gpu some_gpu() {
@@ -132,4 +132,4 @@ TEST(MemoryBoundSeconds, CountEveryLaunch) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::gpu_test

@@ -10,7 +10,7 @@
 #include "models/step_cost.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::kept_memory_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -232,4 +232,4 @@ TEST(OffloadedModules, MakePassesWaitForTheirCopies) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::kept_memory_test

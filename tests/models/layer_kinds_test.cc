@@ -10,7 +10,7 @@
 #include "models/memory_model.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::layer_kinds_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -379,4 +379,4 @@ TEST(Balance, WeighsLayersOfAPatternAsTheirMean) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::layer_kinds_test

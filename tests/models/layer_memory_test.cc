@@ -6,7 +6,7 @@
 #include "models/layer_parameters.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::layer_memory_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -245,4 +245,4 @@ TEST(LayerMemory, KeepsNoMoreThanItsListHasRoomFor) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::layer_memory_test

@@ -7,7 +7,7 @@
 #include "sim/core/error.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::layer_work_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -306,4 +306,4 @@ TEST(LayerWork, TakesNoPassThatIsTwo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::layer_work_test

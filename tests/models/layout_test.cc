@@ -6,7 +6,7 @@
 #include "sim/core/error.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::layout_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -256,4 +256,4 @@ TEST(Layout, DevicesHoldTheSameKindsWhereAllTheirStagesDo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::layout_test

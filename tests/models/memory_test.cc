@@ -7,7 +7,7 @@
 #include "models/temporaries.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::memory_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -246,4 +246,4 @@ TEST(NearestChange, HalvesDataRanksWhereTensorRanksDouble) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::memory_test

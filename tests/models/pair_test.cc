@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-namespace pipesim {
+namespace pipesim::pair_test {
 namespace {
 
 using Forwards = std::vector<ForwardParts>;
@@ -125,4 +125,4 @@ TEST(Pair, StaysWithinItsBounds) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::pair_test

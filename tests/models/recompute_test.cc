@@ -6,7 +6,7 @@
 #include "models/layer_work.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::recompute_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -92,4 +92,4 @@ TEST(Recompute, OfTheMoeLayerExchangesTokensAgain) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::recompute_test

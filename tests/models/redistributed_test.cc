@@ -5,7 +5,7 @@
 
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::redistributed_test {
 namespace {
 
 using testing::gpt;
@@ -52,4 +52,4 @@ TEST(Redistributed, KeepsEveryLayerAndNeverFillsTheLastStageAboveTheOthers) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::redistributed_test

@@ -9,7 +9,7 @@
 #include "models/step_cost.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::sharding_test {
 namespace {
 
 using testing::gpt;
@@ -364,4 +364,4 @@ TEST_F(ShardedStep, AllReducesItsPartWithReplicas) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::sharding_test

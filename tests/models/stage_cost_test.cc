@@ -7,7 +7,7 @@
 #include "models/step_cost.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::stage_cost_test {
 namespace {
 
 // A GPU of one multiprocessor that reaches its peak at once and waits for no memory, so that sums
@@ -181,4 +181,4 @@ TEST(StepCost, ShardsTheOptimizerAndHidesWhatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::stage_cost_test

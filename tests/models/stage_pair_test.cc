@@ -6,7 +6,7 @@
 #include "models/stage_passes.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::stage_pair_test {
 namespace {
 
 struct Priced {
@@ -91,4 +91,4 @@ TEST(StagePair, LosesNothingOfAPassByCuttingIt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::stage_pair_test

@@ -5,7 +5,7 @@
 #include "models/layer_parameters.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::transformer_test {
 namespace {
 
 using testing::deepseek_v3;
@@ -86,4 +86,4 @@ TEST(LayerContext, SaysWhyAModelCannotBeDivided) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::transformer_test

@@ -12,7 +12,7 @@
 #include "sim/core/error.h"
 #include "tests/models/shapes.h"
 
-namespace pipesim {
+namespace pipesim::vocabulary_share_test {
 namespace {
 
 using enum VocabularyPlacement;
@@ -173,4 +173,4 @@ TEST(VocabularyShare, IsImpossibleBesideModulesThatMakeLogitsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::vocabulary_share_test

@@ -6,7 +6,7 @@
 
 #include "sim/core/error.h"
 
-namespace pipesim {
+namespace pipesim::placement_test {
 namespace {
 
 std::vector<int> devices_of(const Placement& place) {
@@ -130,4 +130,4 @@ TEST(Placement, RefusesDevicesWithoutAStage) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::placement_test

@@ -6,7 +6,7 @@
 #include "sim/core/error.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::program_test {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW,
@@ -209,4 +209,4 @@ TEST(Program, RecomputesWhatAnOverlappedBlockTakesBackInFrontOfTheBlock) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::program_test

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace pipesim {
+namespace pipesim::best_slices_test {
 namespace {
 
 using Time = std::function<SliceTime(int, int)>;
@@ -102,4 +102,4 @@ TEST(BestSlices, OfCausalAttentionAreLongestFirst) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::best_slices_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace pipesim {
+namespace pipesim::expression_test {
 namespace {
 
 const std::vector<std::string> kNames{"p", "m", "group"};
@@ -98,4 +98,4 @@ TEST(Expression, IsLocatedBehindItsQuote) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::expression_test

@@ -5,7 +5,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::fixed_order_test {
 namespace {
 
 Problem drawn(testing::Random& random, const Schedule& schedule, int devices, int microbatches) {
@@ -67,4 +67,4 @@ TEST(FixedOrder, IsNotSaidOfSchedulesThatFollowCosts) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::fixed_order_test

@@ -8,7 +8,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::justify_test {
 namespace {
 
 // Whatever is ready, in an order of kinds that is drawn anew for every device.
@@ -94,4 +94,4 @@ TEST(Justifier, FillsAGap) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::justify_test

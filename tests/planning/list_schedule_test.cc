@@ -8,7 +8,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::list_schedule_test {
 namespace {
 
 constexpr auto kF = PassKind::kF, kB = PassKind::kB, kW = PassKind::kW, kBW = PassKind::kBW;
@@ -165,4 +165,4 @@ TEST(ListSchedule, RefusesWhatItCannotPlan) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::list_schedule_test

@@ -10,7 +10,7 @@
 #include "sim/planning/windows.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::planners_test {
 namespace {
 
 Problem vee_problem(int devices, int microbatches, bool alike) {
@@ -143,4 +143,4 @@ TEST(Windows, OfTheFirstDeviceBoundWhatIsPlanned) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::planners_test

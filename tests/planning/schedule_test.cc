@@ -8,7 +8,7 @@
 #include "sim/core/error.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::schedule_test {
 namespace {
 
 TEST(Schedules, StandInAlphabeticalOrderUnderUniqueNames) {
@@ -241,4 +241,4 @@ TEST(Problem, GivesAnOptionOrNothing) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::schedule_test

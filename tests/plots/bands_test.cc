@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::bands_test {
 namespace {
 
 class FigureBands : public testing::Command {};
@@ -30,4 +30,4 @@ TEST_F(FigureBands, StandAroundDifferencesToTheFastestOfASetting) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::bands_test

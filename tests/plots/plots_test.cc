@@ -5,7 +5,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::plots_test {
 namespace {
 
 using testing::Outcome;
@@ -385,4 +385,4 @@ TEST_F(Plot, ScenariosOfPapersRun) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::plots_test

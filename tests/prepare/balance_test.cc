@@ -18,7 +18,7 @@
 #include "tests/folder.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::balance_test {
 namespace {
 
 // Logits of three layers' time or so; early stages hold more microbatches.
@@ -321,4 +321,4 @@ TEST(BalanceAuto, FitsWhereTheOrderFollowsTheSplitToo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::balance_test

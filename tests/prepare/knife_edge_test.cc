@@ -8,7 +8,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::knife_edge_test {
 namespace {
 
 std::string edge_of(const std::vector<std::string>& overrides) {
@@ -36,4 +36,4 @@ TEST(KnifeEdge, IsSaidWhereASlowerLinkKeepsMuchMore) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::knife_edge_test

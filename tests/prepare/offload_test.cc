@@ -15,7 +15,7 @@
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::offload_test {
 namespace {
 
 const std::string kGiven = R"(
@@ -456,4 +456,4 @@ TEST(ScenarioOffload, KnowsTheHostsMemoryOfAClusterByNameAndThePartsOfItsGpus) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::offload_test

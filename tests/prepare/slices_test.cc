@@ -11,7 +11,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::slices_test {
 namespace {
 
 const std::string kModelled = R"(
@@ -69,4 +69,4 @@ TEST(OptimalSlices, RefusesPartsThatRanksCannotDivide) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::slices_test

@@ -6,7 +6,7 @@
 #include "models/layer_parameters.h"
 #include "sim/read/model.h"
 
-namespace pipesim {
+namespace pipesim::architectures_test {
 namespace {
 
 const YamlSource& rows() {
@@ -128,4 +128,4 @@ TEST(Architectures, OfImagesHaveTheirEncoderInFront) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::architectures_test

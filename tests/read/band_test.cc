@@ -6,7 +6,7 @@
 #include "sim/read/scenario.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::band_test {
 namespace {
 
 Scenario read(const std::string& cluster, const std::string& cost = "") {
@@ -70,4 +70,4 @@ TEST(BandOfDifferences, IsOfModelledCostsAlone) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::band_test

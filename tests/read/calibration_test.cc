@@ -10,7 +10,7 @@
 #include "sim/read/scenario.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::calibration_test {
 namespace {
 
 const std::string kExample =
@@ -334,4 +334,4 @@ TEST(Calibration, NeedsItsFileAndAModel) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::calibration_test

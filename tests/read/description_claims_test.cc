@@ -8,7 +8,7 @@
 #include "sim/read/description.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::description_claims_test {
 namespace {
 
 struct Block {
@@ -102,4 +102,4 @@ TEST(DescriptionClaims, OfPublishedBlocksAreThePublishedPeaks) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::description_claims_test

@@ -13,7 +13,7 @@
 #include "tests/folder.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::description_test {
 namespace {
 
 std::shared_ptr<const Schedule> schedule_at(const std::string& path) {
@@ -494,4 +494,4 @@ TEST(Description, StandsInAScenarioWithItsParameters) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::description_test

@@ -10,7 +10,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::hardware_test {
 namespace {
 
 const HardwareCatalog& catalog() {
@@ -525,4 +525,4 @@ TEST(Hardware, KeepsFp8WeightsTransposedOnHopperAlone) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::hardware_test

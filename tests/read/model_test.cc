@@ -10,7 +10,7 @@
 #include "models/layer_work.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::model_test {
 namespace {
 
 const std::string kData = std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/hf/";
@@ -282,4 +282,4 @@ TEST(Model, RefusesMistakesWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::model_test

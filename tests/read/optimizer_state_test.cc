@@ -5,7 +5,7 @@
 #include "sim/read/scenario.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::optimizer_state_test {
 namespace {
 
 constexpr const char* kBase =
@@ -76,4 +76,4 @@ TEST(ReadKeptActivations, TakesModulesAndBits) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::optimizer_state_test

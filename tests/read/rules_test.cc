@@ -15,7 +15,7 @@
 #include "tests/folder.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::rules_test {
 namespace {
 
 std::shared_ptr<const Schedule> ruled(const std::string& text) {
@@ -209,4 +209,4 @@ TEST(Rules, AreRefusedWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::rules_test

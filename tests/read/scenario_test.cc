@@ -11,7 +11,7 @@
 #include "sim/prepare/prepare.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::scenario_test {
 namespace {
 
 const std::string kBase =
@@ -248,7 +248,7 @@ struct Bad {
   const char* expected;
 };
 
-class RefusedScenario : public testing::TestWithParam<Bad> {};
+class RefusedScenario : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(RefusedScenario, SaysWhy) {
   const std::string message = refusal(kBase, GetParam().overrides);
@@ -258,7 +258,7 @@ TEST_P(RefusedScenario, SaysWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Scenarios, RefusedScenario,
-    testing::Values(
+    ::testing::Values(
         Bad{{"schedule=1f1"}, "did you mean '1f1b'?"},
         Bad{{"schedule={file:my.yaml}"}, "a space is missing behind ':'"},
         Bad{{"schedule={fil: my.yaml}"}, "schedule.fil: unknown key; did you mean 'file'?"},
@@ -442,4 +442,4 @@ TEST(MakeProgram, WordsALimitAsItIsGivenWhereNoBytesAreKnown) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::scenario_test

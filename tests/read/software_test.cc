@@ -7,7 +7,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::software_test {
 namespace {
 
 std::string scenario(const std::string& cost) {
@@ -79,4 +79,4 @@ TEST(ExpertsInAScenario, TakeLessWhereTheExchangeIsSentOnceANode) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::software_test

@@ -3,7 +3,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::yaml_test {
 namespace {
 
 // The message of the InputError that `read` throws, or "" when it throws none.
@@ -109,7 +109,7 @@ struct BadQuantity {
   const char* expected;
 };
 
-class RefusedQuantity : public testing::TestWithParam<BadQuantity> {};
+class RefusedQuantity : public ::testing::TestWithParam<BadQuantity> {};
 
 TEST_P(RefusedQuantity, SaysWhatWasExpected) {
   const std::string text = "time: " + std::string(GetParam().text) + "\n";
@@ -121,7 +121,7 @@ TEST_P(RefusedQuantity, SaysWhatWasExpected) {
 
 INSTANTIATE_TEST_SUITE_P(
     Times, RefusedQuantity,
-    testing::Values(
+    ::testing::Values(
         BadQuantity{"18.5", "has no unit"}, BadQuantity{"18.5 mss", "did you mean 'ms'?"},
         BadQuantity{"-1 ms", "negative"}, BadQuantity{"fast", "expected a time such as '18.5 ms'"},
         BadQuantity{"[1 ms]", "not a list"}, BadQuantity{"nan", "expected a time"},
@@ -280,4 +280,4 @@ TEST(Yaml, NamesTheEntriesOfAMapAsWritten) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::yaml_test

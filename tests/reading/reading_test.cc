@@ -8,7 +8,7 @@
 
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::reading_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,4 +57,4 @@ offload: auto
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::reading_test

@@ -6,7 +6,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim {
+namespace pipesim::axes_test {
 namespace {
 
 using nlohmann::json;
@@ -51,4 +51,4 @@ TEST_F(PageAxes, HaveLevelsInOrderAndDrawnNumbersTogether) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::axes_test

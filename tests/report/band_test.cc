@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::band_test {
 namespace {
 
 Band wide() {
@@ -61,4 +61,4 @@ TEST(BandText, SaysWhatItRestsOnOrThatNothingIsNear) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::band_test

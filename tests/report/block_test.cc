@@ -6,7 +6,7 @@
 #include "tests/folder.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::block_test {
 namespace {
 
 std::string drawn(const std::string& name, const Shape& shape, int columns) {
@@ -51,4 +51,4 @@ TEST(Block, ShowsWeightsInFreeSlotsAndLeavesOutWhatIsTooFar) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::block_test

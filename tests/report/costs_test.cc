@@ -7,7 +7,7 @@
 #include "sim/read/scenario.h"
 #include "sim/report/text/layer_parts.h"
 
-namespace pipesim {
+namespace pipesim::costs_test {
 namespace {
 
 constexpr const char* kBase = R"(
@@ -195,4 +195,4 @@ cost: {kind: given, forward: [10 ms, 12 ms], backward_input: 13 ms, backward_wei
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::costs_test

@@ -11,7 +11,7 @@
 #include "sim/read/sweep_text.h"
 #include "sim/report/html/timeline.h"
 
-namespace pipesim {
+namespace pipesim::html_test {
 namespace {
 
 using nlohmann::json;
@@ -98,4 +98,4 @@ TEST(SweepText, IsTheScenarioAsItWasWrittenWithoutItsSweep) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::html_test

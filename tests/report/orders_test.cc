@@ -7,7 +7,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::orders_test {
 namespace {
 
 Answer answer_of(const std::string& schedule, int microbatches = 8, const std::string& more = "") {
@@ -135,4 +135,4 @@ TEST(Orders, AreAPageWithoutScriptsOrMarkupFromNames) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::orders_test

@@ -7,7 +7,7 @@
 #include "sim/report/html/sha256.h"
 #include "sim/report/text/csv.h"
 
-namespace pipesim {
+namespace pipesim::page_safety_test {
 namespace {
 
 // The examples of FIPS 180-4, in base 64.
@@ -111,4 +111,4 @@ TEST(CsvField, IsNoFormula) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::page_safety_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-namespace pipesim {
+namespace pipesim::palette_test {
 namespace {
 
 constexpr std::array kKinds{PassKind::kF, PassKind::kB, PassKind::kW, PassKind::kBW};
@@ -114,4 +114,4 @@ TEST(Palette, KindsAndShadesDifferOnATerminalToo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::palette_test

@@ -12,7 +12,7 @@
 #include "sim/report/text/picture.h"
 #include "sim/report/text/table.h"
 
-namespace pipesim {
+namespace pipesim::report_test {
 namespace {
 
 using nlohmann::json;
@@ -247,4 +247,4 @@ TEST(Picture, ListsThePassesOfADeviceInOrder) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::report_test

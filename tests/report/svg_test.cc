@@ -17,7 +17,7 @@
 #include "sim/report/svg/xml.h"
 #include "tests/case/cases.h"
 
-namespace pipesim {
+namespace pipesim::svg_test {
 namespace {
 
 // An XML reader that knows elements, attributes in double quotes, text and five entities: what the
@@ -293,4 +293,4 @@ TEST(Svg, BeyondTheLimitARowIsPixelsAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::svg_test

@@ -8,7 +8,7 @@
 #include "sim/read/scenario.h"
 #include "tests/report/trace_format.h"
 
-namespace pipesim {
+namespace pipesim::trace_test {
 namespace {
 
 using testing::TraceFormat;
@@ -120,4 +120,4 @@ TEST(Trace, QuotesTheNameOfItsSchedule) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::trace_test

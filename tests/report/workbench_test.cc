@@ -16,7 +16,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::workbench_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -174,4 +174,4 @@ TEST_F(WorkbenchEvaluator, EqualsOursOnAThousandOrdersToTheLastBit) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::workbench_test

@@ -9,7 +9,7 @@
 #include "validate/reproduce/points.h"
 #include "validate/reproduce/reproduction.h"
 
-namespace pipesim::reproduce {
+namespace pipesim::reproduce::reproduce_test {
 namespace {
 
 const std::string kSource = PIPESIM_SOURCE_DIR;
@@ -169,4 +169,4 @@ TEST(Figures, NameATableOrAFieldThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace pipesim::reproduce
+}  // namespace pipesim::reproduce::reproduce_test

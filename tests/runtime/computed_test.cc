@@ -10,7 +10,7 @@
 #include "sim/runtime/execution.h"
 #include "tests/case/cases.h"
 
-namespace pipesim::runtime {
+namespace pipesim::runtime::computed_test {
 namespace {
 
 class Computed : public ::testing::Test {
@@ -111,4 +111,4 @@ TEST(Differences, AreRelativeToTheLargest) {
 }
 
 }  // namespace
-}  // namespace pipesim::runtime
+}  // namespace pipesim::runtime::computed_test

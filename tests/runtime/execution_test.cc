@@ -16,7 +16,7 @@
 #include "sim/runtime/timed_work.h"
 #include "tests/case/cases.h"
 
-namespace pipesim::runtime {
+namespace pipesim::runtime::execution_test {
 namespace {
 
 Case case_with(const std::string& schedule, const std::string& more = "", int devices = 4) {
@@ -155,4 +155,4 @@ TEST(Execution, IsRefusedWhereAProgramDoesNotWaitForItsMessages) {
 }
 
 }  // namespace
-}  // namespace pipesim::runtime
+}  // namespace pipesim::runtime::execution_test

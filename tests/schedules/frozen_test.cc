@@ -7,7 +7,7 @@
 #include "sim/prepare/prepare.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::frozen_test {
 namespace {
 
 Scenario frozen(const std::string& schedule, const std::string& weight) {
@@ -55,4 +55,4 @@ TEST(Frozen, LayersLeaveNothingForWToFill) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::frozen_test

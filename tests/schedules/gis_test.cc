@@ -8,7 +8,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::gis_test {
 namespace {
 
 const Schedule& gis() { return *find_schedule("gis"); }
@@ -137,4 +137,4 @@ TEST(Gis, RecomputesInGroupsOfOneWithOneActivationAtATime) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::gis_test

@@ -11,7 +11,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::memory_limit_test {
 namespace {
 
 constexpr double kSame = 1 + 1e-9;
@@ -169,4 +169,4 @@ TEST(MemoryLimit, OfALadderHasRungsFromOneMicrobatchToThreeTimesP) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::memory_limit_test

@@ -4,7 +4,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::passes_test {
 namespace {
 
 TEST(SchedulePasses, BackwardsAreWholeWhereTheRecordSaysSo) {
@@ -49,4 +49,4 @@ TEST(SchedulePasses, OfTooManyOrTooFewChunksAreRefusedWithTheNearest) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::passes_test

@@ -9,7 +9,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::terapipe_test {
 namespace {
 
 constexpr testing::Times kTimes{10, 12, 8, 0};
@@ -108,4 +108,4 @@ TEST(TeraPipe, IsFasterThanSeq1F1BWhereSlicesAreCausal) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::terapipe_test

@@ -8,7 +8,7 @@
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::v_half_test {
 namespace {
 
 constexpr const char* kNames[] = {"v-half", "v-min", "1f1b-v"};
@@ -106,4 +106,4 @@ TEST(VeePatterns, HaveThePublicGeneratorsBubblesWithoutASteadyPart) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::v_half_test

@@ -17,7 +17,7 @@
 #include "tests/exact/instance.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::alike_test {
 namespace {
 
 nlohmann::json alike() {
@@ -215,4 +215,4 @@ TEST(Refine, ReachesEveryPlacementsOptimumFromTheWorstOrder) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::alike_test

@@ -7,7 +7,7 @@
 #include "sim/search/search.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::described_test {
 namespace {
 
 Search search_of(const std::string& schedule, const std::string& names, bool refine = false) {
@@ -79,4 +79,4 @@ TEST(SearchOfDescriptions, FindsWhatTheBuiltInScheduleDoes) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::described_test

@@ -11,7 +11,7 @@
 #include "sim/read/scenario.h"
 #include "tests/pipeline/problems.h"
 
-namespace pipesim {
+namespace pipesim::improve_test {
 namespace {
 
 Case case_with(const std::string& schedule, const std::string& more = "",
@@ -138,4 +138,4 @@ TEST(BoundReason, NamesWorkStartDrainAndMemory) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::improve_test

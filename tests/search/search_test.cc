@@ -25,7 +25,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::search_test {
 namespace {
 
 TEST(Refine, IsNeverLongerAndKeepsTheLimit) {
@@ -568,4 +568,4 @@ TEST(LowerBound, HoldsForProgramsThatOffloadAndRecompute) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::search_test

@@ -19,7 +19,7 @@
 #include "tests/pipeline/problems.h"
 #include "tests/sanitized.h"
 
-namespace pipesim {
+namespace pipesim::unequal_test {
 namespace {
 
 using testing::Random;
@@ -276,4 +276,4 @@ memory: {kind: given, activation: 1 GiB, weight_stash: 0.5 GiB}
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::unequal_test

@@ -10,7 +10,7 @@
 #include "sim/core/error.h"
 #include "sim/read/scenario.h"
 
-namespace pipesim {
+namespace pipesim::memory_scaling_test {
 namespace {
 
 const std::string kDense =
@@ -98,4 +98,4 @@ TEST(MemoryScaling, NamesWhatTheModelCannotTake) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::memory_scaling_test

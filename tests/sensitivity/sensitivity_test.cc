@@ -14,7 +14,7 @@
 #include "sim/sensitivity/report.h"
 #include "sim/sensitivity/what_ifs.h"
 
-namespace pipesim {
+namespace pipesim::sensitivity_test {
 namespace {
 
 constexpr std::array kFactors{0.5, 2.0};
@@ -203,4 +203,4 @@ TEST(Sensitivity, AChangeThatCannotBeRunIsARowWithTheReason) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::sensitivity_test

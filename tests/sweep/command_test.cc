@@ -9,7 +9,7 @@
 #include "tests/sanitized.h"
 #include "tests/sweep/files.h"
 
-namespace pipesim {
+namespace pipesim::command_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,4 +204,4 @@ TEST_F(SweepCommand, SaysWhenItIsLaunchedAsRanksAndHasNoMpi) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::command_test

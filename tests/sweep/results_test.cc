@@ -12,7 +12,7 @@
 #include "tests/folder.h"
 #include "tests/sweep/files.h"
 
-namespace pipesim {
+namespace pipesim::results_test {
 namespace {
 
 using testing::kSmallSweep;
@@ -110,4 +110,4 @@ TEST_F(Results, AreOneJsonDocumentToo) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::results_test

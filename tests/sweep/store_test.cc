@@ -12,7 +12,7 @@
 #include "tests/folder.h"
 #include "tests/sweep/files.h"
 
-namespace pipesim {
+namespace pipesim::store_test {
 namespace {
 
 using testing::kSmallSweep;
@@ -287,4 +287,4 @@ TEST_F(Store, TakesAnEmptyFileAsNew) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::store_test

@@ -9,7 +9,7 @@
 #include "tests/folder.h"
 #include "tests/sweep/files.h"
 
-namespace pipesim {
+namespace pipesim::sweep_test {
 namespace {
 
 using testing::kSmallSweep;
@@ -233,4 +233,4 @@ TEST(Sweep, SaysWhatIsWrongWithItsSection) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::sweep_test

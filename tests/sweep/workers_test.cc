@@ -11,7 +11,7 @@
 #include "tests/folder.h"
 #include "tests/sweep/files.h"
 
-namespace pipesim {
+namespace pipesim::workers_test {
 namespace {
 
 using testing::kSmallSweep;
@@ -136,4 +136,4 @@ TEST_F(RunSweep, StopsWhenAskedAndGoesOnFromThere) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::workers_test

@@ -4,7 +4,7 @@
 
 #include "tests/app/command.h"
 
-namespace pipesim::testing {
+namespace pipesim::testing::torch_test {
 namespace {
 
 const std::string kTools = std::string(PIPESIM_SOURCE_DIR) + "/tools/";
@@ -170,4 +170,4 @@ TEST_F(Torch, RunsALlamaPipelineWhosePassesImportSetsBesideItsSimulation) {
 }
 
 }  // namespace
-}  // namespace pipesim::testing
+}  // namespace pipesim::testing::torch_test

@@ -6,7 +6,7 @@
 #include "validate/papers/runs/anchored.h"
 #include "validate/papers/runs/bands.h"
 
-namespace pipesim {
+namespace pipesim::anchored_runs_test {
 namespace {
 
 std::string row(const std::string& id, int gpus, int batch, double seconds) {
@@ -79,4 +79,4 @@ TEST(BandsOfRuns, OfOneGroupAloneHaveNoneWithoutIt) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::anchored_runs_test

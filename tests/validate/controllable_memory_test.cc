@@ -8,7 +8,7 @@
 #include "tests/folder.h"
 #include "validate/papers/validation.h"
 
-namespace pipesim {
+namespace pipesim::controllable_memory_test {
 namespace {
 
 std::vector<Cell> compare(const std::string& yaml) {
@@ -67,4 +67,4 @@ TEST(ControllableMemoryRows, FitOneCellOfAPanelAndPredictTheOthers) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::controllable_memory_test

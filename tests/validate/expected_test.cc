@@ -7,7 +7,7 @@
 #include "tests/folder.h"
 #include "validate/papers/validation_page.h"
 
-namespace pipesim {
+namespace pipesim::expected_test {
 namespace {
 
 bool has(const std::string& text, const std::string& part) {
@@ -149,4 +149,4 @@ TEST_F(Expected, GoalsAreMetByHalfOfTheCells) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::expected_test

@@ -6,7 +6,7 @@
 #include "tests/folder.h"
 #include "validate/papers/validation.h"
 
-namespace pipesim {
+namespace pipesim::further_cells_test {
 namespace {
 
 std::vector<Cell> compare(const std::string& paper, const std::string& yaml) {
@@ -156,4 +156,4 @@ table5_1f1b:
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::further_cells_test

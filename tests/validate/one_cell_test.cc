@@ -8,7 +8,7 @@
 #include "validate/papers/timed_run.h"
 #include "validate/papers/zero_bubble/zero_bubble.h"
 
-namespace pipesim {
+namespace pipesim::one_cell_test {
 namespace {
 
 TEST(OneCell, FindsTheFactorThatACellWasMadeWith) {
@@ -87,4 +87,4 @@ table11_same_memory:
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::one_cell_test

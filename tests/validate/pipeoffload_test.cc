@@ -7,7 +7,7 @@
 #include "sim/core/error.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::pipeoffload_test {
 namespace {
 
 std::vector<Cell> compare(const std::string& yaml) {
@@ -54,4 +54,4 @@ TEST(PipeOffloadRows, AreRefusedWhereTheirShapeIsWrong) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::pipeoffload_test

@@ -7,7 +7,7 @@
 #include "validate/papers/paper_data.h"
 #include "validate/papers/simumax/simumax.h"
 
-namespace pipesim {
+namespace pipesim::published_rows_test {
 namespace {
 
 std::string folder_with(const std::string& file, const std::string& yaml) {
@@ -85,4 +85,4 @@ TEST(PaperFile, IsFoundUnderTheOtherNameOfAValidation) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::published_rows_test

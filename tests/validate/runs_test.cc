@@ -10,7 +10,7 @@
 #include "sim/read/scenario.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::runs_test {
 namespace {
 
 constexpr const char* kRow =
@@ -188,4 +188,4 @@ recompute: [layernorm, mla_norm, mla_up_proj, mlp_act, moe_act]
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::runs_test

@@ -6,7 +6,7 @@
 #include "sim/read/band.h"
 #include "tests/folder.h"
 
-namespace pipesim {
+namespace pipesim::schedule_runs_test {
 namespace {
 
 Cell cell(const std::string& schedule, double published, std::optional<double> simulated) {
@@ -48,4 +48,4 @@ TEST(ScheduleRuns, OfModelsThatAreLeftOutLieInTheBandFourTimesOfFive) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::schedule_runs_test

@@ -8,7 +8,7 @@
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/validation.h"
 
-namespace pipesim {
+namespace pipesim::slips_test {
 namespace {
 
 struct Slip {
@@ -163,4 +163,4 @@ TEST(PaperKeys, TakeNoTableForANote) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::slips_test

@@ -9,7 +9,7 @@
 #include "validate/papers/paper_data.h"
 #include "validate/papers/peak_memory.h"
 
-namespace pipesim {
+namespace pipesim::validation_test {
 namespace {
 
 const std::string kPapers = PIPESIM_SOURCE_DIR "/validate/papers";
@@ -108,4 +108,4 @@ TEST(PeakMemory, OfOneFOneBDependsOnNoTimes) {
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::validation_test

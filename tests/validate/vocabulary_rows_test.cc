@@ -4,7 +4,7 @@
 #include "tests/folder.h"
 #include "validate/papers/vocabulary_parallelism/vocabulary_parallelism.h"
 
-namespace pipesim {
+namespace pipesim::vocabulary_rows_test {
 namespace {
 
 std::vector<Cell> compare(const std::string& yaml) {
@@ -150,4 +150,4 @@ table3_vocab_layer_scaling_factor_pct_vocab256k:
 }
 
 }  // namespace
-}  // namespace pipesim
+}  // namespace pipesim::vocabulary_rows_test
