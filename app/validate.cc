@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 
 #include "app/commands.h"
@@ -11,6 +12,7 @@
 #include "sim/core/data_folder.h"
 #include "sim/core/text.h"
 #include "sim/read/band.h"
+#include "validate/papers/layouts/layouts.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/runs/anchored.h"
@@ -39,6 +41,7 @@ int list() {
   for (const Validation& validation : validations()) {
     std::cout << fmt::format("{}: {}\n", validation.name, validation.title);
   }
+  std::cout << "layouts: The order of measured layouts of one model on one cluster\n";
   return kDone;
 }
 
@@ -46,6 +49,7 @@ int list() {
 std::string wanted_name(const ValidateOptions& options, const CommandLine& line) {
   std::vector<std::string> names;
   for (const Validation& validation : validations()) names.push_back(validation.name);
+  names.emplace_back("layouts");
   std::string wanted = validation_name(options.name);
   if (!wanted.empty() && std::ranges::find(names, wanted) == names.end()) {
     throw InputError(
@@ -60,7 +64,8 @@ std::string wanted_name(const ValidateOptions& options, const CommandLine& line)
       if (!path.empty()) throw InputError(line.where(path), "is of measured runs: 'validate runs'");
     }
   }
-  if (!wanted.empty() && wanted != "runs" && !options.output.empty()) {
+  const bool drawn = wanted == "runs" || wanted == "layouts";
+  if (!wanted.empty() && !drawn && !options.output.empty()) {
     throw InputError(line.of_option(options.output),
                      "the page is of all papers: leave the name away, or the page");
   }
@@ -144,6 +149,39 @@ int validate_runs(const ValidateOptions& options, const std::string& folder,
   return kDone;
 }
 
+// Families of measured layouts: of one file, or of the project's.
+int validate_layouts(const ValidateOptions& options, const CommandLine& line) {
+  const Location asked = line.where(options.data);
+  ProgressLine bar;
+  bar.show("measured layouts");
+  std::vector<MeasuredLayout> layouts;
+  if (options.data.empty()) {
+    const std::string folder = data_folder("papers");
+    layouts = measured_layouts(paper_file(folder, "layouts"), asked);
+    std::ranges::move(layouts_of_runs(folder, asked), std::back_inserter(layouts));
+  } else {
+    layouts = measured_layouts(std::filesystem::is_directory(options.data)
+                                   ? paper_file(options.data, "layouts")
+                                   : options.data,
+                               asked);
+  }
+  const auto families = families_of(std::move(layouts));
+  bar.clear();
+  std::vector<Output> files{{options.json, line.of_option(options.json),
+                             [&](std::ostream& out) { out << layouts_json(families); }}};
+  if (!options.output.empty()) {
+    make_folder(options.output, line.where(options.output));
+    files.push_back({(std::filesystem::path(options.output) / "layouts.svg").string(),
+                     line.where(options.output),
+                     [&](std::ostream& out) { out << layouts_drawing(families); }});
+  }
+  write_outputs(files);
+  if (options.json == "-") return kDone;
+  std::cout << (options.rows ? layouts_rows(families) + "\n" : "") << layouts_text(families)
+            << std::flush;
+  return kDone;
+}
+
 // A line for each table that is further off than recorded.
 std::string worse_than(const ExpectedErrors& expected, const Compared& each) {
   std::string lines;
@@ -165,6 +203,7 @@ void add_goals(const Compared& each, const std::optional<ExpectedErrors>& expect
 int validate(const ValidateOptions& options, const CommandLine& line) {
   if (options.list) return list();
   const std::string wanted = wanted_name(options, line);
+  if (wanted == "layouts") return validate_layouts(options, line);
   const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
   if (wanted == "runs") return validate_runs(options, folder, line);
   const auto expected = read_expected(folder);
@@ -199,7 +238,8 @@ Subcommand add_validate(Parser& program) {
                                        "  pipesim validate runs --rows");
   parser.add_option("name", options->name,
                     "Which paper (when not given all but search, which takes a minute)");
-  parser.add_option("--data", options->data, "Folder with tables of the same format");
+  parser.add_option("--data", options->data,
+                    "Folder with tables of the same format; of 'layouts': a file");
   parser.add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
   parser.add_option("-o,--output", options->output,
                     "Folder for validation.md and validation.svg, of all papers");
@@ -212,7 +252,7 @@ Subcommand add_validate(Parser& program) {
   parser.add_flag(
       "--anchored", options->anchored,
       "Of 'runs': anchor each on the smallest of its model, GPU, precision and software");
-  parser.add_flag("--rows", options->rows, "Of 'runs': print every run");
+  parser.add_flag("--rows", options->rows, "Of 'runs' and 'layouts': print every one");
   parser.add_flag("--list", options->list, "List the papers");
   return {&parser, [options](const CommandLine& line) { return validate(*options, line); }};
 }

@@ -102,6 +102,7 @@ Seconds over_data(const OverData& what, const HeldParameters& held, bool overlap
                   const CostSetting& setting, const Hardware& hardware) {
   const int node = hardware.interconnect.gpus_per_node;
   const auto of = [&](double parameters, const DataGroups& groups) {
+    if (parameters <= 0) return Seconds(0);  // a stage without layers
     const GroupShape group = groups.*what.group;
     const double buckets = overlapped ? std::ceil(parameters / bucket_parameters(group.ranks)) : 1;
     const Bytes one(what.bytes * parameters / buckets);
@@ -109,7 +110,7 @@ Seconds over_data(const OverData& what, const HeldParameters& held, bool overlap
            collective_seconds(hardware.interconnect, {what.kind, Group::kData, one}, group);
   };
   return of(held.dense, dense_groups(setting, node)) +
-         (held.expert > 0 ? of(held.expert, expert_groups(setting, node)) : Seconds(0));
+         of(held.expert, expert_groups(setting, node));
 }
 
 // Of the gradients that microbatches have left to be reduced.

@@ -116,7 +116,9 @@ std::string validation_page(const std::vector<Compared>& all,
       "`validate/papers/expected.yaml`, which has for each a goal besides: the median error that "
       "it "
       "should have.\n\n"
-      "![simulated against published](validation.svg)\n\n## By table\n\n";
+      "![simulated against published](validation.svg)\n\nHow well layouts are ordered "
+      "(`pipesim validate layouts`, docs/how-to/validate.md):\n\n"
+      "![tau and regret of measured layouts](validation-layouts.svg)\n\n## By table\n\n";
   page += summary(all, expected);
   std::string missing;
   for (const Compared& each : all) missing += not_modelled(each);

@@ -8,7 +8,7 @@ namespace pipesim::runs {
 namespace {
 
 void read_settings(const YamlValue& value, Settings& to) {
-  static const std::vector<std::string> kLayers{"front", "uniform"};
+  static const std::vector<std::string> kLayers{"front", "uniform", "cumulative"};
   YamlMap map(value);
   set_flag(map, "sequence_parallel", to.sequence_parallel);
   set_flag(map, "distributed_optimizer", to.distributed_optimizer);
@@ -28,6 +28,10 @@ void read_settings(const YamlValue& value, Settings& to) {
   if (const auto precision = map.find("precision")) to.precision = precision->text();
   if (const auto micro = map.find("micro_batch")) {
     to.micro_batch = static_cast<int>(micro->integer(1, 1 << 16));
+  }
+  if (const auto gpu = map.find("gpu")) to.gpu = gpu->text();
+  if (const auto tokens = map.find("sequence")) {
+    to.sequence = static_cast<int>(tokens->integer(1, 1 << 24));
   }
   if (const auto words = map.find("vocabulary")) {
     to.vocabulary = static_cast<int>(words->integer(1, 1 << 24));

@@ -27,9 +27,12 @@ struct Settings {
   bool dropout = false;
   bool forced_balance = false;
   std::string recompute = "none";  // `stated`: a row has to say it
-  std::string layers = "front";    // where the last stages have fewer, or `uniform`
+  // The last stages have fewer, or `uniform`, or `cumulative` by parameters.
+  std::string layers = "front";
   std::optional<int> micro_batch;
   std::string precision;          // empty: a row has to say it
+  std::string gpu;                // as a row would say it; empty: a row has to
+  std::optional<int> sequence;    // tokens; empty: a row has to say it
   std::optional<int> vocabulary;  // where neither a row nor its model says it
 };
 

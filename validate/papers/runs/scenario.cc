@@ -24,8 +24,7 @@ bool has(const std::string& text, const std::string& word) {
   return small(text).find(small(word)) != std::string::npos;
 }
 
-std::string cluster_of(const Row& row, const Rules& rules) {
-  const std::string gpu = row.text("gpu");
+std::string cluster_of(const std::string& gpu, const Rules& rules) {
   for (const HardwareName& name : rules.hardware) {
     const auto in_it = [&gpu](const std::string& word) { return has(gpu, word); };
     if (std::ranges::all_of(name.words, in_it)) return name.cluster;
@@ -94,9 +93,11 @@ std::string fault(const char* what) { return fmt::format("{} is not stated", wha
 // What is missing, or does not fit together; empty: nothing.
 std::string read_sizes(const Row& row, const Settings& settings, RunSizes& sizes) {
   const auto size = [&row](const char* key) { return row.size(key).value_or(1); };
-  for (const char* key : {"gpus", "tp", "pp", "seq"}) {
+  for (const char* key : {"gpus", "tp", "pp"}) {
     if (!row.size(key)) return fault(key);
   }
+  const auto sequence = row.size("seq") ? row.size("seq") : settings.sequence;
+  if (!sequence) return fault("seq");
   sizes.tensor = size("tp");
   sizes.pipeline = size("pp");
   sizes.context = size("cp");
@@ -104,7 +105,7 @@ std::string read_sizes(const Row& row, const Settings& settings, RunSizes& sizes
   sizes.expert_tensor = size("etp");
   sizes.chunks = sizes.pipeline > 1 ? size("vpp") : 1;
   sizes.gpus = size("gpus");
-  sizes.sequence = size("seq");
+  sizes.sequence = *sequence;
   const int of_model = sizes.tensor * sizes.pipeline * sizes.context;
   const auto data = row.size("dp");
   if (sizes.gpus % of_model != 0 || (data && *data * of_model != sizes.gpus)) {
@@ -200,9 +201,9 @@ Asked scenario_of(const Row& row, const Rules& rules) {
   const Rule& rule = rules.of(row.table());
   const Settings& settings = rule.settings;
   Asked asked;
-  asked.gpu = row.text("gpu");
+  asked.gpu = row.text("gpu").empty() ? settings.gpu : row.text("gpu");
   asked.precision = precision_of(row, settings);
-  const std::string cluster = cluster_of(row, rules);
+  const std::string cluster = cluster_of(asked.gpu, rules);
   const std::string recompute = recompute_of(row, settings);
   RunSizes sizes;
   if (cluster.empty()) {
@@ -225,7 +226,7 @@ Asked scenario_of(const Row& row, const Rules& rules) {
       sizes, settings,
       (sizes.chunks > 1 ? fmt::format(", virtual_pipeline_model_parallel_size: {}", sizes.chunks)
                         : "") +
-          placing(row, settings, model.layers, stages));
+          placing(row, settings, model, stages));
   asked.scenario +=
       fmt::format("batch: {{global_batch_size: {}, micro_batch_size: {}, seq_length: {}}}\n",
                   sizes.batch, sizes.micro, sizes.sequence);

@@ -109,12 +109,29 @@ Named of_sizes(const Row& row, const std::string& name, const Settings& settings
   // An MLP of a size of its own is a gated one.
   const bool gated = sizes.ffn && *sizes.ffn != 4 * *sizes.hidden;
   named.layers = *sizes.layers;
+  const double hidden = *sizes.hidden;
+  named.output = *sizes.vocab / (gated ? 4 * hidden + 3.0 * *sizes.ffn : 12 * hidden);
   named.yaml =
       fmt::format("{{name: run, family: {}{}", gated ? "llama" : "gpt", size_keys(sizes, tensor));
   if (!gated)
     named.yaml += fmt::format(", max_position_embeddings: {}", row.size("seq").value_or(2048));
+  if (const auto tied = row.flag("tied")) {
+    named.yaml += fmt::format(", untie_embeddings_and_output_weights: {}", !*tied);
+  }
   named.yaml += "}";
   return named;
+}
+
+// A stage takes layers until the parameters so far exceed its share of all; those of the output
+// count, whose stage is the last.
+std::vector<int> cumulative(int layers, double output, int stages) {
+  std::vector<int> of_stage(stages, 0);
+  int stage = 0;
+  for (int layer = 1; layer <= layers; ++layer) {
+    ++of_stage[stage];
+    if (layer > (layers + output) * (stage + 1) / stages) stage = std::min(stage + 1, stages - 1);
+  }
+  return of_stage;
 }
 
 }  // namespace
@@ -146,7 +163,12 @@ Named model_of(const Row& row, const Rules& rules, const Settings& settings, int
   return named;
 }
 
-std::string placing(const Row& row, const Settings& settings, int layers, int stages) {
+std::string placing(const Row& row, const Settings& settings, const Named& model, int stages) {
+  if (stages > 1 && settings.layers == "cumulative") {
+    return fmt::format(", num_layers_per_stage: [{}]",
+                       fmt::join(cumulative(model.layers, model.output, stages), ", "));
+  }
+  const int layers = model.layers;
   const bool counted = row.flag("account_for_embedding_in_pipeline_split").value_or(false);
   const bool loss = row.flag("account_for_loss_in_pipeline_split").value_or(false);
   const bool even = layers % stages == 0;

@@ -13,6 +13,7 @@ namespace pipesim::runs {
 struct Named {
   std::string yaml = {};
   int layers = 0;
+  double output = 0;  // parameters of the output matrix, in those of a layer
   bool moe = false;
   std::string missing = {};
 };
@@ -24,8 +25,8 @@ struct Named {
 Named model_of(const Row& row, const Rules& rules, const Settings& settings, int tensor,
                int stages);
 
-// `parallel` keys that place `layers` on the stages (rules.yaml, "layers").
-std::string placing(const Row& row, const Settings& settings, int layers, int stages);
+// `parallel` keys that place the layers on the stages (rules.yaml, "layers").
+std::string placing(const Row& row, const Settings& settings, const Named& model, int stages);
 
 // Letters and digits in small letters.
 std::string plain(const std::string& text);
