@@ -97,7 +97,7 @@ int run(const RunOptions& options, const CommandLine& line) {
   }
   const bool fits = std::ranges::all_of(comparison.answers, [](const Answer& each) {
     const auto& host = each.result.host;
-    return each.result.fits.value_or(true) && (!host || host->fits());
+    return each.result.fits != MemoryFit::kNo && (!host || host->fits());
   });
   return fits && comparison.refused.empty() ? kDone : kFailed;
 }

@@ -130,7 +130,7 @@ int finish(const SweepCommand& command, const CommandLine& line, const Sweep& sw
   const std::uint32_t failed = refused + static_cast<std::uint32_t>(run.lost.size());
   std::string text =
       fmt::format("{} points: {} results", progress.points, progress.points - failed);
-  if (unfit > 0) text += fmt::format(", of which {} do not fit (fits_capacity)", unfit);
+  if (unfit > 0) text += fmt::format(", of which {} do not fit", unfit);
   text += fmt::format(", {} failed", failed);
   if (failed > 0) text += " (reasons in failed.csv)";
   if (progress.before > 0) text += fmt::format("; {} were stored before", progress.before);

@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "models/memory_fit.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
@@ -33,9 +34,10 @@ struct Software {
   double fullest = 1;    // tokens of the fullest GPU, to those of all on average
   double exchange = 1;   // share of an all-to-all's rate that tokens are exchanged at
   Seconds routing = {};  // that the host holds a GPU for when it learns what goes where
-  // Share of a GPU's memory that is lost to what is allocated: to the allocator, which reserves
-  // more than it hands out, and to NCCL's buffers.
-  double memory_margin = 0;
+  // The allocator, which reserves more than it hands out, and NCCL's buffers keep so much of a
+  // GPU's memory from what is allocated.
+  Bytes memory_margin = {};
+  MemoryBand memory_band = {};  // of peaks
 };
 
 }  // namespace pipesim

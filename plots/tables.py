@@ -146,7 +146,7 @@ class Table:
 
     def fits(self, row: dict[str, str]) -> bool:
         """Whether the point's memory does, as far as the table knows a capacity."""
-        return row.get("fits_capacity", "") not in ("0", "0.0", "False") and row.get("fits", "") != "False"
+        return row.get("fits", "") not in ("no", "False")
 
     def is_numeric(self, column: str) -> bool:
         try:

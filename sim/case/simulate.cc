@@ -234,8 +234,9 @@ class Run {
       device.memory = made_.memory->devices[device.device % made_.scenario->parallel.pipeline];
       report.peak_memory = std::max(report.peak_memory.value_or(Bytes(0)), *device.peak_memory());
     }
-    const auto& capacity = made_.scenario->modelled->capacity;
-    if (capacity) result_.fits = *report.peak_memory <= *capacity;
+    const Modelled& modelled = *made_.scenario->modelled;
+    if (!modelled.capacity) return;
+    result_.fits = fit_of(*report.peak_memory, modelled.band, *modelled.capacity);
   }
 
   const Case& made_;
@@ -287,7 +288,7 @@ Result result_of(const Case& made, const Engine& engine, Reuse* reuse, Detail de
     const Result other = Run(redrawn(made, seed), engine, reuse, detail).result();
     reports.push_back(other.report);
     rates.push_back(other.throughput.value_or(Throughput{}));
-    if (first.fits) *first.fits = *first.fits && *other.fits;
+    if (first.fits) first.fits = std::min(*first.fits, *other.fits);
     if (first.host && first.host->node < other.host->node) first.host = other.host;
   }
   const double jitter = first.report.ensemble ? first.report.ensemble->jitter : 0;

@@ -41,7 +41,7 @@ struct Result {
   Timeline timeline;  // of an ensemble: of its first run; empty where numbers alone were asked for
   Report report;
   std::optional<Throughput> throughput;
-  std::optional<bool> fits;        // whether the peak is within the scenario's capacity, if any
+  std::optional<MemoryFit> fits;   // the peak into the scenario's capacity, if any
   std::optional<HostMemory> host;  // where something waits on the host
   StepSeconds seconds;
 };

@@ -148,6 +148,7 @@ Json plan_json(const ClusterPlan& plan, std::optional<double> tokens) {
              {{"all", counts.points},
               {"evaluated", counts.evaluated},
               {"unfit", counts.unfit},
+              {"tight", counts.tight},
               {"too_large", counts.too_large},
               {"too_slow", counts.too_slow},
               {"refused", counts.refused},

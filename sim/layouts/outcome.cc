@@ -92,6 +92,7 @@ Planned without_shares(const Case& made, const Result& result) {
       result.throughput->samples_per_second_per_gpu * *made.scenario->batch.seq_length;
   planned.mfu = *result.throughput->mfu;
   planned.peak = *result.report.peak_memory;
+  planned.fits = *result.fits;
   if (result.host && result.host->node) planned.on_host = *result.host->node;
   return planned;
 }
@@ -151,8 +152,8 @@ Case case_of(const PlanQuestion& question, const PlanPoint& point, const Layout*
 
 }  // namespace
 
-bool PointRun::fits(const PlanQuestion& question) const {
-  return planned.peak <= question.limit() && planned.on_host <= question.base.hardware->host.memory;
+MemoryFit PointRun::fits(const PlanQuestion& question) const {
+  return planned.on_host <= question.base.hardware->host.memory ? planned.fits : MemoryFit::kNo;
 }
 
 PointRun run_point(const PlanQuestion& question, const PlanPoint& point, const Layout* layout,
@@ -212,6 +213,7 @@ void rank_by_contention(std::vector<Planned>& best) {
   std::vector<size_t> order(best.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&best](size_t i, size_t j) {
+    if (best[i].fits != best[j].fits) return best[i].fits > best[j].fits;
     const auto& a = best[i].contended;
     const auto& b = best[j].contended;
     if (a.has_value() != b.has_value()) return a.has_value();

@@ -45,7 +45,8 @@ struct Planned {
   Seconds iteration;
   double tokens_per_second_per_gpu = 0;
   double mfu = 0;
-  Bytes peak;          // of the device that holds most
+  Bytes peak;  // of the device that holds most
+  MemoryFit fits = MemoryFit::kYes;
   Bytes on_host = {};  // of the node that holds most, copies on their way included
   PlanShares shares{};
   std::optional<Contended> contended = {};
@@ -70,8 +71,8 @@ Planned planned_of(const Case& made, const Result& result);
 // A point by replay; `layout` where its split is balanced.
 struct PointRun {
   Planned planned;
-  // Whether both memories hold it.
-  [[nodiscard]] bool fits(const PlanQuestion& question) const;
+  // What both memories say.
+  [[nodiscard]] MemoryFit fits(const PlanQuestion& question) const;
 };
 // Where causes are not asked for, shares are left out. Throws InputError and InfeasibleError as
 // `make_case` and the schedule do.
@@ -91,7 +92,8 @@ std::string limits_of(const Planned& planned);
 // and cards: where they do the mean of four runs. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
 
-// Layouts that were run with contention come first, by that time; the others stay by replay.
+// Layouts that were run with contention come first, by that time; the others stay by replay. Tight
+// ones stay behind those that fit.
 void rank_by_contention(std::vector<Planned>& best);
 
 // A layout that does not fit.

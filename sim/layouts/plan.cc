@@ -34,6 +34,7 @@ struct Candidate {
   size_t id = 0;
   double bound = 0;  // of iteration seconds
   bool sharp = false;
+  bool tight = false;              // at best, by its bound on memory
   const Layout* layout = nullptr;  // where the split is balanced
   bool ran_without = false;        // of one that offloads: it was run without
 };
@@ -41,7 +42,7 @@ struct Candidate {
 // Which of two waits behind the other.
 struct Behind {
   bool operator()(const Candidate& a, const Candidate& b) const {
-    return std::tie(a.bound, a.id) > std::tie(b.bound, b.id);
+    return std::tie(a.tight, a.bound, a.id) > std::tie(b.tight, b.bound, b.id);
   }
 };
 
@@ -153,20 +154,22 @@ class Planner {
     return sizes(a) == sizes(b);
   }
 
-  // What the last of the layouts that are asked for takes.
-  [[nodiscard]] double to_beat() const {
+  // Whether a point may be better than the last of the layouts that are asked for.
+  [[nodiscard]] bool may_enter(const Candidate& candidate) const {
     const auto wanted = static_cast<size_t>(options_.best);
-    if (options_.exhaustive || best_.size() < wanted) return kNever;
-    return best_[wanted - 1].iteration.value();
+    if (options_.exhaustive || best_.size() < wanted) return true;
+    const Planned& last = best_[wanted - 1];
+    const bool tight = last.fits == MemoryFit::kTight;
+    if (tight != candidate.tight) return tight;
+    return candidate.bound * kBelow < last.iteration.value();
   }
 
   bool take(std::vector<Step>& steps) {
     steps.clear();
-    const double most = to_beat();
     std::vector<Candidate> later;
     size_t run = 0;
     while (steps.size() < kAtOnce && run < kRunAtOnce && !queue_.empty() &&
-           queue_.top().bound * kBelow < most) {
+           may_enter(queue_.top())) {
       const Candidate next = queue_.top();
       queue_.pop();
       // What is run now says what its twin would be run for.
@@ -280,8 +283,9 @@ class Planner {
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
     step.memory = bound.memory;
+    step.candidate.tight = kBelow * bound.memory > question_.surely_within();
     const bool host_full = kBelow * optimizer_on_node(made) > question_.base.hardware->host.memory;
-    if (!options_.exhaustive && (host_full || kBelow * bound.memory > question_.limit())) {
+    if (!options_.exhaustive && (host_full || kBelow * bound.memory > question_.may_be_within())) {
       step.fate = Fate::kTooLarge;
     } else if (point.schedule->refusal(for_planning(made.problem, *point.schedule))) {
       step.fate = Fate::kRefused;
@@ -312,7 +316,7 @@ class Planner {
   void evaluate(Step& step) const {
     const Candidate& candidate = step.candidate;
     PointRun run = run_point(question_, points_[candidate.id], candidate.layout, Detail::kNumbers);
-    step.fate = run.fits(question_) ? Fate::kPlanned : Fate::kUnfit;
+    step.fate = run.fits(question_) == MemoryFit::kNo ? Fate::kUnfit : Fate::kPlanned;
     step.planned = std::move(run.planned);
     step.planned.id = candidate.id;
     step.memory = step.planned.peak;
@@ -345,22 +349,27 @@ class Planner {
         excluded_.push_back({id, step.candidate.bound, step.memory, step.candidate.layout});
         break;
       case Fate::kPlanned:
-        fits_[id] = 1;
+        fits_[id] = step.planned.fits == MemoryFit::kYes ? 1 : 0;
+        counts_.tight += step.planned.fits == MemoryFit::kTight ? 1 : 0;
         keep(std::move(step.planned));
         break;
     }
   }
 
-  // Of runs of the same sizes that take the same time, the first in the order of points is named.
+  // Of runs of the same sizes that take the same time, one that fits, and of these the first in the
+  // order of points, is named.
   void keep(Planned planned) {
     const auto twin = std::ranges::find_if(best_, [&](const Planned& other) {
       return other.iteration == planned.iteration && same_sizes(other.point, planned.point);
     });
     if (twin != best_.end()) {
-      if (planned.id < twin->id) *twin = std::move(planned);
-      return;
+      const bool better =
+          planned.fits == twin->fits ? planned.id < twin->id : planned.fits > twin->fits;
+      if (!better) return;
+      best_.erase(twin);
     }
     const auto before = [](const Planned& a, const Planned& b) {
+      if (a.fits != b.fits) return a.fits > b.fits;
       return std::tie(a.iteration, a.id) < std::tie(b.iteration, b.id);
     };
     best_.insert(std::ranges::upper_bound(best_, planned, before), std::move(planned));
@@ -380,7 +389,8 @@ class Planner {
       for (; next < excluded_.size() && steps.size() < kRunAtOnce; ++next) {
         const Excluded& each = excluded_[next];
         if (nearest && kBelow * each.memory - question_.limit() >= nearest->over) break;
-        steps.push_back({{each.id, each.bound, true, each.layout}});
+        steps.push_back(
+            {{.id = each.id, .bound = each.bound, .sharp = true, .layout = each.layout}});
       }
       if (steps.empty()) break;
       in_parallel(steps.size(), [&](size_t i) { try_again(steps[i]); });
@@ -404,7 +414,7 @@ class Planner {
     if (step.fate != Fate::kUnfit) return;
     const Hardware& hardware = *question_.base.hardware;
     NearMiss miss{std::move(step.planned), {}};
-    miss.host = miss.planned.peak <= question_.limit();
+    miss.host = miss.planned.fits != MemoryFit::kNo;
     miss.over = miss.host
                     ? (miss.planned.on_host - hardware.host.memory) / hardware.cluster.gpus_per_node
                     : miss.planned.peak - question_.limit();

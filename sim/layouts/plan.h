@@ -5,8 +5,8 @@
 // copy can shorten), or is run by replay, as `pipesim run` does; when the least bound left is no
 // better than the last of the layouts that are asked for, no point left is. So nothing better is
 // lost: `exhaustive` runs every point and finds the same. What cannot fit by its bound on memory is
-// not run. Ties go to the earlier point. A layout that offloads beside its schedule is left out
-// where it fits without.
+// not run. Tight layouts stand, and wait, behind those that fit. Ties go to the earlier point. A
+// layout that offloads beside its schedule is left out where it fits without.
 //
 // Results do not depend on the number of threads: a fixed number of points is looked at at a time.
 #pragma once
@@ -28,6 +28,7 @@ struct PlanCounts {
   size_t repeated = 0;   // layers stand as in another point, or offload where there is room
   size_t evaluated = 0;
   size_t unfit = 0;  // of those, took more memory than there is
+  size_t tight = 0;  // of those, may take more
   // Of too_large and unfit, those whose bound is below the best time: what memory may cost.
   size_t faster_with_memory = 0;
 };
@@ -49,7 +50,7 @@ struct PlanOptions {
 };
 
 struct PlanResult {
-  std::vector<Planned> best;  // fastest first
+  std::vector<Planned> best;  // fastest first; those that are tight behind the others
   PlanCounts counts;
   PlanDivisions divisions;
   // Where nothing fits: of all that memory excludes, the layout that lacks least.

@@ -4,6 +4,7 @@ namespace pipesim {
 
 std::array<std::optional<double>, kPlannedMetrics.size()> planned_metrics(
     const PlanQuestion& question, const Planned& planned, const PlannedBudget& budget) {
+  const MemoryBand& peak_band = question.base.modelled->band;
   std::optional<double> contended, spread, low, high, on_host, days, hours, price;
   if (planned.contended) {
     contended = planned.contended->iteration.value();
@@ -28,6 +29,9 @@ std::array<std::optional<double>, kPlannedMetrics.size()> planned_metrics(
           planned.tokens_per_second_per_gpu,
           planned.mfu,
           planned.peak.value(),
+          peak_band.low * planned.peak.value(),
+          peak_band.high * planned.peak.value(),
+          static_cast<double>(planned.fits),
           (question.limit() - planned.peak).value(),
           on_host,
           planned.bubble(),

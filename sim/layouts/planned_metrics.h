@@ -9,7 +9,7 @@
 
 namespace pipesim {
 
-inline constexpr std::array<std::string_view, 14> kPlannedMetrics{"iteration_seconds",
+inline constexpr std::array<std::string_view, 17> kPlannedMetrics{"iteration_seconds",
                                                                   "contended_iteration_seconds",
                                                                   "contended_stddev_seconds",
                                                                   "iteration_low_seconds",
@@ -17,6 +17,9 @@ inline constexpr std::array<std::string_view, 14> kPlannedMetrics{"iteration_sec
                                                                   "tokens_per_second_per_gpu",
                                                                   "mfu",
                                                                   "peak_memory_bytes",
+                                                                  "peak_memory_low_bytes",
+                                                                  "peak_memory_high_bytes",
+                                                                  "fits",
                                                                   "headroom_bytes",
                                                                   "host_memory_bytes",
                                                                   "bubble",

@@ -47,7 +47,7 @@ Row header(const Columns& columns) {
   if (columns.experts) row.insert(row.end(), {"ep", "etp"});
   row.insert(row.end(), {"pp", "vpp", "dp", "mbs", "iteration"});
   if (columns.contended) row.emplace_back("with contention");
-  row.insert(row.end(), {"tokens/s/GPU", "MFU", "peak", "headroom", "bubble"});
+  row.insert(row.end(), {"tokens/s/GPU", "MFU", "peak", "headroom", "fits", "bubble"});
   if (columns.budget) row.insert(row.end(), {"days", "GPU-hours"});
   if (columns.price) row.emplace_back("price");
   row.insert(row.end(), {"runs on", "limited by"});
@@ -100,6 +100,7 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
   add(percent(planned.mfu));
   add(human(planned.peak));
   add(human(plan.question.limit() - planned.peak));
+  add(kFitNames[static_cast<size_t>(planned.fits)]);
   add(percent(planned.bubble()));
   if (tokens) {
     const PlanBudget budget = budget_of(plan.question, planned, *tokens);
@@ -120,10 +121,12 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
 std::string counts_line(const ClusterPlan& plan) {
   const PlanCounts& counts = plan.result.counts;
   const size_t fit = counts.evaluated - counts.unfit;
+  const std::string tight =
+      counts.tight > 0 ? fmt::format(", {} of them tightly", counts.tight) : "";
   std::string text = fmt::format(
-      "{}: {} points; {} run ({} fit in {}); not run: {} need more memory, {} cannot be as fast, "
+      "{}: {} points; {} run ({} fit in {}{}); not run: {} need more memory, {} cannot be as fast, "
       "{} refused by their schedule, {} the same as another",
-      cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit()),
+      cluster_name(plan), counts.points, counts.evaluated, fit, human(plan.question.limit()), tight,
       counts.too_large, counts.too_slow, counts.refused, counts.repeated);
   const size_t decided =
       counts.evaluated + counts.too_large + counts.too_slow + counts.refused + counts.repeated;
@@ -140,6 +143,19 @@ std::string counts_line(const ClusterPlan& plan) {
     text += fmt::format("{}: {}\n", cluster_name(plan), batch);
   }
   return text;
+}
+
+// Where layouts that fit tightly stand.
+std::string tight_line(const ClusterPlan& plan) {
+  const auto tight = std::ranges::count(plan.result.best, MemoryFit::kTight, &Planned::fits);
+  if (tight == 0) return "";
+  const MemoryBand& band = plan.question.base.modelled->band;
+  return fmt::format(
+      "{}: {} fit tightly, whatever they take behind those that fit: a GPU's {} lie within "
+      "{:+.0f}% "
+      "to {:+.0f}% of their peaks\n",
+      cluster_name(plan), tight, human(plan.question.limit()), 100 * (band.low - 1),
+      100 * (band.high - 1));
 }
 
 // Whose order this is, and whether it is another than replay's.
@@ -183,8 +199,10 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
                   to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
                   planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
   text += fmt::format(",{}", planned.rank_by_replay);
-  for (const auto& value : planned_metrics(plan.question, planned, {tokens, plan.price}))
-    text += ',' + metric_field(value);
+  const auto metrics = planned_metrics(plan.question, planned, {tokens, plan.price});
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    text += ',' + metric_field(metric_named(kPlannedMetrics[i]), metrics[i]);
+  }
   for (const double share : planned.shares) text += fmt::format(",{}", share);
   if (point.sharding) text += fmt::format(",{}", to_text(*point.sharding));
   if (!plan.question.axes.exchange.empty()) {
@@ -252,7 +270,7 @@ std::string plan_table(std::span<const ClusterPlan> plans, std::optional<double>
   for (const ClusterPlan& plan : plans) {
     if (plan.result.best.empty() && !plan.result.stopped) text += no_fit_text(plan, {}) + "\n";
     text += band_of_first(plan, tokens) + places_text(plan) + baseline_text(plan) +
-            what_ifs_text(plan) + contention_line(plan) + counts_line(plan);
+            what_ifs_text(plan) + contention_line(plan) + tight_line(plan) + counts_line(plan);
   }
   return text;
 }

@@ -49,7 +49,7 @@ std::string schedule_text(const PlanQuestion& question, const PlanPoint& point) 
     text += fmt::format(", virtual_pipeline_model_parallel_size: {}", point.chunks);
   }
   if (point.schedule->memory_limit) {
-    text += fmt::format(", memory_limit: {{total: {}}}", exact(question.limit()));
+    text += fmt::format(", memory_limit: {{total: {}}}", exact(question.surely_within()));
   }
   return fmt::format("{}}}", text);
 }

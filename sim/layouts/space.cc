@@ -275,7 +275,7 @@ Scenario scenario_of(const PlanQuestion& question, const PlanPoint& point, const
   choice.chunks = point.chunks;
   choice.recompute = Recompute{.granularity = point.recompute};
   if (point.offload) choice.offload = scenario.offload = Offload{};
-  if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.limit()};
+  if (point.schedule->memory_limit) choice.memory_limit = TotalLimit{question.surely_within()};
   scenario.schedules = {std::move(choice)};
   scenario.parallel = {.pipeline = point.pipeline,
                        .tensor = point.tensor,

@@ -64,6 +64,9 @@ struct PlanQuestion {
 
   // Of a GPU's memory.
   [[nodiscard]] Bytes limit() const { return *base.modelled->capacity; }
+  // Below these peaks a layout fits, and may fit.
+  [[nodiscard]] Bytes surely_within() const { return (1 / base.modelled->band.high) * limit(); }
+  [[nodiscard]] Bytes may_be_within() const { return (1 / base.modelled->band.low) * limit(); }
 };
 
 struct PlanPoint {

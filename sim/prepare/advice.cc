@@ -228,7 +228,7 @@ std::optional<HostPlan> offload_that_fits(const Case& made, const Result& result
 
 Advice advise(const Case& made, const Result& result, const Engine* engine) {
   Advice advice;
-  if (!result.fits.value_or(true)) advice.change = change_that_fits(made);
+  if (result.fits == MemoryFit::kNo) advice.change = change_that_fits(made);
   if (result.host && !result.host->fits() && result.program->copies() != nullptr) {
     advice.offload = offload_that_fits(made, result, engine);
   }

@@ -114,7 +114,7 @@ void read_memory(YamlMap& map, Modelled& modelled) {
   set_flag(map, "bias_swiglu_fusion", modelled.context.fused_gate);
   read_kept_activations(map, modelled.context);
   const auto margin = map.find("margin");
-  if (margin) modelled.margin = margin->number(0, 0.99);
+  if (margin) modelled.margin = margin->bytes();
   if (const auto capacity = map.find("capacity")) {
     if (margin) margin->fail("is of the GPU's memory, which 'capacity' stands for");
     modelled.capacity = capacity->bytes();

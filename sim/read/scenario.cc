@@ -404,11 +404,13 @@ void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
 
 // A modelled GPU has what its data sheet says less the margin that its software keeps.
 void settle_capacity(Scenario& scenario) {
-  if (!scenario.modelled || scenario.modelled->capacity || !scenario.hardware) return;
+  if (!scenario.modelled) return;
   const Software& software =
       scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
-  const double margin = scenario.modelled->margin.value_or(software.memory_margin);
-  scenario.modelled->capacity = (1 - margin) * scenario.hardware->gpu.memory;
+  scenario.modelled->band = software.memory_band;
+  if (scenario.modelled->capacity || !scenario.hardware) return;
+  const Bytes margin = scenario.modelled->margin.value_or(software.memory_margin);
+  scenario.modelled->capacity = scenario.hardware->gpu.memory - margin;
 }
 
 }  // namespace

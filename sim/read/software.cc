@@ -37,7 +37,8 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   experts.note_fitted();
   experts.finish();
   NumberGroup memory(map, "memory", entry.numbers);
-  entry.software.memory_margin = memory.share("margin");
+  entry.software.memory_margin = memory.number("margin").bytes();
+  entry.software.memory_band = {memory.share("low"), memory.number("high").number(1, 10)};
   memory.finish();
   map.finish();
   return entry;

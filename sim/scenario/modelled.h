@@ -9,6 +9,7 @@
 #include "models/layer_context.h"
 #include "models/layout.h"
 #include "models/memory.h"
+#include "models/memory_fit.h"
 #include "models/transformer.h"
 #include "sim/core/error.h"
 
@@ -33,8 +34,9 @@ struct Modelled {
   LayerSplit split;
   // That a GPU's stages have to fit: the scenario's, else the memory of its cluster's GPU.
   std::optional<Bytes> capacity = {};
-  bool block_scaled = false;          // mxfp8, nvfp4: a transposed copy has scales of its own
-  std::optional<double> margin = {};  // of the GPU's memory, where the capacity is not given
+  bool block_scaled = false;         // mxfp8, nvfp4: a transposed copy has scales of its own
+  std::optional<Bytes> margin = {};  // of the GPU's memory, where the capacity is not given
+  MemoryBand band = {};              // of a peak, by the framework's generation
 };
 
 // Where layers stand on the stages of a schedule: as the split says or, where it asks for balance,

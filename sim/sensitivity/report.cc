@@ -75,10 +75,9 @@ Row row_of(const Effect& effect, const Outcome& base) {
     const bool share = metric_named(name).unit == MetricUnit::kShare;
     return share ? points(*now, *before) : relative(*now, *before);
   };
-  row.insert(row.end(),
-             {change("iteration_seconds"), change("microbatches_per_second"),
-              change(bubble_of(base)), change(base.peak()),
-              metric_text(metric_named("fits_capacity"), (*effect.outcome)["fits_capacity"])});
+  row.insert(row.end(), {change("iteration_seconds"), change("microbatches_per_second"),
+                         change(bubble_of(base)), change(base.peak()),
+                         metric_text(metric_named("fits"), (*effect.outcome)["fits"])});
   return row;
 }
 
@@ -105,7 +104,7 @@ Json effect_json(const Effect& effect) {
 std::string csv_outcome(const std::optional<Outcome>& outcome) {
   std::string text;
   for (const std::string_view name : kOutcomeMetrics) {
-    text += ',' + metric_field(outcome ? (*outcome)[name] : std::nullopt);
+    text += ',' + metric_field(metric_named(name), outcome ? (*outcome)[name] : std::nullopt);
   }
   return text;
 }
@@ -123,7 +122,7 @@ std::string sensitivity_table(const Sensitivity& sensitivity) {
   if (bubble != "bubble_rate") text += ", " + said("bubble_rate_busiest");
   text += ", " + said("bubble_rate");
   if (base[base.peak()]) text += ", " + said(base.peak());
-  if (const auto fits = base["fits_capacity"]) text += *fits != 0 ? ", fits" : ", does not fit";
+  if (base["fits"]) text += ", " + said("fits");
   std::vector<Row> rows{{"what if", "x", "from", "to", "iteration", "throughput",
                          bubble == "bubble_rate" ? "bubble" : "bubble of busiest", "peak", "fits"}};
   for (const Effect& effect : sensitivity.effects) rows.push_back(row_of(effect, base));

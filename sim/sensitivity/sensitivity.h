@@ -21,8 +21,8 @@ namespace pipesim {
 // The metrics that are compared; throughput is the measure where the number of microbatches
 // changes.
 inline constexpr std::array<std::string_view, 7> kOutcomeMetrics{
-    "iteration_seconds",     "microbatches_per_second", "bubble_rate",  "bubble_rate_busiest",
-    "peak_activation_bytes", "peak_memory_bytes",       "fits_capacity"};
+    "iteration_seconds",     "microbatches_per_second", "bubble_rate", "bubble_rate_busiest",
+    "peak_activation_bytes", "peak_memory_bytes",       "fits"};
 
 struct Outcome {
   MetricRow metrics{};

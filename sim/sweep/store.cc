@@ -13,7 +13,7 @@ namespace pipesim {
 namespace {
 
 constexpr int kApplication = 0x70697065;  // "pipe"
-constexpr int kSchema = 4;
+constexpr int kSchema = 5;
 
 std::string metric_columns(const char* after) {
   std::string text;
@@ -284,8 +284,7 @@ void ResultStore::commit() {
 
 ResultStore::Counts ResultStore::counts() const {
   const Statement statement = prepare(
-      "SELECT count(*) FILTER (WHERE reason IS NOT NULL), count(*) FILTER (WHERE fits_capacity = "
-      "0) "
+      "SELECT count(*) FILTER (WHERE reason IS NOT NULL), count(*) FILTER (WHERE fits = 0) "
       "FROM point JOIN result USING (key)");
   step(statement.get());
   const auto column = [&](int at) {

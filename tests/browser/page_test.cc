@@ -159,7 +159,7 @@ TEST_F(Page, FiveThousandResultsOpen) {
   fs::create_directories(folder_ / "sweep");
   std::string csv =
       "point,batch.num_microbatches,cost.forward,schedule,iteration_seconds,bubble_rate,"
-      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes,fits_capacity,capacity_"
+      "samples_per_second_per_gpu,peak_activation_bytes,peak_memory_bytes,fits,capacity_"
       "bytes\n";
   int best = -1;
   double most = 0;
@@ -174,7 +174,7 @@ TEST_F(Page, FiveThousandResultsOpen) {
     csv += fmt::format("{},{},{} ms,{},{},{},{},{},{},{},80e9\n", point, m, 1 + point / 1000 * 0.5,
                        std::array{"1f1b", "zb-h1", "zb-v"}.at(static_cast<size_t>(point) % 3),
                        seconds, 7.0 / (m + 7), m / seconds, 1e9 * (1 + point % 17), 81e9 * m / 90,
-                       fits ? 1 : 0);
+                       fits ? "yes" : "no");
   }
   write("sweep/results.csv", csv);
   write("sweep/failed.csv",

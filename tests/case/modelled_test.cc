@@ -260,18 +260,29 @@ TEST(Modelled, SaysWhetherItFitsAndWhatWouldMakeIt) {
         {"memory={kind: model, flash_attention: false, dropout: true, capacity: " + size + "}"})));
   };
   const Answer wide = capacity("80 GiB");
-  EXPECT_TRUE(*wide.result.fits);
+  EXPECT_EQ(wide.result.fits, MemoryFit::kYes);
   EXPECT_FALSE(wide.advice.change);
   EXPECT_FALSE(run(read()).fits);
   const Bytes peak = *wide.result.report.peak_memory;
-  const Answer tight = capacity(std::to_string(static_cast<long>(peak.value()) - 1000) + " B");
-  EXPECT_FALSE(*tight.result.fits);
-  ASSERT_TRUE(tight.advice.change);
-  EXPECT_EQ(tight.advice.change->words, "recompute: selective");
+  const auto beside = [&](double share, long more) {
+    return capacity(std::to_string(static_cast<long>(share * peak.value()) + more) + " B");
+  };
+  const MemoryBand band = wide.made.scenario->modelled->band;
+  EXPECT_LT(band.low, 0.99);
+  EXPECT_GT(band.high, 1.01);
+  EXPECT_EQ(beside(band.high, 1000).result.fits, MemoryFit::kYes);
+  for (const Answer& tight : {beside(band.high, -1000), beside(band.low, 1000)}) {
+    EXPECT_EQ(tight.result.fits, MemoryFit::kTight);
+    EXPECT_FALSE(tight.advice.change);
+  }
+  const Answer small = beside(band.low, -1000);
+  EXPECT_EQ(small.result.fits, MemoryFit::kNo);
+  ASSERT_TRUE(small.advice.change);
+  EXPECT_EQ(small.advice.change->words, "recompute: selective");
   // What the change names comes out when it is run.
   const Result changed = run(
       read({"memory={kind: model, flash_attention: false, dropout: true}", "recompute=selective"}));
-  EXPECT_EQ(*changed.report.peak_memory, tight.advice.change->peak);
+  EXPECT_EQ(*changed.report.peak_memory, small.advice.change->peak);
   EXPECT_FALSE(capacity("0.5 GiB").advice.change);
 }
 

@@ -76,14 +76,15 @@ TEST(Roofline, CountsAttentionInFullOrCausal) {
 }
 
 TEST(Roofline, HasToFitTheClustersGpuWhereNoCapacityIsGiven) {
-  EXPECT_TRUE(*run(read()).fits);
+  EXPECT_EQ(run(read()).fits, MemoryFit::kYes);
   const Result large = run(read({{"model", "llama3-70b"}, {"batch.seq_length", "8192"}}));
   EXPECT_GT(large.report.peak_memory->value(), 80 * 1024.0 * 1024.0 * 1024.0);
-  EXPECT_FALSE(*large.fits);
-  EXPECT_TRUE(*run(read({{"model", "llama3-70b"},
-                         {"batch.seq_length", "8192"},
-                         {"memory", "{kind: model, capacity: 1 TiB}"}}))
-                   .fits);
+  EXPECT_EQ(large.fits, MemoryFit::kNo);
+  EXPECT_EQ(run(read({{"model", "llama3-70b"},
+                      {"batch.seq_length", "8192"},
+                      {"memory", "{kind: model, capacity: 1 TiB}"}}))
+                .fits,
+            MemoryFit::kYes);
 }
 
 TEST(Roofline, CostsNoMoreWhereTheFrameworkHides) {

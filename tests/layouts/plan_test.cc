@@ -78,6 +78,25 @@ TEST(Plan, ExhaustiveFindsTheSameBest) {
   }
 }
 
+TEST(Plan, RanksWhatFitsTightlyBehindWhatFits) {
+  ClusterPlan plan = small("6 GiB");
+  plan.result = pipesim::plan(plan.question, {.best = 2000});
+  const auto& best = plan.result.best;
+  const auto first_tight = std::ranges::find(best, MemoryFit::kTight, &Planned::fits);
+  ASSERT_NE(first_tight, best.begin());
+  ASSERT_NE(first_tight, best.end());
+  EXPECT_TRUE(std::all_of(first_tight, best.end(),
+                          [](const Planned& each) { return each.fits == MemoryFit::kTight; }));
+  EXPECT_LT(first_tight->iteration, (first_tight - 1)->iteration) << "faster, and behind";
+  for (const Planned& each : best) {
+    EXPECT_EQ(each.fits == MemoryFit::kYes, each.peak <= plan.question.surely_within());
+    EXPECT_LE(each.peak, plan.question.may_be_within());
+  }
+  EXPECT_GE(plan.result.counts.tight,  // of twins one is named
+            static_cast<size_t>(std::ranges::count(best, MemoryFit::kTight, &Planned::fits)));
+  EXPECT_NE(plan_table({&plan, 1}, {}).find(" fit tightly, "), std::string::npos);
+}
+
 TEST(Plan, CountsEveryPointOnce) {
   const ClusterPlan plan = small("6 GiB");
   const PlanCounts counts = pipesim::plan(plan.question, {}).counts;
@@ -98,7 +117,7 @@ TEST(Plan, WritesScenariosThatRunAsPlanned) {
       const Result run = simulate(prepare_first(scenario));
       EXPECT_EQ(run.report.iteration, planned.iteration) << text;
       EXPECT_EQ(*run.report.peak_memory, planned.peak) << text;
-      EXPECT_TRUE(*run.fits) << text;
+      EXPECT_EQ(run.fits, planned.fits) << text;
     }
   }
 }
@@ -198,10 +217,13 @@ TEST(Plan, NamesTheLayoutThatLacksLeastWhereNothingFits) {
   }
   EXPECT_NE(no_fit_text(plan, {}).find("nearest: " + label_of(nearest->planned.point)),
             std::string::npos);
-  // As much memory as it takes is enough, and a byte less is not.
-  plan.question.base.modelled->capacity = nearest->planned.peak;
-  EXPECT_FALSE(pipesim::plan(plan.question, {}).best.empty());
-  plan.question.base.modelled->capacity = nearest->planned.peak - Bytes(1);
+  // The low end of its band is enough, and a byte less is not.
+  const Bytes least = plan.question.base.modelled->band.low * nearest->planned.peak;
+  plan.question.base.modelled->capacity = least;
+  const auto tight = pipesim::plan(plan.question, {}).best;
+  ASSERT_FALSE(tight.empty());
+  EXPECT_EQ(tight.front().fits, MemoryFit::kTight);
+  plan.question.base.modelled->capacity = least - Bytes(1);
   EXPECT_TRUE(pipesim::plan(plan.question, {}).best.empty());
 }
 
@@ -248,7 +270,7 @@ TEST(Plan, OffloadsOnlyWhereALayoutDoesNotFitWithout) {
   for (const Planned& planned : pipesim::plan(plan.question, {.best = 25}).best) {
     if (!planned.point.offload) continue;
     const Scenario without = scenario_of(plan.question, points[planned.id - 1], planned.balanced());
-    EXPECT_GT(*simulate(prepare_first(without)).report.peak_memory, plan.question.limit());
+    EXPECT_GT(*simulate(prepare_first(without)).report.peak_memory, plan.question.surely_within());
   }
 }
 

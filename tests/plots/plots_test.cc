@@ -105,9 +105,11 @@ TEST_F(Figures, ParetoNamesTheFrontier) {
 // The fastest does not fit: it is no part of the frontier.
 TEST_F(Figures, ParetoCrossesOutWhatDoesNotFit) {
   write("results.csv",
-        "point,engine,schedule,peak_activation_bytes,mfu,fits_capacity\n"
-        "0,a,1f1b,1073741824,0.40,1\n1,a,zb-2p,4294967296,0.50,0\n2,a,v-half,2147483648,0.45,1\n"
-        "3,b,1f1b,1073741824,0.40,1\n4,b,zb-2p,4294967296,0.48,0\n5,b,v-half,2147483648,0.44,1\n");
+        "point,engine,schedule,peak_activation_bytes,mfu,fits\n"
+        "0,a,1f1b,1073741824,0.40,yes\n1,a,zb-2p,4294967296,0.50,no\n2,a,v-half,2147483648,0.45,"
+        "tight\n"
+        "3,b,1f1b,1073741824,0.40,yes\n4,b,zb-2p,4294967296,0.48,no\n5,b,v-half,2147483648,0.44,"
+        "yes\n");
   expect_texts(svg("pareto results.csv --where engine=a"), {"1f1b", "zb-2p", "does not fit"});
   const Outcome moved = run("plot pareto results.csv --relative-to engine=a -o moved.svg");
   EXPECT_EQ(moved.code, 0);
@@ -212,10 +214,10 @@ TEST_F(Figures, HeatMapsWriteEveryValue) {
 // What does not fit has its number on a hatch, what was refused a cross, what was not swept a dash.
 TEST_F(Figures, HeatMapsTellWhatDoesNotFitFromWhatIsMissing) {
   write("results.csv",
-        "point,parallel.p,batch.m,schedule,mfu,fits_capacity\n"
-        "0,2,8,zb,0.41,1\n1,2,16,zb,0.42,0\n3,4,16,zb,0.44,1\n");
+        "point,parallel.p,batch.m,schedule,mfu,fits\n"
+        "0,2,8,zb,0.41,yes\n1,2,16,zb,0.42,no\n3,4,16,zb,0.44,yes\n");
   const std::string plain =
-      svg("heatmap results.csv --value mfu --where fits_capacity=1 --x batch.m --y parallel.p");
+      svg("heatmap results.csv --value mfu --where fits=yes --x batch.m --y parallel.p");
   EXPECT_EQ(count(plain, ">–</text>"), 2U);
   EXPECT_EQ(plain.find("does not fit"), std::string::npos);
   EXPECT_EQ(plain.find("refused"), std::string::npos);

@@ -9,6 +9,7 @@
 
 #include "sim/core/data_folder.h"
 #include "sim/read/scenario.h"
+#include "sim/read/software.h"
 
 namespace pipesim::hardware_test {
 namespace {
@@ -507,10 +508,10 @@ TEST(Hardware, LeavesOfAGpusMemoryWhatAllocatorAndNcclLeave) {
   const auto capacity = [](const std::string& memory) {
     return *modelled("dgx-h100", memory).modelled->capacity / kGiB;
   };
-  EXPECT_NEAR(capacity(""), 80 * (1 - 0.11), 1e-9) << "the catalogue's margin";
-  EXPECT_NEAR(capacity(", margin: 0.25"), 60, 1e-9);
+  EXPECT_NEAR(capacity(""), 80 - catalogue_software().front().software.memory_margin / kGiB, 1e-9);
+  EXPECT_NEAR(capacity(", margin: 20 GiB"), 60, 1e-9);
   EXPECT_NEAR(capacity(", capacity: 70 GiB"), 70, 1e-9);
-  EXPECT_THROW(capacity(", capacity: 70 GiB, margin: 0.1"), InputError);
+  EXPECT_THROW(capacity(", capacity: 70 GiB, margin: 1 GiB"), InputError);
   EXPECT_THROW(capacity(", fp8_param_gather: true"), InputError) << "weights are bf16";
 }
 

@@ -112,7 +112,7 @@ TEST(Json, SumsCategoriesToThePeakMemoryOfAModel) {
   EXPECT_EQ(result["pipeline_model_parallel_layout"], "Et*5|(t*6|)*2t*5L");
   EXPECT_DOUBLE_EQ(result["tokens_per_second_per_gpu"],
                    1024 * result["samples_per_second_per_gpu"].get<double>());
-  EXPECT_EQ(result["fits_capacity"], true);
+  EXPECT_EQ(result["fits"], "yes");
   EXPECT_TRUE(result["nearest_change"].is_null());
 }
 
@@ -122,10 +122,10 @@ TEST(Table, ShowsPeakMemoryOfAModelAndWhatWouldMakeItFit) {
   EXPECT_NE(table.find("peak memory"), std::string::npos);
   EXPECT_EQ(table.find("does not fit"), std::string::npos);
   std::string small = kModelled;
-  small.replace(small.find("40 GiB"), 6, "30 GiB");
-  const Simulated tight(small);
-  EXPECT_NE(comparison_table(tight.answers)
-                .find("1f1b: does not fit in 30.00 GiB; nearest change: recompute: selective ("),
+  small.replace(small.find("40 GiB"), 6, "25 GiB");
+  const Simulated unfit(small);
+  EXPECT_NE(comparison_table(unfit.answers)
+                .find("1f1b: does not fit in 25.00 GiB; nearest change: recompute: selective ("),
             std::string::npos);
   EXPECT_NE(fits.devices(0).find("beside it"), std::string::npos);
 }

@@ -130,12 +130,16 @@ TEST(Sensitivity, AsksForTheHostLinkWhereActivationsAreCopied) {
 
 TEST(Sensitivity, MemoryOfAGpuDecidesOnlyWhatFits) {
   const Sensitivity result = sensitivity(read(kModelled));
-  EXPECT_EQ(result.base["fits_capacity"], 1);
+  EXPECT_EQ(result.base["fits"], static_cast<double>(MemoryFit::kYes));
   const Effect& less = effect(result, "GPU memory", 0.5);
   EXPECT_EQ(less.from, "60.00 GiB");
   EXPECT_EQ(less.to, "30.00 GiB");
-  const bool fits = *result.base["peak_memory_bytes"] <= 0.5 * 60 * kGiB.value();
-  EXPECT_EQ((*less.outcome)["fits_capacity"], fits ? 1 : 0);
+  const MemoryFit fits =
+      fit_of(Bytes(*result.base["peak_memory_bytes"]),
+             {.low = *result.base["peak_memory_low_bytes"] / *result.base["peak_memory_bytes"],
+              .high = *result.base["peak_memory_high_bytes"] / *result.base["peak_memory_bytes"]},
+             0.5 * 60 * kGiB);
+  EXPECT_EQ((*less.outcome)["fits"], static_cast<double>(fits));
   EXPECT_EQ((*less.outcome)["iteration_seconds"], result.base["iteration_seconds"]);
 }
 

@@ -94,7 +94,7 @@ TEST_F(Store, GivesBackWhatWasCommittedInTheOrderOfPoints) {
 TEST_F(Store, TellsWhatHasMetricsFromWhatWasRefused) {
   const auto store = open();
   store->add(refused(3, "no"));
-  const auto fits = &metric_named("fits_capacity") - kMetrics.data();
+  const auto fits = &metric_named("fits") - kMetrics.data();
   for (const std::uint32_t point : {1, 2, 4}) {
     PointResult result = result_of(point, 1);
     if (point > 1) result.metrics[fits] = point == 2 ? 0 : 1;

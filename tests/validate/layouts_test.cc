@@ -18,7 +18,7 @@ MeasuredLayout layout(double measured, double simulated, const std::string& fami
   return each;
 }
 
-MeasuredLayout failed(bool fits) {
+MeasuredLayout failed(MemoryFit fits) {
   MeasuredLayout each = layout(1, 1);
   each.measured.reset();
   each.fits = fits;
@@ -36,7 +36,7 @@ TEST(Layouts, TauCountsPairsInTheSameOrder) {
 
 TEST(Layouts, RegretIsTheMeasuredTimeOfOurFavouriteOverTheBest) {
   const auto families = families_of({layout(2.0, 1), layout(1.6, 2), layout(1.5, 3), layout(1.0, 4),
-                                     failed(true), failed(false)});
+                                     failed(MemoryFit::kYes), failed(MemoryFit::kNo)});
   ASSERT_EQ(families.size(), 1);
   EXPECT_DOUBLE_EQ(families[0].regret, 1.0);
   EXPECT_DOUBLE_EQ(families[0].regret_of_three, 0.5);
@@ -46,7 +46,8 @@ TEST(Layouts, RegretIsTheMeasuredTimeOfOurFavouriteOverTheBest) {
 }
 
 TEST(Layouts, AFamilyHasThreeDifferentLayoutsThatRan) {
-  EXPECT_TRUE(families_of({layout(1, 1), layout(2, 2), layout(2, 2), failed(true)}).empty());
+  EXPECT_TRUE(
+      families_of({layout(1, 1), layout(2, 2), layout(2, 2), failed(MemoryFit::kYes)}).empty());
   EXPECT_EQ(families_of({layout(1, 1), layout(2, 2), layout(3, 2), layout(3, 3, "b")}).size(), 1);
 }
 

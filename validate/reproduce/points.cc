@@ -116,7 +116,7 @@ void add_result(Points& points, const Figure& figure, const Part& part, size_t f
   for (const std::string& quantity : quantities) {
     point.numbers[quantity].ours = metric(simulated.metrics, quantity);
   }
-  point.fits = metric(simulated.metrics, "fits_capacity").value_or(1) != 0;
+  point.fits = metric(simulated.metrics, "fits").value_or(1) != 0;
 }
 
 void add_ratios(Points& points, const Figure& figure, const Part& part) {

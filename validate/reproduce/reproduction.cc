@@ -70,7 +70,7 @@ std::string side_csv(const Figure& figure, const Points& points,
   const std::vector<std::string> quantities = figure.quantities();
   std::string text = first_columns(fields);
   for (const std::string& quantity : quantities) text += ',' + quantity;
-  text += ",fits_capacity\n";
+  text += ",fits\n";
   bool any = false;
   for (const Point& point : points.points) {
     const bool known = std::ranges::any_of(quantities, [&](const std::string& quantity) {
@@ -83,7 +83,7 @@ std::string side_csv(const Figure& figure, const Points& points,
     for (const std::string& quantity : quantities) {
       text += ',' + text_of(number_of(point, quantity).*side);
     }
-    text += point.fits ? ",1\n" : ",0\n";
+    text += point.fits ? ",yes\n" : ",no\n";
   }
   return any ? text : std::string();
 }

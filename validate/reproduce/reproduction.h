@@ -16,7 +16,7 @@ namespace pipesim::reproduce {
 // where any is known. Cells are empty where nothing is.
 std::string beside_csv(const Points& points);
 
-// Tables as `pipesim plot` takes them: panel, series, what stands on axes, and fits_capacity. A
+// Tables as `pipesim plot` takes them: panel, series, what stands on axes, and fits. A
 // panel without published points says so in its name. Empty where there is no such point.
 std::string ours_csv(const Figure& figure, const Points& points);
 std::string published_csv(const Figure& figure, const Points& points);

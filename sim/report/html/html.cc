@@ -46,7 +46,8 @@ std::optional<std::string> other_than_ours(const Json& result) {
   }
   for (const auto& [key, value] : result.items()) {
     const Metric* metric = find_metric(key);
-    const bool number = metric != nullptr && metric->unit != MetricUnit::kFlag;
+    const bool number =
+        metric != nullptr && metric->unit != MetricUnit::kFlag && metric->unit != MetricUnit::kFit;
     if (number && !is_number_or_null(value)) return fmt::format("'{}' is no number", key);
     const bool devices =
         key != "devices" || (value.is_array() && std::ranges::all_of(value, is_device));

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/report/metrics/table.h"
+#include "sim/report/metrics/row.h"
 
 namespace pipesim {
 
@@ -11,6 +11,7 @@ using Json = nlohmann::ordered_json;
 Json metric_json(const Metric& metric, std::optional<double> value) {
   if (!value) return nullptr;
   if (metric.unit == MetricUnit::kFlag) return *value != 0;
+  if (metric.unit == MetricUnit::kFit) return fit_name(*value);
   if (metric.unit == MetricUnit::kCount) return static_cast<long>(*value);
   return *value;
 }

@@ -20,12 +20,14 @@ enum class MetricUnit : std::uint8_t {
   kTeraflops,  // a second
   kCount,
   kFlag,  // 0 or 1; true or false in JSON
+  kFit,   // MemoryFit, by its name in JSON and CSV
   kDays,
   kGpuHours,
   kMoney,  // in the currency of the price that was given
 };
-inline constexpr std::array<std::string_view, 11> kMetricUnitNames{
-    "s", "share", "ratio", "B", "1/s", "TFLOP/s", "count", "flag", "days", "GPU-hours", "money"};
+inline constexpr std::array<std::string_view, 12> kMetricUnitNames{
+    "s",     "share", "ratio", "B",    "1/s",       "TFLOP/s",
+    "count", "flag",  "fit",   "days", "GPU-hours", "money"};
 enum class Better : std::int8_t { kLess = -1, kNeither = 0, kMore = 1 };
 
 // How a metric moves with an iteration's seconds, so that their band is one of it too.

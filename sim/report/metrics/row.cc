@@ -50,13 +50,19 @@ std::string metric_text(const Metric& metric, std::optional<double> value,
       return number(100 * *value) + "%";
     case MetricUnit::kFlag:
       return *value != 0 ? "yes" : "no";
+    case MetricUnit::kFit:
+      return std::string(fit_name(*value));
     default:
       return number(*value);
   }
 }
 
-std::string metric_field(std::optional<double> value) {
-  return value ? fmt::format("{}", *value) : "";
+std::string_view fit_name(double value) { return kFitNames.at(static_cast<size_t>(value)); }
+
+std::string metric_field(const Metric& metric, std::optional<double> value) {
+  if (!value) return "";
+  if (metric.unit == MetricUnit::kFit) return std::string(fit_name(*value));
+  return fmt::format("{}", *value);
 }
 
 std::string metric_header() {
@@ -67,7 +73,9 @@ std::string metric_header() {
 
 std::string metric_fields(const MetricRow& metrics) {
   std::string text;
-  for (const auto& value : metrics) text += ',' + metric_field(value);
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    text += ',' + metric_field(run_metrics()[i], metrics[i]);
+  }
   return text;
 }
 

@@ -35,8 +35,11 @@ std::optional<double> metric(const MetricRow& row, std::string_view name);
 // many digits of what a band makes uncertain.
 std::string metric_text(const Metric& metric, std::optional<double> value,
                         std::optional<int> significant = {});
-// The fewest digits that read back as the same number; empty for nothing.
-std::string metric_field(std::optional<double> value);
+// The fewest digits that read back as the same number, or the name of a MemoryFit; empty for
+// nothing.
+std::string metric_field(const Metric& metric, std::optional<double> value);
+// "yes", "tight" or "no" of a metric whose unit is MetricUnit::kFit.
+std::string_view fit_name(double value);
 
 // ",name,name" and ",value,value", behind the first columns of a CSV.
 std::string metric_header();

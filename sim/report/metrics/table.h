@@ -25,6 +25,13 @@ std::optional<double> end_of_band(const Scenario& scenario, const Result& result
   return *scenario.band.*End * result.report.iteration.value();
 }
 
+template <double MemoryBand::*End>
+std::optional<double> end_of_peak(const Scenario& scenario, const Result& result) {
+  const auto& peak = result.report.peak_memory;
+  if (!peak || !scenario.modelled) return std::nullopt;
+  return scenario.modelled->band.*End * peak->value();
+}
+
 template <auto Throughput::*Of>
 std::optional<double> rate(const Scenario& /*scenario*/, const Result& result) {
   if (!result.throughput) return std::nullopt;
@@ -239,13 +246,28 @@ inline constexpr auto kMetrics = std::to_array<Metric>({
        return scenario.modelled->capacity->value();
      },
      .definition = "memory of a GPU less the margin"},
-    {.name = "fits_capacity",
+    {.name = "peak_memory_low_bytes",
+     .label = "peak memory, low",
+     .title = "low end of the peak's band",
+     .unit = MetricUnit::kBytes,
+     .better = Better::kLess,
+     .of = asked::end_of_peak<&MemoryBand::low>,
+     .definition = "low end of the band of peak_memory_bytes"},
+    {.name = "peak_memory_high_bytes",
+     .label = "peak memory, high",
+     .title = "high end of the peak's band",
+     .unit = MetricUnit::kBytes,
+     .better = Better::kLess,
+     .of = asked::end_of_peak<&MemoryBand::high>,
+     .definition = "high end of the band of peak_memory_bytes"},
+    {.name = "fits",
      .label = "fits",
-     .unit = MetricUnit::kFlag,
+     .unit = MetricUnit::kFit,
      .of = [](const Scenario&, const Result& result) -> std::optional<double> {
-       return result.fits ? std::optional(*result.fits ? 1.0 : 0.0) : std::nullopt;
+       return result.fits ? std::optional(static_cast<double>(*result.fits)) : std::nullopt;
      },
-     .definition = "whether peak_memory_bytes is within capacity_bytes"},
+     .definition = "yes, no, or tight where capacity_bytes lies inside the band of "
+                   "peak_memory_bytes"},
     {.name = "iteration_stddev_seconds",
      .label = "stddev",
      .title = "standard deviation of iterations",
@@ -337,7 +359,7 @@ inline constexpr auto kMetrics = std::to_array<Metric>({
      .label = "headroom",
      .unit = MetricUnit::kBytes,
      .better = Better::kMore,
-     .definition = "memory limit of a GPU less peak_memory_bytes"},
+     .definition = "capacity_bytes less peak_memory_bytes"},
     {.name = "host_memory_bytes",
      .label = "on the host of a node",
      .title = "host memory of a node",

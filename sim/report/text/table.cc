@@ -18,10 +18,17 @@
 namespace pipesim {
 namespace {
 
-// Whether a schedule fits a GPU's memory, and what would make it; nothing where it does.
+// Where a schedule fits a GPU's memory tightly or not at all: what would make it fit.
 std::string fit_line(const Answer& answer) {
-  if (answer.result.fits.value_or(true)) return "";
+  if (answer.result.fits.value_or(MemoryFit::kYes) == MemoryFit::kYes) return "";
   const auto& change = answer.advice.change;
+  if (answer.result.fits == MemoryFit::kTight) {
+    const Modelled& modelled = *answer.made.scenario->modelled;
+    const Bytes peak = *answer.result.report.peak_memory;
+    return fmt::format("{}: tight: its peak may come to {} to {}, and a GPU has {}\n",
+                       answer.made.label, human(modelled.band.low * peak),
+                       human(modelled.band.high * peak), human(*modelled.capacity));
+  }
   return fmt::format("{}: does not fit in {}; nearest change: {}\n", answer.made.label,
                      human(*answer.made.scenario->modelled->capacity),
                      change ? fmt::format("{} ({})", change->words, human(change->peak)) : "none");

@@ -68,7 +68,7 @@ MeasuredLayout simulated_layout(const runs::Row& row, const runs::Rules& rules, 
     layout.family = family_of(layout, scenario, asked.precision, framework);
     const Result result = simulate(prepare_first(scenario));
     layout.simulated = result.report.iteration.value();
-    layout.fits = result.fits.value_or(true);
+    layout.fits = result.fits.value_or(MemoryFit::kYes);
   } catch (const InputError& error) {
     layout.reason = error.message();
   } catch (const InfeasibleError& error) {
@@ -144,8 +144,8 @@ void decide(LayoutFamily& family) {
   family.tau = kendall_tau(measured, simulated);
   family.regret = regret_of(family, 1);
   family.regret_of_three = regret_of(family, 3);
-  family.failed_said_to_fit = static_cast<int>(
-      std::ranges::count_if(family.failed, [](const MeasuredLayout& each) { return each.fits; }));
+  family.failed_said_to_fit =
+      static_cast<int>(std::ranges::count(family.failed, MemoryFit::kYes, &MeasuredLayout::fits));
 }
 
 size_t different_layouts(const LayoutFamily& family) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/memory_fit.h"
 #include "sim/core/error.h"
 #include "validate/papers/runs/row.h"
 
@@ -20,9 +21,9 @@ struct MeasuredLayout {
   std::string words;               // "tp 2 pp 4 dp 16 mbs 1 zero 1"
   std::optional<double> measured;  // seconds of a step; none: it failed
   std::optional<double> simulated;
-  bool fits = false;   // its simulated peak is within the GPU's memory
-  std::string reason;  // why nothing is simulated
-  std::string family;  // what its family shares, as text
+  MemoryFit fits = MemoryFit::kNo;  // its simulated peak into the GPU's memory
+  std::string reason;               // why nothing is simulated
+  std::string family;               // what its family shares, as text
   std::string scenario;
   std::string model;
   std::string gpu;

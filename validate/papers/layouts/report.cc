@@ -112,7 +112,7 @@ std::string layouts_rows(const std::vector<LayoutFamily>& families) {
     }
     for (const MeasuredLayout& layout : family.failed) {
       rows.push_back({layout.id, layout.words, "failed", fmt::format("{:.3f} s", *layout.simulated),
-                      layout.fits ? "fits" : "does not fit"});
+                      "fits: " + std::string(kFitNames[static_cast<size_t>(layout.fits)])});
     }
     for (const MeasuredLayout& layout : family.not_modelled) {
       rows.push_back({layout.id, layout.words, layout.measured ? "ran" : "failed", "-",

@@ -28,6 +28,9 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kNames{{{"1F1B", "1
                                                                      {"PO-H", "po-h"},
                                                                      {"PO-F", "po-f"}}};
 
+// An A100's: more is out of memory.
+constexpr Bytes kMemory = 80 * kGiB;
+
 // As the paper calls a schedule.
 std::string schedule_of(const YamlValue& name) {
   std::vector<std::string> known;
@@ -102,13 +105,13 @@ cluster: a100-roce
 parallel: {{{} {}pipeline_model_parallel_size: {}}}
 batch: {{global_batch_size: {}, micro_batch_size: 1, seq_length: {}}}
 cost: {{kind: roofline, software: {}}}
-memory: {{kind: model, capacity: 80 GiB}}
+memory: {{kind: model, capacity: {:.0f} B}}
 recompute: pointwise
 )",
           schedule, panel.model.substr(0, panel.model.size() - 1), split,
           chunked ? fmt::format("virtual_pipeline_model_parallel_size: {}, ", panel.chunks) : "",
-          panel.gpus, panel.batch, seq_length,
-          software_of_catalog("megatron-deepspeed-2023").name)));
+          panel.gpus, panel.batch, seq_length, software_of_catalog("megatron-deepspeed-2023").name,
+          kMemory.value())));
   if (factor != 1) scenario.roofline->anchor = Anchor{.file = "", .factors = {.compute = factor}};
   return simulate(prepare_first(std::move(scenario)));
 }
@@ -230,7 +233,7 @@ void compare_row(std::vector<Cell>& cells, const Panel& panel, const Row& row, d
     cell.published = 1;
     cell.relative = false;
     add(cells, cell, anchored,
-        [](const Result& result) { return result.fits.value_or(true) ? 0.0 : 1.0; });
+        [](const Result& result) { return *result.report.peak_memory > kMemory ? 1.0 : 0.0; });
     return;
   }
   if (row.memory.kind == kNumber) {

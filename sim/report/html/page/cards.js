@@ -64,10 +64,10 @@ function cardsOfResult({run, result}) {
 
 // The row with the best value of a column of those that fit into memory, or -1.
 function bestRow(found) {
-  const fits = columnNamed('fits_capacity');
+  const fits = columnNamed('fits');
   let best = -1;
   for (let row = 0; row < rowCount; ++row) {
-    if (fits && fits.values[row] === 0) continue;
+    if (fits && fits.values[row] === 'no') continue;
     const value = found.values[row];
     if (typeof value === 'number' && (best < 0 || found.better * (value - found.values[best]) > 0)) best = row;
   }
@@ -79,7 +79,7 @@ const kOfSweep = ['iteration_seconds', 'tokens_per_second_per_gpu', 'samples_per
 
 function cardsOfSweep() {
   const failed = report.sweep.failed[0]?.values.length ?? 0;
-  const unfit = columnNamed('fits_capacity')?.values.filter(value => value === 0).length ?? 0;
+  const unfit = columnNamed('fits')?.values.filter(value => value === 'no').length ?? 0;
   const cards = [card('points', rowCount.toLocaleString('en-US'),
     (report.sweep.stopped ? 'of a sweep that was stopped: others are missing; ' : '') +
     (failed > 0 ? `and ${failed.toLocaleString('en-US')} that could not be run` : 'all could be run') +

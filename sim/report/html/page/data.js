@@ -55,11 +55,8 @@ function columnsOfRuns() {
     const values = results.map(({result}) => typeof result[name] === 'number' ? result[name] : null);
     if (values.some(value => value !== null)) columns.push(column(name, values));
   }
-  const fits = results.map(({result}) => {
-    const fits = result.fits_capacity ?? result.fits;
-    return typeof fits === 'boolean' ? Number(fits) : null;
-  });
-  if (fits.some(value => value !== null)) columns.push(column('fits_capacity', fits));
+  const fits = results.map(({result}) => result.fits ?? null);
+  if (fits.some(value => value !== null)) columns.push(column('fits', fits));
   return columns;
 }
 

@@ -50,8 +50,8 @@ function seriesName(row) {
 
 // Nothing where it is not known.
 function fitsMemory(row) {
-  const value = columnNamed('fits_capacity')?.values[row] ?? null;
-  return value === null ? null : value !== 0;
+  const value = columnNamed('fits')?.values[row] ?? null;
+  return value === null ? null : value !== 'no';
 }
 
 class Pareto {
