@@ -29,6 +29,7 @@ struct ImportOptions {
   std::string schedule;
   std::vector<std::string> ranges;
   std::vector<std::string> settings;
+  std::vector<std::string> accepted;
   std::string cluster;
   std::string log;
   std::string output;
@@ -165,7 +166,15 @@ int import_passes(const ImportOptions& options, const CommandLine& line) {
   return kDone;
 }
 
-Settings settings_of(const ImportOptions& options, const CommandLine& line) {
+// A script that FILE sources: beside it, or as it is named.
+std::optional<std::string> sourced(const ImportOptions& options, const CommandLine& line,
+                                   const std::string& path) {
+  const std::string found = file_beside(options.file, path);
+  if (!std::filesystem::is_regular_file(found)) return std::nullopt;
+  return read_input(found, line.where(options.file));
+}
+
+Settings settings_of(const ImportOptions& options, const CommandLine& line, const Given& given) {
   const std::string text = read_input(options.file, line.where(options.file));
   const std::string extension = std::filesystem::path(options.file).extension().string();
   if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);
@@ -173,17 +182,24 @@ Settings settings_of(const ImportOptions& options, const CommandLine& line) {
   if (extension == ".yaml" || extension == ".yml") {
     return read_yaml_settings("megatron", options.file, text);
   }
-  return read_arguments(options.file, text);
+  return read_arguments(options.file, text, given,
+                        [&](const std::string& path) { return sourced(options, line, path); });
 }
 
 Draft draft_of(const ImportOptions& options, const CommandLine& line) {
-  Settings settings = settings_of(options, line);
+  Given given;
   for (const std::string& text : options.settings) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw InputError(line.where(text), "expected setting=value, by the framework's name");
+      throw InputError(
+          line.where(text),
+          "expected NAME=value, a setting of the framework or a variable of the script");
     }
-    settings.add({text.substr(0, equals), {text.substr(equals + 1)}, line.where(text)});
+    given[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  Settings settings = settings_of(options, line, given);
+  for (const auto& [name, value] : given) {
+    settings.give(name, value, line.where(fmt::format("{}={}", name, value)));
   }
   if (options.format == "torchtitan") return torchtitan_draft(settings, options.cluster);
   if (options.format == "deepspeed") return deepspeed_draft(settings, options.cluster);
@@ -230,13 +246,17 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
 }
 
 int import_settings(const ImportOptions& options, const CommandLine& line) {
-  const Draft draft = draft_of(options, line);
+  Draft draft = draft_of(options, line);
+  for (const std::string& name : accept(options.accepted, draft)) {
+    throw InputError(line.of_option(name), "no setting of this name stops the import");
+  }
+  const bool complete = draft.missing.empty() && draft.stops.empty();
   // Without a file the text itself says what became of the settings, on a terminal.
   const bool alone = options.output.empty() || options.output == "-";
   const std::string text = alone ? printable(scenario_of(draft)) : scenario_of(draft);
   std::string said = alone ? "" : summary_of(draft);
   // Nothing is written before it has been simulated.
-  if (draft.missing.empty()) said += prediction(options, line, text);
+  if (complete) said += prediction(options, line, text);
   if (options.output.empty()) {
     std::cout << text << std::flush;
   } else {
@@ -244,7 +264,7 @@ int import_settings(const ImportOptions& options, const CommandLine& line) {
                     [&text](std::ostream& out) { out << text; }}});
   }
   (alone ? std::cerr : std::cout) << printable(said) << std::flush;
-  return draft.missing.empty() ? kDone : kFailed;
+  return complete ? kDone : kFailed;
 }
 
 int import_file(const ImportOptions& options, const CommandLine& line) {
@@ -272,7 +292,12 @@ Subcommand add_import(Parser& program) {
                   "torchtitan: TOML; deepspeed: JSON")
       .one_of({"torch", "passes", "kineto", "megatron", "torchtitan", "deepspeed"});
   parser.add_option("settings", options->settings,
-                    "Of a configuration: setting=value, over what the file says");
+                    "Of a configuration: NAME=value, a setting over what the file says, or a "
+                    "variable of the script");
+  parser
+      .add_option("--accept", options->accepted,
+                  "Of a configuration: goes on without a setting that is not understood, by name")
+      .one_each();
   parser.add_option("--cluster", options->cluster,
                     "Of a configuration: what it ran on (pipesim list clusters)");
   parser.add_option("--log", options->log,

@@ -44,7 +44,7 @@ TEST_F(Import, OfACsvMakesAScenarioThatRunsAndKeepsWhatTheFileSays) {
 }
 
 TEST_F(Import, OfSettingsPrintsNothingThatATerminalWouldObey) {
-  write("run.sh", "--num-layers 4 --unheard-of \"a\x1b[2Jb\"\n");
+  write("run.sh", "--num-layers 4 --unheard-of-layers \"a\x1b[2Jb\"\n");
   for (const char* output : {"", " -o -", " -o run.yaml"}) {
     const testing::Outcome told = run(std::string("import run.sh --format megatron") + output);
     EXPECT_EQ(told.output.find('\x1b'), std::string::npos) << told.output;

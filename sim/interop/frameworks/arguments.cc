@@ -1,341 +1,260 @@
-// Launch scripts: words of a shell, as far as lists of arguments need them.
+// Launch scripts: which of their commands trains, and its arguments as settings.
 #include <algorithm>
-#include <cctype>
-#include <charconv>
+#include <array>
 #include <fmt/format.h>
-#include <map>
-#include <optional>
-#include <utility>
+#include <fmt/ranges.h>
+#include <sstream>
 
 #include "sim/interop/frameworks/settings.h"
+#include "sim/interop/shell/script.h"
 
 namespace pipesim {
 namespace {
 
-struct Word {
-  std::string text;
-  Location where;
-};
-using Words = std::vector<Word>;
+std::string name_of(std::string_view word) {
+  std::string name(word.substr(0, word.find('=')));
+  name.erase(0, 2);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 
-// A script that doubles a variable line by line must come to an end.
-constexpr size_t kMostWords = 1 << 16;
-constexpr size_t kMostBytes = 1 << 20;
-constexpr int kDeepest = 32;
-
-void check_size(const Words& words, const Location& where) {
-  size_t bytes = 0;
-  for (const Word& word : words) bytes += word.text.size();
-  if (words.size() <= kMostWords && bytes <= kMostBytes) return;
-  throw InputError(
-      where, fmt::format("expands to more than {} words or {} bytes", kMostWords, kMostBytes));
+// "# start N processes", as `pipesim export` writes it.
+std::optional<Setting> processes_of(const std::string& file, const std::string& text) {
+  constexpr std::string_view kStart = "# start ";
+  const size_t at = text.find(kStart);
+  const size_t end = at == std::string::npos ? at : text.find(" processes", at);
+  if (end == std::string::npos || (at > 0 && text[at - 1] != '\n')) return std::nullopt;
+  const size_t begin = at + kStart.size();
+  const int line =
+      1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<long>(at), '\n'));
+  return Setting{"world_size", {text.substr(begin, end - begin)}, {file, line, 1, ""}};
 }
 
-// Reads words and keeps variables; expansions of whole variables give as many words as they have.
-class ScriptReader {
- public:
-  ScriptReader(const std::string& file, const std::string& text) : file_(file), text_(text) {}
-
-  Words words() {
-    Words all;
-    while (auto word = next_word(false)) {
-      for (Word& each : *word) all.push_back(std::move(each));
-      if (all.size() > kMostWords) check_size(all, all.back().where);
-    }
-    return all;
-  }
-  // Of the comment "start N processes".
-  [[nodiscard]] const std::optional<Word>& processes() const { return processes_; }
-
- private:
-  [[nodiscard]] bool done() const { return at_ >= text_.size(); }
-  [[nodiscard]] char peek(size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
-  char take() {
-    const char c = text_[at_++];
-    if (c == '\n') {
-      ++line_;
-      line_begin_ = at_;
-    }
-    return c;
-  }
-  [[nodiscard]] Location here() const {
-    const size_t end = std::min(text_.find('\n', line_begin_), text_.size());
-    return {file_, line_, static_cast<int>(at_ - line_begin_) + 1,
-            text_.substr(line_begin_, end - line_begin_)};
-  }
-
-  void skip_comment() {
-    const Location where = here();
-    const size_t end = std::min(text_.find('\n', at_), text_.size());
-    const std::string comment = text_.substr(at_, end - at_);
-    constexpr std::string_view kStart = "# start ";
-    if (comment.starts_with(kStart) && comment.find(" processes") != std::string::npos) {
-      const size_t begin = kStart.size();
-      processes_ = Word{comment.substr(begin, comment.find(' ', begin) - begin), where};
-    }
-    at_ = end;
-  }
-  void skip_blanks() {
-    while (!done()) {
-      const char c = peek();
-      const bool joins = c == '\\' && (peek(1) == '\n' || peek(1) == '\r');
-      if (joins || std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';' || c == '&' ||
-          c == '|') {
-        take();
-      } else if (c == '#') {
-        skip_comment();
-      } else {
-        return;
-      }
-    }
-  }
-
-  // One word, or as many as it expands to; nothing at the end, or at ')' within an array.
-  std::optional<Words> next_word(bool in_array) {
-    skip_blanks();
-    if (done() || (in_array && peek() == ')')) return std::nullopt;
-    const Location where = here();
-    if (const auto name = in_array ? std::nullopt : assigned_name()) {
-      const bool adds = text_[at_ - 2] == '+';
-      Words value = assigned_value(where);
-      Words& to = variables_[*name];
-      if (!adds) to.clear();
-      to.insert(to.end(), value.begin(), value.end());
-      check_size(to, where);
-      return Words{};
-    }
-    Words words;
-    std::string text;
-    bool some = false;
-    while (!done() && !ends_word(in_array)) {
-      some = true;
-      part(text, words, where);
-    }
-    if (!some) take();  // a bracket that stands by itself
-    if (!text.empty()) words.push_back({text, where});
-    return words;
-  }
-  [[nodiscard]] bool ends_word(bool in_array) const {
-    const char c = peek();
-    return std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';' || c == '&' || c == '|' ||
-           (in_array && c == ')') || (c == '\\' && (peek(1) == '\n' || peek(1) == '\r'));
-  }
-
-  // A quoted text, a variable or a letter, added to the word.
-  void part(std::string& text, Words& words, const Location& where) {
-    const char c = take();
-    if (c == '\'') {
-      while (!done() && peek() != '\'') text += take();
-      if (!done()) take();
-    } else if (c == '"') {
-      while (!done() && peek() != '"') quoted(text, words);
-      if (!done()) take();
-    } else if (c == '$') {
-      expand(text, words, where);
-    } else if (c == '\\' && !done()) {
-      text += take();
-    } else {
-      text += c;
-    }
-  }
-  // A letter or a variable between double quotes. An array is its words all the same.
-  void quoted(std::string& text, Words& words) {
-    if (peek() == '\\' && std::string_view("\"\\$|\n").find(peek(1)) != std::string::npos) {
-      take();
-      const char escaped = take();
-      if (escaped != '\n') text += escaped;
-      return;
-    }
-    const char c = take();
-    if (c != '$') {
-      text += c;
-      return;
-    }
-    const bool alone = text.empty();
-    const Words found = expansion();
-    if (alone && found.size() > 1) {
-      words.insert(words.end(), found.begin(), found.end());
-      return;
-    }
-    for (size_t i = 0; i < found.size(); ++i) text += (i > 0 ? " " : "") + found[i].text;
-  }
-  // A variable outside of quotes: its first word ends the one before it, the others follow.
-  void expand(std::string& text, Words& words, const Location& where) {
-    const Words found = expansion();
-    if (found.empty()) return;
-    if (text.empty() && found.size() > 1) {
-      words.insert(words.end(), found.begin(), found.end());
-      return;
-    }
-    text += found.front().text;
-    if (found.size() == 1) return;
-    words.push_back({std::exchange(text, ""), where});
-    words.insert(words.end(), found.begin() + 1, found.end());
-  }
-
-  std::string name_at(size_t from) const {
-    size_t end = from;
-    while (end < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 || text_[end] == '_')) {
-      ++end;
-    }
-    return text_.substr(from, end - from);
-  }
-
-  // Behind '$'.
-  Words expansion() {
-    const Location where = here();
-    if (peek() == '(' && peek(1) == '(') return {{arithmetic(), where}};
-    if (peek() == '(') {
-      skip_to(')');
-      return {};
-    }
-    if (peek() != '{') {
-      const std::string name = name_at(at_);
-      at_ += std::max<size_t>(name.size(), 1);
-      return variable(name);
-    }
-    take();
-    const std::string name = name_at(at_);
-    at_ += name.size();
-    const bool otherwise = peek() == ':' && (peek(1) == '-' || peek(1) == '=');
-    Words fallback;
-    if (otherwise) {
-      at_ += 2;
-      if (++depth_ > kDeepest) throw InputError(where, "variables within variables, too deep");
-      std::string text;
-      while (!done() && peek() != '}') part(text, fallback, where);
-      if (!text.empty()) fallback.push_back({text, where});
-      --depth_;
-    }
-    skip_to('}');
-    const auto known = variables_.find(name);
-    return known == variables_.end() ? fallback : known->second;
-  }
-  void skip_to(char end) {
-    while (!done() && peek() != end) take();
-    if (!done()) take();
-  }
-  Words variable(const std::string& name) const {
-    const auto known = variables_.find(name);
-    return known == variables_.end() ? Words{} : known->second;
-  }
-
-  // $(( a * b ... )): products, sums, differences and quotients from left to right.
-  std::string arithmetic() {
-    at_ += 2;
-    const size_t end = std::min(text_.find("))", at_), text_.size());
-    long result = 0;
-    char operation = '+';
-    while (at_ < end) {
-      const char c = peek();
-      if (std::string_view("+-*/").find(c) != std::string::npos) {
-        operation = take();
-      } else if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
-        const std::string name = name_at(at_);
-        at_ += name.size();
-        result = calculated(result, operation, name);
-      } else {
-        take();  // $, brackets, blanks
-      }
-    }
-    at_ = std::min(end + 2, text_.size());
-    return fmt::format("{}", result);
-  }
-  [[nodiscard]] long calculated(long left, char operation, const std::string& name) const {
-    const Words known = variable(name);
-    const std::string& digits = known.empty() ? name : known.front().text;
-    long right = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), right);
-    constexpr long kMost = 1L << 30;
-    right = std::clamp(right, -kMost, kMost);
-    left = std::clamp(left, -kMost, kMost);
-    if (operation == '+') return left + right;
-    if (operation == '-') return left - right;
-    if (operation == '*') return left * right;
-    return right == 0 ? 0 : left / right;
-  }
-
-  // NAME= or NAME+= at the beginning of a word; the text is then behind it.
-  std::optional<std::string> assigned_name() {
-    const std::string name = name_at(at_);
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return {};
-    const size_t end = at_ + name.size();
-    const bool adds = end + 1 < text_.size() && text_[end] == '+' && text_[end + 1] == '=';
-    if (!adds && (end >= text_.size() || text_[end] != '=')) return {};
-    at_ = end + (adds ? 2 : 1);
-    return name;
-  }
-  Words assigned_value(const Location& where) {
-    Words value;
-    if (peek() == '(') {
-      take();
-      while (auto words = next_word(true)) value.insert(value.end(), words->begin(), words->end());
-      if (!done()) take();
-    } else {
-      Words words;
-      std::string text;
-      while (!done() && !ends_word(false)) part(text, words, where);
-      value = std::move(words);
-      for (Word& word : split_at_blanks(text, where)) value.push_back(std::move(word));
-    }
-    return value;
-  }
-  static Words split_at_blanks(const std::string& text, const Location& where) {
-    Words words;
-    std::string word;
-    for (const char c : text + ' ') {
-      if (std::isspace(static_cast<unsigned char>(c)) == 0) {
-        word += c;
-      } else if (!word.empty()) {
-        words.push_back({std::exchange(word, ""), where});
-      }
-    }
-    return words;
-  }
-
-  const std::string& file_;
-  const std::string& text_;
-  size_t at_ = 0;
-  int line_ = 1;
-  size_t line_begin_ = 0;
-  int depth_ = 0;  // of defaults within defaults
-  std::map<std::string, Words> variables_;
-  std::optional<Word> processes_;
+// A command with how much it says of a training run.
+struct Candidate {
+  const ShellCommand* command;
+  int settings = 0;
+  std::string program = {};
 };
 
-std::string name_of(std::string word) {
-  word.erase(0, 2);
-  std::ranges::replace(word, '-', '_');
-  return word;
+// Programs that prepare, convert and ask a model, whose options are partly those of training.
+bool is_tool(const std::string& program) {
+  static constexpr std::array<std::string_view, 11> kTools{
+      "eval",   "preprocess", "convert",  "checkpoint_util", "inference", "generat",
+      "server", "merge",      "download", "tools/",          "benchmark_"};
+  return std::ranges::any_of(
+      kTools, [&](std::string_view tool) { return program.find(tool) != std::string::npos; });
+}
+
+Candidate candidate_of(const ShellCommand& command, const Settings& settings) {
+  Candidate made{&command};
+  for (const ShellValue& word : command.words) {
+    if (is_option(word.text)) {
+      made.settings += settings.counts(name_of(word.text)) ? 1 : 0;
+    } else if (word.text.ends_with(".py") || made.program.empty()) {
+      made.program = word.text;
+    }
+  }
+  if (is_tool(made.program)) made.settings = 0;
+  return made;
+}
+
+std::string said_of(const ShellScript& script, const Candidate& candidate) {
+  return fmt::format("line {} ({})", candidate.command->words.front().where.line,
+                     script.readable(candidate.program));
+}
+
+// The command that says most of a training run, the first of equals; `command=N` says another.
+class Choice {
+ public:
+  Choice(const ShellScript& script, const std::string& asked, Settings& settings) {
+    for (const ShellCommand& command : script.commands) {
+      if (!command.words.empty() && is_option(command.words[0].text)) {
+        flags_.words.insert(flags_.words.end(), command.words.begin(), command.words.end());
+        continue;
+      }
+      const Candidate candidate = candidate_of(command, settings);
+      if (candidate.settings > 0) candidates_.push_back(candidate);
+    }
+    if (!asked.empty()) {
+      for (size_t i = 0; i < candidates_.size(); ++i) {
+        if (asked == fmt::format("{}", i + 1)) best_ = &candidates_[i];
+      }
+    }
+    for (const Candidate& each : candidates_) {
+      if (asked.empty() && (best_ == nullptr || each.settings > best_->settings)) best_ = &each;
+    }
+    if (best_ != nullptr) name(script, settings);
+  }
+
+  // Null: there is none.
+  [[nodiscard]] const ShellCommand* command() const {
+    if (best_ != nullptr) return best_->command;
+    return flags_.words.empty() ? nullptr : &flags_;
+  }
+
+ private:
+  void name(const ShellScript& script, Settings& settings) const {
+    std::vector<std::string> others;
+    std::vector<std::string> names = best_->command->conditions;
+    bool contested = false;
+    for (const Candidate& each : candidates_) {
+      if (&each == best_) continue;
+      const std::string other = said_of(script, each);
+      if (std::ranges::count(others, other) == 0) others.push_back(other);
+      if (2 * each.settings < best_->settings) continue;
+      contested = contested || !each.command->conditions.empty();
+      names.insert(names.end(), each.command->conditions.begin(), each.command->conditions.end());
+    }
+    std::string said = said_of(script, *best_);
+    if (!others.empty()) said += fmt::format("; left out: {}", fmt::join(others, ", "));
+    if (!flags_.words.empty()) {
+      said += fmt::format("; left out: arguments of no command from line {} on",
+                          flags_.words.front().where.line);
+    }
+    settings.set_command(said);
+    if (contested && !names.empty()) settings.ask({{"the command that trains"}, names, {}, {}});
+    for (const std::string& path : script.not_sourced) {
+      settings.note(fmt::format("{} is not here, and nothing of it is known", path));
+    }
+  }
+
+  std::vector<Candidate> candidates_;
+  ShellCommand flags_;  // options that stand alone: a list of arguments
+  const Candidate* best_ = nullptr;
+};
+
+// Words as options and their values.
+class ArgumentReader {
+ public:
+  ArgumentReader(const ShellScript& script, Settings& settings)
+      : script_(script), settings_(settings) {}
+
+  void read(const std::vector<ShellValue>& words) {
+    const bool starts = !words.empty() && is_launcher(words[0].text);
+    for (const ShellValue& word : words) {
+      if (stands_alone(word.text)) {
+        ask_about(word);
+      } else if (is_option(word.text)) {
+        begin(word);
+      } else if (const char* name = starts ? launched(word.text) : nullptr) {
+        close();
+        open_ = Setting{name, {}, word.where};
+      } else if (word.text.ends_with(".py")) {
+        close();  // the program: what follows is its own
+      } else if (open_) {
+        open_->values.push_back(word.text);
+      }
+    }
+    close();
+  }
+
+ private:
+  static bool is_launcher(const std::string& word) {
+    static constexpr std::array<std::string_view, 4> kLaunchers{"srun", "mpirun", "mpiexec",
+                                                                "orterun"};
+    return std::ranges::count(kLaunchers, word.substr(word.rfind('/') + 1)) > 0;
+  }
+  static const char* launched(const std::string& word) {
+    if (word == "-N") return "nodes";
+    return word == "-n" || word == "-np" ? "ntasks" : nullptr;
+  }
+  void begin(const ShellValue& word) {
+    close();
+    open_ = Setting{name_of(word.text), {}, word.where};
+    const size_t equals = word.text.find('=');
+    if (equals != std::string::npos) open_->values.push_back(word.text.substr(equals + 1));
+  }
+  void close() {
+    if (!open_) return;
+    for (std::string& value : open_->values) {
+      for (const size_t id : script_.unknowns_in(value)) {
+        const ShellUnknown& unknown = script_.unknowns[id];
+        open_->asks.insert(open_->asks.end(), unknown.names.begin(), unknown.names.end());
+        for (const std::string& each : unknown.alternatives) {
+          open_->alternatives.push_back(script_.readable(each));
+        }
+        if (unknown.names.empty()) open_->asks.push_back(open_->name);
+      }
+      value = script_.readable(value);
+    }
+    settings_.add(std::move(*open_));
+    open_.reset();
+  }
+  // A word that is not known, and no value of the option before it.
+  [[nodiscard]] bool stands_alone(const std::string& word) const {
+    const auto ids = script_.unknowns_in(word);
+    if (ids.size() != 1 || word.front() != '\x01' || word.back() != '\x02') return false;
+    const std::vector<std::string>& others = script_.unknowns[ids[0]].alternatives;
+    if (!others.empty()) {
+      return std::ranges::all_of(
+          others, [](const std::string& each) { return each.empty() || each.starts_with("--"); });
+    }
+    return !open_ || !open_->values.empty() || settings_.is_flag(open_->name);
+  }
+  void ask_about(const ShellValue& word) {
+    close();
+    const ShellUnknown& unknown = script_.unknowns[script_.unknowns_in(word.text)[0]];
+    if (unknown.unset && script_.not_sourced.empty()) {
+      settings_.note(fmt::format("{} is not set", fmt::join(unknown.names, ", ")));
+      return;
+    }
+    std::vector<std::string> options;
+    for (const std::string& each : unknown.alternatives) {
+      std::istringstream words(each);
+      for (std::string text; words >> text;) {
+        if (!is_option(text) || !settings_.has_effect(name_of(text))) continue;
+        options.push_back(name_of(text));
+      }
+    }
+    if (!unknown.alternatives.empty() && options.empty()) return;
+    if (options.empty()) options.emplace_back("arguments of the command");
+    settings_.ask({options, unknown.names, {}, word.where});
+  }
+
+  const ShellScript& script_;
+  Settings& settings_;
+  std::optional<Setting> open_;
+};
+
+// The job's sizes, where the command has none of its own.
+void add_slurm(const ShellScript& script, Settings& settings) {
+  for (const auto& [option, name] : {std::pair("nodes", "nodes"),
+                                     {"gpus_per_node", "gpus_per_node"},
+                                     {"gres", "gpus_per_node"},
+                                     {"ntasks_per_node", "ntasks_per_node"},
+                                     {"ntasks", "ntasks"},
+                                     {"gpus", "world_size"}}) {
+    const auto found = script.slurm.find(option);
+    if (found == script.slurm.end() || settings.has(name)) continue;
+    const std::string& value = found->second.text;  // a template's is a word
+    if (value.find_first_not_of("0123456789") != std::string::npos) continue;
+    settings.add({name, {found->second.text}, found->second.where});
+  }
 }
 
 }  // namespace
 
-Settings read_arguments(const std::string& file, const std::string& text) {
-  ScriptReader reader(file, text);
+Settings read_arguments(const std::string& file, const std::string& text, const Given& given,
+                        const ScriptReader& reader) {
+  const ShellScript script = evaluate_shell(file, text, given, reader);
   Settings settings("megatron", file);
-  std::optional<Setting> open;
-  const auto close = [&] {
-    if (open) settings.add(std::move(*open));
-    open.reset();
-  };
-  for (const Word& word : reader.words()) {
-    if (!word.text.starts_with("--") || word.text.size() < 3) {
-      if (open) open->values.push_back(word.text);
-      continue;
+  settings.set_variables({script.mentioned.begin(), script.mentioned.end()});
+  const auto asked = given.find("command");
+  const Choice choice(script, asked == given.end() ? "" : asked->second, settings);
+  ArgumentReader arguments(script, settings);
+  if (const ShellCommand* command = choice.command()) {
+    arguments.read(command->words);
+  } else {
+    for (const auto& [name, list] : script.lists) {
+      arguments.read(list.words);
+      settings.note(fmt::format("no command is in the file, and {} has its arguments", name));
     }
-    close();
-    const size_t equals = word.text.find('=');
-    open = Setting{name_of(word.text.substr(0, equals)), {}, word.where};
-    if (equals != std::string::npos) open->values.push_back(word.text.substr(equals + 1));
   }
-  close();
-  if (const auto& processes = reader.processes()) {
-    settings.add({"world_size", {processes->text}, processes->where});
-  }
+  for (const std::string& name : script.assumed) settings.note(fmt::format("{} is not set", name));
+  add_slurm(script, settings);
+  if (auto processes = processes_of(file, text)) settings.add(std::move(*processes));
   return settings;
 }
 

@@ -131,7 +131,10 @@ void put_state(const Ranks& ranks, long zero, Settings& settings, Draft& draft) 
   put(draft.memory, "kind", "model");
   put(draft.memory, "precision", fp16 ? "fp16" : "bf16");
   if (!fp16 && !bf16) {
-    draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
+    draft.missing.emplace_back(
+        "bf16.enabled=true or fp16.enabled=true: the settings name neither, which is fp32, and "
+        "that "
+        "is not modelled");
   }
   put_zero(ranks, zero, settings, draft);
   put_offload(settings, draft);
@@ -149,11 +152,11 @@ Draft deepspeed_draft(Settings settings, const std::string& cluster) {
   Draft draft;
   draft.origin = fmt::format("{}, DeepSpeed's settings", settings.file());
   draft.cluster = cluster;
-  draft.model_name = settings.text({"model"}).value_or("");
+  if (const auto model = catalogue_model(settings)) draft.model_name = model->name;
   if (draft.model_name.empty()) {
     draft.missing.emplace_back("the model, by a name of `pipesim list models`: model=NAME");
   }
-  const long zero = known_number(settings, {"zero_optimization.stage"}).value_or(0);
+  const long zero = settings.number({"zero_optimization.stage"}, 0).value_or(0);
   const Ranks ranks = put_ranks(settings, zero, draft);
   put_samples_and_data(ranks, settings, draft);
   put_state(ranks, zero, settings, draft);

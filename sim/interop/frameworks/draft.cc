@@ -1,7 +1,12 @@
 #include "sim/interop/frameworks/draft.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <span>
+
+#include "sim/read/model.h"
 
 namespace pipesim {
 namespace {
@@ -53,20 +58,113 @@ void put_sharding(Section& memory, const ParameterState& state) {
   if (!state.reduce_every_microbatch) put_flag(memory, "reduce_every_microbatch", false);
 }
 
+std::optional<Transformer> catalogue_model(Settings& settings) {
+  const Setting* named = settings.find({"model"});
+  if (named == nullptr) return std::nullopt;
+  return find_model(named->text(), named->where);
+}
+
+namespace {
+
+// "TP=...: tensor_model_parallel_size (line 4)", a line for each variable.
+std::vector<std::string> questions(const std::vector<Asked>& asked) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_name;
+  for (const Asked& each : asked) {
+    std::vector<std::string> others = each.alternatives;
+    std::erase(others, "");
+    constexpr size_t kMost = 4;
+    const auto shown = std::span(each.what).first(std::min(each.what.size(), kMost));
+    std::string said =
+        fmt::format("{}{}", fmt::join(shown, ", "), each.what.size() > kMost ? ", ..." : "");
+    if (each.where.line > 0) said += fmt::format(" (line {}", each.where.line);
+    if (others.size() > 1 && others.size() <= kMost)
+      said += fmt::format(": {}", fmt::join(others, " or "));
+    if (each.where.line > 0) said += ")";
+    for (const std::string& name : each.names) {
+      auto found = std::ranges::find(by_name, name, [](const auto& pair) { return pair.first; });
+      if (found == by_name.end()) found = by_name.insert(found, {name, {}});
+      if (std::ranges::count(found->second, said) == 0) found->second.push_back(said);
+    }
+  }
+  std::vector<std::string> lines;
+  for (auto& [name, uses] : by_name) {
+    constexpr size_t kMost = 4;
+    const bool more = uses.size() > kMost;
+    uses.resize(std::min(uses.size(), kMost));
+    lines.push_back(fmt::format("{}=...: {}{}", name, fmt::join(uses, ", "), more ? ", ..." : ""));
+  }
+  return lines;
+}
+
+// A line that names a missing setting and says what a question says already.
+bool repeats(const std::string& line, const std::vector<Asked>& asked) {
+  static constexpr std::array<std::string_view, 8> kSizes{
+      "nnodes",  "num_nodes",     "nodes",    "nproc_per_node",
+      "devices", "gpus_per_node", "num_gpus", "ntasks"};
+  return std::ranges::any_of(asked, [&](const Asked& each) {
+    return std::ranges::any_of(each.what, [&](const std::string& what) {
+      if (line.find(what + "=N") != std::string::npos || line.starts_with(what + "=true"))
+        return true;
+      if (what == "fp16" || what == "fp8_format") return line.starts_with("bf16=true");
+      if (what == "num_layers") return line.starts_with("a model");
+      return std::ranges::count(kSizes, what) > 0 && line.find("world_size=N") != std::string::npos;
+    });
+  });
+}
+
+}  // namespace
+
 void take_rest(const Settings& settings, Draft& draft) {
   const Untaken untaken = settings.untaken();
   draft.without_effect = untaken.without_effect;
+  draft.stops.insert(draft.stops.end(), untaken.stops.begin(), untaken.stops.end());
+  draft.command = settings.command();
   const auto add = [](const std::vector<std::string>& from, std::vector<std::string>& to) {
     to.insert(to.end(), from.begin(), from.end());
   };
   add(untaken.not_modelled, draft.not_modelled);
   add(untaken.unknown, draft.unknown);
+  draft.notes.insert(draft.notes.begin(), settings.notes().begin(), settings.notes().end());
+  const std::vector<Asked> asked = settings.asked();
+  std::erase_if(draft.missing, [&](const std::string& line) { return repeats(line, asked); });
+  const std::vector<std::string> lines = questions(asked);
+  draft.missing.insert(draft.missing.begin(), lines.begin(), lines.end());
+}
+
+std::vector<std::string> accept(const std::vector<std::string>& names, Draft& draft) {
+  std::vector<std::string> others;
+  for (const std::string& name : names) {
+    const size_t removed =
+        std::erase_if(draft.stops, [&](const auto& stop) { return stop.first == name; });
+    if (removed == 0) others.push_back(name);
+  }
+  return others;
+}
+
+namespace {
+
+std::vector<std::string> stop_lines(const Draft& draft) {
+  std::vector<std::string> lines;
+  for (const auto& [name, words] : draft.stops) {
+    lines.push_back(
+        fmt::format("{}: it changes the answer; --accept {} goes on without", words, name));
+  }
+  return lines;
+}
+
+}  // namespace
+
+void not_understood(Draft& draft, std::string name, std::string words) {
+  draft.unknown.push_back(words);
+  draft.stops.emplace_back(std::move(name), std::move(words));
 }
 
 std::string scenario_of(const Draft& draft) {
   std::string text = fmt::format("# From {}.\n", draft.origin);
-  text += comments("missing", draft.missing) + comments("assumed", draft.notes) +
-          comments("not modelled", draft.not_modelled) + comments("unknown", draft.unknown);
+  if (!draft.command.empty()) text += fmt::format("# command: {}\n", draft.command);
+  text += comments("not understood", stop_lines(draft)) + comments("missing", draft.missing) +
+          comments("assumed", draft.notes) + comments("not modelled", draft.not_modelled) +
+          comments("unknown", draft.unknown);
   text += fmt::format("schedule: {}\n", draft.schedule);
   text += section_text("parallel", draft.parallel) + section_text("batch", draft.batch) +
           section_text("model", draft.model);
@@ -82,10 +180,22 @@ std::string summary_of(const Draft& draft) {
   const auto list = [&text](const char* what, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) text += fmt::format("{}: {}\n", what, line);
   };
+  list("not understood", stop_lines(draft));
   list("missing", draft.missing);
+  if (!draft.command.empty()) text += fmt::format("command: {}\n", draft.command);
   list("assumed", draft.notes);
-  list("not modelled", draft.not_modelled);
-  list("unknown", draft.unknown);
+  const auto stops = [&draft](const std::string& line) {
+    return std::ranges::any_of(draft.stops, [&](const auto& each) { return each.second == line; });
+  };
+  for (const std::string& line : draft.not_modelled) {
+    if (!stops(line)) text += fmt::format("not modelled: {}\n", line);
+  }
+  if (const auto others = std::ranges::count_if(
+          draft.unknown, [&](const std::string& line) { return !stops(line); });
+      others > 0) {
+    text += fmt::format("unknown: {} settings, none of which names a size, a schedule or memory\n",
+                        others);
+  }
   if (draft.without_effect > 0) {
     text += fmt::format("{} settings have no effect on what is simulated\n", draft.without_effect);
   }

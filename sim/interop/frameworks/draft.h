@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/device_memory.h"
+#include "models/transformer.h"
 #include "sim/interop/frameworks/settings.h"
 
 namespace pipesim {
@@ -27,6 +28,10 @@ struct Draft {
   std::vector<std::string> notes = {};         // what was assumed, and why
   std::vector<std::string> not_modelled = {};  // settings that would change the run
   std::vector<std::string> unknown = {};
+  // Settings that are not understood and change the answer: name, and "name value (line 12)". The
+  // answer stands only once each is accepted.
+  std::vector<std::pair<std::string, std::string>> stops = {};
+  std::string command = {};  // of a script, that was taken
   int without_effect = 0;
 };
 
@@ -38,13 +43,22 @@ void put_flag(Section& section, std::string_view key, bool value);
 // How data ranks divide parameters' state, as keys of the section memory.
 void put_sharding(Section& memory, const ParameterState& state);
 
+// A value that is not known of a setting that is: `words` say both.
+void not_understood(Draft& draft, std::string name, std::string words);
+
 // What nothing took, at the end.
 void take_rest(const Settings& settings, Draft& draft);
+
+// Goes on without settings that stop the import, by name; gives back names that stop nothing.
+std::vector<std::string> accept(const std::vector<std::string>& names, Draft& draft);
 
 // The scenario, with what is missing, assumed and left out in comments.
 std::string scenario_of(const Draft& draft);
 // What became of the settings, for people.
 std::string summary_of(const Draft& draft);
+
+// The model that model=NAME says. InputError at a name that the catalogue lacks.
+std::optional<Transformer> catalogue_model(Settings& settings);
 
 // Each from settings of its framework; `cluster` is a name of the catalogue or empty. InputError at
 // a setting that is not what the framework takes.

@@ -26,7 +26,7 @@ void put_context_exchange(Settings& settings, const MegatronSizes& sizes, Draft&
   for (std::string kind; words >> kind;) {
     if (kind == "allgather") kind = "all_gather";
     if (std::ranges::find(kContextExchanges, kind) == kContextExchanges.end()) {
-      draft.unknown.push_back(fmt::format("cp_comm_type {}", kind));
+      not_understood(draft, "cp_comm_type", fmt::format("cp_comm_type {}", kind));
       return;
     }
     kinds.push_back(kind);
@@ -55,14 +55,17 @@ std::optional<long> put_parallel(Settings& settings, const MegatronSizes& sizes,
   if (settings.is_set({"sequence_parallel"}) && sizes.tensor > 1) {
     put_flag(parallel, "sequence_parallel", true);
   }
-  const std::optional<long> world = settings.number({"world_size"}, 1);
-  const auto nodes = settings.number({"nnodes", "num_nodes"}, 1);
-  const auto each = settings.number({"nproc_per_node", "devices", "gpus_per_node"}, 1);
+  std::optional<long> world = settings.number({"world_size"}, 1);
+  const auto nodes = settings.number({"nnodes", "num_nodes", "nodes"}, 1);
+  const auto each = settings.number(
+      {"nproc_per_node", "devices", "gpus_per_node", "num_gpus", "ntasks_per_node"}, 1);
+  const auto tasks = settings.number({"ntasks"}, 1);
   const long of_model = sizes.tensor * sizes.pipeline * sizes.context;
   if (const auto data = settings.number({"data_parallel_size"}, 1)) {
     put(parallel, "data_parallel_size", *data);
     return data;
   }
+  if (!world && !each) world = tasks;
   if (!world && !each) {
     draft.missing.emplace_back("the number of GPUs: world_size=N");
     return std::nullopt;
@@ -130,7 +133,9 @@ std::string precision_of(Settings& settings, Draft& draft) {
   }
   if (fp16 || named.starts_with("fp16") || named.starts_with("16")) return "fp16";
   if (!bf16 && !named.starts_with("bf16")) {
-    draft.notes.emplace_back("bf16: the settings name no precision, and fp32 is not modelled");
+    draft.missing.emplace_back(
+        "bf16=true or fp16=true: the settings name neither, which is fp32, and that is not "
+        "modelled");
   }
   return "bf16";
 }
@@ -148,7 +153,8 @@ void put_sharded(Settings& settings, std::optional<long> data, Draft& draft) {
   if (settings.is_set({"use_megatron_fsdp", "use_custom_fsdp"})) {
     const auto known = std::ranges::find(kStrategies, named.value_or("optim_grads_params"));
     if (known == kStrategies.end()) {
-      draft.unknown.push_back(fmt::format("data_parallel_sharding_strategy {}", *named));
+      not_understood(draft, "data_parallel_sharding_strategy",
+                     fmt::format("data_parallel_sharding_strategy {}", *named));
     } else {
       set_sharding(static_cast<ShardingStrategy>(known - kStrategies.begin()), state);
     }
@@ -214,9 +220,10 @@ void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& d
   draft.recompute = "full";
   if (method == "block" && layers < of_stage) {
     draft.recompute.clear();
-    draft.not_modelled.push_back(
-        fmt::format("recompute_method block of {} of {} layers a stage: nothing is recomputed here",
-                    layers, of_stage));
+    not_understood(draft, "recompute_method",
+                   fmt::format("recompute_method block of {} of {} layers a stage: nothing is "
+                               "recomputed here",
+                               layers, of_stage));
   } else if (method == "uniform" && layers > 1) {
     draft.notes.push_back(fmt::format(
         "full recomputation layer by layer, where {} layers together keep one input", layers));
@@ -241,7 +248,8 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
     }
     draft.recompute = "[" + names + "]";
   } else if (!granularity.empty()) {
-    draft.unknown.push_back(fmt::format("recompute_granularity {}", granularity));
+    not_understood(draft, "recompute_granularity",
+                   fmt::format("recompute_granularity {}", granularity));
   }
 }
 
@@ -262,7 +270,7 @@ void put_exchange(Settings& settings, Draft& draft) {
     if (dtype == "fp8" || dtype == "mxfp8") {
       put(cost, key, dtype);
     } else if (dtype != "bf16") {
-      draft.unknown.push_back(fmt::format("{} {}", key, dtype));
+      not_understood(draft, key, fmt::format("{} {}", key, dtype));
     }
   }
   if (dispatcher == "allgather") {
@@ -289,12 +297,14 @@ void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string&
   }
 }
 
-// model=NAME beside the file; false without.
+// model=NAME beside the file; false without. A key `model` of the file may be another thing.
 bool take_catalogue_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
-  const auto name = settings.text({"model"});
   const auto& models = catalogue_models();
-  const auto found = name ? std::ranges::find(models, *name, &Transformer::name) : models.end();
-  if (found == models.end()) return false;
+  const auto named = settings.text({"model"}).value_or("");
+  const bool known = std::ranges::count(models, named, &Transformer::name) > 0;
+  if (!known && !settings.is_given("model")) return false;
+  const auto found = catalogue_model(settings);
+  if (!found) return false;
   draft.model_name = found->name;
   sizes.layers = found->num_layers;
   sizes.experts = found->experts.has_value();

@@ -41,7 +41,7 @@ void put_optimizer_state(Settings& settings, bool bf16_weights, Draft& draft) {
     if (!aware || precision == "fp32") continue;
     static constexpr std::array<std::string_view, 3> kFewerBits{"fp16", "bf16", "fp8"};
     if (std::ranges::find(kFewerBits, precision) == kFewerBits.end()) {
-      draft.unknown.push_back(fmt::format("{} {}", key, precision));
+      not_understood(draft, key, fmt::format("{} {}", key, precision));
       continue;
     }
     put(draft.memory, key, precision);

@@ -114,8 +114,10 @@ void put_expert_layers(Settings& settings, long layers, Draft& draft) {
   const auto dense = first - frequencies.begin();
   const bool behind = std::all_of(first, frequencies.end(), [](int each) { return each == 1; });
   if (frequencies.empty() || first == frequencies.end() || !behind) {
-    draft.not_modelled.push_back(fmt::format(
-        "moe_layer_freq {}: experts stand in all layers behind the first dense ones", text));
+    not_understood(draft, "moe_layer_freq",
+                   fmt::format("moe_layer_freq {}: experts stand in all layers behind the first "
+                               "dense ones",
+                               text));
     return;
   }
   if (dense > 0) put(draft.model, "moe.first_dense_layers", dense);
@@ -135,8 +137,10 @@ void put_experts(Settings& settings, long ffn, MegatronSizes& sizes, Draft& draf
   if (shared && *shared % size == 0) {
     put(draft.model, "moe.shared_experts", *shared / size);
   } else if (shared) {
-    draft.not_modelled.push_back(fmt::format(
-        "moe_shared_expert_intermediate_size {}, no multiple of an expert's {}", *shared, size));
+    not_understood(draft, "moe_shared_expert_intermediate_size",
+                   fmt::format("moe_shared_expert_intermediate_size {}, no multiple of an expert's "
+                               "{}",
+                               *shared, size));
   }
   if (bias) put_flag(draft.model, "moe.router_bias", true);
   put_expert_layers(settings, sizes.layers, draft);
@@ -162,7 +166,7 @@ void put_norms(Settings& settings, Draft& draft) {
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const bool rms = norm.find("rms") != std::string::npos;
   if (!rms && norm.find("layer") == std::string::npos) {
-    draft.unknown.push_back(fmt::format("normalization {}", norm));
+    not_understood(draft, "normalization", fmt::format("normalization {}", norm));
   }
   put(draft.model, "normalization", rms ? "RMSNorm" : "LayerNorm");
 }
@@ -175,7 +179,8 @@ void put_positions(Settings& settings, Draft& draft) {
   const auto rows = settings.number({"max_position_embeddings"}, 1);
   const bool learned = type == "learned_absolute";
   if (!learned && type != "rope" && type != "mrope" && type != "yarn") {
-    draft.unknown.push_back(fmt::format("position_embedding_type {}", type));
+    not_understood(draft, "position_embedding_type",
+                   fmt::format("position_embedding_type {}", type));
   }
   put(draft.model, "position_embedding_type", learned ? "learned_absolute" : "rope");
   if (!learned) return;
@@ -216,9 +221,14 @@ std::vector<int> frequencies_of(const std::string& text, long length) {
 }
 
 void put_model(Settings& settings, MegatronSizes& sizes, Draft& draft) {
-  const auto layers = settings.number({"num_layers"}, 1);
-  const auto hidden = settings.number({"hidden_size"}, 1);
-  const auto heads = settings.number({"num_attention_heads"}, 1);
+  // Sizes that are asked for stand as 1, so that the rest is asked for as well.
+  const auto size = [&settings](const char* name) {
+    const auto value = settings.number({name}, 1);
+    return !value && settings.asks(name) ? std::optional(1L) : value;
+  };
+  const auto layers = size("num_layers");
+  const auto hidden = size("hidden_size");
+  const auto heads = size("num_attention_heads");
   if (!layers || !hidden || !heads) return;
   sizes.layers = *layers;
   put(draft.model, "num_layers", *layers);

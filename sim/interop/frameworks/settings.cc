@@ -18,10 +18,19 @@ namespace {
 // What the catalogue says of a framework's settings.
 struct KnownSettings {
   std::set<std::string> no_effect;
+  std::set<std::string> stops;       // names that change the answer
+  std::vector<std::string> weighty;  // words of such names
+  std::vector<std::string> light;    // words of names that are none, all the same
   std::map<std::string, std::optional<std::string>> defaults;
 };
 
 using KnownFrameworks = std::map<std::string, KnownSettings>;
+
+std::vector<std::string> words_at(YamlMap& map, const char* key) {
+  std::vector<std::string> words;
+  for (const YamlValue& each : map.require(key, "a list").list()) words.push_back(each.text());
+  return words;
+}
 
 KnownFrameworks read_frameworks() {
   const std::string path = data_folder("catalog") + "/frameworks.yaml";
@@ -30,9 +39,12 @@ KnownFrameworks read_frameworks() {
   for (const auto& [name, value] : source.root().entries()) {
     KnownSettings& known = all[name];
     YamlMap map(value);
-    for (const YamlValue& each : map.require("no_effect", "a list").list()) {
-      known.no_effect.insert(each.text());
-    }
+    const auto no_effect = words_at(map, "no_effect");
+    const auto stops = words_at(map, "stops");
+    known.no_effect = {no_effect.begin(), no_effect.end()};
+    known.stops = {stops.begin(), stops.end()};
+    known.weighty = words_at(map, "weighty_words");
+    known.light = words_at(map, "light_words");
     for (const auto& [setting, at] : map.require("default", "a map").entries()) {
       known.defaults[setting] = at.is_null() ? std::nullopt : std::optional(at.node().Scalar());
     }
@@ -67,9 +79,71 @@ bool covers(const std::set<std::string>& names, const std::string& path) {
   return names.contains(path);
 }
 
+// A name that is not understood and changes model, schedule, precision, memory or sizes: the
+// catalogue lists it, or one of its words.
+bool is_weighty(const KnownSettings& known, const std::string& name, bool in_catalogue) {
+  if (known.stops.contains(name)) return true;
+  if (in_catalogue) return false;
+  std::string padded = "_" + small(name) + "_";
+  std::ranges::replace(padded, '.', '_');
+  const auto has_one = [&](const std::vector<std::string>& words) {
+    return std::ranges::any_of(words, [&](const std::string& word) {
+      return padded.find("_" + word + "_") != std::string::npos;
+    });
+  };
+  return has_one(known.weighty) && !has_one(known.light);
+}
+
 }  // namespace
 
 std::string Setting::text() const { return fmt::format("{}", fmt::join(values, " ")); }
+
+void Settings::give(const std::string& name, const std::string& value, const Location& where) {
+  add({name, {value}, where, false, {}, {}, true});
+}
+
+bool Settings::has(const std::string& name) const {
+  return std::ranges::count(settings_, name, &Setting::name) > 0;
+}
+
+bool Settings::is_given(const std::string& name) const {
+  const auto found = std::ranges::find(settings_, name, &Setting::name);
+  return found != settings_.end() && found->given;
+}
+
+void Settings::note(const std::string& note) {
+  if (std::ranges::count(notes_, note) == 0) notes_.push_back(note);
+}
+
+bool Settings::asks(const char* name) const {
+  const auto found = std::ranges::find(settings_, name, &Setting::name);
+  return found != settings_.end() && !found->asks.empty();
+}
+
+std::vector<Asked> Settings::asked() const {
+  std::vector<Asked> all = asked_;
+  for (const Setting& setting : settings_) {
+    if (setting.asks.empty() || (!setting.taken && !has_effect(setting.name))) continue;
+    all.push_back({{setting.name}, setting.asks, setting.alternatives, setting.where});
+  }
+  return all;
+}
+
+bool Settings::counts(const std::string& name) const {
+  return known_settings(framework_).defaults.contains(name) || name == "model_parallel_size";
+}
+
+bool Settings::has_effect(const std::string& name) const {
+  const KnownSettings& known = known_settings(framework_);
+  if (covers(known.no_effect, name)) return false;
+  return known.defaults.contains(name) || is_weighty(known, name, false);
+}
+
+bool Settings::is_flag(const std::string& name) const {
+  const auto& defaults = known_settings(framework_).defaults;
+  const auto found = defaults.find(name);
+  return found != defaults.end() && (found->second == "false" || found->second == "true");
+}
 
 void Settings::add(Setting setting) {
   std::erase_if(settings_, [&](const Setting& each) { return each.name == setting.name; });
@@ -82,6 +156,7 @@ const Setting* Settings::find(std::initializer_list<const char*> names) {
     const auto setting = std::ranges::find(settings_, name, &Setting::name);
     if (setting == settings_.end()) continue;
     setting->taken = true;
+    if (!setting->asks.empty()) return nullptr;
     if (found == nullptr && !is_nothing(*setting)) found = &*setting;
   }
   return found;
@@ -133,34 +208,56 @@ std::optional<bool> Settings::flag(std::initializer_list<const char*> names) {
                    fmt::format("{}: expected true or false, not '{}'", found->name, found->text()));
 }
 
-Untaken Settings::untaken() const {
-  const KnownSettings& known = known_settings(framework_);
+namespace {
+
+// Files name what the command line only switches off: no_x, whose default is true.
+std::optional<std::optional<std::string>> default_of(const KnownSettings& known,
+                                                     const std::string& name) {
+  auto found = known.defaults.find(name);
+  if (found == known.defaults.end()) found = known.defaults.find("no_" + name);
+  if (found == known.defaults.end()) return std::nullopt;
+  return found->second;
+}
+
+// "num_layrs 3 (line 21); did you mean 'num_layers'?"
+std::string words_for(const Setting& setting, const KnownSettings& known, bool in_catalogue) {
+  const std::string place =
+      setting.given ? "the command line" : fmt::format("line {}", setting.where.line);
+  std::string words = fmt::format("{}{}{} ({})", setting.name, setting.values.empty() ? "" : " ",
+                                  setting.text(), place);
+  // Paths are near each other by their sections alone.
+  if (in_catalogue || setting.name.find('.') != std::string::npos) return words;
   std::vector<std::string> names;
   for (const auto& [name, value] : known.defaults) names.push_back(name);
+  const std::string near = nearest_name(setting.name, names);
+  return near.empty() ? words : fmt::format("{}; did you mean '{}'?", words, near);
+}
+
+}  // namespace
+
+bool Settings::leaves_out(const Setting& setting) const {
+  if (setting.taken || (!setting.asks.empty() && has_effect(setting.name))) return true;
+  return setting.given && variables_.contains(setting.name);
+}
+
+Untaken Settings::untaken() const {
+  const KnownSettings& known = known_settings(framework_);
   Untaken untaken;
   for (const Setting& setting : settings_) {
-    if (setting.taken) continue;
-    // Files name what the command line only switches off: no_x, whose default is true.
-    auto usual = known.defaults.find(setting.name);
-    if (usual == known.defaults.end()) usual = known.defaults.find("no_" + setting.name);
-    const bool usually = usual != known.defaults.end() && !setting.values.empty() &&
-                         small(setting.text()) == small(usual->second.value_or("null"));
-    if (usually || is_nothing(setting) || covers(known.no_effect, setting.name)) {
+    if (leaves_out(setting)) continue;
+    const auto usual = default_of(known, setting.name);
+    const bool usually =
+        usual && !setting.values.empty() && small(setting.text()) == small(usual->value_or("null"));
+    const bool without = !setting.asks.empty() || is_nothing(setting);
+    if (usually || without || covers(known.no_effect, setting.name)) {
       ++untaken.without_effect;
       continue;
     }
-    const std::string words =
-        fmt::format("{}{}{} (line {})", setting.name, setting.values.empty() ? "" : " ",
-                    setting.text(), setting.where.line);
-    if (usual != known.defaults.end()) {
-      untaken.not_modelled.push_back(words);
-    } else {
-      // Paths are near each other by their sections alone.
-      const bool path = setting.name.find('.') != std::string::npos;
-      const std::string near = path ? "" : nearest_name(setting.name, names);
-      untaken.unknown.push_back(near.empty() ? words
-                                             : fmt::format("{}; did you mean '{}'?", words, near));
+    std::string words = words_for(setting, known, usual.has_value());
+    if (setting.given || is_weighty(known, setting.name, usual.has_value())) {
+      untaken.stops.emplace_back(setting.name, words);
     }
+    (usual ? untaken.not_modelled : untaken.unknown).push_back(std::move(words));
   }
   return untaken;
 }

@@ -6,7 +6,10 @@
 // one holds.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,8 +22,19 @@ struct Setting {
   std::vector<std::string> values;  // none: a flag that stands for itself
   Location where;
   bool taken = false;
+  std::vector<std::string> asks = {};          // variables of a script that its value needs
+  std::vector<std::string> alternatives = {};  // that its value can be; empty: any
+  bool given = false;                          // beside the file, as NAME=value
 
   [[nodiscard]] std::string text() const;  // values with blanks between
+};
+
+// A question about a script, which NAME=value answers.
+struct Asked {
+  std::vector<std::string> what;   // settings, or what else depends on it
+  std::vector<std::string> names;  // variables
+  std::vector<std::string> alternatives;
+  Location where;
 };
 
 // What is not taken, by what the catalogue (models/catalog/frameworks.yaml) knows of it.
@@ -28,6 +42,8 @@ struct Untaken {
   int without_effect = 0;
   std::vector<std::string> not_modelled;  // "name value (line 12)"
   std::vector<std::string> unknown;
+  // Settings among both that change model, schedule, precision, memory or sizes, by name.
+  std::vector<std::pair<std::string, std::string>> stops;
 };
 
 class Settings {
@@ -36,6 +52,8 @@ class Settings {
       : framework_(std::move(framework)), file_(std::move(file)) {}
 
   void add(Setting setting);
+  // NAME=value beside the file; one that names a variable of the script is no setting.
+  void give(const std::string& name, const std::string& value, const Location& where);
 
   // Each marks what it finds as taken. `names`: the first that is set. A value that says nothing
   // (null, None) counts as not set.
@@ -54,17 +72,51 @@ class Settings {
   [[nodiscard]] Untaken untaken() const;
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool empty() const { return settings_.empty(); }
+  [[nodiscard]] bool has(const std::string& name) const;
+  [[nodiscard]] bool is_given(const std::string& name) const;  // beside the file
+
+  // ---- of scripts ----
+  void ask(Asked asked) { asked_.push_back(std::move(asked)); }
+  void note(const std::string& note);
+  void set_command(std::string command) { command_ = std::move(command); }
+  void set_variables(std::set<std::string> names) { variables_ = std::move(names); }
+  // All that is asked for: by ask(), by settings that were looked for, and by others of effect.
+  [[nodiscard]] std::vector<Asked> asked() const;
+  // A setting of unknown value that was looked for.
+  [[nodiscard]] bool asks(const char* name) const;
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  [[nodiscard]] const std::string& command() const { return command_; }
+
+  // ---- of the catalogue ----
+  // Whether a name is one that scenarios or the catalogue have, beside those without effect.
+  [[nodiscard]] bool counts(const std::string& name) const;
+  [[nodiscard]] bool has_effect(const std::string& name) const;
+  [[nodiscard]] bool is_flag(const std::string& name) const;
 
  private:
+  // Taken, asked for, or a variable of the script.
+  [[nodiscard]] bool leaves_out(const Setting& setting) const;
+
   std::string framework_;
   std::string file_;
   std::vector<Setting> settings_;
+  std::vector<Asked> asked_;
+  std::vector<std::string> notes_;
+  std::string command_;              // of a script, that was taken
+  std::set<std::string> variables_;  // of a script
 };
 
-// From a launch script or a list of arguments: words of the shell with its quotes, comments,
-// variables (also with := and :-), arrays and products of $(( )); nothing is run. A line
+// NAME=value beside a file.
+using Given = std::map<std::string, std::string>;
+// The text of a script that another one sources, by its path.
+using ScriptReader = std::function<std::optional<std::string>(const std::string& path)>;
+
+// From a launch script or a list of arguments: the command that trains, by evaluating the script's
+// words (sim/interop/shell/script.h); nothing is run. `given` names variables of the script. A line
 // "# start N processes", as `pipesim export` writes it, says the world size.
-Settings read_arguments(const std::string& file, const std::string& text);
+Settings read_arguments(
+    const std::string& file, const std::string& text, const Given& given = {},
+    const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
 
 // From Megatron-LM's YAML, or a configuration of Megatron-Bridge, NeMo or Primus: leaves by name.
 Settings read_yaml_settings(const std::string& framework, const std::string& file,

@@ -24,11 +24,11 @@ std::string lower(std::string text) {
 
 // "llama3" and "405B": llama3.1-405b.
 std::string model_of(Settings& settings) {
-  const auto given = settings.text({"model"});
+  if (const auto given = catalogue_model(settings)) return given->name;
   const std::string name = lower(settings.text({"model.name"}).value_or(""));
   const std::string flavor = lower(settings.text({"model.flavor"}).value_or(""));
-  const std::array<std::string, 4> candidates{given.value_or(""), name + "-" + flavor,
-                                              name + ".1-" + flavor, flavor == "671b" ? name : ""};
+  const std::array<std::string, 3> candidates{name + "-" + flavor, name + ".1-" + flavor,
+                                              flavor == "671b" ? name : ""};
   for (const std::string& candidate : candidates) {
     const auto& models = catalogue_models();
     if (std::ranges::find(models, candidate, &Transformer::name) != models.end()) return candidate;
@@ -92,7 +92,8 @@ void put_rotation(const Degrees& degrees, Settings& settings, Draft& draft) {
   if (method == "alltoall") {
     put(draft.parallel, "cp_comm_type", to_text(ContextExchange::kRing));
   } else if (method != "allgather") {
-    draft.unknown.push_back(fmt::format("context_parallel_rotate_method {}", method));
+    not_understood(draft, "context_parallel_rotate_method",
+                   fmt::format("context_parallel_rotate_method {}", method));
   }
 }
 
@@ -226,7 +227,8 @@ void put_kept(const Degrees& degrees, Settings& settings, Draft& draft) {
   const auto option = settings.text({"activation_checkpoint.selective_ac_option"}).value_or("op");
   if (mode == "full") draft.recompute = "full";
   if (mode != "full" && mode != "selective" && mode != "none") {
-    draft.unknown.push_back(fmt::format("activation_checkpoint.mode {}", mode));
+    not_understood(draft, "activation_checkpoint.mode",
+                   fmt::format("activation_checkpoint.mode {}", mode));
   }
   if (mode != "selective") return;
   draft.recompute = "pointwise";

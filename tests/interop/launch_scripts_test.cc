@@ -1,0 +1,138 @@
+// Launch scripts as settings: which command trains, what is asked for, and what stops the import.
+#include <algorithm>
+#include <gtest/gtest.h>
+
+#include "sim/core/error.h"
+#include "sim/interop/frameworks/draft.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim::launch_scripts_test {
+namespace {
+
+// NAME=value is a variable of the script or a setting, by the command line's rule.
+Draft imported(const std::string& text, const Given& given = {}) {
+  Settings settings = read_arguments("run.sh", text, given);
+  for (const auto& [name, value] : given) settings.give(name, value, {});
+  return megatron_draft(settings, "dgx-h100");
+}
+
+Scenario read(const Draft& draft) {
+  EXPECT_TRUE(draft.missing.empty() && draft.stops.empty()) << summary_of(draft);
+  return read_scenario(YamlSource("imported.yaml", scenario_of(draft)));
+}
+
+std::vector<std::string> stops_of(const Draft& draft) {
+  std::vector<std::string> names;
+  for (const auto& [name, words] : draft.stops) names.push_back(name);
+  return names;
+}
+
+const std::string kModel =
+    " --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --vocab-size 128256 --seq-length "
+    "4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 "
+    "--hidden-dropout 0 --attention-dropout 0 ";
+
+TEST(LaunchScript, TakesTheCommandThatTrains) {
+  const Draft draft = imported(
+      "python tools/preprocess_data.py --seq-length 64 --micro-batch-size 1\n"
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16" +
+      kModel +
+      "\n"
+      "python tasks/evaluate.py --micro-batch-size 16 --seq-length 1024 --bf16\n");
+  EXPECT_EQ(read(draft).batch.seq_length, 4096);
+  EXPECT_EQ(read(draft).batch.micro_batch_size, 1);
+  EXPECT_EQ(draft.command.find("line 2 (pretrain_gpt.py)"), 0U) << draft.command;
+}
+
+TEST(LaunchScript, NamesOthersThatAreLeftOutAndTakesTheOneAskedFor) {
+  const std::string two = "run pretrain_gpt.py --world-size 8 --bf16" + kModel +
+                          "\nrun pretrain_gpt.py --seq-length 2048 --micro-batch-size 4\n";
+  EXPECT_EQ(imported(two).command, "line 1 (pretrain_gpt.py); left out: line 2 (pretrain_gpt.py)");
+  EXPECT_EQ(imported(two, {{"command", "2"}}).command,
+            "line 2 (pretrain_gpt.py); left out: line 1 (pretrain_gpt.py)");
+}
+
+TEST(LaunchScript, AsksForAllVariablesAtOnce) {
+  const std::string text =
+      "PP=$2\nTP=$3\ntorchrun --nproc_per_node $GPUS pretrain_gpt.py --bf16 "
+      "--tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP --num-layers $LAYERS "
+      "--hidden-size 4096 --num-attention-heads 32 --group-query-attention --num-query-groups $GQA "
+      "--seq-length 4096 --max-position-embeddings 4096 --vocab-size 32000 --micro-batch-size 1 "
+      "--global-batch-size 64 --save $DIR --hidden-dropout 0 --attention-dropout 0";
+  EXPECT_EQ(imported(text).missing,
+            (std::vector<std::string>{
+                "GPUS=...: nproc_per_node (line 3)", "3=...: tensor_model_parallel_size (line 3)",
+                "2=...: pipeline_model_parallel_size (line 3)", "LAYERS=...: num_layers (line 3)",
+                "GQA=...: num_query_groups (line 3)"}));
+  const Scenario scenario = read(
+      imported(text, {{"GPUS", "8"}, {"2", "4"}, {"TP", "2"}, {"LAYERS", "32"}, {"GQA", "8"}}));
+  EXPECT_EQ(scenario.parallel.pipeline, 4);
+  EXPECT_EQ(scenario.parallel.tensor, 2);
+  EXPECT_EQ(scenario.modelled->model.num_query_groups, 8);
+}
+
+TEST(LaunchScript, AsksForTheConditionBehindASetting) {
+  const std::string text =
+      "if [ $SIZE = 7B ]; then L=28; else L=80; fi\n"
+      "if [ $KIND = moe ]; then O=\"--num-experts 8\"; else O=\"--lr 3\"; fi\n"
+      "if [ $LOGS = yes ]; then O2=\"--log-interval 1\"; fi\n"
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16 " +
+      kModel + " --num-layers $L $O $O2\n";
+  EXPECT_EQ(imported(text).missing,
+            (std::vector<std::string>{"KIND=...: num_experts (line 2)",
+                                      "SIZE=...: num_layers (line 4: 28 or 80)"}));
+  const Given given{{"SIZE", "7B"}, {"KIND", "dense"}};
+  EXPECT_EQ(read(imported(text, given)).modelled->model.num_layers, 28);
+}
+
+TEST(LaunchScript, TakesSizesFromTheJob) {
+  const std::string command = "python pretrain_gpt.py --bf16" + kModel;
+  const std::string job = "#SBATCH --nodes=16\n#SBATCH --gpus-per-node=8\n";
+  EXPECT_EQ(read(imported(job + "srun " + command + " --global-batch-size 128")).parallel.data,
+            128);
+  EXPECT_EQ(read(imported("srun -N 2 --ntasks-per-node=8 " + command)).parallel.data, 16);
+  EXPECT_EQ(read(imported("mpirun -np 32 " + command)).parallel.data, 32);
+}
+
+TEST(LaunchScript, TakesTheOnlyListOfArguments) {
+  const Draft draft = imported(
+      "MODEL_ARGS=(\n --num-layers 48\n --hidden-size 2048\n"
+      " --num-attention-heads 32\n --vocab-size 151936\n)\n");
+  EXPECT_NE(scenario_of(draft).find("num_layers: 48"), std::string::npos);
+  EXPECT_NE(summary_of(draft).find("MODEL_ARGS has its arguments"), std::string::npos);
+}
+
+TEST(LaunchScript, StopsAtSettingsThatChangeTheAnswer) {
+  const std::string run = "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16" + kModel;
+  Draft draft = imported(run +
+                         "--schedules-method dualpipev --train_type lora --my-favourite 3 "
+                         "--experimental-attention-variant gated_delta_net --log-layers 2");
+  EXPECT_EQ(stops_of(draft), (std::vector<std::string>{"schedules_method", "train_type",
+                                                       "experimental_attention_variant"}));
+  EXPECT_EQ(summary_of(draft).find("not understood: schedules_method dualpipev (line 1)"), 0U)
+      << summary_of(draft);
+  EXPECT_NE(summary_of(draft).find("unknown: 2 settings"), std::string::npos) << summary_of(draft);
+  EXPECT_EQ(accept({"train_type", "bf16"}, draft), std::vector<std::string>{"bf16"});
+  EXPECT_EQ(draft.stops.size(), 2U);
+  const Draft partly = imported(run +
+                                "--pipeline-model-parallel-size 4 --recompute-granularity "
+                                "full --recompute-method block --recompute-num-layers 6");
+  EXPECT_EQ(stops_of(partly), std::vector<std::string>{"recompute_method"});
+}
+
+TEST(LaunchScript, HasNoPrecisionUnlessItSaysOne) {
+  const std::string run = "torchrun --nproc_per_node 8 pretrain_gpt.py" + kModel;
+  ASSERT_EQ(imported(run).missing.size(), 1U);
+  EXPECT_EQ(imported(run).missing[0].find("bf16=true or fp16=true"), 0U);
+  EXPECT_TRUE(imported(run, {{"fp16", "true"}}).missing.empty());
+}
+
+TEST(LaunchScript, RefusesNamesBesideItThatAreNothing) {
+  const std::string run = "torchrun --nproc_per_node $N pretrain_gpt.py --bf16" + kModel;
+  EXPECT_EQ(stops_of(imported(run, {{"N", "8"}, {"NODES", "3"}})),
+            std::vector<std::string>{"NODES"});
+  EXPECT_THROW((void)imported(run, {{"N", "8"}, {"model", "llama3-405b"}}), InputError);
+}
+
+}  // namespace
+}  // namespace pipesim::launch_scripts_test
