@@ -235,9 +235,12 @@ std::string prediction(const ImportOptions& options, const CommandLine& line,
       human(steps.median), steps.lines, steps.dropped,
       percent_off(step.value(), steps.median.value()));
   if (memory.lines > 0 && peak > Bytes(0)) {
-    said +=
-        fmt::format("measured:  {} allocated at most: the simulation is {} off\n",
-                    human(memory.allocated), percent_off(peak.value(), memory.allocated.value()));
+    // PyTorch does not count CUDA's context.
+    const Bytes allocated = peak - kFrameworkOverhead;
+    said += fmt::format(
+        "measured:  {} allocated at most: the simulation without CUDA's context, {}, is {} off\n",
+        human(memory.allocated), human(allocated),
+        percent_off(allocated.value(), memory.allocated.value()));
   }
   const bool written = !options.output.empty() && options.output != "-";
   said += fmt::format("anchor:    pipesim anchor {} --log {} -o anchor.yaml\n",

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "app/commands.h"
 #include "app/progress.h"
@@ -13,6 +14,7 @@
 #include "sim/core/text.h"
 #include "sim/read/band.h"
 #include "validate/papers/layouts/layouts.h"
+#include "validate/papers/memory/golden.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/runs/anchored.h"
@@ -41,7 +43,8 @@ int list() {
   for (const Validation& validation : validations()) {
     std::cout << fmt::format("{}: {}\n", validation.name, validation.title);
   }
-  std::cout << "layouts: The order of measured layouts of one model on one cluster\n";
+  std::cout << "layouts: The order of measured layouts of one model on one cluster\n"
+               "memory: Peaks of memory that PyTorch counted in Megatron-LM's tests\n";
   return kDone;
 }
 
@@ -49,7 +52,7 @@ int list() {
 std::string wanted_name(const ValidateOptions& options, const CommandLine& line) {
   std::vector<std::string> names;
   for (const Validation& validation : validations()) names.push_back(validation.name);
-  names.emplace_back("layouts");
+  names.insert(names.end(), {"layouts", "memory"});
   std::string wanted = validation_name(options.name);
   if (!wanted.empty() && std::ranges::find(names, wanted) == names.end()) {
     throw InputError(
@@ -182,6 +185,31 @@ int validate_layouts(const ValidateOptions& options, const CommandLine& line) {
   return kDone;
 }
 
+// Peaks of memory: of one file, or of the project's.
+int validate_memory(const ValidateOptions& options, const CommandLine& line) {
+  const bool file = !options.data.empty() && !std::filesystem::is_directory(options.data);
+  const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
+  ProgressLine bar;
+  bar.show("measured peaks of memory");
+  const auto peaks =
+      golden_peaks(file ? options.data : paper_file(folder, "memory"), line.where(options.data));
+  bar.clear();
+  write_outputs({{options.json, line.of_option(options.json),
+                  [&](std::ostream& out) { out << golden_json(peaks); }}});
+  if (options.json == "-") return kDone;
+  std::cout << (options.rows ? golden_rows(peaks) + "\n" : "") << golden_text(peaks) << std::flush;
+  return kDone;
+}
+
+// Nothing of the papers' tables.
+std::optional<int> validate_measured(const std::string& wanted, const ValidateOptions& options,
+                                     const CommandLine& line) {
+  if (wanted == "layouts") return validate_layouts(options, line);
+  if (wanted == "memory") return validate_memory(options, line);
+  if (wanted != "runs") return std::nullopt;
+  return validate_runs(options, options.data.empty() ? data_folder("papers") : options.data, line);
+}
+
 // A line for each table that is further off than recorded.
 std::string worse_than(const ExpectedErrors& expected, const Compared& each) {
   std::string lines;
@@ -203,9 +231,8 @@ void add_goals(const Compared& each, const std::optional<ExpectedErrors>& expect
 int validate(const ValidateOptions& options, const CommandLine& line) {
   if (options.list) return list();
   const std::string wanted = wanted_name(options, line);
-  if (wanted == "layouts") return validate_layouts(options, line);
+  if (const auto code = validate_measured(wanted, options, line)) return *code;
   const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
-  if (wanted == "runs") return validate_runs(options, folder, line);
   const auto expected = read_expected(folder);
   const auto all = compare(folder, wanted, line.where(options.data));
   std::string text;
@@ -239,7 +266,7 @@ Subcommand add_validate(Parser& program) {
   parser.add_option("name", options->name,
                     "Which paper (when not given all but search, which takes a minute)");
   parser.add_option("--data", options->data,
-                    "Folder with tables of the same format; of 'layouts': a file");
+                    "Folder with tables of the same format; of 'layouts' and 'memory': a file");
   parser.add_option("--json", options->json, "Write the cells as JSON ('-': standard output)");
   parser.add_option("-o,--output", options->output,
                     "Folder for validation.md and validation.svg, of all papers");
@@ -252,7 +279,7 @@ Subcommand add_validate(Parser& program) {
   parser.add_flag(
       "--anchored", options->anchored,
       "Of 'runs': anchor each on the smallest of its model, GPU, precision and software");
-  parser.add_flag("--rows", options->rows, "Of 'runs' and 'layouts': print every one");
+  parser.add_flag("--rows", options->rows, "Of 'runs', 'layouts' and 'memory': print every one");
   parser.add_flag("--list", options->list, "List the papers");
   return {&parser, [options](const CommandLine& line) { return validate(*options, line); }};
 }

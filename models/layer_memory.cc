@@ -179,7 +179,8 @@ void Tensors::core() {
     return;
   }
   const double scores = tokens_ * context_.seq_length * heads;
-  keep("softmax of the scores", scores * kElement, Kept::kForB, {kCoreAttention});
+  keep("softmax of the scores", scores * kElement, Kept::kForB,
+       {kCoreAttention, OffloadModule::kCoreAttention});
   if (context_.dropout) {
     keep("mask of the scores", scores, Kept::kForB, {kCoreAttention});
     keep("scores after dropout", scores * kElement, Kept::kForB, {kCoreAttention});

@@ -38,6 +38,8 @@ struct Software {
   // GPU's memory from what is allocated.
   Bytes memory_margin = {};
   MemoryBand memory_band = {};  // of peaks
+  // Bytes of a logit that a loss holds at its peak: kernel by kernel, and fused.
+  std::array<double, 2> loss_bytes{10, 10};
 };
 
 }  // namespace pipesim

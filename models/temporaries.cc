@@ -7,7 +7,8 @@
 namespace pipesim {
 namespace {
 
-constexpr double kElement = 2;  // bytes of bf16
+constexpr double kElement = 2;     // bytes of bf16
+constexpr double kKeptOfLoss = 4;  // of a logit, its softmax in fp32
 
 // A layer's parts, in bytes of one microbatch.
 struct LayerParts {
@@ -66,8 +67,8 @@ Bytes temporaries(const Transformer& model, LayerKind kind, const LayerContext& 
   if (kind == LayerKind::kEmbedding) return Bytes(0);
   if (kind == LayerKind::kOutput) {
     if (context.vocabulary_devices > 0) return Bytes(0);
-    // F has the logits as they come and in fp32, beside the softmax that it keeps.
-    return Bytes(6 * layer_tokens(context) * model.vocab_size / context.tensor);
+    return Bytes((context.loss_bytes - kKeptOfLoss) * layer_tokens(context) * model.vocab_size /
+                 context.tensor);
   }
   if (kind == LayerKind::kEncoder) {
     return temporaries(encoder_of(model), LayerKind::kDense, encoder_context(model, context));

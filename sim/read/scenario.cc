@@ -402,12 +402,15 @@ void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
   }
 }
 
-// A modelled GPU has what its data sheet says less the margin that its software keeps.
-void settle_capacity(Scenario& scenario) {
+// What memory takes of the framework's generation. A modelled GPU has what its data sheet says less
+// the margin.
+void settle_memory(Scenario& scenario) {
   if (!scenario.modelled) return;
   const Software& software =
       scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
   scenario.modelled->band = software.memory_band;
+  LayerContext& context = scenario.modelled->context;
+  context.loss_bytes = software.loss_bytes.at(context.fused_loss ? 1 : 0);
   if (scenario.modelled->capacity || !scenario.hardware) return;
   const Bytes margin = scenario.modelled->margin.value_or(software.memory_margin);
   scenario.modelled->capacity = scenario.hardware->gpu.memory - margin;
@@ -470,7 +473,7 @@ Scenario read_scenario(const YamlSource& source) {
         scenario.modelled->block_scaled || scenario.hardware->gpu.fp8_transposes;
   }
   scenario.roofline = read_roofline(root, scenario);
-  settle_capacity(scenario);
+  settle_memory(scenario);
   if (!scenario.roofline) {
     scenario.cost = read_cost(
         root.require("cost", "a map of pass costs, or a model and a cluster by name"), scenario);

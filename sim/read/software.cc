@@ -39,6 +39,10 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   NumberGroup memory(map, "memory", entry.numbers);
   entry.software.memory_margin = memory.number("margin").bytes();
   entry.software.memory_band = {memory.share("low"), memory.number("high").number(1, 10)};
+  if (const auto loss = memory.find("loss")) entry.software.loss_bytes[0] = loss->number(4, 100);
+  if (const auto loss = memory.find("fused_loss")) {
+    entry.software.loss_bytes[1] = loss->number(4, 100);
+  }
   memory.finish();
   map.finish();
   return entry;
