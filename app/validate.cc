@@ -15,6 +15,7 @@
 #include "sim/read/band.h"
 #include "validate/papers/layouts/layouts.h"
 #include "validate/papers/memory/golden.h"
+#include "validate/papers/memory/ran.h"
 #include "validate/papers/paper_data.h"
 #include "validate/papers/paper_keys.h"
 #include "validate/papers/runs/anchored.h"
@@ -185,19 +186,45 @@ int validate_layouts(const ValidateOptions& options, const CommandLine& line) {
   return kDone;
 }
 
-// Peaks of memory: of one file, or of the project's.
+// A file's rules: NAME_rules.yaml or rules.yaml beside it, or the project's.
+std::string rules_beside(const std::filesystem::path& file) {
+  for (const std::string& name :
+       {file.stem().string() + "_rules.yaml", std::string("rules.yaml")}) {
+    const std::filesystem::path beside = file.parent_path() / name;
+    if (std::filesystem::exists(beside)) return beside.string();
+  }
+  return data_folder("papers") + "/runs/rules.yaml";
+}
+
+// Peaks that Megatron-LM's tests record, and what runs that ran printed: of one file with either,
+// or of the project's.
 int validate_memory(const ValidateOptions& options, const CommandLine& line) {
-  const bool file = !options.data.empty() && !std::filesystem::is_directory(options.data);
-  const std::string folder = options.data.empty() ? data_folder("papers") : options.data;
+  const Location asked = line.where(options.data);
+  const std::string folder = data_folder("papers");
+  const bool own = options.data.empty();
+  const std::string file = own ? paper_file(folder, "memory") : options.data;
+  const bool golden = own || has_rows(file, asked);
   ProgressLine bar;
   bar.show("measured peaks of memory");
-  const auto peaks =
-      golden_peaks(file ? options.data : paper_file(folder, "memory"), line.where(options.data));
+  std::vector<GoldenPeak> peaks;
+  std::vector<RunMemory> runs;
+  if (golden) peaks = golden_peaks(file, asked);
+  if (own || !golden) {
+    const std::string of = own ? paper_file(folder, "runs") : file;
+    runs = memory_of_runs(of, rules_beside(of), asked);
+  }
   bar.clear();
-  write_outputs({{options.json, line.of_option(options.json),
-                  [&](std::ostream& out) { out << golden_json(peaks); }}});
+  write_outputs({{options.json, line.of_option(options.json), [&](std::ostream& out) {
+                    out << (golden ? golden_json(peaks) : run_memory_json(runs));
+                  }}});
   if (options.json == "-") return kDone;
-  std::cout << (options.rows ? golden_rows(peaks) + "\n" : "") << golden_text(peaks) << std::flush;
+  std::string text;
+  if (golden) text += (options.rows ? golden_rows(peaks) + "\n" : "") + golden_text(peaks);
+  if (own) text += "\n";
+  if (!runs.empty()) {
+    text += (options.rows ? run_memory_rows(runs) + "\n" : "") + run_memory_text(runs);
+  }
+  std::cout << text << std::flush;
   return kDone;
 }
 

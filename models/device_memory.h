@@ -27,6 +27,7 @@ struct ParameterState {
   // with those of the data-parallel ranks, and their optimizers divide its state.
   int copies = 1;
   bool gradients_in_fp32 = true;       // accumulate_allreduce_grads_in_fp32
+  double gradient_copy = 0;            // bytes of 16-bit gradients beside those in fp32
   bool distributed_optimizer = false;  // optim, use_distributed_optimizer
   bool sharded_gradients = false;      // optim_grads; only with distributed_optimizer
   bool sharded_weights = false;        // optim_grads_params; only with sharded_gradients

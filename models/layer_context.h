@@ -56,9 +56,11 @@ struct LayerContext {
   bool causal = true;       // halves the work of flash attention; without it all scores are made
   bool dropout = false;     // after attention and MLP and in attention, with masks of a byte
   bool fused_loss = false;  // cross entropy reads the logits once and leaves their gradient there
-  // What a loss holds of a logit at its peak: Megatron-LM's of 2023 the logits, an fp32 copy and
-  // its difference from the maximum. Until B it keeps 4.
+  // Bytes of a logit that a loss holds at its peak: Megatron-LM's of 2023 the logits, an fp32 copy
+  // and its difference from the maximum. Until B it keeps 4.
   double loss_bytes = 10;
+  // Under sequence parallelism matrices divided by columns keep a gathered input from F until W.
+  bool keeps_gathered = false;
   // Tokens go once to every node that has experts of theirs, and are handed on there (DeepEP,
   // HybridEP): Megatron's dispatcher `flex`. Without it once to every expert.
   bool flex_dispatcher = false;

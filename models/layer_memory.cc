@@ -23,6 +23,7 @@ class Tensors {
         before_activation_(context.fp8_activation_input ? size_of(Precision::kFp8) : kElement),
         tokens_(layer_tokens(context)),
         divided_(divided_tokens(context)),
+        read_by_columns_(context.keeps_gathered ? tokens_ : divided_),
         ranks_(context.tensor),
         hidden_(model.hidden_size) {}
 
@@ -33,7 +34,7 @@ class Tensors {
   void output() {
     keep("input of the final norm", divided_ * hidden_ * kElement, Kept::kForB);
     if (context_.vocabulary_devices > 0) return;
-    keep("input of the logits", divided_ * hidden_ * kElement, Kept::kForW);
+    keep("input of the logits", read_by_columns_ * hidden_ * kElement, Kept::kForW);
     const double logits = tokens_ * model_.vocab_size / ranks_;
     keep("softmax of the logits, fp32", logits * 4, Kept::kForB);
     keep("gradient of the logits", logits * kElement, Kept::kFromB);
@@ -75,6 +76,7 @@ class Tensors {
   const double before_activation_;
   const double tokens_;
   const double divided_;
+  const double read_by_columns_;  // tokens that matrices divided by columns keep
   const double ranks_;
   const double hidden_;
   Mixer mixer_ = Mixer::kAttention;
@@ -86,7 +88,7 @@ void Tensors::plain_projections() {
   const double queries = tokens_ * model_.num_attention_heads * size / ranks_;
   const bool shares = mixer_ == Mixer::kSharedKeys;
   const double keys = shares ? 0 : tokens_ * model_.num_query_groups * size / ranks_;
-  keep("input of queries, keys, values", divided_ * hidden_ * linear_, Kept::kForW,
+  keep("input of queries, keys, values", read_by_columns_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
   if (model_.qk_norm != QkNorm::kNone) {
     keep("inputs of the query and key norms", (queries + keys) * kElement, Kept::kForB);
@@ -109,7 +111,7 @@ void Tensors::linear_attention() {
   const double convolved = tokens_ * linear.convolved() / ranks_;
   const double heads = tokens_ * linear.num_heads / ranks_;
   const double scalars = linear.projected() - 2 * linear.values() - 2 * linear.keys();
-  keep("input of queries, keys, values, gates", divided_ * hidden_ * linear_, Kept::kForW,
+  keep("input of queries, keys, values, gates", read_by_columns_ * hidden_ * linear_, Kept::kForW,
        {kLayerNorm, OffloadModule::kQkvLinear});
   if (linear.conv_kernel > 0) {
     keep("input of the convolution", convolved * kElement, Kept::kForB);
@@ -219,7 +221,7 @@ void Tensors::mlp_block(Feed feed) {
   } else {
     const double inner = tokens_ * model_.ffn_hidden_size / ranks_;
     const double parts = model_.gated_mlp ? 2 : 1;
-    keep("input of the MLP", divided_ * hidden_ * linear_, Kept::kForW, {kLayerNorm});
+    keep("input of the MLP", read_by_columns_ * hidden_ * linear_, Kept::kForW, {kLayerNorm});
     keep("MLP before its activation", parts * inner * before_activation_, Kept::kForB, {kMlp});
     keep_gate(inner, kMlp | kMlpActivation);
     keep("MLP after its activation", inner * linear_, Kept::kForW, {kMlp | kMlpActivation});

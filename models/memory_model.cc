@@ -125,7 +125,9 @@ double MemoryModel::matrix() const {
   return 1.0 * model_.vocab_size * model_.hidden_size / context_.tensor;
 }
 
-double MemoryModel::gradient() const { return state_.gradient_bytes(); }
+double MemoryModel::gradient() const {
+  return state_.gradient_bytes() + (state_.gradients_in_fp32 ? state_.gradient_copy : 0);
+}
 
 bool MemoryModel::holds_whole_weights() const {
   return !state_.sharded_weights || !state_.reshard_after_forward;

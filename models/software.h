@@ -40,6 +40,8 @@ struct Software {
   MemoryBand memory_band = {};  // of peaks
   // Bytes of a logit that a loss holds at its peak: kernel by kernel, and fused.
   std::array<double, 2> loss_bytes{10, 10};
+  double gradient_copy = 0;     // bytes of 16-bit gradients that stay beside those in fp32
+  bool keeps_gathered = false;  // LayerContext::keeps_gathered
 };
 
 }  // namespace pipesim

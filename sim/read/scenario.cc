@@ -402,14 +402,16 @@ void check_runs(const YamlValue& asked, double runs, const Scenario& scenario) {
   }
 }
 
-// What memory takes of the framework's generation. A modelled GPU has what its data sheet says less
-// the margin.
+// Takes over how the framework's generation holds memory. A modelled GPU has what its data sheet
+// says less the margin.
 void settle_memory(Scenario& scenario) {
   if (!scenario.modelled) return;
   const Software& software =
       scenario.roofline ? scenario.roofline->software : catalogue_software().front().software;
   scenario.modelled->band = software.memory_band;
+  scenario.modelled->state.gradient_copy = software.gradient_copy;
   LayerContext& context = scenario.modelled->context;
+  context.keeps_gathered = software.keeps_gathered;
   context.loss_bytes = software.loss_bytes.at(context.fused_loss ? 1 : 0);
   if (scenario.modelled->capacity || !scenario.hardware) return;
   const Bytes margin = scenario.modelled->margin.value_or(software.memory_margin);

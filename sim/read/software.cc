@@ -43,6 +43,10 @@ SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   if (const auto loss = memory.find("fused_loss")) {
     entry.software.loss_bytes[1] = loss->number(4, 100);
   }
+  if (const auto copy = memory.find("gradient_copy")) {
+    entry.software.gradient_copy = copy->number(0, 4);
+  }
+  if (const auto kept = memory.find("keeps_gathered")) entry.software.keeps_gathered = kept->flag();
   memory.finish();
   map.finish();
   return entry;

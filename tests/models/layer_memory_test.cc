@@ -37,6 +37,14 @@ TEST(LayerMemory, KeepsTheActivationsOfKorthikantisTable2) {
   EXPECT_DOUBLE_EQ(activation(selective), sbh / 8 * 34);
 }
 
+// Inputs of QKV and of the MLP stand whole instead of divided: 4sbh (1 - 1/t) more.
+TEST(LayerMemory, KeepsGatheredInputsWhereTheFrameworkDoes) {
+  LayerContext gathered = plain(4, 2048, 8, true);
+  gathered.keeps_gathered = true;
+  EXPECT_DOUBLE_EQ(activation(gathered) - activation(plain(4, 2048, 8, true)),
+                   4 * kS * kB * kH * (1 - 1 / 8.0));
+}
+
 TEST(LayerMemory, KeepsTheInputUnderFullRecompute) {
   const LayerMemory memory = layer_memory(gpt(48, 6144, 64), LayerKind::kDense, plain(4, 2048, 8));
   EXPECT_DOUBLE_EQ(memory.checkpoint.value(), 2 * kS * kB * kH);

@@ -53,6 +53,27 @@ TEST(Memory, TakesEighteenOrSixteenBytesAParameter) {
   }
 }
 
+TEST(Memory, HoldsSixteenBitGradientsBesideThoseInFp32WhereTheFrameworkDoes) {
+  const Transformer model = gpt(8, 512, 8);
+  const auto states = [&](const ParameterState& state) {
+    const DeviceMemory held = even(model, plain(1, 128), state, 1).devices.front();
+    return (held.weights + held.gradients + held.optimizer + held.vocabulary).value();
+  };
+  EXPECT_NEAR(states({.gradient_copy = 2}), 20 * total_parameters(model), 1e-3);
+  EXPECT_NEAR(states({.gradients_in_fp32 = false, .gradient_copy = 2}),
+              16 * total_parameters(model), 1e-3);
+}
+
+// Logits as they come beside the softmax of 4 bytes that is kept.
+TEST(Memory, TakesWhatALossHoldsOfALogitFromTheFramework) {
+  LayerContext context = plain(1, 128);
+  const Transformer model = gpt(8, 512, 8);
+  const double logits = 128.0 * model.vocab_size;
+  EXPECT_DOUBLE_EQ(temporaries(model, LayerKind::kOutput, context).value(), 6 * logits);
+  context.loss_bytes = 6;
+  EXPECT_DOUBLE_EQ(temporaries(model, LayerKind::kOutput, context).value(), 2 * logits);
+}
+
 TEST(Memory, DividesTheOptimizerOverDataAndContextRanks) {
   const Transformer model = llama3_70b();
   LayerContext context{.micro_batch_size = 1, .seq_length = 8192, .context = 2};

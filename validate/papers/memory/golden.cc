@@ -279,6 +279,11 @@ double GoldenPeak::error() const {
   return simulated ? *simulated / measured - 1 : std::numeric_limits<double>::quiet_NaN();
 }
 
+bool has_rows(const std::string& path, const Location& asked) {
+  const YamlSource source = YamlSource::from_file(path, asked);
+  return YamlMap(source.root()).find("rows").has_value();
+}
+
 std::vector<GoldenPeak> golden_peaks(const std::string& path, const Location& asked) {
   const YamlSource source = YamlSource::from_file(path, asked);
   const std::vector<golden::Asked> rows = golden::read_rows(source);

@@ -39,6 +39,9 @@ struct GoldenPeak {
   [[nodiscard]] double error() const;
 };
 
+// A file of such rows, and no other, has `rows`.
+bool has_rows(const std::string& path, const Location& asked);
+
 // Reads a file with `rows` of {id, arguments, measured}, in its order; a platform without a peak is
 // left out. In parallel. InputError where the file is not so.
 std::vector<GoldenPeak> golden_peaks(const std::string& path, const Location& asked);
