@@ -22,7 +22,7 @@ auto order_of(const PlanPoint& point) {
 std::optional<Planned> run_if_it_fits(const PlanQuestion& question, const PlanPoint& point) {
   try {
     PointRun run = run_point(question, point);
-    if (run.fits(question) != MemoryFit::kNo) return std::move(run.planned);
+    if (run.fits(question) == MemoryFit::kYes) return std::move(run.planned);
   } catch (const InputError&) {
     // Refused by its schedule, as too few microbatches are.
   } catch (const InfeasibleError&) {
