@@ -80,6 +80,8 @@ class Metrics : public testing::Command {
       if (value.is_number() || units_.contains(name)) expect_known(name, file);
       if (units_.contains(name) && units_.at(name) == "flag") {
         EXPECT_TRUE(value.is_boolean() || value.is_null()) << file << ' ' << name;
+      } else if (units_.contains(name) && units_.at(name) == "fit") {
+        EXPECT_TRUE(value.is_string() || value.is_null()) << file << ' ' << name;
       } else if (units_.contains(name)) {
         EXPECT_TRUE(value.is_number() || value.is_null()) << file << ' ' << name;
       }
