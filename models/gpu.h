@@ -9,9 +9,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "models/work.h"
+#include "sim/core/enum_array.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
@@ -43,6 +45,13 @@ struct AttentionCurve {
   double tail = 0;
 };
 
+// Generations of attention. Unfused, its matmuls and its softmax are kernels of their own.
+enum class AttentionKernel : std::uint8_t { kUnfused, kFlash1, kFlash2, kFlash3, kCudnn, kSdpa };
+template <>
+inline constexpr std::size_t kSizeOf<AttentionKernel> = 6;
+inline constexpr std::array<const char*, 6> kAttentionKernels{"unfused", "flash-1", "flash-2",
+                                                              "flash-3", "cudnn",   "sdpa"};
+
 // Shares of what kernels reach alone and in bursts that they keep in training, where the power
 // limit holds and collectives run beside them. 1: as alone.
 struct Sustained {
@@ -51,6 +60,12 @@ struct Sustained {
   double streaming = 1;
   double unaligned = 1;  // of a matmul whose operands' rows begin at no multiple of 16 bytes
 };
+
+constexpr EnumArray<AttentionKernel, std::array<double, 2>> all_at_their_curves() {
+  EnumArray<AttentionKernel, std::array<double, 2>> shares{};
+  shares.fill({1, 1});
+  return shares;
+}
 
 struct Gpu {
   std::string name;
@@ -61,6 +76,8 @@ struct Gpu {
   Seconds launch;  // start and end of a kernel
   MatmulCurve matmul;
   std::array<AttentionCurve, 2> attention;  // forward, backward
+  // Each generation's share of those curves' rates, likewise; 0: the GPU does not run it.
+  EnumArray<AttentionKernel, std::array<double, 2>> attention_kernels = all_at_their_curves();
   // Its fp8 matmuls take operands in one layout only, so that weights are kept transposed too.
   bool fp8_transposes = false;
   double streaming = 1;  // share of the memory bandwidth that a long memory-bound kernel reaches

@@ -27,6 +27,14 @@ Seconds collective_of(const Work& work, Group group, const CostSetting& setting,
   return sum;
 }
 
+double collectives_of_many(const Work& work, const CostSetting& setting, const Hardware& hardware) {
+  const int node = hardware.interconnect.gpus_per_node;
+  return static_cast<double>(
+      std::ranges::count_if(work.collectives, [&](const Collective& collective) {
+        return group_shape(setting, node, collective.group).ranks > 1;
+      }));
+}
+
 // Of B: the reductions of input gradients, which nothing in B waits for.
 Seconds reductions(const Work& backward, const CostSetting& setting, const Hardware& hardware) {
   Work only;
@@ -60,6 +68,14 @@ bool cuts_into_parts(const CostSetting& setting) {
 // What stays to be hidden when a part in `tensor` has nothing to run behind.
 Seconds but_one_part(Seconds collective, const CostSetting& setting) {
   return (1 - 1.0 / setting.context.tensor) * collective;
+}
+
+void leave_out(const Matmul& matmul, const CostSetting& setting, const Gpu& gpu, PassCost& pass) {
+  const Software& software = setting.software;
+  const double factor = setting.factors.compute;
+  pass.matmul -= factor * (kernel_seconds(matmul, setting, gpu) - gpu.launch);
+  pass.launches -= factor * (gpu.launch + software.gap);
+  pass.host -= factor * software.operation[software.launch];
 }
 
 // Adds what of the tensor ranks' collectives is hidden.
@@ -96,13 +112,14 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   context += other.context;
   expert += other.expert;
   hidden += other.hidden;
+  host += other.host;
   return *this;
 }
 
 PassCost operator*(double factor, const PassCost& cost) {
   return {factor * cost.matmul,   factor * cost.attention, factor * cost.memory_bound,
           factor * cost.launches, factor * cost.tensor,    factor * cost.context,
-          factor * cost.expert,   factor * cost.hidden};
+          factor * cost.expert,   factor * cost.hidden,    factor * cost.host};
 }
 
 GroupShape group_shape(const CostSetting& setting, int gpus_per_node, Group group) {
@@ -134,14 +151,17 @@ Seconds kernel_seconds(const Matmul& matmul, const CostSetting& setting, const G
 }
 
 Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, const Gpu& gpu) {
-  const double rate =
-      gpu.sustained.attention * setting.software.attention[attention.backward ? 1 : 0];
+  // One that the GPU does not run is replaced by what it runs.
+  const double share =
+      gpu.attention_kernels[setting.software.attention][attention.backward ? 1 : 0];
+  const double rate = gpu.sustained.attention * (share > 0 ? share : 1);
   return gpu.launch + (attention_seconds(gpu, attention) - gpu.launch) / rate;
 }
 
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu) {
   const Software& software = setting.software;
-  Bytes moved = software.traffic * work.moved + (software.permuting - 1) * work.permuted;
+  Bytes moved =
+      software.traffic[software.launch] * work.moved + (software.permuting - 1) * work.permuted;
   for (const Matmul& matmul : work.matmuls) {
     if (matmul.adds()) moved += Bytes(software.gradient * matmul.results());
   }
@@ -162,6 +182,8 @@ PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware&
   const auto kernels = static_cast<double>(work.matmuls.size() + work.attention.size() +
                                            static_cast<size_t>(work.kernels));
   cost.launches = kernels * (gpu.launch + software.gap) + 1.0 * work.routed * software.routing;
+  cost.host = (kernels + collectives_of_many(work, setting, hardware)) *
+              software.operation[software.launch];
   cost = setting.factors.compute * cost;
   cost.tensor = collective_of(work, Group::kTensor, setting, hardware);
   cost.context = collective_of(work, Group::kContext, setting, hardware) +
@@ -188,13 +210,19 @@ LayerCost layer_cost(const Transformer& model, LayerKind kind, const CostSetting
   const CostSetting setting = setting_of(kind, model, of_all);
   const Work forward = layer_work(model, kind, PassKind::kF, setting.context);
   const Work backward = layer_work(model, kind, PassKind::kB, setting.context);
-  LayerCost cost{work_cost(forward, setting, hardware), work_cost(backward, setting, hardware),
-                 pass_cost(model, kind, PassKind::kW, setting, hardware)};
+  LayerCost cost{work_cost(forward, setting, hardware),
+                 work_cost(backward, setting, hardware),
+                 pass_cost(model, kind, PassKind::kW, setting, hardware),
+                 {}};
   cost.forward.hidden = beside_attention(forward, setting, hardware);
   cost.backward_input.hidden = beside_attention(backward, setting, hardware);
   if (setting.context.tensor > 1) hide_tensor(model, kind, setting, hardware, cost);
   for (PassCost* pass : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
     pass->hidden = (1 - hardware.interconnect.exchange_share) * pass->hidden;
+  }
+  cost.again = cost.forward;
+  if (setting.software.early_stop && is_layer(kind) && feed_of(kind) == Feed::kMlp) {
+    leave_out(forward.matmuls.back(), setting, hardware.gpu, cost.again);
   }
   return cost;
 }

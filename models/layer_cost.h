@@ -2,7 +2,8 @@
 // models/gpu.h and models/collective.h.
 //
 // A pass takes the sum of its kernels, launches included, and of its collectives but for what runs
-// behind its matmuls (docs/reference/model.md, "Seconds"). Hidden are, as Megatron-LM does it:
+// behind its matmuls (docs/reference/model.md, "Seconds"); or what the host takes to launch them,
+// where that is longer. Hidden are, as Megatron-LM does it:
 // - of W, the tensor ranks' gathers of inputs, behind B's matmuls (Korthikanti 2023,
 // section 4.2.2);
 // - of B, the reductions of input gradients, behind W's matmuls, where B and W are one pass;
@@ -14,6 +15,8 @@
 // rest of its time is gained. All else is exposed. Pure functions in fixed room: nothing allocates,
 // nothing throws but a LogicError for a precision that the GPU has not. O(kernels).
 #pragma once
+
+#include <algorithm>
 
 #include "models/device_memory.h"
 #include "models/hardware.h"
@@ -63,19 +66,23 @@ struct PassCost {
   Seconds context;
   Seconds expert;
   Seconds hidden;  // the part of all collectives that costs no time
+  Seconds host;    // that the host takes to launch all of it, beside the GPU
 
   [[nodiscard]] Seconds compute() const { return matmul + attention + memory_bound + launches; }
   [[nodiscard]] Seconds collectives() const { return tensor + context + expert; }
-  [[nodiscard]] Seconds total() const { return compute() + collectives() - hidden; }
+  [[nodiscard]] Seconds on_gpu() const { return compute() + collectives() - hidden; }
+  [[nodiscard]] Seconds total() const { return std::max(on_gpu(), host); }
+  // That a collective of no layer may run behind: kernels, or what the host lets the GPU wait.
+  [[nodiscard]] Seconds cover() const { return std::max(compute(), host); }
   PassCost& operator+=(const PassCost& other);
   friend PassCost operator*(double factor, const PassCost& cost);
 };
 
-// R of a layer takes what F takes.
 struct LayerCost {
   PassCost forward;
   PassCost backward_input;
   PassCost backward_weight;
+  PassCost again;  // R: F, without its last matmul where Software::early_stop has it so
 };
 
 // Kinds that the model does not have stay 0.
@@ -92,7 +99,7 @@ Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, c
 // What memory-bound kernels take beside their launches.
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu);
 
-// What the work takes as if nothing else ran; nothing is hidden.
+// What the work takes as if nothing else ran; nothing is hidden. Collectives of one rank are none.
 PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware);
 
 // One pass as if nothing else ran. Requires what layer_work requires.

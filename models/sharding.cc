@@ -52,15 +52,15 @@ Units units_of(const Transformer& model, const StageLayers& stage, const LayerCo
   Units units;
   for (const LayerKind kind : kinds_of(model, stage)) {
     const LayerCost& cost = costs[kind];
-    Unit unit{shardings[kind].gather,         shardings[kind].scatter,
-              cost.forward.compute(),         cost.backward_input.compute(),
-              cost.backward_weight.compute(), is_layer(kind) ? cost.forward.compute() : Seconds(0)};
+    Unit unit{shardings[kind].gather,       shardings[kind].scatter,
+              cost.forward.cover(),         cost.backward_input.cover(),
+              cost.backward_weight.cover(), is_layer(kind) ? cost.again.cover() : Seconds(0)};
     if (kind == LayerKind::kOutput && tied) unit.gather = unit.scatter = Seconds(0);
     if (kind == LayerKind::kMtp) {  // every module makes logits of its own
       const LayerCost& logits = costs[LayerKind::kOutput];
-      unit.forward += logits.forward.compute();
-      unit.backward += logits.backward_input.compute();
-      unit.weight += logits.backward_weight.compute();
+      unit.forward += logits.forward.cover();
+      unit.backward += logits.backward_input.cover();
+      unit.weight += logits.backward_weight.cover();
     }
     units.push_back(unit);
   }

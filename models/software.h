@@ -5,24 +5,38 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 
+#include "models/gpu.h"
 #include "models/memory_fit.h"
+#include "sim/core/enum_array.h"
 #include "sim/core/units.h"
 
 namespace pipesim {
 
+// How operations reach the GPU: one by one from Python, from compiled code, or as recorded graphs.
+enum class LaunchMode : std::uint8_t { kEager, kCompiled, kCudaGraphs };
+template <>
+inline constexpr std::size_t kSizeOf<LaunchMode> = 3;
+inline constexpr std::array<const char*, 3> kLaunchModes{"eager", "compiled", "cuda_graphs"};
+
 struct Software {
   std::string name;
+  LaunchMode launch = LaunchMode::kEager;
+  // Seconds of the host for every kernel and collective of layer_work.h that a pass launches,
+  // whatever it takes to launch one: a pass lasts no less.
+  EnumArray<LaunchMode, Seconds> operation{};
   // Bytes that memory-bound kernels move, to those of kernels that are fused as layer_work.h has
-  // it.
-  double traffic = 1;
+  // it; compiled code fuses what lone operations do not.
+  EnumArray<LaunchMode, double> traffic{1, 1, 1};
   // Between the end of a kernel and the start of the next, beyond a launch.
   Seconds gap = {};
   // Bytes a weight that adding to gradients moves, beside what matmuls that add in fp32 move.
   double gradient = 0;
-  // Share of the GPU's rate of attention that its kernels keep: forward, backward.
-  std::array<double, 2> attention{1, 1};
+  // R ends with the last tensor that B reads, before the matmul that ends an MLP.
+  bool early_stop = false;
+  AttentionKernel attention = AttentionKernel::kCudnn;
   // A vocabulary that all devices divide has collectives that wait for the last device on
   // multiprocessors of their own: the share of its rate that a pass of layers keeps beside them.
   // And IF and IB take this for every token of the microbatch, whichever device has its row.

@@ -21,6 +21,21 @@ Seconds sent_seconds(const CostSetting& setting, const Hardware& hardware, int f
                             {2, near ? 2 : 1});
 }
 
+struct BackwardSeconds {
+  Seconds input, weight;
+};
+
+// Launched as one pass, B and W wait for the host together, each for its share.
+BackwardSeconds backward_seconds(const StagePasses& passes, bool fused) {
+  const PassCost& input = passes.backward_input;
+  const PassCost& weight = passes.backward_weight;
+  if (!fused) return {input.total(), weight.total()};
+  const Seconds gpu = input.on_gpu() + weight.on_gpu();
+  const Seconds host = input.host + weight.host;
+  if (host <= gpu || gpu <= Seconds(0)) return {input.on_gpu(), weight.on_gpu()};
+  return {host / gpu * input.on_gpu(), host / gpu * weight.on_gpu()};
+}
+
 // Where the framework scatters what tensor ranks hold alike, they gather it after the message.
 Seconds gathering_seconds(const Transformer& model, const CostSetting& setting,
                           const Hardware& hardware) {
@@ -63,8 +78,9 @@ void fill_stage_seconds(const Transformer& model, const CostSetting& setting,
     } else {
       const StagePasses passes = stage_passes(model, layers, costs);
       stage.forward = passes.forward.total();
-      stage.backward_input = passes.backward_input.total();
-      stage.backward_weight = passes.backward_weight.total();
+      const BackwardSeconds backward = backward_seconds(passes, setting.fused_backward);
+      stage.backward_input = backward.input;
+      stage.backward_weight = backward.weight;
       stage.overlapped = pairs.seconds(layers, layers);
       stage.recompute = passes.recompute.total();
     }

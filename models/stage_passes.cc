@@ -15,7 +15,7 @@ StagePasses stage_passes(const Transformer& model, const StageLayers& stage,
     sum.forward += 1.0 * times * one.forward;
     sum.backward_input += 1.0 * times * one.backward_input;
     sum.backward_weight += 1.0 * times * one.backward_weight;
-    if (is_layer(kind)) sum.recompute += 1.0 * times * one.forward;
+    if (is_layer(kind)) sum.recompute += 1.0 * times * one.again;
   }
   return sum;
 }

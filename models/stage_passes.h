@@ -10,7 +10,7 @@ struct StagePasses {
   PassCost forward;
   PassCost backward_input;
   PassCost backward_weight;
-  PassCost recompute;  // F of all layers; embedding and output are not run again
+  PassCost recompute;  // R of all layers; embedding and output are not run again
 };
 
 // Sums over the stage's layers; an MTP module runs the output once more. O(1).

@@ -245,8 +245,8 @@ StepCost step_cost(const Transformer& model, const CostSetting& setting, const H
   Seconds backward;
   for (int chunk = 0; chunk < place.chunks(device); ++chunk) {
     const StagePasses passes = stage_passes(model, stage_of(layout, place, device, chunk), costs);
-    forward += passes.forward.compute();
-    backward += passes.backward_input.compute() + passes.backward_weight.compute();
+    forward += passes.forward.cover();
+    backward += passes.backward_input.cover() + passes.backward_weight.cover();
   }
   const double parameters = held.dense + held.expert;
   const int ranks = dense_groups(setting, hardware.interconnect.gpus_per_node).shards.ranks;

@@ -8,6 +8,9 @@
 namespace pipesim {
 namespace {
 
+// Above 1 where a card's power limit is above that of the one whose curve it has.
+constexpr double kMostSustained = 2;
+
 std::string stated_source(YamlMap& map) {
   return map.require("source", "where these numbers come from").text();
 }
@@ -121,20 +124,65 @@ void read_kernel_curves(const OpenGroup& open, Gpu& gpu) {
   }
 }
 
+void read_attention_kernels(const OpenGroup& open, Gpu& gpu) {
+  auto group = open("attention_kernels", Needed::kNo);
+  if (!group) return;
+  constexpr std::array<std::pair<const char*, AttentionKernel>, 5> kKernels{
+      {{"flash_1", AttentionKernel::kFlash1},
+       {"flash_2", AttentionKernel::kFlash2},
+       {"flash_3", AttentionKernel::kFlash3},
+       {"cudnn", AttentionKernel::kCudnn},
+       {"sdpa", AttentionKernel::kSdpa}}};
+  constexpr std::array kWays{"forward", "backward"};
+  for (const auto& [name, kernel] : kKernels) {
+    for (size_t way = 0; way < kWays.size(); ++way) {
+      const auto share = group->find(fmt::format("{}_{}", name, kWays[way]));
+      if (share) gpu.attention_kernels[kernel][way] = share->number(0, 4);
+    }
+  }
+  group->note_fitted();
+  group->finish();
+}
+
 void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect) {
   auto group = open("sustained", Needed::kNo);
   if (!group) return;
   Sustained& sustained = gpu.sustained;
   sustained.matmul[0] = group->share("matmul");
   sustained.matmul[1] = sustained.matmul[0];
-  if (gpu.has(Precision::kFp8)) sustained.matmul[1] = group->share("matmul_fp8");
+  if (gpu.has(Precision::kFp8)) {
+    sustained.matmul[1] = group->number("matmul_fp8").number(1e-3, kMostSustained);
+  }
   sustained.matmul[2] = sustained.matmul[1];
+  if (const auto fp4 = group->find("matmul_fp4")) {
+    sustained.matmul[2] = fp4->number(1e-3, kMostSustained);
+  }
   sustained.attention = group->share("attention");
   sustained.streaming = group->share("streaming");
   sustained.unaligned = group->share("unaligned");
   interconnect.sustained = group->share("collectives");
   group->note_fitted();
   group->finish();
+}
+
+void change_sustained(YamlMap& map, const std::string& source, Gpu& gpu, Interconnect& interconnect,
+                      std::vector<Sourced>& numbers) {
+  Sustained& sustained = gpu.sustained;
+  const auto change = [&](const char* key, double& to) {
+    const auto share = map.find(key);
+    if (!share) return;
+    to = share->number(1e-3, kMostSustained);
+    put(numbers, {std::string("sustained.") + key, share->text(), source});
+  };
+  if (const auto fitted = map.find("fitted")) (void)fitted->integer(0, 64);
+  change("matmul", sustained.matmul[Precision::kBf16]);
+  change("matmul_fp8", sustained.matmul[Precision::kFp8]);
+  change("matmul_fp4", sustained.matmul[Precision::kFp4]);
+  change("attention", sustained.attention);
+  change("streaming", sustained.streaming);
+  change("unaligned", sustained.unaligned);
+  change("collectives", interconnect.sustained);
+  map.finish();
 }
 
 void read_collective_curves(const OpenGroup& open, Interconnect& interconnect) {

@@ -59,8 +59,13 @@ using OpenGroup = std::function<std::optional<NumberGroup>(const std::string& ke
 // Matmuls, attention and memory-bound kernels. Requires the peaks to be known; what is not opened
 // stays as it is.
 void read_kernel_curves(const OpenGroup& open, Gpu& gpu);
+// Generations of attention beside those curves.
+void read_attention_kernels(const OpenGroup& open, Gpu& gpu);
 // Of one node, likewise.
 void read_sustained(const OpenGroup& open, Gpu& gpu, Interconnect& interconnect);
+// Each of these shares may be left out.
+void change_sustained(YamlMap& map, const std::string& source, Gpu& gpu, Interconnect& interconnect,
+                      std::vector<Sourced>& numbers);
 void read_collective_curves(const OpenGroup& open, Interconnect& interconnect);
 // Copies to and from the host, alone and with all that share the way.
 void read_host_bandwidths(NumberGroup& group, HostLink& host);

@@ -35,6 +35,7 @@ class DataSheet {
     chip();
     link();
     power();
+    sustained();
     map_.finish();
     return std::move(entry_);
   }
@@ -169,6 +170,15 @@ class DataSheet {
            fmt::format("{}'s share of its limit", like_.gpu.name));
   }
 
+  // A card has its own where training on it is known; else those of the one that it is like.
+  void sustained() {
+    const auto group = map_.find("sustained");
+    if (!group) return;
+    YamlMap of(*group);
+    const std::string source = of.require("source", "where these numbers come from").text();
+    change_sustained(of, source, entry_.gpu, entry_.interconnect, entry_.numbers);
+  }
+
   // What `assumed` may name.
   inline static const std::vector<std::string> kKeys{
       "peak.bf16",       "peak.fp8",       "peak.fp4",    "memory", "memory_bandwidth",
@@ -215,7 +225,11 @@ bool is_data_sheet(const YamlValue& value) {
   return value.is_map() && YamlMap(value).find("generation").has_value();
 }
 
-void change_gpu(YamlMap& of, Gpu& gpu, std::vector<Sourced>& changed) {
+void change_gpu(YamlMap& of, Gpu& gpu, Interconnect& interconnect, std::vector<Sourced>& changed) {
+  if (const auto sustained = of.find("sustained")) {
+    YamlMap shares(*sustained);
+    change_sustained(shares, "stated by the scenario", gpu, interconnect, changed);
+  }
   const auto note = [&changed](const std::string& key, const YamlValue& value) {
     changed.push_back({key, value.text(), "stated by the scenario"});
   };

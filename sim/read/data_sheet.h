@@ -35,8 +35,8 @@ bool is_data_sheet(const YamlValue& value);
 GpuEntry read_data_sheet(const std::string& name, const YamlValue& value,
                          std::span<const Generation> generations, std::span<const GpuEntry> known);
 
-// `memory`, `memory_bandwidth` and `peak` of a GPU that otherwise stays as it is: kernels keep
-// their share of what they were a share of. Adds what was said to `changed`.
-void change_gpu(YamlMap& of, Gpu& gpu, std::vector<Sourced>& changed);
+// `memory`, `memory_bandwidth`, `peak` and `sustained` of a GPU that otherwise stays as it is:
+// kernels keep their share of what they were a share of. Adds what was said to `changed`.
+void change_gpu(YamlMap& of, Gpu& gpu, Interconnect& interconnect, std::vector<Sourced>& changed);
 
 }  // namespace pipesim

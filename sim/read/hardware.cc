@@ -49,6 +49,7 @@ GpuEntry read_gpu(const std::string& name, const YamlValue& value) {
     return given ? std::optional(NumberGroup(*given, key, entry.numbers)) : std::nullopt;
   };
   read_kernel_curves(open, entry.gpu);
+  read_attention_kernels(open, entry.gpu);
   read_collective_curves(open, entry.interconnect);
   read_sustained(open, entry.gpu, entry.interconnect);
   map.finish();
@@ -412,7 +413,7 @@ std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalo
       if (!hardware) name->fail(kOfName);
       replace_gpu(catalog.gpu(*name), choice);
     }
-    if (hardware) change_gpu(of, hardware->gpu, changed);
+    if (hardware) change_gpu(of, hardware->gpu, hardware->interconnect, changed);
     read_power(of, choice.cluster);
     of.finish();
   }

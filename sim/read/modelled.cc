@@ -131,8 +131,32 @@ void check_precision(YamlMap& root, const Scenario& scenario) {
   (asked ? *asked : root.value()).fail(gpu.name + " has no such precision");
 }
 
+// The generation of attention, the framework's unless it is asked for.
+void read_attention_kernel(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& modelled,
+                           Software& software) {
+  const auto memory = root.find("memory");
+  const auto stated = memory ? YamlMap(*memory).find("flash_attention") : std::nullopt;
+  const auto asked = map.find("attention");
+  if (asked) software.attention = attention_of(*asked);
+  const bool unfused = software.attention == AttentionKernel::kUnfused;
+  if (!asked) {
+    if (unfused && !stated) modelled.context.flash_attention = false;
+    return;
+  }
+  if (stated && stated->flag() == unfused) {
+    asked->fail(unfused ? "stands beside 'memory.flash_attention: true'"
+                        : "stands beside 'memory.flash_attention: false'");
+  }
+  if (!unfused && gpu.attention_kernels[software.attention][0] <= 0) {
+    asked->fail(fmt::format("{} does not run {}", gpu.name,
+                            kAttentionKernels[static_cast<size_t>(software.attention)]));
+  }
+  modelled.context.flash_attention = !unfused;
+}
+
 // The generation of the framework, and how it runs mixtures of experts.
-void read_framework(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
+void read_framework(YamlMap& root, YamlMap& map, const Gpu& gpu, Modelled& modelled,
+                    RooflineCost& cost) {
   if (const auto dispatcher = map.find("moe_token_dispatcher_type")) {
     static const std::vector<std::string> kDispatchers{"alltoall", "flex"};
     modelled.context.flex_dispatcher = dispatcher->choice(kDispatchers) == "flex";
@@ -144,9 +168,9 @@ void read_framework(YamlMap& map, Modelled& modelled, RooflineCost& cost) {
   exchanged("moe_dispatch_fwd_dtype", modelled.context.fp8_dispatch);
   exchanged("moe_combine_bwd_dtype", modelled.context.fp8_combine_gradient);
   const auto software = map.find("software");
-  const SoftwareEntry& generation =
-      software ? find_software(*software) : catalogue_software().front();
-  cost.software = generation.software;
+  cost.software = software ? read_software(*software) : catalogue_software().front().software;
+  if (const auto launch = map.find("launch")) cost.software.launch = launch_mode_of(*launch);
+  read_attention_kernel(root, map, gpu, modelled, cost.software);
   bool forced = false;
   set_flag(map, "moe_router_force_load_balancing", forced);
   if (forced) cost.software.fullest = 1;
@@ -339,7 +363,7 @@ std::optional<RooflineCost> read_roofline(YamlMap& root, Scenario& scenario) {
   set_flag(map, "tp_comm_overlap", cost.overlap.tensor);
   set_flag(map, "overlap_grad_reduce", cost.overlap.gradient_reduce);
   set_flag(map, "overlap_param_gather", cost.overlap.parameter_gather);
-  read_framework(map, *scenario.modelled, cost);
+  read_framework(root, map, scenario.hardware->gpu, *scenario.modelled, cost);
   if (chosen == "measured") {
     auto numbers = *scenario.sources;
     cost.calibration = read_calibration_file(map.require("file", "a calibration file"),

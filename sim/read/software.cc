@@ -1,6 +1,9 @@
 #include "sim/read/software.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
 
 #include "sim/core/data_folder.h"
 #include "sim/read/curves.h"
@@ -8,51 +11,151 @@
 namespace pipesim {
 namespace {
 
+template <class Enum, size_t N>
+Enum one_of(const YamlValue& value, const std::array<const char*, N>& names) {
+  const std::vector<std::string> all(names.begin(), names.end());
+  return static_cast<Enum>(std::ranges::find(all, value.choice(all)) - all.begin());
+}
+
+double share(const YamlValue& value) { return value.number(1e-3, 1); }
+double factor(const YamlValue& value) { return value.number(0, 1e6); }
+
+// A number of the catalogue, and where it goes.
+struct SoftwareNumber {
+  const char* group;
+  const char* key;
+  void (*set)(const YamlValue&, Software&);
+  bool needed = true;
+};
+using enum LaunchMode;
+
+// Numbers of one group stand together.
+constexpr std::array kNumbers{
+    SoftwareNumber{"host", "launch",
+                   [](const YamlValue& value, Software& of) { of.launch = launch_mode_of(value); }},
+    SoftwareNumber{
+        "host", "eager",
+        [](const YamlValue& value, Software& of) { of.operation[kEager] = value.seconds(); }},
+    SoftwareNumber{
+        "host", "compiled",
+        [](const YamlValue& value, Software& of) { of.operation[kCompiled] = value.seconds(); }},
+    SoftwareNumber{
+        "host", "cuda_graphs",
+        [](const YamlValue& value, Software& of) { of.operation[kCudaGraphs] = value.seconds(); }},
+    SoftwareNumber{
+        "kernels", "traffic",
+        [](const YamlValue& value, Software& of) { of.traffic[kEager] = factor(value); }},
+    SoftwareNumber{
+        "kernels", "traffic_compiled",
+        [](const YamlValue& value, Software& of) { of.traffic[kCompiled] = factor(value); }},
+    SoftwareNumber{"kernels", "gap",
+                   [](const YamlValue& value, Software& of) { of.gap = value.seconds(); }},
+    SoftwareNumber{"kernels", "gradient",
+                   [](const YamlValue& value, Software& of) { of.gradient = factor(value); }},
+    SoftwareNumber{"recompute", "early_stop",
+                   [](const YamlValue& value, Software& of) { of.early_stop = value.flag(); }},
+    SoftwareNumber{
+        "attention", "kernel",
+        [](const YamlValue& value, Software& of) { of.attention = attention_of(value); }},
+    SoftwareNumber{
+        "vocabulary", "beside",
+        [](const YamlValue& value, Software& of) { of.beside_vocabulary = share(value); }},
+    SoftwareNumber{
+        "vocabulary", "token_forward",
+        [](const YamlValue& value, Software& of) { of.vocabulary_token[0] = value.seconds(); }},
+    SoftwareNumber{
+        "vocabulary", "token_backward",
+        [](const YamlValue& value, Software& of) { of.vocabulary_token[1] = value.seconds(); }},
+    SoftwareNumber{"experts", "permuting",
+                   [](const YamlValue& value, Software& of) { of.permuting = factor(value); }},
+    SoftwareNumber{"experts", "grouped",
+                   [](const YamlValue& value, Software& of) { of.grouped = share(value); }},
+    SoftwareNumber{"experts", "fullest",
+                   [](const YamlValue& value, Software& of) { of.fullest = value.number(1, 1e3); }},
+    SoftwareNumber{"experts", "exchange",
+                   [](const YamlValue& value, Software& of) { of.exchange = share(value); }},
+    SoftwareNumber{"experts", "routing",
+                   [](const YamlValue& value, Software& of) { of.routing = value.seconds(); }},
+    SoftwareNumber{"memory", "margin",
+                   [](const YamlValue& value, Software& of) { of.memory_margin = value.bytes(); }},
+    SoftwareNumber{"memory", "low",
+                   [](const YamlValue& value, Software& of) { of.memory_band.low = share(value); }},
+    SoftwareNumber{
+        "memory", "high",
+        [](const YamlValue& value, Software& of) { of.memory_band.high = value.number(1, 10); }},
+    SoftwareNumber{
+        "memory", "loss",
+        [](const YamlValue& value, Software& of) { of.loss_bytes[0] = value.number(4, 100); },
+        false},
+    SoftwareNumber{
+        "memory", "fused_loss",
+        [](const YamlValue& value, Software& of) { of.loss_bytes[1] = value.number(4, 100); },
+        false},
+    SoftwareNumber{
+        "memory", "gradient_copy",
+        [](const YamlValue& value, Software& of) { of.gradient_copy = value.number(0, 4); }, false},
+    SoftwareNumber{"memory", "keeps_gathered",
+                   [](const YamlValue& value, Software& of) { of.keeps_gathered = value.flag(); },
+                   false},
+};
+
+// Calls `each` with the numbers of every group.
+template <class Each>
+void by_group(const Each& each) {
+  for (auto first = kNumbers.begin(); first != kNumbers.end();) {
+    const std::string_view group = first->group;
+    const auto last = std::find_if(
+        first, kNumbers.end(), [&](const SoftwareNumber& number) { return group != number.group; });
+    each(std::string(group), std::span(first, last));
+    first = last;
+  }
+}
+
 SoftwareEntry read_generation(const std::string& name, const YamlValue& value) {
   YamlMap map(value);
   SoftwareEntry entry;
   entry.software.name = name;
   entry.title = map.require("title", "which releases of which framework").text();
-  NumberGroup kernels(map, "kernels", entry.numbers);
-  entry.software.traffic = kernels.factor("traffic");
-  entry.software.gap = kernels.number("gap").seconds();
-  entry.software.gradient = kernels.factor("gradient");
-  kernels.note_fitted();
-  kernels.finish();
-  NumberGroup attention(map, "attention", entry.numbers);
-  entry.software.attention = {attention.share("forward"), attention.share("backward")};
-  attention.finish();
-  NumberGroup vocabulary(map, "vocabulary", entry.numbers);
-  entry.software.beside_vocabulary = vocabulary.share("beside");
-  entry.software.vocabulary_token = {vocabulary.number("token_forward").seconds(),
-                                     vocabulary.number("token_backward").seconds()};
-  vocabulary.finish();
-  NumberGroup experts(map, "experts", entry.numbers);
-  entry.software.permuting = experts.factor("permuting");
-  entry.software.grouped = experts.share("grouped");
-  const YamlValue fullest = experts.number("fullest");
-  entry.software.fullest = fullest.number(1, 1e3);
-  entry.software.exchange = experts.share("exchange");
-  entry.software.routing = experts.number("routing").seconds();
-  experts.note_fitted();
-  experts.finish();
-  NumberGroup memory(map, "memory", entry.numbers);
-  entry.software.memory_margin = memory.number("margin").bytes();
-  entry.software.memory_band = {memory.share("low"), memory.number("high").number(1, 10)};
-  if (const auto loss = memory.find("loss")) entry.software.loss_bytes[0] = loss->number(4, 100);
-  if (const auto loss = memory.find("fused_loss")) {
-    entry.software.loss_bytes[1] = loss->number(4, 100);
-  }
-  if (const auto copy = memory.find("gradient_copy")) {
-    entry.software.gradient_copy = copy->number(0, 4);
-  }
-  if (const auto kept = memory.find("keeps_gathered")) entry.software.keeps_gathered = kept->flag();
-  memory.finish();
+  by_group([&](const std::string& key, std::span<const SoftwareNumber> numbers) {
+    NumberGroup group(map, key, entry.numbers);
+    for (const SoftwareNumber& number : numbers) {
+      const auto given = number.needed ? group.number(number.key) : group.find(number.key);
+      if (given) number.set(*given, entry.software);
+    }
+    group.note_fitted();
+    group.finish();
+  });
   map.finish();
   return entry;
 }
 
 }  // namespace
+
+AttentionKernel attention_of(const YamlValue& value) {
+  return one_of<AttentionKernel>(value, kAttentionKernels);
+}
+
+LaunchMode launch_mode_of(const YamlValue& value) {
+  return one_of<LaunchMode>(value, kLaunchModes);
+}
+
+Software read_software(const YamlValue& value) {
+  if (!value.is_map()) return find_software(value).software;
+  YamlMap map(value);
+  Software software =
+      find_software(map.require("name", "a generation whose other numbers hold")).software;
+  by_group([&](const std::string& key, std::span<const SoftwareNumber> numbers) {
+    const auto group = map.find(key);
+    if (!group) return;
+    YamlMap given(*group);
+    for (const SoftwareNumber& number : numbers) {
+      if (const auto value_of = given.find(number.key)) number.set(*value_of, software);
+    }
+    given.finish();
+  });
+  map.finish();
+  return software;
+}
 
 std::vector<SoftwareEntry> read_software_catalogue(const YamlValue& root) {
   std::vector<SoftwareEntry> all;

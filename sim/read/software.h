@@ -24,4 +24,10 @@ std::vector<SoftwareEntry> read_software_catalogue(const YamlValue& root);
 // InputError with the nearest name when there is none of this name.
 const SoftwareEntry& find_software(const YamlValue& name);
 
+// A generation by its name, or a map of its name and of numbers that stand for the catalogue's.
+Software read_software(const YamlValue& value);
+
+LaunchMode launch_mode_of(const YamlValue& value);
+AttentionKernel attention_of(const YamlValue& value);
+
 }  // namespace pipesim

@@ -173,11 +173,12 @@ std::optional<long> to_integer(std::string_view text, bool binary) {
 }
 
 // The key under which a name stands where other keys change what it names.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNameKeys{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNameKeys{
     {{"cluster", "name"},
      {"model", "base"},
      {"engine", "name"},
      {"cluster.gpu", "name"},
+     {"cost.software", "name"},
      {"recompute", "granularity"}}};
 
 // What stands at a path of a node, replaced. Containers on the way are made anew and everything

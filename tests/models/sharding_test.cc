@@ -225,7 +225,7 @@ class ExposedSharding : public ::testing::Test {
  protected:
   ExposedSharding() {
     LayerCost& layer = costs_[LayerKind::kDense];
-    layer.forward.matmul = Seconds(10);
+    layer.forward.matmul = layer.again.matmul = Seconds(10);
     layer.backward_input.matmul = Seconds(12);
     layer.backward_weight.matmul = Seconds(8);
     setting_.state = sharded(ShardingStrategy::kOptimGradsParams, 4);

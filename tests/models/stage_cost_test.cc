@@ -36,6 +36,74 @@ CostSetting setting(int tensor = 1, bool sequence = false) {
 
 Transformer small() { return testing::gpt(4, 512, 8, 1024); }
 
+// A launch for each kernel, and for each collective of more than one rank.
+double operations(PassKind pass, const CostSetting& setting) {
+  const Work work = layer_work(small(), LayerKind::kDense, pass, setting.context);
+  const size_t kernels = work.matmuls.size() + work.attention.size() + work.collectives.size();
+  return static_cast<double>(kernels) + work.kernels;
+}
+
+TEST(Host, HoldsAPassUpOnlyWhereItIsSlowerThanTheGpu) {
+  CostSetting with = setting(2, true);
+  const LayerCost alone = layer_cost(small(), LayerKind::kDense, with, simple());
+  EXPECT_EQ(alone.forward.host, Seconds(0));
+  with.software.operation[LaunchMode::kEager] = Seconds(1e-9);
+  const LayerCost hidden = layer_cost(small(), LayerKind::kDense, with, simple());
+  EXPECT_EQ(hidden.forward.total(), alone.forward.total());
+  with.software.operation[LaunchMode::kEager] = Seconds(1);
+  const LayerCost held = layer_cost(small(), LayerKind::kDense, with, simple());
+  EXPECT_DOUBLE_EQ(held.forward.total().value(), operations(PassKind::kF, with));
+  EXPECT_DOUBLE_EQ(held.backward_input.total().value(), operations(PassKind::kB, with));
+  EXPECT_EQ(held.forward.on_gpu(), alone.forward.on_gpu());
+  with.software.launch = LaunchMode::kCudaGraphs;
+  EXPECT_EQ(layer_cost(small(), LayerKind::kDense, with, simple()).forward.total(),
+            alone.forward.total());
+}
+
+TEST(LayerCost, RunsAllButTheLastMatmulAgainWhereRecomputingStopsEarly) {
+  CostSetting own = setting();
+  const LayerCost whole = layer_cost(small(), LayerKind::kDense, own, simple());
+  EXPECT_EQ(whole.again.total(), whole.forward.total());
+  own.software.early_stop = true;
+  const LayerCost early = layer_cost(small(), LayerKind::kDense, own, simple());
+  // 8 sbh^2 and a launch less.
+  EXPECT_NEAR((whole.again.total() - early.again.total()).value(),
+              2 * 1024 * 512.0 * 2048 / 1e12 * 1 + 1e-6, 1e-12);
+  EXPECT_EQ(early.forward.total(), whole.forward.total());
+}
+
+// Two tensor ranks have less for the GPU to do and as much for the host.
+TEST(Host, IsTheSameForEveryNumberOfTensorRanks) {
+  CostSetting two = setting(2, true);
+  CostSetting four = setting(4, true);
+  two.software.operation[LaunchMode::kEager] = four.software.operation[LaunchMode::kEager] =
+      Seconds(1);
+  const auto forward = [](const CostSetting& of) {
+    return layer_cost(small(), LayerKind::kDense, of, simple()).forward;
+  };
+  EXPECT_EQ(forward(two).total(), forward(four).total());
+  EXPECT_GT(forward(two).matmul, forward(four).matmul);
+}
+
+TEST(LayerCost, KeepsTheShareOfItsGenerationOfAttention) {
+  Hardware hardware = simple();
+  hardware.gpu.attention_kernels[AttentionKernel::kFlash1] = {0.5, 0.25};
+  hardware.gpu.attention_kernels[AttentionKernel::kFlash3] = {0, 0};
+  const auto with = [&](AttentionKernel kernel) {
+    CostSetting own = setting();
+    own.context.flash_attention = true;
+    own.software.attention = kernel;
+    return layer_cost(small(), LayerKind::kDense, own, hardware);
+  };
+  const LayerCost curve = with(AttentionKernel::kCudnn);
+  const LayerCost first = with(AttentionKernel::kFlash1);
+  EXPECT_DOUBLE_EQ(first.forward.attention.value(), curve.forward.attention.value() / 0.5);
+  EXPECT_DOUBLE_EQ(first.backward_input.attention.value(),
+                   curve.backward_input.attention.value() / 0.25);
+  // One that the GPU does not run is replaced.
+  EXPECT_EQ(with(AttentionKernel::kFlash3).forward.attention, curve.forward.attention);
+}
+
 TEST(LayerCost, IsTheFlopsOverThePeakAndALaunchForEveryKernel) {
   const LayerCost cost = layer_cost(small(), LayerKind::kDense, setting(), simple());
   // Zero Bubble's Table 1: sbh(24h + 4s), sbh(24h + 8s), 24sbh^2, at 1 TFLOP/s.

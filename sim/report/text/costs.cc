@@ -156,6 +156,11 @@ void add_pass(std::vector<Row>& rows, const std::string& title, const PassCost& 
   if (cost.hidden > Seconds(0)) {
     rows.push_back({hidden, "", "", "", "", human(-cost.hidden), ""});
   }
+  if (cost.host > cost.on_gpu()) {
+    rows.push_back({"  until the host has launched all of it", "", "", "", "",
+                    human(cost.host - cost.on_gpu()), "software"});
+    note("software", curves);
+  }
 }
 
 // What a pass takes is the sum of its rows.
