@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "sim/case/simulate.h"
+#include "sim/core/data_folder.h"
 #include "sim/prepare/prepare.h"
+#include "sim/read/hardware.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim::software_test {
@@ -42,14 +44,64 @@ TEST(SoftwareCatalogue, HasTheNewestFirstWhichIsTheDefault) {
 }
 
 // FlashAttention 1, of the peak on an A100: 50 of 73% forward, 35 of 63% backward.
-TEST(SoftwareCatalogue, HasAttentionOfTheFirstGenerationAtItsShareOfTheSecond) {
-  for (const SoftwareEntry& entry : catalogue_software()) {
-    const auto& [forward, backward] = entry.software.attention;
-    const bool first = entry.software.name == "megatron-core-2023";
-    EXPECT_NEAR(forward, first ? 50.0 / 73 : 1, 1e-3) << entry.software.name;
-    EXPECT_NEAR(backward, first ? 35.0 / 63 : 1, 1e-3) << entry.software.name;
-  }
-  EXPECT_GT(seconds("software: megatron-core-2023"), seconds("software: megatron-deepspeed-2023"));
+TEST(AttentionKernels, HaveTheFirstGenerationAtItsShareOfTheSecond) {
+  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), {});
+  const Gpu& gpu = catalog.gpus.front().gpu;
+  ASSERT_EQ(gpu.name, "a100-sxm-80gb");
+  const auto& [forward, backward] = gpu.attention_kernels[AttentionKernel::kFlash1];
+  EXPECT_NEAR(forward, 50.0 / 73, 1e-3);
+  EXPECT_NEAR(backward, 35.0 / 63, 1e-3);
+  EXPECT_EQ(gpu.attention_kernels[AttentionKernel::kFlash2][0], 1);
+}
+
+TEST(AttentionKernels, AreSlowerTheOlderTheyAre) {
+  const auto with = [](const std::string& kernel) { return seconds("attention: " + kernel); };
+  EXPECT_LT(with("flash-3"), with("flash-2"));
+  EXPECT_EQ(with("sdpa"), with("flash-2"));
+  EXPECT_LT(with("flash-2"), with("flash-1"));
+  EXPECT_LT(with("flash-1"), with("unfused"));
+  EXPECT_EQ(with("cudnn"), seconds());
+  EXPECT_NE(refusal("attention: flash-4").find("flash-"), std::string::npos);
+  std::string blackwell = scenario("attention: flash-3");
+  blackwell.replace(blackwell.find("dgx-h100"), 8, "hgx-b200");
+  EXPECT_THROW((void)read_scenario(YamlSource("s.yaml", blackwell)), InputError);
+}
+
+TEST(Launches, AreThoseOfTheGenerationUnlessAskedFor) {
+  const std::string slow = "software: {name: megatron-core, host: {eager: 100 ms}}";
+  EXPECT_GT(seconds(slow), 5 * seconds());
+  EXPECT_EQ(seconds(slow + ", launch: cuda_graphs"), seconds());
+  EXPECT_NE(refusal("launch: graph").find("cuda_graphs"), std::string::npos);
+}
+
+std::string with_sustained(const std::string& shares) {
+  std::string text = scenario("");
+  return text.replace(text.find("dgx-h100"), 8,
+                      "{name: dgx-h100, gpu: {sustained: " + shares + "}}");
+}
+
+double seconds_of(const std::string& text) {
+  return simulate(prepare_first(read_scenario(YamlSource("s.yaml", text))))
+      .report.iteration.value();
+}
+
+TEST(SustainedInAScenario, StandsForTheGpus) {
+  EXPECT_EQ(seconds_of(with_sustained("{matmul: 0.84}")), seconds());
+  EXPECT_GT(seconds_of(with_sustained("{matmul: 0.5}")), seconds());
+  EXPECT_GT(seconds_of(with_sustained("{collectives: 0.1}")), seconds());
+  EXPECT_THROW((void)read_scenario(YamlSource("s.yaml", with_sustained("{matmuls: 0.5}"))),
+               InputError);
+}
+
+TEST(SoftwareInAScenario, TakesNumbersInThePlaceOfTheCatalogues) {
+  EXPECT_EQ(seconds("software: {name: megatron-core}"), seconds("software: megatron-core"));
+  EXPECT_GT(seconds("software: {name: megatron-core, kernels: {traffic: 2}}"), seconds());
+  EXPECT_GT(seconds("software: {name: megatron-core, experts: {fullest: 2}}"), seconds());
+  const YamlSource below("s.yaml", scenario("software: nanotron-2024"),
+                         {{"cost.software.host.eager", "100 ms", {}}});
+  EXPECT_GT(simulate(prepare_first(read_scenario(below))).report.iteration.value(), 5 * seconds());
+  EXPECT_NE(refusal("software: {name: megatron-core, kernels: {trafic: 2}}").find("traffic"),
+            std::string::npos);
 }
 
 TEST(SoftwareCatalogue, SaysOfEveryNumberWhereItComesFrom) {

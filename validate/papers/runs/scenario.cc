@@ -185,13 +185,19 @@ std::string experts_text(const Row& row, const Settings& settings) {
   return text;
 }
 
+// How a row's operations reach the GPU, where it says so.
+std::string launch_text(const Row& row) {
+  if (row.flag("cuda_graph").value_or(false)) return ", launch: cuda_graphs";
+  return has(row.text("system"), "compile") ? ", launch: compiled" : "";
+}
+
 std::string cost_text(const Row& row, const Settings& settings, bool moe, const Version& version) {
   const bool tensor = row.flag("tp_comm_overlap").value_or(settings.overlap_tensor && !moe);
   return fmt::format(
       "cost: {{kind: roofline, software: {}, tp_comm_overlap: {}, overlap_grad_reduce: {}, "
-      "overlap_param_gather: {}{}}}\n",
+      "overlap_param_gather: {}{}{}}}\n",
       version.software, tensor, settings.overlap_gradients,
-      settings.overlap_parameters && settings.distributed_optimizer,
+      settings.overlap_parameters && settings.distributed_optimizer, launch_text(row),
       moe ? experts_text(row, settings) : "");
 }
 
