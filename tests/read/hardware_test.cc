@@ -67,6 +67,20 @@ TEST(HardwareCatalog, HasTheGpusAndClustersOfThePapers) {
                                              "jean-zay-a100", "a100-four-cards", "cpu-cores"}));
 }
 
+// A sheet's own shares go before those of the GPU that it is like; what it leaves out is that
+// one's.
+TEST(HardwareCatalog, HasSustainedRatesOfASheet) {
+  const Sustained& own = gpu("gb300").gpu.sustained;
+  const Sustained& like = gpu("b200-sxm").gpu.sustained;
+  EXPECT_GT(own.matmul[Precision::kFp8], like.matmul[Precision::kFp8]);
+  EXPECT_EQ(own.matmul[Precision::kBf16], like.matmul[Precision::kBf16]);
+  EXPECT_GT(gpu("gb300").interconnect.sustained, gpu("b200-sxm").interconnect.sustained);
+  const auto& numbers = gpu("gb300").numbers;
+  const auto fp8 = std::ranges::find(numbers, "sustained.matmul_fp8", &Sourced::key);
+  ASSERT_NE(fp8, numbers.end());
+  EXPECT_TRUE(fp8->source.starts_with("fitted to")) << fp8->source;
+}
+
 TEST(HardwareCatalog, SaysOfEveryNumberWhereItComesFrom) {
   const auto check = [](const std::vector<Sourced>& numbers) {
     EXPECT_GT(numbers.size(), 8U);
