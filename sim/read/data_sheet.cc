@@ -153,6 +153,7 @@ class DataSheet {
       if (curve && number.key.ends_with(".bandwidth")) scale(number.key, factor);
     }
     entry_.domain = domain;
+    entry_.link = nominal;
     entry_.message = generation_.message * nominal;
   }
 

@@ -160,10 +160,12 @@ class Changes {
   std::vector<Sourced>& numbers_;
 };
 
-// A scenario's changes; with a base nothing is required.
-void read_node(YamlMap& map, Cluster& cluster, Changes& changed, bool base) {
+// A scenario's changes; with a base nothing is required. Returns the link's bandwidth if it is
+// stated.
+std::optional<BytesPerSecond> read_node(YamlMap& map, Cluster& cluster, Changes& changed,
+                                        bool base) {
   const auto node = map.find("node");
-  if (!node) return;
+  if (!node) return std::nullopt;
   YamlMap of(*node);
   if (const auto gpus = of.find("gpus")) {
     cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
@@ -176,8 +178,9 @@ void read_node(YamlMap& map, Cluster& cluster, Changes& changed, bool base) {
     node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
                            cluster.gpus_per_node));
   }
+  std::optional<BytesPerSecond> stated;
   if (const auto bandwidth = of.find("link_bandwidth")) {
-    cluster.link_bandwidth = positive_bandwidth(*bandwidth);
+    stated = cluster.link_bandwidth = positive_bandwidth(*bandwidth);
     changed.note("link.bandwidth", *bandwidth);
   } else if (!base && cluster.gpus_per_node > 1) {
     (void)of.require("link_bandwidth", "the bandwidth between GPUs of a node, such as '300 GB/s'");
@@ -187,6 +190,7 @@ void read_node(YamlMap& map, Cluster& cluster, Changes& changed, bool base) {
     changed.note("link.latency", *latency);
   }
   of.finish();
+  return stated;
 }
 
 // A fat tree whose lowest switches have so many ports to nodes. Where it is optimised for rails,
@@ -391,7 +395,7 @@ void settle_node(const GpuEntry& gpu, const YamlValue& where, bool stated, Clust
   cluster.gpus_per_node = *gpu.domain;
 }
 
-// The scenario's GPU, and its numbers; its entry where it is a data sheet.
+// The scenario's GPU, and its numbers; its entry where it is another than the cluster's.
 std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalog,
                                      ClusterChoice& choice) {
   constexpr const char* kOfName =
@@ -407,11 +411,13 @@ std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalo
     return sheet;
   }
   std::vector<Sourced> changed;
+  std::optional<GpuEntry> own;
   if (gpu) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {
       if (!hardware) name->fail(kOfName);
-      replace_gpu(catalog.gpu(*name), choice);
+      own = catalog.gpu(*name);
+      replace_gpu(*own, choice);
     }
     if (hardware) change_gpu(of, hardware->gpu, hardware->interconnect, changed);
     read_power(of, choice.cluster);
@@ -419,7 +425,7 @@ std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalo
   }
   add_numbers_of_gpu(catalog, choice);
   for (const Sourced& number : changed) put(choice.numbers, number);
-  return std::nullopt;
+  return own;
 }
 
 }  // namespace
@@ -514,15 +520,16 @@ ClusterChoice read_cluster(const YamlValue& value) {
   std::optional<Hardware>& hardware = choice.hardware;
   const BytesPerSecond link = choice.cluster.link_bandwidth;
   Changes changed(choice.numbers);
-  read_node(map, choice.cluster, changed, hardware.has_value());
+  const auto stated = read_node(map, choice.cluster, changed, hardware.has_value());
   read_network(map, choice, changed, hardware.has_value());
   read_host(map, choice);
-  const std::optional<GpuEntry> sheet = read_own_gpu(map, *catalog, choice);
+  const std::optional<GpuEntry> own = read_own_gpu(map, *catalog, choice);
   map.finish();
   if (hardware) {
-    const double factor = choice.cluster.link_bandwidth / link;
-    // A sheet's collectives follow from its own link; its messages too where nothing is stated.
-    if (sheet && factor == 1) choice.cluster.link_bandwidth = *sheet->message;
+    // Collectives of a data sheet follow from its own link, and messages get their share of it.
+    const bool sheet = own && own->link;
+    const double factor = stated ? *stated / (sheet ? *own->link : link) : 1;
+    if (sheet) choice.cluster.link_bandwidth = factor * *own->message;
     hardware->cluster = choice.cluster;
     agree(*hardware);
     scale_links(hardware->interconnect, factor, choice.numbers);

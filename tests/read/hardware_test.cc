@@ -3,6 +3,7 @@
 #include "sim/read/hardware.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <set>
@@ -301,6 +302,48 @@ TEST(NamedCluster, IsAsItWasWhereAValueIsRestated) {
   EXPECT_DOUBLE_EQ(
       read("{network: {bandwidth: 100 Gbps, achieved: 0.5}}").cluster->nic_bandwidth.value(),
       6.25e9);
+}
+
+std::string rate(BytesPerSecond bandwidth) {
+  return fmt::format("{:.17g} GB/s", bandwidth.value() / 1e9);
+}
+
+void expect_same_links(const std::string& cluster, const std::string& node) {
+  const auto text = [&](const std::string& more) { return "{name: " + cluster + more + "}"; };
+  const Scenario as_it_is = read(text(""));
+  const Scenario restated = read(text(", node: {" + node + "}"));
+  EXPECT_DOUBLE_EQ(restated.cluster->link_bandwidth.value(),
+                   as_it_is.cluster->link_bandwidth.value())
+      << cluster << ", " << node;
+  const auto& curves = as_it_is.hardware->interconnect.curves;
+  for (size_t i = 0; i < curves.size(); ++i) {
+    EXPECT_DOUBLE_EQ(restated.hardware->interconnect.curves[i].bandwidth.value(),
+                     curves[i].bandwidth.value())
+        << cluster << ", " << node;
+  }
+}
+
+TEST(NamedCluster, KeepsItsLinksWhereTheyAreRestatedForEveryGpu) {
+  const HardwareCatalog all = read_all_hardware({});
+  size_t links = 0;
+  for (const ClusterEntry& entry : all.clusters) {
+    const Cluster& cluster = entry.hardware.cluster;
+    if (cluster.gpus_per_node == 1) continue;
+    expect_same_links(entry.hardware.name, "link_bandwidth: " + rate(cluster.link_bandwidth));
+  }
+  for (const GpuEntry& entry : all.gpus) {
+    if (!entry.link) continue;
+    ++links;
+    expect_same_links("a100-roce, gpu: {name: " + entry.gpu.name + "}",
+                      "link_bandwidth: " + rate(*entry.link));
+  }
+  EXPECT_GT(links, 3U);
+  const auto gpu = [](const std::string& more) {
+    return read("{name: a100-roce, gpu: {name: rtx-4090}" + more + "}");
+  };
+  EXPECT_DOUBLE_EQ(
+      gpu(", node: {link_bandwidth: 50 GB/s}").hardware->interconnect.curves[0].bandwidth.value(),
+      2 * gpu("").hardware->interconnect.curves[0].bandwidth.value());
 }
 
 TEST(NamedCluster, LeavesAMapOfItsOwnAsItWas) {
