@@ -166,24 +166,33 @@ int import_passes(const ImportOptions& options, const CommandLine& line) {
   return kDone;
 }
 
-// A script that FILE sources: beside it, or as it is named.
+// A file that FILE names: beside it, as it is named, or where Primus keeps its own.
 std::optional<std::string> sourced(const ImportOptions& options, const CommandLine& line,
                                    const std::string& path) {
-  const std::string found = file_beside(options.file, path);
-  if (!std::filesystem::is_regular_file(found)) return std::nullopt;
-  return read_input(found, line.where(options.file));
+  namespace fs = std::filesystem;
+  std::vector<std::string> places{file_beside(options.file, path)};
+  for (fs::path folder = fs::absolute(options.file).parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    for (const char* kind : {"models/megatron", "modules/megatron"}) {
+      places.push_back((folder / "primus/configs" / kind / path).string());
+    }
+  }
+  for (const std::string& place : places) {
+    if (fs::is_regular_file(place)) return read_input(place, line.where(options.file));
+  }
+  return std::nullopt;
 }
 
 Settings settings_of(const ImportOptions& options, const CommandLine& line, const Given& given) {
   const std::string text = read_input(options.file, line.where(options.file));
   const std::string extension = std::filesystem::path(options.file).extension().string();
+  const ScriptReader reader = [&](const std::string& path) { return sourced(options, line, path); };
   if (options.format == "torchtitan") return read_toml_settings("torchtitan", options.file, text);
   if (options.format == "deepspeed") return read_json_settings("deepspeed", options.file, text);
   if (extension == ".yaml" || extension == ".yml") {
-    return read_yaml_settings("megatron", options.file, text);
+    return read_yaml_settings("megatron", options.file, text, given, reader);
   }
-  return read_arguments(options.file, text, given,
-                        [&](const std::string& path) { return sourced(options, line, path); });
+  return read_arguments(options.file, text, given, reader);
 }
 
 Draft draft_of(const ImportOptions& options, const CommandLine& line) {

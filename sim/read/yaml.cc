@@ -425,7 +425,14 @@ std::vector<YamlValue> YamlValue::list() const {
 }
 
 std::vector<std::pair<std::string, YamlValue>> YamlValue::entries() const {
-  const YamlMap checked(*this);
+  return named_entries(YamlMap(*this));
+}
+std::vector<std::pair<std::string, YamlValue>> YamlValue::all_entries() const {
+  return named_entries(YamlMap(*this, true));
+}
+
+std::vector<std::pair<std::string, YamlValue>> YamlValue::named_entries(
+    const YamlMap& checked) const {
   std::vector<std::pair<std::string, YamlValue>> named;
   for (const auto& item : node_) {
     const YamlMap::Entry& entry = checked.entries_[named.size()];
@@ -434,7 +441,7 @@ std::vector<std::pair<std::string, YamlValue>> YamlValue::entries() const {
   return named;
 }
 
-YamlMap::YamlMap(const YamlValue& value) : value_(value) {
+YamlMap::YamlMap(const YamlValue& value, bool repeats) : value_(value) {
   if (!value.is_map()) value.fail(fmt::format("expected a map, not {}", kind_of(value.node())));
   for (const auto& item : value.node()) {
     const YamlSource& source = *value.source_;
@@ -452,7 +459,7 @@ YamlMap::YamlMap(const YamlValue& value) : value_(value) {
     if (item.second.IsNull()) entry.value.mark_ = item.first.Mark();
     entries_.push_back(std::move(entry));
   }
-  refuse_double_keys();
+  if (!repeats) refuse_double_keys();
 }
 
 void YamlMap::refuse_double_keys() const {

@@ -65,6 +65,8 @@ class YamlSource {
 };
 
 // A node together with its path.
+class YamlMap;
+
 class YamlValue {
  public:
   YamlValue(const YamlSource& source, const YAML::Node& node, std::string path);
@@ -104,6 +106,8 @@ class YamlValue {
   [[nodiscard]] std::string one_line() const;
   // Of a map whose keys are names that the file chooses: as written, in its order, each once.
   [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
+  // The same of files of others, in which a key may stand twice.
+  [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> all_entries() const;
 
  private:
   [[nodiscard]] long whole_number(long minimum, long maximum, bool binary) const;
@@ -111,6 +115,8 @@ class YamlValue {
                                 std::span<const std::pair<std::string, double>> units,
                                 double most) const;
   friend class YamlMap;
+  [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> named_entries(
+      const YamlMap& checked) const;
 
   const YamlSource* source_;
   YAML::Node node_;
@@ -123,7 +129,7 @@ class YamlValue {
 class YamlMap {
  public:
   // InputError when `value` is no map or has a key twice.
-  explicit YamlMap(const YamlValue& value);
+  explicit YamlMap(const YamlValue& value) : YamlMap(value, false) {}
 
   [[nodiscard]] std::optional<YamlValue> find(const std::string& key);
   [[nodiscard]] YamlValue require(const std::string& key, const std::string& what);
@@ -135,6 +141,7 @@ class YamlMap {
 
  private:
   friend class YamlValue;
+  YamlMap(const YamlValue& value, bool repeats);
   struct Entry {
     std::string key;
     YamlValue value;

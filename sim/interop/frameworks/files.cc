@@ -1,4 +1,4 @@
-// Nested files of settings: YAML, TOML and JSON as names and values.
+// Nested files of settings: TOML and JSON as names and values.
 #include <fmt/format.h>
 
 // toml++ keeps files apart from programs: it throws, and a table knows its place in the file.
@@ -6,31 +6,9 @@
 
 #include "sim/interop/frameworks/settings.h"
 #include "sim/interop/json/json.h"
-#include "sim/read/yaml.h"
 
 namespace pipesim {
 namespace {
-
-// Leaves of a YAML file: lists of plain values are one setting of several values.
-void add_leaves(const YamlValue& value, const std::string& name, Settings& to) {
-  if (value.is_map()) {
-    for (const auto& [key, each] : value.entries()) {
-      std::string leaf = key;
-      for (char& c : leaf) c = c == '-' ? '_' : c;
-      add_leaves(each, leaf, to);
-    }
-    return;
-  }
-  Setting setting{name, {}, value.where()};
-  if (value.is_list()) {
-    for (const YamlValue& each : value.list()) {
-      setting.values.push_back(each.is_scalar() ? each.node().Scalar() : each.one_line());
-    }
-  } else {
-    setting.values.push_back(value.is_scalar() ? value.node().Scalar() : "null");
-  }
-  to.add(std::move(setting));
-}
 
 std::string text_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
@@ -89,15 +67,6 @@ void add_leaves(const JsonValue& value, const std::string& path, Settings& to) {
 }
 
 }  // namespace
-
-Settings read_yaml_settings(const std::string& framework, const std::string& file,
-                            const std::string& text) {
-  const YamlSource source(file, text);
-  Settings settings(framework, file);
-  if (!source.root().is_map()) source.root().fail("expected a map of settings");
-  add_leaves(source.root(), "", settings);
-  return settings;
-}
 
 Settings read_toml_settings(const std::string& framework, const std::string& file,
                             const std::string& text) {

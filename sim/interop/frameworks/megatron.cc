@@ -116,14 +116,19 @@ void put_batch(Settings& settings, Draft& draft) {
 }
 
 std::string precision_of(Settings& settings, Draft& draft) {
-  const auto named = settings.text({"mixed_precision", "precision"}).value_or("");
+  auto named = settings.text({"mixed_precision", "precision"}).value_or("");
+  const auto weights = settings.text({"params_dtype"}).value_or("");  // Bridge's
+  if (named.empty() && weights.ends_with("bfloat16")) named = "bf16";
   const auto fp8 = settings.text({"fp8_format", "fp8"});
   const auto recipe = settings.text({"fp8_recipe"}).value_or("delayed");
   const auto fp4 = settings.text({"fp4_format", "fp4"});
   const bool bf16 = settings.is_set({"bf16"});
   const bool fp16 = settings.is_set({"fp16"});
-  if (fp4 && *fp4 != "false") return "nvfp4";
-  if ((fp8 && *fp8 != "false") || named.find("fp8") != std::string::npos) {
+  const auto on = [](const std::optional<std::string>& format) {
+    return format && *format != "false" && *format != "False";
+  };
+  if (on(fp4)) return "nvfp4";
+  if (on(fp8) || named.find("fp8") != std::string::npos) {
     if (recipe == "mxfp8") return "mxfp8";
     if (recipe != "delayed") {
       draft.not_modelled.push_back(
@@ -218,7 +223,9 @@ void put_full_recompute(Settings& settings, const MegatronSizes& sizes, Draft& d
       settings.number({"recompute_num_layers", "activations_checkpoint_num_layers"}).value_or(1);
   const long of_stage = sizes.layers / std::max(1L, sizes.pipeline * sizes.chunks);
   draft.recompute = "full";
-  if (method == "block" && layers < of_stage) {
+  if (method == "block" && layers == 0) {
+    draft.recompute.clear();
+  } else if (method == "block" && layers < of_stage) {
     draft.recompute.clear();
     not_understood(draft, "recompute_method",
                    fmt::format("recompute_method block of {} of {} layers a stage: nothing is "
@@ -242,10 +249,13 @@ void put_recompute(Settings& settings, const MegatronSizes& sizes, Draft& draft)
   if (granularity == "full") {
     put_full_recompute(settings, sizes, draft);
   } else if (granularity == "selective") {
-    std::string names = modules.value_or("core_attn");
-    for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos; at += 2) {
-      names.replace(at, 1, ", ");
-    }
+    std::string text = modules.value_or("core_attn");
+    std::ranges::replace_if(
+        text, [](char c) { return std::string_view("[],'\"").find(c) != std::string_view::npos; },
+        ' ');
+    std::istringstream words(text);
+    std::string names;
+    for (std::string word; words >> word;) names += (names.empty() ? "" : ", ") + word;
     draft.recompute = "[" + names + "]";
   } else if (!granularity.empty()) {
     not_understood(draft, "recompute_granularity",
@@ -258,7 +268,7 @@ void put_exchange(Settings& settings, Draft& draft) {
   Section& cost = draft.cost;
   const auto dispatcher = settings.text({"moe_token_dispatcher_type"}).value_or("");
   const auto backend = settings.text({"moe_flex_dispatcher_backend"});
-  const bool deepep = settings.is_set({"moe_enable_deepep"});
+  const bool deepep = settings.is_set({"moe_enable_deepep", "use_turbo_deepep"});
   if (dispatcher == "flex" || deepep) {
     put(cost, "moe_token_dispatcher_type", "flex");
     if (backend && (*backend == "deepep" || *backend == "hybridep")) {
@@ -282,8 +292,10 @@ void put_exchange(Settings& settings, Draft& draft) {
 
 void put_cost(Settings& settings, const MegatronSizes& sizes, const std::string& cluster,
               Draft& draft) {
-  for (const char* key : {"tp_comm_overlap", "overlap_grad_reduce", "overlap_param_gather"}) {
-    const bool on = settings.is_set({key});
+  const bool buffers = settings.is_set({"ub_tp_comm_overlap"});  // NeMo's name
+  for (const std::string_view key :
+       {"tp_comm_overlap", "overlap_grad_reduce", "overlap_param_gather"}) {
+    const bool on = settings.is_set({key.data()}) || (buffers && key == "tp_comm_overlap");
     if (on && !cluster.empty()) put_flag(draft.cost, key, true);
   }
   if (sizes.experts && !cluster.empty()) put_exchange(settings, draft);

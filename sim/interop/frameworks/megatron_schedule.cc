@@ -64,8 +64,11 @@ long chunks_of(Settings& settings, const MegatronSizes& sizes) {
 }
 
 std::string zero_bubble(Settings& settings, const MegatronSizes& sizes) {
+  const std::string text = settings.text({"zero_bubble_max_pending_backward"}).value_or("");
   const long pending =
-      settings.number({"zero_bubble_max_pending_backward"}, 1).value_or(sizes.pipeline);
+      text == "auto"
+          ? 2 * sizes.pipeline
+          : settings.number({"zero_bubble_max_pending_backward"}, 1).value_or(sizes.pipeline);
   if (pending == sizes.pipeline) return "zb-1p";
   if (pending == 2 * sizes.pipeline) return "zb-2p";
   return fmt::format("{{name: zb, memory_limit: {:.6g}}}",
@@ -116,15 +119,20 @@ std::string of_fork(Settings& settings, const MegatronSizes& sizes) {
   const bool vee = settings.is_set({"zero_bubble_v_schedule"});
   const auto setup = settings.text({"zero_bubble_v_schedule_mem_setup"}).value_or("zb");
   const bool runtime = settings.is_set({"enable_zb_runtime"});
-  const auto group = settings.number({"interleave_group_size"}, 1);
+  const auto group = settings.number({"interleave_group_size"});
   const auto splits = settings.number({"num_seq_splits"}, 1);
   const bool offloads = settings.is_set({"cpu_offload"});
   const auto to_host = settings.number({"offload_chunk_num"}, 0);
+  // Primus lists the fork's settings and switches them on by one of its own.
+  if (!settings.flag({"patch_zero_bubble"}).value_or(true)) {
+    (void)settings.find({"zero_bubble_max_pending_backward"});
+    return "";
+  }
   if (settings.is_set({"enable_1f1b_v"})) return "1f1b-v";
   if (vee) return setup == "half" ? "v-half" : setup == "min" ? "v-min" : "zb-v";
   if (plain) return zero_bubble(settings, sizes);
-  if (runtime && group && offloads && to_host) return offloaded(*group, *to_host, sizes);
-  if (runtime && group) return grouped(*group, sizes);
+  if (runtime && group > 0 && offloads && to_host) return offloaded(*group, *to_host, sizes);
+  if (runtime && group > 0) return grouped(*group, sizes);
   if (splits && *splits > 1) return fmt::format("{{name: seq-1f1b, splits: {}}}", *splits);
   return "";
 }

@@ -79,6 +79,12 @@ bool covers(const std::set<std::string>& names, const std::string& path) {
   return names.contains(path);
 }
 
+// A switch that is off, whatever it is.
+bool is_off(const Setting& setting) {
+  const std::string value = small(setting.text());
+  return value == "false" || value == "0" || value == "[]" || value == "none";
+}
+
 // A name that is not understood and changes model, schedule, precision, memory or sizes: the
 // catalogue lists it, or one of its words.
 bool is_weighty(const KnownSettings& known, const std::string& name, bool in_catalogue) {
@@ -99,7 +105,9 @@ bool is_weighty(const KnownSettings& known, const std::string& name, bool in_cat
 std::string Setting::text() const { return fmt::format("{}", fmt::join(values, " ")); }
 
 void Settings::give(const std::string& name, const std::string& value, const Location& where) {
-  add({name, {value}, where, false, {}, {}, true});
+  Setting setting{name, {value}, where};
+  setting.given = true;
+  add(std::move(setting));
 }
 
 bool Settings::has(const std::string& name) const {
@@ -248,7 +256,8 @@ Untaken Settings::untaken() const {
     const auto usual = default_of(known, setting.name);
     const bool usually =
         usual && !setting.values.empty() && small(setting.text()) == small(usual->value_or("null"));
-    const bool without = !setting.asks.empty() || is_nothing(setting);
+    const bool without = setting.usual || !setting.asks.empty() || is_nothing(setting) ||
+                         (!usual && is_off(setting));
     if (usually || without || covers(known.no_effect, setting.name)) {
       ++untaken.without_effect;
       continue;

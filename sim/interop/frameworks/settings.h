@@ -24,6 +24,7 @@ struct Setting {
   bool taken = false;
   std::vector<std::string> asks = {};          // variables of a script that its value needs
   std::vector<std::string> alternatives = {};  // that its value can be; empty: any
+  bool usual = false;                          // a default that the framework's own file states
   bool given = false;                          // beside the file, as NAME=value
 
   [[nodiscard]] std::string text() const;  // values with blanks between
@@ -118,9 +119,13 @@ Settings read_arguments(
     const std::string& file, const std::string& text, const Given& given = {},
     const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
 
-// From Megatron-LM's YAML, or a configuration of Megatron-Bridge, NeMo or Primus: leaves by name.
-Settings read_yaml_settings(const std::string& framework, const std::string& file,
-                            const std::string& text);
+// From Megatron-LM's YAML, or a configuration of Megatron-Bridge, NeMo or Primus: leaves by name,
+// where sections of logs, files and tokenizers are left out, and one that belongs to a setting
+// (ddp, dataset) stands over others. Interpolations are resolved, files that it names are read.
+Settings read_yaml_settings(
+    const std::string& framework, const std::string& file, const std::string& text,
+    const Given& given = {},
+    const ScriptReader& reader = [](const std::string&) { return std::nullopt; });
 // TOML and JSON: leaves by path.
 Settings read_toml_settings(const std::string& framework, const std::string& file,
                             const std::string& text);

@@ -1,0 +1,368 @@
+// Settings in YAML: Megatron-LM's own, and configurations of Megatron-Bridge, NeMo and Primus.
+// Leaves bear Megatron's names; the section around one says whether it is a setting of training.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <deque>
+#include <fmt/format.h>
+
+#include "sim/interop/frameworks/settings.h"
+#include "sim/read/yaml.h"
+
+namespace pipesim {
+namespace {
+
+constexpr int kDeepestFile = 8;
+constexpr int kMostExpansions = 64;
+
+using Path = std::vector<std::string>;
+
+// "--num-layers" is num_layers.
+std::string leaf_name(std::string key) {
+  if (key.starts_with("--")) key.erase(0, 2);
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+Path parts_of(const std::string& text) {
+  Path parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t dot = std::min(text.find('.', begin), text.size());
+    parts.push_back(text.substr(begin, dot - begin));
+    begin = dot + 1;
+  }
+  return parts;
+}
+
+std::string joined_path(const Path& path) {
+  std::string text;
+  for (const std::string& part : path) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+// Sections of logs, files, tokenizers and the like.
+bool is_aside(const std::string& section) {
+  static constexpr std::array<std::string_view, 28> kAside{"ENV_VARS",
+                                                           "METRICS",
+                                                           "hydra",
+                                                           "run",
+                                                           "exp_manager",
+                                                           "tokenizer",
+                                                           "optim",
+                                                           "nsys_profile",
+                                                           "profiling",
+                                                           "profiler",
+                                                           "checkpoint",
+                                                           "logger",
+                                                           "rng",
+                                                           "scheduler",
+                                                           "sched",
+                                                           "wandb",
+                                                           "cluster",
+                                                           "ft",
+                                                           "straggler",
+                                                           "inference",
+                                                           "nvrx",
+                                                           "validation",
+                                                           "defaults",
+                                                           "hooks",
+                                                           "rerun_state_machine",
+                                                           "inprocess_restart",
+                                                           "tensor_inspect",
+                                                           "straggler_detection"};
+  return std::ranges::find(kAside, section) != kAside.end();
+}
+
+// Sections that say a setting of the same name better than those before them do.
+int rank_of(const Path& path) {
+  static constexpr std::array<std::string_view, 6> kRising{"optimizer", "dist",    "train",
+                                                           "model",     "dataset", "ddp"};
+  const auto* const found =
+      path.size() < 2 ? kRising.end() : std::ranges::find(kRising, path[path.size() - 2]);
+  return found == kRising.end() ? static_cast<int>(kRising.size())
+                                : static_cast<int>(found - kRising.begin());
+}
+
+class YamlSettings {
+ public:
+  YamlSettings(const Given& given, const ScriptReader& reader, Settings& settings)
+      : given_(given), reader_(reader), settings_(settings) {}
+
+  void read(const std::string& file, const std::string& text) {
+    const YamlValue root = open(file, text);
+    if (!root.is_map()) root.fail("expected a map of settings");
+    collect_root(root, 0);
+    for (const Leaf& leaf : leaves_) add(leaf);
+  }
+
+ private:
+  struct Leaf {
+    Path path;
+    YamlValue value;
+    bool usual;  // of a file of defaults
+  };
+
+  YamlValue open(const std::string& file, const std::string& text) {
+    sources_.emplace_back(file, text);
+    return sources_.back().root();
+  }
+
+  // ---- which leaves are settings ----
+
+  void collect_root(const YamlValue& root, int depth) {
+    for (const auto& [key, value] : root.all_entries()) {
+      // Megatron-LM's functional tests: all else is the test's own.
+      if (key == "MODEL_ARGS" && value.is_map()) {
+        collect(value, {}, depth);
+        for (const auto& [other, size] : root.all_entries()) {
+          if (other == "world_size") leaves_.push_back({{other}, size, usual_});
+        }
+        return;
+      }
+    }
+    for (const auto& [key, value] : root.all_entries()) {
+      if (key == "modules" && value.is_map()) return collect_modules(root, value, depth);
+    }
+    collect(root, {}, depth);
+  }
+  void collect(const YamlValue& map, const Path& path, int depth) {
+    for (const auto& [key, value] : map.all_entries()) {
+      if (key == "extends" || key == "bases") follow_all(value, depth);
+    }
+    for (const auto& [key, value] : map.all_entries()) {
+      Path within = path;
+      for (const std::string& part : parts_of(leaf_name(key))) within.push_back(part);
+      if (key == "extends" || key == "bases" || key.starts_with("_") || is_aside(within.back())) {
+        take_optimizer(within.back(), value);
+        continue;
+      }
+      if (value.is_map() && !is_object(value)) {
+        collect_section(value, within, depth);
+      } else {
+        leaves_.push_back({within, value, usual_});
+      }
+    }
+  }
+  // A section of another model in the model, such as its vision encoder, is one setting.
+  void collect_section(const YamlValue& map, const Path& path, int depth) {
+    static constexpr std::array<std::string_view, 7> kOthers{
+        "mm_cfg", "vision", "vision_encoder", "encoder", "decoder", "vision_config", "audio"};
+    const std::string& name = path.back();
+    if (std::ranges::find(kOthers, name) != kOthers.end()) {
+      settings_.add({name, {"a section"}, map.where()});
+    } else if (name == "peft" || (name == "data" && path.size() > 1)) {
+      for (const auto& [key, value] : map.all_entries()) {
+        if (key == "peft_scheme") leaves_.push_back({{key}, value, usual_});
+      }
+    } else {
+      collect(map, path, depth);
+    }
+  }
+  // NeMo's optimizer that is divided over data ranks.
+  void take_optimizer(const std::string& section, const YamlValue& value) {
+    if (section != "optim" || !value.is_map()) return;
+    for (const auto& [key, name] : value.all_entries()) {
+      if (key != "name" || !name.is_scalar()) continue;
+      const std::string& text = name.node().Scalar();
+      if (text.find("distributed") != std::string::npos) {
+        settings_.add({"use_distributed_optimizer", {"true"}, name.where()});
+      }
+    }
+  }
+  // Primus: a module names its defaults, its model, and what it overrides.
+  void collect_modules(const YamlValue& root, const YamlValue& modules, int depth) {
+    for (const auto& [name, module] : modules.all_entries()) {
+      if (!module.is_map() || name.find("train") == std::string::npos) continue;
+      for (const char* file : {"config", "model"}) {
+        for (const auto& [key, value] : module.all_entries()) {
+          if (key == file && value.is_scalar()) {
+            usual_ = key == "config";
+            follow(resolved(value.node().Scalar(), {}), value, depth);
+          }
+        }
+      }
+      usual_ = false;
+      for (const auto& [key, value] : module.all_entries()) {
+        if (key == "overrides" && value.is_map()) collect(value, {}, depth);
+      }
+    }
+    for (const auto& [key, value] : root.all_entries()) {
+      if (key == "world_size") leaves_.push_back({{key}, value, usual_});
+    }
+  }
+  void follow_all(const YamlValue& value, int depth) {
+    if (value.is_scalar()) return follow(value.node().Scalar(), value, depth);
+    if (!value.is_list()) return;
+    for (const YamlValue& each : value.list()) {
+      if (each.is_scalar()) follow(each.node().Scalar(), each, depth);
+    }
+  }
+  void follow(const std::string& path, const YamlValue& where, int depth) {
+    const auto text = depth < kDeepestFile ? reader_(path) : std::nullopt;
+    if (!text) {
+      settings_.note(fmt::format("{} (line {}) is not here, and nothing of it is known", path,
+                                 where.where().line));
+      return;
+    }
+    const YamlValue root = open(path, *text);
+    if (root.is_map()) collect_root(root, depth + 1);
+  }
+
+  // ---- values ----
+
+  // Bridge writes objects as {_target_: name}; {_args_: [n]} of an enumeration.
+  static bool is_object(const YamlValue& map) {
+    return std::ranges::any_of(map.all_entries(), [](const auto& entry) {
+      return entry.first == "_call_" || entry.first == "_args_";
+    });
+  }
+  static std::string object_text(const YamlValue& map) {
+    static constexpr std::array<std::string_view, 6> kBackends{"?",       "flash", "fused",
+                                                               "unfused", "local", "auto"};
+    std::string target;
+    size_t number = 0;
+    for (const auto& [key, value] : map.all_entries()) {
+      if (key == "_target_" && value.is_scalar()) target = value.node().Scalar();
+      if (key == "_args_" && value.is_list() && value.list().size() == 1 &&
+          value.list()[0].is_scalar()) {
+        const std::string text = value.list()[0].node().Scalar();
+        std::from_chars(text.data(), text.data() + text.size(), number);
+      }
+    }
+    if (target.ends_with("AttnBackend") && number < kBackends.size()) {
+      return fmt::format("AttnBackend.{}", kBackends[number]);
+    }
+    return target;
+  }
+  void add(const Leaf& leaf) {
+    std::string name = leaf.path.back();
+    if (name == "sequence_length") name = "seq_length";
+    const int rank = rank_of(leaf.path);
+    const auto known = ranks_.find(name);
+    if (known != ranks_.end() && known->second > rank) return;
+    ranks_[name] = rank;
+    asks_.clear();
+    Setting setting{name, {}, leaf.value.where()};
+    if (leaf.value.is_list()) {
+      for (const YamlValue& each : leaf.value.list()) {
+        setting.values.push_back(each.is_scalar() ? resolved(each.node().Scalar(), leaf.path)
+                                                  : each.one_line());
+      }
+    } else if (leaf.value.is_map()) {
+      setting.values.push_back(object_text(leaf.value));
+    } else {
+      setting.values.push_back(
+          leaf.value.is_scalar() ? resolved(leaf.value.node().Scalar(), leaf.path) : "null");
+    }
+    setting.asks = asks_;
+    setting.usual = leaf.usual;
+    settings_.add(std::move(setting));
+  }
+
+  // ---- interpolation ----
+
+  // With ${...} replaced, the innermost first; what is not known is asked for.
+  std::string resolved(std::string text, const Path& path, int depth = 0) {
+    for (int i = 0; i < kMostExpansions; ++i) {
+      const size_t begin = text.rfind("${");
+      const size_t end = begin == std::string::npos ? begin : text.find('}', begin);
+      if (end == std::string::npos) break;
+      const std::string inside = text.substr(begin + 2, end - begin - 2);
+      text.replace(begin, end + 1 - begin, value_of(inside, path, depth));
+    }
+    return text;
+  }
+  std::string value_of(const std::string& inside, const Path& path, int depth) {
+    const size_t colon = inside.find(':');
+    if (colon == std::string::npos) return reference(inside, path, depth);
+    const std::string name = inside.substr(0, colon);
+    const std::string rest = inside.substr(colon + 1);
+    if (name == "multiply" || name == "divide" || name == "add" || name == "sum") {
+      return calculated(name, rest);
+    }
+    if (name == "oc.env") {
+      const size_t comma = rest.find(',');
+      const std::string variable = rest.substr(0, comma);
+      return comma == std::string::npos ? asked(variable)
+                                        : given_or(variable, rest.substr(comma + 1));
+    }
+    return given_or(name, rest);
+  }
+  std::string given_or(const std::string& name, const std::string& otherwise) {
+    variables_.insert(name);
+    settings_.set_variables(variables_);
+    const auto found = given_.find(name);
+    if (found != given_.end()) return found->second;
+    const size_t begin = std::min(otherwise.find_first_not_of(' '), otherwise.size());
+    return otherwise.substr(begin);
+  }
+  std::string asked(const std::string& name) {
+    const auto found = given_.find(name);
+    variables_.insert(name);
+    settings_.set_variables(variables_);
+    if (found != given_.end()) return found->second;
+    asks_.push_back(name);
+    return "$" + name;
+  }
+  // A path from the root, or behind dots from the leaf's own section; its first part may name the
+  // file.
+  std::string reference(const std::string& inside, const Path& path, int depth) {
+    const size_t dots = std::min(inside.find_first_not_of('.'), inside.size());
+    Path wanted;
+    if (dots > 0) {
+      const size_t kept = path.size() > dots ? path.size() - dots : 0;
+      wanted.assign(path.begin(), path.begin() + static_cast<long>(kept));
+    }
+    for (const std::string& part : parts_of(inside.substr(dots))) wanted.push_back(part);
+    for (const size_t skipped : {size_t{0}, size_t{1}}) {
+      if (skipped >= wanted.size() || depth > kDeepestFile) break;
+      const Path tail(wanted.begin() + static_cast<long>(skipped), wanted.end());
+      for (const Leaf& leaf : leaves_) {
+        if (leaf.path == tail && leaf.value.is_scalar()) {
+          return resolved(leaf.value.node().Scalar(), leaf.path, depth + 1);
+        }
+      }
+    }
+    return asked(joined_path(wanted));
+  }
+  static std::string calculated(const std::string& operation, const std::string& list) {
+    double result = operation == "multiply" || operation == "divide" ? 1 : 0;
+    bool first = true;
+    for (size_t begin = 0; begin <= list.size();) {
+      const size_t comma = std::min(list.find(',', begin), list.size());
+      const size_t start = std::min(list.find_first_not_of(' ', begin), comma);
+      double value = 0;
+      const auto [end, error] = std::from_chars(list.data() + start, list.data() + comma, value);
+      if (error != std::errc()) return fmt::format("${{{}:{}}}", operation, list);
+      if (operation == "multiply") result *= value;
+      if (operation == "divide") result = first ? value : std::floor(result / value);
+      if (operation == "add" || operation == "sum") result += value;
+      first = false;
+      begin = comma + 1;
+    }
+    return fmt::format("{:.15g}", result);
+  }
+
+  const Given& given_;
+  const ScriptReader& reader_;
+  Settings& settings_;
+  std::deque<YamlSource> sources_;
+  std::vector<Leaf> leaves_;
+  bool usual_ = false;
+  std::map<std::string, int> ranks_;
+  std::vector<std::string> asks_;
+  std::set<std::string> variables_;
+};
+
+}  // namespace
+
+Settings read_yaml_settings(const std::string& framework, const std::string& file,
+                            const std::string& text, const Given& given,
+                            const ScriptReader& reader) {
+  Settings settings(framework, file);
+  YamlSettings(given, reader, settings).read(file, text);
+  return settings;
+}
+
+}  // namespace pipesim

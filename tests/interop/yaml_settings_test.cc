@@ -1,0 +1,94 @@
+// Configurations in YAML as settings: their sections, names and interpolations.
+#include <gtest/gtest.h>
+
+#include "sim/interop/frameworks/draft.h"
+#include "sim/read/scenario.h"
+
+namespace pipesim::yaml_settings_test {
+namespace {
+
+Settings settings_of(const std::string& text, const Given& given = {}, const Given& files = {}) {
+  return read_yaml_settings("megatron", "c.yaml", text, given,
+                            [&](const std::string& path) -> std::optional<std::string> {
+                              const auto found = files.find(path);
+                              if (found == files.end()) return std::nullopt;
+                              return found->second;
+                            });
+}
+
+std::string value(const std::string& text, const char* name, const Given& given = {},
+                  const Given& files = {}) {
+  Settings settings = settings_of(text, given, files);
+  return settings.text({name}).value_or("-");
+}
+
+TEST(YamlSettings, ReadsKeysWithDashesAndTheLastOfEqualOnes) {
+  const std::string text =
+      "ENV_VARS: {NUM_LAYERS: 3}\nMODEL_ARGS:\n  --num-layers: 24\n  --num-layers: 32\n  --bf16: "
+      "true\n  trainer.strategy.tensor_model_parallel_size: 2\nTEST_TYPE: regular\nworld_size: 8\n";
+  EXPECT_EQ(value(text, "num_layers"), "32");
+  EXPECT_EQ(value(text, "tensor_model_parallel_size"), "2");
+  EXPECT_EQ(value(text, "TEST_TYPE"), "-");
+  EXPECT_EQ(value(text, "world_size"), "8");
+}
+
+TEST(YamlSettings, LeavesASectionItsOwnLeaves) {
+  const std::string text =
+      "dataset: {sequence_length: 1024}\nddp: {overlap_param_gather: true}\n"
+      "model: {seq_length: 131072, tokenizer: {num_layers: 3}, num_layers: 16,\n"
+      "  attention_backend: {_args_: [5], _call_: true, _target_: megatron.AttnBackend},\n"
+      "  optim: {name: distributed_fused_adam, lr: 1}}\n"
+      "optimizer: {overlap_param_gather: false}\nexp_manager: {model_parallel_size: 7}\n";
+  EXPECT_EQ(value(text, "seq_length"), "1024");
+  EXPECT_EQ(value(text, "overlap_param_gather"), "true");
+  EXPECT_EQ(value(text, "num_layers"), "16");
+  EXPECT_EQ(value(text, "model_parallel_size"), "-");
+  EXPECT_EQ(value(text, "attention_backend"), "AttnBackend.auto");
+  EXPECT_EQ(value(text, "use_distributed_optimizer"), "true");
+}
+
+TEST(YamlSettings, ResolvesInterpolations) {
+  const std::string text =
+      "model:\n  hidden_size: 4096\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n"
+      "  kv_channels: ${divide:${model.hidden_size}, 32}\n  seq_length: ${PRIMUS_SEQ:4096}\n"
+      "  num_layers: ${LAYERS}\n  micro_batch_size: ${oc.env:MBS,2}\n";
+  EXPECT_EQ(value(text, "ffn_hidden_size"), "16384");
+  EXPECT_EQ(value(text, "kv_channels"), "128");
+  EXPECT_EQ(value(text, "seq_length"), "4096");
+  EXPECT_EQ(value(text, "seq_length", {{"PRIMUS_SEQ", "8192"}}), "8192");
+  EXPECT_EQ(value(text, "micro_batch_size"), "2");
+  EXPECT_EQ(value(text, "num_layers", {{"LAYERS", "12"}}), "12");
+  Settings settings = settings_of(text);
+  EXPECT_FALSE(settings.number({"num_layers"}));
+  ASSERT_EQ(settings.asked().size(), 1U);
+  EXPECT_EQ(settings.asked()[0].names, std::vector<std::string>{"LAYERS"});
+  EXPECT_EQ(value("a: ${.b}\nb: ${.a}\n", "a").empty(), false);  // comes to an end
+}
+
+TEST(YamlSettings, FollowsTheFilesOfAnExperiment) {
+  const std::string text =
+      "modules:\n  pre_trainer:\n    config: pre.yaml\n    model: ${PRIMUS_MODEL:m}.yaml\n"
+      "    overrides: {num_layers: 8}\nworld_size: 8\n";
+  const Given files{
+      {"m.yaml", "extends: [base.yaml]\nhidden_size: 512\nnum_layers: 4\n"},
+      {"base.yaml", "hidden_size: 64\nswiglu: true\n"},
+      {"pre.yaml", "bf16: true\npatch_zero_bubble: false\nenable_zero_bubble: true\n"}};
+  EXPECT_EQ(value(text, "num_layers", {}, files), "8");
+  EXPECT_EQ(value(text, "hidden_size", {}, files), "512");
+  EXPECT_EQ(value(text, "swiglu", {}, files), "true");
+  EXPECT_EQ(megatron_draft(settings_of(text, {}, files), "").schedule, "1f1b");
+  EXPECT_EQ(settings_of(text).notes().size(), 2U);
+}
+
+TEST(YamlSettings, StopsAtAnotherModelInTheModel) {
+  const Draft draft = megatron_draft(
+      settings_of("model: {mm_cfg: {llm: {num_layers: 3}}, num_layers: 4, peft: {peft_scheme: "
+                  "lora, lora_tuning: {adapter_dim: 32}}, freeze_llm: false}\n"),
+      "");
+  ASSERT_EQ(draft.stops.size(), 2U) << summary_of(draft);
+  EXPECT_EQ(draft.stops[0].first, "mm_cfg");
+  EXPECT_EQ(draft.stops[1].first, "peft_scheme");
+}
+
+}  // namespace
+}  // namespace pipesim::yaml_settings_test
