@@ -219,12 +219,19 @@ std::string percent_off(double simulated, double measured) {
   return fmt::format("{:+.1f}%", 100 * (simulated / measured - 1));
 }
 
+// A fault of the scenario is one of the file that it was made from: nothing is written then.
+Case imported_case(const ImportOptions& options, const std::string& text) {
+  try {
+    return prepare_first(read_scenario(YamlSource("the scenario", text)));
+  } catch (const InputError& error) {
+    throw InputError({options.file, 0, 0, ""}, error.message());
+  }
+}
+
 // The scenario simulated, with what a log says beside it.
 std::string prediction(const ImportOptions& options, const CommandLine& line,
                        const std::string& text) {
-  const std::string name =
-      options.output.empty() || options.output == "-" ? "the scenario" : options.output;
-  const Case made = prepare_first(read_scenario(YamlSource(name, text)));
+  const Case made = imported_case(options, text);
   const Result result = simulate(made);
   const Seconds step = result.report.iteration;
   const Bytes peak = result.report.peak_memory.value_or(Bytes(0));
