@@ -4,16 +4,27 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <tuple>
 #include <utility>
+
+#include "sim/core/thread_team.h"
 
 namespace pipesim {
 namespace {
 
 constexpr double kAlike = 0.4;   // 0: rows of a group are independent; 1: they are one
 constexpr double kDraw = 1;      // rows that a coarser level counts as
-constexpr double kOther = 0.25;  // for another group, and each of GPU and precision that is another
+constexpr double kOther = 0.25;  // for another group, and where GPU or precision is another
 constexpr double kTail = (1 - kBandLevel) / 2;
-enum Level : std::size_t { kGroup, kSetUp, kSamePrecision, kSameGpu, kSameKind };
+enum Level : std::size_t {
+  kSameModel,
+  kGroup,
+  kSameFramework,
+  kSetUp,
+  kSamePrecision,
+  kSameGpu,
+  kSameKind
+};
 
 template <class Weighted>
 void weigh_together(std::vector<Weighted>& values, double weight) {
@@ -29,41 +40,75 @@ std::string group_of(const Residual& row) {
 }
 
 BandQuery query_of(const Residual& row) {
-  return {row.gpu, row.precision, row.kind, row.framework, row.year};
+  return {row.gpu, row.precision, row.kind, row.framework, row.year, row.model, row.gpus};
 }
 
 BandModel::Names BandModel::names_of(const BandQuery& query) {
   const std::string set_up = fmt::format("{} {} {}", query.gpu, query.precision, query.kind);
-  return {fmt::format("{}, {} {}", set_up, query.framework, query.year), set_up,
+  const std::string group = fmt::format("{}, {} {}", set_up, query.framework, query.year);
+  return {fmt::format("{}, {}", group, query.model),
+          group,
+          fmt::format("{} {}", query.framework, query.kind),
+          set_up,
           fmt::format("{} {}", query.precision, query.kind),
-          fmt::format("{} {}", query.gpu, query.kind), query.kind};
+          fmt::format("{} {}", query.gpu, query.kind),
+          query.kind};
 }
 
-BandModel::Keys BandModel::keys_of(const Names& names) const {
+BandModel::Keys BandModel::keys_of(const BandQuery& query) const {
+  const Names names = names_of(query);
   Keys keys{};
   for (size_t level = 0; level < kLevels; ++level) {
     const auto found = numbers_.find(names[level]);
     keys[level] = found == numbers_.end() ? -1 : found->second;
   }
+  const auto most = most_gpus_.find(keys[kSameFramework]);
+  if (most != most_gpus_.end() && query.gpus > most->second) keys[kSameModel] = keys[kGroup] = -1;
   return keys;
 }
 
+// kLevels where even the kind differs.
+std::size_t BandModel::nearest_level(const Keys& a, const Keys& b) {
+  size_t level = 0;
+  while (level < kLevels && a[level] != b[level]) ++level;
+  return level;
+}
+
+double BandModel::nearness(std::size_t level) {
+  if (level <= kGroup) return 1;
+  if (level <= kSetUp) return kOther;
+  return level <= kSameGpu ? kOther * kOther : kOther * kOther * kOther;
+}
+
 BandModel::BandModel(std::vector<Residual> rows) : rows_(std::move(rows)) {
-  std::map<int, double> counts;
+  const auto order = [](const Residual& row) { return std::tie(row.log_ratio, row.id); };
+  std::ranges::sort(rows_, {}, order);
+  std::map<Keys, int> models;
+  std::map<int, double> counts;  // by group
   for (const Residual& row : rows_) {
-    const Names names = names_of(query_of(row));
-    for (const std::string& name : names) {
+    for (const std::string& name : names_of(query_of(row))) {
       numbers_.try_emplace(name, static_cast<int>(numbers_.size()));
     }
-    keys_.push_back(keys_of(names));
-    ++counts[keys_.back()[kGroup]];
+    const Keys keys = keys_of(query_of(row));
+    const auto [at, added] = models.try_emplace(keys, static_cast<int>(models.size()));
+    if (added) keys_.push_back(keys);
+    models_.push_back(at->second);
+    members_.resize(keys_.size());
+    members_[at->second].push_back(models_.size() - 1);
+    ++counts[keys[kGroup]];
   }
-  for (const Keys& keys : keys_) weights_.push_back(std::pow(counts[keys[kGroup]], -kAlike));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Keys& keys = keys_[models_[i]];
+    weights_.push_back(std::pow(counts[keys[kGroup]], -kAlike));
+    int& most = most_gpus_[keys[kSameFramework]];
+    most = std::max(most, rows_[i].gpus);
+  }
+  for (const Keys& keys : keys_) buckets_.push_back(buckets(keys));
 }
 
 // Between the middles of the weights, as the median of equal weights has it.
 double BandModel::quantile(std::vector<Weighted> values, double q) {
-  std::ranges::sort(values);
+  if (!std::ranges::is_sorted(values)) std::ranges::sort(values);
   double all = 0;
   for (const Weighted& each : values) all += each.weight;
   double before = 0;
@@ -79,54 +124,61 @@ double BandModel::quantile(std::vector<Weighted> values, double q) {
   return values.back().value;
 }
 
-BandModel::Estimate BandModel::estimate(const Keys& keys,
-                                        const std::optional<LeftOut>& left_out) const {
-  Estimate estimate;
-  for (size_t level = kLevels; level-- > 0;) {
-    std::vector<Weighted> near;
-    double support = 0;
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      if (keys_[i][level] != keys[level]) continue;
-      if (left_out && (left_out->group ? keys_[i][kGroup] == keys_[left_out->row][kGroup]
-                                       : i == left_out->row)) {
-        continue;
-      }
-      near.push_back({rows_[i].log_ratio, weights_[i]});
-      support += weights_[i];
-    }
-    if (near.empty()) continue;
-    const size_t rows = near.size();
-    const double median = quantile(std::move(near), 0.5);
-    const double centre = (support * median + kDraw * estimate.centre) / (support + kDraw);
-    estimate = {centre, support, level, rows};
+BandModel::Buckets BandModel::buckets(const Keys& keys) const {
+  std::vector<size_t> level_of(keys_.size());
+  for (size_t model = 0; model < keys_.size(); ++model) {
+    level_of[model] = nearest_level(keys, keys_[model]);
   }
-  return estimate;
-}
-
-double BandModel::nearness(const Keys& query, const Keys& row) const {
-  if (query[kGroup] == row[kGroup]) return 1;
-  if (query[kSetUp] == row[kSetUp]) return kOther;
-  const bool one = query[kSameGpu] == row[kSameGpu] || query[kSamePrecision] == row[kSamePrecision];
-  return one ? kOther * kOther : kOther * kOther * kOther;
-}
-
-std::vector<BandModel::Weighted> BandModel::deviations(const Keys& keys, bool of_group) const {
-  std::vector<Weighted> all;
-  std::map<int, Estimate> of_others;  // by the group that is left out
+  std::array<std::vector<Weighted>, kLevels + 1> near;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    Estimate from;
-    if (of_group) {
-      from = estimate(keys_[i], LeftOut{i, false});
-      if (from.level != kGroup) continue;
-    } else {
-      if (keys_[i][kGroup] == keys[kGroup]) continue;  // is in the query's centre
-      const auto [at, added] = of_others.try_emplace(keys_[i][kGroup]);
-      if (added) at->second = estimate(keys_[i], LeftOut{i, true});
-      from = at->second;
-      if (from.level >= kSameKind) continue;
-    }
-    all.push_back({(rows_[i].log_ratio - from.centre) / std::sqrt(1 + 1 / (from.support + kDraw)),
-                   weights_[i] * nearness(keys, keys_[i])});
+    near[level_of[models_[i]]].push_back({rows_[i].log_ratio, weights_[i]});
+  }
+  Buckets all{};
+  for (size_t level = 0; level < kLevels; ++level) {
+    if (near[level].empty()) continue;
+    Bucket& bucket = all[level];
+    bucket.rows = near[level].size();
+    for (const Weighted& each : near[level]) bucket.support += each.weight;
+    bucket.median = quantile(std::move(near[level]), 0.5);
+  }
+  return all;
+}
+
+BandModel::Bucket BandModel::others(std::size_t row) const {
+  std::vector<Weighted> others;
+  Bucket bucket;
+  for (const size_t i : members_[models_[row]]) {
+    if (i == row) continue;
+    others.push_back({rows_[i].log_ratio, weights_[i]});
+    bucket.support += weights_[i];
+  }
+  bucket.rows = others.size();
+  if (!others.empty()) bucket.median = quantile(std::move(others), 0.5);
+  return bucket;
+}
+
+BandModel::Centre BandModel::centre(const Buckets& buckets, std::size_t from) {
+  Centre centre;
+  for (size_t level = kLevels; level-- > from;) {
+    const Bucket& bucket = buckets[level];
+    if (bucket.rows == 0) continue;
+    centre.value =
+        (bucket.support * bucket.median + kDraw * centre.value) / (bucket.support + kDraw);
+    centre.support = bucket.support;
+  }
+  return centre;
+}
+
+// Of the rows that have others at this level, from the centre that these and coarser ones give.
+std::vector<BandModel::Weighted> BandModel::deviations(const Keys& keys, std::size_t level) const {
+  std::vector<Weighted> all;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Buckets near = buckets_[models_[i]];
+    if (level == kSameModel) near[kSameModel] = others(i);
+    if (near[level].rows == 0) continue;
+    const Centre from = centre(near, level);
+    all.push_back({(rows_[i].log_ratio - from.value) / std::sqrt(1 + 1 / (from.support + kDraw)),
+                   weights_[i] * nearness(nearest_level(keys, keys_[models_[i]]))});
   }
   return all;
 }
@@ -134,34 +186,50 @@ std::vector<BandModel::Weighted> BandModel::deviations(const Keys& keys, bool of
 double BandModel::difference(const Keys& keys) const {
   std::vector<Weighted> pairs;
   for (size_t i = 0; i < rows_.size(); ++i) {
+    const Keys& own = keys_[models_[i]];
+    // A group's n (n - 1) / 2 pairs count as its n rows do.
+    const double weight =
+        std::pow(weights_[i], 1 + 1 / kAlike) * nearness(nearest_level(keys, own));
     for (size_t j = 0; j < i; ++j) {
-      if (keys_[i][kGroup] != keys_[j][kGroup]) continue;
-      // A group's n (n - 1) / 2 pairs count as its n rows do.
-      const double weight = std::pow(weights_[i], 1 + 1 / kAlike) * nearness(keys, keys_[i]);
-      pairs.push_back({std::abs(rows_[i].log_ratio - rows_[j].log_ratio), weight});
+      if (own[kGroup] != keys_[models_[j]][kGroup]) continue;
+      pairs.push_back({rows_[i].log_ratio - rows_[j].log_ratio, weight});
     }
   }
   return pairs.empty() ? 0 : std::expm1(quantile(std::move(pairs), kBandLevel));
 }
 
-std::optional<Band> BandModel::band(const BandQuery& query) const {
-  const Names names = names_of(query);
-  const Keys keys = keys_of(names);
-  const Estimate near = estimate(keys, std::nullopt);
-  if (near.level >= kSameKind) return std::nullopt;
-  auto off = deviations(keys, false);
-  if (near.level == kGroup) {
-    auto known = deviations(keys, true);
-    const auto count = static_cast<double>(near.rows);
-    if (!known.empty()) weigh_together(off, kDraw / (count + kDraw));
-    weigh_together(known, count / (count + kDraw));
-    off.insert(off.end(), known.begin(), known.end());
-  }
+std::optional<Band> BandModel::interval(const BandQuery& query) const {
+  const Keys keys = keys_of(query);
+  const Buckets near = buckets(keys);
+  const size_t nearest = static_cast<size_t>(
+      std::ranges::find_if(near, [](const Bucket& each) { return each.rows > 0; }) - near.begin());
+  if (nearest == kLevels) return std::nullopt;
+  std::vector<Weighted> off;
+  double left = 1;
+  const auto add = [&](size_t level) {
+    auto more = deviations(keys, level);
+    if (more.empty()) return;
+    const auto rows = static_cast<double>(near[level].rows);
+    const double share = off.empty() && rows > 0 ? rows / (rows + kDraw) : 1;
+    weigh_together(more, left * share);
+    left -= left * share;
+    off.insert(off.end(), more.begin(), more.end());
+  };
+  for (size_t level = nearest; level < kLevels && left > 0; ++level) add(level);
+  // No two rows differ as the query does from all.
+  for (size_t level = nearest; level-- > 0 && off.empty();) add(level);
   if (off.empty()) return std::nullopt;
-  const double scale = std::sqrt(1 + 1 / (near.support + kDraw));
-  return Band{std::exp(near.centre + scale * quantile(off, kTail)),
-              std::exp(near.centre + scale * quantile(off, 1 - kTail)), difference(keys), near.rows,
-              names[near.level]};
+  const Centre at = centre(near, nearest);
+  const double scale = std::sqrt(1 + 1 / (at.support + kDraw));
+  return Band{std::exp(at.value + scale * quantile(off, kTail)),
+              std::exp(at.value + scale * quantile(off, 1 - kTail)), 0, near[nearest].rows,
+              names_of(query)[nearest]};
+}
+
+std::optional<Band> BandModel::band(const BandQuery& query) const {
+  auto band = interval(query);
+  if (band) band->difference = difference(keys_of(query));
+  return band;
 }
 
 namespace {
@@ -208,17 +276,17 @@ BandModel model_of(const std::vector<Residual>& rows, const Keep& keep) {
 }  // namespace
 
 Bands bands_without_their_groups(const std::vector<Residual>& rows) {
-  std::map<std::string, std::optional<Band>> by_name;
-  Bands bands;
-  for (const Residual& row : rows) {
-    const std::string name = group_of(row);
-    const auto [at, added] = by_name.try_emplace(name);
-    if (added) {
-      const auto other = [&name](const Residual& each) { return group_of(each) != name; };
-      at->second = model_of(rows, other).band(query_of(row));
-    }
-    bands.push_back(at->second);
-  }
+  std::map<std::string, std::vector<size_t>> groups;
+  for (size_t i = 0; i < rows.size(); ++i) groups[group_of(rows[i])].push_back(i);
+  const std::vector<std::pair<std::string, std::vector<size_t>>> of_names(groups.begin(),
+                                                                          groups.end());
+  Bands bands(rows.size());
+  ThreadTeam().run(of_names.size(), [&](size_t at) {
+    const auto& [name, members] = of_names[at];
+    const BandModel others =
+        model_of(rows, [&name = name](const Residual& each) { return group_of(each) != name; });
+    for (const size_t i : members) bands[i] = others.interval(query_of(rows[i]));
+  });
   return bands;
 }
 
@@ -227,11 +295,11 @@ std::vector<BandCoverage> coverage_of(const std::vector<Residual>& rows) {
 }
 
 std::vector<BandCoverage> coverage_within_groups(const std::vector<Residual>& rows) {
-  Bands bands;
-  for (const Residual& row : rows) {
-    const auto other = [&row](const Residual& each) { return &each != &row; };
-    bands.push_back(model_of(rows, other).band(query_of(row)));
-  }
+  Bands bands(rows.size());
+  ThreadTeam().run(rows.size(), [&](size_t i) {
+    const auto other = [&row = rows[i]](const Residual& each) { return &each != &row; };
+    bands[i] = model_of(rows, other).interval(query_of(rows[i]));
+  });
   return by_group(rows, bands);
 }
 

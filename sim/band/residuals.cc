@@ -10,10 +10,21 @@
 namespace pipesim {
 namespace {
 
-enum Column : size_t { kId, kGpu, kPrecision, kKind, kFramework, kYear, kPublished, kSimulated };
-constexpr std::array<const char*, 8> kColumns{
-    "id",        "gpu",  "precision",         "kind",
-    "framework", "year", "published_seconds", "simulated_seconds"};
+enum Column : size_t {
+  kId,
+  kShape,
+  kGpu,
+  kPrecision,
+  kKind,
+  kFramework,
+  kYear,
+  kGpus,
+  kPublished,
+  kSimulated
+};
+constexpr std::array<const char*, 10> kColumns{
+    "id",        "model", "gpu",  "precision",         "kind",
+    "framework", "year",  "gpus", "published_seconds", "simulated_seconds"};
 
 int year(const std::string& text, const Location& where) {
   constexpr double kFirst = 1900;
@@ -35,10 +46,16 @@ Residual residual_of(const ColumnsRow& row) {
           row.fields[kKind],
           row.fields[kFramework],
           year(row.fields[kYear], row.where),
-          std::log(number(kPublished) / number(kSimulated))};
+          std::log(number(kPublished) / number(kSimulated)),
+          row.fields[kShape],
+          static_cast<int>(number(kGpus))};
 }
 
 }  // namespace
+
+std::string model_shape(int num_layers, int hidden_size) {
+  return fmt::format("{}x{}", num_layers, hidden_size);
+}
 
 std::vector<Residual> parse_residuals(const std::string& text, const std::string& name) {
   std::vector<Residual> residuals;

@@ -1,7 +1,7 @@
 // Measured runs beside what was simulated of them: what bands are learned from.
 //
 // A CSV file with the columns
-//   id,group,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds
+//   id,group,model,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds
 // as `pipesim validate runs` writes it (models/catalog/residuals.csv; anchored_residuals.csv is of
 // the same runs, each but the first of its model, GPU, precision and software anchored on that
 // one).
@@ -21,8 +21,13 @@ struct Residual {
   std::string kind;       // dense or moe
   std::string framework;
   int year = 0;
-  double log_ratio = 0;  // ln(published / simulated)
+  double log_ratio = 0;    // ln(published / simulated)
+  std::string model = {};  // model_shape
+  int gpus = 0;
 };
+
+// Layers and hidden size, which tell models apart whatever their names: "80x8192".
+std::string model_shape(int num_layers, int hidden_size);
 
 // InputError, with file and line, for a column that is missing and a number that is none; located
 // at `asked` where the file cannot be read. O(rows).

@@ -123,11 +123,15 @@ std::optional<Band> read_band(const Scenario& scenario, bool software_stated) {
   static const Measured kAnchored(true);
   const auto& anchor = scenario.roofline->anchor;
   const Gpu& gpu = scenario.hardware->gpu;
+  const Transformer& model = scenario.modelled->model;
+  const ParallelSizes& sizes = scenario.parallel;
   BandQuery query{.gpu = gpu.like.empty() ? gpu.name : gpu.like,
                   .precision = precision_name(*scenario.modelled),
-                  .kind = scenario.modelled->model.experts ? "moe" : "dense",
+                  .kind = model.experts ? "moe" : "dense",
                   .framework = scenario.framework.name,
-                  .year = scenario.framework.year};
+                  .year = scenario.framework.year,
+                  .model = model_shape(model.num_layers, model.hidden_size),
+                  .gpus = sizes.pipeline * sizes.tensor * sizes.data * sizes.context};
   const bool anchored = anchor && anchor->same_model;
   const Measured& measured = anchored ? kAnchored : kPlain;
   if (query.framework.empty() && (anchored || software_stated)) {

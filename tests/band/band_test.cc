@@ -11,7 +11,7 @@ namespace pipesim::band_test {
 namespace {
 
 Residual row(const std::string& gpu, const std::string& kind, int year, double factor) {
-  return {"run", gpu, "bf16", kind, "nemo", year, std::log(factor)};
+  return {"run", gpu, "bf16", kind, "nemo", year, std::log(factor), "80x8192", 64};
 }
 
 // Groups whose own error has a spread of 10%, rows that differ by 3% within one.
@@ -60,7 +60,7 @@ TEST(Band, StandsWhereTheRunsNearItStand) {
   EXPECT_LE(band->low, 1.204);
   EXPECT_LT(band->high, 1.25);
   EXPECT_EQ(band->rows, 40U);
-  EXPECT_EQ(band->group, "gpu bf16 dense, nemo 2023");
+  EXPECT_EQ(band->group, "gpu bf16 dense, nemo 2023, 80x8192");
   EXPECT_LT(band->difference, 0.01);
 }
 
@@ -84,7 +84,7 @@ TEST(Band, FallsBackToCoarserLevelsAndEndsWhereNothingIsNear) {
   EXPECT_EQ(model.band({.gpu = "else", .precision = "bf16", .kind = "dense"})->group, "bf16 dense");
   EXPECT_EQ(model.band({.gpu = "gpu", .precision = "fp8", .kind = "dense"})->group, "gpu dense");
   EXPECT_FALSE(model.band({.gpu = "gpu", .precision = "bf16", .kind = "moe"}));
-  EXPECT_FALSE(model.band({.gpu = "else", .precision = "fp8", .kind = "dense"}));
+  EXPECT_EQ(model.band({.gpu = "else", .precision = "fp8", .kind = "dense"})->group, "dense");
   EXPECT_FALSE(BandModel({}).band({.gpu = "gpu", .precision = "bf16", .kind = "dense"}));
 }
 
@@ -99,20 +99,26 @@ void add(std::vector<Residual>& rows, int number, const std::string& framework, 
 
 TEST(Band, OfAGroupOfOneRowBorrowsFromItsNeighbours) {
   std::vector<Residual> rows;
-  for (const char* gpu : {"a", "b", "c", "d"}) {
-    add(rows, 8, "core", 1, gpu);
-    add(rows, 8, "other", 1.05, gpu);
+  for (const auto& [gpu, factor] :
+       {std::pair("a", 0.85), std::pair("b", 1.0), std::pair("c", 1.1), std::pair("d", 1.25)}) {
+    add(rows, 8, "core", factor, gpu);
+    add(rows, 8, "other", 1.05 * factor, gpu);
   }
   add(rows, 1, "core", 1.4, "new");
-  const BandQuery query{
-      .gpu = "new", .precision = "bf16", .kind = "dense", .framework = "core", .year = 2020};
+  const BandQuery query{.gpu = "new",
+                        .precision = "bf16",
+                        .kind = "dense",
+                        .framework = "core",
+                        .year = 2020,
+                        .model = "80x8192"};
   const auto one = *BandModel(rows).band(query);
   EXPECT_EQ(one.rows, 1U);
-  EXPECT_GT(one.low, 1);
-  EXPECT_LT(one.low, 1.3);  // its own band would stand around 1.4
+  const auto middle = [](const Band& band) { return std::sqrt(band.low * band.high); };
+  EXPECT_GT(middle(one), 1.1);
+  EXPECT_LT(middle(one), 1.3);  // its own band would stand around 1.4
   add(rows, 20, "core", 1.4, "new");
   const auto many = *BandModel(rows).band(query);
-  EXPECT_GT(many.low, 1.3);
+  EXPECT_GT(middle(many), 1.3);
   EXPECT_LT(many.high / many.low, one.high / one.low);
 }
 
@@ -125,13 +131,40 @@ TEST(Band, OfAGroupTakesItsWidthFromItsOwnRowsByTheirCount) {
       add(rows, 6, "other", 1.4, gpu);
     }
     add(rows, own, "core", 1, "new");
-    const auto band = *BandModel(rows).band(
-        {.gpu = "new", .precision = "bf16", .kind = "dense", .framework = "core", .year = 2020});
+    const auto band = *BandModel(rows).band({.gpu = "new",
+                                             .precision = "bf16",
+                                             .kind = "dense",
+                                             .framework = "core",
+                                             .year = 2020,
+                                             .model = "80x8192"});
     return band.high / band.low;
   };
-  EXPECT_GT(width(2), 1.5);
   EXPECT_GT(width(2), width(6));
-  EXPECT_LT(width(40), 1.15);
+  EXPECT_GT(std::log(width(2)), 2 * std::log(width(40)));
+}
+
+TEST(Band, OfAnotherModelOrMoreGpusThanAnyRunIsWider) {
+  std::vector<Residual> rows;
+  for (const char* gpu : {"a", "b", "c"}) {
+    for (const auto& [model, factor] :
+         {std::pair("80x8192", 1.0), std::pair("32x4096", 0.8), std::pair("60x6144", 1.25)}) {
+      add(rows, 8, "core", factor, gpu);
+      for (auto row = rows.end() - 8; row != rows.end(); ++row) row->model = model;
+    }
+  }
+  const BandModel bands(rows);
+  const auto width = [&bands](const BandQuery& query) {
+    const auto band = *bands.band(query);
+    return band.high / band.low;
+  };
+  BandQuery query = query_of(rows.front());
+  const double known = width(query);
+  query.model = "12x768";
+  const double other = width(query);
+  EXPECT_GT(std::log(other), 2 * std::log(known));
+  query.gpus = rows.front().gpus + 1;
+  EXPECT_EQ(bands.band(query)->group, "core dense");
+  EXPECT_GT(std::log(width(query)), 1.5 * std::log(known));
 }
 
 TEST(Band, DoesNotDependOnTheOrderOfRows) {
@@ -145,11 +178,12 @@ TEST(Band, DoesNotDependOnTheOrderOfRows) {
 }
 
 constexpr const char* kHeader =
-    "id,group,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds\n";
+    "id,group,model,gpu,precision,kind,framework,year,gpus,published_seconds,simulated_seconds\n";
 
 TEST(Residuals, AreReadByTheirColumns) {
   const auto rows = parse_residuals(
-      std::string(kHeader) + "a,\"h100 bf16 dense, NeMo 2023\",h100,bf16,dense,NeMo,2023,8,2,1\n",
+      std::string(kHeader) +
+          "a,\"h100 bf16 dense, NeMo 2023\",80x8192,h100,bf16,dense,NeMo,2023,8,2,1\n",
       "r.csv");
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(group_of(rows[0]), "h100 bf16 dense, NeMo 2023");
@@ -165,17 +199,18 @@ TEST(Residuals, ThatAreWrongAreRefusedWhereTheyStand) {
     }
     return "";
   };
-  EXPECT_NE(refusal("id,group\n").find("r.csv:1:1: has no column 'gpu'"), std::string::npos);
+  EXPECT_NE(refusal("id,group\n").find("r.csv:1:1: has no column 'model'"), std::string::npos);
   const std::string header = kHeader;
   EXPECT_NE(refusal(header + "a,b,c\n").find("r.csv:2:1: has too few fields"), std::string::npos);
-  EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,2023,8,0,1\n").find("greater than 0, not '0'"),
+  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,2023,8,0,1\n").find("greater than 0, not '0'"),
             std::string::npos);
-  EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,2023,8,nan,1\n").find("not 'nan'"),
+  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,2023,8,nan,1\n").find("not 'nan'"),
             std::string::npos);
-  EXPECT_NE(refusal(header + "a,g,h,bf16,dense,n,1e29,8,1,1\n").find("a year, not '1e29'"),
+  EXPECT_NE(refusal(header + "a,g,1x1,h,bf16,dense,n,1e29,8,1,1\n").find("a year, not '1e29'"),
             std::string::npos);
-  EXPECT_NE(refusal(header + "a\\b,g,h,bf16,dense,n,2023,8,1,1\n").find("r.csv:2:1: is no line"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(header + "a\\b,g,1x1,h,bf16,dense,n,2023,8,1,1\n").find("r.csv:2:1: is no line"),
+      std::string::npos);
 }
 
 }  // namespace

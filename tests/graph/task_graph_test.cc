@@ -133,7 +133,7 @@ TEST(CriticalPath, IsAnUnbrokenChainFromTheStartToTheLastEnd) {
 
 TEST(TaskGraph, TakesAtMost48BytesPerTaskWithProgramAndTimeline) {
   for (const Schedule* schedule : schedules()) {
-    const Shape shape{32, schedule->default_chunks, 128, 1};
+    const Shape shape{32, schedule->default_chunks, testing::kSanitized ? 64 : 128, 1};
     Problem problem =
         testing::make_problem(shape, schedule->place(32, schedule->default_chunks), {1, 1, 1, 1});
     for (StageCost& cost : problem.stages) cost.overlapped = Seconds(3);

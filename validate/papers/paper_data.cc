@@ -51,8 +51,9 @@ bool has_paper(const std::string& folder, const std::string& name) {
 }
 
 Hardware cluster_of_catalog(const std::string& name, const Location& asked) {
-  const HardwareCatalog catalog = read_hardware_folder(data_folder("catalog"), asked);
-  for (const ClusterEntry& each : catalog.clusters) {
+  // Read once: a table of runs asks for a cluster in every row.
+  static const HardwareCatalog kCatalog = read_hardware_folder(data_folder("catalog"), asked);
+  for (const ClusterEntry& each : kCatalog.clusters) {
     if (each.hardware.name == name) return each.hardware;
   }
   throw LogicError("no cluster " + name + " in the catalogue");

@@ -22,7 +22,9 @@ Residual residual_of(const TrainingRun& run) {
           run.kind,
           run.framework,
           run.year,
-          std::log(run.published / *run.simulated)};
+          std::log(run.published / *run.simulated),
+          run.shape,
+          run.gpus};
 }
 
 std::string held_text(const BandCoverage& group) {
@@ -51,18 +53,11 @@ void add_bands(TrainingRuns& all, const std::vector<Residual>& of_catalogue) {
   std::map<std::string, std::optional<Band>> known;
   for (size_t i = 0; i < rows.size(); ++i) known[rows[i].id] = bands[i];
   const BandModel model(rows);
-  std::map<std::string, std::optional<Band>> of_group;
   for (TrainingRun& run : all.runs) {
     if (!counts(run)) continue;
     const auto found = known.find(run.id);
-    std::optional<Band> band;
-    if (found != known.end()) {
-      band = found->second;
-    } else {
-      const auto [at, added] = of_group.try_emplace(run.group());
-      if (added) at->second = model.band(query_of(residual_of(run)));
-      band = at->second;
-    }
+    const auto band =
+        found != known.end() ? found->second : model.interval(query_of(residual_of(run)));
     if (!band) continue;
     run.low = band->low * *run.simulated;
     run.high = band->high * *run.simulated;

@@ -150,13 +150,14 @@ std::string runs_json(const TrainingRuns& all) {
 
 std::string residuals_csv(const TrainingRuns& all) {
   std::string text =
-      "id,group,gpu,precision,kind,framework,year,software,gpus,published_seconds,simulated_"
-      "seconds\n";
+      "id,group,model,gpu,precision,kind,framework,year,software,gpus,published_seconds,"
+      "simulated_seconds\n";
   for (const TrainingRun& run : all.runs) {
     if (run.quantity != "seconds" || !run.relative_error() || run.anchor) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\n", quoted_csv(run.id),
-                        quoted_csv(run.group()), run.gpu, run.precision, run.kind, run.framework,
-                        run.year, run.software, run.gpus, run.published, *run.simulated);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\n", quoted_csv(run.id),
+                    quoted_csv(run.group()), run.shape, run.gpu, run.precision, run.kind,
+                    run.framework, run.year, run.software, run.gpus, run.published, *run.simulated);
   }
   return text;
 }

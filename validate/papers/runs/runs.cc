@@ -7,6 +7,7 @@
 
 #include "models/device_memory.h"
 #include "models/layer_work.h"
+#include "sim/band/residuals.h"
 #include "sim/case/simulate.h"
 #include "sim/core/data_folder.h"
 #include "sim/core/error.h"
@@ -80,6 +81,7 @@ std::vector<TrainingRun> figures_of(const runs::Row& row, const runs::Rules& rul
       scenario = read_scenario(text);
       const Transformer& model = scenario->modelled->model;
       run.kind = model.experts ? "moe" : "dense";
+      run.shape = model_shape(model.num_layers, model.hidden_size);
       if (run.model.empty()) {
         run.model = fmt::format("{} layers of {}", model.num_layers, model.hidden_size);
       }

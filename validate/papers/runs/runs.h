@@ -25,6 +25,7 @@ struct TrainingRun {
   std::string framework;
   int year = 0;
   std::string model;     // as the row calls it, or its layers and hidden size
+  std::string shape;     // as Residual::model; empty where nothing is simulated
   std::string release;   // the framework's version, as its rule tells them apart
   std::string software;  // the generation of the software catalogue that it is simulated as
   int gpus = 0;
@@ -62,7 +63,7 @@ std::string runs_rows(const TrainingRuns& all);
 // A list of {table, cell, quantity, gpu, precision, kind, published, simulated, low, high,
 // relative_error, status, reason, group}; status is `simulated`, `anchor` or `not modelled`.
 std::string runs_json(const TrainingRuns& all);
-// Of the figures in seconds that are simulated: id, group, gpu, precision, kind, framework, year,
+// Of the figures in seconds that are simulated: id, group, model, gpu, precision, kind, framework, year,
 // software, gpus, published_seconds, simulated_seconds.
 std::string residuals_csv(const TrainingRuns& all);
 // SVG: the errors of every group on a line of its own.

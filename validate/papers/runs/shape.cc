@@ -25,16 +25,24 @@ std::optional<int> size_in_name(const std::string& name, const std::string& word
 
 std::optional<double> billions_in_name(const std::string& name) {
   std::smatch found;
-  static const std::regex kBillions("([0-9]+(\\.[0-9]+)?) ?B\\b");
+  static const std::regex kBillions("([0-9]+(\\.[0-9]+)?) ?[Bb]\\b");
   if (!std::regex_search(name, found, kBillions)) return std::nullopt;
   return std::stod(found[1]);
+}
+
+// Not GPT3-20B of gpt3-175b.
+bool is_of_size(const std::string& known, const std::optional<double>& billions) {
+  const auto of_known = billions_in_name(known);
+  return !of_known || !billions || *of_known == *billions;
 }
 
 // The longest name of the catalogue that the row's begins with; or none.
 std::string known_model(const std::string& written, const Rules& rules) {
   const std::string name = plain(written);
   for (const auto& [alias, known] : rules.models) {
-    if (name.starts_with(plain(alias))) return known;
+    if (name.starts_with(plain(alias)) && is_of_size(known, billions_in_name(written))) {
+      return known;
+    }
   }
   std::string best;
   for (const Transformer& model : catalogue_models()) {
