@@ -169,7 +169,8 @@ BandModel::Centre BandModel::centre(const Buckets& buckets, std::size_t from) {
   return centre;
 }
 
-// Of the rows that have others at this level, from the centre that these and coarser ones give.
+// Deviations of rows that have others at this level, from the centre that these and coarser ones
+// give.
 std::vector<BandModel::Weighted> BandModel::deviations(const Keys& keys, std::size_t level) const {
   std::vector<Weighted> all;
   for (size_t i = 0; i < rows_.size(); ++i) {
