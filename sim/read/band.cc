@@ -67,7 +67,7 @@ std::string family_of(const std::string& software) {
 
 // The measured runs, and the software of each.
 struct Measured {
-  explicit Measured(bool anchored) : model(catalogue_residuals(anchored)) {
+  explicit Measured(bool anchored) : rows(catalogue_residuals(anchored)), model(rows) {
     if (const auto path = residuals_file(anchored)) {
       static constexpr std::array<const char*, 1> kColumn{"software"};
       for (const ColumnsRow& row : read_columns(read_input(*path, {}), *path, kColumn)) {
@@ -76,34 +76,34 @@ struct Measured {
     }
   }
 
-  // The framework and year with most runs of the query's GPU, precision and kind that have the
-  // software, or else another release of it; the newest of equals. Software that is not stated has
-  // to be that of most of these runs.
-  void name_framework(const std::string& asked, bool stated, BandQuery& query) const {
-    for (const bool any_release : {false, true}) {
-      std::map<std::pair<int, std::string>, int> rows;
-      int same = 0;
-      int others = 0;
-      for (size_t i = 0; i < software.size(); ++i) {
-        const Residual& row = model.rows()[i];
-        if (row.gpu != query.gpu || row.precision != query.precision || row.kind != query.kind) {
-          continue;
-        }
+  // The framework and year with most runs of this software; the newest of equals. Runs of the
+  // query's GPU, precision and kind go first, then those of another release, then any of its kind.
+  void name_framework(const std::string& asked, BandQuery& query) const {
+    struct Pass {
+      bool any_release;
+      bool any_gpu;
+    };
+    for (const auto [any_release, any_gpu] : {Pass{false, false}, {true, false}, {true, true}}) {
+      std::map<std::pair<int, std::string>, int> groups;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const Residual& row = rows[i];
+        const bool near = row.kind == query.kind &&
+                          (any_gpu || (row.gpu == query.gpu && row.precision == query.precision));
         const bool alike =
             any_release ? family_of(software[i]) == family_of(asked) : software[i] == asked;
-        ++(alike ? same : others);
-        if (alike) ++rows[{row.year, row.framework}];
+        if (near && alike) ++groups[{row.year, row.framework}];
       }
-      if (rows.empty() || (!stated && same <= others)) continue;
+      if (groups.empty()) continue;
       const auto most = std::ranges::max_element(
-          rows, {}, [](const auto& each) { return std::pair(each.second, each.first); });
+          groups, {}, [](const auto& each) { return std::pair(each.second, each.first); });
       std::tie(query.year, query.framework) = most->first;
       return;
     }
   }
 
+  std::vector<Residual> rows;
   BandModel model;
-  std::vector<std::string> software;
+  std::vector<std::string> software;  // by row
 };
 
 // Wider by the spread of a GPU known from its data sheet alone.
@@ -116,7 +116,7 @@ std::optional<Band> widened(std::optional<Band> band, double spread) {
 
 }  // namespace
 
-std::optional<Band> read_band(const Scenario& scenario, bool software_stated) {
+std::optional<Band> read_band(const Scenario& scenario) {
   if (!scenario.roofline) return std::nullopt;
   // Read once: a sweep reads thousands of scenarios.
   static const Measured kPlain(false);
@@ -134,9 +134,7 @@ std::optional<Band> read_band(const Scenario& scenario, bool software_stated) {
                   .gpus = sizes.pipeline * sizes.tensor * sizes.data * sizes.context};
   const bool anchored = anchor && anchor->same_model;
   const Measured& measured = anchored ? kAnchored : kPlain;
-  if (query.framework.empty() && (anchored || software_stated)) {
-    measured.name_framework(scenario.roofline->software.name, software_stated, query);
-  }
+  if (query.framework.empty()) measured.name_framework(scenario.roofline->software.name, query);
   return widened(measured.model.band(query), gpu.spread);
 }
 

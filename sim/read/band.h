@@ -12,12 +12,10 @@
 namespace pipesim {
 
 // The band by residuals.csv, or by anchored_residuals.csv where the scenario has an anchor of its
-// own model and precision. Its framework is the one that the scenario names, else that of its
-// software where that is stated. An anchor holds the effects that software has on all runs, so an
-// anchored scenario takes the default software's where most runs of its GPU, precision and kind are
-// of that. Empty where costs are given, where no run is near, and where the catalogue has no such
-// file.
-std::optional<Band> read_band(const Scenario& scenario, bool software_stated);
+// own model and precision. Its framework is the one that the scenario names, else the one that most
+// measured runs of its software have. Empty where costs are given, where no run is of its kind, and
+// where the catalogue has no such file.
+std::optional<Band> read_band(const Scenario& scenario);
 
 // How far off differences between schedules of the scenario may be: of the catalogue's
 // schedule_runs.csv. Empty where costs are given, and where the catalogue has no such file.

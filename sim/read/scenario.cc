@@ -490,7 +490,7 @@ Scenario read_scenario(const YamlSource& source) {
     read_framework(*framework, scenario);
   }
   const auto cost = root.find("cost");
-  scenario.band = read_band(scenario, cost && YamlMap(*cost).find("software"));
+  scenario.band = read_band(scenario);
   const double draws = scenario.batch.unequal ? scenario.batch.unequal->draw.runs : 1;
   check_runs(batch, draws, scenario);
   if (const auto perturb = root.find("perturb")) {

@@ -17,6 +17,7 @@
 #include "sim/graph/critical_path.h"
 #include "sim/planning/schedule.h"
 #include "tests/pipeline/problems.h"
+#include "tests/sanitized.h"
 
 namespace pipesim::task_graph_test {
 namespace {
