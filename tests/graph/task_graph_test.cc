@@ -134,9 +134,10 @@ TEST(CriticalPath, IsAnUnbrokenChainFromTheStartToTheLastEnd) {
 
 TEST(TaskGraph, TakesAtMost48BytesPerTaskWithProgramAndTimeline) {
   for (const Schedule* schedule : schedules()) {
-    const Shape shape{32, schedule->default_chunks, testing::kSanitized ? 64 : 128, 1};
-    Problem problem =
-        testing::make_problem(shape, schedule->place(32, schedule->default_chunks), {1, 1, 1, 1});
+    const int devices = testing::kSanitized ? 16 : 32;
+    const Shape shape{devices, schedule->default_chunks, 4 * devices, 1};
+    Problem problem = testing::make_problem(
+        shape, schedule->place(devices, schedule->default_chunks), {1, 1, 1, 1});
     for (StageCost& cost : problem.stages) cost.overlapped = Seconds(3);
     ASSERT_FALSE(schedule->refusal(problem)) << schedule->name;
     const auto program = std::make_shared<Program>(schedule->plan(problem));
