@@ -17,18 +17,22 @@ namespace {
 
 struct SizeOption {
   const char* name;
+  const char* names;  // with the short one
   std::vector<int> PlanAxes::*sizes;
   const char* help;
 };
 constexpr std::array kSizes{
-    SizeOption{"--tensor", &PlanAxes::tensor,
+    SizeOption{"--tensor", "--tensor,--tp", &PlanAxes::tensor,
                "Only these tensor parallel sizes (default: divisors of a node)"},
-    SizeOption{"--context", &PlanAxes::context, "Only these context parallel sizes"},
-    SizeOption{"--expert", &PlanAxes::expert, "Only these expert parallel sizes"},
-    SizeOption{"--pipeline", &PlanAxes::pipeline, "Only these pipeline parallel sizes"},
-    SizeOption{"--virtual", &PlanAxes::chunks,
+    SizeOption{"--context", "--context,--cp", &PlanAxes::context,
+               "Only these context parallel sizes"},
+    SizeOption{"--expert", "--expert,--ep", &PlanAxes::expert, "Only these expert parallel sizes"},
+    SizeOption{"--pipeline", "--pipeline,--pp", &PlanAxes::pipeline,
+               "Only these pipeline parallel sizes"},
+    SizeOption{"--virtual", "--virtual,--vpp", &PlanAxes::chunks,
                "Only these chunks per device, where a schedule has a choice"},
-    SizeOption{"--micro-batch-size", &PlanAxes::micro_batch, "Only these (default: 1, 2, 4, 8)"}};
+    SizeOption{"--micro-batch-size", "--micro-batch-size,--mbs", &PlanAxes::micro_batch,
+               "Only these (default: 1, 2, 4, 8)"}};
 
 // A value that stands twice would be searched, and counted, twice.
 template <class T>
@@ -237,11 +241,12 @@ void add_question(Parser& parser, PlanCommand& command) {
            "A name of `pipesim list clusters`, or several with commas to compare")
       .required();
   parser.add_option("--gpus", command.gpus, "How many GPUs").required().range(1, 1 << 20);
-  parser.add_option("--global-batch-size", command.global_batch, "Samples of an iteration")
+  parser.add_option("--global-batch-size,--gbs", command.global_batch, "Samples of an iteration")
       .required()
       .range(1, 1 << 30);
-  parser.add_option("--seq-length", command.seq_length, "Tokens of a sample")
+  parser.add_option("--seq-length", command.seq_length, "Tokens of a sample; 4k are 4096")
       .required()
+      .with_binary_units()
       .range(1, 1 << 28);
   parser.add_option("--memory-limit", command.limit,
                     "Of a GPU, such as '72 GiB' (default: the GPU's memory less memory.margin)");
@@ -251,7 +256,7 @@ void add_question(Parser& parser, PlanCommand& command) {
 
 void add_axes(Parser& parser, PlanCommand& command) {
   for (const SizeOption& size : kSizes) {
-    add_list(parser, size.name, command.axes.*size.sizes, size.help).range(1, 1 << 16);
+    add_list(parser, size.names, command.axes.*size.sizes, size.help).range(1, 1 << 16);
   }
   add_list(parser, "--schedules", command.schedules, "Only these schedules");
   add_list(parser, "--recompute", command.recompute,

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -47,6 +48,13 @@ Option Option::excludes(const Option& other) { return Option(*option_->excludes(
 Option Option::one_each() { return Option(*option_->allow_extra_args(false)); }
 
 Option Option::with_commas() { return Option(*option_->delimiter(',')->allow_extra_args(false)); }
+
+Option Option::with_binary_units() {
+  static const std::map<std::string, int> kUnits{{"k", 1 << 10}, {"m", 1 << 20}};
+  CLI::AsNumberWithUnit units(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "");
+  units.description("");
+  return Option(*option_->transform(units));
+}
 
 Option Option::with_default() { return Option(*option_->capture_default_str()); }
 

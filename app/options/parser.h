@@ -37,9 +37,10 @@ class Option {
   // `fault` returns what is wrong with a value, or an empty text.
   Option check(std::function<std::string(const std::string&)> fault);
   Option excludes(const Option& other);
-  Option one_each();      // of a list: one value each time the option is given
-  Option with_commas();   // of a list: values with commas between, in one argument
-  Option with_default();  // the help states the variable's value
+  Option one_each();           // of a list: one value each time the option is given
+  Option with_commas();        // of a list: values with commas between, in one argument
+  Option with_binary_units();  // 4k is 4096, 1m 1048576
+  Option with_default();       // the help states the variable's value
 
  private:
   CLI::Option* option_;

@@ -108,6 +108,22 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   return best;
 }
 
+std::string same_name(std::string_view name, std::span<const std::string> candidates) {
+  const auto letters = [](std::string_view text) {
+    std::string plain = folded(text);
+    std::erase(plain, '-');
+    return plain;
+  };
+  const std::string wanted = letters(name);
+  std::string same;
+  for (const std::string& candidate : candidates) {
+    if (letters(candidate) != wanted) continue;
+    if (!same.empty() && same != candidate) return "";
+    same = candidate;
+  }
+  return same;
+}
+
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
   if (candidates.empty()) return "";
   const std::string near = nearest_name(name, candidates);

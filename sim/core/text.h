@@ -15,6 +15,10 @@ namespace pipesim {
 // each.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
+// The one candidate that is the name but for letter case, '-' and '_' ("zbv" of "zb-v"); an
+// empty string where none or several are. O(|name| + |candidate|) each.
+std::string same_name(std::string_view name, std::span<const std::string> candidates);
+
 // "; did you mean 'x'?" when there is a near name, else "; valid: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 

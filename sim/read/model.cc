@@ -231,8 +231,16 @@ Transformer find_model(const std::string& name, const Location& asked) {
   const auto& models = catalogue_models();
   const auto found = std::ranges::find(models, name, &Transformer::name);
   if (found != models.end()) return *found;
+  // A Hugging Face id stands in the source.
+  const auto source = std::ranges::find_if(models, [&name](const Transformer& model) {
+    return name.find('/') != std::string::npos &&
+           (model.source + " ").find(" " + name + " ") != std::string::npos;
+  });
+  if (source != models.end()) return *source;
   std::vector<std::string> names;
   for (const Transformer& model : models) names.push_back(model.name);
+  const std::string same = same_name(name, names);
+  if (!same.empty()) return *std::ranges::find(models, same, &Transformer::name);
   throw InputError(asked, fmt::format("model '{}' is not known{}", name, suggestion(name, names)));
 }
 

@@ -201,7 +201,7 @@ TEST(Modelled, ReadsHowContextRanksExchange) {
   const LayerContext two = read({four, both, sizes + "[2, 2]"}).modelled->context;
   EXPECT_EQ(two.exchange, ContextExchange::kHeadsAndRing);
   EXPECT_EQ(two.hierarchy, (std::array{2, 2}));
-  EXPECT_TRUE(has(refusal({four, "parallel.cp_comm_type=allgather"}), "did you mean 'all_gather'"));
+  EXPECT_TRUE(has(refusal({four, "parallel.cp_comm_type=all_gathr"}), "did you mean 'all_gather'"));
   EXPECT_TRUE(has(refusal({four, both}), "needs hierarchical_context_parallel_sizes"));
   EXPECT_TRUE(has(refusal({four, both, sizes + "[2, 2, 1]"}), "expected two sizes"));
   EXPECT_TRUE(has(refusal({four, both, sizes + "[4, 2]"}), "4 x 2 do not make"));

@@ -18,6 +18,15 @@ TEST(NearestName, ForgivesSlips) {
   EXPECT_EQ(nearest_name("f1b", kNames), "1f1b");
 }
 
+TEST(SameName, DiffersInCaseAndDashesAlone) {
+  const std::vector<std::string> names{"zb", "zb-v", "1f1b", "v-min", "v_min"};
+  EXPECT_EQ(same_name("zbv", names), "zb-v");
+  EXPECT_EQ(same_name("1F1B", names), "1f1b");
+  EXPECT_EQ(same_name("ZB_V", names), "zb-v");
+  EXPECT_EQ(same_name("zb-w", names), "");
+  EXPECT_EQ(same_name("vmin", names), "");  // of two
+}
+
 TEST(NearestName, CountsNeitherCaseNorDashes) {
   EXPECT_EQ(nearest_name("GPipe", kNames), "gpipe");
   EXPECT_EQ(nearest_name("ZB_H2", kNames), "zb-h2");

@@ -145,6 +145,8 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
   }
   EXPECT_EQ(names.size(), 105U);
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
+  EXPECT_EQ(find_model("Llama3_70B", {}).name, "llama3-70b");
+  EXPECT_EQ(find_model("meta-llama/Meta-Llama-3-70B", {}).name, "llama3-70b");
 }
 
 TEST(Catalogue, NamesTheNearestModel) {
@@ -270,7 +272,7 @@ TEST(Model, RefusesMistakesWithTheirPlace) {
       refusal("model: {base: llama3-8b, moe: {num_experts: 8}}").find("'router_topk' is missing"),
       std::string::npos);
   EXPECT_NE(
-      refusal("model: {base: llama3-8b, normalization: RmsNorm}").find("did you mean 'RMSNorm'?"),
+      refusal("model: {base: llama3-8b, normalization: RMSNom}").find("did you mean 'RMSNorm'?"),
       std::string::npos);
   EXPECT_NE(refusal("model: {family: llama, num_layers: 2, hidden_size: 65, "
                     "num_attention_heads: 4, vocab_size: 9}")

@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
             "did you mean 'chunks'?"},
         Bad{{"engine=simgird"}, "did you mean 'simgrid'?"},
         Bad{{"engine={name: replay, gpu: host}"}, "option of the simgrid engine"},
-        Bad{{"optimizer={sync: all-reduce}"}, "did you mean 'all_reduce'?"},
+        Bad{{"optimizer={sync: all_reduc}"}, "did you mean 'all_reduce'?"},
         Bad{{"framework={transfers: overlaped}"}, "did you mean 'overlapped'?"},
         Bad{{"framework={}"}, "transfers"},
         Bad{{"schedule=dualpipe"}, "cost.overlapped must say how long they take"},

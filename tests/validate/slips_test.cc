@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
              3, 16, "did you mean 'V-Min'"},
         Slip{
             "pipeoffload",
-            "fig15:\n  m10p5B_8gpu:\n  - {seq: 4096, schedule: GISH, mfu_pct: 60, act_mem_gb: 9}\n",
+            "fig15:\n  m10p5B_8gpu:\n  - {seq: 4096, schedule: GISX, mfu_pct: 60, act_mem_gb: 9}\n",
             3, 27, "did you mean 'GIS'"},
         Slip{"pipeoffload",
              "fig15:\n  m10p5B_8gpu:\n"
