@@ -346,7 +346,7 @@ std::string YamlValue::text() const {
 std::string YamlValue::choice(std::span<const std::string> choices) const {
   std::string given = text();
   if (std::ranges::find(choices, given) != choices.end()) return given;
-  const std::string same = same_name(given, choices);
+  std::string same = same_name(given, choices);
   if (same.empty()) fail(fmt::format("'{}' is not known{}", given, suggestion(given, choices)));
   return same;
 }

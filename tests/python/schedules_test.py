@@ -145,7 +145,7 @@ class Dicts(unittest.TestCase):
             path.write_text("schedule: 1f1b\nparallel: {pipeline_model_parallel_size: 4}\n"
                             "batch: {num_microbatches: 8}\n"
                             "cost: {kind: given, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n")
-            for change in ({"cost.forward": "1 mss"}, {"batch.num_microbatch": 3}, {"schedule": "zbh1"},
+            for change in ({"cost.forward": "1 mss"}, {"batch.num_microbatch": 3}, {"schedule": "zbh7"},
                            {"cost.forward": 3}, {"batch.num_microbatches": -1}, {"parallel": None}):
                 error = None
                 try:
