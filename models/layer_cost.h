@@ -99,7 +99,7 @@ Seconds kernel_seconds(const Attention& attention, const CostSetting& setting, c
 // What memory-bound kernels take beside their launches.
 Seconds streaming_seconds(const Work& work, const CostSetting& setting, const Gpu& gpu);
 
-// What the work takes as if nothing else ran; nothing is hidden. Collectives of one rank are none.
+// The work's cost as if nothing else ran, with nothing hidden. Collectives of one rank are none.
 PassCost work_cost(const Work& work, const CostSetting& setting, const Hardware& hardware);
 
 // One pass as if nothing else ran. Requires what layer_work requires.

@@ -77,7 +77,6 @@ class BandModel {
   [[nodiscard]] std::optional<Band> band(const BandQuery& query) const;
   // The band without its `difference`.
   [[nodiscard]] std::optional<Band> interval(const BandQuery& query) const;
-  [[nodiscard]] const std::vector<Residual>& rows() const { return rows_; }
 
  private:
   static constexpr std::size_t kLevels = 7;

@@ -71,7 +71,7 @@ Planned planned_of(const Case& made, const Result& result);
 // A point by replay; `layout` where its split is balanced.
 struct PointRun {
   Planned planned;
-  // What both memories say.
+  // The answer of both memories.
   [[nodiscard]] MemoryFit fits(const PlanQuestion& question) const;
 };
 // Where causes are not asked for, shares are left out. Throws InputError and InfeasibleError as

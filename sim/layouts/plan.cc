@@ -154,7 +154,7 @@ class Planner {
     return sizes(a) == sizes(b);
   }
 
-  // Whether a point may be better than the last of the layouts that are asked for.
+  // True where a point may be better than the last of the layouts that are asked for.
   [[nodiscard]] bool may_enter(const Candidate& candidate) const {
     const auto wanted = static_cast<size_t>(options_.best);
     if (options_.exhaustive || best_.size() < wanted) return true;
@@ -356,7 +356,7 @@ class Planner {
     }
   }
 
-  // Of runs of the same sizes that take the same time, one that fits, and of these the first in the
+  // Among runs of equal sizes and times, one that fits, and of these the first in the
   // order of points, is named.
   void keep(Planned planned) {
     const auto twin = std::ranges::find_if(best_, [&](const Planned& other) {

@@ -16,7 +16,7 @@ struct GpuEntry {
   Gpu gpu;
   Interconnect interconnect;  // the collectives of one node; its cards are the cluster's
   std::vector<Sourced> numbers;
-  // Of a data sheet: GPUs that reach each other at the rate of its link, the link, and what a
+  // A data sheet's values: GPUs that reach each other at the rate of its link, the link, and what a
   // message gets of it.
   std::optional<int> domain = {};
   std::optional<BytesPerSecond> link = {};

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "sim/report/svg/elements.h"
 #include "sim/report/svg/xml.h"
 #include "validate/papers/validation_page.h"
 
@@ -36,17 +37,6 @@ std::string mark_at(size_t paper, double x, double y, const std::string& title) 
       "<path transform=\"translate({:.1f},{:.1f})\" d=\"{}\" fill=\"{}\" fill-opacity=\"0.6\">"
       "<title>{}</title></path>\n",
       x, y, mark.path, mark.fill, xml_escaped(title));
-}
-
-std::string words(double x, double y, const std::string& text, const char* anchor = "start") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     xml_escaped(text));
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* stroke) {
-  return fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2,
-      y2, stroke);
 }
 
 bool on_log_axes(const Cell& cell) {
@@ -84,17 +74,19 @@ std::string scatter(const std::vector<Compared>& all) {
     return kSide * (decade - decades.least) / (decades.most - decades.least);
   };
   const double bottom = kTop + kSide;
-  std::string svg = words(kLeft, kTop - 12, "simulated against published, each in its cell's unit");
+  std::string svg =
+      svg_words(kLeft, kTop - 12, "simulated against published, each in its cell's unit");
   for (double decade = decades.least; decade <= decades.most; ++decade) {
     const double at = along(std::pow(10, decade));
-    svg += line(kLeft + at, kTop, kLeft + at, bottom, "#dddddd");
-    svg += line(kLeft, bottom - at, kLeft + kSide, bottom - at, "#dddddd");
+    svg += svg_line(kLeft + at, kTop, kLeft + at, bottom, "#dddddd");
+    svg += svg_line(kLeft, bottom - at, kLeft + kSide, bottom - at, "#dddddd");
     if (std::lround(decade) % kLabelled == 0) {
-      svg += words(kLeft + at, bottom + 14, fmt::format("{:g}", std::pow(10, decade)), "middle");
+      svg +=
+          svg_words(kLeft + at, bottom + 14, fmt::format("{:g}", std::pow(10, decade)), "middle");
     }
-    svg += words(kLeft - 6, bottom - at + 4, fmt::format("{:g}", std::pow(10, decade)), "end");
+    svg += svg_words(kLeft - 6, bottom - at + 4, fmt::format("{:g}", std::pow(10, decade)), "end");
   }
-  svg += line(kLeft, bottom, kLeft + kSide, kTop, "#555555");
+  svg += svg_line(kLeft, bottom, kLeft + kSide, kTop, "#555555");
   for (size_t paper = 0; paper < all.size(); ++paper) {
     for (const Cell& cell : all[paper].cells) {
       if (!on_log_axes(cell)) continue;
@@ -105,7 +97,7 @@ std::string scatter(const std::vector<Compared>& all) {
   for (size_t paper = 0; paper < all.size(); ++paper) {
     const double y = bottom + 34 + kLegendLine * static_cast<double>(paper);
     svg += mark_at(paper, kLeft + 6, y - 4, all[paper].validation->title);
-    svg += words(kLeft + 18, y, all[paper].validation->title);
+    svg += svg_words(kLeft + 18, y, all[paper].validation->title);
   }
   return svg;
 }
@@ -121,8 +113,8 @@ std::string strips(const std::vector<Compared>& all, double& bottom) {
   for (size_t paper = 0; paper < all.size(); ++paper) {
     for (const TableError& error : table_errors(all[paper].cells)) {
       if (!error.relative || error.simulated == 0) continue;
-      marks += words(left - 8, bottom + 3,
-                     fmt::format("{}: {}", all[paper].validation->name, error.table), "end");
+      marks += svg_words(left - 8, bottom + 3,
+                         fmt::format("{}: {}", all[paper].validation->name, error.table), "end");
       for (const Cell& cell : all[paper].cells) {
         if (cell.table != error.table || !cell.simulated) continue;
         marks += mark_at(paper, at(*cell.relative_error()), bottom, title_of(cell));
@@ -130,11 +122,11 @@ std::string strips(const std::vector<Compared>& all, double& bottom) {
       bottom += kRow;
     }
   }
-  std::string svg = words(left, kTop - 12, "error, by table (beyond 50%: at the edge)");
+  std::string svg = svg_words(left, kTop - 12, "error, by table (beyond 50%: at the edge)");
   for (const double share : {-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5}) {
-    svg += line(at(share), kTop, at(share), bottom, share == 0 ? "#555555" : "#dddddd");
-    svg += words(at(share), bottom + 14, share == 0 ? "0" : fmt::format("{:+.0f}%", 100 * share),
-                 "middle");
+    svg += svg_line(at(share), kTop, at(share), bottom, share == 0 ? "#555555" : "#dddddd");
+    svg += svg_words(at(share), bottom + 14,
+                     share == 0 ? "0" : fmt::format("{:+.0f}%", 100 * share), "middle");
   }
   bottom += 14;
   return svg + marks;

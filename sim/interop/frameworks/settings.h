@@ -89,7 +89,7 @@ class Settings {
   [[nodiscard]] const std::string& command() const { return command_; }
 
   // ---- of the catalogue ----
-  // Whether a name is one that scenarios or the catalogue have, beside those without effect.
+  // True for a name of scenarios or of the catalogue, and for one without effect.
   [[nodiscard]] bool counts(const std::string& name) const;
   [[nodiscard]] bool has_effect(const std::string& name) const;
   [[nodiscard]] bool is_flag(const std::string& name) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/svg/elements.h"
 #include "sim/report/svg/xml.h"
 #include "sim/report/text/aligned.h"
 #include "validate/papers/layouts/layouts.h"
@@ -45,18 +46,6 @@ double place_of_regret(double regret) {
   return kNames + kStrip + kGap + kStrip * std::clamp(regret / kMost, 0.0, 1.0);
 }
 
-std::string label(double x, double y, const std::string& text, const char* anchor) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     xml_escaped(text));
-}
-
-std::string grid(double x, const std::string& name, double bottom, bool strong) {
-  return fmt::format(
-             "<line x1=\"{0:.1f}\" y1=\"{1:.0f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n",
-             x, kHead - 6, bottom, strong ? "#555555" : "#dddddd") +
-         label(x, kHead - 12, name, "middle");
-}
-
 std::string circle(double x, double y, bool filled, const std::string& title) {
   return fmt::format(
       "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" stroke=\"#0072b2\">"
@@ -65,9 +54,10 @@ std::string circle(double x, double y, bool filled, const std::string& title) {
 }
 
 std::string family_line(const LayoutFamily& family, double y) {
-  return label(kNames - 10, y + 4,
-               fmt::format("{}, {} GPUs ({})", family.model, family.gpus, family.layouts.size()),
-               "end") +
+  return svg_words(
+             kNames - 10, y + 4,
+             fmt::format("{}, {} GPUs ({})", family.model, family.gpus, family.layouts.size()),
+             "end") +
          circle(place_of_tau(family.tau), y, true, fmt::format("tau {:.2f}", family.tau)) +
          circle(place_of_regret(family.regret_of_three), y, false,
                 "best of three: " + percent(family.regret_of_three)) +
@@ -143,27 +133,22 @@ std::string layouts_drawing(const std::vector<LayoutFamily>& families) {
   const double bottom = kHead + kLine * static_cast<double>(families.size());
   const double width = kNames + 2 * kStrip + kGap + kEdge;
   std::string svg =
-      label(place_of_tau(0), 16, "Kendall's tau, measured and simulated order", "middle") +
-      label(place_of_regret(kMost / 2), 16, "regret of the favourite (open: best of three)",
-            "middle");
+      svg_words(place_of_tau(0), 16, "Kendall's tau, measured and simulated order", "middle") +
+      svg_words(place_of_regret(kMost / 2), 16, "regret of the favourite (open: best of three)",
+                "middle");
   for (const double tau : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
-    svg += grid(place_of_tau(tau), fmt::format("{:g}", tau), bottom, tau == 0);
+    svg += svg_grid_line(place_of_tau(tau), kHead - 6, bottom, tau == 0, fmt::format("{:g}", tau));
   }
   for (const double regret : {0.0, 0.1, 0.2, 0.3, 0.4, 0.5}) {
-    svg += grid(place_of_regret(regret), fmt::format("{:.0f}%", 100 * regret), bottom, regret == 0);
+    svg += svg_grid_line(place_of_regret(regret), kHead - 6, bottom, regret == 0,
+                         fmt::format("{:.0f}%", 100 * regret));
   }
   double y = kHead + kLine / 2;
   for (const LayoutFamily& family : families) {
     svg += family_line(family, y);
     y += kLine;
   }
-  return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-             "viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" font-family=\"sans-serif\" "
-             "font-size=\"12\">\n<title>Order of measured layouts</title>\n<rect width=\"100%\" "
-             "height=\"100%\" fill=\"#ffffff\"/>\n",
-             width, bottom + kEdge) +
-         svg + "</svg>\n";
+  return svg_page("Order of measured layouts", width, bottom + kEdge, svg);
 }
 
 }  // namespace pipesim

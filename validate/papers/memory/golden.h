@@ -7,9 +7,8 @@
 //   vocabulary  without vocab_size that of the tests' tokenizer: GPT-2's 50,257, and 256,000 in
 //               runs of the project megatron-core-release-runs (nemotron_2_256k.model)
 //   GPUs        the fewest nodes of 8 that hold the arguments' ranks; where the optimizer is
-//   divided
-//               and allocated_bytes, what stays between iterations, is recorded, of so many nodes
-//               times a power of two those whose state is nearest to it
+//               sharded and allocated_bytes (held between iterations) is recorded, the power of two
+//               times that whose state is nearest to it: a measurement chooses here
 //   batch       without global_batch_size that of the first of step_batch_size_schedule
 //
 // Models that a scenario cannot say (encoders, images, state-space layers) and runs that are no

@@ -63,7 +63,7 @@ std::string runs_rows(const TrainingRuns& all);
 // A list of {table, cell, quantity, gpu, precision, kind, published, simulated, low, high,
 // relative_error, status, reason, group}; status is `simulated`, `anchor` or `not modelled`.
 std::string runs_json(const TrainingRuns& all);
-// Of the figures in seconds that are simulated: id, group, model, gpu, precision, kind, framework,
+// The simulated figures in seconds: id, group, model, gpu, precision, kind, framework,
 // year, software, gpus, published_seconds, simulated_seconds.
 std::string residuals_csv(const TrainingRuns& all);
 // SVG: the errors of every group on a line of its own.
