@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 import style
-from tables import InputError, Table, quantity, read_table
+from tables import CHOICE, InputError, Table, quantity, read_table
 
 AXES = {"data_parallel_size": "data parallel", "tensor_model_parallel_size": "tensor parallel",
         "context_parallel_size": "context parallel", "pipeline_model_parallel_size": "pipeline parallel",
@@ -21,6 +21,7 @@ def draw(inputs: list[tuple[str, str]], asked: argparse.Namespace) -> Figure:
         table = read_table(path)
         for column in ("schedule", "axis", "size", *PARTS):
             table.require(column)
+        table = table.named("schedule", [choice for choice in CHOICE if table.differs_within(choice, ["schedule"])])
         panels += [(schedule, axis, table.only([f"schedule={schedule}", f"axis={axis}"]))
                    for schedule in table.values("schedule") for axis in table.values("axis")]
     if not panels:

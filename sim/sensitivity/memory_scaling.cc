@@ -10,6 +10,7 @@
 #include "sim/case/simulate.h"
 #include "sim/core/error.h"
 #include "sim/prepare/prepare.h"
+#include "sim/report/metrics/row.h"
 #include "sim/report/text/aligned.h"
 #include "sim/report/text/csv.h"
 #include "sim/scenario/gpus.h"
@@ -108,7 +109,7 @@ MemoryScaling memory_scaling(const Scenario& scenario, size_t choice, const Scen
   if (!scenario.modelled) {
     throw InputError(chosen.where, "what GPUs hold at other sizes needs a 'model'");
   }
-  MemoryScaling scaling{label_of(chosen), {}};
+  MemoryScaling scaling{label_of(chosen), columns_of(chosen), {}};
   for (const Axis& axis : kAxes) {
     if (!applies(axis, scenario)) continue;
     for (const int size : sizes_of(axis, scenario)) {
@@ -156,12 +157,12 @@ std::string memory_scaling_table(const MemoryScaling& scaling) {
 }
 
 std::string memory_scaling_csv(std::span<const MemoryScaling> all) {
-  std::string text = "schedule,axis,size,gpus";
+  std::string text = choice_header() + ",axis,size,gpus";
   for (const std::string_view part : kHeldParts) text += fmt::format(",{}_bytes", part);
   text += ",refusal\n";
   for (const MemoryScaling& scaling : all) {
     for (const ScaledMemory& scaled : scaling.sizes) {
-      text += fmt::format("{},{},{},{}", csv_field(scaling.schedule), scaled.axis, scaled.size,
+      text += fmt::format("{},{},{},{}", choice_fields(scaling.choice), scaled.axis, scaled.size,
                           scaled.gpus);
       for (size_t part = 0; part < kHeldParts.size(); ++part) {
         text += scaled.held ? fmt::format(",{}", (*scaled.held)[part].value()) : ",";

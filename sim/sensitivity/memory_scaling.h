@@ -12,6 +12,7 @@
 
 #include "sim/core/enum_array.h"
 #include "sim/core/units.h"
+#include "sim/scenario/choice_columns.h"
 #include "sim/scenario/scenario.h"
 
 namespace pipesim {
@@ -41,7 +42,8 @@ struct ScaledMemory {
 };
 
 struct MemoryScaling {
-  std::string schedule;             // its label
+  std::string schedule;             // its label, for people
+  ChoiceColumns choice;             // for tables
   std::vector<ScaledMemory> sizes;  // by axis, then by size
 };
 

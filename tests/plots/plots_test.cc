@@ -300,7 +300,10 @@ TEST_F(Figures, MemoryScalingHasAPanelPerSizeAndTheSameInATable) {
   expect_texts(read("figure.svg"), {"data parallel", "tensor parallel", "context parallel",
                                     "pipeline parallel", "GiB a GPU", "optimizer", "peak memory"});
   ASSERT_EQ(run(scaling + " -o sizes.csv").code, 0);
-  EXPECT_TRUE(read("sizes.csv").starts_with("schedule,axis,size,gpus,weights_bytes"));
+  EXPECT_TRUE(
+      read("sizes.csv")
+          .starts_with(
+              "schedule,options,recompute,offload,memory_limit,axis,size,gpus,weights_bytes"));
   EXPECT_EQ(run("plot memory-scaling sizes.csv -o again.svg").code, 0);
   EXPECT_EQ(read("again.svg"), read("figure.svg"));
 }
