@@ -168,7 +168,7 @@ void list_clusters(std::span<const ClusterEntry> entries) {
     const Cluster& cluster = entry.hardware.cluster;
     rows.push_back(
         {entry.hardware.name, entry.hardware.gpu.name, fmt::format("{}", cluster.gpus_per_node),
-         fmt::format("{}", cluster.nics_per_node), giga(8 * entry.card_bandwidth.value()),
+         fmt::format("{}", cluster.nics_per_node), giga(8 * entry.card.bandwidth.value()),
          giga(cluster.link_bandwidth.value()), entry.title});
   }
   std::cout << table(std::move(rows)) << std::flush;

@@ -153,8 +153,7 @@ class DataSheet {
       if (curve && number.key.ends_with(".bandwidth")) scale(number.key, factor);
     }
     entry_.domain = domain;
-    entry_.link = nominal;
-    entry_.message = generation_.message * nominal;
+    entry_.link = Wire{nominal, generation_.message};
   }
 
   void power() {

@@ -65,6 +65,13 @@ void agree(Hardware& hardware) {
   hardware.interconnect.nic_latency = cluster.nic_latency;
 }
 
+// The rate stands among the numbers of the GPU itself.
+void put_link_of_gpu(const Wire& link, std::vector<Sourced>& numbers) {
+  std::erase_if(numbers, [](const Sourced& each) { return each.key == "link.bandwidth"; });
+  put(numbers, {"link.achieved", fmt::format("{:.4g}", link.achieved),
+                "assumed: the share of a GPU's link that its generation's messages get"});
+}
+
 // What a cluster may leave out is that of the one that it is like, or required.
 class ClusterReader {
  public:
@@ -93,17 +100,17 @@ class ClusterReader {
       node->finish();
     }
     if (auto link = open("link")) {
-      cluster.link_bandwidth = link->bandwidth("bandwidth");
+      entry_.link = {link->bandwidth("bandwidth"), 1};
       cluster.link_latency = link->number("latency").seconds();
       link->finish();
     }
     if (auto network = open("network")) {
-      entry_.card_bandwidth = network->bandwidth("bandwidth");
-      entry_.card_achieved = network->share("achieved");
+      entry_.card = {network->bandwidth("bandwidth"), network->share("achieved")};
       cluster.nic_latency = network->number("latency").seconds();
       network->finish();
     }
-    cluster.nic_bandwidth = entry_.card_achieved * entry_.card_bandwidth;
+    cluster.link_bandwidth = entry_.link.of_messages();
+    cluster.nic_bandwidth = entry_.card.of_messages();
     if (auto host = open("host")) {
       read_host_bandwidths(*host, hardware.host);
       hardware.host.gpus_per_switch = host->count("gpus_per_switch", cluster.gpus_per_node);
@@ -137,10 +144,9 @@ class ClusterReader {
     const GpuEntry& gpu = catalog.gpu(*name);
     entry_.hardware.gpu = gpu.gpu;
     entry_.hardware.interconnect = gpu.interconnect;
-    if (!given_ || !gpu.message) return;
-    entry_.hardware.cluster.link_bandwidth = *gpu.message;
-    put(entry_.numbers, {"link.bandwidth", fmt::format("{:g} GB/s", gpu.message->value() / 1e9),
-                         "assumed: the share of the GPU's link that its generation reaches"});
+    if (!given_ || !gpu.link) return;
+    entry_.link = *gpu.link;
+    put_link_of_gpu(*gpu.link, entry_.numbers);
   }
 
   YamlMap map_;
@@ -160,12 +166,47 @@ class Changes {
   std::vector<Sourced>& numbers_;
 };
 
-// A scenario's changes; with a base nothing is required. Returns the link's bandwidth if it is
-// stated.
-std::optional<BytesPerSecond> read_node(YamlMap& map, Cluster& cluster, Changes& changed,
-                                        bool base) {
+// Collectives take the changed link in proportion.
+void scale_links(Interconnect& interconnect, double factor, std::vector<Sourced>& numbers) {
+  if (factor == 1) return;
+  for (Sourced& number : numbers) {
+    const bool collective = number.key.starts_with("all_") || number.key.starts_with("reduce_");
+    if (!collective || !number.key.ends_with(".bandwidth")) continue;
+    number.value += fmt::format(" x {:.4g}", factor);
+    number.source += "; scaled as the scenario's link is to the cluster's";
+  }
+  for (CollectiveCurve& curve : interconnect.curves) curve.bandwidth = factor * curve.bandwidth;
+  if (interconnect.nvls) interconnect.nvls->bandwidth = factor * interconnect.nvls->bandwidth;
+}
+
+// The link of a node, over that of the cluster or of its GPU.
+void read_link(YamlMap& node, ClusterChoice& choice, Changes& changed) {
+  const BytesPerSecond before = choice.link.bandwidth;
+  if (const auto bandwidth = node.find("link_bandwidth")) {
+    choice.link.bandwidth = positive_bandwidth(*bandwidth);
+    changed.note("link.bandwidth", *bandwidth);
+  } else if (!choice.hardware && choice.cluster.gpus_per_node > 1) {
+    (void)node.require("link_bandwidth",
+                       "the bandwidth between GPUs of a node, such as '300 GB/s'");
+  }
+  if (const auto achieved = node.find("link_achieved")) {
+    choice.link.achieved = achieved->number(1e-3, 1);
+    changed.note("link.achieved", *achieved);
+  }
+  if (const auto latency = node.find("link_latency")) {
+    choice.cluster.link_latency = latency->seconds();
+    changed.note("link.latency", *latency);
+  }
+  choice.cluster.link_bandwidth = choice.link.of_messages();
+  if (!choice.hardware) return;
+  scale_links(choice.hardware->interconnect, choice.link.bandwidth / before, choice.numbers);
+}
+
+// A scenario's changes; with a base nothing is required.
+void read_node(YamlMap& map, ClusterChoice& choice, Changes& changed) {
   const auto node = map.find("node");
-  if (!node) return std::nullopt;
+  if (!node) return;
+  Cluster& cluster = choice.cluster;
   YamlMap of(*node);
   if (const auto gpus = of.find("gpus")) {
     cluster.gpus_per_node = static_cast<int>(gpus->integer(1, 1024));
@@ -178,19 +219,8 @@ std::optional<BytesPerSecond> read_node(YamlMap& map, Cluster& cluster, Changes&
     node->fail(fmt::format("{} network cards for {} GPUs: give nics too", cluster.nics_per_node,
                            cluster.gpus_per_node));
   }
-  std::optional<BytesPerSecond> stated;
-  if (const auto bandwidth = of.find("link_bandwidth")) {
-    stated = cluster.link_bandwidth = positive_bandwidth(*bandwidth);
-    changed.note("link.bandwidth", *bandwidth);
-  } else if (!base && cluster.gpus_per_node > 1) {
-    (void)of.require("link_bandwidth", "the bandwidth between GPUs of a node, such as '300 GB/s'");
-  }
-  if (const auto latency = of.find("link_latency")) {
-    cluster.link_latency = latency->seconds();
-    changed.note("link.latency", *latency);
-  }
+  read_link(of, choice, changed);
   of.finish();
-  return stated;
 }
 
 // A fat tree whose lowest switches have so many ports to nodes. Where it is optimised for rails,
@@ -223,16 +253,16 @@ void read_network(YamlMap& map, ClusterChoice& choice, Changes& changed, bool ba
                  ? *network
                  : map.require("network", "a map with bandwidth and latency of a network card"));
   if (const auto bandwidth = of.find("bandwidth")) {
-    choice.card_bandwidth = positive_bandwidth(*bandwidth);
+    choice.card.bandwidth = positive_bandwidth(*bandwidth);
     changed.note("network.bandwidth", *bandwidth);
   } else if (!base) {
     (void)of.require("bandwidth", "such as '400 Gbps'");
   }
   if (const auto achieved = of.find("achieved")) {
-    choice.card_achieved = achieved->number(1e-3, 1);
+    choice.card.achieved = achieved->number(1e-3, 1);
     changed.note("network.achieved", *achieved);
   }
-  choice.cluster.nic_bandwidth = choice.card_achieved * choice.card_bandwidth;
+  choice.cluster.nic_bandwidth = choice.card.of_messages();
   if (const auto latency = of.find("latency")) {
     choice.cluster.nic_latency = latency->seconds();
     changed.note("network.latency", *latency);
@@ -286,26 +316,13 @@ void read_power(YamlMap& gpu, Cluster& cluster) {
   }
 }
 
-// Collectives take the changed link in proportion.
-void scale_links(Interconnect& interconnect, double factor, std::vector<Sourced>& numbers) {
-  if (factor == 1) return;
-  for (Sourced& number : numbers) {
-    const bool collective = number.key.starts_with("all_") || number.key.starts_with("reduce_");
-    if (!collective || !number.key.ends_with(".bandwidth")) continue;
-    number.value += fmt::format(" x {:.4g}", factor);
-    number.source += "; scaled as the scenario's link is to the cluster's";
-  }
-  for (CollectiveCurve& curve : interconnect.curves) curve.bandwidth = factor * curve.bandwidth;
-  if (interconnect.nvls) interconnect.nvls->bandwidth = factor * interconnect.nvls->bandwidth;
-}
-
 void take(const HardwareCatalog& catalog, const YamlValue& name, ClusterChoice& choice) {
   const ClusterEntry& entry = catalog.cluster(name);
   choice.hardware = entry.hardware;
   choice.cluster = entry.hardware.cluster;
   choice.numbers = entry.numbers;
-  choice.card_bandwidth = entry.card_bandwidth;
-  choice.card_achieved = entry.card_achieved;
+  choice.link = entry.link;
+  choice.card = entry.card;
 }
 
 // The GPU's numbers go before the cluster's.
@@ -371,20 +388,25 @@ std::string own_folder() {
 // A GPU in the place of a cluster's: by name, or as its data sheet says.
 void replace_gpu(const GpuEntry& gpu, ClusterChoice& choice) {
   Hardware& hardware = *choice.hardware;
-  const double oversubscription = hardware.interconnect.oversubscription;
-  const int leaf = hardware.interconnect.nodes_per_leaf;
   hardware.gpu = gpu.gpu;
   hardware.interconnect = gpu.interconnect;
-  hardware.interconnect.oversubscription = oversubscription;
-  hardware.interconnect.nodes_per_leaf = leaf;
   choice.cluster.idle_power = gpu.gpu.idle_power;
   choice.cluster.busy_power = gpu.gpu.busy_power;
+  if (!gpu.link) return;
+  choice.link = *gpu.link;
+  choice.cluster.link_bandwidth = gpu.link->of_messages();
+  put_link_of_gpu(*gpu.link, choice.numbers);
+}
+
+bool states_gpus(YamlMap& map) {
+  const auto node = map.find("node");
+  return node && YamlMap(*node).find("gpus").has_value();
 }
 
 // The node of a GPU from its data sheet, as far as the scenario leaves it open.
-void settle_node(const GpuEntry& gpu, const YamlValue& where, bool stated, ClusterChoice& choice) {
+void settle_node(const GpuEntry& gpu, const YamlValue& where, YamlMap& map, ClusterChoice& choice) {
   Cluster& cluster = choice.cluster;
-  if (stated || !gpu.domain) return;
+  if (states_gpus(map) || !gpu.domain) return;
   if (*gpu.domain < cluster.gpus_per_node) {
     where.fail(fmt::format(
         "{} GPUs reach each other over its link, and a node has {}: give the rate that all of a "
@@ -395,29 +417,26 @@ void settle_node(const GpuEntry& gpu, const YamlValue& where, bool stated, Clust
   cluster.gpus_per_node = *gpu.domain;
 }
 
-// The scenario's GPU, and its numbers; its entry where it is another than the cluster's.
-std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalog,
-                                     ClusterChoice& choice) {
+// The scenario's GPU, and its numbers.
+void read_own_gpu(YamlMap& map, const HardwareCatalog& catalog, ClusterChoice& choice) {
   constexpr const char* kOfName =
       "changes the GPU of a cluster of the catalogue: give cluster.name";
   std::optional<Hardware>& hardware = choice.hardware;
   const auto gpu = map.find("gpu");
   if (gpu && is_data_sheet(*gpu)) {
     if (!hardware) gpu->fail(kOfName);
-    GpuEntry sheet = read_data_sheet("data sheet", *gpu, generations(), catalog.gpus);
+    const GpuEntry sheet = read_data_sheet("data sheet", *gpu, generations(), catalog.gpus);
     replace_gpu(sheet, choice);
-    settle_node(sheet, *gpu, map.find("node").has_value(), choice);
+    settle_node(sheet, *gpu, map, choice);
     for (const Sourced& number : sheet.numbers) put(choice.numbers, number);
-    return sheet;
+    return;
   }
   std::vector<Sourced> changed;
-  std::optional<GpuEntry> own;
   if (gpu) {
     YamlMap of(*gpu);
     if (const auto name = of.find("name")) {
       if (!hardware) name->fail(kOfName);
-      own = catalog.gpu(*name);
-      replace_gpu(*own, choice);
+      replace_gpu(catalog.gpu(*name), choice);
     }
     if (hardware) change_gpu(of, hardware->gpu, hardware->interconnect, changed);
     read_power(of, choice.cluster);
@@ -425,7 +444,6 @@ std::optional<GpuEntry> read_own_gpu(YamlMap& map, const HardwareCatalog& catalo
   }
   add_numbers_of_gpu(catalog, choice);
   for (const Sourced& number : changed) put(choice.numbers, number);
-  return own;
 }
 
 }  // namespace
@@ -518,21 +536,15 @@ ClusterChoice read_cluster(const YamlValue& value) {
     take(*catalog, *name, choice);
   }
   std::optional<Hardware>& hardware = choice.hardware;
-  const BytesPerSecond link = choice.cluster.link_bandwidth;
+  read_own_gpu(map, *catalog, choice);
   Changes changed(choice.numbers);
-  const auto stated = read_node(map, choice.cluster, changed, hardware.has_value());
+  read_node(map, choice, changed);
   read_network(map, choice, changed, hardware.has_value());
   read_host(map, choice);
-  const std::optional<GpuEntry> own = read_own_gpu(map, *catalog, choice);
   map.finish();
   if (hardware) {
-    // Collectives of a data sheet follow from its own link, and messages get their share of it.
-    const bool sheet = own && own->link;
-    const double factor = stated ? *stated / (sheet ? *own->link : link) : 1;
-    if (sheet) choice.cluster.link_bandwidth = factor * *own->message;
     hardware->cluster = choice.cluster;
     agree(*hardware);
-    scale_links(hardware->interconnect, factor, choice.numbers);
   }
   return choice;
 }

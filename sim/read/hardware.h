@@ -38,8 +38,8 @@ struct ClusterChoice {
   Cluster cluster;
   std::optional<Hardware> hardware;
   std::vector<Sourced> numbers;
-  BytesPerSecond card_bandwidth{1};  // nominal
-  double card_achieved = 1;          // share of it that messages get
+  Wire link{BytesPerSecond(1e9)};  // between GPUs of a node
+  Wire card;                       // of the network
 };
 ClusterChoice read_cluster(const YamlValue& value);
 

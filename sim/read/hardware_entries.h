@@ -11,23 +11,29 @@
 
 namespace pipesim {
 
+// A link or a network card: its rate, and the share of it that messages get.
+struct Wire {
+  BytesPerSecond bandwidth{1};
+  double achieved = 1;
+
+  [[nodiscard]] BytesPerSecond of_messages() const { return achieved * bandwidth; }
+};
+
 struct GpuEntry {
   std::string title;
   Gpu gpu;
   Interconnect interconnect;  // the collectives of one node; its cards are the cluster's
   std::vector<Sourced> numbers;
-  // A data sheet's values: GPUs that reach each other at the rate of its link, the link, and what a
-  // message gets of it.
+  // A data sheet's values: GPUs that reach each other at the rate of its link, and the link.
   std::optional<int> domain = {};
-  std::optional<BytesPerSecond> link = {};
-  std::optional<BytesPerSecond> message = {};
+  std::optional<Wire> link = {};
 };
 
 struct ClusterEntry {
   std::string title;
   Hardware hardware;
-  BytesPerSecond card_bandwidth{1};  // nominal
-  double card_achieved = 1;          // share of it that messages get
+  Wire link;  // between GPUs of a node
+  Wire card;  // of the network
   std::vector<Sourced> numbers;
 };
 

@@ -307,43 +307,120 @@ TEST(NamedCluster, IsAsItWasWhereAValueIsRestated) {
 std::string rate(BytesPerSecond bandwidth) {
   return fmt::format("{:.17g} GB/s", bandwidth.value() / 1e9);
 }
+std::string time(Seconds seconds) { return fmt::format("{:.17g} us", seconds.value() * 1e6); }
+std::string size(Bytes bytes) { return fmt::format("{:.17g} MiB", bytes.value() / 1048576); }
+std::string share(double value) { return fmt::format("{:.17g}", value); }
 
-void expect_same_links(const std::string& cluster, const std::string& node) {
-  const auto text = [&](const std::string& more) { return "{name: " + cluster + more + "}"; };
-  const Scenario as_it_is = read(text(""));
-  const Scenario restated = read(text(", node: {" + node + "}"));
-  EXPECT_DOUBLE_EQ(restated.cluster->link_bandwidth.value(),
-                   as_it_is.cluster->link_bandwidth.value())
-      << cluster << ", " << node;
-  const auto& curves = as_it_is.hardware->interconnect.curves;
-  for (size_t i = 0; i < curves.size(); ++i) {
-    EXPECT_DOUBLE_EQ(restated.hardware->interconnect.curves[i].bandwidth.value(),
-                     curves[i].bandwidth.value())
-        << cluster << ", " << node;
+ClusterChoice chosen(const std::string& text) {
+  const YamlSource source("s.yaml", text);
+  YamlMap map(source.root());
+  return read_cluster(map.require("cluster", "a cluster"));
+}
+
+// Each key with the value that `as_it_is` has.
+std::vector<std::string> restatements(const ClusterChoice& as_it_is) {
+  const Cluster& cluster = as_it_is.cluster;
+  const Hardware& hardware = *as_it_is.hardware;
+  const Sustained& kept = hardware.gpu.sustained;
+  const auto& peak = hardware.gpu.peak;
+  std::vector<std::string> keys{
+      fmt::format("node: {{gpus: {}, nics: {}}}", cluster.gpus_per_node, cluster.nics_per_node),
+      fmt::format("node: {{nics: {}}}", cluster.nics_per_node),
+      "node: {link_bandwidth: " + rate(as_it_is.link.bandwidth) + "}",
+      "node: {link_achieved: " + share(as_it_is.link.achieved) + "}",
+      "node: {link_latency: " + time(cluster.link_latency) + "}",
+      "network: {bandwidth: " + rate(as_it_is.card.bandwidth) + "}",
+      "network: {achieved: " + share(as_it_is.card.achieved) + "}",
+      "network: {latency: " + time(cluster.nic_latency) + "}",
+      "network: {oversubscription: 1}",
+      "host: {memory: " + size(hardware.host.memory) + "}",
+      "host: {alone: " + rate(hardware.host.alone) + "}",
+      "host: {duplex: " + rate(hardware.host.duplex) + "}",
+      "host: {update: " + rate(hardware.host.update) + "}",
+      fmt::format("host: {{gpus_per_switch: {}}}", hardware.host.gpus_per_switch),
+      fmt::format("gpu: {{idle_power: {:.17g} W, busy_power: {:.17g} W}}",
+                  hardware.gpu.idle_power.value(), hardware.gpu.busy_power.value()),
+      "gpu: {memory: " + size(hardware.gpu.memory) + "}",
+      "gpu: {memory_bandwidth: " + rate(hardware.gpu.memory_bandwidth) + "}",
+      fmt::format("gpu: {{peak: {{bf16: {:.17g} TFLOP/s}}}}",
+                  peak[Precision::kBf16].value() / 1e12),
+      fmt::format("gpu: {{sustained: {{matmul: {:.17g}, attention: {:.17g}, streaming: {:.17g}, "
+                  "unaligned: {:.17g}, collectives: {:.17g}}}}}",
+                  kept.matmul[Precision::kBf16], kept.attention, kept.streaming, kept.unaligned,
+                  hardware.interconnect.sustained)};
+  if (cluster.copy_share) keys.push_back("gpu: {copy_share: " + share(*cluster.copy_share) + "}");
+  return keys;
+}
+
+// Every number of the cluster that a simulation reads.
+std::string numbers_of(const ClusterChoice& choice) {
+  const Hardware& hardware = *choice.hardware;
+  const Interconnect& wires = hardware.interconnect;
+  std::string text;
+  const auto add = [&text](auto... values) {
+    ((text += fmt::format("{:.12g} ", static_cast<double>(values))), ...);
+  };
+  for (const Cluster& each : {choice.cluster, hardware.cluster}) {
+    add(each.gpus_per_node, each.nics_per_node, each.link_bandwidth.value(),
+        each.link_latency.value(), each.nic_bandwidth.value(), each.nic_latency.value(),
+        each.message_share.value_or(0), each.copy_share.value_or(0), each.idle_power->value(),
+        each.busy_power->value(), each.host_memory->value());
+  }
+  std::vector<CollectiveCurve> curves(wires.curves.begin(), wires.curves.end());
+  if (wires.nvls) curves.push_back(*wires.nvls);
+  for (const CollectiveCurve& curve : curves) {
+    add(curve.base.value(), curve.per_rank.value(), curve.bandwidth.value(), curve.ramp.value());
+  }
+  add(wires.gpus_per_node, wires.nics_per_node, wires.nic_bandwidth.value(),
+      wires.nic_latency.value(), wires.oversubscription, wires.sustained);
+  const HostLink& host = hardware.host;
+  add(host.alone.value(), host.duplex.value(), host.gpus_per_switch, host.memory.value(),
+      host.update.value());
+  const Gpu& gpu = hardware.gpu;
+  for (const FlopsPerSecond& peak : gpu.peak) add(peak.value());
+  add(gpu.memory.value(), gpu.memory_bandwidth.value(), gpu.streaming,
+      gpu.sustained.matmul[Precision::kBf16], gpu.sustained.attention, gpu.sustained.streaming);
+  return text;
+}
+
+TEST(NamedCluster, IsAsItWasWhereAnyKeyIsRestated) {
+  const HardwareCatalog all = read_all_hardware({});
+  std::vector<std::string> clusters;
+  for (const ClusterEntry& entry : all.clusters) clusters.push_back(entry.hardware.name);
+  for (const GpuEntry& entry : all.gpus) {
+    if (entry.link) clusters.push_back("a100-roce, gpu: {name: " + entry.gpu.name);
+  }
+  EXPECT_GT(clusters.size(), all.clusters.size() + 3);
+  clusters.emplace_back(
+      "dgx-h100, gpu: {generation: hopper, peak: {bf16: 756 TFLOP/s}, memory: 80 GiB, "
+      "memory_bandwidth: 2 TB/s, multiprocessors: 114, link: {bandwidth: 63 GB/s, domain: 16}, "
+      "power: 350 W, source: a sheet");
+  for (const std::string& cluster : clusters) {
+    const bool own = cluster.find("gpu: {") != std::string::npos;
+    const ClusterChoice as_it_is = chosen("cluster: {name: " + cluster + (own ? "}}" : "}"));
+    for (const std::string& key : restatements(as_it_is)) {
+      std::string text = "cluster: {name: " + cluster;
+      if (own && key.starts_with("gpu: {")) {
+        if (cluster.find("generation") != std::string::npos) continue;  // has these keys already
+        text += ", " + key.substr(6) + "}";
+      } else {
+        text += (own ? "}, " : ", ") + key + "}";
+      }
+      EXPECT_EQ(numbers_of(chosen(text)), numbers_of(as_it_is)) << text;
+    }
   }
 }
 
-TEST(NamedCluster, KeepsItsLinksWhereTheyAreRestatedForEveryGpu) {
-  const HardwareCatalog all = read_all_hardware({});
-  size_t links = 0;
-  for (const ClusterEntry& entry : all.clusters) {
-    const Cluster& cluster = entry.hardware.cluster;
-    if (cluster.gpus_per_node == 1) continue;
-    expect_same_links(entry.hardware.name, "link_bandwidth: " + rate(cluster.link_bandwidth));
+TEST(NamedCluster, ScalesCollectivesAndMessagesAsTheLinkOfItsGpu) {
+  for (const std::string name : {"rtx-4090-nodes", "a100-roce, gpu: {name: rtx-4090}"}) {
+    const ClusterChoice as_it_is = chosen("cluster: {name: " + name + "}");
+    const ClusterChoice twice =
+        chosen("cluster: {name: " + name + ", node: {link_bandwidth: 50 GB/s}}");
+    EXPECT_DOUBLE_EQ(twice.hardware->interconnect.curves[0].bandwidth.value(),
+                     2 * as_it_is.hardware->interconnect.curves[0].bandwidth.value());
+    EXPECT_DOUBLE_EQ(twice.cluster.link_bandwidth.value(),
+                     2 * as_it_is.cluster.link_bandwidth.value());
   }
-  for (const GpuEntry& entry : all.gpus) {
-    if (!entry.link) continue;
-    ++links;
-    expect_same_links("a100-roce, gpu: {name: " + entry.gpu.name + "}",
-                      "link_bandwidth: " + rate(*entry.link));
-  }
-  EXPECT_GT(links, 3U);
-  const auto gpu = [](const std::string& more) {
-    return read("{name: a100-roce, gpu: {name: rtx-4090}" + more + "}");
-  };
-  EXPECT_DOUBLE_EQ(
-      gpu(", node: {link_bandwidth: 50 GB/s}").hardware->interconnect.curves[0].bandwidth.value(),
-      2 * gpu("").hardware->interconnect.curves[0].bandwidth.value());
 }
 
 TEST(NamedCluster, LeavesAMapOfItsOwnAsItWas) {
@@ -387,7 +464,7 @@ TEST(DataSheet, TakesWhatItSaysAndDerivesTheRestFromItsGeneration) {
             like.gpu.matmul.efficiency[Precision::kBf16]);
   EXPECT_DOUBLE_EQ(read.gpu.idle_power.value(), 35);
   EXPECT_EQ(read.domain, 4);
-  EXPECT_DOUBLE_EQ(read.message->value(), 0.844 * 225e9);
+  EXPECT_DOUBLE_EQ(read.link->of_messages().value(), 0.844 * 225e9);
   EXPECT_DOUBLE_EQ(read.interconnect.curves[0].bandwidth.value(),
                    like.interconnect.curves[0].bandwidth.value() / 2);
   EXPECT_TRUE(read.interconnect.nvls);

@@ -1,6 +1,7 @@
 #include "sim/read/model.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <map>
@@ -147,6 +148,61 @@ TEST(Catalogue, NamesEveryModelOnceAndItsSource) {
   EXPECT_EQ(find_model("llama3-70b", {}), catalogue("llama3-70b"));
   EXPECT_EQ(find_model("Llama3_70B", {}).name, "llama3-70b");
   EXPECT_EQ(find_model("meta-llama/Meta-Llama-3-70B", {}).name, "llama3-70b");
+}
+
+// Each key of `model:` with the value that `of` has.
+std::vector<std::string> restatements(const Transformer& of) {
+  static const char* const kNorms[]{"LayerNorm", "RMSNorm", "LayerNorm_without_bias"};
+  static const char* const kPositions[]{"learned_absolute", "rope", "none"};
+  static const char* const kQkNorms[]{"false", "true", "whole", "without_weights"};
+  std::vector<std::string> keys;
+  const auto add = [&keys](const char* key, const auto& value) {
+    keys.push_back(fmt::format("{}: {}", key, value));
+  };
+  add("num_layers", of.num_layers);
+  add("hidden_size", of.hidden_size);
+  add("num_attention_heads", of.num_attention_heads);
+  if (!of.latent) add("num_query_groups", of.num_query_groups);
+  if (!of.latent) add("kv_channels", of.kv_channels);
+  add("ffn_hidden_size", of.ffn_hidden_size);
+  add("vocab_size", of.vocab_size);
+  if (of.max_position_embeddings > 0) add("max_position_embeddings", of.max_position_embeddings);
+  add("mtp_num_layers", of.mtp_layers);
+  add("untie_embeddings_and_output_weights", !of.tied_embeddings);
+  add("gated_linear_unit", of.gated_mlp);
+  add("add_bias_linear", of.linear_bias);
+  add("add_qkv_bias", of.qkv_bias);
+  add("add_attention_bias", of.attention_bias);
+  add("add_mlp_bias", of.mlp_bias);
+  add("attention_output_gate", of.output_gate);
+  add("attention_sinks", of.sinks);
+  add("rotary_in_windows_only", of.rotary_in_windows_only);
+  add("post_norms", of.post_norms);
+  add("qk_layernorm", kQkNorms[static_cast<size_t>(of.qk_norm)]);
+  add("normalization", kNorms[static_cast<size_t>(of.norm)]);
+  add("position_embedding_type", kPositions[static_cast<size_t>(of.positions)]);
+  add("rotary_percent", of.rotary_percent);
+  add("attention_window", of.attention_window);
+  add("chunked_window", of.chunked_window);
+  if (!of.layer_pattern.empty()) add("layer_pattern", "'" + of.layer_pattern + "'");
+  if (of.latent) add("mla", fmt::format("{{kv_lora_rank: {}}}", of.latent->kv_rank));
+  if (of.linear) add("linear_attention", fmt::format("{{num_heads: {}}}", of.linear->num_heads));
+  if (of.encoder) add("encoder", fmt::format("{{images: {}}}", of.encoder->images));
+  if (of.experts) {
+    add("moe", fmt::format("{{num_experts: {}, router_topk: {}, every: {}, shared_gate: {}}}",
+                           of.experts->num_experts, of.experts->experts_per_token,
+                           of.experts->every, of.experts->shared_gate));
+  }
+  return keys;
+}
+
+TEST(Catalogue, HasModelsThatAreAsTheyWereWhereAnyKeyIsRestated) {
+  for (const Transformer& each : catalogue_models()) {
+    for (const std::string& key : restatements(each)) {
+      EXPECT_EQ(model("model: {base: " + each.name + ", " + key + "}"), each)
+          << each.name << ", " << key;
+    }
+  }
 }
 
 TEST(Catalogue, NamesTheNearestModel) {
