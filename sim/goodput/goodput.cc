@@ -30,7 +30,7 @@ Bytes size_of_checkpoint(const Case& made, const Reliability& reliability) {
   return Bytes(kCheckpointBytes * (total_parameters(model) + mtp_parameters(model)));
 }
 
-TrainingRun run_of(const Reliability& reliability, int nodes, Seconds work, Bytes checkpoint) {
+InterruptedRun run_of(const Reliability& reliability, int nodes, Seconds work, Bytes checkpoint) {
   return {.work = work,
           .failure_rate = nodes * reliability.failure_rate,
           .slow_rate = nodes * reliability.slow_rate,
@@ -43,14 +43,14 @@ TrainingRun run_of(const Reliability& reliability, int nodes, Seconds work, Byte
           .spare_nodes = reliability.spare_nodes};
 }
 
-Seconds mean_time(const TrainingRun& run, std::uint64_t seed, int runs) {
+Seconds mean_time(const InterruptedRun& run, std::uint64_t seed, int runs) {
   Seconds sum;
   for (int i = 0; i < runs; ++i) sum += simulate_run(run, seed + i).total();
   return sum / runs;
 }
 
 // Around Daly's, with the same failures for each; ties go to the shorter one.
-Seconds best_interval(TrainingRun run, const GoodputQuestion& question) {
+Seconds best_interval(InterruptedRun run, const GoodputQuestion& question) {
   const Seconds daly = daly_interval(run.checkpoint, run.failure_rate);
   Seconds best = run.work;
   Seconds shortest(std::numeric_limits<double>::infinity());
@@ -67,7 +67,7 @@ Seconds best_interval(TrainingRun run, const GoodputQuestion& question) {
 
 void settle_interval(const Reliability& reliability, const GoodputQuestion& question,
                      Goodput& goodput) {
-  TrainingRun& run = goodput.run;
+  InterruptedRun& run = goodput.run;
   if (run.failure_rate > 0 && run.checkpoint > Seconds(0)) {
     goodput.young = young_interval(run.checkpoint, run.failure_rate);
     goodput.daly = daly_interval(run.checkpoint, run.failure_rate);

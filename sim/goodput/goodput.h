@@ -35,7 +35,7 @@ struct Goodput {
   std::string name;
   int gpus = 0;
   int nodes = 0;
-  TrainingRun run;  // with the interval that was used
+  InterruptedRun run;  // with the interval that was used
   Bytes checkpoint_size;
   Seconds mean_between_failures;  // infinite without any
   std::optional<Seconds> young = {}, daly = {};

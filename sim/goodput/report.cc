@@ -44,7 +44,7 @@ std::string span(Seconds seconds) {
 }
 
 std::string interval_text(const Goodput& goodput) {
-  const TrainingRun& run = goodput.run;
+  const InterruptedRun& run = goodput.run;
   if (!goodput.daly && run.interval >= run.work) return "no checkpoint is needed: nothing fails\n";
   std::string text = fmt::format("a checkpoint of {}, {}, every {}", human(goodput.checkpoint_size),
                                  span(run.checkpoint), span(run.interval));

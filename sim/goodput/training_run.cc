@@ -40,7 +40,7 @@ class Arrivals {
 
 class Simulation {
  public:
-  Simulation(const TrainingRun& run, std::uint64_t seed)
+  Simulation(const InterruptedRun& run, std::uint64_t seed)
       : run_(run),
         failures_(run.failure_rate, 2 * seed),
         slow_(run.slow_rate, 2 * seed + 1),
@@ -152,7 +152,7 @@ class Simulation {
     --spares_;
   }
 
-  const TrainingRun& run_;
+  const InterruptedRun& run_;
   Arrivals failures_;
   Arrivals slow_;
   int spares_;
@@ -166,7 +166,7 @@ class Simulation {
 
 }  // namespace
 
-RunTime simulate_run(const TrainingRun& run, std::uint64_t seed) {
+RunTime simulate_run(const InterruptedRun& run, std::uint64_t seed) {
   return Simulation(run, seed).finish();
 }
 

@@ -13,7 +13,7 @@
 
 namespace pipesim {
 
-struct TrainingRun {
+struct InterruptedRun {
   Seconds work = {};        // of training where nothing fails
   double failure_rate = 0;  // of the run, per second
   double slow_rate = 0;
@@ -45,7 +45,7 @@ struct RunTime {
 // Events of the seed: the same for every interval and restart, so that two settings are compared
 // under the same luck as far as it goes. Throws InfeasibleError for a run that would see over ten
 // million failures. O(failures + checkpoints).
-RunTime simulate_run(const TrainingRun& run, std::uint64_t seed);
+RunTime simulate_run(const InterruptedRun& run, std::uint64_t seed);
 
 // The interval between checkpoints that keeps the expected time short, to first order: sqrt(2 C M)
 // with M the mean time between failures (Young, CACM 1974); and to higher order (Daly, FGCS 2006,

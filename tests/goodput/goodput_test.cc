@@ -12,7 +12,7 @@
 namespace pipesim::goodput_test {
 namespace {
 
-TrainingRun plain() {
+InterruptedRun plain() {
   return {.work = Seconds(1000 * 3600.0),
           .failure_rate = 1 / (5 * 3600.0),
           .checkpoint = Seconds(60),
@@ -26,7 +26,7 @@ struct Mean {
   double error = 0;  // standard
 };
 
-Mean mean_of(const TrainingRun& run, int seeds) {
+Mean mean_of(const InterruptedRun& run, int seeds) {
   double sum = 0;
   double squares = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
@@ -40,9 +40,9 @@ Mean mean_of(const TrainingRun& run, int seeds) {
 
 // Daly (2006), eq. 20: an interval takes M e^(R/M) (e^((tau + C)/M) - 1) on average; the last one
 // writes no checkpoint.
-TEST(TrainingRun, TakesWhatTheExponentialModelSays) {
+TEST(InterruptedRun, TakesWhatTheExponentialModelSays) {
   for (const double hours : {0.5, 1.0, 4.0}) {
-    TrainingRun run = plain();
+    InterruptedRun run = plain();
     run.interval = Seconds(hours * 3600);
     const double between = 1 / run.failure_rate;
     const auto interval = [&](double seconds) {
@@ -57,8 +57,8 @@ TEST(TrainingRun, TakesWhatTheExponentialModelSays) {
   }
 }
 
-TEST(TrainingRun, TakesItsWorkAndItsCheckpointsWhereNothingFails) {
-  TrainingRun run = plain();
+TEST(InterruptedRun, TakesItsWorkAndItsCheckpointsWhereNothingFails) {
+  InterruptedRun run = plain();
   run.failure_rate = 0;
   const RunTime time = simulate_run(run, 1);
   EXPECT_DOUBLE_EQ(time.training.value(), run.work.value());
@@ -67,7 +67,7 @@ TEST(TrainingRun, TakesItsWorkAndItsCheckpointsWhereNothingFails) {
   EXPECT_DOUBLE_EQ(time.total().value(), run.work.value() + 999 * 60.0);
 }
 
-TEST(TrainingRun, IsTheSameForTheSameSeed) {
+TEST(InterruptedRun, IsTheSameForTheSameSeed) {
   const RunTime a = simulate_run(plain(), 7);
   const RunTime b = simulate_run(plain(), 7);
   EXPECT_EQ(a.total(), b.total());
@@ -76,8 +76,8 @@ TEST(TrainingRun, IsTheSameForTheSameSeed) {
   EXPECT_DOUBLE_EQ(a.training.value(), plain().work.value());
 }
 
-TEST(TrainingRun, WaitsForANodeWhenAllSpareOnesAreInRepair) {
-  TrainingRun run = plain();
+TEST(InterruptedRun, WaitsForANodeWhenAllSpareOnesAreInRepair) {
+  InterruptedRun run = plain();
   run.repair = Seconds(10 * 3600);
   double before = std::numeric_limits<double>::infinity();
   for (const int spare : {0, 1, 4, 100}) {
@@ -93,8 +93,8 @@ TEST(TrainingRun, WaitsForANodeWhenAllSpareOnesAreInRepair) {
   EXPECT_EQ(simulate_run(run, 3).waiting, Seconds(0));
 }
 
-TEST(TrainingRun, ASlowNodeSlowsUntilItIsFound) {
-  TrainingRun run = plain();
+TEST(InterruptedRun, ASlowNodeSlowsUntilItIsFound) {
+  InterruptedRun run = plain();
   run.failure_rate = 0;
   run.slow_rate = 1 / (50 * 3600.0);
   run.slow_factor = 1.5;
@@ -107,8 +107,8 @@ TEST(TrainingRun, ASlowNodeSlowsUntilItIsFound) {
   EXPECT_EQ(time.lost, Seconds(0));
 }
 
-TEST(TrainingRun, ThatNeverEndsIsRefused) {
-  TrainingRun run = plain();
+TEST(InterruptedRun, ThatNeverEndsIsRefused) {
+  InterruptedRun run = plain();
   run.interval = run.work;
   run.failure_rate = 1;
   EXPECT_THROW((void)simulate_run(run, 1), InfeasibleError);
@@ -173,11 +173,11 @@ TEST(Goodput, TheBestIntervalIsNoWorseThanOthers) {
 // section 3.3.4), whose failures are the catalogue's.
 TEST(Goodput, OfLlama3sClusterIsAboveNineTenths) {
   const Reliability usual = usual_reliability();
-  TrainingRun run{.work = Seconds(54 * 86400.0),
-                  .failure_rate = 2048 * usual.failure_rate,
-                  .checkpoint = Bytes(405e9 * 14) / (2048 * usual.checkpoint_bandwidth),
-                  .restart = usual.restart,
-                  .repair = usual.repair};
+  InterruptedRun run{.work = Seconds(54 * 86400.0),
+                     .failure_rate = 2048 * usual.failure_rate,
+                     .checkpoint = Bytes(405e9 * 14) / (2048 * usual.checkpoint_bandwidth),
+                     .restart = usual.restart,
+                     .repair = usual.repair};
   run.interval = daly_interval(run.checkpoint, run.failure_rate);
   const RunTime time = simulate_run(run, 1);
   EXPECT_GT(time.training / time.total(), 0.90);
