@@ -4,6 +4,7 @@
 #include <boost/uuid/name_generator_sha1.hpp>
 #include <boost/uuid/uuid.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace pipesim {
 

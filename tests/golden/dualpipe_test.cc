@@ -3,6 +3,7 @@
 // one of the two is to the other.
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>

@@ -133,15 +133,21 @@ std::vector<MatmulSpec> disturbed_matmuls() {
           {MatmulPass::kForward, Precision::kBf16, 2048, 4096, 2048}};
 }
 
+// Work beside what is measured. A lambda of clang 14 cannot capture a structured binding of it.
+struct Disturbance {
+  const char* during;
+  std::vector<Work> work;
+};
+
 void measure_disturbed(Session& session, const CopyLanes& lanes,
                        const std::function<Point(const char* during)>& point, const Work& work) {
   const Work down = lanes.work(Direction::kToDevice, kBackgroundBytes);
   const Work up = lanes.work(Direction::kToHost, kBackgroundBytes);
-  const std::vector<std::pair<const char*, std::vector<Work>>> disturbances{
+  const std::vector<Disturbance> disturbances{
       {"nothing", {}}, {"h2d", {down}}, {"d2h", {up}}, {"h2d_and_d2h", {down, up}}};
-  for (const auto& [during, backgrounds] : disturbances) {
-    session.attempt(point(during),
-                    [&](Point& p) { session.timer.measure_with(p, work, backgrounds); });
+  for (const Disturbance& each : disturbances) {
+    session.attempt(point(each.during),
+                    [&](Point& p) { session.timer.measure_with(p, work, each.work); });
   }
 }
 
@@ -186,13 +192,13 @@ void measure_copies_together(Session& session) {
       if (neighbour->direction() == direction) one_way.push_back(neighbour->work());
     }
     for (const int64_t bytes : session.plan.copy_bytes) {
-      for (const auto& [during, others] :
-           {std::pair("nothing", &one_way), {name_of(opposite(direction)), &both_ways}}) {
-        Point point = copy_point("copy_together", direction, bytes, during);
+      for (const Disturbance& others :
+           {Disturbance{"nothing", one_way}, {name_of(opposite(direction)), both_ways}}) {
+        Point point = copy_point("copy_together", direction, bytes, others.during);
         point.parameters.emplace_back("gpus", std::to_string(way.gpus.size()));
         point.parameters.emplace_back("way", way.assumed ? "assumed" : "switch");
         session.attempt(std::move(point), [&](Point& p) {
-          session.timer.measure_with(p, lanes.work(direction, bytes), *others);
+          session.timer.measure_with(p, lanes.work(direction, bytes), others.work);
         });
       }
     }
