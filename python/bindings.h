@@ -1,5 +1,5 @@
-// What the parts of the module pipesim._pipesim share. They convert between Python's values and the
-// library's, and nothing else; python/pipesim/ makes of them what people call.
+// Declarations that the parts of the module pipesim._pipesim share. They convert between Python's
+// values and the library's, and nothing else; python/pipesim/ makes of them what people call.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/case/case.h"
 #include "sim/read/yaml.h"
+#include "sim/report/json/document.h"
+#include "sim/report/metrics/row.h"
 
 namespace pipesim {
 
@@ -22,12 +25,26 @@ namespace py = pybind11;
 using Changes = std::vector<std::pair<std::string, std::string>>;
 std::vector<Override> overrides_of(const Changes& changes);
 
+using SharedScenario = std::shared_ptr<Scenario>;
+
+void bind_rows(py::module_& module);
 void bind_scenario(py::module_& module);
+void bind_timeline(py::module_& module);
 void bind_simulate(py::module_& module);
+void bind_commands(py::module_& module);
 void bind_search(py::module_& module);
 void bind_sweep(py::module_& module);
 void bind_plan(py::module_& module);
 void bind_validate(py::module_& module);
+
+// A metric's value as JSON has it: whole where it counts, the name of a fit, None for nothing.
+py::object value_of(const Metric& metric, std::optional<double> value);
+// The columns of a choice as JSON has them, None where one is empty.
+void add_choice(py::dict& row, const ChoiceColumns& choice);
+// The metrics of a run, by name.
+void add_metrics(py::dict& row, const MetricRow& metrics);
+// The passes of every device in order, as text.
+std::vector<std::vector<std::string>> passes_of(const Program& program);
 
 // Throws what a signal's handler in Python raises: KeyboardInterrupt on Ctrl-C.
 inline void check_signals() {
@@ -59,5 +76,24 @@ auto heard_by_python(std::atomic<bool>& stop, Work work, const std::function<voi
   }
   return running.get();
 }
+
+// True where all schedules are simulated before a person would ask to stop.
+bool is_short(const Scenario& scenario);
+
+// Runs `work` without the GIL: here where it is short, else as heard_by_python does.
+template <class Work>
+auto without_gil(bool is_short, std::atomic<bool>& stop, Work work) {
+  if (is_short) {
+    const py::gil_scoped_release released;
+    return work();
+  }
+  return heard_by_python(stop, std::move(work), [] {});
+}
+
+// Calls `work` with the case of every schedule that can be met. Returns the others; InfeasibleError
+// where there is none. Call it without the GIL; ends after the case at work once `stop` is set.
+std::vector<RefusedSchedule> each_feasible(const std::shared_ptr<const Scenario>& scenario,
+                                           const std::atomic<bool>& stop,
+                                           const std::function<void(Case)>& work);
 
 }  // namespace pipesim

@@ -34,8 +34,11 @@ void translate(std::exception_ptr thrown) {
 PYBIND11_MODULE(_pipesim, module) {
   pybind11::register_exception_translator(pipesim::translate);
   module.attr("__version__") = PIPESIM_VERSION;
+  pipesim::bind_rows(module);
   pipesim::bind_scenario(module);
+  pipesim::bind_timeline(module);
   pipesim::bind_simulate(module);
+  pipesim::bind_commands(module);
   pipesim::bind_search(module);
   pipesim::bind_sweep(module);
   pipesim::bind_plan(module);

@@ -112,6 +112,8 @@ py::tuple run_plan(const std::vector<std::string>& arguments, const py::object& 
 
 }  // namespace
 
-void bind_plan(py::module_& module) { module.def("plan", run_plan); }
+void bind_plan(py::module_& module) {
+  module.def("plan", run_plan, py::arg("arguments"), py::arg("progress"));
+}
 
 }  // namespace pipesim

@@ -3,21 +3,18 @@
 
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
 
 #include "python/bindings.h"
+#include "sim/core/input_text.h"
 #include "sim/interop/torch/csv_reader.h"
 #include "sim/read/description.h"
+#include "sim/scenario/gpus.h"
 
 namespace pipesim {
 namespace {
 
-using SharedScenario = std::shared_ptr<Scenario>;
-
-SharedScenario read_file(const std::string& path, const Changes& changes) {
-  return std::make_shared<Scenario>(
-      read_scenario_file(path, {path, 0, 0, ""}, overrides_of(changes)));
-}
-
+// `name`: of the file, beside which others stand that the text names.
 SharedScenario read_text(const std::string& name, const std::string& text, const Changes& changes) {
   return std::make_shared<Scenario>(read_scenario(YamlSource(name, text, overrides_of(changes))));
 }
@@ -70,6 +67,27 @@ SharedScenario with_description(const Scenario& scenario, size_t index, const Ma
   return with(scenario, index, std::move(choice));
 }
 
+// A quantity in seconds, bytes, bytes or FLOP per second, or watts; nothing for what is none.
+std::optional<double> quantity(const std::string& text) {
+  const Location nowhere;
+  const YamlSource source("", "value: 0", {{"value", text, nowhere, nowhere}});
+  YamlMap map(source.root());
+  const YamlValue value = map.require("value", "");
+  const auto try_as = [&value](auto read) -> std::optional<double> {
+    try {
+      return (value.*read)().value();
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  };
+  std::optional<double> found = try_as(&YamlValue::seconds);
+  if (!found) found = try_as(&YamlValue::bytes);
+  if (!found) found = try_as(&YamlValue::bandwidth);
+  if (!found) found = try_as(&YamlValue::flop_rate);
+  if (!found) found = try_as(&YamlValue::power);
+  return found;
+}
+
 }  // namespace
 
 std::vector<Override> overrides_of(const Changes& changes) {
@@ -82,12 +100,26 @@ std::vector<Override> overrides_of(const Changes& changes) {
 }
 
 void bind_scenario(py::module_& module) {
-  py::class_<Scenario, SharedScenario>(
-      module, "Scenario",
-      "A scenario that has been read: pipesim.scenario makes one, simulate and search take it.")
+  py::class_<Scenario, SharedScenario>(module, "Scenario")
       .def_readonly("file", &Scenario::file)
       .def_property_readonly("devices", [](const Scenario& s) { return s.parallel.pipeline; })
+      .def_property_readonly("gpus", [](const Scenario& s) { return gpus_of(s.parallel); })
+      .def_property_readonly("tensor", [](const Scenario& s) { return s.parallel.tensor; })
+      .def_property_readonly("context", [](const Scenario& s) { return s.parallel.context; })
+      .def_property_readonly("data", [](const Scenario& s) { return s.parallel.data; })
       .def_property_readonly("microbatches", [](const Scenario& s) { return s.batch.microbatches; })
+      .def_property_readonly("micro_batch_size",
+                             [](const Scenario& s) { return s.batch.micro_batch_size; })
+      .def_property_readonly("seq_length", [](const Scenario& s) { return s.batch.seq_length; })
+      .def_property_readonly("model",
+                             [](const Scenario& s) {
+                               return s.modelled ? std::optional(s.modelled->model.name)
+                                                 : std::nullopt;
+                             })
+      .def_property_readonly("cluster",
+                             [](const Scenario& s) {
+                               return s.hardware ? std::optional(s.hardware->name) : std::nullopt;
+                             })
       .def_property_readonly("schedules", [](const Scenario& scenario) {
         std::vector<std::string> names;
         for (const ScheduleChoice& choice : scenario.schedules) names.push_back(choice.name);
@@ -95,12 +127,21 @@ void bind_scenario(py::module_& module) {
       });
   py::class_<Made>(module, "MadeSchedule")
       .def(py::init([](std::string name, std::string file, int line, std::string text) {
-        return Made{std::move(name), std::move(file), line, std::move(text)};
-      }));
-  module.def("read_file", read_file);
-  module.def("read_text", read_text);
-  module.def("with_passes", with_passes);
-  module.def("with_description", with_description);
+             return Made{std::move(name), std::move(file), line, std::move(text)};
+           }),
+           py::arg("name"), py::arg("file"), py::arg("line"), py::arg("text"));
+  module.def(
+      "input_text",
+      [](const std::string& path) {
+        return read_input(path, {path, 0, 0, ""});
+      },
+      py::arg("path"));
+  module.def("read_text", read_text, py::arg("name"), py::arg("text"), py::arg("changes"));
+  module.def("quantity", quantity, py::arg("text"));
+  module.def("with_passes", with_passes, py::arg("scenario"), py::arg("index"), py::arg("made"),
+             py::arg("chunks"), py::arg("rows"));
+  module.def("with_description", with_description, py::arg("scenario"), py::arg("index"),
+             py::arg("made"), py::arg("text"));
 }
 
 }  // namespace pipesim

@@ -36,15 +36,7 @@ py::dict dict_of(const SearchResult& result, Bytes unit) {
   row["offload_chunks"] = offload_chunks_of(best.choice);
   row["recompute_chunks"] = recompute_chunks_of(best.choice);
   row["microbatch_order"] = best.microbatch_order;
-  py::list passes;
-  for (int device = 0; device < best.program->shape().devices; ++device) {
-    py::list of_device;
-    for (const Pass& pass : best.program->passes(device)) {
-      of_device.append(best.program->text(device, pass));
-    }
-    passes.append(of_device);
-  }
-  row["passes"] = passes;
+  row["passes"] = passes_of(*best.program);
   return row;
 }
 
@@ -123,23 +115,30 @@ py::tuple run_search(const Scenario& scenario, Asked asked, const py::object& pr
 }  // namespace
 
 void bind_search(py::module_& module) {
-  module.def("search", [](const Scenario& scenario, std::string memory_limit,
-                          std::optional<int> points, std::vector<std::string> schedules,
-                          int max_chunks, int max_splits, bool offload, bool recompute, bool refine,
-                          std::optional<double> effort, std::uint64_t seed, double max_passes,
-                          const py::object& progress) {
-    SearchOptions options{.max_chunks = max_chunks,
-                          .max_splits = max_splits,
-                          .schedules = std::move(schedules),
-                          .offload = offload,
-                          .recompute = recompute,
-                          .refine = refine,
-                          .refinement = {},
-                          .max_passes = max_passes};
-    options.refinement.seed = seed;
-    options.refinement.effort = effort.value_or(points ? kFrontierEffort : RefineOptions{}.effort);
-    return run_search(scenario, {std::move(memory_limit), points, std::move(options)}, progress);
-  });
+  module.def(
+      "search",
+      [](const Scenario& scenario, std::string memory_limit, std::optional<int> points,
+         std::vector<std::string> schedules, int max_chunks, int max_splits, bool offload,
+         bool recompute, bool refine, std::optional<double> effort, std::uint64_t seed,
+         double max_passes, const py::object& progress) {
+        SearchOptions options{.max_chunks = max_chunks,
+                              .max_splits = max_splits,
+                              .schedules = std::move(schedules),
+                              .offload = offload,
+                              .recompute = recompute,
+                              .refine = refine,
+                              .refinement = {},
+                              .max_passes = max_passes};
+        options.refinement.seed = seed;
+        options.refinement.effort =
+            effort.value_or(points ? kFrontierEffort : RefineOptions{}.effort);
+        return run_search(scenario, {std::move(memory_limit), points, std::move(options)},
+                          progress);
+      },
+      py::arg("scenario"), py::arg("memory_limit"), py::arg("points"), py::arg("schedules"),
+      py::arg("max_chunks"), py::arg("max_splits"), py::arg("offload"), py::arg("recompute"),
+      py::arg("refine"), py::arg("effort"), py::arg("seed"), py::arg("max_passes"),
+      py::arg("progress"));
 }
 
 }  // namespace pipesim

@@ -1,8 +1,10 @@
 // A sweep as something that hands out its points as they are done.
 #include "sim/sweep/sweep.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,7 +13,6 @@
 #include <thread>
 
 #include "python/bindings.h"
-#include "sim/report/metrics/json.h"
 #include "sim/sweep/build.h"
 #include "sim/sweep/point.h"
 #include "sim/sweep/results.h"
@@ -68,6 +69,17 @@ class RunningSweep {
     if (thread_.joinable()) thread_.join();
   }
 
+  // All points, in their order. Requires that `next` has returned None.
+  [[nodiscard]] py::list rows() const {
+    std::vector<PointResult> all = lost_points();
+    store_.visit(ResultStore::Rows::kAll,
+                 [&all](const PointResult& result) { all.push_back(result); });
+    std::ranges::sort(all, {}, &PointResult::point);
+    py::list rows;
+    for (const PointResult& result : all) rows.append(dict_of(result));
+    return rows;
+  }
+
   // The document of `pipesim sweep --json`. Requires that `next` has returned None.
   [[nodiscard]] std::string json() const {
     std::ostringstream out;
@@ -99,15 +111,21 @@ class RunningSweep {
     }
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& [point, why] : run_.lost) {
-        PointResult& lost = ready_.emplace_back();
-        lost.point = point;
-        lost.outcome = PointResult::Outcome::kFault;
-        lost.reason = why;
-      }
+      std::ranges::move(lost_points(), std::back_inserter(ready_));
       ended_ = true;
     }
     changed_.notify_one();
+  }
+
+  [[nodiscard]] std::vector<PointResult> lost_points() const {
+    std::vector<PointResult> lost;
+    for (const auto& [point, why] : run_.lost) {
+      PointResult& one = lost.emplace_back();
+      one.point = point;
+      one.outcome = PointResult::Outcome::kFault;
+      one.reason = why;
+    }
+    return lost;
   }
 
   // A tenth of a second at most, in which Python is free.
@@ -133,12 +151,8 @@ class RunningSweep {
     const std::vector<std::string> values = sweep_.values(sweep_.setting(result.point));
     const std::vector<std::string> keys = key_columns(sweep_);
     for (size_t i = 0; i < values.size(); ++i) row[py::str(keys[i])] = values[i];
-    for (size_t i = 0; i < kChoiceColumns.size(); ++i) {
-      row[py::str(std::string(kChoiceColumns[i]))] = result.choice[i];
-    }
-    for (size_t i = 0; i < result.metrics.size(); ++i) {
-      row[py::str(std::string(run_metrics()[i].name))] = py::cast(result.metrics[i]);
-    }
+    add_choice(row, result.choice);
+    add_metrics(row, result.metrics);
     const bool done = result.outcome == PointResult::Outcome::kDone;
     row["reason"] = done ? py::object(py::none()) : py::object(py::str(result.reason));
     return row;
@@ -161,23 +175,24 @@ class RunningSweep {
 }  // namespace
 
 void bind_sweep(py::module_& module) {
-  module.def("metrics", metrics_json);
   py::class_<Sweep>(module, "Sweep")
       .def_property_readonly("points", &Sweep::points)
-      .def_property_readonly("keys", &Sweep::keys);
+      .def_property_readonly("keys", &Sweep::keys)
+      .def_property_readonly("columns", &key_columns);
   py::class_<RunningSweep>(module, "RunningSweep")
-      .def(py::init<Sweep, const std::string&, int>())
+      .def(py::init<Sweep, const std::string&, int>(), py::arg("sweep"), py::arg("folder"),
+           py::arg("processes"))
       .def("next", &RunningSweep::next)
       .def("progress", &RunningSweep::progress)
       .def("stop", &RunningSweep::stop)
+      .def("rows", &RunningSweep::rows)
       .def("json", &RunningSweep::json);
-  module.def("sweep_of_file", [](const std::string& path, const Changes& changes) {
-    return Sweep::read(path, {path, 0, 0, ""}, overrides_of(changes));
-  });
-  module.def("sweep_of_text",
-             [](const std::string& name, const std::string& text, const Changes& changes) {
-               return Sweep(name, text, overrides_of(changes));
-             });
+  module.def(
+      "sweep_of_text",
+      [](const std::string& name, const std::string& text, const Changes& changes) {
+        return Sweep(name, text, overrides_of(changes));
+      },
+      py::arg("name"), py::arg("text"), py::arg("changes"));
 }
 
 }  // namespace pipesim

@@ -41,7 +41,7 @@ std::string validate(const std::string& asked, const std::string& data) {
 
 void bind_validate(py::module_& module) {
   module.def("validations", names);
-  module.def("validate", validate);
+  module.def("validate", validate, py::arg("asked"), py::arg("data"));
 }
 
 }  // namespace pipesim

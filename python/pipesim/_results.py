@@ -1,17 +1,24 @@
-"""What calls return: the documents of the commands as Python's values, with tables and drawings."""
+"""Simulations: results by schedule, the timeline of each, and schedules side by side."""
 
 from __future__ import annotations
 
 import html
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Optional, Union, overload
 
-from . import _pipesim, _schedules
+from . import _pipesim, _tables
+from ._errors import Error
+from ._metrics import RunMetrics
+from ._rows import Row
+from ._scenario import Scenario, Source, read
 
 # By the numbers of Timeline.kind and Timeline.pass_kind.
 TASK_KINDS = ("compute", "transfer", "collective", "optimizer", "barrier", "copy_out", "copy_in")
 PASS_KINDS = ("F", "B", "W", "BW", "FB", "R", "S", "T", "IF", "IB")
+
+# A notebook draws what has no more tasks by itself.
+_DRAWN_TASKS = 20_000
 
 
 def _array(column: _pipesim.Column) -> Any:
@@ -19,25 +26,8 @@ def _array(column: _pipesim.Column) -> Any:
     try:
         import numpy
     except ImportError:
-        return memoryview(column)
+        return memoryview(column)  # type: ignore[arg-type]
     return numpy.asarray(column)
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A pandas.DataFrame of the rows; needs pandas."""
-    import pandas
-
-    return pandas.DataFrame([dict(row) for row in rows])
-
-
-def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """An HTML table of some columns."""
-    def cell(value: Any) -> str:
-        return html.escape(f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value))
-
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{cell(row.get(name))}</td>" for name in columns) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 class Timeline:
@@ -59,57 +49,76 @@ class Timeline:
 
     COLUMNS = ("start", "end", "kind", "pass_kind", "device", "receiver", "stage", "microbatch", "iteration")
 
-    def __init__(self, answer: _pipesim.Answer) -> None:
-        self._answer = answer
-        self._table: _pipesim.TaskTable | None = None
-
-    def _column(self, name: str) -> Any:
-        if self._table is None:
-            self._table = self._answer.table()
-        return _array(self._table.column(name))
+    def __init__(self, tasks: _pipesim.Tasks) -> None:
+        self._tasks = tasks
 
     def __len__(self) -> int:
         return len(self.start)
 
     @property
     def start(self) -> Any:
-        return _array(self._answer.start)
+        """When each task starts, seconds."""
+        return _array(self._tasks.column("start"))
 
     @property
     def end(self) -> Any:
-        return _array(self._answer.end)
+        """When each task ends, seconds."""
+        return _array(self._tasks.column("end"))
 
     @property
     def kind(self) -> Any:
-        return self._column("kind")
+        """What each task is: an index of pipesim.TASK_KINDS."""
+        return _array(self._tasks.column("kind"))
 
     @property
     def pass_kind(self) -> Any:
-        return self._column("pass")
+        """The pass that it is, or is for: an index of pipesim.PASS_KINDS."""
+        return _array(self._tasks.column("pass_kind"))
 
     @property
     def device(self) -> Any:
-        return self._column("device")
+        """The device that runs or sends it; -1 of a collective."""
+        return _array(self._tasks.column("device"))
 
     @property
     def receiver(self) -> Any:
-        return self._column("receiver")
+        """The device that a transfer goes to; else -1."""
+        return _array(self._tasks.column("receiver"))
 
     @property
     def stage(self) -> Any:
-        return self._column("stage")
+        """The virtual stage of a pass; else -1."""
+        return _array(self._tasks.column("stage"))
 
     @property
     def microbatch(self) -> Any:
-        return self._column("microbatch")
+        """The microbatch that it works on; -1 of collectives and optimizer steps."""
+        return _array(self._tasks.column("microbatch"))
 
     @property
     def iteration(self) -> Any:
-        return self._column("iteration")
+        """The iteration that it belongs to."""
+        return _array(self._tasks.column("iteration"))
+
+    @property
+    def edges(self) -> Any:
+        """Which task waits for which: an int64 array of shape (edges, 2), a row being (earlier, later).
+
+        ``networkx.DiGraph(timeline.edges.tolist())`` is the graph. Needs NumPy.
+        """
+        import numpy
+
+        pairs = (self._tasks.column("awaited"), self._tasks.column("waiting"))
+        return numpy.stack([numpy.asarray(each, dtype="int64") for each in pairs], axis=1)
+
+    @property
+    def critical_path(self) -> list[int]:
+        """The tasks that decide when the last one ends, in their order."""
+        return self._tasks.critical_path()
 
     def name(self, task: int) -> str:
         """The task in words: "3F2", "3F2 -> device 4", "optimizer of device 1"."""
-        return self._answer.task_name(task)
+        return self._tasks.name(task)
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row per task, kinds as categories; needs pandas."""
@@ -120,209 +129,205 @@ class Timeline:
             frame[name] = pandas.Categorical.from_codes(frame[name].astype("int8"), names)
         return frame
 
+    def __repr__(self) -> str:
+        return f"<pipesim.Timeline of {len(self)} tasks: {', '.join(self.COLUMNS)}>"
 
-class Result(Mapping[str, Any]):
+
+class Device(Row):
+    """A device of a result (docs/reference/json.md): seconds busy and idle by cause, peaks in bytes."""
+
+
+class Result(Row, RunMetrics):
     """One schedule's simulation: the keys of a result of `pipesim run --json` (docs/reference/json.md).
 
-    ``result["iteration_seconds"]`` or ``result.iteration_seconds``: times are seconds, memory is bytes, what
-    does not apply is None.
+    ``result.iteration_seconds`` or ``result["iteration_seconds"]``: times are seconds, memory is bytes, what
+    does not apply is None. The timeline, devices and drawings are simulated when they are first asked for.
     """
 
     def __init__(self, comparison: Comparison, index: int) -> None:
         self._comparison = comparison
         self._index = index
-        self._answer = comparison._made.answer(index)
 
-    def to_dict(self) -> dict[str, Any]:
-        return self._comparison.to_dict()["results"][self._index]
+    def _keys(self) -> Mapping[str, Any]:
+        comparison = self._comparison
+        return comparison._line(self._index) if comparison._numbers_only else comparison._document_of(self._index)
 
     def __getitem__(self, key: str) -> Any:
-        return self.to_dict()[key]
+        line = self._comparison._line(self._index)
+        return line[key] if key in line else self._keys()[key]
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in self.to_dict():
-            return self.to_dict()[name]
-        raise AttributeError(f"a result has no {name!r}; keys: {', '.join(self) if name[:1] != '_' else ''}")
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._comparison._line(self._index)})
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.to_dict())
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Result, (self._comparison, self._index)
 
-    def __len__(self) -> int:
-        return len(self.to_dict())
+    @property
+    def schedule(self) -> str:
+        """The schedule's name alone."""
+        return str(self["schedule"])
 
     @property
     def label(self) -> str:
         """The schedule as tables call it."""
-        return self._answer.label
+        return str(self["label"])
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that were simulated."""
+        return int(self["tasks"])
+
+    @property
+    def devices(self) -> list[Device]:
+        """What each device does: busy_seconds, idle_seconds_by_cause, peak_memory_bytes and others."""
+        return [Device(each) for each in self._comparison._document_of(self._index)["devices"]]
 
     @property
     def timeline(self) -> Timeline:
-        return self._comparison._timelines.setdefault(self._index, Timeline(self._answer))
+        """Every task with its start and end."""
+        return self._comparison._timeline(self._index)
 
     @property
     def passes(self) -> list[list[str]]:
         """Of every device the passes in their order, as text: [["0F0", "0F1", ...], ...]."""
-        return self._answer.passes()
+        return self._comparison._simulated.passes(self._index)
 
     @property
     def svg(self) -> str:
         """The schedule drawn as `pipesim show --format svg` does."""
-        return self._answer.svg()
+        return self._comparison._whole(self._index).svg()
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row per device; needs pandas."""
-        import pandas
-
-        return pandas.json_normalize(self["devices"])
+        return _tables.frame_of(self.devices)
 
     def _repr_svg_(self) -> str:
         return self.svg
 
     def _repr_html_(self) -> str:
-        return f"<figure>{self.svg}</figure>"
+        return _tables.html_of([self._comparison._line(self._index)], _COLUMNS) + self._comparison._figure(self._index)
 
     def __repr__(self) -> str:
-        return f"<pipesim.Result {self.label}: {self._answer.headline()}>"
+        return f"<pipesim.Result {self.label}: {self._comparison._headline(self._index)}>"
+
+
+_COLUMNS = ("label", "iteration_seconds", "iteration_low_seconds", "iteration_high_seconds", "bubble_rate",
+            "peak_activation_bytes", "peak_memory_bytes", "fits", "samples_per_second", "tokens_per_second_per_gpu", "mfu")
 
 
 class Comparison(Sequence[Result]):
     """The schedules of a scenario side by side: results by number or by schedule, in their order."""
 
-    _COLUMNS = ("schedule", "iteration_seconds", "bubble_rate", "peak_activation_bytes", "peak_memory_bytes",
-                "samples_per_second", "mfu")
-
-    def __init__(self, made: _pipesim.Comparison) -> None:
-        self._made = made
-        self._document: dict[str, Any] | None = None
+    def __init__(self, scenario: Scenario, numbers_only: bool = False) -> None:
+        self.scenario = scenario
+        self._numbers_only = numbers_only
+        self._made: Optional[_pipesim.Comparison] = _pipesim.Comparison(scenario._read)
+        self.refused: list[tuple[str, str]] = self._made.refused  # schedules that cannot be met: (label, reason)
+        self.seconds: float = self._made.seconds  # what the simulator itself took, on a clock
+        self._size: int = self._made.size
+        self._lines: dict[int, dict[str, Any]] = {}
+        self._headlines: dict[int, str] = {}
+        self._documents: dict[int, dict[str, Any]] = {}
         self._timelines: dict[int, Timeline] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        for index in range(self._size):
+            self._line(index)
+            self._headline(index)
+        return {**self.__dict__, "_made": None, "_timelines": {}}
+
+    @property
+    def _simulated(self) -> _pipesim.Comparison:
+        """Simulated anew where this was pickled: the same scenario gives the same numbers."""
+        if self._made is None:
+            self._made = _pipesim.Comparison(self.scenario._read)
+        return self._made
+
+    def _whole(self, index: int) -> _pipesim.Answer:
+        if self._numbers_only:
+            raise Error("simulated with numbers_only=True: leave it out for timelines, devices, drawings and documents")
+        return self._simulated.answer(index)
+
+    def _line(self, index: int) -> dict[str, Any]:
+        if index not in self._lines:
+            self._lines[index] = self._simulated.row(index)
+        return self._lines[index]
+
+    def _headline(self, index: int) -> str:
+        if index not in self._headlines:
+            self._headlines[index] = self._simulated.headline(index)
+        return self._headlines[index]
+
+    def _document_of(self, index: int) -> dict[str, Any]:
+        if index not in self._documents:
+            self._documents[index] = json.loads(self._whole(index).json())["results"][0]
+        return self._documents[index]
+
+    def _timeline(self, index: int) -> Timeline:
+        if index not in self._timelines:
+            self._timelines[index] = Timeline(self._whole(index).tasks())
+        return self._timelines[index]
+
+    def _figure(self, index: int) -> str:
+        if self._numbers_only or self._line(index)["tasks"] > _DRAWN_TASKS:
+            return ""
+        return f"<figure style='margin:8px 0;overflow-x:auto'>{self._whole(index).svg()}</figure>"
 
     # Results are not kept: they refer to this, and a circle would hold large memory until Python looks for circles.
     def _all(self) -> list[Result]:
-        return [Result(self, i) for i in range(self._made.size)]
+        return [Result(self, i) for i in range(self._size)]
 
     def __len__(self) -> int:
-        return self._made.size
+        return self._size
 
-    def __getitem__(self, which: Union[int, slice, str]) -> Any:
+    @overload
+    def __getitem__(self, which: Union[int, str]) -> Result: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Result]: ...
+
+    def __getitem__(self, which: Union[int, slice, str]) -> Union[Result, list[Result]]:
         if not isinstance(which, str):
             return self._all()[which]
         for result in self._all():
-            if which in (result.label, result._answer.name):
+            if which in (result.label, result.schedule):
                 return result
         raise KeyError(f"{which!r} is none of {', '.join(result.label for result in self._all())}")
 
     @property
-    def refused(self) -> list[tuple[str, str]]:
-        """Schedules that cannot be met, and why: (label, reason)."""
-        return self._made.refused
-
-    @property
-    def seconds(self) -> float:
-        """What the simulator itself took, in seconds of a clock."""
-        return self._made.seconds
-
-    @property
     def json(self) -> str:
         """The document of `pipesim run --json`, byte for byte."""
-        return self._made.json()
+        if self._numbers_only:
+            self._whole(0)
+        return self._simulated.json()
 
     def to_dict(self) -> dict[str, Any]:
         """The same document as a dict."""
-        if self._document is None:
-            self._document = json.loads(self.json)
-        return self._document
+        document: dict[str, Any] = json.loads(self.json)
+        return document
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame with a row per schedule; needs pandas."""
-        rows = self.to_dict()["results"]
-        return frame_of([{key: value for key, value in row.items() if not isinstance(value, (list, dict))}
-                         for row in rows])
+        """A pandas.DataFrame with a row per schedule and a column per metric, the band's ends too; needs pandas."""
+        return _tables.frame_of([self._line(i) for i in range(self._size)])
 
     def _repr_html_(self) -> str:
-        drawings = "".join(f"<figure>{result.svg}</figure>" for result in self._all())
         refused = "".join(f"<p>{html.escape(label)}: refused: {html.escape(why)}</p>" for label, why in self.refused)
-        return table_of(self.to_dict()["results"], self._COLUMNS) + refused + drawings
+        table = _tables.html_of([self._line(i) for i in range(self._size)], _COLUMNS)
+        return table + refused + "".join(self._figure(i) for i in range(self._size))
 
     def __repr__(self) -> str:
-        return self._made.table().rstrip("\n")
+        return self._simulated.table().rstrip("\n")
 
 
-class Found(Mapping[str, Any]):
-    """What a search found: the keys of `pipesim search --csv`, and ``passes``, the order of every device.
+def simulate(source: Source, changes: Mapping[str, Any] | None = None, /, *, numbers_only: bool = False,
+             **keywords: Any) -> Comparison:
+    """Simulates every schedule of a scenario, as `pipesim run` does.
 
-    Times are seconds, memory is bytes; ``gap`` is how far the time lies above the lower bound, as a share.
+    source, changes, keywords: as `read` takes them. What is simulated often is read once:
+    ``scenario = pipesim.read(path)``, then ``scenario.simulate()`` or ``scenario.replace(...).simulate()``.
+    numbers_only: nothing but numbers can be asked for afterwards; without it timelines, devices, drawings and
+      documents are simulated when they are asked for.
+
+    Other threads of Python run meanwhile. Raises InputError for what cannot be read, and InfeasibleError where
+    no schedule can be met; where others can, it is in `refused`.
     """
-
-    def __init__(self, row: dict[str, Any]) -> None:
-        self._row = row
-
-    def __getitem__(self, key: str) -> Any:
-        return self._row[key]
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in self._row:
-            return self._row[name]
-        raise AttributeError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._row)
-
-    def __len__(self) -> int:
-        return len(self._row)
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(self._row)
-
-    def as_schedule(self) -> _schedules.Schedule:
-        """The order that was found, for `schedule` of a scenario. What is on the host stays in it."""
-        return _schedules.schedule(self.passes, name=f"found-{self.schedule}", chunks=self.chunks)
-
-    def __repr__(self) -> str:
-        return (f"<pipesim.Found {self.schedule}{' (refined)' if self.refined else ''}: "
-                f"{self.makespan_from_rest_seconds:.6g} s, {self.peak_activation_bytes:.6g} bytes>")
-
-
-class Rows(Sequence[Any]):
-    """Rows of one document: a sequence of dicts, or of what they became."""
-
-    def __init__(self, rows: Sequence[Any], columns: Sequence[str], notes: Sequence[str] = ()) -> None:
-        self._rows = list(rows)
-        self._columns = columns
-        self.left_out = list(notes)  # "name: reason", of a search
-
-    def __getitem__(self, which: Any) -> Any:
-        return self._rows[which]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def to_pandas(self) -> Any:
-        """A pandas.DataFrame with a row each; needs pandas."""
-        return frame_of(self._rows)
-
-    def _repr_html_(self) -> str:
-        return table_of(self._rows, self._columns)
-
-    def __repr__(self) -> str:
-        return f"<{len(self._rows)} rows: {', '.join(self._columns)}>"
-
-
-class Plan(Rows):
-    """The fastest layouts, those of the first cluster first: the keys of `layouts` of `pipesim plan --json`,
-    and ``cluster``. ``layout["scenario"]`` is the text of a scenario that simulates it."""
-
-    _COLUMNS = ("cluster", "schedule", "tensor_model_parallel_size", "pipeline_model_parallel_size",
-                "data_parallel_size", "micro_batch_size", "iteration_seconds", "mfu", "peak_memory_bytes", "limited_by")
-
-    def __init__(self, text: str, table: str) -> None:
-        self.json = text  # the document of `pipesim plan --json`, byte for byte
-        self._document: dict[str, Any] = json.loads(text)
-        self._table = table
-        super().__init__([{"cluster": plan["cluster"], **layout}
-                          for plan in self._document["plans"] for layout in plan["layouts"]], self._COLUMNS)
-
-    def to_dict(self) -> dict[str, Any]:
-        return self._document
-
-    def __repr__(self) -> str:
-        return self._table.rstrip("\n")
+    return Comparison(read(source, changes, **keywords), numbers_only)

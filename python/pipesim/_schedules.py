@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -69,8 +70,8 @@ def as_schedule(value: Any) -> Schedule | None:
         return value
     if isinstance(value, Mapping) and _BLOCK_KEYS <= set(value):
         rest = {key: each for key, each in value.items() if key not in ("block", "name")}
-        return schedule(name=value.get("name"), block=value["block"], **rest)
-    return schedule(value) if callable(value) else None
+        return Schedule(value["block"], value.get("name") or "schedule", rest.pop("chunks", 1), rest)
+    return Schedule(value, getattr(value, "__name__", "schedule"), 1, {}) if callable(value) else None
 
 
 def placeholder(made: Schedule) -> Any:
@@ -95,6 +96,16 @@ def _where(made: Schedule) -> tuple[str, int, str]:
         return f"<{made.name}>", 0, ""
     line = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n")
     return code.co_filename, code.co_firstlineno, line
+
+
+def pickled(made: Schedule, devices: int, microbatches: int) -> Schedule:
+    """A schedule that can be pickled: the same, or of a function that stands in no module its passes."""
+    try:
+        pickle.dumps(made)
+        return made
+    except (pickle.PicklingError, AttributeError, TypeError):
+        result = [list(each) if not isinstance(each, (str, Mapping)) else each for each in made(devices, microbatches)]
+        return Schedule(result, made.name, made.chunks, made.description)
 
 
 def insert(scenario: _pipesim.Scenario, index: int, made: Schedule) -> _pipesim.Scenario:

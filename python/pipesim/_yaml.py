@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -15,12 +16,31 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+-]([A-Za-z0-9_ ./+%*()-]*[A-Za-z0-9_./+%*)-]
 _WORDS = {"", "null", "Null", "NULL", "~", "-"}
 
 
+# Keys of costs and memory in which a float is in seconds, or bytes.
+_SECONDS = {"forward", "backward_input", "backward_weight", "overlapped", "recompute", "output_forward", "output_backward",
+            "input_forward", "input_backward", "copy_out", "copy_in", "transfer", "collective", "optimizer"}
+_BYTES = {"activation", "weight_stash", "checkpoint", "output_activation"}
+
+
+def _unit(path: str) -> str:
+    """The unit of a float at a path, behind a space; nothing where it has none."""
+    section, _, key = path.replace("-", "_").partition(".")
+    key = key.partition(".")[0]
+    if section == "cost" and key in _SECONDS:
+        return " s"
+    return " B" if (section, key) == ("cost", "message") or (section == "memory" and key in _BYTES) else ""
+
+
 def _scalar(value: Any, path: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
         return "~"
-    if isinstance(value, (int, float)):
+    if isinstance(value, datetime.timedelta):
+        return f"{value.total_seconds()!r} s"
+    if isinstance(value, float):
+        return repr(value) + _unit(path)
+    if isinstance(value, int):
         return repr(value)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)

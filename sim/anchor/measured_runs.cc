@@ -30,19 +30,6 @@ Seconds measured_seconds(const MeasuredText& measured) {
   return seconds;
 }
 
-void check(const Scenario& scenario, const Location& where) {
-  if (scenario.schedules.size() > 1) {
-    throw InputError(scenario.schedules[1].where,
-                     "a run was measured with one schedule: name it, as in schedule=1f1b");
-  }
-  if (!scenario.roofline) {
-    throw InputError(where, "its costs are given: an anchor is for costs that follow from a model");
-  }
-  if (const auto& anchor = scenario.roofline->anchor) {
-    throw InputError(anchor->where, "has an anchor already: leave cost.anchor out");
-  }
-}
-
 MeasuredStep read_entry(const YamlValue& value, const std::string& file,
                         std::vector<Override> overrides) {
   YamlMap map(value);
@@ -69,10 +56,23 @@ MeasuredStep read_entry(const YamlValue& value, const std::string& file,
 
 }  // namespace
 
+void check_measurable(const Scenario& scenario, const Location& where) {
+  if (scenario.schedules.size() > 1) {
+    throw InputError(scenario.schedules[1].where,
+                     "a run was measured with one schedule: name it, as in schedule=1f1b");
+  }
+  if (!scenario.roofline) {
+    throw InputError(where, "its costs are given: an anchor is for costs that follow from a model");
+  }
+  if (const auto& anchor = scenario.roofline->anchor) {
+    throw InputError(anchor->where, "has an anchor already: leave cost.anchor out");
+  }
+}
+
 MeasuredStep read_measured_run(const std::string& scenario, const Location& where,
                                std::vector<Override> overrides, const MeasuredText& measured) {
   MeasuredStep run{read_scenario_file(scenario, where, std::move(overrides)), {}, scenario};
-  check(run.scenario, where);
+  check_measurable(run.scenario, where);
   run.measured = measured_seconds(measured);
   return run;
 }

@@ -18,7 +18,10 @@ struct MeasuredText {
 };
 
 // InputError for a scenario that names several schedules, whose costs are given, or that has an
-// anchor, and for a measurement that is none.
+// anchor.
+void check_measurable(const Scenario& scenario, const Location& where);
+
+// InputError as check_measurable, and for a measurement that is none.
 MeasuredStep read_measured_run(const std::string& scenario, const Location& where,
                                std::vector<Override> overrides, const MeasuredText& measured);
 

@@ -94,11 +94,11 @@ class Sweeps(unittest.TestCase):
         self.assertIn("one per device (5)", points[1]["reason"])
         self.assertIsNone(points[1]["iteration_seconds"])
 
-    def test_refuse_what_is_not_read_anew_at_every_point(self):
+    def test_refuse_what_has_nothing_to_sweep(self):
         with self.assertRaisesRegex(pipesim.InputError, "made in Python cannot be swept"):
             pipesim.sweep(small(schedule=one_f_one_b, sweep=GRID))
-        with self.assertRaises(TypeError):
-            pipesim.sweep(pipesim.scenario(QUICKSTART))
+        with self.assertRaisesRegex(pipesim.InputError, "'sweep' is missing"):
+            pipesim.sweep(pipesim.read(QUICKSTART))
 
     def test_end_on_control_c_and_keep_what_is_done(self):
         with tempfile.TemporaryDirectory() as folder:

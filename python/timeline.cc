@@ -1,0 +1,136 @@
+// A simulation's tasks as columns that Python reads in place.
+#include "python/timeline.h"
+
+#include <string>
+#include <utility>
+
+#include "sim/graph/critical_path.h"
+
+namespace pipesim {
+
+// Numbers of one type behind each other, which belong to `owner`.
+struct Column {
+  std::shared_ptr<const void> owner;
+  const void* data = nullptr;
+  size_t size = 0;
+  py::ssize_t bytes = 0;  // of a number
+  std::string format;
+};
+
+namespace {
+
+template <class List>
+Column column_of(std::shared_ptr<const void> owner, const List& numbers) {
+  using Number = std::remove_cvref_t<decltype(*numbers.data())>;
+  return {std::move(owner), numbers.data(), numbers.size(), sizeof(Number),
+          py::format_descriptor<Number>::format()};
+}
+
+py::buffer_info buffer_of(const Column& column) {
+  return {const_cast<void*>(column.data),          column.bytes,   column.format, 1,
+          {static_cast<py::ssize_t>(column.size)}, {column.bytes}, true};
+}
+
+}  // namespace
+
+// Columns worked out from the class and the number of each task.
+struct TaskTable {
+  explicit TaskTable(const TaskGraph& graph);
+
+  std::vector<std::uint8_t> kind, pass;
+  std::vector<std::int32_t> device, receiver, stage, microbatch, iteration;
+};
+
+TaskTable::TaskTable(const TaskGraph& graph) {
+  const size_t tasks = graph.size();
+  kind.reserve(tasks);
+  pass.reserve(tasks);
+  for (auto* column : {&device, &receiver, &stage, &microbatch, &iteration}) column->reserve(tasks);
+  const auto per_pipeline =
+      static_cast<std::uint32_t>(graph.pipelines().front().program->shape().devices);
+  for (TaskId task = 0; task < tasks; ++task) {
+    const TaskClass& of = graph.task_class(task);
+    const Placement& placement = graph.pipelines()[of.pipeline].program->placement();
+    const bool closes = of.kind == TaskKind::kCollective || of.kind == TaskKind::kOptimizer;
+    const bool sends = of.kind == TaskKind::kTransfer;
+    const bool on_stage = of.kind == TaskKind::kCompute && !is_vocabulary(of.pass);
+    kind.push_back(static_cast<std::uint8_t>(of.kind));
+    pass.push_back(static_cast<std::uint8_t>(of.pass));
+    device.push_back(of.kind == TaskKind::kCollective ? -1 : static_cast<int>(of.device));
+    receiver.push_back(sends ? static_cast<int>(of.receiver) : -1);
+    stage.push_back(
+        on_stage ? placement.virtual_stage(static_cast<int>(of.device % per_pipeline), of.chunk)
+                 : -1);
+    microbatch.push_back(closes ? -1 : graph.microbatch(task));
+    iteration.push_back(graph.iteration(task));
+  }
+}
+
+namespace {
+
+// The task that waits, for every edge.
+std::vector<TaskId> waiting(const TaskGraph& graph) {
+  std::vector<TaskId> tasks;
+  tasks.reserve(graph.edges().size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    tasks.insert(tasks.end(), graph.waits_for(task).size(), task);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+class Tasks {
+ public:
+  explicit Tasks(std::shared_ptr<const Result> result) : result_(std::move(result)) {}
+
+  [[nodiscard]] Column column(const std::string& name) {
+    if (name == "start") return column_of(result_, result_->timeline.start);
+    if (name == "end") return column_of(result_, result_->timeline.end);
+    if (name == "awaited") return column_of(result_, graph().edges());
+    if (name == "waiting") {
+      const auto tasks = std::make_shared<const std::vector<TaskId>>(waiting(graph()));
+      return column_of(tasks, *tasks);
+    }
+    if (!table_) table_ = std::make_shared<const TaskTable>(graph());
+    if (name == "kind") return column_of(table_, table_->kind);
+    if (name == "pass_kind") return column_of(table_, table_->pass);
+    for (const auto& [column, numbers] : {std::pair{"device", &table_->device},
+                                          {"receiver", &table_->receiver},
+                                          {"stage", &table_->stage},
+                                          {"microbatch", &table_->microbatch},
+                                          {"iteration", &table_->iteration}}) {
+      if (name == column) return column_of(table_, *numbers);
+    }
+    throw py::key_error(name);
+  }
+
+  [[nodiscard]] std::string name(size_t task) const {
+    if (task >= graph().size()) throw py::index_error("no such task");
+    return graph().name(static_cast<TaskId>(task));
+  }
+
+  [[nodiscard]] std::vector<TaskId> critical_path() const {
+    return pipesim::critical_path(graph(), result_->timeline);
+  }
+
+ private:
+  [[nodiscard]] const TaskGraph& graph() const { return *result_->graph; }
+
+  std::shared_ptr<const Result> result_;
+  std::shared_ptr<const TaskTable> table_;  // once a column of it is asked for
+};
+
+std::shared_ptr<Tasks> tasks_of(std::shared_ptr<const Result> result) {
+  return std::make_shared<Tasks>(std::move(result));
+}
+
+void bind_timeline(py::module_& module) {
+  py::class_<Column>(module, "Column", py::buffer_protocol()).def_buffer(buffer_of);
+  py::class_<Tasks, std::shared_ptr<Tasks>>(module, "Tasks")
+      .def("column", &Tasks::column, py::arg("name"))
+      .def("name", &Tasks::name, py::arg("task"))
+      .def("critical_path", &Tasks::critical_path);
+}
+
+}  // namespace pipesim
