@@ -17,7 +17,7 @@
 namespace pipesim {
 namespace {
 
-// What rows do not say, as comments.
+// Comments for what rows do not say.
 std::string comments_on(const Case& made) {
   std::string text;
   const auto beside = [&text](const std::string& key) {
