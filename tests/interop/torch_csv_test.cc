@@ -48,7 +48,7 @@ TEST(TorchCsv, ReadsOverlappedBlocksIdleSlotsAndQuotes) {
 }
 
 // As schedules.py of PyTorch dumps a schedule by default (format compute_comms).
-TEST(TorchCsv, SkipsWhatPyTorchDerives) {
+TEST(TorchCsv, ReadsMessagesAndSkipsWhatPyTorchDerives) {
   const Program plain = read_torch_csv("s.csv", "0F0,0B0\n1F0,1B0\n");
   const Program dumped = read_torch_csv("s.csv",
                                         "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n"
@@ -59,6 +59,34 @@ TEST(TorchCsv, SkipsWhatPyTorchDerives) {
   EXPECT_NE(refusal("0UNSHARD\n").find("this rank has no action"), std::string::npos);
   EXPECT_NE(refusal("0F0,0B0,0UNSHARDED\n").find("cell '0UNSHARDED'"), std::string::npos);
   EXPECT_NE(refusal("0F0,0B0,UNSHARD\n").find("cell 'UNSHARD'"), std::string::npos);
+}
+
+TEST(TorchCsv, HoldsMessagesAgainstThePassesThatNeedThem) {
+  const std::string good = "0F0,0SEND_F0,0RECV_B0,0B0\n";
+  EXPECT_EQ(refusal(good + "1RECV_F0,1F0,1B0,1SEND_B0\n"), "");
+  EXPECT_TRUE(refusal(good + "1F0,1RECV_F0,1B0,1SEND_B0\n")
+                  .starts_with("s.csv:2:1: runs before 1RECV_F0, whose data it needs"));
+  EXPECT_TRUE(refusal(good + "1RECV_F0,1F0,1SEND_B0,1B0\n")
+                  .starts_with("s.csv:2:23: 1SEND_B0, which sends its output, stands before it"));
+  EXPECT_TRUE(refusal(good + "1RECV_F0,1F0,1B0\n")
+                  .starts_with("s.csv:2:14: 1SEND_B0 is missing behind it"));
+  EXPECT_TRUE(refusal("0F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n")
+                  .starts_with("s.csv:1:1: 0SEND_F0 is missing behind it"));
+  EXPECT_TRUE(refusal(good + "1RECV_F0,1RECV_F0,1F0,1B0,1SEND_B0\n")
+                  .starts_with("s.csv:2:10: a second time"));
+  EXPECT_TRUE(refusal(good + "1RECV_F0,1F0,1B0,1SEND_B0,1SEND_F0\n")
+                  .starts_with("s.csv:2:27: there is no such stage"));
+  EXPECT_TRUE(refusal("0F0,1F0,0SEND_F0,1B0,0B0\n").starts_with("s.csv:1:9: stages 0 and 1 stand"));
+}
+
+// Each rank's message comes first in its own row, and its other end second.
+TEST(TorchCsv, RefusesMessagesThatWaitForEachOther) {
+  const std::string forward = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n";
+  EXPECT_EQ(refusal(forward + "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n"), "");
+  EXPECT_TRUE(refusal(forward + "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")
+                  .starts_with("s.csv:1:18: deadlock: rank 0 is in 0SEND_F1, whose 1RECV_F1 stands "
+                               "behind 1SEND_B0 of rank 1, whose 0RECV_B0 stands behind 0SEND_F1 "
+                               "of rank 0"));
 }
 
 TEST(TorchCsv, ReadsCommentsAndForwardsThatRunAgain) {

@@ -12,6 +12,7 @@
 #include "sim/core/input_text.h"
 #include "sim/execution/walk.h"
 #include "sim/interop/torch/cells.h"
+#include "sim/interop/torch/messages.h"
 #include "sim/pipeline/copy_cells.h"
 
 namespace pipesim {
@@ -37,6 +38,7 @@ struct Cell {
   std::vector<Action> actions;  // two for an overlapped block, none for what is derived
   int line = 0;
   int column = 0;
+  std::optional<StageMessage> message = {};  // instead of actions
 };
 
 // The text, to say where something stands in it.
@@ -72,8 +74,8 @@ class CellParser {
     return cell;
   }
   Cell parse_torch() {
-    Cell cell{{}, line_, column_};
-    if (skip_derived()) return cell;
+    Cell cell{{}, line_, column_, stage_message(text_)};
+    if (cell.message || skip_derived()) return cell;
     if (!take('(')) {
       cell.actions.push_back(action());
     } else {
@@ -96,11 +98,9 @@ class CellParser {
     throw InputError(source_.locate(line_, column_ + static_cast<int>(at_)),
                      fmt::format("cell '{}': {}", text_, message));
   }
-  // What PyTorch's default dump has beside passes: messages, and the gathering of weights and
-  // reduction of gradients of its data parallelism.
+  // Gathering of weights and reduction of gradients, of PyTorch's data parallelism.
   bool skip_derived() const {
-    constexpr std::array<std::string_view, 7> kDerived{"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
-                                                       "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+    constexpr std::array<std::string_view, 3> kDerived{"UNSHARD", "RESHARD", "REDUCE_GRAD"};
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     std::string_view word = text_;
     while (!word.empty() && is_digit(word.front())) word.remove_prefix(1);
@@ -203,6 +203,7 @@ std::string_view trimmed(std::string_view text) {
 
 using Rows = std::vector<std::vector<Cell>>;
 
+// Passes and messages, in their order.
 std::vector<Cell> parse_row(const Source& source, int line) {
   const std::string& text = source.lines[static_cast<size_t>(line) - 1];
   std::vector<Cell> cells;
@@ -218,7 +219,7 @@ std::vector<Cell> parse_row(const Source& source, int line) {
     if (!cell.empty()) {
       const auto column = static_cast<int>(cell.data() - text.data()) + 1;
       Cell read = CellParser(cell, source, line, column).parse();
-      if (!read.actions.empty()) cells.push_back(std::move(read));
+      if (!read.actions.empty() || read.message) cells.push_back(std::move(read));
     }
     begin = end + 1;
   }
@@ -232,13 +233,18 @@ Source split_lines(const std::string& name, const std::string& text) {
   return source;
 }
 
+bool has_actions(const std::vector<Cell>& row) {
+  return std::ranges::any_of(row, [](const Cell& cell) { return !cell.message; });
+}
+
 Rows parse(const Source& source) {
   Rows rows;
   for (int line = 1; line <= static_cast<int>(source.lines.size()); ++line) {
     const std::string_view text = trimmed(source.lines[static_cast<size_t>(line) - 1]);
     if (text.empty() || text.front() == '#') continue;
     rows.push_back(parse_row(source, line));
-    if (rows.back().empty()) throw InputError(source.locate(line, 1), "this rank has no action");
+    if (has_actions(rows.back())) continue;
+    throw InputError(source.locate(line, 1), "this rank has no action");
   }
   if (rows.empty())
     throw InputError({source.name, 1, 1, ""}, "expected a row per rank: nothing here");
@@ -414,11 +420,40 @@ class Copies {
   std::vector<CopyCell> copies_;
 };
 
+// Messages in their order, which is the file's own.
+void check_messages_of(const Rows& rows, const Source& source, const Extent& extent,
+                       const Stages& stages, const Placement& placement) {
+  std::vector<std::vector<RowStep>> steps(rows.size());
+  for (size_t rank = 0; rank < rows.size(); ++rank) {
+    for (const Cell& cell : rows[rank]) {
+      RowStep step{cell.message, {}, source.locate(cell)};
+      for (const Action& action : cell.actions) {
+        if (!action.copy) step.passes.push_back({action.kind, action.stage, action.microbatch});
+      }
+      steps[rank].push_back(std::move(step));
+    }
+  }
+  check_messages(steps, extent.stages, [&](int stage, int microbatch) {
+    const bool there = microbatch < extent.microbatches;
+    return there ? placement.device(stages.stage_of({.stage = stage, .microbatch = microbatch}))
+                 : -1;
+  });
+}
+
+Rows without_messages(Rows rows) {
+  for (auto& row : rows) {
+    std::erase_if(row, [](const Cell& cell) { return cell.message.has_value(); });
+  }
+  return rows;
+}
+
 Program read_rows(const Source& source) {
-  const Rows rows = parse(source);
+  const Rows written = parse(source);
+  const Rows rows = without_messages(written);
   const Extent extent = extent_of(rows, source);
   const Stages stages(rows, source, extent);
   const Placement placement = stages.placement();
+  check_messages_of(written, source, extent, stages, placement);
   const Shape shape{.devices = placement.devices(),
                     .chunks = placement.chunks(),
                     .microbatches = extent.microbatches,

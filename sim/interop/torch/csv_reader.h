@@ -7,8 +7,9 @@
 // vocabulary, of which the program counts as `vocab-2` until a scenario says otherwise; a stage on
 // several ranks is of as many copies of the model, which share the microbatches evenly, in order;
 // `2OUT0`, `2IN0` and `2WAIT0` are of copies to the host (sim/pipeline/copy_cells.h).
-// What PyTorch's default dump has beside them
-// is derived here, and skipped: SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD.
+// Sends and receives of PyTorch's default dump (SEND_F, RECV_F, SEND_B, RECV_B) are checked as
+// calls that block (sim/interop/torch/messages.h); UNSHARD, RESHARD and REDUCE_GRAD are derived
+// here, and skipped.
 // Lines that begin with # are comments. Stage s is model stage s in forward order and stands on the
 // rank whose row names it; ranks may hold unequal numbers of stages. Source:
 // torch/distributed/pipelining/schedules.py (_Action, _load_csv).
@@ -22,7 +23,7 @@
 namespace pipesim {
 
 // InputError at the row and column of the first cell that is wrong or double, of the rank that
-// lacks one, or of a cell that waits for ever.
+// lacks one, or of a cell that waits for ever, messages among them.
 Program read_torch_csv(const std::string& name, const std::string& text);
 
 // The same rows in the letters of Program::text: 2F0, 2B0, 2W0, 2BW0, 2R0, or 3F0&1BW2 for an
