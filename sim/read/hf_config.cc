@@ -1,11 +1,9 @@
 #include "sim/read/hf_config.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fmt/format.h>
-#include <string_view>
-#include <utility>
+#include <fmt/ranges.h>
 
 #include "sim/core/text.h"
 #include "sim/read/model.h"
@@ -13,232 +11,153 @@
 namespace pipesim {
 namespace {
 
-// YAML reads a quoted number as one; JSON does not.
-void refuse_text(const YamlValue& value, const char* expected) {
-  if (value.node().Tag() == "!") value.fail(fmt::format("expected {}, not a text", expected));
-}
+// The maps of a file: the whole, and the one that has the sizes of its text, most often the same.
+struct Maps {
+  HfMap whole;
+  std::unique_ptr<HfMap> inner;
 
-int whole_number(const YamlValue& value, long least) {
-  refuse_text(value, "a whole number");
-  return static_cast<int>(value.integer(least, kLargestSize));
-}
+  HfMap& text() { return inner ? *inner : whole; }
+};
 
-// Keys that speak of sizes, but of nothing that a training step costs.
-constexpr std::array<std::string_view, 57> kOfNoCost{"max_position_embeddings",
-                                                     "model_max_length",
-                                                     "seq_length",
-                                                     "n_ctx",
-                                                     "n_positions",
-                                                     "attention_dropout",
-                                                     "attn_pdrop",
-                                                     "attention_probs_dropout_prob",
-                                                     "hidden_dropout",
-                                                     "hidden_dropout_prob",
-                                                     "attn_implementation",
-                                                     "_attn_implementation",
-                                                     "layer_norm_eps",
-                                                     "layer_norm_epsilon",
-                                                     "layernorm_epsilon",
-                                                     "initializer_range",
-                                                     "ep_size",
-                                                     "max_window_layers",
-                                                     "pretraining_tp",
-                                                     "slow_but_exact",
-                                                     "attn_logit_softcapping",
-                                                     "query_pre_attn_scalar",
-                                                     "attention_multiplier",
-                                                     "residual_multiplier",
-                                                     "embedding_multiplier",
-                                                     "logits_scaling",
-                                                     "residual_in_fp32",
-                                                     "rescale_prenorm_residual",
-                                                     "num_logits_to_keep",
-                                                     "chunk_size_feed_forward",
-                                                     "output_attentions",
-                                                     "output_hidden_states",
-                                                     "scale_attn_by_inverse_layer_idx",
-                                                     "reorder_and_upcast_attn",
-                                                     "scale_attn_weights",
-                                                     "router_aux_loss_coef",
-                                                     "expert_capacity",
-                                                     "moe_router_dtype",
-                                                     "moe_shared_expert_overlap",
-                                                     "attn_output_multiplier",
-                                                     "time_step_rank",
-                                                     "layernorm_full_attention_alpha",
-                                                     "layernorm_full_attention_beta",
-                                                     "layernorm_linear_attention_alpha",
-                                                     "layernorm_linear_attention_beta",
-                                                     "layernorm_mlp_alpha",
-                                                     "layernorm_mlp_beta",
-                                                     "attn_temperature_tuning",
-                                                     "layerdrop",
-                                                     "norm_topk_prob",
-                                                     "topk_method",
-                                                     "do_layer_norm_before",
-                                                     "output_router_logits",
-                                                     "use_moe_router_bias",
-                                                     "use_mamba_kernels",
-                                                     "apply_residual_connection_post_layernorm",
-                                                     "layer_norm_elementwise_affine"};
-
-// What a key's name speaks of, and which key of `model:` says it here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 40> kWords{{
-    {"vision", "encoder"},
-    {"audio", "encoder"},
-    {"expert", "moe"},
-    {"moe", "moe"},
-    {"topk", "moe"},
-    {"top_k", "moe"},
-    {"router", "moe"},
-    {"sparse", "moe"},
-    {"mamba", "linear_attention"},
-    {"ssm", "linear_attention"},
-    {"linear_", "linear_attention"},
-    {"conv", "linear_attention"},
-    {"state_size", "linear_attention"},
-    {"lora", "mla"},
-    {"rank", "mla"},
-    {"qk_", "mla"},
-    {"latent", "mla"},
-    {"mtp", "mtp_num_layers"},
-    {"nextn", "mtp_num_layers"},
-    {"window", "attention_window"},
-    {"chunk", "attention_window"},
-    {"sliding", "attention_window"},
-    {"index_", "attention_window"},
-    {"kv_", "num_query_groups"},
-    {"head", "num_attention_heads"},
-    {"attn", "layer_pattern"},
-    {"attention", "layer_pattern"},
-    {"pattern", "layer_pattern"},
-    {"block", "layer_pattern"},
-    {"interval", "layer_pattern"},
-    {"layer", "layer_pattern"},
-    {"cla_", "layer_pattern"},
-    {"ffn", "ffn_hidden_size"},
-    {"mlp", "ffn_hidden_size"},
-    {"intermediate", "ffn_hidden_size"},
-    {"dim", "hidden_size"},
-    {"hidden", "hidden_size"},
-    {"width", "hidden_size"},
-    {"embed_size", "hidden_size"},
-    {"vocab", "vocab_size"},
-}};
-
-// Tokens' numbers and settings of generation speak of sizes too, and are of none.
-bool of_no_cost(const std::string& key, const YamlValue& value) {
-  constexpr std::array<std::string_view, 10> kEnds{
-      "_token_id", "_token_index",    "_act",  "_eps", "_dropout", "_coef", "_std",
-      "_dtype",    "_scaling_factor", "_pdrop"};
-  if (std::ranges::any_of(kEnds, [&](std::string_view end) { return key.ends_with(end); })) {
-    return true;
+Maps open_maps(const YamlValue& root) {
+  Maps maps{HfMap(root), nullptr};
+  for (const std::string& key : Architectures::shipped().inner()) {
+    const auto value = maps.whole.find(key);
+    if (!value || !value->is_map()) continue;
+    maps.inner = std::make_unique<HfMap>(*value, &maps.whole);
+    break;
   }
-  if (std::ranges::find(kOfNoCost, key) != kOfNoCost.end()) return true;
-  if (value.is_null()) return true;
-  if (value.is_list()) return value.list().empty();  // of no layer
-  if (!value.is_scalar()) return false;
-  const std::string text = value.node().Scalar();
-  return text == "false" || text == "0";  // a part that is not there
+  return maps;
+}
+
+// Classes and types by which a file says what it is, the surest first.
+std::vector<YamlValue> names_of(Maps& maps) {
+  std::vector<YamlValue> names;
+  const auto take = [&names](HfMap& map, const char* key) {
+    const auto value = map.find(key);
+    if (value && value->is_list()) {
+      for (const YamlValue& each : value->list()) names.push_back(each);
+    } else if (value) {
+      names.push_back(*value);
+    }
+  };
+  if (maps.inner) take(*maps.inner, "architectures");
+  take(maps.whole, "architectures");
+  if (maps.inner) take(*maps.inner, "model_type");
+  take(maps.whole, "model_type");
+  return names;
+}
+
+Architecture architecture_of(Maps& maps) {
+  const Architectures& table = Architectures::shipped();
+  const std::vector<YamlValue> names = names_of(maps);
+  for (const YamlValue& name : names) {
+    if (const auto found = table.find(name.text())) return *found;
+  }
+  if (names.empty()) {
+    maps.whole.value().fail("'architectures' is missing: expected a list of one name");
+  }
+  const std::string name = names.front().text();
+  const std::string near = nearest_name(name, table.names());
+  names.front().fail(fmt::format(
+      "architecture '{}' is not known{}: state its shape as 'model: {{base: NAME, ...}}' with the "
+      "nearest of `pipesim list models` and the keys of docs/reference/scenario.md, \"Model\"",
+      name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+}
+
+// Keys that may cost and that nothing has read, with the key of `model:` that would say it.
+using Unknown = std::vector<std::pair<YamlValue, std::string>>;
+
+void add_unknown(const HfMap& map, const Architecture& architecture,
+                 std::span<const std::string> stated, Unknown& unknown) {
+  for (const auto& [key, value] : map.unread()) {
+    if (is_of_no_cost(architecture, key, value)) continue;
+    const size_t dot = key.rfind('.');
+    const std::string word =
+        Architectures::shipped().spoken_of(dot == std::string::npos ? key : key.substr(dot + 1));
+    if (word.empty() || std::ranges::find(stated, word) != stated.end()) continue;
+    unknown.emplace_back(value, word);
+  }
+}
+
+void refuse(const Unknown& unknown) {
+  if (unknown.empty()) return;
+  std::vector<std::string> others;
+  std::vector<std::string> words;
+  for (const auto& [value, word] : unknown) {
+    if (!others.empty() || &value != &unknown.front().first) others.push_back(value.path());
+    const std::string stated = word + ": ...";
+    if (std::ranges::find(words, stated) == words.end()) words.push_back(stated);
+  }
+  const bool one = others.empty();
+  unknown.front().first.fail_key(fmt::format(
+      "not understood{}, and {} may change what a layer costs: write 'model: {{hf_config: FILE, "
+      "{}}}' beside the file, which then {} in {} place",
+      one ? ""
+          : fmt::format(", nor {} {}", others.size() == 1 ? "is" : "are", fmt::join(others, ", ")),
+      one ? "it" : "they", fmt::join(words, ", "), one ? "stands" : "stand",
+      one ? "its" : "their"));
+}
+
+// Towers are optional: the reason why one is left out, or nothing.
+std::string read_tower(const YamlValue& tower, HfMap& whole, YAML::Node& model) {
+  const Architecture architecture = Architectures::shipped().entry("tower");
+  HfMap map(tower, &whole);
+  try {
+    const YAML::Node made = derive(architecture, map, {});
+    Unknown unknown;
+    add_unknown(map, architecture, {}, unknown);
+    refuse(unknown);
+    model["encoder"] = made["encoder"];
+  } catch (const InputError& error) {
+    return error.message();
+  }
+  return "";
 }
 
 }  // namespace
 
-int HfConfig::size(const char* key) { return whole_number(map_.require(key, "a whole number"), 1); }
-
-int HfConfig::size_or(const char* key, int missing) {
-  const auto value = given(key);
-  return value ? whole_number(*value, 0) : missing;
-}
-
-int HfConfig::size_of(std::initializer_list<const char*> keys) {
-  const char* first = *keys.begin();
-  std::optional<int> found;
-  for (const char* key : keys) {
-    const auto value = given(key);
-    if (value && !found) found = whole_number(*value, 1);
-  }
-  return found ? *found : size(first);
-}
-
-bool HfConfig::flag_or(const char* key, bool missing) {
-  const auto value = given(key);
-  if (value) refuse_text(*value, "true or false");
-  return value ? value->flag() : missing;
-}
-
-double HfConfig::number_or(const char* key, double missing) {
-  const auto value = given(key);
-  if (value) refuse_text(*value, "a number");
-  return value ? value->number(0, 1e9) : missing;
-}
-
-std::string HfConfig::text_or(const char* key, const std::string& missing) {
-  const auto value = given(key);
-  return value ? value->text() : missing;
-}
-
-std::optional<YamlValue> HfConfig::given(const char* key) {
-  auto value = map_.find(key);
+std::optional<YamlValue> HfMap::find(const std::string& key) {
+  if (key.starts_with("outer.")) return outer_ ? outer_->find(key.substr(6)) : std::nullopt;
+  const size_t dot = key.find('.');
+  auto value = map_.find(key.substr(0, dot));
   if (value && value->is_null()) value.reset();
-  return value;
+  if (!value || dot == std::string::npos) return value;
+  if (!value->is_map()) return std::nullopt;
+  auto& map = nested_[key.substr(0, dot)];
+  if (!map) map = std::make_unique<HfMap>(*value);
+  return map->find(key.substr(dot + 1));
 }
 
-std::optional<std::vector<YamlValue>> HfConfig::per_layer(const char* key, int layers) {
-  const auto value = given(key);
-  if (!value) return std::nullopt;
-  auto list = value->list();
-  if (std::cmp_not_equal(list.size(), layers)) {
-    value->fail(
-        fmt::format("expected one entry for each of {} layers, not {}", layers, list.size()));
+KeyedValues HfMap::unread() const {
+  KeyedValues keys = map_.unread();
+  for (const auto& [name, map] : nested_) {
+    for (auto& [key, value] : map->unread()) keys.emplace_back(name + "." + key, value);
   }
-  return list;
-}
-
-bool HfConfig::is_stated(const std::string& key) const {
-  return std::ranges::find(stated_, key) != stated_.end();
-}
-
-void HfConfig::finish() const {
-  for (const auto& [key, value] : map_.unread()) {
-    if (of_no_cost(key, value)) continue;
-    const auto* word = std::ranges::find_if(kWords, [&key = key](const auto& each) {
-      return key.find(each.first) != std::string::npos;
-    });
-    if (word == kWords.end() || is_stated(std::string(word->second))) continue;
-    value.fail_key(fmt::format(
-        "not understood, and it may change what a layer costs: write 'model: {{hf_config: FILE, "
-        "{}: ...}}' beside the file, which then stands in its place",
-        word->second));
-  }
+  return keys;
 }
 
 Transformer read_hf_config(const YamlValue& root, const std::string& name,
                            std::span<const std::string> stated) {
-  HfConfig outer(root, stated);
-  Transformer model;
-  if (const auto text = outer.given("text_config")) {
-    // Of a model with encoders; what is of the whole model may stand outside.
-    HfConfig inner(*text, stated);
-    model = read_architecture(outer, inner);
-    if (const auto tied = outer.given("tie_word_embeddings");
-        tied && !inner.given("tie_word_embeddings")) {
-      model.tied_embeddings = tied->flag();
-    }
-    inner.finish();
-  } else {
-    model = read_architecture(outer, outer);
+  Maps maps = open_maps(root);
+  const Architecture architecture = architecture_of(maps);
+  HfMap& text = maps.text();
+  YAML::Node model = derive(architecture, text, stated);
+  refuse_values(architecture, text);
+  std::string source = root.where().file;
+  const auto tower = maps.whole.find("vision_config");
+  if (tower && tower->is_map()) {
+    const std::string fault = read_tower(*tower, maps.whole, model);
+    if (!fault.empty()) source += ", without " + fault;
   }
-  if (const auto vision = outer.given("vision_config")) {
-    HfConfig tower(*vision, stated);
-    model.encoder = read_vision(tower, outer);
-    tower.finish();
-  }
-  outer.finish();
-  model.name = name;
-  model.source = root.where().file;
-  if (const std::string fault = fault_of(model); !fault.empty()) root.fail(fault);
-  return model;
+  Unknown unknown;
+  add_unknown(text, architecture, stated, unknown);
+  if (maps.inner) add_unknown(maps.whole, architecture, stated, unknown);
+  refuse(unknown);
+  model["family"] = "llama";
+  model["name"] = name;
+  model["source"] = source;
+  return read_model(root.made_of(model));
 }
 
 Transformer read_hf_config_file(const std::string& path, const Location& asked,

@@ -1,48 +1,88 @@
-// The inside of the reader of Hugging Face's config.json: its keys, and one reader an architecture.
+// The inside of the reader of Hugging Face's config.json.
+//
+// models/catalog/architectures.yaml says which key of a file means what; its head describes its
+// form. A file is a few maps (HfMap); an entry of the table (Architecture) has formulas over their
+// keys; a derivation evaluates them to the keys of `model:` (docs/reference/scenario.md).
 #pragma once
 
-#include <initializer_list>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "models/transformer.h"
 #include "sim/read/yaml.h"
 
 namespace pipesim {
 
-// A config.json, in which null stands for a key that is not there. `stated` are the keys beside
-// hf_config in the scenario: what they say, the file need not.
-class HfConfig {
- public:
-  HfConfig(const YamlValue& root, std::span<const std::string> stated)
-      : map_(root), stated_(stated) {}
+using KeyedValues = std::vector<std::pair<std::string, YamlValue>>;
 
-  int size(const char* key);
-  int size_or(const char* key, int missing);
-  // The first of the keys that is there.
-  int size_of(std::initializer_list<const char*> keys);
-  bool flag_or(const char* key, bool missing);
-  double number_or(const char* key, double missing);
-  std::string text_or(const char* key, const std::string& missing);
-  std::optional<YamlValue> given(const char* key);
-  // A list of one entry a layer.
-  std::optional<std::vector<YamlValue>> per_layer(const char* key, int layers);
-  [[nodiscard]] bool is_stated(const std::string& key) const;
+// One map of a config.json, in which null stands for a key that is not there.
+class HfMap {
+ public:
+  explicit HfMap(const YamlValue& value, HfMap* outer = nullptr) : map_(value), outer_(outer) {}
+
+  // `a.b` is key b of the map under a, `outer.a` key a of the map around this one.
+  std::optional<YamlValue> find(const std::string& key);
   [[nodiscard]] const YamlValue& value() const { return map_.value(); }
-  // Refuses every key that was not read and whose name speaks of the shape.
-  void finish() const;
+  // Keys that nobody asked for, those of maps under a key included.
+  [[nodiscard]] KeyedValues unread() const;
 
  private:
   YamlMap map_;
-  std::span<const std::string> stated_;
+  HfMap* outer_;
+  std::map<std::string, std::unique_ptr<HfMap>> nested_;
 };
 
-// `outer` names the architecture, `config` has the sizes of its text: most often the same map.
-// InputError with the nearest name where the architecture has no reader.
-Transformer read_architecture(HfConfig& outer, HfConfig& config);
-// Of a nested vision_config; `outer` is the file's whole map.
-std::optional<Encoder> read_vision(HfConfig& vision, HfConfig& outer);
+// An entry of the table, together with the entries that it is like.
+struct Architecture {
+  // The keys of files that say what formulas call by one name; the first that is there counts.
+  std::map<std::string, std::vector<std::string>> spellings;
+  std::map<std::string, YamlValue> defaults;  // formulas of what a file leaves out
+  std::map<std::string, YamlValue> model;     // of keys of `model:`, those of a map as `moe.every`
+  std::map<std::string, YamlValue> valid;     // the values that a key may have
+  std::vector<YamlValue> refused;             // what is not modelled, and when
+  std::vector<std::string> no_cost;           // `*` stands for any beginning
+};
+
+// The shipped table: read with the first call, alive as long as the program.
+class Architectures {
+ public:
+  static const Architectures& shipped();
+
+  // The entry that reads a class, or a model_type.
+  [[nodiscard]] std::optional<Architecture> find(const std::string& name) const;
+  [[nodiscard]] Architecture entry(const std::string& key) const;
+  // Every class that an entry reads.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  // Maps in which a file may have its text's sizes.
+  [[nodiscard]] const std::vector<std::string>& inner() const { return inner_; }
+  // The key of `model:` that a file's key speaks of by its name; empty when it speaks of no size.
+  [[nodiscard]] std::string spoken_of(const std::string& key) const;
+
+ private:
+  Architectures();
+  void add(const std::string& key, Architecture& into) const;
+
+  YamlSource source_;
+  std::map<std::string, YamlValue> entries_;
+  std::map<std::string, std::string> entry_of_name_;
+  std::vector<std::string> names_;
+  std::vector<std::string> inner_;
+  std::vector<std::pair<std::string, std::string>> words_;
+};
+
+// The keys of `model:` by an entry's formulas. The keys in `stated` are left to the scenario.
+// InputError in the file's terms where one has no value.
+YAML::Node derive(const Architecture& architecture, HfMap& file,
+                  std::span<const std::string> stated);
+// True for a key of no cost that nothing has read.
+bool is_of_no_cost(const Architecture& architecture, const std::string& key,
+                   const YamlValue& value);
+// Refuses the values that the entry refuses.
+void refuse_values(const Architecture& architecture, HfMap& file);
 
 }  // namespace pipesim

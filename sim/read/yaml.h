@@ -79,6 +79,13 @@ class YamlValue {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const YAML::Node& node() const { return node_; }
 
+  // A node made from this value; where it has no place of its own, it stands at this one's.
+  [[nodiscard]] YamlValue made_of(const YAML::Node& node) const {
+    YamlValue made(*source_, node, path_);
+    made.mark_ = mark_;
+    return made;
+  }
+
   [[nodiscard]] bool is_map() const { return node_.IsMap(); }
   [[nodiscard]] bool is_list() const { return node_.IsSequence(); }
   [[nodiscard]] bool is_scalar() const { return node_.IsScalar(); }

@@ -52,6 +52,18 @@ TEST(Architectures, HaveTheParametersThatTheirShapesAreCountedToHave) {
   EXPECT_EQ(read, 49);
 }
 
+TEST(Architectures, HaveTheParametersOfTheirPublishedWeights) {
+  const YamlSource published = YamlSource::from_file(
+      std::string(PIPESIM_SOURCE_DIR) + "/tests/read/data/hf/published.yaml", {});
+  for (const auto& [name, row] : published.root().entries()) {
+    YamlMap map(row);
+    const double total = map.require("total", "billions").number(0, 1e5);
+    const Transformer read = read_hf_config(map.require("config", "the file"), name);
+    EXPECT_NEAR(total_parameters(read) / 1e9 / total, 1, 0.005) << name;
+    map.finish();
+  }
+}
+
 // Models without a config.json, counted from their shapes by the same program.
 TEST(Architectures, OfPapersHaveTheirTotals) {
   expect_counts(find_model("palm-540b", {}), 540.359, 540.359);
@@ -94,9 +106,35 @@ TEST(Architectures, RefuseAKeyThatMayCostAndNameTheKeyToWrite) {
   EXPECT_NO_THROW((void)read_hf_config(source.root(), "x", stated));
 }
 
+TEST(Architectures, NameAllThatIsNotUnderstoodAndAllThatIsMissingAtOnce) {
+  const std::string several =
+      refusal("{" + kLlama + ", moe_latent_size: 512, window_of_heads: 512, head_gates: 2}");
+  EXPECT_NE(several.find("moe_latent_size: not understood, nor are window_of_heads, head_gates"),
+            std::string::npos)
+      << several;
+  EXPECT_NE(several.find("{hf_config: FILE, moe: ..., attention_window: ..., num_attention_heads: "
+                         "...}' beside the file, which then stand in their place"),
+            std::string::npos)
+      << several;
+  const std::string missing = refusal("{architectures: [LlamaForCausalLM], hidden_size: 64}");
+  EXPECT_NE(missing.find("'intermediate_size' is missing, and so is 'num_attention_heads', "
+                         "'num_hidden_layers', 'vocab_size': expected a whole number"),
+            std::string::npos)
+      << missing;
+}
+
+TEST(Architectures, LeaveATowerOutThatTheyDoNotUnderstandAndSayIt) {
+  const YamlSource source("config.json", "{" + kLlama + ", vision_config: {hidden_size: 64}}");
+  const Transformer read = read_hf_config(source.root(), "x");
+  EXPECT_FALSE(read.encoder);
+  EXPECT_NE(read.source.find("config.json, without vision_config: 'image_size' is missing"),
+            std::string::npos)
+      << read.source;
+}
+
 TEST(Architectures, NameTheNearestAndTheMapWhereOneIsNotKnown) {
-  const std::string near = refusal("{architectures: [Gemma4ForCausalLM]}");
-  EXPECT_NE(near.find("did you mean 'Gemma2ForCausalLM'?"), std::string::npos) << near;
+  const std::string near = refusal("{architectures: [Olmo9ForCausalLM]}");
+  EXPECT_NE(near.find("did you mean 'OlmoForCausalLM'?"), std::string::npos) << near;
   EXPECT_NE(near.find("model: {base: NAME, ...}"), std::string::npos) << near;
 }
 
