@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sstream>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace pipesim {
@@ -93,6 +94,12 @@ bool is_terminal(int stream) {
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
   return ::isatty(stream) == 1 && !dumb;
+}
+
+std::optional<size_t> terminal_width(int stream) {
+  winsize size{};
+  if (::ioctl(stream, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  return size.ws_col;
 }
 
 }  // namespace pipesim

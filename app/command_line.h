@@ -1,6 +1,7 @@
 // The command line as a text in which mistakes are located.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,8 @@ bool coloured(const std::string& when);
 // Whether a stream of the process (1, 2) is a terminal that colours and rewrites (TERM is not
 // dumb).
 bool is_terminal(int stream);
+
+// Columns of the terminal that the stream is; nothing where it is none, or does not say.
+std::optional<size_t> terminal_width(int stream);
 
 }  // namespace pipesim

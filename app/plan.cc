@@ -20,6 +20,8 @@
 #include "app/progress.h"
 #include "sim/core/text.h"
 #include "sim/core/thread_team.h"
+#include "sim/layouts/answer.h"
+#include "sim/layouts/rows.h"
 #include "sim/read/hardware.h"
 
 namespace pipesim {
@@ -70,24 +72,28 @@ void run_again(ClusterPlan& plan, size_t count, ProgressLine& line) {
   line.show(fmt::format("{}: {} again with contention", plan.question.base.hardware->name, count));
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
   ThreadTeam(static_cast<int>(std::min(count, cores + 1))).run(count, [&](size_t i) {
-    if (!interrupted()) best[i].contended = with_contention(plan.question, best[i]);
+    if (!interrupted()) best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
   });
 }
 
 void search(const PlanCommand& command, ClusterPlan& plan) {
-  PlanOptions options = command.options;
+  PlanOptions options = asked_options(command, plan);
   options.stop = interrupted;
   ProgressLine line;
   const std::string& cluster = plan.question.base.hardware->name;
   options.progress = [&](const PlanProgress& progress) {
     line.tick([&] { return progress_text(cluster, progress); });
   };
-  plan.result = pipesim::plan(plan.question, options);
+  search_rows(plan, options);
   auto& best = plan.result.best;
   const size_t again = std::min(best.size(), static_cast<size_t>(command.contention));
   if (again > 0) run_again(plan, again, line);
-  rank_by_contention(best);
+  order_rows(best);
   if (!best.empty() && !interrupted()) add_comparisons(command, options, plan);
+  if (again > 0 && again == best.size() && plan.baseline && !interrupted()) {
+    Planned& baseline = plan.baseline->planned;
+    baseline.contended = with_contention(plan.question, baseline);
+  }
   plan.result.stopped = plan.result.stopped || interrupted();
 }
 
@@ -115,7 +121,7 @@ std::vector<Output> configurations_of(const ClusterPlan& plan, const std::string
       return std::ranges::count(each.runs_on, framework) > 0;
     });
     if (runs == plan.result.best.end()) continue;
-    Configuration configuration = configuration_of(framework, plan.question, *runs);
+    Configuration configuration = configuration_of(framework, question_of(plan, *runs), *runs);
     files.push_back({(std::filesystem::path(folder) / configuration.file).string(), where,
                      [text = std::move(configuration.text)](std::ostream& out) { out << text; }});
   }
@@ -178,7 +184,12 @@ int run(const PlanCommand& command, const CommandLine& line) {
   }
   // A search takes seconds: what it found is shown even where a file cannot be written.
   const bool shown = std::ranges::find(files, "-", &Output::path) == files.end();
-  if (shown) std::cout << plan_table(plans, asked.tokens) << std::flush;
+  if (shown) {
+    const size_t width = std::min(kAnswerWidth, terminal_width(1).value_or(kAnswerWidth));
+    std::cout << (command.wide ? plan_table(plans, asked.tokens)
+                               : plan_answer(plans, asked.tokens, width))
+              << std::flush;
+  }
   std::vector<Output> configurations;
   if (!command.configurations.empty() && !best.result.best.empty()) {
     configurations = configurations_of(best, command.configurations,

@@ -10,6 +10,7 @@
 #include "sim/layouts/baseline.h"
 #include "sim/layouts/question.h"
 #include "sim/layouts/runs_on.h"
+#include "sim/layouts/switches.h"
 #include "sim/read/scenario.h"
 
 namespace pipesim {
@@ -141,7 +142,6 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
   axes.sharding =
       read_names<ShardingStrategy>(command.sharding, kShardingStrategies, "--sharding", line);
   axes.exchange = read_exchanges(command.exchange, line);
-  axes.runs_on = framework_of(command);
   if (command.no_offload) {
     axes.offload = {false};
     std::erase_if(axes.schedules,
@@ -152,7 +152,7 @@ PlanAxes read_axes(const PlanCommand& command, const CommandLine& line) {
 
 // What options say, as scenario keys, in front of those of the settings.
 std::vector<Override> settings_of(const PlanCommand& command, const std::string& cluster,
-                                  const CommandLine& line) {
+                                  std::optional<Framework> framework, const CommandLine& line) {
   const std::vector<Override> others = line.overrides(command.settings);
   const auto check_unsaid = [&others](const std::vector<std::string>& asked, const char* option,
                                       std::initializer_list<std::string_view> paths) {
@@ -190,7 +190,7 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
   add_named("cluster", "name", cluster);
   add("batch.seq_length", fmt::format("{}", command.seq_length), "--seq-length");
   if (command.limit) add("memory.capacity", *command.limit, "--memory-limit");
-  if (const auto framework = framework_of(command)) {
+  if (framework) {
     for (const auto& [path, value] : defaults_of(*framework)) {
       const bool given = std::ranges::find(others, path, &Override::path) != others.end();
       if (!given) add(path, value, "--runs-on");
@@ -200,19 +200,69 @@ std::vector<Override> settings_of(const PlanCommand& command, const std::string&
   return settings;
 }
 
+// A person says how data ranks divide parameters' state.
+bool says_sharding(const std::vector<Override>& settings) {
+  return std::ranges::any_of(settings, [](const Override& each) {
+    return each.path == "memory.data_parallel_sharding_strategy" ||
+           each.path == "memory.use_distributed_optimizer" ||
+           each.path == "memory.data_parallel_shard_degree";
+  });
+}
+
+// The question as one framework is asked, or as none is.
+PlanQuestion question_to(const PlanCommand& command, const std::string& cluster,
+                         const PlanAxes& axes, std::optional<Framework> framework,
+                         const CommandLine& line) {
+  std::vector<Override> settings = settings_of(command, cluster, framework, line);
+  PlanQuestion question = read_plan_question(settings).question;
+  if (command.defaults == "recipes") {
+    std::vector<PlanSetting> said;
+    for (const Override& each : settings) said.push_back({each.path, each.value});
+    const auto tuned = tuned_switches(framework, question, said);
+    for (const auto& [path, value] : tuned) settings.push_back({path, value, {}});
+    if (!tuned.empty()) question = read_plan_question(settings).question;
+  }
+  question.gpus = command.gpus;
+  question.global_batch = command.global_batch;
+  question.axes = axes;
+  question.axes.runs_on = framework;
+  if (command.recompute.empty()) {
+    question.axes.recompute = recompute_to_plan(question.base.modelled->model);
+  }
+  question.axes.fsdp = axes.sharding.empty() && !says_sharding(settings) &&
+                       strategy_of(question.base.modelled->state) == ShardingStrategy::kOptim;
+  return question;
+}
+
+// One for each framework that can be asked.
+std::vector<PlanQuestion> questions_to_frameworks(const PlanCommand& command,
+                                                  const std::string& cluster, const PlanAxes& axes,
+                                                  const CommandLine& line) {
+  std::vector<PlanQuestion> all;
+  for (const Framework framework : kFrameworks) {
+    if (framework == Framework::kMegatronBridge) continue;  // runs what Megatron-LM runs
+    try {
+      PlanQuestion question = question_to(command, cluster, axes, framework, line);
+      if (why_it_runs_none(framework, question).empty()) all.push_back(std::move(question));
+    } catch (const InputError&) {
+      // Its own settings contradict what is asked.
+    }
+  }
+  return all;
+}
+
 ClusterPlan read_question(const PlanCommand& command, const std::string& cluster,
                           const PlanAxes& axes, const CommandLine& line) {
-  ClusterPlan plan = read_plan_question(settings_of(command, cluster, line));
-  plan.question.gpus = command.gpus;
-  plan.question.global_batch = command.global_batch;
+  ClusterPlan plan;
+  const auto framework = framework_of(command);
+  plan.question = question_to(command, cluster, axes, framework, line);
   const std::string doubt = doubt_of_batch(command.global_batch, command.seq_length);
   if (!doubt.empty()) {
     throw InputError(line.where("--global-batch-size", fmt::format("{}", command.global_batch)),
                      doubt);
   }
-  plan.question.axes = axes;
-  if (axes.runs_on) {
-    const std::string why = why_it_runs_none(*axes.runs_on, plan.question);
+  if (framework) {
+    const std::string why = why_it_runs_none(*framework, plan.question);
     if (!why.empty()) {
       throw InputError(line.where("--runs-on", command.runs_on),
                        fmt::format("{} runs no layout of it: {}", command.runs_on, why));
@@ -223,6 +273,13 @@ ClusterPlan read_question(const PlanCommand& command, const std::string& cluster
     throw InputError(line.where("--gpus", fmt::format("{}", command.gpus)),
                      fmt::format("{} has nodes of {} GPUs: give whole nodes", cluster, node));
   }
+  if (command.runs_on != "frameworks") return plan;
+  plan.others = questions_to_frameworks(command, cluster, axes, line);
+  // Megatron's switches are those of the plan itself, which also names what nothing runs.
+  const bool megatron =
+      !plan.others.empty() && plan.others.front().axes.runs_on == Framework::kMegatron;
+  if (megatron && command.all) plan.question = plan.others.front();
+  if (megatron) plan.others.erase(plan.others.begin());
   return plan;
 }
 
@@ -260,12 +317,15 @@ void add_axes(Parser& parser, PlanCommand& command) {
   }
   add_list(parser, "--schedules", command.schedules, "Only these schedules");
   add_list(parser, "--recompute", command.recompute,
-           "Only these (default: none,pointwise,selective,full)");
+           "Only these (default: none,pointwise,selective,full,layernorm; with experts also "
+           "moe_act, with "
+           "latent attention mla_up_proj, and these together)");
   add_list(parser, "--vocabulary", command.vocabulary,
            "Only these placements (default: first_last,vocab-1,vocab-2)");
   add_list(parser, "--sharding", command.sharding,
            "Try these of no_shard,optim,optim_grads,optim_grads_params (default: what "
-           "memory.data_parallel_sharding_strategy says, else optim)");
+           "memory.data_parallel_sharding_strategy says, else optim, without a pipeline also "
+           "optim_grads_params)");
   add_list(parser, "--cp-comm-type", command.exchange,
            "Of several context ranks try these of all_gather,p2p,a2a,a2a+p2p, or all (default: "
            "what parallel.cp_comm_type says, else all_gather)");
@@ -287,12 +347,18 @@ void check_factors(const PlanCommand& command, const CommandLine& line) {
 void add_plan_options(Parser& parser, PlanCommand& command) {
   add_question(parser, command);
   add_axes(parser, command);
-  parser.add_option("--best", command.options.best, "How many layouts to name (default 10)")
+  parser
+      .add_option(
+          "--best", command.best,
+          "How many layouts to name (default: one for each idea; of --all and --runs-on any "
+          "10)")
       .range(1, 10000);
+  parser.add_flag("--all", command.all,
+                  "Name the fastest layouts, also where they differ in chunks alone");
   parser
       .add_option("--contention", command.contention,
                   "How many of them to run again by SimGrid, messages sharing ports and cards "
-                  "(default 3)")
+                  "(default 10)")
       .range(0, 10000);
   parser.add_option("--tokens", command.tokens,
                     "Of training in all, such as 15T: adds days and GPU-hours");
@@ -302,13 +368,18 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
                   "Run every point, which finds the same");
   parser.add_option("--threads", command.options.threads, "Default: as the machine has")
       .range(1, 1024);
-  std::vector<std::string> frameworks{"any"};
+  std::vector<std::string> frameworks{"frameworks", "any"};
   frameworks.insert(frameworks.end(), kFrameworkNames.begin(), kFrameworkNames.end());
   parser
       .add_option("--runs-on", command.runs_on,
-                  "Only layouts that this framework runs as they stand, with the overlap that it "
-                  "has by default (default: any)")
+                  "Only layouts that this framework runs as they stand; of each its fastest "
+                  "(frameworks, default); or also what nothing runs (any)")
       .one_of(frameworks);
+  parser
+      .add_option("--defaults", command.defaults,
+                  "Switches that cost nothing: as the framework's tuned recipes set them "
+                  "(recipes, default), or as the framework has them")
+      .one_of({"recipes", "framework"});
   parser.add_option("--baseline", command.baseline,
                     "What layouts are held against: usual (default), none, or a scenario");
   add_list(parser, "--why", command.why,
@@ -320,6 +391,8 @@ void add_plan_options(Parser& parser, PlanCommand& command) {
       .range(0.01, 100.0);
   parser.add_option("--export", command.configurations,
                     "Folder for the fastest layout of each framework as its configuration");
+  parser.add_flag("--wide", command.wide,
+                  "Print every column, and what became of the points, however wide the terminal");
   parser.add_option("--json", command.json, "Write all as JSON ('-': standard output)");
   parser.add_option("--csv", command.csv, "Write the layouts as CSV ('-': standard output)");
   parser.add_option("--html", command.html, "Write all as one HTML page ('-': standard output)");
@@ -362,6 +435,17 @@ PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line)
     }
   }
   return asked;
+}
+
+PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan) {
+  PlanOptions options = command.options;
+  if (!command.all && command.runs_on != "any") {
+    options.ideas = plan.question.axes.runs_on.value_or(Framework::kMegatron);
+  }
+  options.best = command.best;
+  constexpr int kPlain = 10;
+  if (!options.ideas && command.best == 0) options.best = kPlain;
+  return options;
 }
 
 void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan) {

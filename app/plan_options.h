@@ -23,11 +23,15 @@ struct PlanCommand {
   std::optional<std::string> limit;
   std::optional<std::string> tokens;
   std::vector<double> prices;
-  int contention = has_simgrid() ? 3 : 0;
+  int contention = has_simgrid() ? 10 : 0;
   PlanAxes axes;
   std::vector<std::string> schedules, recompute, vocabulary, sharding, exchange;
   bool no_offload = false;
-  std::string runs_on = "any";
+  std::string runs_on = "frameworks";
+  std::string defaults = "recipes";
+  bool wide = false;
+  int best = 0;      // 0: a row for each idea, or ten
+  bool all = false;  // also what is near to another row
   std::string baseline = "usual";
   std::vector<int> why;  // two rows
   bool what_if = false;
@@ -44,6 +48,9 @@ struct PlanAsked {
 };
 // InputError, located at the option, for what is no question.
 PlanAsked read_plan_command(const PlanCommand& command, const CommandLine& line);
+
+// The options of the search of one of its plans.
+PlanOptions asked_options(const PlanCommand& command, const ClusterPlan& plan);
 
 // What the layouts that were found are held against, as the command asks.
 void add_comparisons(const PlanCommand& command, const PlanOptions& options, ClusterPlan& plan);

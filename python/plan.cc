@@ -8,6 +8,8 @@
 #include "app/plan_options.h"
 #include "python/bindings.h"
 #include "sim/core/text.h"
+#include "sim/layouts/answer.h"
+#include "sim/layouts/rows.h"
 
 namespace pipesim {
 namespace {
@@ -71,17 +73,17 @@ class Progress {
 void search(const PlanCommand& command, ClusterPlan& plan, const py::object& listener) {
   std::atomic<bool> stop = false;
   Progress progress;
-  PlanOptions options = command.options;
+  PlanOptions options = asked_options(command, plan);
   options.stop = [&stop] { return stop.load(); };
   options.progress = [&progress](const PlanProgress& now) { progress.set(now); };
   const auto work = [&] {
-    plan.result = pipesim::plan(plan.question, options);
+    search_rows(plan, options);
     auto& best = plan.result.best;
     const size_t again = std::min(best.size(), static_cast<size_t>(command.contention));
     for (size_t i = 0; i < again && !stop; ++i) {
-      best[i].contended = with_contention(plan.question, best[i]);
+      best[i].contended = with_contention(question_of(plan, best[i]), best[i]);
     }
-    rank_by_contention(best);
+    order_rows(best);
     if (!best.empty() && !stop) add_comparisons(command, options, plan);
   };
   const std::string& cluster = plan.question.base.hardware->name;
@@ -107,7 +109,7 @@ py::tuple run_plan(const std::vector<std::string>& arguments, const py::object& 
   }
   std::ostringstream json;
   write_plan_json(json, asked.plans, asked.tokens, PIPESIM_VERSION);
-  return py::make_tuple(json.str(), plan_table(asked.plans, asked.tokens));
+  return py::make_tuple(json.str(), plan_answer(asked.plans, asked.tokens));
 }
 
 }  // namespace

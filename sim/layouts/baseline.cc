@@ -12,17 +12,25 @@
 namespace pipesim {
 namespace {
 
+// A share of an iteration; a layout that idles for more is not usual.
+constexpr double kMostBubble = 0.25;
+
 // Less is tried first.
-auto order_of(const PlanPoint& point) {
+auto order_of(const PlanPoint& point, int node) {
   const int ranks = point.tensor * point.context * point.pipeline;
-  return std::tuple(point.recompute != RecomputeGranularity::kNone, point.context, ranks,
-                    -point.tensor, -point.expert, point.expert_tensor, point.split);
+  const bool across = point.expert * point.expert_tensor > node;
+  return std::tuple(point.recompute != RecomputeGranularity::kNone, point.context, across, ranks,
+                    -point.tensor, -point.expert, point.expert_tensor, point.split, -point.chunks);
 }
 
 std::optional<Planned> run_if_it_fits(const PlanQuestion& question, const PlanPoint& point) {
   try {
+    if (run_bound(prepare_first(scenario_of(question, point))).memory > question.surely_within()) {
+      return std::nullopt;
+    }
     PointRun run = run_point(question, point);
-    if (run.fits(question) == MemoryFit::kYes) return std::move(run.planned);
+    const bool busy = run.planned.bubble() <= kMostBubble;
+    if (busy && run.fits(question) == MemoryFit::kYes) return std::move(run.planned);
   } catch (const InputError&) {
     // Refused by its schedule, as too few microbatches are.
   } catch (const InfeasibleError&) {
@@ -43,7 +51,7 @@ void check_same(const std::string& what, const auto& asked, const auto& given,
 std::optional<Planned> usual_layout(const PlanQuestion& question) {
   PlanQuestion usual = question;
   usual.axes = {};
-  usual.axes.schedules = {"1f1b"};
+  usual.axes.schedules = {"1f1b", "interleaved-1f1b"};
   usual.axes.micro_batch = {1};
   usual.axes.recompute = {RecomputeGranularity::kNone, RecomputeGranularity::kFull};
   usual.axes.vocabulary = {VocabularyPlacement::kFirstLast};
@@ -51,9 +59,8 @@ std::optional<Planned> usual_layout(const PlanQuestion& question) {
   usual.axes.offload = {false};
   std::vector<PlanPoint> points = plan_space(usual).points;
   const int node = question.base.hardware->cluster.gpus_per_node;
-  std::erase_if(points,
-                [node](const PlanPoint& each) { return each.expert * each.expert_tensor > node; });
-  std::ranges::stable_sort(points, {}, order_of);
+  std::ranges::stable_sort(points, {},
+                           [node](const PlanPoint& each) { return order_of(each, node); });
   for (const PlanPoint& point : points) {
     if (auto planned = run_if_it_fits(usual, point)) {
       planned->runs_on = frameworks_of(usual, *planned);

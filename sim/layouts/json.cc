@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/layouts/answer.h"
 #include "sim/layouts/difference.h"
 #include "sim/layouts/planned_metrics.h"
 #include "sim/layouts/report.h"
+#include "sim/layouts/switches.h"
 #include "sim/report/json/band.h"
 #include "sim/report/json/schema.h"
 #include "sim/report/metrics/row.h"
@@ -71,10 +73,20 @@ void add_difference(const ClusterPlan& plan, const Planned& planned, Json& json)
 
 std::string layout_text(const ClusterPlan& plan, const Planned& planned) {
   if (planned.layout) return to_megatron_layout(*planned.layout);
-  const Scenario scenario = scenario_of(plan.question, planned.point);
+  const Scenario scenario = scenario_of(question_of(plan, planned), planned.point);
   const ScheduleChoice& choice = scenario.schedules.front();
   return to_megatron_layout(
       layout_of(*scenario.modelled, placement_of(choice, planned.point.pipeline), choice.name));
+}
+
+// Flags as such, types of numbers by name.
+Json switches_json(const PlanQuestion& question) {
+  Json json = Json::object();
+  for (const auto& [name, value] : switches_of(question)) {
+    const bool flag = value == "true" || value == "false";
+    json[std::string(name)] = flag ? Json(value == "true") : Json(value);
+  }
+  return json;
 }
 
 Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional<double> tokens) {
@@ -83,19 +95,21 @@ Json planned_json(const ClusterPlan& plan, const Planned& planned, std::optional
   json["pipeline_model_parallel_layout"] = layout_text(plan, planned);
   json["runs_on"] = Json::array();
   for (const Framework each : planned.runs_on) json["runs_on"].push_back(to_text(each));
-  const auto metrics = planned_metrics(plan.question, planned, {tokens, plan.price});
+  const auto metrics = planned_metrics(question_of(plan, planned), planned, {tokens, plan.price});
   for (size_t i = 0; i < metrics.size(); ++i) {
     const Metric& metric = metric_named(kPlannedMetrics[i]);
     json[std::string(metric.name)] = metric_json(metric, metrics[i]);
   }
   json["contended"] = contended_json(planned.contended);
   json["rank_by_replay"] = planned.rank_by_replay;
+  json["idea"] = planned.idea;
+  json["switches"] = switches_json(question_of(plan, planned));
   for (size_t i = 0; i < planned.shares.size(); ++i) {
     json["shares"][std::string(kPlanShareNames[i])] = planned.shares[i];
   }
   json["limited_by"] = limits_of(planned);
   add_difference(plan, planned, json);
-  json["band"] = band_json(plan.question.base.band, planned.expected());
+  json["band"] = band_json(question_of(plan, planned).base.band, planned.expected());
   return json;
 }
 
@@ -177,6 +191,7 @@ void write_plan_json(std::ostream& out, std::span<const ClusterPlan> plans,
                      std::optional<double> tokens, const std::string& version) {
   Json document{{"schema", kJsonSchema},
                 {"pipesim", {{"version", version}, {"engine", "replay"}}},
+                {"answer", answer_sentence(plans, tokens)},
                 {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
                 {"plans", Json::array()}};
   for (const ClusterPlan& plan : plans) document["plans"].push_back(plan_json(plan, tokens));

@@ -15,8 +15,6 @@
 namespace pipesim {
 namespace {
 
-constexpr double kWorthSaying = 0.005;
-
 // Of a device's passes in an iteration, by what the model says of them.
 struct PassSums {
   Seconds apart;        // all, one after the other, R left out
@@ -178,17 +176,23 @@ std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned
   return frameworks_of(made, *make_program(made));
 }
 
-std::string limits_of(const Planned& planned) {
-  std::vector<std::pair<double, std::string_view>> losses;
+std::vector<std::pair<PlanShare, double>> largest_losses(const Planned& planned) {
+  std::vector<std::pair<PlanShare, double>> losses;
   for (size_t i = static_cast<size_t>(PlanShare::kKernels); i < planned.shares.size(); ++i) {
-    losses.emplace_back(planned.shares[i], kPlanShareNames[i]);
+    losses.emplace_back(static_cast<PlanShare>(i), planned.shares[i]);
   }
   std::ranges::stable_sort(losses, std::ranges::greater(),
-                           [](const auto& loss) { return loss.first; });
+                           [](const auto& loss) { return loss.second; });
+  losses.resize(2);
+  std::erase_if(losses, [](const auto& loss) { return loss.second < kWorthSaying; });
+  return losses;
+}
+
+std::string limits_of(const Planned& planned) {
   std::string text;
-  for (const auto& [share, name] : {losses[0], losses[1]}) {
-    if (share < kWorthSaying) continue;
-    text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, 100 * share);
+  for (const auto& [share, part] : largest_losses(planned)) {
+    text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ",
+                        kPlanShareNames[static_cast<size_t>(share)], 100 * part);
   }
   std::ranges::replace(text, '_', ' ');
   return text.empty() ? "nothing" : text;
@@ -208,16 +212,22 @@ Contended with_contention(const PlanQuestion& question, const Planned& planned) 
   return {report.iteration, report.ensemble};
 }
 
+bool is_beyond(const Planned& planned) {
+  return std::ranges::count(planned.ideas, PlanIdea::kBeyond) > 0;
+}
+
 void rank_by_contention(std::vector<Planned>& best) {
   // By place: gcc 12 warns of what swapping a Planned might read.
   std::vector<size_t> order(best.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&best](size_t i, size_t j) {
+    const bool beyond = is_beyond(best[i]);
+    if (beyond != is_beyond(best[j])) return !beyond;
     if (best[i].fits != best[j].fits) return best[i].fits > best[j].fits;
     const auto& a = best[i].contended;
     const auto& b = best[j].contended;
     if (a.has_value() != b.has_value()) return a.has_value();
-    return a && a->iteration < b->iteration;
+    return best[i].expected() < best[j].expected();
   });
   std::vector<Planned> ranked;
   ranked.reserve(best.size());

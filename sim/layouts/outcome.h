@@ -2,9 +2,12 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/memory.h"
@@ -38,6 +41,11 @@ struct Contended {
   std::optional<Ensemble> ensemble;  // where messages shared a way
 };
 
+// An idea that a row of a plan stands for beside being the fastest (shortlist.h).
+enum class PlanIdea : std::uint8_t { kSimplest, kNoPipeline, kRoomy, kBeyond };
+inline constexpr std::array<std::string_view, 4> kPlanIdeaNames{"simplest within 3%", "no pipeline",
+                                                                "a fifth free", "no framework"};
+
 struct Planned {
   size_t id = 0;  // in plan_space
   PlanPoint point;
@@ -52,6 +60,12 @@ struct Planned {
   std::optional<Contended> contended = {};
   size_t rank_by_replay = 0;  // from 1, of the layouts that are named
   std::vector<Framework> runs_on = {};
+  std::vector<PlanIdea> ideas = {};
+  std::string idea = {};  // what it stands for among the rows: "fastest, no pipeline"
+  // The question that it answers, where that is another than the plan's: of another framework.
+  std::shared_ptr<const PlanQuestion> asked = {};
+  // From which to which number of chunks the same layout takes as long, its own among them.
+  std::array<int, 2> chunks_alike{};
 
   // The iteration's seconds, with contention where that is known.
   [[nodiscard]] Seconds expected() const { return contended ? contended->iteration : iteration; }
@@ -85,15 +99,22 @@ Configuration configuration_of(Framework framework, const PlanQuestion& question
 // The frameworks that run it as it stands.
 std::vector<Framework> frameworks_of(const PlanQuestion& question, const Planned& planned);
 
-// The two largest losses: "kernels 23.3%, ramps 8.1%". A loss under half a percent is left out.
+// Shares of the time below this are left unsaid.
+inline constexpr double kWorthSaying = 0.005;
+// The largest two losses that are worth saying, as shares of the iteration.
+std::vector<std::pair<PlanShare, double>> largest_losses(const Planned& planned);
+// The same: "kernels 23.3%, ramps 8.1%". A loss under half a percent is left out.
 std::string limits_of(const Planned& planned);
 
 // The layout again by SimGrid, with as many replicas as share a node, so that messages share ports
 // and cards: where they do the mean of four runs. Throws as `simulate` does.
 Contended with_contention(const PlanQuestion& question, const Planned& planned);
 
-// Layouts that were run with contention come first, by that time; the others stay by replay. Tight
-// ones stay behind those that fit.
+// True of a row that no framework runs.
+bool is_beyond(const Planned& planned);
+
+// Layouts that were run with contention come first, by that time; the others by replay. Tight ones
+// stay behind those that fit, and what no framework runs behind all.
 void rank_by_contention(std::vector<Planned>& best);
 
 // A layout that does not fit.

@@ -49,19 +49,6 @@ bool differ_by_schedule(const PlanPoint& a, const PlanPoint& b) {
   return division(a) == division(b);
 }
 
-// "1 to 3, 5", of the places that are tied with the first.
-std::string tied_places(const ClusterPlan& plan) {
-  const auto& best = plan.result.best;
-  std::vector<std::string> runs;
-  for (size_t i = 0; i < best.size(); ++i) {
-    if (!is_tied(plan, best[i])) continue;
-    const size_t from = i;
-    while (i + 1 < best.size() && is_tied(plan, best[i + 1])) ++i;
-    runs.push_back(from == i ? fmt::format("{}", i + 1) : fmt::format("{} to {}", from + 1, i + 1));
-  }
-  return fmt::format("{}", fmt::join(runs, ", "));
-}
-
 // From which differences on schedules and layouts are told apart; empty without a band.
 std::string differences_text(const Scenario& base) {
   std::string text;
@@ -86,6 +73,18 @@ bool is_tied(const ClusterPlan& plan, const Planned& planned) {
   const auto schedules = read_difference_band(base);
   if (schedules && differ_by_schedule(first.point, planned.point)) return schedules->tied(ratio);
   return base.band && base.band->difference > 0 && ratio <= 1 + base.band->difference;
+}
+
+std::string tied_places(const ClusterPlan& plan) {
+  const auto& best = plan.result.best;
+  std::vector<std::string> runs;
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (!is_tied(plan, best[i])) continue;
+    const size_t from = i;
+    while (i + 1 < best.size() && is_tied(plan, best[i + 1])) ++i;
+    runs.push_back(from == i ? fmt::format("{}", i + 1) : fmt::format("{} to {}", from + 1, i + 1));
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
 }
 
 std::string baseline_text(const ClusterPlan& plan) {

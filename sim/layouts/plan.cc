@@ -16,6 +16,7 @@
 #include "sim/layouts/bound.h"
 #include "sim/layouts/layer_splits.h"
 #include "sim/layouts/runs_on.h"
+#include "sim/layouts/shortlist.h"
 #include "sim/prepare/advice.h"
 #include "sim/prepare/balance.h"
 
@@ -28,6 +29,8 @@ constexpr size_t kRunAtOnce = 32;  // of which so many are run; the others are o
 // order of work within a round follows from it.
 constexpr double kPlannedWithin = 16;
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// Layouts that differ in chunks alone, and by less than this, are one row.
+constexpr double kAlike = 1.01;
 
 // A point on its way: how much is known of it.
 struct Candidate {
@@ -37,6 +40,7 @@ struct Candidate {
   bool tight = false;              // at best, by its bound on memory
   const Layout* layout = nullptr;  // where the split is balanced
   bool ran_without = false;        // of one that offloads: it was run without
+  Bytes memory = {};               // its bound
 };
 
 // Which of two waits behind the other.
@@ -80,6 +84,10 @@ class Planner {
                     [&](const PlanPoint& each) { return !may_run(*framework, question_, each); });
     }
 
+    if (options.ideas) {
+      shortlist_.emplace(question.limit());
+      none_runs_ = !why_it_runs_none(*options.ideas, question).empty();
+    }
     counts_.points = points_.size();
     fits_.resize(points_.size());
     ran_.resize(points_.size());
@@ -97,20 +105,20 @@ class Planner {
       for (Step& step : steps) settle(std::move(step));
       report_progress();
     }
-    counts_.too_slow = stopped_ ? 0 : queue_.size();
+    if (!stopped_) counts_.too_slow += queue_.size();
+    std::vector<Planned> ideas;
+    if (shortlist_) ideas = shortlist_->rows();
+    const std::vector<Planned>& first = shortlist_ ? ideas : best_;
     for (const Excluded& each : excluded_) {
-      if (best_.empty()) break;
-      if (each.bound < best_.front().iteration.value()) ++counts_.faster_with_memory;
+      if (first.empty()) break;
+      if (each.bound < first.front().iteration.value()) ++counts_.faster_with_memory;
     }
-    team_.run(best_.size(), [&](size_t i) {
-      best_[i].rank_by_replay = i + 1;
-      best_[i].runs_on = frameworks_of(question_, best_[i]);
-      add_shares(best_[i]);
-    });
+    complete(best_);
+    complete(ideas);
     std::optional<NearMiss> nearest;
-    if (best_.empty() && !stopped_) nearest = nearest_to_fit();
+    if (first.empty() && !stopped_) nearest = nearest_to_fit();
     if (nearest) add_shares(nearest->planned);
-    return {std::move(best_), counts_, divisions_, std::move(nearest), stopped_};
+    return {std::move(best_), std::move(ideas), counts_, divisions_, std::move(nearest), stopped_};
   }
 
  private:
@@ -154,10 +162,83 @@ class Planner {
     return sizes(a) == sizes(b);
   }
 
-  // True where a point may be better than the last of the layouts that are asked for.
+  // What is said of layouts that are named.
+  void complete(std::vector<Planned>& named) {
+    team_.run(named.size(), [&](size_t i) {
+      named[i].rank_by_replay = i + 1;
+      named[i].runs_on = frameworks_of(question_, named[i]);
+      add_shares(named[i]);
+    });
+    if (!shortlist_ || stopped_) return;
+    for (Planned& planned : named) find_alike(planned);
+  }
+
+  // The chunks next to its own with which the same layout takes as long.
+  void find_alike(Planned& planned) {
+    auto& [from, to] = planned.chunks_alike = {planned.point.chunks, planned.point.chunks};
+    if (planned.point.pipeline == 1) return;
+    while (runs_alike(planned, from - 1)) --from;
+    while (runs_alike(planned, to + 1)) ++to;
+  }
+
+  bool runs_alike(const Planned& planned, int chunks) {
+    std::vector<Step> steps;
+    const auto add_if_alike = [&](size_t id) {
+      const bool near = same_sizes(points_[id], planned.point);
+      if (near && points_[id].chunks == chunks && same_but_chunks(points_[id], planned.point)) {
+        steps.push_back({{.id = id}});
+      }
+      return near;
+    };
+    for (size_t id = planned.id; id > 0 && add_if_alike(id - 1);) --id;
+    for (size_t id = planned.id + 1; id < points_.size() && add_if_alike(id);) ++id;
+    find_splits(steps);
+    const double most = kAlike * planned.iteration.value();
+    in_parallel(steps.size(), [&](size_t i) {
+      Step& step = steps[i];
+      while (step.fate == Fate::kWaits && step.candidate.bound <= most) advance(step);
+    });
+    return std::ranges::any_of(steps, [&](const Step& step) {
+      return step.fate == Fate::kPlanned && step.planned.fits >= planned.fits &&
+             step.planned.iteration.value() <= most;
+    });
+  }
+
+  static bool same_but_chunks(PlanPoint a, const PlanPoint& b) {
+    a.chunks = b.chunks;
+    a.split = b.split;
+    return a == b;
+  }
+
+  // Of a search for ideas, whether the framework runs it.
+  [[nodiscard]] bool runs(size_t id) const {
+    return !options_.ideas || (!none_runs_ && may_run(*options_.ideas, question_, points_[id]));
+  }
+
+  // True where no point behind this one may enter either.
+  [[nodiscard]] bool is_closed(const Candidate& next) const {
+    if (options_.exhaustive) return false;
+    if (!shortlist_) return !may_rank(next);
+    const auto wanted = static_cast<size_t>(options_.best);
+    const double last = wanted == 0             ? 0
+                        : best_.size() < wanted ? kNever
+                                                : best_[wanted - 1].iteration.value();
+    return next.bound * kBelow >= std::max(last, shortlist_->closed_from());
+  }
+
   [[nodiscard]] bool may_enter(const Candidate& candidate) const {
+    if (options_.exhaustive || !shortlist_) return true;
+    const bool run = runs(candidate.id);
+    return (run && may_rank(candidate)) ||
+           shortlist_->may_enter(points_[candidate.id], run, candidate.bound, candidate.tight,
+                                 candidate.memory);
+  }
+
+  // True where a point may be better than the last of the layouts that are asked for.
+  [[nodiscard]] bool may_rank(const Candidate& candidate) const {
     const auto wanted = static_cast<size_t>(options_.best);
     if (options_.exhaustive || best_.size() < wanted) return true;
+    if (wanted == 0) return false;
     const Planned& last = best_[wanted - 1];
     const bool tight = last.fits == MemoryFit::kTight;
     if (tight != candidate.tight) return tight;
@@ -169,9 +250,13 @@ class Planner {
     std::vector<Candidate> later;
     size_t run = 0;
     while (steps.size() < kAtOnce && run < kRunAtOnce && !queue_.empty() &&
-           may_enter(queue_.top())) {
+           !is_closed(queue_.top())) {
       const Candidate next = queue_.top();
       queue_.pop();
+      if (!may_enter(next)) {
+        ++counts_.too_slow;
+        continue;
+      }
       // What is run now says what its twin would be run for.
       const bool twin_runs = !steps.empty() && steps.back().candidate.id + 1 == next.id &&
                              steps.back().candidate.sharp && next.sharp &&
@@ -282,7 +367,7 @@ class Planner {
     const RunBound bound = run_bound(made);
     step.candidate.bound = std::max(step.candidate.bound, bound.iteration.value());
     step.candidate.sharp = true;
-    step.memory = bound.memory;
+    step.memory = step.candidate.memory = bound.memory;
     step.candidate.tight = kBelow * bound.memory > question_.surely_within();
     const bool host_full = kBelow * optimizer_on_node(made) > question_.base.hardware->host.memory;
     if (!options_.exhaustive && (host_full || kBelow * bound.memory > question_.may_be_within())) {
@@ -359,19 +444,23 @@ class Planner {
   // Among runs of equal sizes and times, one that fits, and of these the first in the
   // order of points, is named.
   void keep(Planned planned) {
+    if (shortlist_) {
+      const bool run = runs(planned.id);
+      shortlist_->offer(planned, run);
+      if (!run) return;
+    }
     const auto twin = std::ranges::find_if(best_, [&](const Planned& other) {
+      if (shortlist_) return same_but_chunks(other.point, planned.point);
       return other.iteration == planned.iteration && same_sizes(other.point, planned.point);
     });
-    if (twin != best_.end()) {
-      const bool better =
-          planned.fits == twin->fits ? planned.id < twin->id : planned.fits > twin->fits;
-      if (!better) return;
-      best_.erase(twin);
-    }
     const auto before = [](const Planned& a, const Planned& b) {
       if (a.fits != b.fits) return a.fits > b.fits;
       return std::tie(a.iteration, a.id) < std::tie(b.iteration, b.id);
     };
+    if (twin != best_.end()) {
+      if (!before(planned, *twin)) return;
+      best_.erase(twin);
+    }
     best_.insert(std::ranges::upper_bound(best_, planned, before), std::move(planned));
     if (best_.size() > static_cast<size_t>(options_.best)) best_.pop_back();
   }
@@ -455,6 +544,7 @@ class Planner {
   void report_progress() const {
     if (!options_.progress) return;
     PlanProgress progress{counts_.points, counts_.points - queue_.size(), counts_.evaluated};
+    progress.best = shortlist_ ? shortlist_->best() : std::nullopt;
     if (!best_.empty()) progress.best = best_.front().iteration;
     options_.progress(progress);
   }
@@ -480,6 +570,8 @@ class Planner {
   std::vector<double> ran_;         // by id: the iteration of the run; 0 where there was none
   ThreadTeam team_;
   bool stopped_ = false;
+  std::optional<Shortlist> shortlist_;
+  bool none_runs_ = false;  // the framework of the shortlist has no settings for the model
   Queue queue_;
   std::vector<Planned> best_;
   std::vector<Excluded> excluded_;  // by memory

@@ -42,6 +42,10 @@ struct PlanProgress {
 
 struct PlanOptions {
   int best = 10;
+  // Names the layouts that stand for an idea among those that this framework runs, and the fastest
+  // of all (shortlist.h); then `best` counts the fastest that it runs, of those that differ in
+  // chunks and splits alone one.
+  std::optional<Framework> ideas = {};
   bool exhaustive = false;
   int threads = 0;  // 0: as the machine has
   std::function<void(const PlanProgress&)> progress = {};
@@ -51,6 +55,7 @@ struct PlanOptions {
 
 struct PlanResult {
   std::vector<Planned> best;  // fastest first; those that are tight behind the others
+  std::vector<Planned> ideas = {};
   PlanCounts counts;
   PlanDivisions divisions;
   // Where nothing fits: of all that memory excludes, the layout that lacks least.

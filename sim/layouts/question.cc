@@ -60,7 +60,9 @@ ClusterPlan read_plan_question(const std::vector<Override>& settings) {
     all.push_back(setting);
   }
   ClusterPlan plan;
-  for (const Override& setting : all) plan.settings.push_back({setting.path, setting.value});
+  for (const Override& setting : all) {
+    plan.question.settings.push_back({setting.path, setting.value});
+  }
   // As many data ranks as make up a copy, so that what is not planned yet can be read.
   for (const Override& setting : settings) {
     if (setting.path != "memory.data_parallel_shard_degree") continue;

@@ -76,7 +76,8 @@ std::string band_of_first(const ClusterPlan& plan, std::optional<double> tokens)
     simulated.days = budget.days;
     if (plan.price) simulated.price = budget.gpu_hours * *plan.price;
   }
-  return cluster_name(plan) + ": " + band_line(plan.question.base, "the first takes", simulated);
+  return cluster_name(plan) + ": " +
+         band_line(question_of(plan, first).base, "the first takes", simulated);
 }
 
 Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& columns,
@@ -93,7 +94,7 @@ Row row_of(const ClusterPlan& plan, const Planned& planned, const Columns& colum
     add(point.expert_tensor);
   }
   for (const int size : {point.pipeline, point.chunks, point.data, point.micro_batch}) add(size);
-  const int digits = compared_digits(plan.question.base.band);
+  const int digits = compared_digits(question_of(plan, planned).base.band);
   add(human(planned.iteration, digits));
   if (columns.contended) add(contention_text(planned.contended, digits));
   add(significant(planned.tokens_per_second_per_gpu, digits));
@@ -199,19 +200,22 @@ std::string csv_row(const ClusterPlan& plan, size_t rank, const Planned& planned
                   to_text(point.recompute), to_text(point.vocabulary), offloads(point) ? 1 : 0,
                   planned.layout ? field(to_megatron_layout(*planned.layout)) : "even");
   text += fmt::format(",{}", planned.rank_by_replay);
-  const auto metrics = planned_metrics(plan.question, planned, {tokens, plan.price});
+  const auto metrics = planned_metrics(question_of(plan, planned), planned, {tokens, plan.price});
   for (size_t i = 0; i < metrics.size(); ++i) {
     text += ',' + metric_field(metric_named(kPlannedMetrics[i]), metrics[i]);
   }
   for (const double share : planned.shares) text += fmt::format(",{}", share);
-  if (point.sharding) text += fmt::format(",{}", to_text(*point.sharding));
-  if (!plan.question.axes.exchange.empty()) {
-    text += fmt::format(",{}", point.exchange ? exchange_text(*point.exchange) : "");
-  }
+  text +=
+      fmt::format(",{},{},{}", to_text(strategy_of(state_of(question_of(plan, planned), point))),
+                  point.exchange ? exchange_text(*point.exchange) : "", field(planned.idea));
   return text + "\n";
 }
 
 }  // namespace
+
+const PlanQuestion& question_of(const ClusterPlan& plan, const Planned& planned) {
+  return planned.asked ? *planned.asked : plan.question;
+}
 
 std::string label_of(const PlanPoint& point) {
   std::string text = point.schedule->name;
@@ -283,13 +287,7 @@ std::string plan_csv(std::span<const ClusterPlan> plans, std::optional<double> t
       "vocabulary,offload,layout,rank_by_replay";
   for (const std::string_view name : kPlannedMetrics) text += fmt::format(",{}", name);
   for (const std::string_view name : kPlanShareNames) text += fmt::format(",share_{}", name);
-  const auto searched = [plans](const auto axis) {
-    return std::ranges::any_of(
-        plans, [axis](const ClusterPlan& plan) { return !(plan.question.axes.*axis).empty(); });
-  };
-  if (searched(&PlanAxes::sharding)) text += ",data_parallel_sharding_strategy";
-  if (searched(&PlanAxes::exchange)) text += ",cp_comm_type";
-  text += '\n';
+  text += ",data_parallel_sharding_strategy,cp_comm_type,idea\n";
   for (const ClusterPlan& plan : plans) {
     size_t rank = 0;
     for (const Planned& planned : plan.result.best) text += csv_row(plan, ++rank, planned, tokens);

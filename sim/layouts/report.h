@@ -13,12 +13,6 @@
 
 namespace pipesim {
 
-// A scenario key of the question, as it was written.
-struct PlanSetting {
-  std::string path;   // "cost.overlap_grad_reduce"
-  std::string value;  // YAML
-};
-
 // What the layouts are held against: the usual layout, or a person's own.
 struct Baseline {
   Planned planned;
@@ -28,12 +22,15 @@ struct Baseline {
 // The answer for one cluster.
 struct ClusterPlan {
   PlanQuestion question;
-  std::vector<PlanSetting> settings;  // all that the question says beside what is planned
-  std::optional<double> price;        // of a GPU for an hour
+  std::vector<PlanQuestion> others = {};  // the same of other frameworks
+  std::optional<double> price = {};       // of a GPU for an hour
   PlanResult result;
   std::optional<Baseline> baseline = {};
   std::vector<PlanWhatIf> what_ifs = {};
 };
+
+// The question that a row answers.
+const PlanQuestion& question_of(const ClusterPlan& plan, const Planned& planned);
 
 // "interleaved-1f1b (recompute), balanced layers".
 std::string label_of(const PlanPoint& point);
@@ -61,6 +58,8 @@ std::string what_ifs_text(const ClusterPlan& plan);
 
 // Whether the measured runs near the plan tell the row from the first.
 bool is_tied(const ClusterPlan& plan, const Planned& planned);
+// "1 to 3, 5": the rows that they do not, the first among them.
+std::string tied_places(const ClusterPlan& plan);
 
 // Why no layout of the plan fits: the one that lacks least, by how much, and what would make it
 // fit. `clusters` are those to look for larger GPUs in. Requires a plan that names no layout and

@@ -109,7 +109,7 @@ void add_sharding(const PlanQuestion& question, const PlanPoint& point, Node& ro
 
 std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   const PlanPoint& point = planned.point;
-  const PlanQuestion& question = plan.question;
+  const PlanQuestion& question = question_of(plan, planned);
   Node root;
   for (const char* first : {"model", "cluster"}) root.set(first, "");
   root.set("schedule", schedule_text(question, point));
@@ -118,7 +118,7 @@ std::string plan_scenario(const ClusterPlan& plan, const Planned& planned) {
   root.set("batch.global_batch_size", fmt::format("{}", question.global_batch));
   root.set("batch.micro_batch_size", fmt::format("{}", point.micro_batch));
   const bool gathers = state_of(question, point).sharded_weights;
-  for (const PlanSetting& setting : plan.settings) {
+  for (const PlanSetting& setting : question.settings) {
     const bool of_gathers = setting.path == "memory.reshard_after_forward" ||
                             setting.path == "memory.reduce_every_microbatch";
     if (gathers || !of_gathers) root.set(setting.path, setting.value);

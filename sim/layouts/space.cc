@@ -212,6 +212,11 @@ class Space {
   void choose_sharding() {
     if (axes_.sharding.empty()) {
       points_.push_back(point_);
+      const bool several = point_.data * point_.context > 1;
+      if (!axes_.fsdp || point_.pipeline > 1 || !several) return;
+      point_.sharding = ShardingStrategy::kOptimGradsParams;
+      points_.push_back(point_);
+      point_.sharding.reset();
       return;
     }
     for (const ShardingStrategy strategy : axes_.sharding) {
@@ -243,6 +248,22 @@ std::vector<std::string> schedules_to_plan() {
     if (!copies && schedule->left_out_of_plan.empty()) names.push_back(name);
   }
   return names;
+}
+
+std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model) {
+  using Module = RecomputeModule;
+  std::vector<RecomputeGranularity> all = PlanAxes{}.recompute;
+  RecomputeGranularity together = Module::kLayerNorm;
+  all.push_back(together);
+  const auto add = [&](bool has, Module module) {
+    if (!has) return;
+    all.emplace_back(module);
+    together = together | module;
+    all.push_back(together);
+  };
+  add(model.experts.has_value(), Module::kMoeActivation);
+  add(model.latent.has_value(), Module::kLatentUp);
+  return all;
 }
 
 PlanSpace plan_space(const PlanQuestion& question) { return Space(question).run(); }

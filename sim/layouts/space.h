@@ -36,6 +36,10 @@ struct PlanExchange {
   friend bool operator==(const PlanExchange&, const PlanExchange&) = default;
 };
 
+// Kinds worth trying: none, pointwise, selective, full, and Megatron's modules alone and together
+// that the model has and whose forward is short.
+std::vector<RecomputeGranularity> recompute_to_plan(const Transformer& model);
+
 // What may be tried; an empty list of sizes is the rule of docs/how-to/plan.md.
 struct PlanAxes {
   std::vector<int> tensor, context, expert, pipeline, chunks, micro_batch;
@@ -49,11 +53,20 @@ struct PlanAxes {
                                    PlanSplit::kBalanced};
   std::vector<bool> offload = {false, true};
   std::vector<ShardingStrategy> sharding = {};  // empty: the question's own
-  std::vector<ContextExchange> exchange = {};   // of several context ranks; empty: the same
-  std::optional<Framework> runs_on = {};        // only what it runs as it stands (runs_on.h)
+  bool fsdp = false;  // beside the question's own also optim_grads_params, without a pipeline
+  std::vector<ContextExchange> exchange = {};  // of several context ranks; empty: the same
+  std::optional<Framework> runs_on = {};       // only what it runs as it stands (runs_on.h)
+};
+
+// A scenario key of the question, as it was written.
+struct PlanSetting {
+  std::string path;   // "cost.overlap_grad_reduce"
+  std::string value;  // YAML
 };
 
 struct PlanQuestion {
+  // All that it says beside what is planned.
+  std::vector<PlanSetting> settings = {};
   // With a model, roofline costs and a capacity; its own layout is not looked at.
   Scenario base;
   int gpus = 1;

@@ -32,7 +32,9 @@ TEST_F(PlanCommand, WritesAScenarioThatRunsAsPlanned) {
   EXPECT_EQ(best["scenario"], read("best.yaml"));
   EXPECT_FALSE(best["contended"].is_null());
   EXPECT_TRUE(read("plan.csv").starts_with("cluster,rank,schedule,tensor_model_parallel_size"));
-  EXPECT_NE(planned.output.find("points;"), std::string::npos);
+  EXPECT_TRUE(planned.output.starts_with("8 A100: ")) << planned.output;
+  EXPECT_EQ(plan["answer"].get<std::string>().find("8 A100: "), 0U);
+  EXPECT_NE(run(plan_ + "--contention 0 --wide").output.find("points;"), std::string::npos);
 }
 
 TEST_F(PlanCommand, WritesABaselineThatRunsAsItSays) {
@@ -72,7 +74,7 @@ TEST_F(PlanCommand, ShowsWhatItHasWhenItIsInterrupted) {
   const Outcome outcome =
       shell("timeout --preserve-status -s INT 3 " + std::string(PIPESIM_EXECUTABLE) +
             " plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch-size 4096 "
-            "--seq-length 8192 --exhaustive -o best.yaml");
+            "--seq-length 8192 --exhaustive --wide -o best.yaml");
   EXPECT_EQ(outcome.code, 130) << outcome.output;
   EXPECT_TRUE(outcome.output.starts_with("INCOMPLETE: ")) << outcome.output;
   EXPECT_NE(outcome.output.find("undecided"), std::string::npos) << outcome.output;
@@ -142,12 +144,12 @@ TEST_F(PlanCommand, WritesTheConfigurationOfAFrameworkThatRunsIt) {
     };
     EXPECT_NEAR(sum, expected(layout) - expected(plan["baseline"]), 1e-12);
   }
-  EXPECT_NE(outcome.output.find("baseline: 1f1b"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("0  baseline"), std::string::npos) << outcome.output;
 }
 
 TEST_F(PlanCommand, SaysWhyOneRowIsSlowerThanAnother) {
   EXPECT_EQ(run(plan_ + "-o best.yaml").code, 0);
-  const Outcome outcome = run(plan_ + "--baseline best.yaml --why 0,2");
+  const Outcome outcome = run(plan_ + "--all --baseline best.yaml --why 0,2");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("number 2 ("), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("  bubble "), std::string::npos) << outcome.output;
@@ -188,8 +190,11 @@ TEST_F(PlanCommand, NamesWhatIsWrongAndWritesNothing) {
   fails(plan_ + "memory.capacity=0", 2, "memory.capacity: a GPU has memory: expected more");
   fails(plan_ + "--pipeline 3", 1, "no layout divides");
   // More than any of its changes brings, and less than the states take.
-  fails("plan --model llama3.1-405b --cluster dgx-a100 --schedules 1f1b --no-offload" + batch, 1,
-        "none; weights, gradients and optimizer states alone take 6.64 TiB, 90 GPUs");
+  fails(
+      "plan --model llama3.1-405b --cluster dgx-a100 --schedules 1f1b --no-offload "
+      "--defaults framework" +
+          batch,
+      1, "none; weights, gradients and optimizer states alone take 6.64 TiB, 90 GPUs");
   EXPECT_EQ(files(), 0U);
 }
 

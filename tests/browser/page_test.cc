@@ -89,7 +89,7 @@ class PlanPage : public Page {
   const std::string plan_ =
       "plan --model zb-1.5b --cluster dgx-a100,dgx-h100 --gpus 8 --global-batch-size 32 "
       "--seq-length 1024 --tensor 1 --micro-batch-size 2 --schedules 1f1b,zb-h1 --no-offload "
-      "--tokens 1T --price-per-gpu-hour 1.5,3 --best 4 ";
+      "--tokens 1T --price-per-gpu-hour 1.5,3 --runs-on any --best 4 ";
 
   static void expect_plan(const json& found) {
     expect_table(found);

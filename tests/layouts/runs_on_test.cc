@@ -138,7 +138,7 @@ TEST(Baseline, IsTheUsualLayoutThatFits) {
   const ClusterPlan plan = ask("llama3-70b", 64, 128, "8192");
   const auto usual = usual_layout(plan.question);
   ASSERT_TRUE(usual.has_value());
-  EXPECT_EQ(sizes_of(usual->point), "tp 8, cp 1, pp 2, vpp 1, dp 4, mbs 1");
+  EXPECT_EQ(sizes_of(usual->point), "tp 8, cp 1, pp 2, vpp 10, dp 4, mbs 1");
   EXPECT_LE(usual->peak, plan.question.limit());
   EXPECT_FALSE(usual->runs_on.empty());
   EXPECT_FALSE(usual_layout(ask("llama3.1-405b", 8, 128, "8192").question).has_value());

@@ -132,8 +132,20 @@ function cardsOfPage() {
   return report.plan ? cardsOfPlan(state.row) : cardsOfResult(results[state.row]);
 }
 
+// As many columns as leave no card alone in the last row.
+function evenColumns(count, width) {
+  const kLeast = 170;
+  const rows = Math.ceil(count / Math.max(1, Math.floor(width / kLeast)));
+  return Math.max(1, Math.ceil(count / rows));
+}
+
 function startCards() {
-  const fill = () => byId('cards').replaceChildren(...cardsOfPage());
+  const place = () => {
+    const box = byId('cards');
+    box.style.gridTemplateColumns = `repeat(${evenColumns(box.children.length, box.clientWidth)}, minmax(0, 1fr))`;
+  };
+  const fill = () => { byId('cards').replaceChildren(...cardsOfPage()); place(); };
+  new ResizeObserver(place).observe(byId('cards'));
   if (!report.sweep) state.on('row', fill);
   fill();
 }

@@ -99,6 +99,7 @@ function columnsOfPlan() {
   return [
     ...(severalPlans ? [of('cluster', ({plan}) => plan.cluster)] : []),
     of('row', ({place}) => place),
+    ...(planned.some(({layout}) => layout.idea) ? [of('idea', ({layout, place}) => place > 0 ? layout.idea ?? '' : 'baseline')] : []),
     of('schedule', ({layout}) => layout.label ?? layout.schedule),
     ...numbers(kSizes.filter(name => !name.startsWith('expert_')), value => value !== null),
     ...numbers(kSizes.filter(name => name.startsWith('expert_')), value => value > 1),
@@ -155,7 +156,7 @@ function memoryLimits() {
 }
 
 function nameOfPlanned({plan, layout, place}) {
-  return `${severalPlans ? plan.cluster + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.label ?? layout.schedule}`;
+  return `${severalPlans ? plan.cluster + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.idea || (layout.label ?? layout.schedule)}`;
 }
 
 function nameOfRow(row) {

@@ -1,16 +1,41 @@
 // Puts the parts together.
 
+// The answer in a sentence stands before all else.
+function showAnswer(text) {
+  byId('answer').textContent = text;
+  byId('answer').hidden = text === '';
+}
+
+// "24 points over schedule, num_microbatches": what was asked, not where it lies.
+function titleOfSweep() {
+  const axes = columns.filter(each => each.name.startsWith('sweep.')).map(each => each.label.replace(/^sweep\./, ''));
+  const over = axes.length > 0 ? ` over ${axes.join(', ')}` : '';
+  return `${counted(rowCount, 'point')}${over}`;
+}
+
+function answerOfSweep() {
+  const found = kOpening.length > 0 ? columnNamed(kOpening[0]) : null;
+  const best = found ? bestRow(found) : -1;
+  if (best < 0) return '';
+  const memory = columnNamed('peak_memory_bytes')?.values[best];
+  return `Best of ${counted(rowCount, 'point')}: ${nameOfRow(best)}, ${found.label} ${show(found.values[best], found.kind)}, ` +
+    `${seconds(columnNamed('iteration_seconds').values[best])} an iteration` +
+    `${typeof memory === 'number' ? `; ${bytes(memory)} on the fullest GPU` : ''}.`;
+}
+
 function startHeader() {
   const {runs, sweep} = report;
   const unique = values => [...new Set(values)].join(', ');
   const files = runs.map(run => run.file);
   const changed = runs.find(run => run.overrides.length > 0)?.overrides;
   if (report.plan) return startPlanHeader();
-  byId('title').textContent = sweep ? `Sweep ${sweep.folder}`
+  if (sweep) showAnswer(answerOfSweep());
+  byId('title').textContent = sweep ? titleOfSweep()
     : files.length === 1 ? files[0] : `${files.length} inputs: ${files.join(', ')}`;
   byId('about').textContent = [
     counted(rowCount, 'result'),
     sizesText || null,
+    sweep ? `in ${sweep.folder}` : null,
     sweep ? null : `engine ${unique(runs.map(run => run.document.pipesim.engine))}`,
     `costs ${sweep ? sweep.cost : unique(runs.map(run => run.document.pipesim.cost))}`,
     changed ? `changed: ${changed.join(' ')}` : null,
@@ -19,7 +44,8 @@ function startHeader() {
 
 // What was asked, and what the search knows of what it did not run.
 function startPlanHeader() {
-  const {document: {plans, tokens}} = report.plan;
+  const {document: {answer, plans, tokens}} = report.plan;
+  showAnswer(answer ?? '');
   const {model, gpus, global_batch_size: batch, seq_length: length} = plans[0] ?? {};
   byId('title').textContent = plans.length === 0 ? 'An empty plan'
     : `${model} on ${counted(gpus, 'GPU')} of ${plans.map(plan => plan.cluster).join(', ')}`;

@@ -254,15 +254,17 @@ class Pareto {
     context.textAlign = 'left';
   }
 
-  // Of a plan: the baseline and places on the frontier, as far as they do not cover each other.
+  // Of a plan: the baseline, rows that stand for an idea and places on the frontier, as far as they do not cover each
+  // other.
   drawNames(context) {
     const taken = [];
-    const rows = this.rows.filter(row => planned[row] && this.isMarked(row));
+    const rows = this.rows.filter(row => planned[row] && (this.isMarked(row) || planned[row].layout.idea));
     const rank = row => planned[row].place === 0 ? 0 : row === state.row ? 1 : 2;
     context.textAlign = 'left';
     for (const row of rows.sort((a, b) => rank(a) - rank(b) || a - b)) {
       const baseline = planned[row].place === 0;
-      const text = baseline ? 'baseline' : `#${planned[row].place}`;
+      const idea = (planned[row].layout.idea ?? '').split(', ')[0];
+      const text = baseline ? 'baseline' : `${planned[row].place}${idea ? ` ${idea}` : ''}`;
       const wide = context.measureText(text).width;
       const [px, py] = this.place(row);
       const x = px + 12 + wide > this.box.left + this.box.width ? px - 12 - wide : px + 12, y = py - 8;
