@@ -107,9 +107,10 @@ function cardsOfPlan(row) {
     const value = found?.values[row] ?? null;
     if (value === null) continue;
     const band = bandOf(row, found);
-    const ends = band ? `${100 * layout.band.level}% band ${band.map(end => show(end, found.kind)).join(' to ')}` : '';
+    const digits = band ? sureDigits(row) : null;
+    const ends = band ? `${100 * layout.band.level}% band ${band.map(end => showSure(end, found.kind, digits)).join(' to ')}` : '';
     const replay = name === 'contended_iteration_seconds' ? `by replay ${seconds(layout.iteration_seconds)}` : '';
-    cards.push(card(found.label, show(value, found.kind),
+    cards.push(card(found.label, showSure(value, found.kind, digits),
       [replay || against(name, value, found.kind), ends].filter(Boolean).join('; ')));
   }
   const free = layout.headroom_bytes;
@@ -132,7 +133,7 @@ function cardsOfPage() {
   return report.plan ? cardsOfPlan(state.row) : cardsOfResult(results[state.row]);
 }
 
-// As many columns as leave no card alone in the last row.
+// The fewest rows of cards, filled evenly: no card stands alone in the last.
 function evenColumns(count, width) {
   const kLeast = 170;
   const rows = Math.ceil(count / Math.max(1, Math.floor(width / kLeast)));

@@ -155,6 +155,14 @@ function memoryLimits() {
   });
 }
 
+// Significant digits of a row's uncertain numbers: one more than half the width of its band leaves sure, 2 to 5.
+function sureDigits(row) {
+  const ends = results[row]?.result.band?.iteration_seconds;
+  if (!ends) return null;
+  const half = (ends[1] - ends[0]) / 2 / expectedSeconds(row);
+  return Math.min(5, Math.max(2, 1 + Math.ceil(-Math.log10(half) - 1e-9)));
+}
+
 function nameOfPlanned({plan, layout, place}) {
   return `${severalPlans ? plan.cluster + ' ' : ''}${place > 0 ? place : 'baseline'}: ${layout.idea || (layout.label ?? layout.schedule)}`;
 }

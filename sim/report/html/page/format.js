@@ -63,6 +63,15 @@ function show(value, kind) {
   }
 }
 
+// The same in the digits that a band leaves sure; all of them without one.
+function showSure(value, kind, digits) {
+  if (typeof value !== 'number' || value === 0 || digits === null) return show(value, kind);
+  if (kind === 'seconds') return seconds(Number(value.toPrecision(digits)), digits);
+  const shown = Number((kind === 'share' ? 100 * value : value).toPrecision(digits));
+  const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(shown))));
+  return fixed(shown, decimals) + (kind === 'share' ? '%' : '');
+}
+
 // Of columns that are no metrics.
 const kLabels = {
   tensor_model_parallel_size: 'tp', context_parallel_size: 'cp', expert_model_parallel_size: 'ep',
